@@ -1,0 +1,52 @@
+"""A Dask cluster on this machine: one process a core, one thread each, on the loopback interface only."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import dask
+import psutil
+from distributed import Client, LocalCluster
+
+from koco_stream.cache import private_folder
+
+ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")}
+
+
+def cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def worker_bytes(workers: int) -> int:
+    """The memory limit of each of `workers` workers: four fifths of what the machine has free, divided among them."""
+    return int(0.8 * psutil.virtual_memory().available / max(workers, 1))
+
+
+@contextmanager
+def local_cluster(workers: int) -> Iterator[Client]:
+    """A client of a cluster with `workers` worker processes, closed at the end."""
+    with dask.config.set(
+        {
+            "temporary-directory": str(private_folder("dask")),
+            "distributed.nanny.pre-spawn-environ": ONE_THREAD,
+            "distributed.worker.use-file-locking": False,
+            "distributed.logging.distributed": "error",
+        }
+    ):
+        with LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            processes=True,
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:0",
+            memory_limit=worker_bytes(workers),
+            silence_logs=40,
+        ) as cluster:
+            client = Client(cluster, set_as_default=False)
+            try:
+                yield client
+            finally:
+                client.close()

@@ -1,0 +1,220 @@
+"""The koco command. Each subcommand imports what it needs when it runs, so that `--help` answers at once."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import click
+
+import koco_stream
+
+STORE = click.option(
+    "--store", default="store", envvar="KOCO_STORE", show_default=True, type=click.Path(file_okay=False), help="The store's folder; KOCO_STORE sets it too."
+)
+JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+class Usage(click.Group):
+    """Ends wrong input with exit status 2 and one message, a failure of the work with 1."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the subcommand."""
+        from koco_stream.errors import WrongInput
+
+        try:
+            return super().invoke(ctx)
+        except WrongInput as error:
+            click.echo(f"koco: {error}", err=True)
+            ctx.exit(2)
+        except KeyboardInterrupt:
+            click.echo("koco: stopped; what was finished is kept. The same command goes on from there.", err=True)
+            ctx.exit(1)
+        except (OSError, MemoryError, RuntimeError) as error:
+            click.echo(f"koco: {type(error).__name__}: {error}", err=True)
+            ctx.exit(1)
+
+
+def example(text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Append an example to the command's help."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(function)
+        def command(*args: Any, **kwargs: Any) -> Any:
+            return function(*args, **kwargs)
+
+        command.__doc__ = f"{function.__doc__}\n\n\b\nExample:\n  {text}"
+        return command
+
+    return decorate
+
+
+@click.group(cls=Usage, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(koco_stream.__version__, prog_name="koco")
+def koco() -> None:
+    """Benchmarks of second-order online learners.
+
+    Data goes to stdout, progress and errors to stderr. Exit status: 0 done, 1 the work failed, 2 the input is wrong. Nothing is
+    written outside the store (--store) and the cache folder ($KOCO_CACHE, by default ~/.cache/koco-stream).
+    """
+
+
+@koco.command()
+@click.argument("name")
+@click.option("--from", "source", required=True, type=click.Path(path_type=Path), help="The source file: LIBSVM, CSV or VW text, plain, .gz, .bz2 or .xz.")
+@click.option("--target", help="CSV: the target column, by name or by number from 1.  [default: the last]")
+@click.option("--scale", default="none", show_default=True, help="none, minmax, unit-rows, unit-mean-square or tf-idf.")
+@click.option("--task", type=click.Choice(["classification", "regression"]), help="What the labels are.  [default: seen from them]")
+@click.option("--format", "form", type=click.Choice(["libsvm", "csv", "vw"]), help="The source's format.  [default: seen from it]")
+@click.option("--zero-based", is_flag=True, help="LIBSVM: features are counted from 0, not from 1.")
+@STORE
+@JSON
+@example("koco prepare cpusmall --from cpu.small.csv.xz --target usr --scale minmax")
+def prepare(
+    name: str, source: Path, target: str | None, scale: str, task: str | None, form: str | None, zero_based: bool, store: str, as_json: bool
+) -> None:
+    """Turn a source file into the dataset NAME: Parquet shards and a manifest, all or nothing."""
+    from storage.prepare import prepare_file
+
+    click.echo(f"reading {source} ({source.stat().st_size:,} bytes)" if source.is_file() else f"reading {source}", err=True)
+    manifest = prepare_file(store, name, source, format=form, target=target, scale=scale, task=task, zero_based=zero_based)
+    if as_json:
+        click.echo(manifest.to_json(), nl=False)
+        return
+    labels = f"labels {', '.join(f'{c:g}' for c in manifest.classes)}" if manifest.classes else "real targets"
+    click.echo(
+        f"{name}: {manifest.n_rows:,} rows, {manifest.n_features:,} features, {manifest.n_values / manifest.n_rows:.2f} non-zeros a row "
+        f"({manifest.layout}, {manifest.value_type}), {labels}; {len(manifest.shards)} shard(s), identity {manifest.dataset_hash[:12]}"
+    )
+
+
+@koco.command()
+@STORE
+@JSON
+@example("koco datasets")
+def datasets(store: str, as_json: bool) -> None:
+    """List the datasets of the store, and those that are generated on demand."""
+    from koco_stream.manifest import datasets_folder, load_manifest
+    from storage.synthetic import GENERATORS, parameters_of
+
+    there = [load_manifest(store, path.parent.name) for path in sorted(datasets_folder(store).glob("*/manifest.json"))]
+    columns = ("name", "n_rows", "n_features", "layout", "task")
+    rows = [{c: getattr(m, c) for c in columns} for m in there]
+    rows += [
+        {"name": name, "n_rows": values["n_rows"], "n_features": values["n_features"], "layout": "generated", "task": "classification"}
+        for name, values in ((g, parameters_of(g)) for g in GENERATORS)
+    ]
+    show(rows, columns, as_json)
+
+
+@koco.command()
+@click.argument("spec", type=click.Path(path_type=Path))
+@STORE
+@click.option("--workers", type=click.IntRange(min=0), help="Worker processes; 0 to run in this one.  [default: the cores]")
+@click.option("--block-rows", type=click.IntRange(min=1), default=4096, show_default=True, help="Rows read at a time; changes no number.")
+@click.option("--dry-run", is_flag=True, help="Print the plan and do nothing.")
+@JSON
+@example("koco sweep flows/sweeps/ill-conditioned.toml --store store")
+def sweep(spec: Path, store: str, workers: int | None, block_rows: int, dry_run: bool, as_json: bool) -> None:
+    """Run the sweep in SPEC (TOML). Runs that the store has are not run again; a sweep that was stopped goes on."""
+    from cluster.local import cores
+    from flows.launch import dry_run_of, launch
+
+    workers = cores() if workers is None else workers
+    if dry_run:
+        planned = dry_run_of(spec, store, workers)
+        click.echo(json.dumps(planned) if as_json else "\n".join(f"{name}: {value}" for name, value in planned.items()))
+        return
+    begun = time.monotonic()
+    summary = launch(spec, store, workers, block_rows)
+    whole = time.monotonic() - begun
+    computing = summary["seconds"].get("computing", 0.0)
+    if not summary["computed"]:
+        click.echo("nothing to compute: all runs are in the store", err=True)
+    click.echo(f"computing {computing:.1f} s, the rest {whole - computing:.1f} s", err=True)
+    summary["seconds"]["total"] = round(whole, 2)
+    click.echo(json.dumps(summary) if as_json else f"report: {summary['report']}")
+
+
+@koco.command()
+@STORE
+@click.option("--sweep", "name", help="Only the runs of this sweep.")
+@click.option("--runs", "single", is_flag=True, help="List single runs.")
+@JSON
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
+@click.option("--arrow", "arrow", type=click.Path(path_type=Path), help="Write an Arrow file.")
+@example("koco results --sweep ill-conditioned | head")
+def results(store: str, name: str | None, single: bool, as_json: bool, as_csv: bool, arrow: Path | None) -> None:
+    """Show results: configurations averaged over orders and seeds, best first; or single runs."""
+    import pyarrow as pa
+
+    from flows.tables import SUMMARY, runs_of, summary_of
+    from koco_stream.records import RUNS
+    from storage.store import existing_store
+
+    existing_store(store)
+    table = runs_of(store, name)
+    if not single:
+        rows = summary_of(table)
+        table = pa.Table.from_pylist(rows) if rows else pa.table({})
+        columns: tuple[str, ...] = SUMMARY
+    else:
+        columns = tuple(c.name for c in RUNS)
+        table = table.select(columns)
+    if arrow:
+        with pa.OSFile(str(arrow), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table)
+        return
+    if as_csv:
+        import pyarrow.csv
+
+        pyarrow.csv.write_csv(table, sys.stdout.buffer)
+        return
+    short = ("run_id", "dataset", "learner", "params", "status", "mean_loss", "error_rate", "seconds")
+    show(table.to_pylist(), columns if as_json or not single else short, as_json)
+
+
+@koco.command()
+@click.argument("name")
+@STORE
+@example("koco report ill-conditioned")
+def report(name: str, store: str) -> None:
+    """Write the HTML report of the sweep NAME again, and print its path."""
+    from flows.report import write_report
+    from storage.store import existing_store
+
+    click.echo(write_report(existing_store(store), name))
+
+
+def show(rows: Iterable[dict[str, Any]], columns: tuple[str, ...], as_json: bool) -> None:
+    """Print rows as JSON or as an aligned table."""
+    rows = list(rows)
+    if as_json:
+        click.echo(json.dumps([{c: row[c] for c in columns} for row in rows], default=str))
+        return
+    cells = [columns, *(tuple("" if row[c] is None else f"{row[c]:.5g}" if isinstance(row[c], float) else str(row[c]) for c in columns) for row in rows)]
+    widths = [max(len(row[k]) for row in cells) for k in range(len(columns))]
+    for row in cells:
+        click.echo("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
+
+
+def main() -> None:
+    """The entry point of the koco command."""
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        koco(prog_name="koco")
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader went away: `koco results | head`
+
+
+if __name__ == "__main__":
+    main()
+
+

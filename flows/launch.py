@@ -1,0 +1,89 @@
+"""Launching a sweep from the command line: check everything first, then start the slow parts together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from flows.sweep_file import Sweep, read_sweep
+from koco_stream.errors import WrongInput
+from koco_stream.manifest import Manifest, load_manifest
+from koco_stream.plan import DataSize, Limits, plan
+from koco_stream.runs import Run
+from koco_stream.warm import needed
+from storage.results import finished_runs
+from storage.store import check_store
+from storage.synthetic import GENERATORS
+
+
+def known_manifests(sweep: Sweep, store: Path) -> dict[str, Manifest | None]:
+    """The manifests that there are; None for a generated dataset that is not made yet. Raises `WrongInput` if another is missing."""
+    manifests: dict[str, Manifest | None] = {}
+    for use in sweep.datasets:
+        try:
+            manifests[use.name] = load_manifest(store, use.name)
+        except WrongInput as error:
+            if use.given is None:
+                raise WrongInput(f"{sweep.path}: {error}. Generated datasets: {', '.join(GENERATORS)}") from None
+            manifests[use.name] = None
+    return manifests
+
+
+def checked(spec: Path, store: str) -> tuple[Sweep, dict[str, Manifest | None], list[Run], list[Run]]:
+    """The sweep, the manifests there are, its runs, and those not in the store: all that can be wrong is found here, before anything starts."""
+    sweep = read_sweep(spec)
+    root = Path(store).expanduser().absolute()
+    check_store(root)
+    manifests = known_manifests(sweep, root)
+    runs = sweep.runs(manifests)
+    finished = finished_runs(root)
+    return sweep, manifests, runs, [run for run in runs if run.run_id not in finished]
+
+
+def dry_run_of(spec: Path, store: str, workers: int) -> dict[str, Any]:
+    """The plan in numbers: runs, passes, expected seconds, memory and disk in bytes. Nothing is written."""
+    from cluster.local import worker_bytes
+
+    sweep, manifests, runs, missing = checked(spec, store)
+    sizes = {}
+    for use in sweep.datasets:
+        manifest = manifests[use.name]
+        size = DataSize(manifest.n_rows, manifest.n_features, manifest.n_values) if manifest else use.unprepared_size()
+        sizes[manifest.dataset_hash if manifest else f"not prepared: {use.name}"] = size
+    todo = plan(missing, sizes, Limits(max(workers, 1), worker_bytes(max(workers, 1))))
+    return {
+        "sweep": sweep.name,
+        "runs": len(runs),
+        "in the store": len(runs) - len(missing),
+        "to compute": len(missing),
+        "passes": len(todo.cohorts),
+        "computing seconds on one core": round(todo.seconds, 1),
+        "memory of a worker": {name: value for name, value in todo.memory.items()},
+        "memory of a worker in bytes": sum(todo.memory.values()),
+        "disk of the results in bytes": 700 * len(missing),
+        "disk of the shared copies in bytes": sum(12 * size.n_values + 8 * size.n_rows for size in sizes.values()),
+    }
+
+
+def launch(spec: Path, store: str, workers: int, block_rows: int) -> dict[str, Any]:
+    """Run the sweep through its Prefect flow. The Dask cluster, the compiler and Prefect's server start side by side."""
+    from flows.startup import abandon, begin, configure_prefect
+
+    configure_prefect()
+    _, manifests, _, missing = checked(spec, store)
+    if missing and workers:
+        value_types = {run.stream.dataset_hash: "float64" for run in missing}
+        value_types |= {m.dataset_hash: m.value_type for m in manifests.values() if m}
+        begin(workers, needed(missing, value_types))
+    try:
+        sweep_flow = _flow()
+        return sweep_flow(str(spec), str(Path(store).expanduser().absolute()), workers, block_rows)
+    finally:
+        abandon()
+
+
+def _flow() -> Callable[..., dict[str, Any]]:
+    from flows.sweep import sweep_flow  # imports prefect: seconds, while the cluster starts
+
+    return sweep_flow

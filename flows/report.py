@@ -1,0 +1,44 @@
+"""The report of a sweep: one HTML file that needs nothing else."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+import koco_stream
+from flows.figures import FIGURES
+from flows.tables import best_of, runs_of, summary_of, sweep_note
+from koco_stream.files import write_text
+from koco_stream.manifest import load_manifest
+
+
+def write_report(store: str | Path, sweep: str) -> Path:
+    """Write the report of a sweep that has run on `store`; returns its path. Raises `WrongInput` if it has not."""
+    note = sweep_note(store, sweep)
+    runs = runs_of(store, sweep)
+    names = sorted(set(runs.column("dataset").to_pylist()))
+    page = (
+        Environment(loader=PackageLoader("flows", "templates"), autoescape=True, undefined=StrictUndefined)
+        .get_template("report.html")
+        .render(
+            sweep=sweep,
+            file=note["file"],
+            runs=runs.num_rows,
+            planned=len(note["run_ids"]),
+            statuses=Counter(runs.column("status").to_pylist()),
+            not_ok=[row for row in runs.select(["dataset", "learner", "params", "status", "error"]).to_pylist() if row["status"] != "ok"][:50],
+            datasets=[load_manifest(store, name) for name in names],
+            hosts=sorted(set(runs.column("host").to_pylist())),
+            versions=sorted(set(runs.column("version").to_pylist())),
+            best=[{**row, "params": json.loads(row["params"])} for row in best_of(summary_of(runs))],
+            scan_seconds=sum(runs.column("seconds").to_pylist()),
+            figure=FIGURES[note["figure"]](store, runs) if note["figure"] and runs.num_rows else None,
+            version=koco_stream.__version__,
+        )
+    )
+    path = Path(store) / "reports" / f"{sweep}.html"
+    write_text(path, page)
+    return path

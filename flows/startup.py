@@ -1,0 +1,96 @@
+"""Starting what a sweep needs, all at once: the Dask cluster, the compiled code, and Prefect's own settings."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import ExitStack, contextmanager
+
+from distributed import Client
+
+from cluster.local import ONE_THREAD, local_cluster
+from koco_stream.cache import private_folder
+from koco_stream.warm import Needed
+
+
+def configure_prefect() -> None:
+    """Prefect's home in the cache folder, nothing sent out, quiet logs, time to start. Must come before prefect is imported; what the user has
+    set stays."""
+    settings = {
+        "PREFECT_HOME": str(private_folder("prefect")),
+        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+        "DO_NOT_TRACK": "1",
+        "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120",
+        "PREFECT_SERVER_ALLOW_EPHEMERAL_MODE": "true",
+        "PREFECT_LOGGING_LEVEL": "ERROR",
+        "PREFECT_SERVER_LOGGING_LEVEL": "ERROR",
+        "PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW": "ignore",
+    }
+    for name, value in settings.items():
+        os.environ.setdefault(name, value)
+
+
+class LocalStart:
+    """A local cluster and the compilation of what its workers need, both begun when this is made."""
+
+    def __init__(self, workers: int, kinds: list[Needed]) -> None:
+        self.stack = ExitStack()
+        self.client: Future[Client] = Future()
+        self.compiling = subprocess.Popen(
+            [sys.executable, "-m", "koco_stream.warm", json.dumps(kinds)], env={**os.environ, **ONE_THREAD}
+        )
+        threading.Thread(target=self._start, args=(workers,), daemon=True).start()
+
+    def _start(self, workers: int) -> None:
+        try:
+            self.client.set_result(self.stack.enter_context(local_cluster(workers)))
+        except BaseException as error:  # handed to whoever waits for the client
+            self.client.set_exception(error)
+
+    def ready(self) -> Client:
+        """The client, once the workers are up and everything is compiled."""
+        client = self.client.result()
+        if self.compiling.wait() != 0:
+            raise RuntimeError("compiling the learners failed; what the compiler said stands above")
+        return client
+
+    def close(self) -> None:
+        """Stop the workers."""
+        if self.compiling.poll() is None:
+            self.compiling.terminate()
+            self.compiling.wait()
+        if self.client.exception() is None:
+            self.stack.close()
+
+
+_begun: LocalStart | None = None
+
+
+def begin(workers: int, kinds: list[Needed]) -> None:
+    """Start a local cluster now, for the next `started` to take: what is slow then goes on beside the caller."""
+    global _begun
+    _begun = LocalStart(workers, kinds)
+
+
+@contextmanager
+def started(workers: int, kinds: list[Needed]) -> Iterator[Client]:
+    """A client of a local cluster, the one that was begun if there is one, closed at the end."""
+    global _begun
+    start, _begun = _begun or LocalStart(workers, kinds), None
+    try:
+        yield start.ready()
+    finally:
+        start.close()
+
+
+def abandon() -> None:
+    """Close a cluster that was begun and not taken."""
+    global _begun
+    if _begun is not None:
+        _begun.close()
+        _begun = None

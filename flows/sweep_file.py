@@ -1,0 +1,251 @@
+"""The sweep file: TOML, checked key by key, expanded into datasets and runs."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError
+
+from koco_stream.errors import WrongInput, nearest
+from koco_stream.learners import learner_named
+from koco_stream.manifest import Manifest
+from koco_stream.plan import DataSize
+from koco_stream.run import check_labels
+from koco_stream.runs import Run, Stream, without_repeats
+from storage.synthetic import GENERATORS, parameters_of, synthetic_name
+
+Seeds = PositiveInt | list[int]
+
+
+class DatasetTable(BaseModel):
+    """A [[dataset]] table: a prepared dataset, or a generator with its parameters."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
+    name: str
+    positive_class: float | int | list[float | int] | None = None
+    order: Literal["as-stored", "shuffled"] = "as-stored"
+    order_seeds: Seeds = 1
+    max_rows: PositiveInt | None = None
+
+
+class LearnerTable(BaseModel):
+    """A [[learner]] table: a learner's name; every other key is one of its parameters, with a value or a grid of values."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
+    name: str
+
+
+class ReportTable(BaseModel):
+    """The [report] table: which published figure the report draws."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    figure: Literal["son-figure-1"] | None = None
+
+
+class SweepFile(BaseModel):
+    """A sweep file as written."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    learner_seeds: Seeds = 1
+    dataset: list[DatasetTable] = Field(min_length=1)
+    learner: list[LearnerTable] = Field(min_length=1)
+    report: ReportTable = ReportTable()
+
+
+@dataclass(frozen=True)
+class DatasetUse:
+    """One dataset that a sweep needs, and the orders and positive classes in which it is read. `given` are a generator's parameters,
+    None for a prepared dataset."""
+
+    name: str
+    given: dict[str, Any] | None
+    generator: str
+    orders: tuple[tuple[str, int | None], ...]
+    positive_classes: tuple[float | None, ...]
+    max_rows: int | None
+
+    def unprepared_size(self) -> DataSize:
+        """The size of a generated dataset, known before it is made."""
+        values = {**parameters_of(self.generator), **(self.given or {})}
+        n, d = int(values["n_rows"]), int(values["n_features"])
+        return DataSize(n, d, n * d)
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A sweep, expanded: its datasets and its configurations (learner, given parameters, learner_seed)."""
+
+    path: Path
+    name: str
+    datasets: tuple[DatasetUse, ...]
+    configurations: tuple[tuple[str, dict[str, Any], int], ...]
+    figure: str | None
+    text: str = field(repr=False)
+
+    def runs(self, manifests: dict[str, Manifest | None]) -> list[Run]:
+        """All runs, each once. Datasets not prepared yet (None) get a placeholder for a hash: enough to count, not to run.
+
+        Raises `WrongInput` if a dataset's labels do not fit.
+        """
+        runs = []
+        for use in self.datasets:
+            manifest = manifests[use.name]
+            for (order, seed), positive in itertools.product(use.orders, use.positive_classes):
+                identity = manifest.dataset_hash if manifest else f"not prepared: {use.name}"
+                stream = Stream(use.name, identity, order, seed, positive, use.max_rows)
+                mine = [Run.of(stream, *configuration) for configuration in self.configurations]
+                if manifest:
+                    for run in {run.params["loss"]: run for run in mine}.values():
+                        check_labels(run, manifest.classes, manifest.task)
+                runs += mine
+        return without_repeats(runs)
+
+
+def read_sweep(path: str | Path) -> Sweep:
+    """Read and check a sweep file. Raises `WrongInput` naming the file, the line or key, and the remedy."""
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise WrongInput(f"{path}: no such sweep file; flows/sweeps/ has examples") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise WrongInput(f"{path}: {error}") from None
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise WrongInput(f"{path}: {error}; the file is TOML") from None
+    try:
+        spec = SweepFile.model_validate(content)
+    except ValidationError as error:
+        raise WrongInput(_explain(path, text, error)) from None
+    datasets = [use for number, table in enumerate(spec.dataset) for use in _datasets(path, text, number, table)]
+    seeds = _seeds(spec.learner_seeds)
+    configurations = [
+        (name, given, seed)
+        for number, table in enumerate(spec.learner)
+        for name, given in _configurations(path, text, number, table)
+        for seed in seeds
+    ]
+    names = [use.name for use in datasets]
+    for name in names:
+        if names.count(name) > 1:
+            raise WrongInput(f"{path}: dataset {name!r} is listed twice; merge the two tables")
+    return Sweep(path, spec.name, tuple(datasets), tuple(configurations), spec.report.figure, text)
+
+
+def place(path: Path, text: str, table: str, number: int, key: str) -> str:
+    """`FILE, line N, learner 2, alpha`: where a key of the number-th [[table]] (from 0) is written; without the line if it is not found."""
+    seen = -1
+    found = None
+    for line_number, line in enumerate(text.splitlines(), 1):
+        if header := re.match(r"\s*\[\[?\s*([\w-]+)", line):
+            seen = seen + 1 if header[1] == table else seen
+            inside = header[1] == table and seen == number
+            found = line_number if inside and found is None else found
+        elif seen == number and re.match(rf'\s*"?{re.escape(key)}"?\s*=', line):
+            found = line_number
+            break
+    line_text = f", line {found}" if found else ""
+    return f"{path}{line_text}, {table} {number + 1}, {key}"
+
+
+def values_of(value: Any, where: str) -> list[Any]:
+    """The values of a grid: a single value, a list, `{ powers_of_two = [a, b] }` or `{ powers_of_ten = [a, b] }`."""
+    if isinstance(value, dict):
+        bases = {"powers_of_two": 2.0, "powers_of_ten": 10.0}
+        if len(value) != 1 or next(iter(value)) not in bases:
+            raise WrongInput(f"{where}: a grid is a list, or {{ powers_of_two = [first, last] }}, or {{ powers_of_ten = [first, last] }}")
+        name, ends = next(iter(value.items()))
+        if not (isinstance(ends, list) and len(ends) == 2 and all(type(e) is int and abs(e) <= 300 for e in ends) and ends[0] <= ends[1]):
+            raise WrongInput(f"{where}: {name} takes the first and the last exponent, [first, last], whole numbers in order, not {ends!r}")
+        return [bases[name] ** k for k in range(ends[0], ends[1] + 1)]
+    if isinstance(value, list):
+        if not value:
+            raise WrongInput(f"{where}: the grid is empty, so there is nothing to run; give at least one value, or leave the key out")
+        return value
+    return [value]
+
+
+def _configurations(path: Path, text: str, number: int, table: LearnerTable) -> list[tuple[str, dict[str, Any]]]:
+    """The product of a learner's grids, every parameter checked."""
+    try:
+        learner = learner_named(table.name)
+    except WrongInput as error:
+        raise WrongInput(f"{place(path, text, 'learner', number, 'name')}: {error}") from None
+    grids = {}
+    for key, value in (table.model_extra or {}).items():
+        where = place(path, text, "learner", number, key)
+        try:
+            declared = learner.parameter(key)
+            grids[key] = [declared.check(v) for v in values_of(value, where)]
+        except WrongInput as error:
+            raise WrongInput(str(error) if str(error).startswith(where) else f"{where}: {error}") from None
+    combinations = [dict(zip(grids, values, strict=True)) for values in itertools.product(*grids.values())]
+    for given in combinations:
+        try:
+            learner.complete(given)
+        except WrongInput as error:
+            raise WrongInput(f"{place(path, text, 'learner', number, 'name')}: {error}") from None
+    return [(table.name, given) for given in combinations]
+
+
+def _datasets(path: Path, text: str, number: int, table: DatasetTable) -> list[DatasetUse]:
+    """The datasets of one table: one, or one for each combination of a generator's parameters."""
+    shuffled = table.order == "shuffled"
+    if not shuffled and "order_seeds" in table.model_fields_set:
+        raise WrongInput(f"{place(path, text, 'dataset', number, 'order_seeds')}: only a shuffled order has seeds; add order = \"shuffled\"")
+    orders = tuple(("shuffled", seed) for seed in _seeds(table.order_seeds)) if shuffled else (("as-stored", None),)
+    classes = table.positive_class if isinstance(table.positive_class, list) else [table.positive_class]
+    positive = tuple(None if c is None else float(c) for c in classes)
+    extra = table.model_extra or {}
+    if table.name not in GENERATORS:
+        if extra:
+            key = next(iter(extra))
+            known = [*DatasetTable.model_fields]
+            raise WrongInput(f"{place(path, text, 'dataset', number, key)}: unknown key{nearest(key, known)}")
+        return [DatasetUse(table.name, None, table.name, orders, positive, table.max_rows)]
+    known = [*DatasetTable.model_fields, *parameters_of(table.name)]
+    grids = {}
+    for key, value in extra.items():
+        where = place(path, text, "dataset", number, key)
+        if key not in known:
+            raise WrongInput(f"{where}: unknown key{nearest(key, known)}")
+        grids[key] = values_of(value, where)
+    uses = []
+    for values in itertools.product(*grids.values()):
+        given = dict(zip(grids, values, strict=True))
+        try:
+            name = synthetic_name(table.name, given)
+        except WrongInput as error:
+            raise WrongInput(f"{place(path, text, 'dataset', number, 'name')}: {error}") from None
+        uses.append(DatasetUse(name, given, table.name, orders, positive, table.max_rows))
+    return uses
+
+
+def _seeds(seeds: int | list[int]) -> list[int]:
+    return list(range(seeds)) if isinstance(seeds, int) else seeds
+
+
+def _explain(path: Path, text: str, error: ValidationError) -> str:
+    """The first of pydantic's complaints, with the line and the nearest name."""
+    first = error.errors()[0]
+    where = list(first["loc"])
+    key = str(where[-1]) if where else ""
+    known = {"dataset": DatasetTable, "learner": LearnerTable, "report": ReportTable}.get(str(where[0]) if len(where) > 1 else "", SweepFile)
+    if len(where) > 2 and isinstance(where[1], int):
+        spot = place(path, text, str(where[0]), where[1], str(where[2]))
+    else:
+        line = next((n for n, t in enumerate(text.splitlines(), 1) if re.match(rf"\s*\[*\s*{re.escape(key)}\b", t)), None)
+        spot = f"{path}{f', line {line}' if line else ''}, {'.'.join(str(w) for w in where)}"
+    if first["type"] == "missing":
+        return f"{spot}: this key is missing; see the sweeps in flows/sweeps/ for examples"
+    if first["type"] == "extra_forbidden":
+        return f"{spot}: unknown key{nearest(key, list(known.model_fields))}"
+    found = first.get("input")
+    return f"{spot}: {first['msg'][0].lower()}{first['msg'][1:]}" + ("" if isinstance(found, dict | list) else f", not {found!r}")

@@ -1,0 +1,86 @@
+"""Reading results for people: the runs of a sweep, and the best configurations."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from koco_stream.errors import WrongInput, nearest
+from storage.results import read_runs
+
+SUMMARY = (
+    "dataset",
+    "learner",
+    "params",
+    "n_runs",
+    "mean_loss_mean",
+    "mean_loss_std",
+    "error_rate_mean",
+    "error_rate_std",
+    "seconds_mean",
+)
+
+
+def sweep_note(store: str | Path, name: str) -> dict[str, Any]:
+    """What the store remembers of a sweep. Raises `WrongInput` with the nearest name if it has not run here."""
+    path = Path(store) / "sweeps" / f"{name}.json"
+    if not path.is_file():
+        there = [p.stem for p in path.parent.glob("*.json")]
+        raise WrongInput(f"no sweep {name!r} has run on {store}" + (nearest(name, there) if there else ""))
+    return json.loads(path.read_text(encoding="utf-8"))  # type: ignore[no-any-return]
+
+
+def runs_of(store: str | Path, sweep: str | None) -> pa.Table:
+    """The `runs` table, or the part of it that belongs to a sweep."""
+    table = read_runs(store)
+    if sweep is None:
+        return table
+    ids = pa.array(sweep_note(store, sweep)["run_ids"], pa.string())
+    return table.filter(pc.is_in(table.column("run_id"), ids))
+
+
+def summary_of(runs: pa.Table) -> list[dict[str, Any]]:
+    """One row for each dataset and configuration, over orders and seeds; by dataset, then best first (error rate if there is one, else loss)."""
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
+    names = ["dataset", "positive_class", "learner", "params", "status", "mean_loss", "error_rate", "seconds"]
+    for row in runs.select(names).to_pylist():
+        if row["status"] == "ok" and row["mean_loss"] is not None:
+            groups[(row["dataset"], row["positive_class"], row["learner"], row["params"])].append(row)
+    rows = []
+    for (dataset, positive, learner, params), members in groups.items():
+        losses = [m["mean_loss"] for m in members]
+        errors = [m["error_rate"] for m in members if m["error_rate"] is not None]
+        rows.append(
+            {
+                "dataset": dataset if positive is None else f"{dataset}:{positive:g}",
+                "learner": learner,
+                "params": params,
+                "n_runs": len(members),
+                "mean_loss_mean": fmean(losses),
+                "mean_loss_std": stdev(losses) if len(losses) > 1 else None,
+                "error_rate_mean": fmean(errors) if errors else None,
+                "error_rate_std": stdev(errors) if len(errors) > 1 else None,
+                "seconds_mean": fmean(m["seconds"] for m in members),
+            }
+        )
+    rows.sort(key=lambda r: (r["dataset"], merit(r), r["learner"], r["params"]))
+    return rows
+
+
+def merit(row: dict[str, Any]) -> float:
+    """What a summary row is ranked by: its error rate, or its loss if it has none."""
+    return float(row["mean_loss_mean"] if row["error_rate_mean"] is None else row["error_rate_mean"])
+
+
+def best_of(summary: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The best row of each dataset and learner (Oja-SON by sketch size), in the order of the summary."""
+    seen: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for row in summary:
+        seen.setdefault((row["dataset"], row["learner"], json.loads(row["params"]).get("sketch_size")), row)
+    return list(seen.values())

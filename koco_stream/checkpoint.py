@@ -1,0 +1,109 @@
+"""A learner in a file: no pickle, checked to the last byte.
+
+Layout: the line `KOCO\\n`, the header's length (8 bytes, little endian), the header (JSON), the state's arrays as raw bytes in the order of
+the header, and the SHA-256 (32 bytes) of all before it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from koco_stream.errors import WrongInput
+from koco_stream.files import canonical_json, written_atomically
+
+if TYPE_CHECKING:
+    from koco_stream.model import Model
+
+MAGIC = b"KOCO\n"
+FORMAT = 1
+
+
+def save_model(model: Model, path: Path) -> None:
+    """Write `model` to `path`, atomically."""
+    import koco_stream
+
+    state = getattr(model, "_state", None)
+    arrays = {} if state is None else {name: np.ascontiguousarray(a) for name, a in state._asdict().items()}
+    header = {
+        "format": FORMAT,
+        "learner": type(model).__name__,
+        "params": model.get_params(),
+        "learnt": None if state is None else {"n_features": model.n_features_in_, "rounds": model.rounds_},
+        "arrays": [{"name": n, "dtype": a.dtype.str, "shape": list(state[i].shape)} for i, (n, a) in enumerate(arrays.items())],
+        "version": koco_stream.__version__,
+    }
+    text = canonical_json(_plain(header)).encode()
+    with written_atomically(path) as temporary, temporary.open("wb") as handle:
+        digest = hashlib.sha256()
+        for part in (MAGIC, struct.pack("<Q", len(text)), text, *(a.tobytes() for a in arrays.values())):
+            digest.update(part)
+            handle.write(part)
+        handle.write(digest.digest())
+
+
+def load_model(path: str | Path) -> Model:
+    """Read a learner written by `save`; it is of the class that was saved.
+
+    Raises `WrongInput` if the file is cut, altered, of a newer format, or not of this kind.
+    """
+    import koco_stream
+    from koco_stream import models
+    from koco_stream.learners import LEARNERS
+
+    path = Path(path)
+    data = path.read_bytes()
+    if not data.startswith(MAGIC) or len(data) < len(MAGIC) + 40:
+        raise WrongInput(f"{path} is not a koco-stream learner, or was cut short: it does not begin with a whole header")
+    (length,) = struct.unpack_from("<Q", data, len(MAGIC))
+    start = len(MAGIC) + 8
+    sound = hashlib.sha256(data[:-32]).digest() == data[-32:]
+    try:
+        header: dict[str, Any] = json.loads(data[start : start + length])
+        newer = int(header["format"]) > FORMAT
+    except (ValueError, KeyError, TypeError, UnicodeDecodeError, MemoryError, OverflowError):
+        header, newer = {}, False
+    if sound and newer:
+        raise WrongInput(
+            f"{path} has format {header['format']} and this is koco-stream {koco_stream.__version__}, which reads up to format {FORMAT}; "
+            f"it was written by version {header.get('version')}: upgrade koco-stream"
+        )
+    if not sound or not header:
+        raise WrongInput(f"{path} was cut short or altered: its checksum does not match; use another copy")
+    if header["learner"] not in LEARNERS:
+        raise WrongInput(f"{path} holds a {header['learner']!r}, which this version does not have; upgrade koco-stream")
+    model: Model = getattr(models, header["learner"])(**_special(header["params"]))
+    if header["learnt"] is not None:
+        model._start(header["learnt"]["n_features"])
+        place = start + length
+        for entry in header["arrays"]:
+            array = getattr(model._state, entry["name"])
+            dtype, count = np.dtype(entry["dtype"]), int(np.prod(entry["shape"], dtype=np.int64))
+            if array.dtype != dtype or list(array.shape) != entry["shape"]:
+                raise WrongInput(f"{path}: {entry['name']} does not fit this version of {header['learner']}; use the version that wrote it")
+            array[...] = np.frombuffer(data, dtype, count, place).reshape(entry["shape"])
+            place += count * dtype.itemsize
+        model.rounds_ = int(header["learnt"]["rounds"])
+    return model
+
+
+def _plain(value: Any) -> Any:
+    """NumPy scalars as Python's, infinities as text, inside nested dictionaries and lists."""
+    if isinstance(value, dict):
+        return {k: _plain(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_plain(v) for v in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not np.isfinite(value):
+        return {"float": str(value)}
+    return value
+
+
+def _special(params: dict[str, Any]) -> dict[str, Any]:
+    return {k: float(v["float"]) if isinstance(v, dict) else v for k, v in params.items()}

@@ -1,0 +1,57 @@
+"""Writing files that are either whole or absent, and hashing what identifies things."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+
+@contextmanager
+def written_atomically(path: Path) -> Iterator[Path]:
+    """Give a temporary path beside `path`; when the block ends well it is synced and takes `path`'s place, else it is removed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        yield temporary
+        with temporary.open("rb+") as handle:
+            os.fsync(handle.fileno())
+        temporary.replace(path)
+        sync_folder(path.parent)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write `text` to `path`, atomically."""
+    with written_atomically(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in `folder` durable."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def canonical_json(value: Any) -> str:
+    """JSON with sorted keys and no spaces: equal values give equal text. Raises `ValueError` for NaN or infinity."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=True)
+
+
+def content_hash(value: Any) -> str:
+    """The first 32 hexadecimal digits of the SHA-256 of `value` as canonical JSON."""
+    return hashlib.sha256(canonical_json(value).encode()).hexdigest()[:32]
+
+
+def file_hash(path: Path) -> str:
+    """The SHA-256 of a file."""
+    with path.open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()

@@ -1,0 +1,204 @@
+"""The Python interface that every learner shares: learn from rows, predict, record, save.
+
+The classes themselves, one a learner, are in `koco_stream.models`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from koco_stream.errors import WrongInput, nearest
+from koco_stream.learners import Learner, Public, learner_named
+from koco_stream.linalg import Array
+from koco_stream.losses import LOSSES, loss_value
+from koco_stream.rows import as_labels, as_rows, with_intercept
+from koco_stream.scan import predictions_of, scan_of
+
+
+class Model:
+    """An online learner with the conventions of scikit-learn: constructor arguments are kept as given under their own names, and
+    what was learnt ends in an underscore.
+
+    After learning: `n_features_in_` (features of X), `rounds_` (rows seen).
+    """
+
+    _estimator_type = "regressor"
+
+    # What a learner is told -------------------------------------------------------------------------------
+
+    @classmethod
+    def _learner(cls) -> Learner:
+        return learner_named(cls.__name__)
+
+    @classmethod
+    def _names(cls) -> list[str]:
+        return [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The constructor's arguments by name."""
+        return {name: getattr(self, name) for name in self._names()}
+
+    def set_params(self, **params: Any) -> Self:
+        """Change constructor arguments. Raises `WrongInput` with the nearest name for an unknown one."""
+        names = self._names()
+        for name, value in params.items():
+            if name not in names:
+                raise WrongInput(f"{type(self).__name__} has no parameter {name!r}{nearest(name, names)}")
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        defaults = {n: q.default for n, q in inspect.signature(type(self).__init__).parameters.items() if n != "self"}
+        given = [f"{n}={v!r}" for n, v in self.get_params().items() if v is not defaults[n] and v != defaults[n]]
+        return f"{type(self).__name__}({', '.join(given)})"
+
+    def __sklearn_tags__(self) -> Any:
+        """What scikit-learn asks before it runs its checks."""
+        from sklearn.utils import InputTags, RegressorTags, Tags, TargetTags
+
+        return Tags(
+            estimator_type="regressor",
+            target_tags=TargetTags(required=True),
+            transformer_tags=None,
+            classifier_tags=None,
+            regressor_tags=RegressorTags(),
+            input_tags=InputTags(sparse=True),
+        )
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_state")
+
+    # Learning -----------------------------------------------------------------------------------------------
+
+    def progressive(self, X: Any, y: Any) -> Array:
+        """Learn from the rows in order and return each prediction (n,), made before its label was seen.
+
+        `X` is (n, d): a NumPy array, a SciPy or `sparse` matrix, or an Arrow table of prepared rows; `y` is (n,). The next call goes on
+        from where this one ends: many rows at once are exactly the loop of single rows.
+
+        Raises `WrongInput` (a `ValueError`) for NaN, infinity, another number of features than before or a parameter out of range,
+        and `FloatingPointError` with the row's number if the learner diverges; it is then as after the last good row.
+        """
+        rows = as_rows(X, getattr(self, "n_features_in_", None))
+        labels = as_labels(y, rows.n_rows)
+        self._start(rows.n_features)
+        self._check_labels(labels)
+        if self.fit_intercept:  # type: ignore[attr-defined]
+            rows = with_intercept(rows)
+        predictions = np.empty(rows.n_rows)
+        done = scan_of(self._learner().name)(
+            self._params, self._state, rows.indptr, rows.indices, rows.index_stride, rows.values, labels, predictions
+        )
+        self.rounds_ += done
+        if done < rows.n_rows:
+            raise FloatingPointError(
+                f"{self!r} diverged: the prediction for row {done} is {predictions[done]}; a larger alpha, a smaller step or rows of "
+                "smaller norm help"
+            )
+        return predictions
+
+    def partial_fit(self, X: Any, y: Any) -> Self:
+        """Learn from the rows in order, going on from where the last call ended. Raises as `progressive` does."""
+        self.progressive(X, y)
+        return self
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Forget everything, then learn from the rows in order, once."""
+        rows = as_rows(X)
+        labels = as_labels(y, rows.n_rows)
+        if rows.n_rows == 0:
+            raise WrongInput(f"Found array with 0 sample(s) (shape=(0, {rows.n_features})) while a minimum of 1 is required.")
+        for name in [name for name in vars(self) if name.endswith("_") or name.startswith("_")]:
+            delattr(self, name)
+        return self.partial_fit(X, labels)
+
+    def predict(self, X: Any) -> Array:
+        """Predictions (n,) for the rows of X (n, d), each as it would be made in the next round. Nothing is learnt."""
+        if not self.__sklearn_is_fitted__():
+            raise _not_fitted(self)
+        rows = as_rows(X, self.n_features_in_)
+        if self.fit_intercept:  # type: ignore[attr-defined]
+            rows = with_intercept(rows)
+        predictions = np.empty(rows.n_rows)
+        predictions_of(self._learner().name)(
+            self._params, self._state, rows.indptr, rows.indices, rows.index_stride, rows.values, predictions
+        )
+        return predictions
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The coefficient of determination R² of `predict(X)`, as scikit-learn's regressors give it."""
+        from sklearn.metrics import r2_score
+
+        return float(r2_score(y, self.predict(X), sample_weight=sample_weight))
+
+    def record(self, X: Any, y: Any) -> Any:
+        """As `progressive`, but returns an Arrow table: `t` (the round, from 1), `prediction`, `loss`, and the learner's own columns."""
+        import pyarrow as pa
+
+        before = getattr(self, "rounds_", 0)
+        predictions = self.progressive(X, y)
+        labels = as_labels(y, predictions.size)
+        loss = LOSSES[self.loss]  # type: ignore[attr-defined]
+        losses = np.array([loss_value(loss, p, label) for p, label in zip(predictions, labels, strict=True)])
+        rounds = np.arange(before + 1, before + 1 + predictions.size)
+        return pa.table({"t": rounds, "prediction": predictions, "loss": losses.astype(np.float64)})
+
+    # Keeping ----------------------------------------------------------------------------------------------------
+
+    def save(self, path: str | Path) -> None:
+        """Write the learner to a file, atomically. Another process that loads it goes on to the same bits."""
+        from koco_stream.checkpoint import save_model
+
+        save_model(self, Path(path))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a learner of this class. Raises `WrongInput` if the file is damaged, of a newer format, or another learner's."""
+        from koco_stream.checkpoint import load_model
+
+        model = load_model(Path(path))
+        if type(model) is not cls:
+            raise WrongInput(
+                f"{path} holds {type(model).__name__}, not {cls.__name__}; use {type(model).__name__}.load or koco_stream.load"
+            )
+        return model
+
+    # Inside --------------------------------------------------------------------------------------------------------
+
+    def _public(self) -> Public:
+        return self._learner().complete({n: v for n, v in self.get_params().items() if n != "seed"})
+
+    def _start(self, n_features: int) -> None:
+        if hasattr(self, "_state"):
+            return
+        self._params = self._learner().to_params(self._public())
+        self.n_features_in_ = n_features
+        self.rounds_ = 0
+        width = n_features + (1 if self.fit_intercept else 0)  # type: ignore[attr-defined]
+        self._state = self._learner().module.init(self._params, width, int(self.seed))  # type: ignore[attr-defined]
+
+    def _check_labels(self, labels: Array) -> None:
+        if self.loss != "squared" and not (np.abs(labels) == 1.0).all():  # type: ignore[attr-defined]
+            bad = labels[np.abs(labels) != 1.0][0]
+            raise WrongInput(f"the {self.loss} loss needs labels -1 and +1, and one is {bad:g}")  # type: ignore[attr-defined]
+        if not hasattr(self, "_warned") and labels.size and np.abs(labels).max() > self.clip:  # type: ignore[attr-defined]
+            self._warned = True
+            warnings.warn(
+                f"a label ({labels[np.abs(labels).argmax()]:g}) is beyond clip = {self.clip:g}: "  # type: ignore[attr-defined]
+                "predictions will never reach it, and the curvature assumes |y| <= clip; scale the labels or raise clip",
+                stacklevel=4,
+            )
+
+
+def _not_fitted(model: Model) -> Exception:
+    message = f"This {type(model).__name__} instance is not fitted yet: call progressive, partial_fit or fit first"
+    try:
+        from sklearn.exceptions import NotFittedError
+    except ImportError:
+        return WrongInput(message)
+    return NotFittedError(message)

@@ -1,0 +1,74 @@
+"""Parameters, declared once: their type, range, default and meaning.
+
+The Python classes, the sweep file, the identity of a run and the columns of the `runs` table all come from here.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from koco_stream.errors import WrongInput
+from koco_stream.losses import LOSSES
+
+Value = float | int | bool | str | None
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a learner. `low` and `high` are inclusive unless `above` says that the value must exceed `low`."""
+
+    name: str
+    kind: type
+    default: Value
+    meaning: str
+    low: float = -math.inf
+    high: float = math.inf
+    above: bool = False
+    choices: tuple[str, ...] = ()
+    optional: bool = False
+
+    def check(self, value: Any) -> Value:
+        """The value in its own type. Raises `WrongInput` naming the parameter, the value and what is allowed."""
+        if value is None and self.optional:
+            return None
+        if self.kind is bool:
+            if isinstance(value, bool) or type(value).__name__ == "bool_":
+                return bool(value)
+            raise WrongInput(f"{self.name} must be true or false, not {value!r}")
+        if self.kind is str:
+            if isinstance(value, str) and value in self.choices:
+                return value
+            raise WrongInput(f"{self.name} must be one of {', '.join(self.choices)}, not {value!r}")
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            number = math.nan
+        if isinstance(value, bool | str) or not math.isfinite(number):
+            raise WrongInput(f"{self.name} must be a finite number, not {value!r}")
+        if self.kind is int and number != math.floor(number):
+            raise WrongInput(f"{self.name} must be a whole number, not {value!r}")
+        if number < self.low or number > self.high or (self.above and number == self.low):
+            bounds = f"{'greater than' if self.above else 'at least'} {self.low:g}"
+            if math.isfinite(self.high):
+                bounds += f" and at most {self.high:g}"
+            raise WrongInput(f"{self.name} must be {bounds}, not {value!r}")
+        return int(number) if self.kind is int else number
+
+
+LOSS = Parameter("loss", str, "squared", "the loss", choices=tuple(LOSSES))
+CLIP = Parameter("clip", float, 1.0, "C, the bound on predictions", low=0, above=True)
+FIT_INTERCEPT = Parameter("fit_intercept", bool, False, "add a feature that is always 1")
+SHARED = (LOSS, CLIP, FIT_INTERCEPT)
+
+ALPHA = Parameter("alpha", float, 1.0, "α, the ridge; 1/α is the step off the sketch", low=0, above=True)
+STEP_SIZE = Parameter("step_size", float, 1.0, "the step size", low=0, above=True)
+CURVATURE = Parameter(
+    "curvature", float, None, "the coefficient of g gᵀ; by default the loss's σ for `clip`", low=0, optional=True
+)
+CURVATURE_SCHEDULE = Parameter(
+    "curvature_schedule", str, "constant", "how `curvature` changes: not, or as 1/√t", choices=("constant", "decreasing")
+)
+SKETCH_SIZE = Parameter("sketch_size", int, 10, "m, the rows of the sketch; 0 for none", low=0, high=1023)
+SKETCH_RATE = Parameter("sketch_rate", float, 1.0, "c in the sketch's rate min(c/t, 1)", low=0, above=True)

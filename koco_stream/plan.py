@@ -1,0 +1,105 @@
+"""The plan: runs → cohorts. Pure arithmetic, no I/O; the same input gives the same plan."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from koco_stream.learners import learner_named
+from koco_stream.records import curve_points
+from koco_stream.runs import Cohort, Run, Stream
+
+WORKER_BYTES = 180 << 20  # a worker with its libraries loaded, before any data
+COMMIT_SECONDS = 0.02  # a cohort's part: written, synced, renamed
+
+
+@dataclass(frozen=True)
+class DataSize:
+    """What the plan needs to know of a dataset: rows, features, and stored values in all."""
+
+    n_rows: int
+    n_features: int
+    n_values: int
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a plan must respect: workers, the memory of each in bytes, and the longest cohort wished for, in seconds."""
+
+    workers: int
+    worker_bytes: int
+    cohort_seconds: float = 20.0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Cohorts, the longest first, and the most memory one of them needs on a worker, as named terms in bytes."""
+
+    cohorts: tuple[Cohort, ...]
+    memory: dict[str, int]
+
+    @property
+    def runs(self) -> list[Run]:
+        """All runs of the plan."""
+        return [run for cohort in self.cohorts for run in cohort.runs]
+
+    @property
+    def seconds(self) -> float:
+        """The expected computing time of all cohorts together, on one core."""
+        return sum(cohort.seconds for cohort in self.cohorts)
+
+
+def run_seconds(run: Run, size: DataSize) -> float:
+    """About how long the scan of `run` takes on one core."""
+    rounds = min(size.n_rows, run.stream.max_rows or size.n_rows)
+    return 2e-5 + rounds * learner_named(run.learner).round_ns(run.params, size.n_values / max(size.n_rows, 1)) * 1e-9
+
+
+def run_bytes(run: Run, size: DataSize) -> int:
+    """Memory that one run of a cohort needs for itself: its state, its predictions and its curve."""
+    d = size.n_features + int(bool(run.params["fit_intercept"]))
+    return 8 * (learner_named(run.learner).state_floats(run.params, d) + 4096 + 3 * curve_points(size.n_rows).size) + 4096
+
+
+def shared_bytes(stream: Stream, size: DataSize) -> dict[str, int]:
+    """Memory that the runs of a cohort share, as named terms: the worker itself, a block of rows, the order."""
+    block = 4096 * (16 + math.ceil(12 * size.n_values / max(size.n_rows, 1)))
+    return {"worker": WORKER_BYTES, "block": 2 * block, "order": 8 * size.n_rows if stream.order == "shuffled" else 0}
+
+
+def plan(runs: Sequence[Run], sizes: dict[str, DataSize], limits: Limits) -> Plan:
+    """Group runs into cohorts: few passes, all workers busy to the end, memory within the limit.
+
+    `sizes` is by dataset hash. Raises `MemoryError` with the sum if a single run does not fit a worker.
+    """
+    streams: dict[Stream, list[Run]] = {}
+    for run in runs:
+        streams.setdefault(run.stream, []).append(run)
+    total = sum(run_seconds(run, sizes[run.stream.dataset_hash]) for run in runs)
+    target = min(limits.cohort_seconds, max(0.25, total / (6 * max(limits.workers, 1))))
+    cohorts: list[Cohort] = []
+    memory: dict[str, int] = {}
+    for stream, members in streams.items():
+        size = sizes[stream.dataset_hash]
+        shared = shared_bytes(stream, size)
+        batch: list[Run] = []
+        seconds, used = 0.0, sum(shared.values())
+        for run in members:
+            more = run_bytes(run, size)
+            if sum(shared.values()) + more > limits.worker_bytes:
+                raise MemoryError(
+                    f"{run.learner} on {stream.dataset} needs {(sum(shared.values()) + more) >> 20} MiB on a worker, and a worker has "
+                    f"{limits.worker_bytes >> 20} MiB; use fewer workers, a smaller sketch or a machine with more memory"
+                )
+            if batch and (seconds >= target or used + more > limits.worker_bytes):
+                cohorts.append(Cohort(stream, tuple(batch), seconds + COMMIT_SECONDS))
+                batch, seconds, used = [], 0.0, sum(shared.values())
+            batch.append(run)
+            seconds += run_seconds(run, size)
+            used += more
+            if used > sum(memory.values()):
+                memory = {**shared, "states of a cohort": used - sum(shared.values())}
+        cohorts.append(Cohort(stream, tuple(batch), seconds + COMMIT_SECONDS))
+    cohorts.sort(key=lambda cohort: (-cohort.seconds, cohort.cohort_id))
+    return Plan(tuple(cohorts), memory)

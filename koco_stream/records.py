@@ -1,0 +1,92 @@
+"""The columns of the result tables, declared once: name, type, unit and meaning. The schema, the checks and the docs come from here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from koco_stream.learners import LEARNERS
+from koco_stream.linalg import Array
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table. `measured` marks what may differ from one execution to the next: times, hosts, cohorts."""
+
+    name: str
+    type: pa.DataType
+    meaning: str
+    unit: str = ""
+    measured: bool = False
+
+
+def _parameter_columns() -> list[Column]:
+    kinds = {float: pa.float64(), int: pa.int64(), bool: pa.bool_(), str: pa.string()}
+    declared = {q.name: q for learner in LEARNERS.values() for q in learner.parameters}
+    return [Column(name, kinds[q.kind], f"parameter: {q.meaning}") for name, q in sorted(declared.items())]
+
+
+RUNS: tuple[Column, ...] = (
+    Column("run_id", pa.string(), "content hash of everything that can change the run's numbers"),
+    Column("sweep", pa.string(), "the sweep that computed it first", measured=True),
+    Column("dataset", pa.string(), "the dataset's name"),
+    Column("dataset_hash", pa.string(), "the dataset's identity"),
+    Column("positive_class", pa.float64(), "the label read as +1, all others as -1; null if labels are read as they are"),
+    Column("order", pa.string(), "as-stored or shuffled"),
+    Column("order_seed", pa.int64(), "the shuffle's seed; null if as stored"),
+    Column("learner", pa.string(), "the learner's name"),
+    Column("params", pa.string(), "the parameters that matter, as canonical JSON"),
+    *_parameter_columns(),
+    Column("learner_seed", pa.int64(), "seed of what the learner draws; null if it draws nothing"),
+    Column("status", pa.string(), "ok, diverged or failed"),
+    Column("error", pa.string(), "why it is not ok; null if it is"),
+    Column("rounds", pa.int64(), "rounds done", "rounds"),
+    Column("mean_loss", pa.float64(), "progressive loss: the mean over the rounds done"),
+    Column("error_rate", pa.float64(), "progressive error: mistakes over rounds; null for a regression set"),
+    Column("regret", pa.float64(), "cumulative loss above the best linear predictor in hindsight; null if not computed"),
+    Column("dictionary_size", pa.int64(), "points in the dictionary at the end; null if the learner has none", "points"),
+    Column("seconds", pa.float64(), "the scan alone: no compilation, reading or waiting", "s", measured=True),
+    Column("rounds_per_second", pa.float64(), "rounds over seconds", "1/s", measured=True),
+    Column("cohort_size", pa.int64(), "runs that shared the pass", "runs", measured=True),
+    Column("host", pa.string(), "the machine and its processor", measured=True),
+    Column("version", pa.string(), "koco_stream, numpy, numba and Python versions", measured=True),
+    Column("finished_at", pa.timestamp("us", "UTC"), "when the run's cohort ended", measured=True),
+)
+
+CURVES: tuple[Column, ...] = (
+    Column("run_id", pa.string(), "the run"),
+    Column("t", pa.int64(), "rounds done", "rounds"),
+    Column("cumulative_loss", pa.float64(), "sum of the losses of rounds 1 to t"),
+    Column("mistakes", pa.int64(), "mistakes in rounds 1 to t; null for a regression set", "rounds"),
+    Column("dictionary_size", pa.int64(), "points in the dictionary; null if the learner has none", "points"),
+)
+
+
+def schema(columns: tuple[Column, ...]) -> pa.Schema:
+    """The Arrow schema of a table, meanings and units in its metadata."""
+    return pa.schema(
+        [pa.field(c.name, c.type, metadata={"meaning": c.meaning, "unit": c.unit} if c.unit else {"meaning": c.meaning}) for c in columns]
+    )
+
+
+def part_schema() -> pa.Schema:
+    """The schema of a result part: one row a run, its curve nested in the row, so that both appear in one rename."""
+    curve = pa.list_(pa.struct([(c.name, c.type) for c in CURVES if c.name != "run_id"]))
+    return schema(RUNS).append(pa.field("curve", curve))
+
+
+def curve_points(n_rounds: int, per_decade: int = 8) -> Array:
+    """Rounds spaced evenly in log t, from 1 to `n_rounds`, both included: (k,) float64, increasing."""
+    if n_rounds < 1:
+        return np.zeros(0)
+    exponents = np.arange(0, np.log10(n_rounds) * per_decade + 1)
+    points = np.unique(np.rint(10.0 ** (exponents / per_decade)))
+    return np.unique(np.append(points[points <= n_rounds], float(n_rounds)))
+
+
+def as_rows_of(columns: tuple[Column, ...], table: pa.Table) -> list[dict[str, Any]]:
+    """The table's rows as dictionaries in the declared order of columns."""
+    return table.select([c.name for c in columns]).to_pylist()  # type: ignore[no-any-return]

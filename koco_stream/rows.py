@@ -1,0 +1,177 @@
+"""Rows in canonical form: what every input becomes before a learner sees it.
+
+Sparse rows are sorted by feature, with duplicates summed and stored zeros dropped; dense rows are kept dense (a zero changes no
+number). All forms of one matrix therefore give the same bits.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from koco_stream.errors import WrongInput
+from koco_stream.linalg import Array
+
+
+class Rows(NamedTuple):
+    """n rows. Row t has the values `values[indptr[t]:indptr[t+1]]`; its feature numbers lie at the same place of `indices` (int32)
+    when `index_stride` is 1, and are all of `indices` when it is 0 (dense). `values` is float32 or float64. All read-only."""
+
+    indptr: Array
+    indices: Array
+    index_stride: int
+    values: Array
+    n_features: int
+
+    @property
+    def n_rows(self) -> int:
+        """n."""
+        return int(self.indptr.size) - 1
+
+
+def frozen(array: Any, dtype: Any) -> Array:
+    """A read-only view of `array`, contiguous and of type `dtype` (the compiler sees one kind of array only)."""
+    view = np.ascontiguousarray(array, dtype=dtype).view()
+    view.flags.writeable = False
+    return view
+
+
+def dense_rows(matrix: Array) -> Rows:
+    """Rows of a C-ordered matrix (n, d) of float32 or float64."""
+    n, d = matrix.shape
+    return Rows(
+        frozen(np.arange(0, (n + 1) * d, d) if d else np.zeros(n + 1), np.int64),
+        frozen(np.arange(d), np.int32),
+        0,
+        frozen(matrix, matrix.dtype).reshape(-1),
+        d,
+    )
+
+
+def sparse_rows(indptr: Any, indices: Any, values: Array, n_features: int) -> Rows:
+    """Rows from canonical CSR arrays."""
+    return Rows(frozen(indptr, np.int64), frozen(indices, np.int32), 1, frozen(values, values.dtype), n_features)
+
+
+def as_rows(X: Any, n_features: int | None = None) -> Rows:
+    """Rows of `X`: a NumPy array (n, d), any SciPy sparse matrix, `sparse.COO` or `sparse.GCXS`, or an Arrow table of prepared rows.
+
+    Raises `WrongInput` if X is not two-dimensional, not numeric, holds NaN or infinity (the row is named), or has another number of
+    features than `n_features`.
+    """
+    kind = type(X).__module__.split(".")[0]
+    if kind == "pyarrow":
+        rows = table_rows(X)
+    elif kind == "sparse":
+        rows = _from_scipy(X.to_scipy_sparse() if X.ndim == 2 else X)
+    elif hasattr(X, "tocsr"):
+        rows = _from_scipy(X)
+    else:
+        rows = _from_array(X)
+    if n_features is not None and rows.n_features != n_features:
+        raise WrongInput(f"X has {rows.n_features} features, but the learner is expecting {n_features} features as input")
+    if not np.isfinite(rows.values).all():
+        place = int(np.flatnonzero(~np.isfinite(rows.values))[0])
+        row = int(np.searchsorted(rows.indptr, place, side="right")) - 1
+        raise WrongInput(f"row {row} of X holds {rows.values[place]} (NaN or inf); remove such rows or fill the values in")
+    return rows
+
+
+def as_labels(y: Any, n_rows: int) -> Array:
+    """Labels (n,) as read-only float64. Raises `WrongInput` for another length, NaN or infinity."""
+    if y is None:
+        raise WrongInput("requires y to be passed, but the target y is None")
+    labels = np.asarray(y)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        import warnings
+
+        warnings.warn("a column-vector y was passed when a 1d array was expected", stacklevel=3)
+        labels = labels[:, 0]
+    if labels.ndim != 1:
+        raise WrongInput(f"y must have one dimension, not {labels.ndim}")
+    labels = _numeric(labels, "y")
+    if labels.size != n_rows:
+        raise WrongInput(f"X has {n_rows} rows and y has {labels.size}; give one label a row")
+    if not np.isfinite(labels).all():
+        row = int(np.flatnonzero(~np.isfinite(labels))[0])
+        raise WrongInput(f"y[{row}] is {labels[row]} (NaN or inf); remove the row")
+    return frozen(labels, np.float64)
+
+
+def table_rows(table: Any) -> Rows:
+    """Rows of an Arrow table of prepared rows (columns `indices` and `values`, or `values` of fixed size)."""
+    import pyarrow as pa
+
+    if "values" not in table.column_names:
+        raise WrongInput("an Arrow table of prepared rows needs a column 'values'; see koco_stream.rows")
+    values = table.column("values").combine_chunks()
+    values = values.chunk(0) if isinstance(values, pa.ChunkedArray) else values
+    if pa.types.is_fixed_size_list(values.type):
+        flat = values.flatten().to_numpy(zero_copy_only=False)
+        return dense_rows(flat.reshape(len(values), values.type.list_size))
+    indices = table.column("indices").combine_chunks()
+    indices = indices.chunk(0) if isinstance(indices, pa.ChunkedArray) else indices
+    indptr = np.concatenate([[0], np.cumsum(np.diff(values.offsets.to_numpy()))])
+    metadata = table.schema.metadata or {}
+    flat_indices = indices.flatten().to_numpy(zero_copy_only=False)
+    known = int(metadata.get(b"n_features", int(flat_indices.max(initial=-1)) + 1))
+    return sparse_rows(indptr, flat_indices, values.flatten().to_numpy(zero_copy_only=False), known)
+
+
+def with_intercept(rows: Rows) -> Rows:
+    """The rows with one more feature, numbered d, whose value is 1. An empty row gets it too."""
+    n, d = rows.n_rows, rows.n_features
+    one = np.ones(1, rows.values.dtype)
+    if rows.index_stride == 0:
+        matrix = np.hstack([rows.values.reshape(n, d), np.broadcast_to(one, (n, 1))])
+        return dense_rows(np.ascontiguousarray(matrix))
+    ends = rows.indptr[1:]
+    return sparse_rows(
+        rows.indptr + np.arange(n + 1),
+        np.insert(rows.indices[: ends[-1]] if n else rows.indices[:0], ends, d),
+        np.insert(rows.values[: ends[-1]] if n else rows.values[:0], ends, one[0]),
+        d + 1,
+    )
+
+
+def _numeric(array: Array, name: str) -> Array:
+    """float32 stays, every other number becomes float64."""
+    if array.dtype == np.float32:
+        return array
+    if array.dtype.kind == "c":
+        raise WrongInput(f"Complex data not supported: {name} has type {array.dtype}; give real numbers")
+    try:
+        return array.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise WrongInput(f"{name} has type {array.dtype} and is not numeric: {error}; turn it into numbers first") from None
+
+
+def _from_array(X: Any) -> Rows:
+    array = np.asarray(X)
+    if array.ndim != 2:
+        raise WrongInput(
+            f"X must have two dimensions, (rows, features), not {array.ndim}. Reshape your data with X.reshape(1, -1) if it is "
+            "one row"
+        )
+    if array.shape[1] == 0:
+        raise WrongInput(f"0 feature(s) (shape={array.shape}) while a minimum of 1 is required.")
+    return dense_rows(np.ascontiguousarray(_numeric(array, "X")))
+
+
+def _from_scipy(X: Any) -> Rows:
+    csr = X.tocsr() if X.ndim == 2 else None
+    if csr is None:
+        raise WrongInput(f"X must have two dimensions, (rows, features), not {X.ndim}")
+    values = _numeric(csr.data, "X")
+    stored_zero = bool((values == 0).any())
+    if not csr.has_canonical_format or stored_zero or values is not csr.data:
+        csr = csr.copy()  # the caller's matrix stays as it was
+        csr.data = values.copy()
+        csr.has_sorted_indices = csr.has_canonical_format = False
+        csr.sum_duplicates()
+        csr.eliminate_zeros()
+        values = csr.data
+    if csr.shape[1] > np.iinfo(np.int32).max:
+        raise WrongInput(f"X has {csr.shape[1]} features; at most 2147483647 are supported, hash them to fewer")
+    return sparse_rows(csr.indptr, csr.indices, values, int(csr.shape[1]))

@@ -1,0 +1,201 @@
+"""What a worker does: read a stream once, advance every run of a cohort block by block, commit one result part."""
+
+from __future__ import annotations
+
+import platform
+import socket
+import sys
+import time
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import koco_stream
+from koco_stream.errors import WrongInput
+from koco_stream.files import canonical_json, written_atomically
+from koco_stream.learners import learner_named
+from koco_stream.linalg import Array
+from koco_stream.losses import LOSSES
+from koco_stream.records import RUNS, curve_points, part_schema
+from koco_stream.rows import Rows, with_intercept
+from koco_stream.runs import Cohort, Run
+from koco_stream.scan import scan_of, tally
+from koco_stream.stream import BLOCK_ROWS, StreamReader
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What comes back over the wire: which cohort, how many runs and rounds, how long. Never data."""
+
+    cohort_id: str
+    runs: int
+    not_ok: int
+    rounds: int
+    scan_seconds: float
+    seconds: float
+
+
+@dataclass
+class Member:
+    """A run under way: its state, totals (rounds, loss, mistakes), curve, and time spent in its scan."""
+
+    run: Run
+    params: Any
+    state: Any
+    curve: Array
+    totals: Array = field(default_factory=lambda: np.zeros(3))
+    at: int = 0
+    seconds: float = 0.0
+    status: str = "ok"
+    error: str | None = None
+
+
+def parts_folder(store: str | Path) -> Path:
+    """Where workers commit result parts."""
+    return Path(store) / "results" / "parts"
+
+
+def run_cohort(store: str, sweep: str, cohort: Cohort, block_rows: int = BLOCK_ROWS) -> Receipt:
+    """Run a cohort over its stream and commit its part. Doing it twice gives the same file.
+
+    Raises `WrongInput` if the dataset is missing, damaged or changed.
+    """
+    begun = time.perf_counter()
+    reader = StreamReader(store, cohort.stream)
+    points = curve_points(reader.n_rows)
+    members = [start(run, reader.manifest.n_features, points) for run in cohort.runs]
+    for block in reader.blocks(block_rows):
+        widened: Rows | None = None
+        predictions = np.empty(block.labels.size)
+        for member in members:
+            if member.status != "ok":
+                continue
+            rows = block.rows
+            if member.run.params["fit_intercept"]:
+                widened = rows = widened or with_intercept(block.rows)
+            advance(member, rows, block.labels, predictions, points)
+    table = part_of(sweep, cohort, members, points, reader.manifest.task)
+    folder = parts_folder(store)
+    with written_atomically(folder / f"{cohort.cohort_id}.parquet") as temporary:
+        pq.write_table(table, temporary, compression="zstd")
+    return Receipt(
+        cohort.cohort_id,
+        len(members),
+        sum(member.status != "ok" for member in members),
+        int(sum(member.totals[0] for member in members)),
+        sum(member.seconds for member in members),
+        time.perf_counter() - begun,
+    )
+
+
+def start(run: Run, n_features: int, points: Array) -> Member:
+    """The run before its first round. What fails here is the run's own fault and becomes its status."""
+    declared = learner_named(run.learner)
+    params = declared.to_params(declared.complete(run.params))
+    try:
+        state = declared.module.init(params, n_features + int(bool(run.params["fit_intercept"])), run.learner_seed or 0)
+    except (ValueError, MemoryError) as error:
+        return Member(run, params, None, np.zeros((points.size, 3)), status="failed", error=str(error) or type(error).__name__)
+    return Member(run, params, state, np.zeros((points.size, 3)))
+
+
+def advance(member: Member, rows: Rows, labels: Array, predictions: Array, points: Array) -> None:
+    """One block of rounds of one run, timed. A prediction that is not finite ends the run as diverged."""
+    begun = time.perf_counter()
+    done = scan_of(member.run.learner)(
+        member.params, member.state, rows.indptr, rows.indices, rows.index_stride, rows.values, labels, predictions
+    )
+    member.seconds += time.perf_counter() - begun
+    loss = LOSSES[str(member.run.params["loss"])]
+    member.at = tally(loss, predictions, labels, done, member.totals, points, member.at, member.curve)
+    if done < labels.size:
+        member.status = "diverged"
+        member.error = f"the prediction of round {int(member.totals[0]) + 1} is {predictions[done]}"
+    elif not np.isfinite(member.totals[1]):
+        member.status = "diverged"
+        member.error = f"the cumulative loss is {member.totals[1]} by round {int(member.totals[0])}"
+
+
+def part_of(sweep: str, cohort: Cohort, members: list[Member], points: Array, task: str) -> pa.Table:
+    """The cohort's result part: see `records.part_schema`."""
+    finished = datetime.now(UTC)
+    classification = task == "classification" or cohort.stream.positive_class is not None
+    rows = []
+    for member in members:
+        run, (rounds, loss, mistakes) = member.run, member.totals
+        row: dict[str, Any] = dict.fromkeys(column.name for column in RUNS)
+        row.update(run.params)
+        row.update(
+            run_id=run.run_id,
+            sweep=sweep,
+            dataset=run.stream.dataset,
+            dataset_hash=run.stream.dataset_hash,
+            positive_class=run.stream.positive_class,
+            order=run.stream.order,
+            order_seed=run.stream.order_seed,
+            learner=run.learner,
+            params=canonical_json(run.params),
+            learner_seed=run.learner_seed,
+            status=member.status,
+            error=member.error,
+            rounds=int(rounds),
+            mean_loss=loss / rounds if rounds else None,
+            error_rate=mistakes / rounds if rounds and classification else None,
+            seconds=member.seconds,
+            rounds_per_second=rounds / member.seconds if member.seconds > 0 else None,
+            cohort_size=len(members),
+            host=machine(),
+            version=versions(),
+            finished_at=finished,
+        )
+        row["curve"] = [
+            {"t": int(t), "cumulative_loss": line[1], "mistakes": int(line[2]) if classification else None, "dictionary_size": None}
+            for t, line in zip(points[: member.at], member.curve[: member.at], strict=True)
+        ]
+        rows.append(row)
+    return pa.Table.from_pylist(rows, part_schema())
+
+
+@cache
+def machine() -> str:
+    """This machine's name and processor."""
+    processor = platform.machine()
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                processor = line.split(":", 1)[1].strip()
+                break
+    except OSError:
+        pass  # not Linux: the architecture's name has to do
+    return f"{socket.gethostname()} ({processor})"
+
+
+@cache
+def versions() -> str:
+    """The versions that numbers may depend on to rounding."""
+    return (
+        f"koco_stream {koco_stream.__version__}, numpy {np.__version__}, numba {numba.__version__}, "
+        f"python {sys.version.split()[0]}"
+    )
+
+
+def check_labels(run: Run, classes: list[float], task: str) -> None:
+    """Refuse a stream whose labels the loss cannot take. Raises `WrongInput` with the remedy."""
+    binary = run.stream.positive_class is not None or (task == "classification" and set(classes) <= {-1.0, 1.0})
+    if run.stream.positive_class is not None and classes and run.stream.positive_class not in classes:
+        shown = ", ".join(f"{c:g}" for c in classes[:30])
+        raise WrongInput(f"dataset {run.stream.dataset!r} has no label {run.stream.positive_class:g}; its labels are {shown}")
+    if task == "classification" and not binary:
+        raise WrongInput(
+            f"dataset {run.stream.dataset!r} has the labels {', '.join(f'{c:g}' for c in classes[:30])}, not -1 and +1; add "
+            f"positive_class = {classes[-1]:g} (or another of them) to its [[dataset]] table to learn that class against the rest"
+        )
+    if not binary and run.params["loss"] != "squared":
+        raise WrongInput(f"the {run.params['loss']} loss needs labels -1 and +1, and {run.stream.dataset!r} is a regression set")

@@ -1,0 +1,88 @@
+"""The nouns of a sweep: a stream, a run, a cohort; and their identities, which are hashes of their content."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from koco_stream.files import content_hash
+from koco_stream.learners import Public, learner_named
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A dataset read in one order. `order` is "as-stored" or "shuffled" (then by `order_seed`); with `positive_class`, labels become
+    +1 for it and −1 for all others while reading. `max_rows` reads only the first rows of the stream."""
+
+    dataset: str
+    dataset_hash: str
+    order: str = "as-stored"
+    order_seed: int | None = None
+    positive_class: float | None = None
+    max_rows: int | None = None
+
+    def identity(self) -> dict[str, Any]:
+        """All that decides which rows come in which order (the name does not)."""
+        return {
+            "dataset_hash": self.dataset_hash,
+            "order": self.order,
+            "order_seed": self.order_seed,
+            "positive_class": self.positive_class,
+            "max_rows": self.max_rows,
+        }
+
+
+@dataclass(frozen=True)
+class Run:
+    """One configuration (learner, parameters, learner_seed) on one stream.
+
+    `params` are complete. Those that cannot matter are no part of the identity, nor is the seed of a learner that draws nothing.
+    """
+
+    stream: Stream
+    learner: str
+    params: Public
+    learner_seed: int | None
+
+    @staticmethod
+    def of(stream: Stream, learner: str, given: dict[str, Any], learner_seed: int) -> Run:
+        """The run of checked and completed parameters, reduced to what matters."""
+        declared = learner_named(learner)
+        public = declared.complete(given)
+        idle = declared.idle(public)
+        kept = {name: value for name, value in public.items() if name not in idle}
+        return Run(stream, learner, kept, learner_seed if declared.draws(public) else None)
+
+    @cached_property
+    def run_id(self) -> str:
+        """Hash of everything that can change the run's numbers (32 hexadecimal digits)."""
+        return content_hash(
+            {
+                "stream": self.stream.identity(),
+                "learner": self.learner,
+                "numbers_version": learner_named(self.learner).numbers_version,
+                "params": self.params,
+                "learner_seed": self.learner_seed,
+            }
+        )
+
+
+@dataclass(frozen=True)
+class Cohort:
+    """Runs that share a pass over `stream`. `seconds` is what the planner expects it to take."""
+
+    stream: Stream
+    runs: tuple[Run, ...]
+    seconds: float
+
+    @cached_property
+    def cohort_id(self) -> str:
+        """Hash of its runs' identities."""
+        return content_hash([run.run_id for run in self.runs])
+
+
+def without_repeats(runs: Sequence[Run]) -> list[Run]:
+    """The runs in their order, each identity once."""
+    return list({run.run_id: run for run in reversed(runs)}.values())[::-1]

@@ -1,0 +1,92 @@
+"""The scan: the only loop over time in the project, compiled once for each learner."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from koco_stream._jit import jit, jit_with
+from koco_stream.learners import learner_named
+from koco_stream.linalg import Array
+from koco_stream.losses import loss_value
+
+
+def step(params: Any, state: Any, idx: Array, val: Array, y: float) -> float:
+    """Stands for a learner's step; `scan_of` binds the name to one."""
+    raise AssertionError("scan_of binds this name")
+
+
+def scan_rows(
+    params: Any,
+    state: Any,
+    indptr: Array,
+    indices: Array,
+    index_stride: int,
+    values: Array,
+    labels: Array,
+    predictions: Array,
+) -> int:
+    """Run the learner over the rows of a block, in order, updating `state` and filling `predictions` (n,).
+
+    Returns the number of rounds done: n, or fewer if a prediction was not finite (that round is the last, and not counted).
+    `index_stride` is 1 for sparse rows, 0 for dense ones, which all share the same `indices`.
+    """
+    for t in range(labels.size):
+        lo, hi = indptr[t], indptr[t + 1]
+        first = lo * index_stride
+        y_hat = step(params, state, indices[first : first + hi - lo], values[lo:hi], labels[t])
+        predictions[t] = y_hat
+        if not math.isfinite(y_hat):
+            return t
+    return labels.size
+
+
+def predict(params: Any, state: Any, idx: Array, val: Array) -> float:
+    """Stands for a learner's predict; `predictions_of` binds the name to one."""
+    raise AssertionError("predictions_of binds this name")
+
+
+def predict_rows(
+    params: Any, state: Any, indptr: Array, indices: Array, index_stride: int, values: Array, predictions: Array
+) -> None:
+    """Fill `predictions` (n,) with what the learner would predict next for each row, held within [−C, C]; learns nothing."""
+    for t in range(predictions.size):
+        lo, hi = indptr[t], indptr[t + 1]
+        first = lo * index_stride
+        y_hat = predict(params, state, indices[first : first + hi - lo], values[lo:hi])
+        predictions[t] = min(max(y_hat, -params.clip), params.clip)
+
+
+@cache
+def predictions_of(learner: str) -> Callable[..., None]:
+    """The prediction without learning of the learner called `learner`."""
+    return jit_with(predict_rows, f"predict_{learner}", predict=learner_named(learner).module.predict)
+
+
+@cache
+def scan_of(learner: str) -> Callable[..., int]:
+    """The scan of the learner called `learner`."""
+    return jit_with(scan_rows, f"scan_{learner}", step=learner_named(learner).module.step)
+
+
+@jit
+def tally(
+    loss: int, predictions: Array, labels: Array, done: int, totals: Array, points: Array, at: int, curve: Array
+) -> int:
+    """Add a block's losses and mistakes to the running totals, one round after the other.
+
+    `totals` (3,) is rounds, cumulative loss, mistakes (sign(ŷ) ≠ sign(y), with sign(0) = +1 as in the SON paper). Each time the rounds
+    reach one of `points` (increasing; the next is number `at`), the totals are copied to that line of `curve` (k, 3). Returns the
+    next `at`.
+    """
+    for t in range(done):
+        totals[0] += 1.0
+        totals[1] += loss_value(loss, predictions[t], labels[t])
+        if (predictions[t] >= 0.0) != (labels[t] >= 0.0):
+            totals[2] += 1.0
+        if at < points.size and totals[0] == points[at]:
+            curve[at] = totals
+            at += 1
+    return at

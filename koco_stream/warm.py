@@ -1,0 +1,51 @@
+"""Compile what a sweep needs before its workers start: `python -m koco_stream.warm '[["OjaSON", {...}, "float64"], …]'`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable
+
+import numpy as np
+
+from koco_stream.learners import Public, learner_named
+from koco_stream.rows import dense_rows, frozen
+from koco_stream.runs import Run
+from koco_stream.scan import scan_of, tally
+
+Needed = tuple[str, Public, str]
+
+
+def needed(runs: Iterable[Run], value_types: dict[str, str]) -> list[Needed]:
+    """One example of everything that must be compiled for these runs; `value_types` is by dataset hash."""
+    kinds: dict[tuple[object, ...], Needed] = {}
+    for run in runs:
+        declared = learner_named(run.learner)
+        params = declared.to_params(declared.complete(run.params))
+        shape = tuple(len(p) for p in params if isinstance(p, tuple))
+        value_type = value_types[run.stream.dataset_hash]
+        kinds.setdefault((run.learner, shape, value_type), (run.learner, run.params, value_type))
+    return list(kinds.values())
+
+
+def warm(kinds: Iterable[Needed]) -> None:
+    """Compile the scans (or read them from the cache) by running each over no rows."""
+    for learner, public, value_type in kinds:
+        declared = learner_named(learner)
+        params = declared.to_params(declared.complete(public))
+        rows = dense_rows(np.zeros((0, 1), value_type))
+        scan_of(learner)(
+            params,
+            declared.module.init(params, 1, 0),
+            rows.indptr,
+            rows.indices,
+            rows.index_stride,
+            rows.values,
+            frozen([], np.float64),
+            np.zeros(0),
+        )
+    tally(0, np.zeros(0), frozen([], np.float64), 0, np.zeros(3), np.zeros(1), 0, np.zeros((1, 3)))
+
+
+if __name__ == "__main__":
+    warm([(name, public, value_type) for name, public, value_type in json.loads(sys.argv[1])])

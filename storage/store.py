@@ -1,0 +1,71 @@
+"""The store: a folder that holds datasets, results and reports, and says which format they have."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import koco_stream
+from koco_stream.errors import WrongInput
+from koco_stream.files import write_text
+
+FORMAT = 1
+MARK = "koco-store.json"
+
+
+def open_store(folder: str | Path) -> Path:
+    """The store at `folder`, created if there is none. Raises `WrongInput` if the folder is something else or of a newer format."""
+    store = Path(folder).expanduser().absolute()
+    if not check_store(store):
+        store.mkdir(parents=True, exist_ok=True)
+        write_text(store / MARK, json.dumps({"format": FORMAT, "created_by": koco_stream.__version__}) + "\n")
+    return store
+
+
+def existing_store(folder: str | Path) -> Path:
+    """The store at `folder`. Raises `WrongInput` if there is none."""
+    store = Path(folder).expanduser().absolute()
+    if not check_store(store):
+        raise WrongInput(f"there is no store at {store}; name one with --store, or make one with koco prepare or koco sweep")
+    return store
+
+
+def check_store(store: Path) -> bool:
+    """Whether there is a store at this path; False if nothing is there yet, or an empty folder."""
+    mark = store / MARK
+    if mark.is_file():
+        try:
+            found = int(json.loads(mark.read_text(encoding="utf-8"))["format"])
+        except (ValueError, KeyError, TypeError):
+            raise WrongInput(f"{mark} is damaged; a store of this version has the line {{\"format\": {FORMAT}}} there") from None
+        if found > FORMAT:
+            raise WrongInput(f"the store {store} has format {found}; this version reads up to {FORMAT}: upgrade koco-stream")
+        return True
+    if store.exists() and (not store.is_dir() or any(p.name != ".staging" for p in store.iterdir())):
+        raise WrongInput(f"{store} is not a store (it has no {MARK}) and is not empty; choose another --store")
+    return False
+
+
+@contextmanager
+def staging_folder(store: Path) -> Iterator[Path]:
+    """A folder inside the store for unfinished work; removed at the end, together with those that dead processes left."""
+    root = store / ".staging"
+    folder = root / str(os.getpid())
+    created = [p for p in (root, *root.parents) if not p.exists()]
+    for left in root.iterdir() if root.is_dir() else ():
+        if not (left.name.isdigit() and Path(f"/proc/{left.name}").exists()):
+            shutil.rmtree(left, ignore_errors=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        for path in (root, *(p for p in created if p != root)):
+            try:
+                path.rmdir()  # only what is empty: on failure the disk is as it was
+            except OSError:
+                break

@@ -1,0 +1,78 @@
+"""Synthetic datasets, made from a seed. Every product is summed in a fixed order, so the same seed gives the same bytes."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from koco_stream.errors import WrongInput, nearest
+from koco_stream.linalg import Array, orthonormalise, product
+from koco_stream.manifest import Manifest, load_manifest
+from storage.prepare import publish
+from storage.sources import Table
+
+VERSION = 1
+
+
+def ill_conditioned(condition_number: float = 10.0, data_seed: int = 1, n_rows: int = 10_000, n_features: int = 100) -> Table:
+    """The data of section 5.1 of Luo et al. (2016), scaled to a mean square norm of 1 (docs/errata.md, S8 and S11).
+
+    X = Z diag(λ)^½ Vᵀ with Z Gaussian and V a random orthonormal basis; λ is 1 but for its last ten entries, which grow linearly to
+    `condition_number`. The labels are sign(θᵀz) with z the row of Z: the same for every condition number.
+    """
+    draw = np.random.default_rng([data_seed, 0x11])
+    Z = draw.standard_normal((n_rows, n_features))
+    V = draw.standard_normal((n_features, n_features))
+    theta = draw.standard_normal((n_features, 1))
+    for _ in range(2):
+        orthonormalise(V, n_features)
+    steep = min(10, n_features)
+    spectrum = np.ones(n_features)
+    spectrum[n_features - steep :] += (condition_number - 1.0) * np.arange(1, steep + 1) / steep
+    X, scores = np.empty((n_rows, n_features)), np.empty((n_rows, 1))
+    product(Z * np.sqrt(spectrum), np.ascontiguousarray(V.T), X)
+    product(Z, theta, scores)
+    X /= np.sqrt((X**2).sum() / n_rows)
+    return _dense(X, np.where(scores[:, 0] >= 0, 1.0, -1.0))
+
+
+GENERATORS: dict[str, Callable[..., Table]] = {"ill-conditioned": ill_conditioned}
+
+
+def parameters_of(generator: str) -> dict[str, Any]:
+    """The generator's parameters and their defaults."""
+    return {name: p.default for name, p in inspect.signature(GENERATORS[generator]).parameters.items()}
+
+
+def synthetic_name(generator: str, given: dict[str, Any]) -> str:
+    """The dataset's name: the generator's, then what was given, in the generator's order. Raises `WrongInput` for what it does not take."""
+    known = parameters_of(generator)
+    for name, value in given.items():
+        if name not in known:
+            raise WrongInput(f"{generator} has no parameter {name!r}{nearest(name, list(known))}")
+        if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0 or (isinstance(known[name], int) and value != int(value)):
+            raise WrongInput(f"{generator}: {name} must be a positive {'whole ' if isinstance(known[name], int) else ''}number, not {value!r}")
+    return ",".join([generator, *(f"{name}={given[name]:g}" for name in known if name in given)])
+
+
+def prepare_synthetic(store: str | Path, generator: str, given: dict[str, Any]) -> Manifest:
+    """The dataset, made now unless the store has it already."""
+    name = synthetic_name(generator, given)
+    values = {n: type(default)(given.get(n, default)) for n, default in parameters_of(generator).items()}
+    origin = {"generator": generator, "generator_version": VERSION, **values}
+    try:
+        manifest = load_manifest(store, name)
+        if manifest.source == origin:
+            return manifest
+    except WrongInput:
+        pass  # not there yet, or not readable: made anew
+    return publish(store, name, GENERATORS[generator](**values), origin)
+
+
+def _dense(X: Array, labels: Array) -> Table:
+    n, d = X.shape
+    return Table(labels, np.arange(0, (n + 1) * d, d), np.zeros(0, np.int32), X.reshape(-1), d, "dense", "synthetic", [])
