@@ -1,0 +1,1 @@
+"""Where cohorts run: executors and Dask clusters. Knows nothing of storage."""

@@ -14,9 +14,7 @@ from koco_stream.stream import BLOCK_ROWS
 OnReceipt = Callable[[Receipt], None]
 
 
-def run_serially(
-    store: str, sweep: str, cohorts: Sequence[Cohort], on_receipt: OnReceipt, block_rows: int = BLOCK_ROWS
-) -> None:
+def run_serially(store: str, sweep: str, cohorts: Sequence[Cohort], on_receipt: OnReceipt, block_rows: int = BLOCK_ROWS) -> None:
     """One cohort after the other, in this process."""
     for cohort in cohorts:
         on_receipt(run_cohort(store, sweep, cohort, block_rows))

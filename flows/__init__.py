@@ -1,0 +1,1 @@
+"""The application: the koco command, the Prefect flows, sweep files, tables and reports."""

@@ -16,7 +16,12 @@ import click
 import koco_stream
 
 STORE = click.option(
-    "--store", default="store", envvar="KOCO_STORE", show_default=True, type=click.Path(file_okay=False), help="The store's folder; KOCO_STORE sets it too."
+    "--store",
+    default="store",
+    envvar="KOCO_STORE",
+    show_default=True,
+    type=click.Path(file_okay=False),
+    help="The store's folder; KOCO_STORE sets it too.",
 )
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
@@ -36,6 +41,8 @@ class Usage(click.Group):
         except KeyboardInterrupt:
             click.echo("koco: stopped; what was finished is kept. The same command goes on from there.", err=True)
             ctx.exit(1)
+        except (click.exceptions.Exit, BrokenPipeError):
+            raise
         except (OSError, MemoryError, RuntimeError) as error:
             click.echo(f"koco: {type(error).__name__}: {error}", err=True)
             ctx.exit(1)
@@ -67,7 +74,13 @@ def koco() -> None:
 
 @koco.command()
 @click.argument("name")
-@click.option("--from", "source", required=True, type=click.Path(path_type=Path), help="The source file: LIBSVM, CSV or VW text, plain, .gz, .bz2 or .xz.")
+@click.option(
+    "--from",
+    "source",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="The source file: LIBSVM, CSV or VW text, plain, .gz, .bz2 or .xz.",
+)
 @click.option("--target", help="CSV: the target column, by name or by number from 1.  [default: the last]")
 @click.option("--scale", default="none", show_default=True, help="none, minmax, unit-rows, unit-mean-square or tf-idf.")
 @click.option("--task", type=click.Choice(["classification", "regression"]), help="What the labels are.  [default: seen from them]")
@@ -198,7 +211,10 @@ def show(rows: Iterable[dict[str, Any]], columns: tuple[str, ...], as_json: bool
     if as_json:
         click.echo(json.dumps([{c: row[c] for c in columns} for row in rows], default=str))
         return
-    cells = [columns, *(tuple("" if row[c] is None else f"{row[c]:.5g}" if isinstance(row[c], float) else str(row[c]) for c in columns) for row in rows)]
+    cells = [
+        columns,
+        *(tuple("" if row[c] is None else f"{row[c]:.5g}" if isinstance(row[c], float) else str(row[c]) for c in columns) for row in rows),
+    ]
     widths = [max(len(row[k]) for row in cells) for k in range(len(columns))]
     for row in cells:
         click.echo("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
@@ -216,5 +232,3 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
-
-

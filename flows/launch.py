@@ -31,7 +31,7 @@ def known_manifests(sweep: Sweep, store: Path) -> dict[str, Manifest | None]:
 
 
 def checked(spec: Path, store: str) -> tuple[Sweep, dict[str, Manifest | None], list[Run], list[Run]]:
-    """The sweep, the manifests there are, its runs, and those not in the store: all that can be wrong is found here, before anything starts."""
+    """The sweep, its manifests, its runs, and those not in the store. What can be wrong is found here, before anything starts."""
     sweep = read_sweep(spec)
     root = Path(store).expanduser().absolute()
     check_store(root)

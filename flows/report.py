@@ -29,7 +29,9 @@ def write_report(store: str | Path, sweep: str) -> Path:
             runs=runs.num_rows,
             planned=len(note["run_ids"]),
             statuses=Counter(runs.column("status").to_pylist()),
-            not_ok=[row for row in runs.select(["dataset", "learner", "params", "status", "error"]).to_pylist() if row["status"] != "ok"][:50],
+            not_ok=[row for row in runs.select(["dataset", "learner", "params", "status", "error"]).to_pylist() if row["status"] != "ok"][
+                :50
+            ],
             datasets=[load_manifest(store, name) for name in names],
             hosts=sorted(set(runs.column("host").to_pylist())),
             versions=sorted(set(runs.column("version").to_pylist())),

@@ -19,8 +19,8 @@ from koco_stream.warm import Needed
 
 
 def configure_prefect() -> None:
-    """Prefect's home in the cache folder, nothing sent out, quiet logs, time to start. Must come before prefect is imported; what the user has
-    set stays."""
+    """Prefect's home in the cache folder, nothing sent out, quiet logs, time to start. Must come before prefect is
+    imported; what the user has set stays."""
     settings = {
         "PREFECT_HOME": str(private_folder("prefect")),
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
@@ -41,9 +41,7 @@ class LocalStart:
     def __init__(self, workers: int, kinds: list[Needed]) -> None:
         self.stack = ExitStack()
         self.client: Future[Client] = Future()
-        self.compiling = subprocess.Popen(
-            [sys.executable, "-m", "koco_stream.warm", json.dumps(kinds)], env={**os.environ, **ONE_THREAD}
-        )
+        self.compiling = subprocess.Popen([sys.executable, "-m", "koco_stream.warm", json.dumps(kinds)], env={**os.environ, **ONE_THREAD})
         threading.Thread(target=self._start, args=(workers,), daemon=True).start()
 
     def _start(self, workers: int) -> None:

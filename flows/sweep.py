@@ -100,7 +100,7 @@ def sweep_flow(sweep_file: str, store: str, workers: int, block_rows: int = BLOC
     runs = sweep.runs(dict(manifests))
     todo = clock("plan", lambda: plan_sweep(runs, manifests, store, workers))
     there = len(runs) - len(todo.runs)
-    say(f"sweep {sweep.name}: {len(runs):,} runs, {there:,} in the store already, {len(todo.runs):,} to compute in {len(todo.cohorts):,} passes")
+    say(f"sweep {sweep.name}: {len(runs):,} runs, {there:,} in the store already, {len(todo.runs):,} to compute")
     remember(store, sweep, runs)
     if todo.cohorts:
         value_types = {m.dataset_hash: m.value_type for m in manifests.values()}
@@ -123,6 +123,7 @@ class Clock:
         self.seconds: dict[str, float] = {}
 
     def __call__(self, phase: str, work: Callable[[], T]) -> T:
+        """Do `work` and note under `phase` how long it took."""
         begun = time.monotonic()
         try:
             return work()

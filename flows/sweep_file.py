@@ -7,9 +7,9 @@ import re
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, ValidationError
 
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.learners import learner_named
@@ -19,7 +19,7 @@ from koco_stream.run import check_labels
 from koco_stream.runs import Run, Stream, without_repeats
 from storage.synthetic import GENERATORS, parameters_of, synthetic_name
 
-Seeds = PositiveInt | list[int]
+Seeds = PositiveInt | Annotated[list[NonNegativeInt], Field(min_length=1)]
 
 
 class DatasetTable(BaseModel):
@@ -199,7 +199,7 @@ def _datasets(path: Path, text: str, number: int, table: DatasetTable) -> list[D
     """The datasets of one table: one, or one for each combination of a generator's parameters."""
     shuffled = table.order == "shuffled"
     if not shuffled and "order_seeds" in table.model_fields_set:
-        raise WrongInput(f"{place(path, text, 'dataset', number, 'order_seeds')}: only a shuffled order has seeds; add order = \"shuffled\"")
+        raise WrongInput(f'{place(path, text, "dataset", number, "order_seeds")}: only a shuffled order has seeds; add order = "shuffled"')
     orders = tuple(("shuffled", seed) for seed in _seeds(table.order_seeds)) if shuffled else (("as-stored", None),)
     classes = table.positive_class if isinstance(table.positive_class, list) else [table.positive_class]
     positive = tuple(None if c is None else float(c) for c in classes)
@@ -236,8 +236,10 @@ def _explain(path: Path, text: str, error: ValidationError) -> str:
     """The first of pydantic's complaints, with the line and the nearest name."""
     first = error.errors()[0]
     where = list(first["loc"])
+    where = where[: 3 if len(where) > 1 and isinstance(where[1], int) else 2 if where[:1] == ["report"] else 1]  # no names of pydantic's
     key = str(where[-1]) if where else ""
-    known = {"dataset": DatasetTable, "learner": LearnerTable, "report": ReportTable}.get(str(where[0]) if len(where) > 1 else "", SweepFile)
+    tables: dict[str, type[BaseModel]] = {"dataset": DatasetTable, "learner": LearnerTable, "report": ReportTable}
+    known = tables.get(str(where[0]), SweepFile) if len(where) > 1 else SweepFile
     if len(where) > 2 and isinstance(where[1], int):
         spot = place(path, text, str(where[0]), where[1], str(where[2]))
     else:

@@ -46,7 +46,7 @@ def runs_of(store: str | Path, sweep: str | None) -> pa.Table:
 
 
 def summary_of(runs: pa.Table) -> list[dict[str, Any]]:
-    """One row for each dataset and configuration, over orders and seeds; by dataset, then best first (error rate if there is one, else loss)."""
+    """One row for each dataset and configuration, over orders and seeds; by dataset, then best first (see `merit`)."""
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
     names = ["dataset", "positive_class", "learner", "params", "status", "mean_loss", "error_rate", "seconds"]
     for row in runs.select(names).to_pylist():

@@ -29,13 +29,13 @@ def save_model(model: Model, path: Path) -> None:
     import koco_stream
 
     state = getattr(model, "_state", None)
-    arrays = {} if state is None else {name: np.ascontiguousarray(a) for name, a in state._asdict().items()}
+    arrays = {} if state is None else {name: np.asarray(a, order="C") for name, a in state._asdict().items()}
     header = {
         "format": FORMAT,
         "learner": type(model).__name__,
         "params": model.get_params(),
         "learnt": None if state is None else {"n_features": model.n_features_in_, "rounds": model.rounds_},
-        "arrays": [{"name": n, "dtype": a.dtype.str, "shape": list(state[i].shape)} for i, (n, a) in enumerate(arrays.items())],
+        "arrays": [{"name": n, "dtype": a.dtype.str, "shape": list(a.shape)} for n, a in arrays.items()],
         "version": koco_stream.__version__,
     }
     text = canonical_json(_plain(header)).encode()

@@ -63,7 +63,9 @@ def load_manifest(store: str | Path, name: str) -> Manifest:
     if not path.is_file():
         there = sorted(p.parent.name for p in datasets_folder(store).glob("*/manifest.json"))
         hint = nearest(name, there) if there else "; the store has no dataset yet"
-        raise WrongInput(f"dataset {name!r} is not prepared in {store}{hint}. To prepare it: koco prepare {name} --from FILE --store {store}")
+        raise WrongInput(
+            f"dataset {name!r} is not prepared in {store}{hint}. To prepare it: koco prepare {name} --from FILE --store {store}"
+        )
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         if content["format"] > FORMAT:

@@ -9,8 +9,8 @@ from koco_stream.model import Model
 class OGD(Model):
     """Projected online gradient descent, w ← w − step_size·g (Zinkevich, 2003; projection of Luo et al., 2016, Lemma 1).
 
-    `loss`: squared, logistic, squared_hinge or hinge. `clip`: C, the bound on predictions. `step_size` > 0. `fit_intercept`: add a feature that
-    is always 1. `seed`: not used.
+    `loss`: squared, logistic, squared_hinge or hinge. `clip`: C, the bound on predictions. `step_size` > 0. `fit_intercept`: add a
+    feature that is always 1. `seed`: not used.
     """
 
     def __init__(
@@ -65,8 +65,8 @@ class OjaSON(Model):
     """Sketched online Newton with Oja's sketch (Luo et al., 2016, Algorithms 4 and 5), O(m² + ms) a round.
 
     `sketch_size`: m, 0 for projected gradient descent. `alpha`: α > 0, the ridge; 1/α is the step off the sketch. `curvature`: the
-    coefficient of g gᵀ in A, by default the loss's σ for `clip`; divided by √t if `curvature_schedule="decreasing"`. `sketch_rate`: c in the
-    sketch's rate min(c/t, 1), 1 in the paper; 16 to 128 work better on rows of unit mean square (docs/errata.md, S8). `loss`, `clip`,
+    coefficient of g gᵀ in A, by default the loss's σ for `clip`; divided by √t if `curvature_schedule="decreasing"`. `sketch_rate`: c in
+    the sketch's rate min(c/t, 1), 1 in the paper; 16 to 128 work better on rows of unit mean square (docs/errata.md, S8). `loss`, `clip`,
     `fit_intercept` as for `OGD`. `seed`: of the sketch's start.
     """
 

@@ -64,9 +64,7 @@ SHARED = (LOSS, CLIP, FIT_INTERCEPT)
 
 ALPHA = Parameter("alpha", float, 1.0, "α, the ridge; 1/α is the step off the sketch", low=0, above=True)
 STEP_SIZE = Parameter("step_size", float, 1.0, "the step size", low=0, above=True)
-CURVATURE = Parameter(
-    "curvature", float, None, "the coefficient of g gᵀ; by default the loss's σ for `clip`", low=0, optional=True
-)
+CURVATURE = Parameter("curvature", float, None, "the coefficient of g gᵀ; by default the loss's σ for `clip`", low=0, optional=True)
 CURVATURE_SCHEDULE = Parameter(
     "curvature_schedule", str, "constant", "how `curvature` changes: not, or as 1/√t", choices=("constant", "decreasing")
 )

@@ -77,7 +77,7 @@ def plan(runs: Sequence[Run], sizes: dict[str, DataSize], limits: Limits) -> Pla
     for run in runs:
         streams.setdefault(run.stream, []).append(run)
     total = sum(run_seconds(run, sizes[run.stream.dataset_hash]) for run in runs)
-    target = min(limits.cohort_seconds, max(0.25, total / (6 * max(limits.workers, 1))))
+    target = min(limits.cohort_seconds, max(0.25, total / (12 * max(limits.workers, 1))))
     cohorts: list[Cohort] = []
     memory: dict[str, int] = {}
     for stream, members in streams.items():

@@ -151,8 +151,7 @@ def _from_array(X: Any) -> Rows:
     array = np.asarray(X)
     if array.ndim != 2:
         raise WrongInput(
-            f"X must have two dimensions, (rows, features), not {array.ndim}. Reshape your data with X.reshape(1, -1) if it is "
-            "one row"
+            f"X must have two dimensions, (rows, features), not {array.ndim}. Reshape your data with X.reshape(1, -1) if it is one row"
         )
     if array.shape[1] == 0:
         raise WrongInput(f"0 feature(s) (shape={array.shape}) while a minimum of 1 is required.")

@@ -180,10 +180,7 @@ def machine() -> str:
 @cache
 def versions() -> str:
     """The versions that numbers may depend on to rounding."""
-    return (
-        f"koco_stream {koco_stream.__version__}, numpy {np.__version__}, numba {numba.__version__}, "
-        f"python {sys.version.split()[0]}"
-    )
+    return f"koco_stream {koco_stream.__version__}, numpy {np.__version__}, numba {numba.__version__}, python {sys.version.split()[0]}"
 
 
 def check_labels(run: Run, classes: list[float], task: str) -> None:

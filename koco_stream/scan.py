@@ -48,9 +48,7 @@ def predict(params: Any, state: Any, idx: Array, val: Array) -> float:
     raise AssertionError("predictions_of binds this name")
 
 
-def predict_rows(
-    params: Any, state: Any, indptr: Array, indices: Array, index_stride: int, values: Array, predictions: Array
-) -> None:
+def predict_rows(params: Any, state: Any, indptr: Array, indices: Array, index_stride: int, values: Array, predictions: Array) -> None:
     """Fill `predictions` (n,) with what the learner would predict next for each row, held within [−C, C]; learns nothing."""
     for t in range(predictions.size):
         lo, hi = indptr[t], indptr[t + 1]
@@ -72,9 +70,7 @@ def scan_of(learner: str) -> Callable[..., int]:
 
 
 @jit
-def tally(
-    loss: int, predictions: Array, labels: Array, done: int, totals: Array, points: Array, at: int, curve: Array
-) -> int:
+def tally(loss: int, predictions: Array, labels: Array, done: int, totals: Array, points: Array, at: int, curve: Array) -> int:
     """Add a block's losses and mistakes to the running totals, one round after the other.
 
     `totals` (3,) is rounds, cumulative loss, mistakes (sign(ŷ) ≠ sign(y), with sign(0) = +1 as in the SON paper). Each time the rounds

@@ -1,0 +1,1 @@
+"""Parquet datasets in, Arrow result tables out. Knows nothing of clusters."""

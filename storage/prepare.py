@@ -144,7 +144,7 @@ def dataset_hash(table: Table) -> str:
 def write_shards(table: Table, staging: Path, folder: str, values_per_shard: int) -> list[Shard]:
     """Parquet files of consecutive rows, at most `values_per_shard` values each (one row at least)."""
     (staging / folder).mkdir()
-    shards = []
+    shards: list[Shard] = []
     lo = 0
     while lo < table.labels.size:
         hi = int(np.searchsorted(table.indptr, table.indptr[lo] + values_per_shard, side="right")) - 1

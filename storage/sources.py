@@ -12,7 +12,6 @@ import zlib
 from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +27,8 @@ LARGEST_INDEX = 2**31 - 2
 
 @dataclass(frozen=True)
 class Table:
-    """A source, read: labels (n,), rows as canonical CSR (indptr (n + 1,), indices, values), or dense (then `indices` is empty and every row
-    has `n_features` values)."""
+    """A source, read: labels (n,), rows as canonical CSR (indptr (n + 1,), indices, values), or dense (then `indices` is empty and each
+    row has `n_features` values)."""
 
     labels: Array
     indptr: Array
@@ -62,8 +61,7 @@ def lines_of(path: Path) -> Iterator[tuple[int, bytes]]:
     opener = OPENERS.get(path.suffix, open)
     try:
         with opener(path, "rb") as handle:
-            reader = handle if isinstance(handle, BufferedReader) else handle
-            for number, line in enumerate(reader, 1):
+            for number, line in enumerate(handle, 1):
                 if b"\0" in line:
                     raise WrongInput(f"{path}, line {number}: a NUL byte; this is not text, or it is compressed under a wrong name")
                 if number == 1 and line.startswith(b"\xef\xbb\xbf"):
@@ -105,7 +103,9 @@ def number_of(token: bytes, path: Path, line: int, what: str) -> float:
         if math.isfinite(value):
             return value
     shown = token.decode("utf-8", "replace")[:60]
-    remedy = "remove the row or fill the value in" if shown.lower().lstrip("+-") in ("nan", "inf", "infinity", "", "?", "na") else "correct it"
+    remedy = (
+        "remove the row or fill the value in" if shown.lower().lstrip("+-") in ("nan", "inf", "infinity", "", "?", "na") else "correct it"
+    )
     raise WrongInput(f"{path}, line {line}: {what} is {shown!r}, not a finite number; {remedy}")
 
 
@@ -158,7 +158,9 @@ def libsvm_line(text: bytes, path: Path, number: int, first: int) -> tuple[float
         if index > LARGEST_INDEX:
             raise WrongInput(f"{path}, line {number}: feature {int(name)} is beyond {LARGEST_INDEX + first}; hash the features to fewer")
         if index <= last:
-            raise WrongInput(f"{path}, line {number}: feature {int(name)} comes after {last + first}; sort each line by feature, each one once")
+            raise WrongInput(
+                f"{path}, line {number}: feature {int(name)} comes after {last + first}; sort each line by feature, each one once"
+            )
         last = index
         row.append((index, number_of(value, path, number, f"the value of feature {int(name)}")))
     return label, row
@@ -183,7 +185,9 @@ def vw_line(text: bytes, path: Path, number: int, first: int) -> tuple[float, li
         name, colon, value = token.partition(b":")
         if not name.isdigit() or int(name) > LARGEST_INDEX:
             shown = name.decode("utf-8", "replace")[:60]
-            raise WrongInput(f"{path}, line {number}: feature {shown!r} is not a number from 0 to {LARGEST_INDEX}; number the features first")
+            raise WrongInput(
+                f"{path}, line {number}: feature {shown!r} is not a number from 0 to {LARGEST_INDEX}; number the features first"
+            )
         index = int(name)
         amount = number_of(value, path, number, f"the value of feature {index}") if colon else 1.0
         row[index] = row.get(index, 0.0) + amount
@@ -204,7 +208,9 @@ def read_csv(path: Path, target: str | None) -> Table:
             if width == 0:
                 width = len(fields)
                 if width < 2:
-                    raise WrongInput(f"{path}, line {line}: one column only; a row needs a target and at least one feature, separated by commas")
+                    raise WrongInput(
+                        f"{path}, line {line}: one column only; a row needs a target and at least one feature, separated by commas"
+                    )
                 if not all(NUMBER.match(f.strip().encode()) for f in fields):
                     names = [f.strip() for f in fields]
                     column = target_column(path, target, names, width)

@@ -41,7 +41,7 @@ def check_store(store: Path) -> bool:
         try:
             found = int(json.loads(mark.read_text(encoding="utf-8"))["format"])
         except (ValueError, KeyError, TypeError):
-            raise WrongInput(f"{mark} is damaged; a store of this version has the line {{\"format\": {FORMAT}}} there") from None
+            raise WrongInput(f'{mark} is damaged; a store of this version has the line {{"format": {FORMAT}}} there') from None
         if found > FORMAT:
             raise WrongInput(f"the store {store} has format {found}; this version reads up to {FORMAT}: upgrade koco-stream")
         return True

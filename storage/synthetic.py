@@ -54,8 +54,15 @@ def synthetic_name(generator: str, given: dict[str, Any]) -> str:
     for name, value in given.items():
         if name not in known:
             raise WrongInput(f"{generator} has no parameter {name!r}{nearest(name, list(known))}")
-        if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0 or (isinstance(known[name], int) and value != int(value)):
-            raise WrongInput(f"{generator}: {name} must be a positive {'whole ' if isinstance(known[name], int) else ''}number, not {value!r}")
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int | float)
+            or value <= 0
+            or (isinstance(known[name], int) and value != int(value))
+        ):
+            raise WrongInput(
+                f"{generator}: {name} must be a positive {'whole ' if isinstance(known[name], int) else ''}number, not {value!r}"
+            )
     return ",".join([generator, *(f"{name}={given[name]:g}" for name in known if name in given)])
 
 

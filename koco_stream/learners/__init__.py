@@ -22,8 +22,8 @@ class Learner:
     """An algorithm: its file, its public parameters, and how these become the numbers that its `step` is given.
 
     `idle` names, for given parameters, those that cannot matter: they are no part of a run's identity; `draws` says whether the
-    learner_seed matters. `state_floats(params, d)` is the size of the state in 8-byte numbers, `round_ns(params, s)` about what a round on s
-    non-zeros takes (both for the planner). `numbers_version` is raised whenever a change to the code changes a run's numbers.
+    learner_seed matters. `state_floats(params, d)` is the size of the state in 8-byte numbers, `round_ns(params, s)` about what a round
+    on s non-zeros takes (both for the planner). `numbers_version` is raised whenever a change to the code changes a run's numbers.
     """
 
     name: str
@@ -110,7 +110,9 @@ def _oja_idle(q: Public) -> set[str]:
 
 LEARNERS: dict[str, Learner] = {
     "OGD": Learner("OGD", ogd, (*p.SHARED, p.STEP_SIZE), _step_size_params(ogd), _nothing, _never, _plain_floats, _plain_ns),
-    "AdaGrad": Learner("AdaGrad", adagrad, (*p.SHARED, p.STEP_SIZE), _step_size_params(adagrad), _nothing, _never, _plain_floats, _plain_ns),
+    "AdaGrad": Learner(
+        "AdaGrad", adagrad, (*p.SHARED, p.STEP_SIZE), _step_size_params(adagrad), _nothing, _never, _plain_floats, _plain_ns
+    ),
     "OjaSON": Learner(
         "OjaSON",
         oja_son,
@@ -119,7 +121,7 @@ LEARNERS: dict[str, Learner] = {
         _oja_idle,
         lambda q: q["sketch_size"] != 0,
         lambda q, d: (d + len(lanes_for(q["sketch_size"])) + 8) * len(lanes_for(q["sketch_size"])),  # type: ignore[arg-type]
-        lambda q, s: 30 + (0.6 * s + 6 + q["sketch_size"]) * len(lanes_for(q["sketch_size"])),  # type: ignore[arg-type,operator]
+        lambda q, s: 60 + 3 * s + (0.5 * s + 6 + q["sketch_size"]) * len(lanes_for(q["sketch_size"])),  # type: ignore[arg-type,operator]
     ),
 }
 

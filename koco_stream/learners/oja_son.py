@@ -11,7 +11,7 @@ Z and w̄ lie side by side, one line of memory a feature, so a round reads and w
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -148,7 +148,7 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     c2n2 = c * c * n2  # ‖ĝ‖²
 
     # Algorithm 5, line 1: Λ ← (1 − γ)Λ + γ diag(q)², with q = Vĝ = cp; kept as tΛ.
-    gamma = min(params.rate / t, 1.0)
+    gamma = min(float(params.rate / t), 1.0)
     decay = (1.0 - gamma) * t / (t - 1.0) if t > 1 else 0.0
     gain = gamma * t * c * c
     for i in range(m):

@@ -1,0 +1,24 @@
+# make sweep | test | check | bench | soak: each creates .venv and installs when needed, and nothing when not.
+VENV ?= .venv
+STORE ?= store
+BIN = $(VENV)/bin
+INSTALLED = $(VENV)/.installed
+
+.PHONY: install sweep test check bench soak
+sweep: $(INSTALLED)
+	$(BIN)/koco sweep flows/sweeps/ill-conditioned.toml --store $(STORE)
+
+test: $(INSTALLED)
+	$(BIN)/python -m pytest
+
+check: $(INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/lint-imports
+
+install: $(INSTALLED)
+
+$(INSTALLED): pyproject.toml constraints.txt
+	test -x $(BIN)/python || python3 -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	touch $@

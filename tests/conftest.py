@@ -1,0 +1,54 @@
+"""Every test session has a cache folder of its own, and leaves nothing behind."""
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+
+_cache = tempfile.mkdtemp(prefix="koco-tests-")
+os.environ["KOCO_CACHE"] = _cache
+os.environ["PREFECT_SERVER_ANALYTICS_ENABLED"] = "false"
+
+
+def pytest_unconfigure(config):
+    shutil.rmtree(_cache, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def data_folder():
+    """The folder of real datasets; a test that needs it is skipped where there is none."""
+    folder = os.environ.get("KOCO_DATA")
+    if not folder or not Path(folder).is_dir():
+        pytest.skip("needs real datasets: set KOCO_DATA to their folder")
+    return Path(folder)
+
+
+from hypothesis import settings  # noqa: E402  (after the environment is set)
+
+settings.register_profile("same-every-time", derandomize=True)
+settings.load_profile("same-every-time")
+
+
+@pytest.fixture
+def small_store(tmp_path):
+    """A store with a small sparse classification set and a small regression set."""
+    import numpy as np
+
+    from storage.prepare import prepare_file
+
+    draw = np.random.default_rng(0)
+    lines = []
+    for t in range(700):
+        features = np.sort(draw.choice(40, draw.integers(0, 9), replace=False))
+        value = " ".join(f"{j + 1}:{draw.integers(1, 9)}" for j in features)
+        lines.append(f"{1 + t % 3} {value}")
+    (tmp_path / "sparse.svm").write_text("\n".join(lines) + "\n")
+    X = draw.standard_normal((500, 6))
+    rows = [",".join(f"{v:.6f}" for v in (*x, x.sum() + 0.1 * draw.standard_normal())) for x in X]
+    (tmp_path / "real.csv").write_text("a,b,c,d,e,f,y\n" + "\n".join(rows) + "\n")
+    store = tmp_path / "store"
+    prepare_file(store, "sparse", tmp_path / "sparse.svm", scale="unit-rows", values_per_shard=900)
+    prepare_file(store, "real", tmp_path / "real.csv", target="y", scale="minmax")
+    return store

@@ -1,0 +1,34 @@
+"""What the README says is so."""
+
+import re
+from pathlib import Path
+
+from koco_stream.learners import LEARNERS
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+
+
+def test_python_example__runs(capsys):
+    (code,) = re.findall(r"```python\n(.*?)```", README, re.S)
+    exec(compile(code, "README.md", "exec"), {})
+    assert "progressive error 0." in capsys.readouterr().out
+
+
+def test_table_of_learners__is_complete():
+    assert set(re.findall(r"^\| `(\w+)` \|", README, re.M)) == set(LEARNERS)
+
+
+def test_links_and_names__exist():
+    for target in re.findall(r"\]\(([^)]+)\)", README):
+        assert target.startswith("https://") or (ROOT / target).exists(), target
+    for sweep in re.findall(r"koco sweep (\S+)", README):
+        assert not sweep.endswith(".toml") or (ROOT / sweep).exists()
+
+
+def test_errata__has_every_number_that_the_code_cites():
+    cited = set()
+    for source in (ROOT / "koco_stream").rglob("*.py"):
+        cited |= set(re.findall(r"\b([SKPT]\d+)\b", source.read_text()))
+    known = set(re.findall(r"\*\*([SKPT]\d+)\.", (ROOT / "docs" / "errata.md").read_text()))
+    assert cited <= known

@@ -1,0 +1,235 @@
+"""A sweep from file to tables: the same numbers however it is run, nothing run twice, nothing lost."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from oracles import oja_son_dense
+
+from cluster.executors import run_on_dask, run_serially
+from cluster.local import local_cluster
+from flows.launch import checked
+from koco_stream import OjaSON
+from koco_stream.plan import DataSize, Limits, plan
+from koco_stream.records import CURVES, RUNS, curve_points
+from koco_stream.warm import needed, warm
+from storage.results import collect, finished_runs, part_files, read_curves, read_runs
+
+SWEEP = """
+name = "try"
+[[dataset]]
+name = "sparse"
+positive_class = 1
+order = "shuffled"
+order_seeds = 2
+[[dataset]]
+name = "real"
+[[learner]]
+name = "OjaSON"
+sketch_size = [0, 3]
+alpha = [0.5, 4]
+fit_intercept = [true, false]
+[[learner]]
+name = "AdaGrad"
+step_size = [0.1, 1]
+"""
+MEASURED = [c.name for c in RUNS if c.measured]
+
+
+def plan_for(store, tmp_path, workers):
+    spec = tmp_path / "try.toml"
+    spec.write_text(SWEEP)
+    _, manifests, runs, _ = checked(spec, str(store))
+    sizes = {m.dataset_hash: DataSize(m.n_rows, m.n_features, m.n_values) for m in manifests.values()}
+    return plan(runs, sizes, Limits(workers, 4 << 30, cohort_seconds=0.001 * workers)), manifests
+
+
+def tables(store):
+    runs = read_runs(store).drop_columns(MEASURED).sort_by("run_id").to_pylist()
+    return runs, read_curves(store).sort_by([("run_id", "ascending"), ("t", "ascending")]).to_pylist()
+
+
+def copy_of(store, place):
+    shutil.copytree(store, place)
+    return str(place)
+
+
+@pytest.fixture
+def reference(small_store, tmp_path):
+    """The tables of the serial executor."""
+    todo, manifests = plan_for(small_store, tmp_path, 1)
+    store = copy_of(small_store, tmp_path / "serial")
+    warm(needed(todo.runs, {m.dataset_hash: m.value_type for m in manifests.values()}))
+    receipts = []
+    run_serially(store, "try", todo.cohorts, receipts.append)
+    assert sum(r.runs for r in receipts) == len(todo.runs)
+    return tables(store)
+
+
+def test_tables__do_not_depend_on_workers_cohorts_or_blocks(small_store, tmp_path, reference):
+    for workers, block_rows in ((1, 64), (2, 4096), (3, 100)):
+        store = copy_of(small_store, tmp_path / f"dask{workers}")
+        todo, _ = plan_for(small_store, tmp_path, workers)
+        with local_cluster(workers) as client:
+            run_on_dask(client, store, "try", todo.cohorts, lambda receipt: None, block_rows)
+        before = tables(store)
+        assert before == reference
+        assert collect(store) == len(todo.runs)
+        assert tables(store) == reference
+
+
+def test_only_the_library_s_functions_cross_the_wire(small_store, tmp_path, monkeypatch):
+    from distributed import Client
+
+    sent = []
+    submit = Client.submit
+
+    def noted(self, function, *args, **kwargs):
+        sent.append((function.__module__, {type(a).__module__.split(".")[0] for a in args}))
+        return submit(self, function, *args, **kwargs)
+
+    monkeypatch.setattr(Client, "submit", noted)
+    todo, _ = plan_for(small_store, tmp_path, 1)
+    with local_cluster(1) as client:
+        run_on_dask(client, str(small_store), "try", todo.cohorts, lambda receipt: None)
+    assert {module for module, _ in sent} == {"koco_stream.run"}
+    assert set().union(*(kinds for _, kinds in sent)) == {"builtins", "koco_stream"}
+
+
+def test_runs__equal_the_python_interface(small_store, tmp_path, reference):
+    from koco_stream.manifest import load_manifest
+    from koco_stream.runs import Stream
+    from koco_stream.stream import StreamReader
+
+    for row in reference[0]:
+        if row["learner"] != "OjaSON" or row["sketch_size"] != 3 or row["fit_intercept"]:
+            continue
+        stream = Stream(row["dataset"], row["dataset_hash"], row["order"], row["order_seed"], row["positive_class"])
+        (block,) = StreamReader(small_store, stream).blocks(10**6)
+        rows = block.rows
+        X = np.zeros((rows.n_rows, rows.n_features))
+        for t in range(rows.n_rows):
+            a, b = rows.indptr[t], rows.indptr[t + 1]
+            X[t, rows.indices[a:b] if rows.index_stride else rows.indices] = rows.values[a:b]
+        model = OjaSON(3, row["alpha"], seed=row["learner_seed"])
+        predictions = model.progressive(X, block.labels)
+        losses = (predictions - block.labels) ** 2
+        assert row["mean_loss"] == np.cumsum(losses)[-1] / len(X)
+        start = OjaSON(3, row["alpha"], seed=row["learner_seed"]).partial_fit(X[:0], block.labels[:0]).sketch_
+        literal = oja_son_dense(X, block.labels, start, alpha=row["alpha"], curvature=row["curvature"], clip=1.0, rate=1.0)[0]
+        np.testing.assert_allclose(predictions, literal, atol=1e-9)
+        points = [c for c in reference[1] if c["run_id"] == row["run_id"]]
+        assert [p["t"] for p in points] == curve_points(len(X)).tolist()
+        assert [p["cumulative_loss"] for p in points] == [np.cumsum(losses)[p["t"] - 1] for p in points]
+        if load_manifest(small_store, row["dataset"]).task == "regression":
+            assert row["error_rate"] is None
+        else:
+            assert row["error_rate"] == ((predictions >= 0) != (block.labels > 0)).mean()
+
+
+def test_collect__cut_anywhere_loses_and_doubles_nothing(small_store, tmp_path, reference):
+    todo, _ = plan_for(small_store, tmp_path, 2)
+    run_serially(str(small_store), "try", todo.cohorts, lambda receipt: None)
+    parts = {p: p.read_bytes() for p in part_files(small_store)}
+    assert len(parts) > 2
+    assert collect(small_store) == len(todo.runs)
+    for path in list(parts)[1:]:  # as if it had died after removing the first part
+        path.write_bytes(parts[path])
+    assert tables(small_store) == reference
+    assert collect(small_store) == 0
+    assert tables(small_store) == reference
+    assert finished_runs(small_store) == {run.run_id for run in todo.runs}
+    for name, columns in (("runs", RUNS), ("curves", CURVES)):
+        table = pq.read_table(Path(small_store) / "results" / name)
+        assert table.column_names == [c.name for c in columns]
+        assert all(table.schema.field(c.name).metadata[b"meaning"] for c in columns)
+
+
+def test_diverging_run__is_a_row_and_leaves_its_cohort_alone(small_store, tmp_path):
+    spec = tmp_path / "d.toml"
+    spec.write_text('name = "d"\n[[dataset]]\nname = "real"\n[[learner]]\nname = "OGD"\nclip = 1e300\nstep_size = [0.01, 1e9]')
+    _, _, runs, _ = checked(spec, str(small_store))
+    todo = plan(runs, {runs[0].stream.dataset_hash: DataSize(500, 6, 3000)}, Limits(1, 4 << 30))
+    assert len(todo.cohorts) == 1
+    run_serially(str(small_store), "d", todo.cohorts, lambda receipt: None)
+    rows = {row["step_size"]: row for row in read_runs(small_store).to_pylist()}
+    assert rows[0.01]["status"] == "ok"
+    assert rows[0.01]["rounds"] == 500
+    assert rows[1e9]["status"] == "diverged"
+    assert rows[1e9]["rounds"] < 500
+    assert "round" in rows[1e9]["error"]
+
+
+def koco(*words, cwd, **environment):
+    return subprocess.run(
+        [sys.executable, "-m", "flows.cli", *map(str, words)],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent), **environment},
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_command_line__sweep_twice_results_report(small_store, tmp_path):
+    (tmp_path / "try.toml").write_text(SWEEP)
+    store = ("--store", small_store)
+    planned = json.loads(koco("sweep", "try.toml", *store, "--dry-run", "--json", cwd=tmp_path).stdout)
+    first = koco("sweep", "try.toml", *store, "--json", "--workers", "2", cwd=tmp_path)
+    assert first.returncode == 0, first.stderr
+    summary = json.loads(first.stdout)
+    assert summary["runs"] == summary["computed"] == planned["runs"] == planned["to compute"]
+    page = Path(summary["report"]).read_text()
+    assert "<title>try" in page
+    assert "://" not in page.replace("http://www.w3.org", "").replace("http://purl.org", "").replace("http://creativecommons.org", "")
+    again = koco("sweep", "try.toml", *store, "--json", "--workers", "2", cwd=tmp_path)
+    assert json.loads(again.stdout)["computed"] == 0
+    assert "nothing to compute" in again.stderr
+    listed = json.loads(koco("results", *store, "--runs", "--json", cwd=tmp_path).stdout)
+    table = pq.read_table(Path(small_store) / "results" / "runs").to_pylist()
+    assert len(listed) == len(table) == planned["runs"]
+    assert {row["run_id"]: row["mean_loss"] for row in listed} == {row["run_id"]: row["mean_loss"] for row in table}
+    curves = pq.read_table(Path(small_store) / "results" / "curves")
+    assert set(curves.column("run_id").to_pylist()) == {row["run_id"] for row in table}
+    best = json.loads(koco("results", *store, "--sweep", "try", "--json", cwd=tmp_path).stdout)
+    assert sum(row["n_runs"] for row in best) == planned["runs"]
+    assert koco("results", *store, "--csv", cwd=tmp_path).stdout.count("\n") == len(best) + 1
+    for word in ("try.toml", "tri"):
+        assert koco("report", word, *store, cwd=tmp_path).returncode == 2
+
+
+def test_command_line__wrong_input_ends_with_2_and_writes_nothing(tmp_path):
+    (tmp_path / "a.toml").write_text(SWEEP.replace("AdaGrad", "AdaGard"))
+    (tmp_path / "b.toml").write_text(SWEEP)
+    (tmp_path / "bad.csv").write_text("1,2\n1\n")
+    before = sorted(p.name for p in tmp_path.iterdir())
+    for words, message in (
+        (("sweep", "a.toml"), "did you mean 'AdaGrad'"),
+        (("sweep", "b.toml"), "koco prepare sparse --from"),
+        (("sweep", "none.toml"), "no such sweep file"),
+        (("prepare", "x", "--from", "bad.csv"), "bad.csv, line 2"),
+        (("prepare", "x", "--from", "none.csv"), "no such file"),
+        (("prepare", "../x", "--from", "bad.csv"), "cannot be a dataset's name"),
+        (("results",), "there is no store"),
+        (("swep",), "swep"),
+    ):
+        done = koco(*words, cwd=tmp_path)
+        assert done.returncode == 2, (words, done.stderr)
+        assert message in done.stderr
+        assert "Traceback" not in done.stderr
+    assert sorted(p.name for p in tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize("command", ["", "prepare", "sweep", "results", "report", "datasets"])
+def test_help__has_an_example_and_names_what_is_written(command, tmp_path):
+    done = koco(*command.split(), "--help", cwd=tmp_path)
+    assert done.returncode == 0
+    assert ("Example:" in done.stdout) == bool(command)
+    if not command:
+        assert "KOCO_CACHE" in done.stdout
+        assert "--store" in done.stdout

@@ -1,0 +1,119 @@
+"""The sweep file: what it expands to, and what is refused."""
+
+import pytest
+
+from flows.launch import checked, dry_run_of
+from flows.sweep_file import read_sweep, values_of
+from koco_stream import WrongInput
+from koco_stream.plan import DataSize, Limits, plan
+
+GOOD = """
+name = "try"
+learner_seeds = 2
+[[dataset]]
+name = "sparse"
+positive_class = [1, 2]
+order = "shuffled"
+order_seeds = 3
+[[learner]]
+name = "OjaSON"
+sketch_size = [0, 2]
+sketch_rate = [1, 16]
+alpha = { powers_of_two = [-1, 1] }
+[[learner]]
+name = "AdaGrad"
+step_size = 0.5
+"""
+
+
+def written(tmp_path, text):
+    path = tmp_path / "try.toml"
+    path.write_text(text)
+    return path
+
+
+def test_expansion__counts_each_run_once(tmp_path, small_store):
+    _, _, runs, missing = checked(written(tmp_path, GOOD), str(small_store))
+    # 6 streams; without a sketch neither its rate nor the seed matters; AdaGrad draws nothing.
+    assert len(runs) == len(missing) == 6 * (3 * 1 + 3 * 2 * 2 + 1)
+    assert len({run.run_id for run in runs}) == len(runs)
+    assert dry_run_of(tmp_path / "try.toml", str(small_store), 2)["runs"] == len(runs)
+
+
+def test_identity__does_not_depend_on_how_a_number_is_written(tmp_path, small_store):
+    ids = []
+    for alpha in ("1", "1.0", "{ powers_of_two = [0, 0] }"):
+        text = f'name = "a"\n[[dataset]]\nname = "real"\n[[learner]]\nname = "OjaSON"\nalpha = {alpha}\ncurvature = 0.125'
+        ids.append([run.run_id for run in checked(written(tmp_path, text), str(small_store))[2]])
+    text = 'name = "b"\n[[dataset]]\nname = "real"\n[[learner]]\nname = "OjaSON"\n'  # the defaults: alpha 1, σ = 1/8 for clip 1
+    ids.append([run.run_id for run in checked(written(tmp_path, text), str(small_store))[2]])
+    assert ids[0] == ids[1] == ids[2] == ids[3]
+
+
+def test_grid__values():
+    assert values_of({"powers_of_two": [-1, 2]}, "x") == [0.5, 1, 2, 4]
+    assert values_of({"powers_of_ten": [0, 1]}, "x") == [1, 10]
+    assert values_of("hinge", "x") == ["hinge"]
+
+
+WRONG = [
+    ('name = "try"', "naem = 'try'", r"try\.toml, line 2, naem: unknown key; did you mean 'name'|name: this key is missing"),
+    ('name = "try"', "", r"try\.toml.* name: this key is missing"),
+    (
+        "sketch_size = [0, 2]",
+        "sketch_sise = [0, 2]",
+        r"line 11, learner 1, sketch_sise: OjaSON has no parameter .*did you mean 'sketch_size'",
+    ),
+    ('name = "OjaSON"', 'name = "OjaSun"', r"line 10, learner 1, name: .*did you mean 'OjaSON'"),
+    ("step_size = 0.5", "step_size = -0.5", r"line 16, learner 2, step_size: .*greater than 0, not -0.5"),
+    ("step_size = 0.5", 'step_size = "0.5"', r"line 16, learner 2, step_size: .*must be a finite number, not '0.5'"),
+    ("step_size = 0.5", "step_size = []", r"line 16, learner 2, step_size: the grid is empty"),
+    ("step_size = 0.5", "step_size = inf", r"line 16, learner 2, step_size: .*finite"),
+    ("step_size = 0.5", "loss = 'hing'", r"line 16, learner 2, loss: .*one of squared"),
+    ("{ powers_of_two = [-1, 1] }", "{ powers_of_two = [1, -1] }", r"line 13, learner 1, alpha: .*in order"),
+    ("{ powers_of_two = [-1, 1] }", "{ powers = [1, -1] }", r"line 13, learner 1, alpha: a grid is"),
+    ('name = "sparse"', 'name = "sparce"', r"'sparce' is not prepared .*did you mean 'sparse'.*koco prepare sparce --from"),
+    ('order = "shuffled"', 'order = "random"', r"line 7, dataset 1, order: .*as-stored"),
+    ('order = "shuffled"\n', "", r"dataset 1, order_seeds: only a shuffled order"),
+    ("positive_class = [1, 2]", "positiv_class = 1", r"line 6, dataset 1, positiv_class: unknown key; did you mean 'positive_class'"),
+    ("positive_class = [1, 2]", "positive_class = 9", r"no label 9; its labels are 1, 2, 3"),
+    ("positive_class = [1, 2]\n", "", r"labels 1, 2, 3, not -1 and \+1; add positive_class = 3"),
+    ("learner_seeds = 2", "learner_seeds = 0", r"line 3, learner_seeds"),
+    ("learner_seeds = 2", "learner_seeds = ", r"line 3"),
+    ('[[learner]]\nname = "AdaGrad"\nstep_size = 0.5', "[[learner]]\nstep_size = 0.5", r"learner 2, name: this key is missing"),
+    ("step_size = 0.5", 'loss = "hinge"\n[[learner]]\nname = "OjaSON"\nloss = "hinge"', r"learner 3, name: .*no curvature"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "message"), WRONG)
+def test_wrong_sweep__is_refused_with_its_place(old, new, message, tmp_path, small_store):
+    assert old in GOOD
+    with pytest.raises(WrongInput, match=message):
+        checked(written(tmp_path, GOOD.replace(old, new)), str(small_store))
+
+
+def test_loss__that_does_not_fit_the_labels(tmp_path, small_store):
+    text = 'name = "a"\n[[dataset]]\nname = "real"\n[[learner]]\nname = "OGD"\nloss = "logistic"'
+    with pytest.raises(WrongInput, match="regression set"):
+        checked(written(tmp_path, text), str(small_store))
+
+
+def test_shipped_sweeps__are_read():
+    from pathlib import Path
+
+    for path in (Path(__file__).parent.parent / "flows" / "sweeps").glob("*.toml"):
+        assert read_sweep(path).configurations
+
+
+@pytest.mark.parametrize("workers", [1, 2, 7])
+def test_plan__holds_every_run_once_within_memory(workers, tmp_path, small_store):
+    runs = checked(written(tmp_path, GOOD), str(small_store))[2]
+    size = DataSize(10_000, 1000, 50_000)
+    limits = Limits(workers, 250 << 20, cohort_seconds=0.3)
+    todo = plan(runs, {runs[0].stream.dataset_hash: size}, limits)
+    assert sorted(r.run_id for r in todo.runs) == sorted(r.run_id for r in runs)
+    assert sum(todo.memory.values()) <= limits.worker_bytes
+    assert all(run.stream == cohort.stream for cohort in todo.cohorts for run in cohort.runs)
+    assert plan(runs, {runs[0].stream.dataset_hash: size}, limits) == todo
+    with pytest.raises(MemoryError, match="MiB"):
+        plan(runs, {runs[0].stream.dataset_hash: DataSize(10, 10**8, 100)}, limits)
