@@ -1,12 +1,12 @@
 """The few loops on which a learner's time is spent, with all lanes of a line in vector registers.
 
-A table is (d, width): what belongs to one feature lies in one line of memory. `gather` sums x_j·table[j] over a row's
-features and `scatter` adds x_j·coefficient to table[j]: the two places where a learner's cost depends on the row. `times`
-and `substitute` work on a (width, width) matrix. Lanes are independent outputs, so computing them side by side changes no
-number. Left to the compiler the sums would live in memory, so these four are written in LLVM's instructions, each beside
-the literal loop that says what it does (used when the compiler is off, and by the tests as the specification).
+A table is (d, width): what belongs to one feature lies in one line of memory. `gather` sums x_j·table[j] over a row's features
+and `scatter` adds x_j·coefficient to table[j]: the two places where a learner's cost depends on the row. The other five work on
+small matrices of such lines. Lanes are independent outputs, so computing them side by side changes no number. Left to the
+compiler the sums would live in memory, so all are written in LLVM's instructions, each beside the literal loop that says what it
+does (used when the compiler is off, and by the tests as the specification).
 
-`gather` sums in two chains (even and odd places of the row), added at the end; `times` adds the halves of a line until one
+`gather` and `combine` sum in two chains (even and odd places), added at the end; `times` adds the halves of a line until one
 number is left: fixed orders, with less waiting for additions. The compiler takes the number of lanes from the length of a
 tuple, which it sees as a constant.
 
@@ -93,6 +93,30 @@ def literal_substitute(a: Array, lanes: Any, n: int, matrix: int, keep: int, tak
         old = line.copy()
         line[:] = a[keep + i] * old - a[take + i] * r
         r += a[q + i] * old
+
+
+def literal_add_outer(a: Array, lanes: Any, n: int, matrix: int, left: int, right: int) -> None:
+    """M_i += left_i·right for the first n rows of the matrix at a[matrix:], the vectors at a[left:] and a[right:]."""
+    width = len(lanes)
+    for i in range(n):
+        a[matrix + i * width : matrix + (i + 1) * width] += a[left + i] * a[right : right + width]
+
+
+def literal_combine(a: Array, lanes: Any, n: int, matrix: int, x: Array, factors: int, b: Array, out: int) -> None:
+    """b[out:] ← Σ_k x[factors + k]·M_k over the first n rows of the matrix at a[matrix:]; even rows, odd rows, then the two together."""
+    width = len(lanes)
+    sums = np.zeros((2, width))
+    for k in range(n):
+        sums[k % 2] += x.reshape(-1)[factors + k] * a[matrix + k * width : matrix + (k + 1) * width]
+    b[out : out + width] = sums[0] + sums[1]
+
+
+def literal_rotate(a: Array, lanes: Any, first: int, second: int, c: float, s: float) -> None:
+    """The lines f at a[first:] and g at a[second:] become c·f − s·g and s·f + c·g."""
+    width = len(lanes)
+    f, g = a[first : first + width].copy(), a[second : second + width].copy()
+    a[first : first + width] = c * f - s * g
+    a[second : second + width] = s * f + c * g
 
 
 class _Lines:
@@ -259,7 +283,86 @@ def _substitute(typing_context: Any, a: Any, lanes: Any, n: Any, matrix: Any, ke
     return types.void(a, lanes, *(types.int64,) * 5), emit
 
 
+@intrinsic
+def _add_outer(typing_context: Any, a: Any, lanes: Any, n: Any, matrix: Any, left: Any, right: Any) -> Any:
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        lines = _Lines(builder, len(signature.args[1]))
+        base = context.make_array(signature.args[0])(context, builder, args[0]).data
+        line = lines.load(builder.gep(base, [args[5]]))
+        with cgutils.for_range(builder, args[2]) as loop:
+            factor = lines.spread(builder.load(builder.gep(base, [builder.add(args[4], loop.index)])))
+            place = builder.gep(base, [builder.add(args[3], builder.mul(loop.index, INT64(lines.width)))])
+            lines.store(lines.add(lines.load(place), lines.multiply(factor, line)), place)
+        return context.get_dummy_value()
+
+    return types.void(a, lanes, *(types.int64,) * 4), emit
+
+
+@intrinsic
+def _combine(typing_context: Any, a: Any, lanes: Any, n: Any, matrix: Any, x: Any, factors: Any, b: Any, out: Any) -> Any:
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        lines = _Lines(builder, len(signature.args[1]))
+        base, factor, result = (context.make_array(signature.args[k])(context, builder, args[k]).data for k in (0, 4, 6))
+        sums = lines.zeros(), lines.zeros()
+
+        def add(k: Any, chain: int) -> None:
+            line = lines.load(builder.gep(base, [builder.add(args[3], builder.mul(k, INT64(lines.width)))]))
+            x_k = lines.spread(builder.load(builder.gep(factor, [builder.add(args[5], k)])))
+            lines.set(sums[chain], lines.add(lines.get(sums[chain]), lines.multiply(x_k, line)))
+
+        pairs = builder.and_(args[2], INT64(-2))
+        with cgutils.for_range_slice(builder, INT64(0), pairs, INT64(2)) as (k, _):
+            add(k, 0)
+            add(builder.add(k, INT64(1)), 1)
+        with builder.if_then(builder.icmp_signed("!=", pairs, args[2])):
+            add(pairs, 0)
+        lines.store(lines.add(lines.get(sums[0]), lines.get(sums[1])), builder.gep(result, [args[7]]))
+        return context.get_dummy_value()
+
+    return types.void(a, lanes, types.int64, types.int64, x, types.int64, b, types.int64), emit
+
+
+@intrinsic
+def _rotate(typing_context: Any, a: Any, lanes: Any, first: Any, second: Any, c: Any, s: Any) -> Any:
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        lines = _Lines(builder, len(signature.args[1]))
+        base = context.make_array(signature.args[0])(context, builder, args[0]).data
+        places = [builder.gep(base, [args[k]]) for k in (2, 3)]
+        f, g = (lines.load(place) for place in places)
+        c, s = (lines.spread(args[k]) for k in (4, 5))
+        lines.store(lines.subtract(lines.multiply(c, f), lines.multiply(s, g)), places[0])
+        lines.store(lines.add(lines.multiply(s, f), lines.multiply(c, g)), places[1])
+        return context.get_dummy_value()
+
+    return types.void(a, lanes, types.int64, types.int64, types.float64, types.float64), emit
+
+
+def literal_prefetch(table: Array, lanes: Any, j: int) -> None:
+    """Ask for line j of a table before it is needed. Changes nothing."""
+
+
+@intrinsic
+def _prefetch(typing_context: Any, table: Any, lanes: Any, j: Any) -> Any:
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        width = len(signature.args[1])
+        base = context.make_array(signature.args[0])(context, builder, args[0]).data
+        byte = ir.IntType(8).as_pointer()
+        ask = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(ir.VoidType(), [byte, INT32, INT32, INT32]), "llvm.prefetch.p0i8"
+        )
+        for first in range(0, width, 8):  # a line of the processor's cache holds eight
+            place = builder.gep(base, [builder.add(builder.mul(args[2], INT64(width)), INT64(first))])
+            builder.call(ask, [builder.bitcast(place, byte), INT32(0), INT32(3), INT32(1)])
+        return context.get_dummy_value()
+
+    return types.void(table, lanes, types.int64), emit
+
+
 gather = literal_gather if config.DISABLE_JIT else _gather
 scatter = literal_scatter if config.DISABLE_JIT else _scatter
 times = literal_times if config.DISABLE_JIT else _times
 substitute = literal_substitute if config.DISABLE_JIT else _substitute
+add_outer = literal_add_outer if config.DISABLE_JIT else _add_outer
+combine = literal_combine if config.DISABLE_JIT else _combine
+rotate = literal_rotate if config.DISABLE_JIT else _rotate
+prefetch = literal_prefetch if config.DISABLE_JIT else _prefetch

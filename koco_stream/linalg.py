@@ -61,3 +61,33 @@ def product(left: Array, right: Array, out: Array) -> None:
         for k in range(left.shape[1]):
             for j in range(right.shape[1]):
                 out[i, j] += left[i, k] * right[k, j]
+
+
+@jit
+def inverse_of_shifted(a: Array, W: int, m: int, matrix: int, shift: float, inverse: int, factor: int) -> None:
+    """The (m, m) inverse of shift·I + M for a positive semidefinite M, by Cholesky; the matrices begin at these places of `a`, lines of W.
+
+    A pivot is never below `shift`: exact arithmetic would not give one either.
+    """
+    for i in range(m):
+        for j in range(i + 1):
+            total = a[matrix + i * W + j]
+            for k in range(j):
+                total -= a[factor + i * W + k] * a[factor + j * W + k]
+            if i == j:
+                a[factor + i * W + i] = math.sqrt(max(total + shift, shift))
+            else:
+                a[factor + i * W + j] = total / a[factor + j * W + j]
+    for column in range(m):
+        for i in range(column, m):
+            total = 1.0 if i == column else 0.0
+            for k in range(column, i):
+                total -= a[factor + i * W + k] * a[inverse + column * W + k]
+            a[inverse + column * W + i] = total / a[factor + i * W + i]
+        for i in range(m - 1, column - 1, -1):
+            total = a[inverse + column * W + i]
+            for k in range(i + 1, m):
+                total -= a[factor + k * W + i] * a[inverse + column * W + k]
+            a[inverse + column * W + i] = total / a[factor + i * W + i]
+        for i in range(column, m):
+            a[inverse + i * W + column] = a[inverse + column * W + i]

@@ -48,6 +48,12 @@ def curvature_of(loss: str, clip: float) -> float:
 
 
 @jit
+def curvature_at(curvature: float, decreasing: bool, t: int) -> float:
+    """The coefficient of g gᵀ in round t: `curvature`, or `curvature`/√t."""
+    return curvature / math.sqrt(t) if decreasing else curvature
+
+
+@jit
 def loss_value(loss: int, y_hat: float, y: float) -> float:
     """ℓ(ŷ, y), without overflow for any finite ŷ of moderate size."""
     if loss == SQUARED:

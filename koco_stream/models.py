@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from koco_stream.lazy_maps import refresh
 from koco_stream.learners import oja_son
 from koco_stream.linalg import Array
 from koco_stream.model import Model
@@ -116,3 +117,130 @@ class OjaSON(Model):
     def _small(self, first: int) -> Array:
         m, width = int(self.sketch_size), len(self._params.lanes)
         return self._state.a.reshape(-1, width)[first : first + max(m, 1), :m]
+
+
+class ONS(Model):
+    """The Online Newton Step with the full matrix (Luo et al., 2016, equations 1 and 2), O(d²) a round and in memory.
+
+    `alpha`, `curvature`, `curvature_schedule`, `loss`, `clip`, `fit_intercept` as for `OjaSON`. `seed`: not used.
+    """
+
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        *,
+        curvature: float | None = None,
+        curvature_schedule: str = "constant",
+        loss: str = "squared",
+        clip: float = 1.0,
+        fit_intercept: bool = False,
+        seed: int = 0,
+    ) -> None:
+        self.alpha = alpha
+        self.curvature = curvature
+        self.curvature_schedule = curvature_schedule
+        self.loss = loss
+        self.clip = clip
+        self.fit_intercept = fit_intercept
+        self.seed = seed
+
+    @property
+    def coef_(self) -> Array:
+        """The weights u (d,), with the intercept's last if there is one."""
+        return self._state.u.copy()
+
+
+class RPSON(Model):
+    """Sketched online Newton with random projections (Luo et al., 2016, Algorithm 1 and section 3), O(m² + ms) a round.
+
+    `sketch_size`: m ≥ 1. `alpha`, `curvature`, `curvature_schedule`, `diagonal`, `loss`, `clip`, `fit_intercept` as for `OjaSON`. `seed`: of the
+    projections.
+    """
+
+    def __init__(
+        self,
+        sketch_size: int = 10,
+        alpha: float = 1.0,
+        *,
+        curvature: float | None = None,
+        curvature_schedule: str = "constant",
+        diagonal: bool = False,
+        loss: str = "squared",
+        clip: float = 1.0,
+        fit_intercept: bool = False,
+        seed: int = 0,
+    ) -> None:
+        self.sketch_size = sketch_size
+        self.alpha = alpha
+        self.curvature = curvature
+        self.curvature_schedule = curvature_schedule
+        self.diagonal = diagonal
+        self.loss = loss
+        self.clip = clip
+        self.fit_intercept = fit_intercept
+        self.seed = seed
+
+    @property
+    def sketch_(self) -> Array:
+        """S (m, d), the sketch."""
+        return self._state.sw[:, : int(self.sketch_size)].T.copy()
+
+    @property
+    def coef_(self) -> Array:
+        """The weights u (d,), with the intercept's last if there is one (of the rescaled features if `diagonal`)."""
+        m = int(self.sketch_size)
+        return self._state.sw[:, m] + self._state.sw[:, :m] @ self._state.a[:m]
+
+
+class FDSON(Model):
+    """Sketched online Newton with frequent directions (Luo et al., 2016, Algorithms 1 and 2), with a buffer of m gradients.
+
+    `sketch_size`: m ≥ 1. `alpha`, `curvature`, `curvature_schedule`, `diagonal`, `loss`, `clip`, `fit_intercept` as for `OjaSON`. `seed`: not used.
+    """
+
+    def __init__(
+        self,
+        sketch_size: int = 10,
+        alpha: float = 1.0,
+        *,
+        curvature: float | None = None,
+        curvature_schedule: str = "constant",
+        diagonal: bool = False,
+        loss: str = "squared",
+        clip: float = 1.0,
+        fit_intercept: bool = False,
+        seed: int = 0,
+    ) -> None:
+        self.sketch_size = sketch_size
+        self.alpha = alpha
+        self.curvature = curvature
+        self.curvature_schedule = curvature_schedule
+        self.diagonal = diagonal
+        self.loss = loss
+        self.clip = clip
+        self.fit_intercept = fit_intercept
+        self.seed = seed
+
+    @property
+    def sketch_(self) -> Array:
+        """S (m, d), the kept rows."""
+        return self._table()[:, : int(self.sketch_size)].T.copy()
+
+    @property
+    def buffer_(self) -> Array:
+        """The to-sketch vectors since the last shrink (k, d), k < m."""
+        m = int(self.sketch_size)
+        return self._table()[:, m + 1 : m + 1 + int(self._state.filled)].T.copy()
+
+    @property
+    def coef_(self) -> Array:
+        """The weights u (d,), with the intercept's last if there is one (of the rescaled features if `diagonal`)."""
+        m, table, beta = int(self.sketch_size), self._table(), self._state.a[: 2 * int(self.sketch_size)]
+        return table[:, m] + table[:, :m] @ beta[:m] + table[:, m + 1 : 2 * m + 1] @ beta[m:]
+
+    def _table(self) -> Array:
+        """The columns, all brought up to date."""
+        m, state = int(self.sketch_size), self._state
+        for j in range(state.sw.shape[0]):
+            refresh(state.maps, state.sw, j, 2 * m + 1, m + 1, self._params.out_lanes)
+        return state.sw

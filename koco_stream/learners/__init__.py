@@ -10,7 +10,8 @@ from typing import Any
 from koco_stream import parameters as p
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.lanes import lanes_for
-from koco_stream.learners import adagrad, ogd, oja_son
+from koco_stream.lazy_maps import maps_floats
+from koco_stream.learners import adagrad, fd_son, ogd, oja_son, ons, rp_son
 from koco_stream.losses import LOSSES, curvature_of
 from koco_stream.parameters import Parameter, Value
 
@@ -119,6 +120,39 @@ def _oja_ns(q: Public, s: float) -> float:
     return 50 + (0.35 * s + 0.6 * width + 8) * width
 
 
+def _ons_params(q: Public) -> ons.Params:
+    return ons.Params(
+        loss=_loss(q),
+        alpha=float(q["alpha"]),  # type: ignore[arg-type]
+        clip=float(q["clip"]),  # type: ignore[arg-type]
+        curvature=float(q["curvature"] or 0.0),
+        decreasing=q["curvature_schedule"] == "decreasing",
+    )
+
+
+def _rp_params(q: Public) -> rp_son.Params:
+    m, diagonal = int(q["sketch_size"]), bool(q["diagonal"])  # type: ignore[arg-type]
+    return rp_son.Params(*_ons_params(q), sketch_size=m, diagonal=diagonal, lanes=lanes_for(m + 1 + diagonal))
+
+
+def _fd_params(q: Public) -> fd_son.Params:
+    m, diagonal = int(q["sketch_size"]), bool(q["diagonal"])  # type: ignore[arg-type]
+    return fd_son.Params(
+        *_ons_params(q), sketch_size=m, diagonal=diagonal, lanes=lanes_for(2 * m + 1 + diagonal), out_lanes=lanes_for(m + 1)
+    )
+
+
+def _fd_floats(q: Public, d: int) -> int:
+    m = int(q["sketch_size"])  # type: ignore[arg-type]
+    width, out = len(lanes_for(2 * m + 1 + bool(q["diagonal"]))), len(lanes_for(m + 1))
+    return (d + 12 + 6 * m) * width + maps_floats(d, 2 * m + 1, m + 1, out) + (d if q["diagonal"] else 0)
+
+
+def _fd_ns(q: Public, s: float) -> float:
+    m = int(q["sketch_size"])  # type: ignore[arg-type]
+    return 500 + 2 * m * m + 8 * m * m + s * (2 * m + 30)
+
+
 LEARNERS: dict[str, Learner] = {
     "OGD": Learner("OGD", ogd, (*p.SHARED, p.STEP_SIZE), _step_size_params(ogd), _nothing, _never, _plain_floats, _plain_ns),
     "AdaGrad": Learner(
@@ -133,6 +167,36 @@ LEARNERS: dict[str, Learner] = {
         lambda q: q["sketch_size"] != 0 and q["sketch_start"] == "random",
         _oja_floats,
         _oja_ns,
+    ),
+    "ONS": Learner(
+        "ONS",
+        ons,
+        (*p.SHARED, p.ALPHA, p.CURVATURE, p.CURVATURE_SCHEDULE),
+        _ons_params,
+        _nothing,
+        _never,
+        lambda q, d: d * (d + 2),
+        lambda q, s: 30 + 0.5 * s * s,
+    ),
+    "RPSON": Learner(
+        "RPSON",
+        rp_son,
+        (*p.SHARED, p.ROWS, p.ALPHA, p.CURVATURE, p.CURVATURE_SCHEDULE, p.DIAGONAL),
+        _rp_params,
+        _nothing,
+        lambda q: True,
+        lambda q, d: _oja_floats(q, d) + 2 * len(lanes_for(int(q["sketch_size"]) + 2)) ** 2,  # type: ignore[arg-type]
+        lambda q, s: 100 + _oja_ns(q, s),
+    ),
+    "FDSON": Learner(
+        "FDSON",
+        fd_son,
+        (*p.SHARED, p.ROWS, p.ALPHA, p.CURVATURE, p.CURVATURE_SCHEDULE, p.DIAGONAL),
+        _fd_params,
+        _nothing,
+        _never,
+        _fd_floats,
+        _fd_ns,
     ),
 }
 

@@ -18,14 +18,14 @@ from typing import NamedTuple
 import numpy as np
 
 from koco_stream._jit import jit
+from koco_stream.diagonal import FIRST_D, adapt, rescale, scratch
 from koco_stream.lanes import aligned_zeros, gather, scatter, substitute, times
 from koco_stream.linalg import Array, orthonormalise
-from koco_stream.losses import loss_slope
+from koco_stream.losses import curvature_at, loss_slope
 
 FOLD_AT = 1e4  # fold when the bound on F⁻¹'s largest entry passes this (S4)
 DENSE_AT = 1e3  # a round that makes the sketch's Gram determinant grow by more than this is done densely (S12)
 NEW_ROW_AT = 1e-6  # a gradient starts a row of the sketch if the square of its part off the sketch is above this share (S10)
-FIRST_D = 0.1  # D_1, the diagonal adaptation's start (S7)
 
 # Vectors in `a`, each (W,). State: β and tΛ. Scratch, meaningless between rounds: Zx; p = Vx; what is added to the features'
 # lines; q = Vĝ; s_{i−1} and s_i of S2, and the numbers that L⁻¹ is applied by. Then F, (W, W), by rows.
@@ -74,9 +74,7 @@ class State(NamedTuple):
 def init(params: Params, n_features: int, seed: int) -> State:
     """w = 0; V is the orthonormalised rows of a Gaussian matrix drawn from `seed`, or all zero and still to be found."""
     width, m = len(params.lanes), params.sketch_size
-    scaled = np.zeros(n_features if params.diagonal else 0)
-    view = scaled.view()
-    view.flags.writeable = False
+    scaled, view = scratch(n_features, params.diagonal)
     found = 0 if params.from_gradients else min(m, n_features)
     state = State(
         t=np.zeros((), np.int64),
@@ -114,17 +112,10 @@ def look(params: Params, s: State, idx: Array, val: Array) -> tuple[float, float
 
 
 @jit
-def rescale(params: Params, s: State, idx: Array, val: Array) -> None:
-    """s.scaled ← D^(−1/2) x (S7)."""
-    for i in range(idx.size):
-        s.scaled[i] = np.float64(val[i]) / math.sqrt(s.zw[idx[i], params.sketch_size + 1])
-
-
-@jit
 def predict(params: Params, s: State, idx: Array, val: Array) -> float:
     """uᵀx for the row (idx, val), before it is held within [−C, C]. Learns nothing."""
     if params.diagonal:
-        rescale(params, s, idx, val)
+        rescale(s.zw, params.sketch_size + 1, idx, val, s.scaled)
         return look(params, s, idx, s.scaled_view[: idx.size])[0]
     return look(params, s, idx, val)[0]
 
@@ -134,12 +125,9 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     """One round on the row (idx, val) with label y. Updates `s`; returns the prediction ŷ."""
     if not params.diagonal:
         return newton_step(params, s, idx, val, y)
-    rescale(params, s, idx, val)
+    rescale(s.zw, params.sketch_size + 1, idx, val, s.scaled)
     y_hat = newton_step(params, s, idx, s.scaled_view[: idx.size], y)
-    slope = loss_slope(params.loss, y_hat, y)
-    for i in range(idx.size):
-        g = slope * np.float64(val[i])
-        s.zw[idx[i], params.sketch_size + 1] += g * g
+    adapt(s.zw, params.sketch_size + 1, idx, val, params.loss, y_hat, y)
     return y_hat
 
 
@@ -172,8 +160,7 @@ def newton_step(params: Params, s: State, idx: Array, val: Array, y: float) -> f
     slope = loss_slope(params.loss, y_hat, y)
     t = s.t[()] + 1
     s.t[()] = t
-    curvature = params.curvature / math.sqrt(t) if params.decreasing else params.curvature
-    c = math.sqrt(curvature) * slope
+    c = math.sqrt(curvature_at(params.curvature, params.decreasing, t)) * slope
     c2n2 = c * c * n2  # ‖ĝ‖²
     for k in range(W):
         a[COEF * W + k] = 0.0

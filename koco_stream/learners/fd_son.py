@@ -1,0 +1,257 @@
+"""FD-SON: sketched online Newton with frequent directions, on rows with s non-zeros at a cost that does not grow with the dimension.
+
+Luo, Agarwal, Cesa-Bianchi, Langford (NIPS 2016), Algorithms 1 and 2, with a buffer: S has m kept rows and up to m raw to-sketch vectors ĝ. When the
+buffer is full, the 2m rows are replaced by m: S ← (Σ − λ_{m+1}I)^½ V with the m largest eigenvalues of SᵀS (docs/errata.md, S6, S13).
+
+Such a shrink is a linear map M of each column of S: it is applied when the column is next touched (koco_stream.lazy_maps). The weights are
+w = w̄ + Sᵀβ; a shrink moves Sᵀβ into w̄, which therefore is one more number of the column that the maps act on. H = (αI + SSᵀ)⁻¹ is used through
+the Cholesky factor of αI + SSᵀ: diagonal for the kept rows, one more row for each ĝ.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from koco_stream._jit import jit
+from koco_stream.diagonal import FIRST_D, adapt, rescale, scratch
+from koco_stream.eigen import symmetric_eigen
+from koco_stream.lanes import aligned_zeros, gather, prefetch, scatter
+from koco_stream.lazy_maps import Maps, empty_maps, end_epoch, refresh, restart
+from koco_stream.linalg import Array
+from koco_stream.losses import curvature_at, loss_slope
+
+NOTHING = 1e-14  # an eigenvalue below this share of the largest is rounding
+
+# Vectors in `a`, each (W,). State: β; the kept rows' eigenvalues. Scratch: a row's gathered line; x̂ = Sx; L⁻¹x̂; Hx̂; what is added to the features'
+# lines; eigenvalues; four more. Then, each (2m, W): G = SSᵀ (its lower rows, for the buffer), L, scratch for eigenvectors.
+BETA, KEPT, LINE, X_HAT, Y, HX, COEF, VALUES, MORE, FIRST_MATRIX = 0, 1, 2, 3, 4, 5, 6, 7, 8, 12
+
+
+class Params(NamedTuple):
+    """loss: its code. alpha: α. clip: C. curvature: the coefficient of g gᵀ in A, divided by √t if `decreasing`. sketch_size: m. diagonal: feed
+    D^(−1/2) x (S7). lanes: its length is W, the width of a line; out_lanes: that of a line after a shrink."""
+
+    loss: int
+    alpha: float
+    clip: float
+    curvature: float
+    decreasing: bool
+    sketch_size: int
+    diagonal: bool
+    lanes: tuple[int, ...]
+    out_lanes: tuple[int, ...]
+
+
+class State(NamedTuple):
+    """t: () rounds. filled: () rows in the buffer. shrinks, folds: () how often. trace: () of SSᵀ. sw: (d, W), line j = the kept rows' column j (m
+    numbers), w̄_j, the buffer's column j (m numbers), then D_jj if `diagonal`. a: the small vectors and matrices. maps: the shrinks not yet
+    applied to every column. scaled, scaled_view: (d,) or (0,) scratch for D^(−1/2) x."""
+
+    t: Array
+    filled: Array
+    shrinks: Array
+    folds: Array
+    trace: Array
+    sw: Array
+    a: Array
+    maps: Maps
+    scaled: Array
+    scaled_view: Array
+
+
+def init(params: Params, n_features: int, seed: int) -> State:
+    """w = 0, S = 0. Nothing is drawn: `seed` is not used."""
+    m, width = params.sketch_size, len(params.lanes)
+    scaled, view = scratch(n_features, params.diagonal)
+    state = State(
+        t=np.zeros((), np.int64),
+        filled=np.zeros((), np.int64),
+        shrinks=np.zeros((), np.int64),
+        folds=np.zeros((), np.int64),
+        trace=np.zeros(()),
+        sw=aligned_zeros(n_features, width),
+        a=aligned_zeros(FIRST_MATRIX + 6 * m, width).reshape(-1),
+        maps=empty_maps(n_features, 2 * m + 1, m + 1, params.out_lanes),
+        scaled=scaled,
+        scaled_view=view,
+    )
+    if params.diagonal:
+        state.sw[:, 2 * m + 1] = FIRST_D
+    return state
+
+
+@jit
+def look(params: Params, s: State, idx: Array, val: Array) -> tuple[float, float]:
+    """uᵀx and ‖x‖² for the row (idx, val); leaves x̂ = Sx in the scratch."""
+    a, m, W = s.a, params.sketch_size, len(params.lanes)
+    for i in range(idx.size):
+        prefetch(s.sw, params.lanes, np.int64(idx[i]))
+    for i in range(idx.size):
+        if s.maps.touched[idx[i]] != s.maps.epoch[()]:
+            refresh(s.maps, s.sw, np.int64(idx[i]), 2 * m + 1, m + 1, params.out_lanes)
+    n2 = gather(s.sw, params.lanes, idx, val, a, LINE * W)
+    margin = a[LINE * W + m]  # w̄ᵀx
+    for i in range(m):
+        a[X_HAT * W + i] = a[LINE * W + i]
+        a[X_HAT * W + m + i] = a[LINE * W + m + 1 + i]
+    for i in range(m + s.filled[()]):
+        margin += a[BETA * W + i] * a[X_HAT * W + i]
+    return margin, n2
+
+
+@jit
+def predict(params: Params, s: State, idx: Array, val: Array) -> float:
+    """uᵀx for the row (idx, val), before it is held within [−C, C]. Learns nothing (columns may be brought up to date)."""
+    if params.diagonal:
+        rescale(s.sw, 2 * params.sketch_size + 1, idx, val, s.scaled)
+        return look(params, s, idx, s.scaled_view[: idx.size])[0]
+    return look(params, s, idx, val)[0]
+
+
+@jit
+def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
+    """One round on the row (idx, val) with label y. Updates `s`; returns the prediction ŷ."""
+    if not params.diagonal:
+        return newton_step(params, s, idx, val, y)
+    rescale(s.sw, 2 * params.sketch_size + 1, idx, val, s.scaled)
+    y_hat = newton_step(params, s, idx, s.scaled_view[: idx.size], y)
+    adapt(s.sw, 2 * params.sketch_size + 1, idx, val, params.loss, y_hat, y)
+    return y_hat
+
+
+@jit
+def newton_step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
+    """One round of Algorithm 1. Updates `s`; returns the prediction ŷ."""
+    alpha, C, m, W = params.alpha, params.clip, params.sketch_size, len(params.lanes)
+    a, filled = s.a, s.filled[()]
+    rows = m + filled
+    G, L = FIRST_MATRIX * W, (FIRST_MATRIX + 2 * m) * W
+
+    # Line 5, projection: x̂ = Sx, γ_p = h/(‖x‖² − x̂ᵀHx̂), w = u − γ_p(x − SᵀHx̂), with H = L⁻ᵀL⁻¹.
+    y_hat, n2 = look(params, s, idx, val)
+    if n2 == 0.0:
+        return 0.0
+    for i in range(m):
+        a[Y * W + i] = a[X_HAT * W + i] / math.sqrt(alpha + a[KEPT * W + i])
+    for i in range(m, rows):
+        total = a[X_HAT * W + i]
+        for k in range(i):
+            total -= a[L + i * W + k] * a[Y * W + k]
+        a[Y * W + i] = total / a[L + i * W + i]
+    xHx = 0.0
+    for i in range(rows):
+        xHx += a[Y * W + i] * a[Y * W + i]
+    # αxᵀA⁻¹x; never less than what the largest possible eigenvalue of A leaves of it.
+    off = max(n2 - xHx, n2 * alpha / (alpha + s.trace[()]))
+    w_coef = 0.0
+    if abs(y_hat) > C:
+        w_coef = -(y_hat - math.copysign(C, y_hat)) / off
+        solve_transposed(a, W, m, rows, alpha)
+        for i in range(rows):
+            a[BETA * W + i] -= w_coef * a[HX * W + i]
+        y_hat = math.copysign(C, y_hat)
+
+    # Lines 6 and 7: the slope ℓ'; ĝ = cx.
+    slope = loss_slope(params.loss, y_hat, y)
+    t = s.t[()] + 1
+    s.t[()] = t
+    c = math.sqrt(curvature_at(params.curvature, params.decreasing, t)) * slope
+    for k in range(W):
+        a[COEF * W + k] = 0.0
+    # Line 8: ĝ becomes a row of the buffer; G and L get the row that belongs to it.
+    if c != 0.0:
+        for i in range(rows):
+            a[G + rows * W + i] = c * a[X_HAT * W + i]
+            a[L + rows * W + i] = c * a[Y * W + i]
+        pivot = math.sqrt(alpha + c * c * off)
+        a[G + rows * W + rows] = c * c * n2
+        a[L + rows * W + rows] = pivot
+        a[Y * W + rows] = c * off / pivot  # L⁻¹S_t x has one more number
+        a[BETA * W + rows] = 0.0
+        a[COEF * W + m + 1 + filled] = c
+        s.trace[()] += c * c * n2
+        s.filled[()] = filled + 1
+        rows += 1
+    # Line 9: u ← w − (g − SᵀHSg)/α.
+    if slope != 0.0:
+        solve_transposed(a, W, m, rows, alpha)
+        for i in range(rows):
+            a[BETA * W + i] += slope / alpha * a[HX * W + i]
+    a[COEF * W + m] = w_coef - slope / alpha
+    scatter(s.sw, params.lanes, idx, val, a, COEF * W)
+    if rows == 2 * m:
+        shrink(params, s)
+    return y_hat
+
+
+@jit
+def solve_transposed(a: Array, W: int, m: int, rows: int, alpha: float) -> None:
+    """a[HX:] ← L⁻ᵀ a[Y:], from the last row up; the kept rows' part of L is diagonal."""
+    L = (FIRST_MATRIX + 2 * m) * W
+    for i in range(rows):
+        a[HX * W + i] = a[Y * W + i]
+    for i in range(rows - 1, m - 1, -1):
+        x = a[HX * W + i] / a[L + i * W + i]
+        a[HX * W + i] = x
+        for k in range(i):
+            a[HX * W + k] -= a[L + i * W + k] * x
+    for i in range(m):
+        a[HX * W + i] /= math.sqrt(alpha + a[KEPT * W + i])
+
+
+@jit
+def shrink(params: Params, s: State) -> None:
+    """Algorithm 2, lines 2 and 3, for the full buffer: the map of this epoch, new eigenvalues, an empty buffer."""
+    a, m, W, width = s.a, params.sketch_size, len(params.lanes), len(params.out_lanes)
+    G, vectors = FIRST_MATRIX * W, (FIRST_MATRIX + 4 * m) * W
+    n = 2 * m
+    for i in range(n):
+        for k in range(i):
+            if i < m:
+                a[G + i * W + k] = 0.0  # kept rows are orthogonal
+            a[G + k * W + i] = a[G + i * W + k]
+        if i < m:
+            a[G + i * W + i] = a[KEPT * W + i]
+    symmetric_eigen(a, params.lanes, n, G, vectors, VALUES * W, MORE * W)
+
+    map_at = s.maps.epoch[()] * (n + 1) * width
+    for k in range((n + 1) * width):
+        s.maps.maps[map_at + k] = 0.0
+    largest = 0.0
+    for i in range(n):
+        largest = max(largest, a[VALUES * W + i])
+    # The inputs of the map are a column's kept numbers, w̄ and buffer, in this order; row i of the Gram matrix is input i, or i + 1.
+    for rank in range(m + 1):
+        best = 0
+        for i in range(n):
+            if a[VALUES * W + i] > a[VALUES * W + best]:
+                best = i
+        value = a[VALUES * W + best]
+        a[VALUES * W + best] = -math.inf
+        a[LINE * W + rank] = value if value > NOTHING * largest else 0.0
+        a[Y * W + rank] = best
+    rho = a[LINE * W + m]
+    s.trace[()] = 0.0
+    for rank in range(m):
+        value, best = a[LINE * W + rank], np.int64(a[Y * W + rank])
+        a[KEPT * W + rank] = max(value - rho, 0.0)
+        s.trace[()] += a[KEPT * W + rank]
+        factor = math.sqrt(a[KEPT * W + rank] / value) if value > 0.0 else 0.0
+        for i in range(n):
+            entry = i if i < m else i + 1
+            s.maps.maps[map_at + entry * width + rank] = factor * a[vectors + best * W + i]
+    for i in range(n):  # w̄ ← w̄ + Sᵀβ
+        entry = i if i < m else i + 1
+        s.maps.maps[map_at + entry * width + m] = a[BETA * W + i]
+        a[BETA * W + i] = 0.0
+    s.maps.maps[map_at + m * width + m] = 1.0
+    s.filled[()] = 0
+    s.shrinks[()] += 1
+    if end_epoch(s.maps, n + 1, m + 1, params.out_lanes):
+        for j in range(s.sw.shape[0]):
+            refresh(s.maps, s.sw, j, n + 1, m + 1, params.out_lanes)
+        restart(s.maps)
+        s.folds[()] += 1

@@ -1,0 +1,165 @@
+"""RP-SON: sketched online Newton with random projections, in O(m² + ms) a round on rows with s non-zeros.
+
+Luo, Agarwal, Cesa-Bianchi, Langford (NIPS 2016), Algorithm 1 and section 3: S ← S + r ĝᵀ with r ~ N(0, I/m) (S5 of docs/errata.md), and
+H = (αI + SSᵀ)⁻¹. A line of S changes only where the row is non-zero, so w = w̄ + Sᵀb needs no more than b and sparse changes of w̄.
+
+With s = Sĝ, n = ‖ĝ‖² and δ = n − sᵀHs, all of H's update is positive: Δ = δ rᵀHr + (1 + rᵀHs)², and
+H ← H − (δ Hr(Hr)ᵀ + (1 + rᵀHs)(Hr(Hs)ᵀ + Hs(Hr)ᵀ) − rᵀHr Hs(Hs)ᵀ)/Δ, H_t S_tĝ = ((1 + rᵀHs) Hs + δ Hr)/Δ (S15). Every 4m rounds H is
+made anew from SSᵀ, which is kept beside it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from koco_stream._jit import jit
+from koco_stream.diagonal import FIRST_D, adapt, rescale, scratch
+from koco_stream.lanes import add_outer, aligned_zeros, gather, scatter, times
+from koco_stream.linalg import Array, inverse_of_shifted
+from koco_stream.losses import curvature_at, loss_slope
+from koco_stream.random import normal
+
+# Vectors in `a`, each (W,). State: b. Scratch: x̂ = Sx, r, Hx̂, Hr, what is added to the features' lines,
+# the factors of the outer products. Then H and SSᵀ and scratch, each (W, W).
+B, X_HAT, R, HX, HR, COEF, ON_R, ON_S, BOTH, FIRST_MATRIX = range(10)
+
+
+class Params(NamedTuple):
+    """loss: its code. alpha: α. clip: C. curvature: the coefficient of g gᵀ in A, divided by √t if `decreasing`. sketch_size: m. diagonal: feed
+    D^(−1/2) x (S7). seed: of the r's. lanes: its length is W, the width of a line."""
+
+    loss: int
+    alpha: float
+    clip: float
+    curvature: float
+    decreasing: bool
+    sketch_size: int
+    diagonal: bool
+    lanes: tuple[int, ...]
+
+
+class State(NamedTuple):
+    """t: () rounds. seed: () of the r's. sw: (d, W), line j = column j of S (m numbers), then w̄_j, then D_jj if `diagonal`, then padding.
+    a: (9·W + 3·W²,) the small vectors, H, SSᵀ, scratch. scaled, scaled_view: (d,) or (0,) scratch for D^(−1/2) x."""
+
+    t: Array
+    seed: Array
+    sw: Array
+    a: Array
+    scaled: Array
+    scaled_view: Array
+
+
+def init(params: Params, n_features: int, seed: int) -> State:
+    """w = 0, S = 0, H = I/α."""
+    width = len(params.lanes)
+    scaled, view = scratch(n_features, params.diagonal)
+    a = aligned_zeros(FIRST_MATRIX + 3 * width, width)
+    a[range(FIRST_MATRIX, FIRST_MATRIX + params.sketch_size), range(params.sketch_size)] = 1.0 / params.alpha
+    state = State(np.zeros((), np.int64), np.array(seed, np.uint64), aligned_zeros(n_features, width), a.reshape(-1), scaled, view)
+    if params.diagonal:
+        state.sw[:, params.sketch_size + 1] = FIRST_D
+    return state
+
+
+@jit
+def look(params: Params, s: State, idx: Array, val: Array) -> tuple[float, float]:
+    """uᵀx and ‖x‖² for the row (idx, val); leaves x̂ = Sx in the scratch."""
+    a, m, W = s.a, params.sketch_size, len(params.lanes)
+    n2 = gather(s.sw, params.lanes, idx, val, a, X_HAT * W)
+    margin = a[X_HAT * W + m]  # w̄ᵀx
+    for i in range(m):
+        margin += a[B * W + i] * a[X_HAT * W + i]
+    for i in range(m, W):
+        a[X_HAT * W + i] = 0.0
+    return margin, n2
+
+
+@jit
+def predict(params: Params, s: State, idx: Array, val: Array) -> float:
+    """uᵀx for the row (idx, val), before it is held within [−C, C]. Learns nothing."""
+    if params.diagonal:
+        rescale(s.sw, params.sketch_size + 1, idx, val, s.scaled)
+        return look(params, s, idx, s.scaled_view[: idx.size])[0]
+    return look(params, s, idx, val)[0]
+
+
+@jit
+def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
+    """One round on the row (idx, val) with label y. Updates `s`; returns the prediction ŷ."""
+    if not params.diagonal:
+        return newton_step(params, s, idx, val, y)
+    rescale(s.sw, params.sketch_size + 1, idx, val, s.scaled)
+    y_hat = newton_step(params, s, idx, s.scaled_view[: idx.size], y)
+    adapt(s.sw, params.sketch_size + 1, idx, val, params.loss, y_hat, y)
+    return y_hat
+
+
+@jit
+def newton_step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
+    """One round of Algorithm 1. Updates `s`; returns the prediction ŷ."""
+    alpha, C, m, W = params.alpha, params.clip, params.sketch_size, len(params.lanes)
+    a = s.a
+    H, K = FIRST_MATRIX * W, (FIRST_MATRIX + W) * W
+
+    # Line 5, projection: x̂ = Sx, γ_p = h/(‖x‖² − x̂ᵀHx̂), w = u − γ_p(x − SᵀHx̂).
+    y_hat, n2 = look(params, s, idx, val)
+    if n2 == 0.0:
+        return 0.0
+    times(a, params.lanes, m, H, X_HAT * W, HX * W)
+    xHx = trace = 0.0
+    for i in range(m):
+        xHx += a[X_HAT * W + i] * a[HX * W + i]
+        trace += a[K + i * (W + 1)]
+    # αxᵀA⁻¹x; never less than what the largest possible eigenvalue of A leaves of it.
+    off = max(n2 - xHx, n2 * alpha / (alpha + trace))
+    w_coef = 0.0
+    if abs(y_hat) > C:
+        gamma_p = (y_hat - math.copysign(C, y_hat)) / off
+        w_coef = -gamma_p
+        for i in range(m):
+            a[B * W + i] += gamma_p * a[HX * W + i]
+        y_hat = math.copysign(C, y_hat)
+
+    # Lines 6 and 7: the slope ℓ'; ĝ = cx.
+    slope = loss_slope(params.loss, y_hat, y)
+    t = s.t[()] + 1
+    s.t[()] = t
+    c = math.sqrt(curvature_at(params.curvature, params.decreasing, t)) * slope
+
+    # Line 8: S ← S + r ĝᵀ; SSᵀ and H follow.
+    scale = 1.0 / math.sqrt(m)
+    r_b = 0.0
+    for i in range(m):
+        a[R * W + i] = scale * normal(s.seed[()], t * m + i)
+        r_b += a[R * W + i] * a[B * W + i]
+    times(a, params.lanes, m, H, R * W, HR * W)
+    rHr = rHs = 0.0
+    for i in range(m):
+        rHr += a[R * W + i] * a[HR * W + i]
+        rHs += c * a[R * W + i] * a[HX * W + i]
+    n, delta = c * c * n2, c * c * off
+    one = 1.0 + rHs
+    Delta = delta * rHr + one * one
+    for i in range(m):
+        a[ON_R * W + i] = -(delta * a[HR * W + i] + one * c * a[HX * W + i]) / Delta
+        a[ON_S * W + i] = -c * (one * a[HR * W + i] - rHr * c * a[HX * W + i]) / Delta
+        a[BOTH * W + i] = c * a[X_HAT * W + i] + n * a[R * W + i]
+        a[COEF * W + i] = c * a[R * W + i]  # δS = r ĝᵀ
+    add_outer(a, params.lanes, m, H, ON_R * W, HR * W)
+    add_outer(a, params.lanes, m, H, ON_S * W, HX * W)
+    add_outer(a, params.lanes, m, K, BOTH * W, R * W)
+    add_outer(a, params.lanes, m, K, COEF * W, X_HAT * W)
+    # Line 9: u ← w − (g − SᵀHSg)/α, with w̄ freed of what S's change adds to Sᵀb.
+    w_coef -= slope / alpha + c * r_b
+    for i in range(m):
+        if c != 0.0:
+            a[B * W + i] += slope / (alpha * c) * (one * c * a[HX * W + i] + delta * a[HR * W + i]) / Delta
+    a[COEF * W + m] = w_coef
+    scatter(s.sw, params.lanes, idx, val, a, COEF * W)
+    if t % (4 * m) == 0:
+        inverse_of_shifted(a, W, m, K, alpha, H, (FIRST_MATRIX + 2 * W) * W)
+    return y_hat
