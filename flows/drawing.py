@@ -106,7 +106,8 @@ def scatter_svg(panels: Sequence[Panel], styles: Mapping[str, Style]) -> str:
             for group in _by_name(panel).values():
                 axes.plot(*zip(*group, strict=True), color="#bbbbbb", linewidth=0.6, zorder=0)
             _name_points(axes, panel)
-            axes.legend(frameon=False, fontsize=9, loc="upper left")
+            if panel.series:
+                axes.legend(frameon=False, fontsize=9, loc="upper left")
     return _text(out)
 
 
@@ -116,7 +117,7 @@ def _by_name(panel: Panel) -> dict[str, list[tuple[float, float]]]:
 
 
 def _name_points(axes: Any, panel: Panel) -> None:
-    """Write each name near its last point, at the first of eight places that is free; at the first place if none is."""
+    """Write each name near its last point, at the first place that is free; at the first place if none is."""
     size, taken = 7.5, []
     groups = _by_name(panel)
     for group in groups.values():
@@ -126,7 +127,7 @@ def _name_points(axes: Any, panel: Panel) -> None:
     for name, group in groups.items():
         x, y = axes.transData.transform(group[-1])
         width, height = 0.56 * size * len(name) * scale, 1.1 * size * scale
-        places = [(dx, dy) for gap in (6, 16) for dy in (-height / 2, gap - 2, -gap - height + 2) for dx in (gap, -gap - width)]
+        places = [(dx, dy) for gap in (6, 16, 28, 40) for dy in (-height / 2, gap - 2, -gap - height + 2) for dx in (gap, -gap - width)]
         boxes = [(x + dx, y + dy, x + dx + width, y + dy + height) for dx, dy in places]
         box = next((b for b in boxes if not any(_overlap(b, t) for t in taken)), boxes[0])
         taken.append(box)
