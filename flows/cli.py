@@ -76,27 +76,37 @@ def koco() -> None:
 @click.argument("name")
 @click.option(
     "--from",
-    "source",
-    required=True,
+    "sources",
+    multiple=True,
     type=click.Path(path_type=Path),
-    help="The source file: LIBSVM, CSV or VW text, plain, .gz, .bz2 or .xz.",
+    help="The source file: LIBSVM, CSV, space-separated or VW text, plain, .gz, .bz2 or .xz; several are read in order. Or a folder with "
+    "the files of a dataset that the catalogue has.",
 )
-@click.option("--target", help="CSV: the target column, by name or by number from 1.  [default: the last]")
-@click.option("--scale", default="none", show_default=True, help="none, minmax, unit-rows, unit-mean-square or tf-idf.")
+@click.option("--target", help="Columns: the target, by name or by number from 1.  [default: the last]")
+@click.option("--labels", help="The labels' texts as numbers, for example g=1,b=-1; or: letters (A to Z as 1 to 26).")
+@click.option("--drop", multiple=True, metavar="COLUMN", help="Columns: leave this one out; may be given again.")
+@click.option("--one-hot", is_flag=True, help="Columns: one feature for each text of a column of texts.")
+@click.option("--header/--no-header", default=None, help="Columns: whether the first line holds names.  [default: seen from it]")
+@click.option("--n-features", type=click.IntRange(min=1), help="LIBSVM, VW: d.  [default: the largest feature in the file]")
+@click.option("--zero-based/--one-based", default=None, help="Features are counted from 0 or 1.  [default: LIBSVM from 1, VW from 0]")
+@click.option("--layout", type=click.Choice(["dense", "sparse"]), help="How rows are kept.  [default: as in the source]")
+@click.option("--scale", help="none, minmax, unit-rows, unit-mean-square or tf-idf.  [default: none, or the catalogue's]")
 @click.option("--task", type=click.Choice(["classification", "regression"]), help="What the labels are.  [default: seen from them]")
-@click.option("--format", "form", type=click.Choice(["libsvm", "csv", "vw"]), help="The source's format.  [default: seen from it]")
-@click.option("--zero-based", is_flag=True, help="LIBSVM: features are counted from 0, not from 1.")
+@click.option("--format", "form", type=click.Choice(["libsvm", "vw", "csv", "space"]), help="The source's.  [default: seen from it]")
 @STORE
 @JSON
 @example("koco prepare cpusmall --from cpu.small.csv.xz --target usr --scale minmax")
-def prepare(
-    name: str, source: Path, target: str | None, scale: str, task: str | None, form: str | None, zero_based: bool, store: str, as_json: bool
-) -> None:
-    """Turn a source file into the dataset NAME: Parquet shards and a manifest, all or nothing."""
-    from storage.prepare import prepare_file
+def prepare(name: str, sources: tuple[Path, ...], form: str | None, store: str, as_json: bool, **options: Any) -> None:
+    """Turn source files into the dataset NAME: Parquet shards and a manifest, all or nothing.
 
-    click.echo(f"reading {source} ({source.stat().st_size:,} bytes)" if source.is_file() else f"reading {source}", err=True)
-    manifest = prepare_file(store, name, source, format=form, target=target, scale=scale, task=task, zero_based=zero_based)
+    A dataset of the catalogue (koco datasets) has its options there: --from FOLDER is enough, and without --from the command says
+    which files it needs and where they come from. Options given here come before the catalogue's.
+    """
+    from flows.preparing import prepare_named
+
+    options["one_hot"] = options["one_hot"] or None
+    given = {option: value for option, value in {**options, "format": form}.items() if value is not None and value != ()}
+    manifest = prepare_named(store, name, sources, given)
     if as_json:
         click.echo(manifest.to_json(), nl=False)
         return
@@ -112,18 +122,13 @@ def prepare(
 @JSON
 @example("koco datasets")
 def datasets(store: str, as_json: bool) -> None:
-    """List the datasets of the store, and those that are generated on demand."""
-    from koco_stream.manifest import datasets_folder, load_manifest
-    from storage.synthetic import GENERATORS, parameters_of
+    """List the datasets of the store and of the catalogue, and those that are generated on demand.
 
-    there = [load_manifest(store, path.parent.name) for path in sorted(datasets_folder(store).glob("*/manifest.json"))]
-    columns = ("name", "n_rows", "n_features", "layout", "task")
-    rows = [{c: getattr(m, c) for c in columns} for m in there]
-    rows += [
-        {"name": name, "n_rows": values["n_rows"], "n_features": values["n_features"], "layout": "generated", "task": "classification"}
-        for name, values in ((g, parameters_of(g)) for g in GENERATORS)
-    ]
-    show(rows, columns, as_json)
+    For a dataset that is not prepared, n_rows and n_features are the catalogue's.
+    """
+    from flows.preparing import DATASETS, dataset_rows
+
+    show(dataset_rows(store), DATASETS, as_json)
 
 
 @koco.command()

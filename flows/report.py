@@ -19,6 +19,7 @@ def write_report(store: str | Path, sweep: str) -> Path:
     """Write the report of a sweep that has run on `store`; returns its path. Raises `WrongInput` if it has not."""
     note = sweep_note(store, sweep)
     runs = runs_of(store, sweep)
+    figures = note["figures"] if "figures" in note else [note["figure"]] if note.get("figure") else []  # one, in older stores
     names = sorted(set(runs.column("dataset").to_pylist()))
     page = (
         Environment(loader=PackageLoader("flows", "templates"), autoescape=True, undefined=StrictUndefined)
@@ -37,7 +38,7 @@ def write_report(store: str | Path, sweep: str) -> Path:
             versions=sorted(set(runs.column("version").to_pylist())),
             best=[{**row, "params": json.loads(row["params"])} for row in best_of(summary_of(runs))],
             scan_seconds=sum(runs.column("seconds").to_pylist()),
-            figure=FIGURES[note["figure"]](store, runs) if note["figure"] and runs.num_rows else None,
+            figures=[FIGURES[name](store, runs) for name in figures if runs.num_rows],
             version=koco_stream.__version__,
         )
     )

@@ -83,7 +83,7 @@ def write_sweep_report(store: str, name: str) -> str:
 
 def remember(store: str, sweep: Sweep, runs: list[Run]) -> None:
     """Note in the store what the sweep consists of: its file and its run_ids, which reports and results are read by."""
-    content: dict[str, Any] = {"name": sweep.name, "file": sweep.text, "figure": sweep.figure, "run_ids": [run.run_id for run in runs]}
+    content: dict[str, Any] = {"name": sweep.name, "file": sweep.text, "figures": sweep.figures, "run_ids": [run.run_id for run in runs]}
     write_text(Path(store) / "sweeps" / f"{sweep.name}.json", json.dumps(content) + "\n")
 
 

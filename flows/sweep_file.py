@@ -19,6 +19,7 @@ from koco_stream.run import check_labels
 from koco_stream.runs import Run, Stream, without_repeats
 from storage.synthetic import GENERATORS, parameters_of, synthetic_name
 
+FigureName = Literal["son-figure-1", "son-figure-2", "son-figure-3"]
 Seeds = PositiveInt | Annotated[list[NonNegativeInt], Field(min_length=1)]
 
 
@@ -41,10 +42,10 @@ class LearnerTable(BaseModel):
 
 
 class ReportTable(BaseModel):
-    """The [report] table: which published figure the report draws."""
+    """The [report] table: which published figures the report draws, one or a list."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
-    figure: Literal["son-figure-1"] | None = None
+    figure: FigureName | list[FigureName] = Field(default_factory=list)
 
 
 class SweepFile(BaseModel):
@@ -85,7 +86,7 @@ class Sweep:
     name: str
     datasets: tuple[DatasetUse, ...]
     configurations: tuple[tuple[str, dict[str, Any], int], ...]
-    figure: str | None
+    figures: tuple[str, ...]
     text: str = field(repr=False)
 
     def runs(self, manifests: dict[str, Manifest | None]) -> list[Run]:
@@ -136,7 +137,8 @@ def read_sweep(path: str | Path) -> Sweep:
     for name in names:
         if names.count(name) > 1:
             raise WrongInput(f"{path}: dataset {name!r} is listed twice; merge the two tables")
-    return Sweep(path, spec.name, tuple(datasets), tuple(configurations), spec.report.figure, text)
+    figures = spec.report.figure
+    return Sweep(path, spec.name, tuple(datasets), tuple(configurations), tuple([figures] if isinstance(figures, str) else figures), text)
 
 
 def place(path: Path, text: str, table: str, number: int, key: str) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import re
 import shutil
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +18,9 @@ from koco_stream.errors import WrongInput
 from koco_stream.files import file_hash, sync_folder, write_text
 from koco_stream.linalg import Array
 from koco_stream.manifest import Manifest, Shard, datasets_folder
-from storage.sources import Table, read_source
+from storage.sources import Reading, read_sources
 from storage.store import check_store, open_store, staging_folder
+from storage.table import Table
 from storage.transform import transform
 
 VALUES_PER_SHARD = 4_000_000
@@ -28,26 +31,25 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._,=-]*\Z")
 def prepare_file(
     store: str | Path,
     name: str,
-    source: Path,
+    source: Path | Sequence[Path],
     *,
-    format: str | None = None,
-    target: str | None = None,
     scale: str = "none",
     task: str | None = None,
-    zero_based: bool = False,
     values_per_shard: int = VALUES_PER_SHARD,
+    **reading: Any,
 ) -> Manifest:
-    """Prepare the file `source` as dataset `name` of the store.
+    """Prepare the file `source`, or several of them in order, as dataset `name` of the store. `reading` are the fields of `Reading`.
 
     `task` is "classification" or "regression"; if None, a CSV file whose target takes more than 20 values, or any label that is not a whole
     number, is taken for regression. Raises `WrongInput` naming the place and the remedy; the store is then as it was.
     """
     check_store(Path(store).expanduser().absolute())
     check_name(name)
-    table = read_source(source, format=format, target=target, zero_based=zero_based)
-    origin = {"file": source.name, "sha256": file_hash(source), "format": table.format}
-    if target is not None:
-        origin["target"] = target
+    sources = [source] if isinstance(source, Path) else list(source)
+    how = Reading(**reading)
+    table = read_sources(sources, how)
+    files = [{"file": path.name, "sha256": file_hash(path)} for path in sources]
+    origin = {**how.given(), "files": files, "format": table.format}
     return publish(store, name, table, origin, scale=scale, task=task, values_per_shard=values_per_shard)
 
 
@@ -71,7 +73,7 @@ def publish(
     kind = task or guess_task(table)
     table, done = transform(table, scale, kind)
     values = narrowed(table.values)
-    table = Table(table.labels, table.indptr, table.indices, values, table.n_features, table.layout, table.format, table.feature_names)
+    table = replace(table, values=values)
     identity = dataset_hash(table)
     distinct = np.unique(table.labels) if kind == "classification" else np.zeros(0)
     if distinct.size > MOST_CLASSES:
@@ -93,7 +95,7 @@ def publish(
             dataset_hash=identity,
             shards=shards,
             source=origin,
-            transformations=done,
+            transformations=[*table.done, *done],
             statistics={
                 "label_min": float(table.labels.min()),
                 "label_max": float(table.labels.max()),
@@ -119,9 +121,9 @@ def publish(
 
 
 def guess_task(table: Table) -> str:
-    """Regression if a label is not a whole number, or a CSV target takes more than 20 values; else classification."""
+    """Regression if a label is not a whole number, or a CSV or space-separated target takes more than 20 values; else classification."""
     distinct = np.unique(table.labels)
-    if (distinct != np.rint(distinct)).any() or (table.format == "csv" and distinct.size > 20):
+    if (distinct != np.rint(distinct)).any() or (table.format in ("csv", "space") and distinct.size > 20):
         return "regression"
     return "classification"
 

@@ -13,7 +13,7 @@ from koco_stream.errors import WrongInput, nearest
 from koco_stream.linalg import Array, orthonormalise, product
 from koco_stream.manifest import Manifest, load_manifest
 from storage.prepare import publish
-from storage.sources import Table
+from storage.table import Table
 
 VERSION = 1
 

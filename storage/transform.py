@@ -8,7 +8,7 @@ import numpy as np
 
 from koco_stream.errors import WrongInput
 from koco_stream.linalg import Array
-from storage.sources import Table
+from storage.table import Table, row_numbers, without_zeros
 
 SCALES = ("none", "minmax", "unit-rows", "unit-mean-square", "tf-idf")
 
@@ -42,17 +42,13 @@ def transform(table: Table, scale: str, task: str) -> tuple[Table, list[str]]:
     raise WrongInput(f"--scale {scale} is not one of {', '.join(SCALES)}")
 
 
-def _row_numbers(table: Table) -> Array:
-    return np.repeat(np.arange(table.labels.size), np.diff(table.indptr))
-
-
 def _square_norms(table: Table) -> Array:
-    return np.bincount(_row_numbers(table), weights=table.values**2, minlength=table.labels.size)
+    return np.bincount(row_numbers(table), weights=table.values**2, minlength=table.labels.size)
 
 
 def _unit_rows(table: Table) -> Table:
     norms = np.sqrt(_square_norms(table))
-    return replace(table, values=table.values / norms[_row_numbers(table)])
+    return replace(table, values=table.values / norms[row_numbers(table)])
 
 
 def _minmax(table: Table, task: str) -> tuple[Table, list[str]]:
@@ -65,12 +61,16 @@ def _minmax(table: Table, task: str) -> tuple[Table, list[str]]:
     else:
         if (table.values < 0).any():
             raise WrongInput(
-                "--scale minmax would make every row of this sparse file dense, because it has negative values; use --scale unit-rows, or "
-                "give the file as CSV"
+                "--scale minmax would make every row of this sparse source dense, because it has negative values; add --layout dense, or "
+                "use --scale unit-rows"
             )
-        high = np.zeros(table.n_features)
+        low, high = np.full(table.n_features, np.inf), np.zeros(table.n_features)
+        np.minimum.at(low, table.indices, table.values)
         np.maximum.at(high, table.indices, table.values)
-        table = replace(table, values=table.values / high[table.indices])
+        everywhere = np.bincount(table.indices, minlength=table.n_features) == table.labels.size
+        low = np.where(everywhere, low, 0.0)  # a feature that some row does not have is 0 there
+        span = np.where(high > low, high - low, 1.0)
+        table = without_zeros(replace(table, values=(table.values - low[table.indices]) / span[table.indices]))
     if task == "regression":
         low, high = table.labels.min(), table.labels.max()
         table = replace(table, labels=(table.labels - low) / (high - low if high > low else 1.0))

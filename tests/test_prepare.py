@@ -160,6 +160,14 @@ def test_wrong_file__is_refused_with_its_place_and_the_store_unchanged(case, the
         ({"target": "price"}, "did you mean 'prize'"),
         ({"scale": "median"}, "median is not one of"),
         ({"scale": "tf-idf"}, "takes counts"),
+        ({"scale": "none", "layout": "round"}, "round is not one of dense, sparse"),
+        ({"drop": ("c",)}, "--drop c: no such column"),
+        ({"drop": ("b",)}, "--drop names the target column, column 'b'"),
+        ({"drop": ("prize",)}, "leaves no feature"),
+        ({"labels": "4=1"}, r"a\.csv, line 2: column 'b' is '-2', which --labels '4=1' does not have"),
+        ({"labels": "g"}, "'g' is not LABEL=NUMBER"),
+        ({"labels": "4=1,4=2"}, "'4' is given twice"),
+        ({"n_features": 4}, "--n-features is for LIBSVM and VW files"),
     ],
 )
 def test_wrong_option__is_refused(options, message, tmp_path):
@@ -205,11 +213,91 @@ def test_shards__are_read_by_other_tools(small_store):
     assert table.schema.metadata[b"n_features"] == b"40"
 
 
-@pytest.mark.data
-def test_real_files(data_folder, tmp_path):
-    news = prepare_file(tmp_path / "store", "20news", data_folder / "20news" / "20news_bow_counts.svm.xz", scale="unit-rows")
-    assert (news.n_rows, news.n_features) == (18846, 101631)
-    assert news.n_values / news.n_rows == pytest.approx(93.89, abs=0.005)
-    cpu = prepare_file(tmp_path / "store", "cpusmall", data_folder / "cpusmall" / "cpu.small.csv.xz", target="usr", scale="minmax")
-    assert (cpu.n_rows, cpu.n_features, cpu.task) == (8192, 12, "regression")
-    assert (cpu.statistics["label_min"], cpu.statistics["label_max"]) == (0.0, 1.0)
+@pytest.mark.parametrize(
+    ("lines", "options", "message"),
+    [
+        ("1 5:1\n", {"n_features": 4}, "line 1: feature 5 is beyond --n-features 4"),
+        ("1 5:1\n", {"one_hot": True}, "--one-hot is for the columns of a CSV file, and this file is libsvm"),
+        ("1 2000000000:1\n1 1:1\n", {"layout": "dense"}, "GiB; keep this source sparse"),
+        ("1 1:-1\n1 2:1\n", {"scale": "minmax"}, "add --layout dense"),
+        ("1,red\n2,blue\n", {"target": "1"}, "line 2: column 'red' is 'blue'.*--one-hot"),
+        ("1,red\n2,blue\n", {}, "line 2: column 'red' is 'blue'.*--labels"),
+        ("?,1\n3,1\n", {"one_hot": True}, r"column 1 holds numbers, and '\?' in its first row; fill"),
+        ("3,a,1\n?,b,1\n", {"one_hot": True}, r"line 2: column 1 is '\?'.*fill the value in"),
+        ("1 2 3\n1 2\n", {}, "line 2: 2 columns where the first line has 3"),
+    ],
+)
+def test_option_that_does_not_fit_the_file__is_refused(lines, options, message, tmp_path):
+    (tmp_path / "a.txt").write_text(lines)
+    with pytest.raises(WrongInput, match=message):
+        prepare_file(tmp_path / "store", "a", tmp_path / "a.txt", **options)
+    assert tree(tmp_path / "store") is None
+
+
+def test_labels__by_rule(tmp_path):
+    (tmp_path / "a.csv").write_text("1,<=50K\n2,>50K\n3,<=50K.\n")
+    manifest = prepare_file(tmp_path / "store", "a", tmp_path / "a.csv", labels="<=50K=-1,>50K=1")
+    assert read_back(tmp_path / "store", "a")[1].tolist() == [-1, 1, -1]
+    assert manifest.transformations == ["labels by the rule <=50K=-1,>50K=1"]
+    (tmp_path / "b.csv").write_text("Z,1\nA,2\n")
+    prepare_file(tmp_path / "store", "b", tmp_path / "b.csv", target="1", labels="letters")
+    assert read_back(tmp_path / "store", "b")[1].tolist() == [26, 1]
+    (tmp_path / "c.svm").write_text("1 1:1\n2.0 2:1\n")
+    prepare_file(tmp_path / "store", "c", tmp_path / "c.svm", labels="1=-1,2=1")
+    assert read_back(tmp_path / "store", "c")[1].tolist() == [-1, 1]
+
+
+def test_one_hot__over_all_files_and_only_texts(tmp_path):
+    (tmp_path / "a.csv").write_text("5, red, 1\n0, ?, -1\n")
+    (tmp_path / "b.csv").write_text("7, blue, 1\n")
+    manifest = prepare_file(tmp_path / "store", "a", [tmp_path / "a.csv", tmp_path / "b.csv"], one_hot=True)
+    X, y = read_back(tmp_path / "store", "a")
+    assert manifest.feature_names == ["column 1", "column 2=?", "column 2=blue", "column 2=red"]
+    assert X.tolist() == [[5, 0, 0, 1], [0, 1, 0, 0], [7, 0, 1, 0]]
+    assert y.tolist() == [1, -1, 1]
+    assert manifest.layout == "sparse"
+    assert [part["file"] for part in manifest.source["files"]] == ["a.csv", "b.csv"]
+    assert manifest.source["files"][1]["sha256"] == file_hash(tmp_path / "b.csv")
+
+
+def test_several_files__are_read_in_order(tmp_path):
+    (tmp_path / "a.svm").write_text("1 1:1\n-1 3:1\n")
+    (tmp_path / "b.svm").write_text("1 2:4\n")
+    both = [tmp_path / "b.svm", tmp_path / "a.svm"]
+    assert prepare_file(tmp_path / "store", "x", both, n_features=5).n_features == 5
+    assert read_back(tmp_path / "store", "x")[0].tolist() == [[0, 4, 0, 0, 0], [1, 0, 0, 0, 0], [0, 0, 1, 0, 0]]
+    (tmp_path / "c.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "d.csv").write_text("a,b\n3,4\n")
+    prepare_file(tmp_path / "store", "y", [tmp_path / "c.csv", tmp_path / "d.csv"], task="regression")
+    assert read_back(tmp_path / "store", "y")[0].tolist() == [[1], [3]]
+    (tmp_path / "e.csv").write_text("a,c\n3,4\n")
+    for second, message in (("e.csv", "other columns"), ("c.csv", "given twice"), ("a.svm", "is libsvm and .* is csv")):
+        with pytest.raises(WrongInput, match=message):
+            prepare_file(tmp_path / "store", "z", [tmp_path / "c.csv", tmp_path / second])
+
+
+def test_drop_header_and_spaces(tmp_path):
+    (tmp_path / "a.csv").write_text('# "id","t","x"\n1,2,3\n')
+    manifest = prepare_file(tmp_path / "store", "a", tmp_path / "a.csv", target="t", drop=["id"])
+    assert manifest.feature_names == ["x"]
+    assert read_back(tmp_path / "store", "a")[0].tolist() == [[3]]
+    (tmp_path / "b.txt").write_text("-1 5\t 6\n1 7 8\n")
+    prepare_file(tmp_path / "store", "b", tmp_path / "b.txt", target="1")
+    X, y = read_back(tmp_path / "store", "b")
+    assert (X.tolist(), y.tolist()) == ([[5, 6], [7, 8]], [-1, 1])
+
+
+@pytest.mark.parametrize("scale", ["none", "minmax", "unit-rows", "unit-mean-square"])
+@pytest.mark.parametrize("first", [2, 0])
+def test_layout__changes_no_value(scale, first, tmp_path):
+    rows = np.array([[first, 1, 0.0, 3], [4, 0, 0, 3], [6, 5, 0, 3]])  # a first feature that every row has, or not
+    (tmp_path / "a.svm").write_text("".join(f"1 {' '.join(f'{j + 1}:{v}' for j, v in enumerate(row))}\n" for row in rows))
+    (tmp_path / "a.csv").write_text("".join(f"{','.join(map(str, row))},1\n" for row in rows))
+    back = []
+    for name in ("a.svm", "a.csv"):
+        for layout in ("sparse", "dense"):
+            manifest = prepare_file(tmp_path / "store", "x", tmp_path / name, layout=layout, scale=scale)
+            assert manifest.layout == layout
+            back.append(read_back(tmp_path / "store", "x")[0])
+    for X in back:
+        np.testing.assert_allclose(X, back[0], rtol=1e-15)
