@@ -13,7 +13,7 @@ from tests.bench.measure import seconds
 
 ALPHAS = [4.0**k for k in range(-4, 4)]
 RATES = [1.0, 64.0]
-STEPS = [2.0**k for k in range(-6, 3)]
+STEPS = [2.0**k for k in range(-6, 5)]
 WIDEST_ONS = 2000  # its matrix has d² entries
 
 

@@ -44,6 +44,7 @@ def side_by_side(stream: Stream, folder: Path, repetitions: int, quick: bool) ->
         lines,
         "Ours: the compiled scan, from a fresh state; 'progressive' is the public call, with its checks.",
         "VW: the marginal pass over its cache.",
+        "OjaSON and OGD project the weights so that |ŷ| is at most 1 (Luo et al., Lemma 1); AdaGrad and the peers truncate ŷ only.",
         "Loss and error are progressive, over the first 'rows' rows; whole-matrix partial_fit gives no predictions.",
     )
     return times
@@ -52,10 +53,10 @@ def side_by_side(stream: Stream, folder: Path, repetitions: int, quick: bool) ->
 def peers(stream: Stream, measured: dict[str, Any], quality: dict[str, Any], quick: bool) -> None:
     """River and scikit-learn, on fewer rows."""
     river = River(stream, 300 if quick else 4000)
-    tuned, quality[river.name] = best([{"step": s} for s in STEPS[2::3]], lambda q: river.predictions(**q), river.stream.y)
+    tuned, quality[river.name] = best([{"step": s} for s in STEPS[::2]], lambda q: river.predictions(**q), river.stream.y)
     measured[river.name] = lambda q=tuned: river.us(**q)
     sk = ScikitLearn(stream, 100 if quick else 1000)
-    tuned, quality[sk.name] = best([{"step": s} for s in STEPS[2::3]], lambda q: sk.predictions(**q), sk.stream.y)
+    tuned, quality[sk.name] = best([{"step": s} for s in STEPS[::2]], lambda q: sk.predictions(**q), sk.stream.y)
     measured[sk.name] = lambda q=tuned: sk.us(**q)
     measured["scikit-learn SGD, whole matrix"] = lambda q=tuned: sk.whole_us(**q)
 
