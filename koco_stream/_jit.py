@@ -39,7 +39,8 @@ def jit(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile `function` with the project's flags; with `NUMBA_DISABLE_JIT=1` it stays plain Python."""
     if config.DISABLE_JIT:
         return function
-    compiled = numba.njit(nogil=True, error_model="numpy")(function)
+    # Without the runtime: compiled code allocates nothing, and counts no references to the arrays it is given.
+    compiled = numba.njit(nogil=True, error_model="numpy", _nrt=False)(function)
     previous = config.CACHE_DIR
     config.CACHE_DIR = str(private_folder("compiled", code_hash()))
     try:

@@ -29,7 +29,7 @@ def save_model(model: Model, path: Path) -> None:
     import koco_stream
 
     state = getattr(model, "_state", None)
-    arrays = {} if state is None else {name: np.asarray(a, order="C") for name, a in state._asdict().items()}
+    arrays = {} if state is None else {name: np.asarray(a, order="C") for name, a in state._asdict().items() if a.flags.writeable}
     header = {
         "format": FORMAT,
         "learner": type(model).__name__,

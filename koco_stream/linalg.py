@@ -19,62 +19,20 @@ from koco_stream._jit import jit
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
-def lanes_for(sketch_size: int) -> tuple[int, ...]:
-    """A tuple whose length is the width of a table with `sketch_size` columns and one for the weights.
-
-    The compiler sees the length of a tuple as a constant and unrolls the loops over it. Widths are rounded up to multiples
-    of four, a vector register; the spare columns stay zero and change no number.
-    """
-    if sketch_size == 0:
-        return (0,)
-    return (0,) * (4 * ((sketch_size + 4) // 4))
-
-
 @jit
-def gather(table: Array, lanes: Any, idx: Array, val: Array, out: Array) -> float:
-    """out ← tableᵀx, lane by lane, over the row's features in order; returns ‖x‖²."""
-    width = len(lanes)
+def square_norm(val: Array) -> float:
+    """‖x‖², summed in order."""
     n2 = 0.0
-    if width % 4 == 0:
-        for k in range(0, width, 4):
-            a = b = c = d = 0.0
-            for i in range(idx.size):
-                j, v = idx[i], np.float64(val[i])
-                a += table[j, k] * v
-                b += table[j, k + 1] * v
-                c += table[j, k + 2] * v
-                d += table[j, k + 3] * v
-            out[k], out[k + 1], out[k + 2], out[k + 3] = a, b, c, d
-        for i in range(idx.size):
-            v = np.float64(val[i])
-            n2 += v * v
-    else:
-        for k in range(width):
-            a = 0.0
-            for i in range(idx.size):
-                a += table[idx[i], k] * np.float64(val[i])
-            out[k] = a
-        for i in range(idx.size):
-            v = np.float64(val[i])
-            n2 += v * v
+    for i in range(val.size):
+        v = np.float64(val[i])
+        n2 += v * v
     return n2
 
 
 @jit
-def scatter(table: Array, lanes: Any, idx: Array, val: Array, coefficient: Array) -> None:
-    """table[j] ← table[j] + x_j·coefficient for the row's features j."""
-    width = len(lanes)
-    for i in range(idx.size):
-        j, v = idx[i], np.float64(val[i])
-        for k in range(width):
-            table[j, k] += coefficient[k] * v
-
-
-@jit
-def orthonormalise(table: Array, m: int) -> None:
-    """Gram–Schmidt of the first m columns of `table` (d, width) in order; a column that vanishes becomes zero."""
+def orthonormalise(table: Array, m: int, dots: Array) -> None:
+    """Gram–Schmidt of the first m columns of `table` (d, width) in order; a column that vanishes becomes zero. `dots` (m,) is scratch."""
     d = table.shape[0]
-    dots = np.empty(m)
     for i in range(m):
         for k in range(i + 1):
             dots[k] = 0.0

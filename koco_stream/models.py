@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from koco_stream.learners import oja_son
 from koco_stream.linalg import Array
 from koco_stream.model import Model
 
@@ -78,6 +79,8 @@ class OjaSON(Model):
         curvature: float | None = None,
         curvature_schedule: str = "constant",
         sketch_rate: float = 1.0,
+        sketch_start: str = "random",
+        diagonal: bool = False,
         loss: str = "squared",
         clip: float = 1.0,
         fit_intercept: bool = False,
@@ -88,6 +91,8 @@ class OjaSON(Model):
         self.curvature = curvature
         self.curvature_schedule = curvature_schedule
         self.sketch_rate = sketch_rate
+        self.sketch_start = sketch_start
+        self.diagonal = diagonal
         self.loss = loss
         self.clip = clip
         self.fit_intercept = fit_intercept
@@ -95,17 +100,19 @@ class OjaSON(Model):
 
     @property
     def sketch_(self) -> Array:
-        """V (m, d), the sketch's orthonormal rows."""
-        s, m = self._state, int(self.sketch_size)
-        return (s.zw[:, :m] @ s.F[:m, :m].T).T
+        """V (m, d), the sketch's orthonormal rows; zero where a row has not started."""
+        return self._state.zw[:, : int(self.sketch_size)].dot(self._small(oja_son.F).T).T
 
     @property
     def eigenvalues_(self) -> Array:
         """tΛ (m,), the estimated eigenvalues of Σ ĝĝᵀ."""
-        return self._state.tlam[: int(self.sketch_size)].copy()
+        return self._small(oja_son.TLAM)[0].copy()
 
     @property
     def coef_(self) -> Array:
-        """The weights u (d,), with the intercept's last if there is one."""
-        s, m = self._state, int(self.sketch_size)
-        return s.zw[:, m] + s.zw[:, :m] @ (s.F[:m, :m].T @ s.beta[:m])
+        """The weights u (d,), with the intercept's last if there is one (of the rescaled features if `diagonal`)."""
+        return self._state.zw[:, int(self.sketch_size)] + self.sketch_.T @ self._small(oja_son.BETA)[0]
+
+    def _small(self, first: int) -> Array:
+        m, width = int(self.sketch_size), len(self._params.lanes)
+        return self._state.a.reshape(-1, width)[first : first + max(m, 1), :m]

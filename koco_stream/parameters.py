@@ -69,4 +69,8 @@ CURVATURE_SCHEDULE = Parameter(
     "curvature_schedule", str, "constant", "how `curvature` changes: not, or as 1/√t", choices=("constant", "decreasing")
 )
 SKETCH_SIZE = Parameter("sketch_size", int, 10, "m, the rows of the sketch; 0 for none", low=0, high=1023)
+SKETCH_START = Parameter(
+    "sketch_start", str, "random", "the sketch's first rows: random, or the first gradients", choices=("random", "gradients")
+)
+DIAGONAL = Parameter("diagonal", bool, False, "rescale features by the diagonal of past gradients' squares")
 SKETCH_RATE = Parameter("sketch_rate", float, 1.0, "c in the sketch's rate min(c/t, 1)", low=0, above=True)

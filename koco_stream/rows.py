@@ -1,7 +1,7 @@
 """Rows in canonical form: what every input becomes before a learner sees it.
 
-Sparse rows are sorted by feature, with duplicates summed and stored zeros dropped; dense rows are kept dense (a zero changes no
-number). All forms of one matrix therefore give the same bits.
+A row is its non-zero values, sorted by feature, duplicates summed: zeros are dropped from dense input too (a matrix without zeros is
+read as it is, without feature numbers of its own). All forms of one matrix therefore give the same bits.
 """
 
 from __future__ import annotations
@@ -38,8 +38,12 @@ def frozen(array: Any, dtype: Any) -> Array:
 
 
 def dense_rows(matrix: Array) -> Rows:
-    """Rows of a C-ordered matrix (n, d) of float32 or float64."""
+    """Rows of a C-ordered matrix (n, d) of float32 or float64; its zeros are dropped."""
     n, d = matrix.shape
+    kept = matrix != 0
+    if not kept.all():
+        indptr = np.concatenate([[0], np.cumsum(kept.sum(axis=1))])
+        return sparse_rows(indptr, np.nonzero(kept)[1], matrix[kept], d)
     return Rows(
         frozen(np.arange(0, (n + 1) * d, d) if d else np.zeros(n + 1), np.int64),
         frozen(np.arange(d), np.int32),

@@ -83,6 +83,6 @@ def tally(loss: int, predictions: Array, labels: Array, done: int, totals: Array
         if (predictions[t] >= 0.0) != (labels[t] >= 0.0):
             totals[2] += 1.0
         if at < points.size and totals[0] == points[at]:
-            curve[at] = totals
+            curve[at, 0], curve[at, 1], curve[at, 2] = totals[0], totals[1], totals[2]
             at += 1
     return at

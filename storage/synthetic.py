@@ -29,7 +29,7 @@ def ill_conditioned(condition_number: float = 10.0, data_seed: int = 1, n_rows: 
     V = draw.standard_normal((n_features, n_features))
     theta = draw.standard_normal((n_features, 1))
     for _ in range(2):
-        orthonormalise(V, n_features)
+        orthonormalise(V, n_features, np.empty(n_features))
     steep = min(10, n_features)
     spectrum = np.ones(n_features)
     spectrum[n_features - steep :] += (condition_number - 1.0) * np.arange(1, steep + 1) / steep

@@ -9,8 +9,8 @@ from typing import Any
 
 from koco_stream import parameters as p
 from koco_stream.errors import WrongInput, nearest
+from koco_stream.lanes import lanes_for
 from koco_stream.learners import adagrad, ogd, oja_son
-from koco_stream.linalg import lanes_for
 from koco_stream.losses import LOSSES, curvature_of
 from koco_stream.parameters import Parameter, Value
 
@@ -90,22 +90,33 @@ def _step_size_params(module: ModuleType) -> Callable[[Public], Any]:
 
 
 def _oja_params(q: Public) -> oja_son.Params:
-    m = int(q["sketch_size"])  # type: ignore[arg-type]
-    idle = m == 0
+    m, diagonal = int(q["sketch_size"]), bool(q["diagonal"])  # type: ignore[arg-type]
     return oja_son.Params(
         loss=_loss(q),
         alpha=float(q["alpha"]),  # type: ignore[arg-type]
         clip=float(q["clip"]),  # type: ignore[arg-type]
-        curvature=0.0 if idle else float(q["curvature"]),  # type: ignore[arg-type]
+        curvature=float(q["curvature"] or 0.0),
         decreasing=q["curvature_schedule"] == "decreasing",
         rate=float(q["sketch_rate"]),  # type: ignore[arg-type]
         sketch_size=m,
-        lanes=lanes_for(m),
+        from_gradients=q["sketch_start"] == "gradients",
+        diagonal=diagonal,
+        lanes=lanes_for(m + 1 + diagonal),
     )
 
 
 def _oja_idle(q: Public) -> set[str]:
-    return {"sketch_rate", "curvature", "curvature_schedule"} if q["sketch_size"] == 0 else set()
+    return {"sketch_rate", "sketch_start", "curvature", "curvature_schedule"} if q["sketch_size"] == 0 else set()
+
+
+def _oja_floats(q: Public, d: int) -> int:
+    width = len(lanes_for(int(q["sketch_size"]) + 1 + bool(q["diagonal"])))  # type: ignore[arg-type]
+    return (d + width + 16) * width + (d if q["diagonal"] else 0)
+
+
+def _oja_ns(q: Public, s: float) -> float:
+    width = len(lanes_for(int(q["sketch_size"]) + 1))  # type: ignore[arg-type]
+    return 50 + (0.35 * s + 0.6 * width + 8) * width
 
 
 LEARNERS: dict[str, Learner] = {
@@ -116,12 +127,12 @@ LEARNERS: dict[str, Learner] = {
     "OjaSON": Learner(
         "OjaSON",
         oja_son,
-        (*p.SHARED, p.SKETCH_SIZE, p.ALPHA, p.CURVATURE, p.CURVATURE_SCHEDULE, p.SKETCH_RATE),
+        (*p.SHARED, p.SKETCH_SIZE, p.ALPHA, p.CURVATURE, p.CURVATURE_SCHEDULE, p.SKETCH_RATE, p.SKETCH_START, p.DIAGONAL),
         _oja_params,
         _oja_idle,
-        lambda q: q["sketch_size"] != 0,
-        lambda q, d: (d + len(lanes_for(q["sketch_size"])) + 8) * len(lanes_for(q["sketch_size"])),  # type: ignore[arg-type]
-        lambda q, s: 60 + 3 * s + (0.5 * s + 6 + q["sketch_size"]) * len(lanes_for(q["sketch_size"])),  # type: ignore[arg-type,operator]
+        lambda q: q["sketch_size"] != 0 and q["sketch_start"] == "random",
+        _oja_floats,
+        _oja_ns,
     ),
 }
 

@@ -6,6 +6,8 @@ and 5. Numbers like S9 are entries of docs/errata.md.
 The paper keeps V = FZ (orthonormal rows, Z changed only where the row is non-zero) and w = w̄ + Zᵀb. Here w = w̄ + Vᵀβ (S9),
 the orthonormalisation is a triangular factor known in closed form (S2), and every formula is written without cancellation (S12).
 Z and w̄ lie side by side, one line of memory a feature, so a round reads and writes each of its features once (S3).
+
+The small vectors and F lie in one flat array `a`; `a[P * W + i]` is p_i, where W is the width (see koco_stream.lanes).
 """
 
 from __future__ import annotations
@@ -16,18 +18,26 @@ from typing import NamedTuple
 import numpy as np
 
 from koco_stream._jit import jit
-from koco_stream.linalg import Array, gather, orthonormalise, scatter
+from koco_stream.lanes import aligned_zeros, gather, scatter, substitute, times
+from koco_stream.linalg import Array, orthonormalise
 from koco_stream.losses import loss_slope
 
 FOLD_AT = 1e4  # fold when the bound on F⁻¹'s largest entry passes this (S4)
 DENSE_AT = 1e3  # a round that makes the sketch's Gram determinant grow by more than this is done densely (S12)
+NEW_ROW_AT = 1e-6  # a gradient starts a row of the sketch if the square of its part off the sketch is above this share (S10)
+FIRST_D = 0.1  # D_1, the diagonal adaptation's start (S7)
+
+# Vectors in `a`, each (W,). State: β and tΛ. Scratch, meaningless between rounds: Zx; p = Vx; what is added to the features'
+# lines; q = Vĝ; s_{i−1} and s_i of S2, and the numbers that L⁻¹ is applied by. Then F, (W, W), by rows.
+BETA, TLAM, Z, P, COEF, Q, BEFORE, AFTER, KEEP, TAKE, STRETCH, ADD, F = range(13)
 
 
 class Params(NamedTuple):
     """What a run is told, as numbers.
 
     alpha: α, the ridge of A_0. clip: C, the bound on predictions. curvature: σ + η, the coefficient of g gᵀ in A (divided by √t if
-    `decreasing`). rate: c in the sketch's rate γ_t = min(c/t, 1) (S8). lanes: its length is the width of a line of Z.
+    `decreasing`). rate: c in the sketch's rate γ_t = min(c/t, 1) (S8). from_gradients: how the sketch starts (S10). diagonal: feed
+    D^(−1/2) x (S7). lanes: its length is W, the width of a line of Z.
     """
 
     loss: int
@@ -37,81 +47,107 @@ class Params(NamedTuple):
     decreasing: bool
     rate: float
     sketch_size: int
+    from_gradients: bool
+    diagonal: bool
     lanes: tuple[int, ...]
 
 
 class State(NamedTuple):
     """What the next round needs.
 
-    t: () rounds. zw: (d, width), line j = column j of Z (m numbers), then w̄_j, then padding. F: (width, width), V = FZ.
-    beta: (width,) β. tlam: (width,) tΛ, the sketch's eigenvalues. growth: () bound on F⁻¹. folds, dense_rounds: () how often.
-    work: (5, width) scratch: Zx, p = Vx, a running row, coefficients, and the s_i of S2.
+    t: () rounds. found: () rows of the sketch that have started. zw: (d, W), line j = column j of Z (m numbers), then w̄_j, then D_jj if
+    `diagonal`, then padding. a: ((F + W)·W,) the small vectors and F, V = FZ. growth: () bound on F⁻¹. folds, dense_rounds: () how often.
+    scaled: (d,) scratch for D^(−1/2) x, or (0,), and the same memory read-only.
     """
 
     t: Array
+    found: Array
     zw: Array
-    F: Array
-    beta: Array
-    tlam: Array
+    a: Array
     growth: Array
     folds: Array
     dense_rounds: Array
-    work: Array
+    scaled: Array
+    scaled_view: Array
 
 
 def init(params: Params, n_features: int, seed: int) -> State:
-    """The state before the first round: w = 0, V the orthonormalised rows of a Gaussian matrix drawn from `seed`."""
+    """w = 0; V is the orthonormalised rows of a Gaussian matrix drawn from `seed`, or all zero and still to be found."""
     width, m = len(params.lanes), params.sketch_size
+    scaled = np.zeros(n_features if params.diagonal else 0)
+    view = scaled.view()
+    view.flags.writeable = False
+    found = 0 if params.from_gradients else min(m, n_features)
     state = State(
         t=np.zeros((), np.int64),
-        zw=np.zeros((n_features, width)),
-        F=np.zeros((width, width)),
-        beta=np.zeros(width),
-        tlam=np.zeros(width),
+        found=np.array(found),
+        zw=aligned_zeros(n_features, width),
+        a=aligned_zeros(F + width, width).reshape(-1),
         growth=np.ones(()),
         folds=np.zeros((), np.int64),
         dense_rounds=np.zeros((), np.int64),
-        work=np.zeros((5, width)),
+        scaled=scaled,
+        scaled_view=view,
     )
-    found = min(m, n_features)
-    state.F[range(m), range(m)] = 1.0
+    for i in range(m):
+        state.a[F * width + i * (width + 1)] = 1.0
+    if params.diagonal:
+        state.zw[:, m + 1] = FIRST_D
     if found:
         state.zw[:, :found] = np.random.default_rng([seed, 0x0A]).standard_normal((n_features, found))
         for _ in range(2):
-            orthonormalise(state.zw, found)
+            orthonormalise(state.zw, found, np.empty(found))
     return state
 
 
 @jit
 def look(params: Params, s: State, idx: Array, val: Array) -> tuple[float, float]:
-    """uᵀx and ‖x‖² for the row (idx, val); leaves Zx in `work[0]` and x̂ = Vx in `work[1]`."""
-    z, p, F, beta = s.work[0], s.work[1], s.F, s.beta
-    width = len(params.lanes)
-    n2 = gather(s.zw, params.lanes, idx, val, z)
-    margin = z[params.sketch_size]  # w̄ᵀx
-    z[params.sketch_size] = 0.0
-    for i in range(width):
-        p_i = 0.0
-        for k in range(width):
-            p_i += F[i, k] * z[k]
-        p[i] = p_i
-        margin += beta[i] * p_i
+    """uᵀx and ‖x‖² for the row (idx, val); leaves Zx and x̂ = Vx in the scratch."""
+    m, W = params.sketch_size, len(params.lanes)
+    a = s.a
+    n2 = gather(s.zw, params.lanes, idx, val, a, Z * W)
+    margin = a[Z * W + m]  # w̄ᵀx
+    times(a, params.lanes, m, F * W, Z * W, P * W)  # F is zero beyond its first m columns
+    for i in range(m):
+        margin += a[BETA * W + i] * a[P * W + i]
     return margin, n2
+
+
+@jit
+def rescale(params: Params, s: State, idx: Array, val: Array) -> None:
+    """s.scaled ← D^(−1/2) x (S7)."""
+    for i in range(idx.size):
+        s.scaled[i] = np.float64(val[i]) / math.sqrt(s.zw[idx[i], params.sketch_size + 1])
 
 
 @jit
 def predict(params: Params, s: State, idx: Array, val: Array) -> float:
     """uᵀx for the row (idx, val), before it is held within [−C, C]. Learns nothing."""
+    if params.diagonal:
+        rescale(params, s, idx, val)
+        return look(params, s, idx, s.scaled_view[: idx.size])[0]
     return look(params, s, idx, val)[0]
 
 
 @jit
 def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
-    """One round of Algorithm 4 on the row (idx, val) with label y. Updates `s`; returns the prediction ŷ."""
-    alpha, C, m = params.alpha, params.clip, params.sketch_size
-    z, p, r, coef, sums = s.work[0], s.work[1], s.work[2], s.work[3], s.work[4]
-    F, beta, tlam = s.F, s.beta, s.tlam
-    width = len(params.lanes)
+    """One round on the row (idx, val) with label y. Updates `s`; returns the prediction ŷ."""
+    if not params.diagonal:
+        return newton_step(params, s, idx, val, y)
+    rescale(params, s, idx, val)
+    y_hat = newton_step(params, s, idx, s.scaled_view[: idx.size], y)
+    slope = loss_slope(params.loss, y_hat, y)
+    for i in range(idx.size):
+        g = slope * np.float64(val[i])
+        s.zw[idx[i], params.sketch_size + 1] += g * g
+    return y_hat
+
+
+@jit
+def newton_step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
+    """One round of Algorithm 4. Updates `s`; returns the prediction ŷ."""
+    alpha, C, m, W = params.alpha, params.clip, params.sketch_size, len(params.lanes)
+    a = s.a
 
     # Line 5, projection. p = x̂ = Vx; D = tΛ/(α + tΛ) of the round before.
     y_hat, n2 = look(params, s, idx, val)
@@ -119,112 +155,122 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
         return 0.0  # an empty row: nothing to predict from, nothing to learn
     p2 = 0.0
     for i in range(m):
-        p2 += p[i] * p[i]
-    h = 0.0
+        p2 += a[P * W + i] * a[P * W + i]
+    off = max(n2 - p2, 0.0)  # the square of x's part off the sketch
+    w_coef = 0.0  # all changes to w̄ are multiples of x (S3): this is the multiple
     if abs(y_hat) > C:
         h = y_hat - math.copysign(C, y_hat)
-    w_coef = 0.0  # all changes to w̄ are multiples of x (S3): this is the multiple
-    if h != 0.0:
-        xHx = max(n2 - p2, 0.0)  # αxᵀA⁻¹x, without cancellation (S12)
+        xHx = off  # αxᵀA⁻¹x, without cancellation (S12)
         for i in range(m):
-            xHx += alpha / (alpha + tlam[i]) * p[i] * p[i]
-        gamma_p = h / xHx
-        w_coef = -gamma_p
+            xHx += alpha / (alpha + a[TLAM * W + i]) * a[P * W + i] * a[P * W + i]
+        w_coef = -h / xHx
         for i in range(m):
-            beta[i] += gamma_p * tlam[i] / (alpha + tlam[i]) * p[i]
+            a[BETA * W + i] -= w_coef * a[TLAM * W + i] / (alpha + a[TLAM * W + i]) * a[P * W + i]
         y_hat = math.copysign(C, y_hat)
 
     # Lines 6 and 7: predict, then the slope ℓ'; the to-sketch vector is ĝ = cx.
     slope = loss_slope(params.loss, y_hat, y)
-    if m == 0:
-        s.t[()] += 1
-        coef[0] = w_coef - slope / alpha
-        scatter(s.zw, params.lanes, idx, val, coef)
-        return y_hat
     t = s.t[()] + 1
     s.t[()] = t
     curvature = params.curvature / math.sqrt(t) if params.decreasing else params.curvature
     c = math.sqrt(curvature) * slope
     c2n2 = c * c * n2  # ‖ĝ‖²
+    for k in range(W):
+        a[COEF * W + k] = 0.0
+    if s.found[()] < m and c != 0.0 and off > NEW_ROW_AT * n2:
+        p2 += start_row(s, W, n2, off)
 
     # Algorithm 5, line 1: Λ ← (1 − γ)Λ + γ diag(q)², with q = Vĝ = cp; kept as tΛ.
     gamma = min(float(params.rate / t), 1.0)
     decay = (1.0 - gamma) * t / (t - 1.0) if t > 1 else 0.0
     gain = gamma * t * c * c
-    for i in range(m):
-        tlam[i] = decay * tlam[i] + gain * p[i] * p[i]
-
-    # Lines 2 to 4 (S2, S12): V ← L⁻¹(V + γ q ĝᵀ), where LLᵀ = I + κ q qᵀ is known in closed form.
+    # Lines 2 to 4 (S2, S12): V ← L⁻¹(V + γ q ĝᵀ), where LLᵀ = I + κ q qᵀ is known in closed form from
+    # s_i = s_{i−1} + κ q_i², s_0 = 1. The last s is det(L)².
     kappa = gamma * (2.0 + gamma * c2n2)
-    grown = 1.0  # s_i = s_{i−1} + κ q_i², from s_0 = 1; the last one is det(L)²
+    grown = 1.0
     for i in range(m):
-        grown += kappa * (c * p[i]) * (c * p[i])
-        sums[i] = grown
+        a[BEFORE * W + i] = grown
+        grown += kappa * (c * a[P * W + i]) * (c * a[P * W + i])
+        a[AFTER * W + i] = grown
     dense = grown > DENSE_AT
     if dense or s.growth[()] * math.sqrt(grown) > FOLD_AT:
-        fold(s.zw, F, beta, m, r)
+        fold(s.zw, a, m, W)
         s.growth[()] = 1.0
         s.folds[()] += 1
         for k in range(m):
-            z[k] = p[k]  # now Z = V
+            a[Z * W + k] = a[P * W + k]  # now Z = V
     if dense:
         s.dense_rounds[()] += 1
     s.growth[()] *= math.sqrt(grown)
 
-    w_coef -= slope / alpha  # Algorithm 4, line 9
+    # All lanes alike, so that they are computed side by side; beyond m they hold ones and zeros.
+    turned = (1.0 + gamma * c2n2) * slope / alpha
+    for i in range(W):
+        p = a[P * W + i]
+        tlam = decay * a[TLAM * W + i] + gain * p * p
+        a[TLAM * W + i] = tlam
+        a[Q * W + i] = c * p
+        inverse = 1.0 / math.sqrt(max(a[BEFORE * W + i] * a[AFTER * W + i], 1.0))
+        a[KEEP * W + i] = a[BEFORE * W + i] * inverse
+        a[TAKE * W + i] = kappa * c * p * inverse
+        a[STRETCH * W + i] = a[AFTER * W + i] * inverse  # L_ii
+        a[ADD * W + i] = turned * (tlam / (alpha + tlam)) * p * inverse  # (ℓ'/α) D V_new x
+    # Algorithm 4, line 9, as S9 has it: β ← Lᵀβ from the last row up, plus the gradient's part.
     q_beta = 0.0
-    for i in range(width):
-        r[i] = 0.0
-        q_beta += c * p[i] * beta[i]
-    w_coef -= gamma * q_beta * c
-    # β ← Lᵀβ, from the last row up: L_ii β_i + b_i Σ_{j>i} q_j β_j with b_i = κ q_i/(s_{i−1} L_ii).
-    tail = 0.0
     for i in range(m - 1, -1, -1):
-        q, b = c * p[i], beta[i]
-        before = sums[i - 1] if i > 0 else 1.0
-        l_ii = math.sqrt(sums[i] / before)
-        beta[i] = l_ii * b + kappa * q / (before * l_ii) * tail
-        tail += q * b
-    # F ← L⁻¹F (or, in a dense round, V ← L⁻¹(V + γ q ĝᵀ) itself) and β += (ℓ'/α) D Vx with the new V.
-    turn = (1.0 + gamma * c2n2) * slope / alpha
-    before = 1.0
-    for i in range(m):
-        q = c * p[i]
-        after = sums[i]
-        root = math.sqrt(after * before)
-        keep, take = before / root, kappa * q / root
-        for k in range(width):
-            f = F[i, k]
-            F[i, k] = keep * f - take * r[k]
-            r[k] += q * f
-        beta[i] += turn * tlam[i] / (alpha + tlam[i]) * p[i] / root
-        before = after
-    for k in range(width):
-        coef[k] = gamma * c * c * z[k]  # δĝᵀ = γ c² (Zx) xᵀ (S1)
-    coef[m] = w_coef
-    scatter(s.zw, params.lanes, idx, val, coef)
+        b = a[BETA * W + i]
+        a[BETA * W + i] = a[STRETCH * W + i] * b + a[TAKE * W + i] * q_beta + a[ADD * W + i]
+        q_beta += a[Q * W + i] * b
+    w_coef -= gamma * q_beta * c + slope / alpha
+    # F ← L⁻¹F; in a dense round F was I, so this is followed by a fold that makes V ← L⁻¹(V + γ q ĝᵀ) itself.
+    substitute(a, params.lanes, m, F * W, KEEP * W, TAKE * W, Q * W)
+    for k in range(m):
+        a[COEF * W + k] += gamma * c * c * a[Z * W + k]  # δĝᵀ = γ c² (Zx) xᵀ (S1)
+    a[COEF * W + m] = w_coef
+    scatter(s.zw, params.lanes, idx, val, a, COEF * W)
     if dense:
-        fold(s.zw, F, beta, m, r)
+        fold(s.zw, a, m, W)
         s.growth[()] = 1.0
     return y_hat
 
 
 @jit
-def fold(zw: Array, F: Array, beta: Array, m: int, row: Array) -> None:
+def start_row(s: State, W: int, n2: float, off: float) -> float:
+    """The next row of V becomes x's part off the sketch, ρ⁻¹(x − Vᵀp) with ρ² = `off`: Z's new row is x/ρ, F's is −pᵀF/ρ and a 1 (S10).
+
+    Fills the scratch as if the row had been there when x came; returns what it adds to ‖Vx‖².
+    """
+    a, f, rho = s.a, s.found[()], math.sqrt(off)
+    for k in range(f):
+        total = 0.0
+        for i in range(f):
+            total += a[P * W + i] * a[(F + i) * W + k]
+        a[(F + f) * W + k] = -total / rho
+    a[(F + f) * W + f] = 1.0
+    a[COEF * W + f] = 1.0 / rho
+    a[Z * W + f] = n2 / rho
+    a[P * W + f] = rho
+    s.found[()] = f + 1
+    s.growth[()] *= math.sqrt(n2) / rho
+    return off
+
+
+@jit
+def fold(zw: Array, a: Array, m: int, W: int) -> None:
     """Z ← FZ, F ← I, w̄ ← w̄ + Vᵀβ, β ← 0, and one Gram–Schmidt clean-up of V's rows: O(m²d), at rounds decided by the state (S4)."""
     for j in range(zw.shape[0]):
         w = zw[j, m]
         for i in range(m):
             v = 0.0
             for k in range(m):
-                v += F[i, k] * zw[j, k]
-            row[i] = v
-            w += beta[i] * v
+                v += a[(F + i) * W + k] * zw[j, k]
+            a[KEEP * W + i] = v
+            w += a[BETA * W + i] * v
         for i in range(m):
-            zw[j, i] = row[i]
+            zw[j, i] = a[KEEP * W + i]
         zw[j, m] = w
     for i in range(m):
-        beta[i] = 0.0
+        a[BETA * W + i] = 0.0
         for k in range(m):
-            F[i, k] = 1.0 if i == k else 0.0
-    orthonormalise(zw, m)
+            a[(F + i) * W + k] = 1.0 if i == k else 0.0
+    orthonormalise(zw, m, a[KEEP * W :])

@@ -1,0 +1,265 @@
+"""The few loops on which a learner's time is spent, with all lanes of a line in vector registers.
+
+A table is (d, width): what belongs to one feature lies in one line of memory. `gather` sums x_j·table[j] over a row's
+features and `scatter` adds x_j·coefficient to table[j]: the two places where a learner's cost depends on the row. `times`
+and `substitute` work on a (width, width) matrix. Lanes are independent outputs, so computing them side by side changes no
+number. Left to the compiler the sums would live in memory, so these four are written in LLVM's instructions, each beside
+the literal loop that says what it does (used when the compiler is off, and by the tests as the specification).
+
+`gather` sums in two chains (even and odd places of the row), added at the end; `times` adds the halves of a line until one
+number is left: fixed orders, with less waiting for additions. The compiler takes the number of lanes from the length of a
+tuple, which it sees as a constant.
+
+A learner keeps its small vectors in one flat array `a`, and a vector is named by where it begins: with one base and
+constant places the compiler knows that they do not overlap.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils, config
+from numba.extending import intrinsic
+
+from koco_stream.linalg import Array
+
+INT32, INT64 = ir.IntType(32), ir.IntType(64)
+
+
+def lanes_for(columns: int) -> tuple[int, ...]:
+    """A tuple as long as the width of a table with that many columns: rounded up to a multiple of four, a vector register.
+
+    The spare lanes stay zero.
+    """
+    return (0,) * (4 * ((columns + 3) // 4))
+
+
+def aligned_zeros(rows: int, width: int) -> Array:
+    """A zero matrix (rows, width) of float64 that begins at a line of the processor's cache."""
+    raw = np.zeros(rows * width + 8)
+    first = (-raw.ctypes.data % 64) // 8
+    return raw[first : first + rows * width].reshape(rows, width)
+
+
+def literal_gather(table: Array, lanes: Any, idx: Array, val: Array, a: Array, out: int) -> float:
+    """a[out:] ← Σ_i val[i]·table[idx[i]]; returns Σ_i val[i]². Even places are summed in order, and odd ones, then the two together."""
+    width = len(lanes)
+    sums, squares = np.zeros((2, width)), [0.0, 0.0]
+    for i in range(idx.size):
+        v = np.float64(val[i])
+        sums[i % 2] += table[idx[i]] * v
+        squares[i % 2] += v * v
+    a[out : out + width] = sums[0] + sums[1]
+    return float(squares[0] + squares[1])
+
+
+def literal_scatter(table: Array, lanes: Any, idx: Array, val: Array, a: Array, coefficient: int) -> None:
+    """table[idx[i]] += val[i]·a[coefficient:] for each i."""
+    for i in range(idx.size):
+        table[idx[i]] += a[coefficient : coefficient + len(lanes)] * np.float64(val[i])
+
+
+def literal_times(a: Array, lanes: Any, n: int, matrix: int, vector: int, out: int) -> None:
+    """a[out + i] ← Σ_k M[i, k]·v[k] for the first n rows of the matrix at a[matrix:], the vector at a[vector:]."""
+    width = len(lanes)
+    for i in range(n):
+        line = a[matrix + i * width : matrix + (i + 1) * width] * a[vector : vector + width]
+        a[out + i] = _halved([line[k : k + 8] for k in range(0, width, 8)])
+
+
+def _halved(registers: list[Array]) -> float:
+    """The order in which a line is summed: registers of equal size in order, eights folded to fours, fours to twos, twos to one."""
+    eights = [r for r in registers if r.size == 8]
+    fours = [r for r in registers if r.size == 4]
+    if eights:
+        total = eights[0]
+        for r in eights[1:]:
+            total = total + r
+        fours.insert(0, total[:4] + total[4:])
+    total = fours[0] if len(fours) == 1 else fours[0] + fours[1]
+    pair = total[:2] + total[2:]
+    return float(pair[0] + pair[1])
+
+
+def literal_substitute(a: Array, lanes: Any, n: int, matrix: int, keep: int, take: int, q: int) -> None:
+    """Row i of the matrix at a[matrix:] becomes keep_i·M_i − take_i·r, with r = Σ_{j<i} q_j M_j of the old rows, for the first n rows."""
+    width = len(lanes)
+    r = np.zeros(width)
+    for i in range(n):
+        line = a[matrix + i * width : matrix + (i + 1) * width]
+        old = line.copy()
+        line[:] = a[keep + i] * old - a[take + i] * r
+        r += a[q + i] * old
+
+
+class _Lines:
+    """Emits what the loops share: lines of `width` lanes, cut into registers of eight lanes and one of four."""
+
+    def __init__(self, builder: Any, width: int) -> None:
+        self.b = builder
+        self.width = width
+        self.registers = [(first, min(8, width - first)) for first in range(0, width, 8)]
+
+    def vector(self, lanes: int) -> Any:
+        """The type of a register."""
+        return ir.VectorType(ir.DoubleType(), lanes)
+
+    def zeros(self) -> list[Any]:
+        """A line of variables, all zero."""
+        return [cgutils.alloca_once_value(self.b, ir.Constant(self.vector(n), [0.0] * n)) for _, n in self.registers]
+
+    def spread(self, value: Any) -> list[Any]:
+        """A line with `value` in every lane."""
+        return [self._spread(value, n) for _, n in self.registers]
+
+    def _spread(self, value: Any, lanes: int) -> Any:
+        first = self.b.insert_element(ir.Constant(self.vector(lanes), ir.Undefined), value, INT32(0))
+        return self.b.shuffle_vector(first, first, ir.Constant(ir.VectorType(INT32, lanes), [0] * lanes))
+
+    def load(self, pointer: Any) -> list[Any]:
+        """The line at `pointer`, which need not be aligned to a register."""
+        loaded = [self.b.load(self._place(pointer, first, n)) for first, n in self.registers]
+        for value in loaded:
+            value.align = 8
+        return loaded
+
+    def store(self, line: list[Any], pointer: Any) -> None:
+        """Write a line to `pointer`."""
+        for value, (first, n) in zip(line, self.registers, strict=True):
+            self.b.store(value, self._place(pointer, first, n)).align = 8
+
+    def _place(self, pointer: Any, first: int, lanes: int) -> Any:
+        return self.b.bitcast(self.b.gep(pointer, [INT64(first)]), self.vector(lanes).as_pointer())
+
+    def add(self, left: list[Any], right: list[Any]) -> list[Any]:
+        """left + right."""
+        return [self.b.fadd(x, y) for x, y in zip(left, right, strict=True)]
+
+    def subtract(self, left: list[Any], right: list[Any]) -> list[Any]:
+        """left − right."""
+        return [self.b.fsub(x, y) for x, y in zip(left, right, strict=True)]
+
+    def multiply(self, left: list[Any], right: list[Any]) -> list[Any]:
+        """left · right, lane by lane."""
+        return [self.b.fmul(x, y) for x, y in zip(left, right, strict=True)]
+
+    def get(self, variables: list[Any]) -> list[Any]:
+        """The values of a line of variables."""
+        return [self.b.load(v) for v in variables]
+
+    def set(self, variables: list[Any], line: list[Any]) -> None:
+        """Change a line of variables."""
+        for value, variable in zip(line, variables, strict=True):
+            self.b.store(value, variable)
+
+    def total(self, line: list[Any]) -> Any:
+        """The sum of a line's lanes, in the order of `_halved`."""
+        eights = [value for value, (_, n) in zip(line, self.registers, strict=True) if n == 8]
+        fours = [value for value, (_, n) in zip(line, self.registers, strict=True) if n == 4]
+        if eights:
+            total = eights[0]
+            for value in eights[1:]:
+                total = self.b.fadd(total, value)
+            fours.insert(0, self._fold(total, 8))
+        pair = self._fold(fours[0] if len(fours) == 1 else self.b.fadd(*fours), 4)
+        return self.b.fadd(self.b.extract_element(pair, INT32(0)), self.b.extract_element(pair, INT32(1)))
+
+    def _fold(self, value: Any, lanes: int) -> Any:
+        half = lanes // 2
+        low, high = (ir.Constant(ir.VectorType(INT32, half), list(range(k, k + half))) for k in (0, half))
+        return self.b.fadd(self.b.shuffle_vector(value, value, low), self.b.shuffle_vector(value, value, high))
+
+
+class _Row(_Lines):
+    """A sparse row and the table it points into."""
+
+    def __init__(self, context: Any, builder: Any, signature: Any, args: Any) -> None:
+        super().__init__(builder, len(signature.args[1]))
+        self.table, self.idx, self.val, a = (context.make_array(signature.args[k])(context, builder, args[k]) for k in (0, 2, 3, 4))
+        self.size = cgutils.unpack_tuple(builder, self.idx.shape)[0]
+        self.other = builder.gep(a.data, [args[5]])
+
+    def at(self, i: Any) -> tuple[Any, Any]:
+        """(pointer to the line of feature idx[i], val[i] as a double)."""
+        j = self.b.sext(self.b.load(self.b.gep(self.idx.data, [i])), INT64)
+        value = self.b.load(self.b.gep(self.val.data, [i]))
+        if value.type != ir.DoubleType():
+            value = self.b.fpext(value, ir.DoubleType())
+        return self.b.gep(self.table.data, [self.b.mul(j, INT64(self.width))]), value
+
+
+@intrinsic
+def _gather(typing_context: Any, table: Any, lanes: Any, idx: Any, val: Any, a: Any, out: Any) -> Any:
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        row = _Row(context, builder, signature, args)
+        sums = row.zeros(), row.zeros()
+        squares = [cgutils.alloca_once_value(builder, ir.DoubleType()(0.0)) for _ in sums]
+
+        def add(i: Any, chain: int) -> None:
+            line, value = row.at(i)
+            builder.store(builder.fadd(builder.load(squares[chain]), builder.fmul(value, value)), squares[chain])
+            row.set(sums[chain], row.add(row.get(sums[chain]), row.multiply(row.load(line), row.spread(value))))
+
+        pairs = builder.and_(row.size, INT64(-2))
+        with cgutils.for_range_slice(builder, INT64(0), pairs, INT64(2)) as (i, _):
+            add(i, 0)
+            add(builder.add(i, INT64(1)), 1)
+        with builder.if_then(builder.icmp_signed("!=", pairs, row.size)):
+            add(pairs, 0)
+        row.store(row.add(row.get(sums[0]), row.get(sums[1])), row.other)
+        return builder.fadd(*(builder.load(square) for square in squares))
+
+    return types.float64(table, lanes, idx, val, a, types.int64), emit
+
+
+@intrinsic
+def _scatter(typing_context: Any, table: Any, lanes: Any, idx: Any, val: Any, a: Any, coefficient: Any) -> Any:
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        row = _Row(context, builder, signature, args)
+        coefficients = row.load(row.other)
+        with cgutils.for_range(builder, row.size) as loop:
+            line, value = row.at(loop.index)
+            row.store(row.add(row.load(line), row.multiply(coefficients, row.spread(value))), line)
+        return context.get_dummy_value()
+
+    return types.void(table, lanes, idx, val, a, types.int64), emit
+
+
+@intrinsic
+def _times(typing_context: Any, a: Any, lanes: Any, n: Any, matrix: Any, vector: Any, out: Any) -> Any:
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        lines = _Lines(builder, len(signature.args[1]))
+        base = context.make_array(signature.args[0])(context, builder, args[0]).data
+        right = lines.load(builder.gep(base, [args[4]]))
+        with cgutils.for_range(builder, args[2]) as loop:
+            left = lines.load(builder.gep(base, [builder.add(args[3], builder.mul(loop.index, INT64(lines.width)))]))
+            builder.store(lines.total(lines.multiply(left, right)), builder.gep(base, [builder.add(args[5], loop.index)]))
+        return context.get_dummy_value()
+
+    return types.void(a, lanes, *(types.int64,) * 4), emit
+
+
+@intrinsic
+def _substitute(typing_context: Any, a: Any, lanes: Any, n: Any, matrix: Any, keep: Any, take: Any, q: Any) -> Any:
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        lines = _Lines(builder, len(signature.args[1]))
+        base = context.make_array(signature.args[0])(context, builder, args[0]).data
+        r = lines.zeros()
+        with cgutils.for_range(builder, args[2]) as loop:
+            keep_i, take_i, q_i = (lines.spread(builder.load(builder.gep(base, [builder.add(at, loop.index)]))) for at in args[4:7])
+            place = builder.gep(base, [builder.add(args[3], builder.mul(loop.index, INT64(lines.width)))])
+            old = lines.load(place)
+            lines.store(lines.subtract(lines.multiply(keep_i, old), lines.multiply(take_i, lines.get(r))), place)
+            lines.set(r, lines.add(lines.get(r), lines.multiply(q_i, old)))
+        return context.get_dummy_value()
+
+    return types.void(a, lanes, *(types.int64,) * 5), emit
+
+
+gather = literal_gather if config.DISABLE_JIT else _gather
+scatter = literal_scatter if config.DISABLE_JIT else _scatter
+times = literal_times if config.DISABLE_JIT else _times
+substitute = literal_substitute if config.DISABLE_JIT else _substitute
