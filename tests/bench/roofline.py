@@ -3,28 +3,29 @@
 import numpy as np
 
 from koco_stream._jit import jit
-from koco_stream.linalg import gather, lanes_for, scatter
+from koco_stream.lanes import aligned_zeros, gather, lanes_for, scatter
 from tests.bench.data import Stream
 from tests.bench.measure import Time, in_turn, seconds
 from tests.bench.ours import Ours
 from tests.bench.table import show
 
-PACKAGE = "gather and scatter of koco_stream.linalg"
+PACKAGE = "gather and scatter of koco_stream.lanes"
 PLAIN = "gather and scatter, a line at a time"
 
 
 @jit
-def with_package(table, lanes, indptr, indices, stride, values, z, coef):
-    """Every round: z ← tableᵀx, then table += x·coefᵀ."""
+def with_package(table, lanes, indptr, indices, stride, values, a):
+    """Every round: z ← tableᵀx, then table += x·coefᵀ; z lies at a[0], coef at a[width]."""
+    width = len(lanes)
     total = 0.0
     for t in range(indptr.size - 1):
         lo, hi = indptr[t], indptr[t + 1]
         idx, val = indices[lo * stride : lo * stride + hi - lo], values[lo:hi]
-        gather(table, lanes, idx, val, z)
-        for k in range(len(lanes)):
-            coef[k] = 1e-9 * z[k] + 1e-12
-        scatter(table, lanes, idx, val, coef)
-        total += z[0]
+        gather(table, lanes, idx, val, a, 0)
+        for k in range(width):
+            a[width + k] = 1e-9 * a[k] + 1e-12
+        scatter(table, lanes, idx, val, a, width)
+        total += a[0]
     return total
 
 
@@ -64,17 +65,22 @@ def line_at_a_time(table, indptr, indices, stride, values, coef):
 
 def roofline(stream: Stream, repetitions: int) -> dict[str, Time]:
     """Measure in turn with OjaSON m = 10, print, return the times; the floor is the faster loop's, under 'floor'."""
-    lanes, rows = lanes_for(10), stream.rows
+    lanes, rows = lanes_for(11), stream.rows  # ten lines of the sketch, and the weights
     assert len(lanes) == 12
     start = np.random.default_rng(0).standard_normal((stream.d, 12))
     oja = Ours("OjaSON", sketch_size=10)
 
+    def table_now():
+        table = aligned_zeros(stream.d, 12)
+        table[:] = start
+        return table
+
     def package() -> float:
-        table, z, coef = start.copy(), np.zeros(12), np.zeros(12)
-        return us(lambda: with_package(table, lanes, rows.indptr, rows.indices, rows.index_stride, rows.values, z, coef))
+        table, a = table_now(), aligned_zeros(2, 12).reshape(-1)
+        return us(lambda: with_package(table, lanes, rows.indptr, rows.indices, rows.index_stride, rows.values, a))
 
     def plain() -> float:
-        table, coef = start.copy(), np.zeros(12)
+        table, coef = table_now(), np.zeros(12)
         return us(lambda: line_at_a_time(table, rows.indptr, rows.indices, rows.index_stride, rows.values, coef))
 
     def us(work) -> float:
