@@ -3,6 +3,7 @@ VENV ?= .venv
 STORE ?= store
 BIN = $(VENV)/bin
 INSTALLED = $(VENV)/.installed
+BENCH_INSTALLED = $(VENV)/.installed-bench
 
 .PHONY: install sweep test check bench soak
 sweep: $(INSTALLED)
@@ -16,9 +17,16 @@ check: $(INSTALLED)
 	$(BIN)/mypy
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/lint-imports
 
+bench: $(BENCH_INSTALLED)
+	$(BIN)/python -m tests.bench
+
 install: $(INSTALLED)
 
 $(INSTALLED): pyproject.toml constraints.txt
 	test -x $(BIN)/python || python3 -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	touch $@
+
+$(BENCH_INSTALLED): $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[bench]"
 	touch $@

@@ -1,0 +1,63 @@
+"""`python -m tests.bench [--quick] [--only NAME]`: print every table, then the claims."""
+
+import argparse
+import platform
+import tempfile
+import time
+from importlib.metadata import version
+from pathlib import Path
+
+from tests.bench.measure import pin
+
+PARTS = ("20news", "dense", "ill-conditioned", "roofline", "growth")
+PACKAGES = ("koco-stream", "numpy", "numba", "scipy", "vowpalwabbit", "river", "scikit-learn")
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(prog="python -m tests.bench", description="Our learners beside their peers, in one run on one core.")
+    options.add_argument("--quick", action="store_true", help="about a minute: fewer rows, repetitions and grid points")
+    options.add_argument("--only", choices=PARTS, action="append", help="one part (may be given again)")
+    given = options.parse_args()
+    parts, quick = given.only or PARTS, given.quick
+    repetitions = 3 if quick else 7
+    start = time.perf_counter()
+    print(f"machine: {processor()}, {platform.system()} {platform.machine()}, {pin()}")
+
+    from tests.bench import data
+    from tests.bench.claims import claims
+    from tests.bench.growth import growth
+    from tests.bench.roofline import roofline
+    from tests.bench.side_by_side import side_by_side
+
+    print(f"versions: Python {platform.python_version()}, " + ", ".join(f"{name} {version(name)}" for name in PACKAGES))
+    streams = {}
+    if {"20news", "roofline"} & set(parts):
+        streams["20news"] = data.first(data.news(), 4000 if quick else 10**9)
+    if {"dense", "roofline"} & set(parts):
+        streams["dense"] = data.dense(5000 if quick else 50_000)
+    if "ill-conditioned" in parts:
+        streams["ill-conditioned"] = data.steep(2000 if quick else 10_000)
+    results: dict[str, object] = {}
+    with tempfile.TemporaryDirectory(prefix="koco-bench-") as folder:
+        for name, stream in streams.items():
+            if name in parts:
+                results[name] = side_by_side(stream, Path(folder) / name, repetitions, quick)
+    if "roofline" in parts:
+        results["roofline"] = {name: roofline(streams[name], 2 * repetitions - 1) for name in ("20news", "dense")}
+    if "growth" in parts:
+        results["growth"] = growth(repetitions, quick)
+    claims(results)
+    print(f"\nthe whole run took {time.perf_counter() - start:.0f} s" + (" (--quick: the numbers are rough)" if quick else ""))
+
+
+def processor() -> str:
+    """The processor's name and what is known of its frequency."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or "unknown processor"
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,54 @@
+"""What the project promises about speed, beside what was measured."""
+
+from collections.abc import Callable
+from typing import Any
+
+from tests.bench.side_by_side import US
+from tests.bench.table import show
+
+VW = "VW OjaNewton m=10"
+PLAIN_VW = "VW OjaNewton m=10, no normalising"
+
+# (claim, at least (+) or at most (−) this ratio, the ratio from the results)
+CLAIMS: list[tuple[str, float, Callable[[Any], float]]] = [
+    ("20news: VW OjaNewton's marginal pass / ours, m=10", +12.0, lambda r: r["20news"][VW].us / r["20news"][US].us),
+    ("dense: VW OjaNewton's marginal pass / ours, m=10", +16.0, lambda r: r["dense"][VW].us / r["dense"][US].us),
+    ("20news: OjaSON m=10 / AdaGrad", -4.0, lambda r: r["20news"][US].us / r["20news"]["AdaGrad"].us),
+    ("20news: OjaSON m=10 / the roofline", -1.6, lambda r: r["roofline"]["20news"][US].us / r["roofline"]["20news"]["floor"].us),
+    ("20news: RPSON / OjaSON, m=10", -1.5, lambda r: r["20news"]["RPSON m=10"].us / r["20news"][US].us),
+    ("dense: RPSON / OjaSON, m=10", -1.5, lambda r: r["dense"]["RPSON m=10"].us / r["dense"][US].us),
+    ("20news: FDSON / OjaSON, m=10", -15.0, lambda r: r["20news"]["FDSON m=10"].us / r["20news"][US].us),
+    ("dense: FDSON / OjaSON, m=10", -8.0, lambda r: r["dense"]["FDSON m=10"].us / r["dense"][US].us),
+    ("FDSON, d from 10^4 to 10^6", -4.0, lambda r: grown(r, "FDSON", "d", 10**4, 10**6)),
+    ("OjaSON, d from 10^4 to 10^7", -5.0, lambda r: grown(r, "OjaSON", "d", 10**4, 10**7)),
+    ("OjaSON, m from 10 to 40", -8.0, lambda r: grown(r, "OjaSON", "m", 10, 40)),
+]
+BESIDE: list[tuple[str, Callable[[Any], float]]] = [
+    ("20news: VW OjaNewton without normalising / ours, m=10", lambda r: r["20news"][PLAIN_VW].us / r["20news"][US].us),
+    ("dense: VW OjaNewton without normalising / ours, m=10", lambda r: r["dense"][PLAIN_VW].us / r["dense"][US].us),
+]
+
+
+def grown(results: Any, learner: str, letter: str, low: int, high: int) -> float:
+    """The time at `high` over the time at `low`."""
+    found = results["growth"][learner, letter]
+    return found[high].us / found[low].us
+
+
+def claims(results: dict[str, Any]) -> None:
+    """Print the table of claims; what was not measured is said to be so."""
+    lines: list[list[object]] = []
+    for claim, bound, ratio in CLAIMS:
+        required = f"at {'least' if bound > 0 else 'most'} {abs(bound):g}"
+        try:
+            found = ratio(results)
+        except KeyError:
+            lines.append([claim, required, None, "not measured"])
+            continue
+        lines.append([claim, required, f"{found:.2f}", "yes" if (found >= bound if bound > 0 else found <= -bound) else "NO"])
+    for fact, ratio in BESIDE:
+        try:
+            lines.append([fact, "none", f"{ratio(results):.2f}", ""])
+        except KeyError:
+            continue
+    show("claims", ["claim (ratio of times a round)", "required", "measured", "holds"], lines)

@@ -1,0 +1,80 @@
+"""How a round's time grows with s, m and d: random rows, uniform feature numbers, each repetition on new rows."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from koco_stream.rows import Rows, sparse_rows
+from tests.bench.measure import Time, in_turn, seconds
+from tests.bench.ours import Ours, exists, scan
+from tests.bench.table import show
+
+NON_ZEROS = 300_000  # gathered in one repetition
+Key = tuple[str, int]
+
+
+def rows_of(n: int, s: int, d: int, draw: np.random.Generator) -> Rows:
+    """n rows of s non-zeros each, of norm 1."""
+    indices = np.sort(draw.integers(0, d, (n, s)), axis=1)
+    for t in np.flatnonzero((np.diff(indices, axis=1) == 0).any(axis=1)):
+        indices[t] = np.sort(draw.choice(d, s, replace=False))
+    values = draw.standard_normal((n, s))
+    values /= np.sqrt((values**2).sum(axis=1, keepdims=True))
+    return sparse_rows(np.arange(0, (n + 1) * s, s), indices.ravel(), values.ravel(), d)
+
+
+def going_on(ours: Ours, s: int, d: int) -> Callable[[], float]:
+    """A contestant that goes on with one state over new rows at each repetition (a second time over the same rows would find them in
+    the processor's cache, however large d is)."""
+    draw = np.random.default_rng([s, d])
+    n = max(NON_ZEROS // s, 300)
+    params, state = ours.fresh(d)
+    out = np.empty(n)
+
+    def once() -> float:
+        rows = rows_of(n, s, d, draw)
+        labels = np.where(draw.random(n) < 0.5, -1.0, 1.0)
+        labels.flags.writeable = False
+        taken = seconds(lambda: scan(ours.learner, params, state, rows, labels, out))
+        assert np.isfinite(out).all()
+        return 1e6 / n * taken
+
+    return once
+
+
+def growth(repetitions: int, quick: bool) -> dict[Key, dict[int, Time]]:
+    """Measure and print the tables. Returns the times by (learner, the letter that grows), then by its value."""
+    oja = Ours("OjaSON", sketch_size=10)
+    ds = [10**k for k in range(3, 7 if quick else 8)]
+    ss, ms = [10, 30, 100, 300, 1000], [1, 2, 5, 10, 20, 40, 64]
+    tables = {
+        ("OjaSON", "s"): {s: (oja, s, 100_000) for s in ss},
+        ("OjaSON", "m"): {m: (Ours("OjaSON", sketch_size=m), 100, 100_000) for m in (ms[:-1] if quick else ms)},
+        ("OjaSON", "d"): {d: (oja, 100, d) for d in ds},
+    }
+    for learner in ("RPSON", "FDSON"):
+        if exists(learner):
+            tables[learner, "d"] = {d: (Ours(learner, sketch_size=10), 100, d) for d in ds}
+        else:
+            print(f"  ({learner}: skipped, koco_stream.models has no such class)")
+    fixed = {"s": "m = 10, d = 100,000", "m": "s = 100, d = 100,000", "d": "s = 100, m = 10"}
+    results = {}
+    for (learner, letter), cases in tables.items():
+        times = in_turn({str(value): going_on(*case) for value, case in cases.items()}, repetitions)
+        found = {value: times[str(value)] for value in cases}
+        results[learner, letter] = found
+        base = found[next(iter(cases))].us
+        show(
+            f"{learner} as {letter} grows ({fixed[letter]}): medians of {repetitions}, in turn",
+            [letter, "µs/round", "least to greatest", "times the first", "ns a table entry"],
+            [
+                [value, t.us, f"{t.least:.3g} to {t.greatest:.3g}", t.us / base, 1e3 * t.us / entries(*cases[value])]
+                for value, t in found.items()
+            ],
+            "A table entry: one of the s (m + 1) numbers that a round reads and writes.",
+        )
+    return results
+
+
+def entries(ours: Ours, s: int, d: int) -> int:
+    return s * (ours.given["sketch_size"] + 1)

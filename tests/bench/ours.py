@@ -1,0 +1,90 @@
+"""Our learners: the compiled scan alone, and the public interface."""
+
+from typing import Any
+
+import numpy as np
+
+import koco_stream.models
+from koco_stream.learners import learner_named
+from koco_stream.rows import frozen
+from koco_stream.scan import scan_of
+from tests.bench.data import Stream
+from tests.bench.measure import seconds
+
+ALPHAS = [4.0**k for k in range(-4, 4)]
+RATES = [1.0, 64.0]
+STEPS = [2.0**k for k in range(-6, 5)]
+WIDEST_ONS = 2000  # its matrix has d² entries
+
+
+class Ours:
+    """A learner of the project, by its class's name, with public parameters."""
+
+    def __init__(self, learner: str, **given: Any) -> None:
+        self.learner, self.given = learner, given
+        m = given.get("sketch_size")
+        self.name = learner if m is None else f"{learner} m={m}"
+
+    def grid(self, quick: bool) -> list[dict[str, float]]:
+        """What is tried to find the best progressive loss: alpha (and Oja's rate), or the step."""
+        if self.learner in ("OGD", "AdaGrad"):
+            return [{"step_size": step} for step in STEPS[:: 3 if quick else 1]]
+        rates = RATES if self.learner == "OjaSON" and self.given["sketch_size"] else [None]
+        alphas = ALPHAS[2::2] if quick else ALPHAS
+        return [{"alpha": a} if rate is None else {"alpha": a, "sketch_rate": rate} for rate in rates for a in alphas]
+
+    def fresh(self, d: int, **tuned: float) -> tuple[Any, Any]:
+        """(params, state) before the first round; every page of the state is in memory, so no page is fetched while timing."""
+        declared = learner_named(self.learner)
+        params = declared.to_params(declared.complete({**self.given, **tuned}))
+        state = declared.module.init(params, d, 0)
+        for array in state:
+            if isinstance(array, np.ndarray) and array.flags.writeable:
+                array += array.dtype.type(0)
+        return params, state
+
+    def predictions(self, stream: Stream, **tuned: float) -> np.ndarray:
+        """Progressive predictions; NaN from where the learner diverged."""
+        params, state = self.fresh(stream.d, **tuned)
+        out = np.full(stream.n, np.nan)
+        scan(self.learner, params, state, stream.rows, stream.y, out)
+        return out
+
+    def scan_us(self, stream: Stream, **tuned: float) -> float:
+        """µs a round of the compiled scan with a fresh state."""
+        params, state = self.fresh(stream.d, **tuned)
+        out = np.empty(stream.n)
+        labels = frozen(stream.y, np.float64)
+        return 1e6 / stream.n * seconds(lambda: scan(self.learner, params, state, stream.rows, labels, out))
+
+    def public_us(self, stream: Stream, **tuned: float) -> float:
+        """µs a round of `progressive` on the user's matrix, with its checks; the start (w = 0, a random sketch) apart."""
+        model = getattr(koco_stream.models, self.learner)(**{**self.given, **tuned})
+        model.partial_fit(stream.X[:0], stream.y[:0])
+        return 1e6 / stream.n * seconds(lambda: model.progressive(stream.X, stream.y))
+
+
+def scan(learner: str, params: Any, state: Any, rows: Any, labels: np.ndarray, out: np.ndarray) -> int:
+    """The one place that calls the compiled scan."""
+    labels = frozen(labels, np.float64)
+    return scan_of(learner)(params, state, rows.indptr, rows.indices, rows.index_stride, rows.values, labels, out)
+
+
+def exists(learner: str) -> bool:
+    """Whether the project has this learner already."""
+    return hasattr(koco_stream.models, learner)
+
+
+def contestants(stream: Stream) -> list[Ours]:
+    """Our side of the tables. A learner that does not exist yet, or cannot run on this stream, is skipped by a printed line."""
+    listed = [Ours("OjaSON", sketch_size=m) for m in (0, 5, 10, 20)]
+    listed += [Ours("AdaGrad"), Ours("OGD"), Ours("RPSON", sketch_size=10), Ours("FDSON", sketch_size=10), Ours("ONS")]
+    kept = []
+    for ours in listed:
+        if not exists(ours.learner):
+            print(f"  ({ours.learner}: skipped, koco_stream.models has no such class)")
+        elif ours.learner == "ONS" and stream.d > WIDEST_ONS:
+            print(f"  (ONS: skipped on d = {stream.d:,}, its matrix has d² entries)")
+        else:
+            kept.append(ours)
+    return kept
