@@ -28,12 +28,12 @@ def save_model(model: Model, path: Path) -> None:
     """Write `model` to `path`, atomically."""
     import koco_stream
 
-    state = getattr(model, "_state", None)
-    arrays = {} if state is None else {name: np.asarray(a, order="C") for name, a in state._asdict().items() if a.flags.writeable}
+    state = vars(model).get("_state")
+    arrays = {} if state is None else {name: np.asarray(a, order="C") for name, a in state_arrays(state).items()}
     header = {
         "format": FORMAT,
         "learner": type(model).__name__,
-        "params": model.get_params(),
+        "params": vars(model).get("_in_force") or model.get_params(),
         "learnt": None if state is None else {"n_features": model.n_features_in_, "rounds": model.rounds_},
         "arrays": [{"name": n, "dtype": a.dtype.str, "shape": list(a.shape)} for n, a in arrays.items()],
         "version": koco_stream.__version__,
@@ -45,6 +45,17 @@ def save_model(model: Model, path: Path) -> None:
             digest.update(part)
             handle.write(part)
         handle.write(digest.digest())
+
+
+def state_arrays(state: Any, prefix: str = "") -> dict[str, np.ndarray[Any, Any]]:
+    """The arrays of a state by name, those of a state within it as `outer.inner`; read-only views of others are left out."""
+    arrays = {}
+    for name, value in state._asdict().items():
+        if isinstance(value, tuple):
+            arrays.update(state_arrays(value, f"{prefix}{name}."))
+        elif value.flags.writeable:
+            arrays[prefix + name] = value
+    return arrays
 
 
 def load_model(path: str | Path) -> Model:
@@ -82,7 +93,7 @@ def load_model(path: str | Path) -> Model:
         model._start(header["learnt"]["n_features"])
         place = start + length
         for entry in header["arrays"]:
-            array = getattr(model._state, entry["name"])
+            array = state_arrays(model._state)[entry["name"]]
             dtype, count = np.dtype(entry["dtype"]), int(np.prod(entry["shape"], dtype=np.int64))
             if array.dtype != dtype or list(array.shape) != entry["shape"]:
                 raise WrongInput(f"{path}: {entry['name']} does not fit this version of {header['learner']}; use the version that wrote it")

@@ -1,4 +1,5 @@
-"""Diagonal adaptation (Luo et al., 2016, section 5.2; docs/errata.md, S7): feed D^(−1/2) x, where D_jj is 0.1 and the squares of g_j so far.
+"""Diagonal adaptation (Luo et al., 2016, section 5.2; docs/errata.md, S7): feed D^(−1/2) x, where D_jj is 0.1 and the
+squares of g_j so far.
 
 D lies in one column of a learner's table, so a round finds it in the line it reads anyway.
 """

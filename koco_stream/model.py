@@ -16,6 +16,7 @@ from koco_stream.errors import WrongInput, nearest
 from koco_stream.learners import Learner, Public, learner_named
 from koco_stream.linalg import Array
 from koco_stream.losses import LOSSES, loss_value
+from koco_stream.parameters import SEED
 from koco_stream.rows import as_labels, as_rows, with_intercept
 from koco_stream.scan import predictions_of, scan_of
 
@@ -71,7 +72,7 @@ class Model:
         )
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_state")
+        return "_state" in vars(self)
 
     # Learning -----------------------------------------------------------------------------------------------
 
@@ -81,13 +82,14 @@ class Model:
         `X` is (n, d): a NumPy array, a SciPy or `sparse` matrix, or an Arrow table of prepared rows; `y` is (n,). The next call goes on
         from where this one ends: many rows at once are exactly the loop of single rows.
 
-        Raises `WrongInput` (a `ValueError`) for NaN, infinity, another number of features than before or a parameter out of range,
-        and `FloatingPointError` with the row's number if the learner diverges; it is then as after the last good row.
+        Raises `WrongInput` (a `ValueError`) for NaN, infinity, another number of features than before, a parameter out of range or changed
+        since learning began, and `FloatingPointError` with the row's number if the learner diverges: it is of no use then but for `fit`.
         """
-        rows = as_rows(X, getattr(self, "n_features_in_", None))
+        self._check_unchanged()
+        rows = as_rows(X, vars(self).get("n_features_in_"))
         labels = as_labels(y, rows.n_rows)
-        self._start(rows.n_features)
         self._check_labels(labels)
+        self._start(rows.n_features)
         if self.fit_intercept:  # type: ignore[attr-defined]
             rows = with_intercept(rows)
         predictions = np.empty(rows.n_rows)
@@ -96,6 +98,7 @@ class Model:
         )
         self.rounds_ += done
         if done < rows.n_rows:
+            self._diverged = True
             raise FloatingPointError(
                 f"{self!r} diverged: the prediction for row {done} is {predictions[done]}; a larger alpha, a smaller step or rows of "
                 "smaller norm help"
@@ -121,12 +124,13 @@ class Model:
         """Predictions (n,) for the rows of X (n, d), each as it would be made in the next round. Nothing is learnt."""
         if not self.__sklearn_is_fitted__():
             raise _not_fitted(self)
+        self._check_unchanged()
         rows = as_rows(X, self.n_features_in_)
         if self.fit_intercept:  # type: ignore[attr-defined]
             rows = with_intercept(rows)
         predictions = np.empty(rows.n_rows)
         predictions_of(self._learner().name)(
-            self._params, self._state, rows.indptr, rows.indices, rows.index_stride, rows.values, predictions
+            self._params, self._readable_state(), rows.indptr, rows.indices, rows.index_stride, rows.values, predictions
         )
         return predictions
 
@@ -140,7 +144,7 @@ class Model:
         """As `progressive`, but returns an Arrow table: `t` (the round, from 1), `prediction`, `loss`, and the learner's own columns."""
         import pyarrow as pa
 
-        before = getattr(self, "rounds_", 0)
+        before = vars(self).get("rounds_", 0)
         predictions = self.progressive(X, y)
         labels = as_labels(y, predictions.size)
         loss = LOSSES[self.loss]  # type: ignore[attr-defined]
@@ -174,19 +178,40 @@ class Model:
         return self._learner().complete({n: v for n, v in self.get_params().items() if n != "seed"})
 
     def _start(self, n_features: int) -> None:
-        if hasattr(self, "_state"):
+        if "_state" in vars(self):
             return
-        self._params = self._learner().to_params(self._public())
+        params = self._learner().to_params(self._public())
+        seed = SEED.check(self.seed)  # type: ignore[attr-defined]
+        width = n_features + (1 if self.fit_intercept else 0)  # type: ignore[attr-defined]
+        self._state = self._learner().module.init(params, width, seed)
+        self._params = params
+        self._in_force = self.get_params()
         self.n_features_in_ = n_features
         self.rounds_ = 0
-        width = n_features + (1 if self.fit_intercept else 0)  # type: ignore[attr-defined]
-        self._state = self._learner().module.init(self._params, width, int(self.seed))  # type: ignore[attr-defined]
+
+    def _check_unchanged(self) -> None:
+        """Refuse to go on with other parameters than learning began with, or after a divergence."""
+        if "_in_force" in vars(self) and self._in_force != self.get_params():
+            changed = [name for name, value in self.get_params().items() if value != self._in_force[name]]
+            raise WrongInput(f"{', '.join(changed)} changed since learning began; call fit to begin anew, or set the old value again")
+        if "_diverged" in vars(self):
+            raise WrongInput(f"{self!r} diverged; call fit to begin anew, with other parameters")
+
+    def __getattr__(self, name: str) -> Any:
+        # Only reached for what is not there: what learning would have made, or nothing.
+        if name in ("_state", "_params") or (name.endswith("_") and not name.startswith("_")):
+            raise _not_fitted(self)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def _readable_state(self) -> Any:
+        """A state that reading may bring up to date without changing what the learner does next."""
+        return self._state
 
     def _check_labels(self, labels: Array) -> None:
         if self.loss != "squared" and not (np.abs(labels) == 1.0).all():  # type: ignore[attr-defined]
             bad = labels[np.abs(labels) != 1.0][0]
             raise WrongInput(f"the {self.loss} loss needs labels -1 and +1, and one is {bad:g}")  # type: ignore[attr-defined]
-        if not hasattr(self, "_warned") and labels.size and np.abs(labels).max() > self.clip:  # type: ignore[attr-defined]
+        if "_warned" not in vars(self) and labels.size and np.abs(labels).max() > self.clip:  # type: ignore[attr-defined]
             self._warned = True
             warnings.warn(
                 f"a label ({labels[np.abs(labels).argmax()]:g}) is beyond clip = {self.clip:g}: "  # type: ignore[attr-defined]
@@ -200,5 +225,5 @@ def _not_fitted(model: Model) -> Exception:
     try:
         from sklearn.exceptions import NotFittedError
     except ImportError:
-        return WrongInput(message)
-    return NotFittedError(message)
+        return AttributeError(message)
+    return NotFittedError(message)  # a ValueError and an AttributeError

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 from koco_stream.lazy_maps import refresh
-from koco_stream.learners import oja_son
+from koco_stream.learners import fd_son, oja_son
 from koco_stream.linalg import Array
 from koco_stream.model import Model
 
@@ -153,9 +155,8 @@ class ONS(Model):
 class RPSON(Model):
     """Sketched online Newton with random projections (Luo et al., 2016, Algorithm 1 and section 3), O(m² + ms) a round.
 
-    `sketch_size`: m ≥ 1. `alpha`, `curvature`, `curvature_schedule`, `diagonal`, `loss`, `clip`, `fit_intercept` as for `OjaSON`. `seed`: of the
-    projections.
-    """
+    `sketch_size`: m ≥ 1. `alpha`, `curvature`, `curvature_schedule`, `diagonal`, `loss`, `clip`, `fit_intercept` as for
+    `OjaSON`. `seed`: of the projections."""
 
     def __init__(
         self,
@@ -195,8 +196,8 @@ class RPSON(Model):
 class FDSON(Model):
     """Sketched online Newton with frequent directions (Luo et al., 2016, Algorithms 1 and 2), with a buffer of m gradients.
 
-    `sketch_size`: m ≥ 1. `alpha`, `curvature`, `curvature_schedule`, `diagonal`, `loss`, `clip`, `fit_intercept` as for `OjaSON`. `seed`: not used.
-    """
+    `sketch_size`: m ≥ 1. `alpha`, `curvature`, `curvature_schedule`, `diagonal`, `loss`, `clip`, `fit_intercept` as for
+    `OjaSON`. `seed`: not used."""
 
     def __init__(
         self,
@@ -238,9 +239,13 @@ class FDSON(Model):
         m, table, beta = int(self.sketch_size), self._table(), self._state.a[: 2 * int(self.sketch_size)]
         return table[:, m] + table[:, :m] @ beta[:m] + table[:, m + 1 : 2 * m + 1] @ beta[m:]
 
+    def _readable_state(self) -> fd_son.State:
+        # Bringing a column up to date now and again later rounds otherwise than doing it once: so it is done on a copy.
+        return deepcopy(self._state)
+
     def _table(self) -> Array:
         """The columns, all brought up to date."""
-        m, state = int(self.sketch_size), self._state
+        m, state = int(self.sketch_size), self._readable_state()
         for j in range(state.sw.shape[0]):
             refresh(state.maps, state.sw, j, 2 * m + 1, m + 1, self._params.out_lanes)
         return state.sw

@@ -43,7 +43,7 @@ class Parameter:
             raise WrongInput(f"{self.name} must be one of {', '.join(self.choices)}, not {value!r}")
         try:
             number = float(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             number = math.nan
         if isinstance(value, bool | str) or not math.isfinite(number):
             raise WrongInput(f"{self.name} must be a finite number, not {value!r}")
@@ -61,6 +61,8 @@ LOSS = Parameter("loss", str, "squared", "the loss", choices=tuple(LOSSES))
 CLIP = Parameter("clip", float, 1.0, "C, the bound on predictions", low=0, above=True)
 FIT_INTERCEPT = Parameter("fit_intercept", bool, False, "add a feature that is always 1")
 SHARED = (LOSS, CLIP, FIT_INTERCEPT)
+
+SEED = Parameter("seed", int, 0, "the seed of what a learner draws", low=0, high=2**63 - 1)
 
 ALPHA = Parameter("alpha", float, 1.0, "α, the ridge; 1/α is the step off the sketch", low=0, above=True)
 STEP_SIZE = Parameter("step_size", float, 1.0, "the step size", low=0, above=True)

@@ -1,8 +1,7 @@
 """Random numbers as a function of (seed, place): any round's coins can be made again, whatever came before.
 
-SplitMix64 (Steele, Lea, Flood, 2014) of a counter gives 64 bits; the normal distribution comes from them by the ziggurat of Marsaglia and Tsang
-(2000) with 256 layers.
-"""
+SplitMix64 (Steele, Lea, Flood, 2014) of a counter gives 64 bits; the normal distribution comes from them by the ziggurat of
+Marsaglia and Tsang (2000) with 256 layers."""
 
 from __future__ import annotations
 

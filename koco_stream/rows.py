@@ -104,23 +104,38 @@ def as_labels(y: Any, n_rows: int) -> Array:
 
 
 def table_rows(table: Any) -> Rows:
-    """Rows of an Arrow table of prepared rows (columns `indices` and `values`, or `values` of fixed size)."""
-    import pyarrow as pa
+    """Rows of an Arrow table of prepared rows (columns `indices` and `values`, or `values` of fixed size), put in canonical form.
 
-    if "values" not in table.column_names:
-        raise WrongInput("an Arrow table of prepared rows needs a column 'values'; see koco_stream.rows")
-    values = table.column("values").combine_chunks()
-    values = values.chunk(0) if isinstance(values, pa.ChunkedArray) else values
+    Raises `WrongInput` for a null, for columns that do not fit each other, or for a feature number out of range.
+    """
+    import pyarrow as pa
+    from scipy.sparse import csr_matrix
+
+    def column(name: str) -> Any:
+        if name not in table.column_names:
+            raise WrongInput(f"an Arrow table of prepared rows needs a column {name!r}; it has {', '.join(table.column_names)}")
+        chunked = table.column(name)
+        array = pa.concat_arrays(chunked.chunks) if chunked.num_chunks else pa.array([], chunked.type)
+        if array.null_count or array.flatten().null_count:
+            raise WrongInput(f"column {name!r} holds nulls; remove those rows")
+        return array
+
+    values = column("values")
+    flat = values.flatten().to_numpy(zero_copy_only=False)
     if pa.types.is_fixed_size_list(values.type):
-        flat = values.flatten().to_numpy(zero_copy_only=False)
-        return dense_rows(flat.reshape(len(values), values.type.list_size))
-    indices = table.column("indices").combine_chunks()
-    indices = indices.chunk(0) if isinstance(indices, pa.ChunkedArray) else indices
-    indptr = np.concatenate([[0], np.cumsum(np.diff(values.offsets.to_numpy()))])
+        return dense_rows(_numeric(flat, "values").reshape(len(values), values.type.list_size))
+    indices = column("indices")
+    sizes, others = (np.diff(a.offsets.to_numpy()) for a in (values, indices))
+    if (sizes != others).any():
+        row = int(np.flatnonzero(sizes != others)[0])
+        raise WrongInput(f"row {row} has {sizes[row]} values and {others[row]} indices")
+    numbers = indices.flatten().to_numpy(zero_copy_only=False)
     metadata = table.schema.metadata or {}
-    flat_indices = indices.flatten().to_numpy(zero_copy_only=False)
-    known = int(metadata.get(b"n_features", int(flat_indices.max(initial=-1)) + 1))
-    return sparse_rows(indptr, flat_indices, values.flatten().to_numpy(zero_copy_only=False), known)
+    n_features = int(metadata.get(b"n_features", int(numbers.max(initial=-1)) + 1))
+    matrix = csr_matrix((len(values), n_features), dtype=flat.dtype)
+    matrix.indptr, matrix.indices, matrix.data = np.concatenate([[0], np.cumsum(sizes)]), numbers, flat
+    matrix.has_sorted_indices = matrix.has_canonical_format = False
+    return _from_scipy(matrix)
 
 
 def with_intercept(rows: Rows) -> Rows:
@@ -147,7 +162,7 @@ def _numeric(array: Array, name: str) -> Array:
         raise WrongInput(f"Complex data not supported: {name} has type {array.dtype}; give real numbers")
     try:
         return array.astype(np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise WrongInput(f"{name} has type {array.dtype} and is not numeric: {error}; turn it into numbers first") from None
 
 
@@ -166,6 +181,10 @@ def _from_scipy(X: Any) -> Rows:
     csr = X.tocsr() if X.ndim == 2 else None
     if csr is None:
         raise WrongInput(f"X must have two dimensions, (rows, features), not {X.ndim}")
+    if csr.indices.size and (csr.indices.min() < 0 or csr.indices.max() >= csr.shape[1]):
+        raise WrongInput(
+            f"X names features from {csr.indices.min()} to {csr.indices.max()}, but it has features 0 to {csr.shape[1] - 1} only"
+        )
     values = _numeric(csr.data, "X")
     stored_zero = bool((values == 0).any())
     if not csr.has_canonical_format or stored_zero or values is not csr.data:

@@ -16,6 +16,7 @@ from oracles import adagrad_dense, ogd_dense
 
 import koco_stream
 from koco_stream import WrongInput, models
+from koco_stream.checkpoint import state_arrays
 from koco_stream.learners import LEARNERS
 from koco_stream.model import Model
 
@@ -23,6 +24,9 @@ EXAMPLES = {
     "OGD": {"step_size": 0.3},
     "AdaGrad": {"step_size": 0.3},
     "OjaSON": {"sketch_size": 3, "alpha": 0.5, "sketch_rate": 8.0},
+    "ONS": {"alpha": 0.5},
+    "RPSON": {"sketch_size": 3, "alpha": 0.5},
+    "FDSON": {"sketch_size": 3, "alpha": 0.5},
 }
 
 
@@ -128,9 +132,12 @@ def test_empty_row__changes_nothing(name):
 def test_predict__is_the_next_prediction_and_learns_nothing(name):
     X, y = stream()
     model = make(name).partial_fit(X[:100], y[:100])
-    ahead = model.predict(X[100:101])
-    assert model.predict(X[100:101]) == ahead
-    assert model.progressive(X[100:101], y[100:101]) == pytest.approx(ahead, abs=1e-14)
+    ahead = model.predict(X[100:])
+    assert (model.predict(X[100:]) == ahead).all()
+    _ = model.coef_
+    assert model.progressive(X[100:101], y[100:101]) == pytest.approx(ahead[:1], abs=1e-14)
+    whole = make(name).progressive(X, y)
+    assert model.progressive(X[101:], y[101:]).tobytes() == whole[101:].tobytes()
 
 
 @every_learner
@@ -149,10 +156,10 @@ def test_input__is_not_changed(name):
 def test_state__does_not_grow(name):
     X, y = stream()
     model = make(name).partial_fit(X, y)
-    before = [(a.shape, a.dtype) for a in model._state]
+    before = [(a.shape, a.dtype) for a in state_arrays(model._state).values()]
     for _ in range(3):
         model.partial_fit(X, y)
-    assert [(a.shape, a.dtype) for a in model._state] == before
+    assert [(a.shape, a.dtype) for a in state_arrays(model._state).values()] == before
 
 
 @every_learner
@@ -205,7 +212,7 @@ def test_saved__newer_format_is_refused(tmp_path, monkeypatch):
 def test_bad_value__is_refused_with_its_row_and_nothing_is_learnt(name, bad):
     X, y = stream()
     model = make(name).partial_fit(X, y)
-    before = [a.tobytes() for a in model._state]
+    before = [a.tobytes() for a in state_arrays(model._state).values()]
     X[7, 3] = bad
     with pytest.raises(WrongInput, match="row 7"):
         model.progressive(X, y)
@@ -213,7 +220,7 @@ def test_bad_value__is_refused_with_its_row_and_nothing_is_learnt(name, bad):
         model.progressive(np.ones((3, 12)), [0.0, 0.0, bad])
     with pytest.raises(WrongInput, match="features"):
         model.progressive(np.ones((3, 5)), [0.0, 0.0, 0.0])
-    assert [a.tobytes() for a in model._state] == before
+    assert [a.tobytes() for a in state_arrays(model._state).values()] == before
 
 
 @every_learner
@@ -260,3 +267,57 @@ def test_first_order__equals_reference(clip):
     y = y * min(clip, 1)
     np.testing.assert_allclose(models.OGD(0.2, clip=clip).progressive(X, y), ogd_dense(X, y, step_size=0.2, clip=clip), atol=1e-12)
     np.testing.assert_allclose(models.AdaGrad(0.2, clip=clip).progressive(X, y), adagrad_dense(X, y, step_size=0.2, clip=clip), atol=1e-12)
+
+
+@every_learner
+def test_parameters_changed_while_learning__are_refused(name):
+    X, y = stream()
+    model = make(name).partial_fit(X, y)
+    model.set_params(fit_intercept=True)
+    with pytest.raises(WrongInput, match="fit_intercept changed"):
+        model.partial_fit(X, y)
+    with pytest.raises(WrongInput, match="fit_intercept changed"):
+        model.predict(X)
+    model.fit(X, y).partial_fit(X, y)
+
+
+@every_learner
+def test_refused_first_call__leaves_the_model_unfitted(name):
+    model = make(name, loss="logistic", **({"curvature": 0.1} if hasattr(make(name), "curvature") else {}))
+    with pytest.raises(WrongInput, match="labels -1 and"):
+        model.partial_fit(np.ones((2, 4)), [0.0, 1.0])
+    assert not model.__sklearn_is_fitted__()
+    with pytest.raises(AttributeError, match="not fitted"):
+        _ = model.coef_
+    model.partial_fit(np.ones((2, 5)), [-1.0, 1.0])
+
+
+@pytest.mark.parametrize("seed", [None, 1.7, -1])
+def test_seed__is_a_whole_number_from_zero(seed):
+    with pytest.raises(WrongInput, match="seed must be"):
+        models.OjaSON(2, seed=seed).fit(np.eye(3), [1.0, 0.0, 1.0])
+
+
+def test_features_out_of_range__are_refused():
+    import pyarrow as pa
+
+    for number in (50_000_000, -1):
+        wrong = scipy.sparse.csr_matrix((1, 3))
+        wrong.indptr, wrong.indices, wrong.data = np.array([0, 1]), np.array([number]), np.ones(1)
+        with pytest.raises(WrongInput, match="features"):
+            models.OGD().partial_fit(wrong, [1.0])
+        table = pa.table({"indices": [[number]], "values": [[1.0]]}).replace_schema_metadata({"n_features": "3"})
+        with pytest.raises(WrongInput, match="features"):
+            models.OGD().partial_fit(table, [1.0])
+    with pytest.raises(WrongInput, match="row 1 has 2 values and 1 indices"):
+        models.OGD().partial_fit(pa.table({"indices": [[0], [1]], "values": [[1.0], [1.0, 2.0]]}), [1.0, 1.0])
+    unsorted = pa.table({"indices": [[2, 0, 2]], "values": [[1.0, 5.0, 1.0]]})
+    assert (models.OGD().partial_fit(unsorted, [1.0]).coef_ == models.OGD().partial_fit([[5.0, 0.0, 2.0]], [1.0]).coef_).all()
+
+
+def test_diverged__says_the_row_and_refuses_to_go_on():
+    model = models.OGD(1e200, clip=1e300)
+    with pytest.raises(FloatingPointError, match="the prediction for row"):
+        model.partial_fit(np.full((9, 2), 1e10), np.ones(9))
+    with pytest.raises(WrongInput, match="diverged"):
+        model.predict(np.ones((1, 2)))

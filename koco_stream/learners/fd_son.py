@@ -1,11 +1,12 @@
 """FD-SON: sketched online Newton with frequent directions, on rows with s non-zeros at a cost that does not grow with the dimension.
 
-Luo, Agarwal, Cesa-Bianchi, Langford (NIPS 2016), Algorithms 1 and 2, with a buffer: S has m kept rows and up to m raw to-sketch vectors ĝ. When the
-buffer is full, the 2m rows are replaced by m: S ← (Σ − λ_{m+1}I)^½ V with the m largest eigenvalues of SᵀS (docs/errata.md, S6, S13).
+Luo, Agarwal, Cesa-Bianchi, Langford (NIPS 2016), Algorithms 1 and 2, with a buffer: S has m kept rows and up to m raw to-
+sketch vectors ĝ. When the buffer is full, the 2m rows are replaced by m: S ← (Σ − λ_{m+1}I)^½ V with the m largest
+eigenvalues of SᵀS (docs/errata.md, S6, S13).
 
-Such a shrink is a linear map M of each column of S: it is applied when the column is next touched (koco_stream.lazy_maps). The weights are
-w = w̄ + Sᵀβ; a shrink moves Sᵀβ into w̄, which therefore is one more number of the column that the maps act on. H = (αI + SSᵀ)⁻¹ is used through
-the Cholesky factor of αI + SSᵀ: diagonal for the kept rows, one more row for each ĝ.
+Such a shrink is a linear map M of each column of S: it is applied when the column is next touched (koco_stream.lazy_maps).
+The weights are w = w̄ + Sᵀβ; a shrink moves Sᵀβ into w̄, which therefore is one more number of the column that the maps act
+on. H = (αI + SSᵀ)⁻¹ is used through the Cholesky factor of αI + SSᵀ: diagonal for the kept rows, one more row for each ĝ.
 """
 
 from __future__ import annotations
@@ -25,14 +26,16 @@ from koco_stream.losses import curvature_at, loss_slope
 
 NOTHING = 1e-14  # an eigenvalue below this share of the largest is rounding
 
-# Vectors in `a`, each (W,). State: β; the kept rows' eigenvalues. Scratch: a row's gathered line; x̂ = Sx; L⁻¹x̂; Hx̂; what is added to the features'
-# lines; eigenvalues; four more. Then, each (2m, W): G = SSᵀ (its lower rows, for the buffer), L, scratch for eigenvectors.
+# Vectors in `a`, each (W,). State: β; the kept rows' eigenvalues. Scratch: a row's gathered line; x̂ = Sx; L⁻¹x̂; Hx̂; what
+# is added to the features' lines; eigenvalues; four more. Then, each (2m, W): G = SSᵀ (its lower rows, for the buffer), L,
+# scratch for eigenvectors.
 BETA, KEPT, LINE, X_HAT, Y, HX, COEF, VALUES, MORE, FIRST_MATRIX = 0, 1, 2, 3, 4, 5, 6, 7, 8, 12
 
 
 class Params(NamedTuple):
-    """loss: its code. alpha: α. clip: C. curvature: the coefficient of g gᵀ in A, divided by √t if `decreasing`. sketch_size: m. diagonal: feed
-    D^(−1/2) x (S7). lanes: its length is W, the width of a line; out_lanes: that of a line after a shrink."""
+    """loss: its code. alpha: α. clip: C. curvature: the coefficient of g gᵀ in A, divided by √t if `decreasing`.
+    sketch_size: m. diagonal: feed D^(−1/2) x (S7). lanes: its length is W, the width of a line; out_lanes: that of a line
+    after a shrink."""
 
     loss: int
     alpha: float
@@ -46,9 +49,10 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """t: () rounds. filled: () rows in the buffer. shrinks, folds: () how often. trace: () of SSᵀ. sw: (d, W), line j = the kept rows' column j (m
-    numbers), w̄_j, the buffer's column j (m numbers), then D_jj if `diagonal`. a: the small vectors and matrices. maps: the shrinks not yet
-    applied to every column. scaled, scaled_view: (d,) or (0,) scratch for D^(−1/2) x."""
+    """t: () rounds. filled: () rows in the buffer. shrinks, folds: () how often. trace: () of SSᵀ. sw: (d, W), line j = the
+    kept rows' column j (m numbers), w̄_j, the buffer's column j (m numbers), then D_jj if `diagonal`. a: the small vectors
+    and matrices. maps: the shrinks not yet applied to every column. scaled, scaled_view: (d,) or (0,) scratch for D^(−1/2)
+    x."""
 
     t: Array
     filled: Array

@@ -28,8 +28,8 @@ B, X_HAT, R, HX, HR, COEF, ON_R, ON_S, BOTH, FIRST_MATRIX = range(10)
 
 
 class Params(NamedTuple):
-    """loss: its code. alpha: α. clip: C. curvature: the coefficient of g gᵀ in A, divided by √t if `decreasing`. sketch_size: m. diagonal: feed
-    D^(−1/2) x (S7). seed: of the r's. lanes: its length is W, the width of a line."""
+    """loss: its code. alpha: α. clip: C. curvature: the coefficient of g gᵀ in A, divided by √t if `decreasing`.
+    sketch_size: m. diagonal: feed D^(−1/2) x (S7). seed: of the r's. lanes: its length is W, the width of a line."""
 
     loss: int
     alpha: float
