@@ -105,14 +105,14 @@ def refresh(M: Maps, table: Array, j: int, n_in: int, n_out: int, out_lanes: Any
     block, current = last // BLOCK, (now - 1) // BLOCK
     _follow(M, M.maps, last * n_in * width, n_in, M.maps_to[last], min((block + 1) * BLOCK, now), n_out, out_lanes)
     M.maps_to[last] = min((block + 1) * BLOCK, now)
-    place, at = last * n_in * width, 0
-    combine(M.maps, out_lanes, n_out, place, table, j * table.shape[1], M.scratch, at)
+    place, line, at = last * n_in * width, j * table.shape[1], 0
+    combine(M.maps, out_lanes, n_out, place, table, line, M.scratch, at)
     for k in range(n_out, n_in):
-        x = table[j, k]
-        table[j, k] = 0.0
-        if x != 0.0:  # most are: a feature is in few rows of an epoch
+        if table[j, k] != 0.0:  # few are: a feature is in few rows of an epoch
+            combine(M.maps, out_lanes, 1, place + k * width, table, line + k, M.scratch, 2 * width)
             for i in range(width):
-                M.scratch[at + i] += x * M.maps[place + k * width + i]
+                M.scratch[at + i] += M.scratch[2 * width + i]
+            table[j, k] = 0.0
     if current > block:
         if current > block + 1:
             _prolong_across(M, block, current, n_out, out_lanes)

@@ -64,6 +64,15 @@ def product(left: Array, right: Array, out: Array) -> None:
 
 
 @jit
+def dot(a: Array, n: int, left: int, right: int) -> float:
+    """Σ_i a[left + i]·a[right + i] over i < n, in order."""
+    total = 0.0
+    for i in range(n):
+        total += a[left + i] * a[right + i]
+    return total
+
+
+@jit
 def inverse_of_shifted(a: Array, W: int, m: int, matrix: int, shift: float, inverse: int, factor: int) -> None:
     """The (m, m) inverse of shift·I + M for a positive semidefinite M, by Cholesky; the matrices begin at these places of `a`, lines of W.
 

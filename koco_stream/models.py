@@ -70,8 +70,9 @@ class OjaSON(Model):
 
     `sketch_size`: m, 0 for projected gradient descent. `alpha`: α > 0, the ridge; 1/α is the step off the sketch. `curvature`: the
     coefficient of g gᵀ in A, by default the loss's σ for `clip`; divided by √t if `curvature_schedule="decreasing"`. `sketch_rate`: c in
-    the sketch's rate min(c/t, 1), 1 in the paper; 16 to 128 work better on rows of unit mean square (docs/errata.md, S8). `loss`, `clip`,
-    `fit_intercept` as for `OGD`. `seed`: of the sketch's start.
+    the sketch's rate min(c/t, 1), 1 in the paper; 16 to 128 work better on rows of unit mean square (docs/errata.md, S8). `sketch_start`:
+    "gradients" (the first m gradients, orthonormalised) or "random" (drawn from `seed`). `diagonal`: feed D^(−1/2) x (section 5.2).
+    `loss`, `clip`, `fit_intercept` as for `OGD`.
     """
 
     def __init__(
@@ -82,7 +83,7 @@ class OjaSON(Model):
         curvature: float | None = None,
         curvature_schedule: str = "constant",
         sketch_rate: float = 1.0,
-        sketch_start: str = "random",
+        sketch_start: str = "gradients",
         diagonal: bool = False,
         loss: str = "squared",
         clip: float = 1.0,

@@ -71,8 +71,10 @@ CURVATURE_SCHEDULE = Parameter(
     "curvature_schedule", str, "constant", "how `curvature` changes: not, or as 1/√t", choices=("constant", "decreasing")
 )
 SKETCH_SIZE = Parameter("sketch_size", int, 10, "m, the rows of the sketch; 0 for none", low=0, high=1023)
+# On 20news (rec.autos against the rest, unit rows, m = 10) the rows found from gradients hold 0.68 of the energy of the top ten
+# directions after one pass at rate 1 and 0.75 at rate 16; a random start holds 0.00 and 0.06, at the same error, and takes 0.05 s to draw.
 SKETCH_START = Parameter(
-    "sketch_start", str, "random", "the sketch's first rows: random, or the first gradients", choices=("random", "gradients")
+    "sketch_start", str, "gradients", "the sketch's first rows: the first gradients, or random", choices=("random", "gradients")
 )
 DIAGONAL = Parameter("diagonal", bool, False, "rescale features by the diagonal of past gradients' squares")
 ROWS = Parameter("sketch_size", int, 10, "m, the rows of the sketch", low=1, high=1023)

@@ -37,7 +37,7 @@ def test_progressive__equals_dense_qr_reference(seed, m, rate, clip, alpha, dens
     X, y = stream(seed, density=density)
     y = y * min(clip, 1.0)
     curvature = 1.0 / (8 * clip * clip)
-    model = OjaSON(m, alpha, clip=clip, sketch_rate=rate, seed=seed)
+    model = OjaSON(m, alpha, clip=clip, sketch_rate=rate, sketch_start="random", seed=seed)
     expected, V, eigenvalues, u = oja_son_dense(X, y, start_of(model, X.shape[1]), alpha=alpha, curvature=curvature, clip=clip, rate=rate)
     np.testing.assert_allclose(model.progressive(X, y), expected, atol=1e-9, rtol=0)
     np.testing.assert_allclose(model.sketch_, V, atol=1e-9)
@@ -54,7 +54,7 @@ def test_clipping__is_active_in_part_of_the_rounds_of_the_reference_test():
 def test_decreasing_schedule__equals_reference_with_hinge_loss():
     X, y = stream(5)
     y = np.sign(y + 1e-9)
-    model = OjaSON(4, 1.0, loss="hinge", clip=2.0, curvature=0.5, curvature_schedule="decreasing")
+    model = OjaSON(4, 1.0, loss="hinge", clip=2.0, sketch_start="random", curvature=0.5, curvature_schedule="decreasing")
 
     def hinge(y_hat, label):
         return -label if label * y_hat < 1 else 0.0

@@ -33,6 +33,7 @@ name = "real"
 [[learner]]
 name = "OjaSON"
 sketch_size = [0, 3]
+sketch_start = "random"
 alpha = [0.5, 4]
 fit_intercept = [true, false]
 [[learner]]
@@ -117,11 +118,11 @@ def test_runs__equal_the_python_interface(small_store, tmp_path, reference):
         for t in range(rows.n_rows):
             a, b = rows.indptr[t], rows.indptr[t + 1]
             X[t, rows.indices[a:b] if rows.index_stride else rows.indices] = rows.values[a:b]
-        model = OjaSON(3, row["alpha"], seed=row["learner_seed"])
+        model = OjaSON(3, row["alpha"], sketch_start="random", seed=row["learner_seed"])
         predictions = model.progressive(X, block.labels)
         losses = (predictions - block.labels) ** 2
         assert row["mean_loss"] == np.cumsum(losses)[-1] / len(X)
-        start = OjaSON(3, row["alpha"], seed=row["learner_seed"]).partial_fit(X[:0], block.labels[:0]).sketch_
+        start = OjaSON(3, row["alpha"], sketch_start="random", seed=row["learner_seed"]).partial_fit(X[:0], block.labels[:0]).sketch_
         literal = oja_son_dense(X, block.labels, start, alpha=row["alpha"], curvature=row["curvature"], clip=1.0, rate=1.0)[0]
         np.testing.assert_allclose(predictions, literal, atol=1e-9)
         points = [c for c in reference[1] if c["run_id"] == row["run_id"]]

@@ -19,6 +19,7 @@ order_seeds = 3
 name = "OjaSON"
 sketch_size = [0, 2]
 sketch_rate = [1, 16]
+sketch_start = "random"
 alpha = { powers_of_two = [-1, 1] }
 [[learner]]
 name = "AdaGrad"
@@ -65,13 +66,13 @@ WRONG = [
         r"line 11, learner 1, sketch_sise: OjaSON has no parameter .*did you mean 'sketch_size'",
     ),
     ('name = "OjaSON"', 'name = "OjaSun"', r"line 10, learner 1, name: .*did you mean 'OjaSON'"),
-    ("step_size = 0.5", "step_size = -0.5", r"line 16, learner 2, step_size: .*greater than 0, not -0.5"),
-    ("step_size = 0.5", 'step_size = "0.5"', r"line 16, learner 2, step_size: .*must be a finite number, not '0.5'"),
-    ("step_size = 0.5", "step_size = []", r"line 16, learner 2, step_size: the grid is empty"),
-    ("step_size = 0.5", "step_size = inf", r"line 16, learner 2, step_size: .*finite"),
-    ("step_size = 0.5", "loss = 'hing'", r"line 16, learner 2, loss: .*one of squared"),
-    ("{ powers_of_two = [-1, 1] }", "{ powers_of_two = [1, -1] }", r"line 13, learner 1, alpha: .*in order"),
-    ("{ powers_of_two = [-1, 1] }", "{ powers = [1, -1] }", r"line 13, learner 1, alpha: a grid is"),
+    ("step_size = 0.5", "step_size = -0.5", r"line 17, learner 2, step_size: .*greater than 0, not -0.5"),
+    ("step_size = 0.5", 'step_size = "0.5"', r"line 17, learner 2, step_size: .*must be a finite number, not '0.5'"),
+    ("step_size = 0.5", "step_size = []", r"line 17, learner 2, step_size: the grid is empty"),
+    ("step_size = 0.5", "step_size = inf", r"line 17, learner 2, step_size: .*finite"),
+    ("step_size = 0.5", "loss = 'hing'", r"line 17, learner 2, loss: .*one of squared"),
+    ("{ powers_of_two = [-1, 1] }", "{ powers_of_two = [1, -1] }", r"line 14, learner 1, alpha: .*in order"),
+    ("{ powers_of_two = [-1, 1] }", "{ powers = [1, -1] }", r"line 14, learner 1, alpha: a grid is"),
     ('name = "sparse"', 'name = "sparce"', r"'sparce' is not prepared .*did you mean 'sparse'.*koco prepare sparce --from"),
     ('order = "shuffled"', 'order = "random"', r"line 7, dataset 1, order: .*as-stored"),
     ('order = "shuffled"\n', "", r"dataset 1, order_seeds: only a shuffled order"),

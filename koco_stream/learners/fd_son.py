@@ -92,10 +92,10 @@ def look(params: Params, s: State, idx: Array, val: Array) -> tuple[float, float
     """uᵀx and ‖x‖² for the row (idx, val); leaves x̂ = Sx in the scratch."""
     a, m, W = s.a, params.sketch_size, len(params.lanes)
     for i in range(idx.size):
-        prefetch(s.sw, params.lanes, np.int64(idx[i]))
+        prefetch(s.sw, params.lanes, int(idx[i]))
     for i in range(idx.size):
         if s.maps.touched[idx[i]] != s.maps.epoch[()]:
-            refresh(s.maps, s.sw, np.int64(idx[i]), 2 * m + 1, m + 1, params.out_lanes)
+            refresh(s.maps, s.sw, int(idx[i]), 2 * m + 1, m + 1, params.out_lanes)
     n2 = gather(s.sw, params.lanes, idx, val, a, LINE * W)
     margin = a[LINE * W + m]  # w̄ᵀx
     for i in range(m):
@@ -240,7 +240,7 @@ def shrink(params: Params, s: State) -> None:
     rho = a[LINE * W + m]
     s.trace[()] = 0.0
     for rank in range(m):
-        value, best = a[LINE * W + rank], np.int64(a[Y * W + rank])
+        value, best = a[LINE * W + rank], int(a[Y * W + rank])
         a[KEPT * W + rank] = max(value - rho, 0.0)
         s.trace[()] += a[KEPT * W + rank]
         factor = math.sqrt(a[KEPT * W + rank] / value) if value > 0.0 else 0.0

@@ -3,10 +3,9 @@
 Luo, Agarwal, Cesa-Bianchi, Langford (NIPS 2016), Algorithm 1 and section 3: S ← S + r ĝᵀ with r ~ N(0, I/m) (S5 of docs/errata.md), and
 H = (αI + SSᵀ)⁻¹. A line of S changes only where the row is non-zero, so w = w̄ + Sᵀb needs no more than b and sparse changes of w̄.
 
-With s = Sĝ, n = ‖ĝ‖² and δ = n − sᵀHs, all of H's update is positive: Δ = δ rᵀHr + (1 + rᵀHs)², and
-H ← H − (δ Hr(Hr)ᵀ + (1 + rᵀHs)(Hr(Hs)ᵀ + Hs(Hr)ᵀ) − rᵀHr Hs(Hs)ᵀ)/Δ, H_t S_tĝ = ((1 + rᵀHs) Hs + δ Hr)/Δ (S15). Every 4m rounds H is
-made anew from SSᵀ, which is kept beside it.
-"""
+With s = Sĝ, n = ‖ĝ‖² and δ = n − sᵀHs, all of H's update is positive: Δ = δ rᵀHr + (1 + rᵀHs)², and H ← H − (δ Hr(Hr)ᵀ + (1
++ rᵀHs)(Hr(Hs)ᵀ + Hs(Hr)ᵀ) − rᵀHr Hs(Hs)ᵀ)/Δ, H_t S_tĝ = ((1 + rᵀHs) Hs + δ Hr)/Δ (S15). Every 4m rounds, and when rounding
+has spoilt it, H is made anew from SSᵀ, which is kept beside it."""
 
 from __future__ import annotations
 
@@ -18,13 +17,16 @@ import numpy as np
 from koco_stream._jit import jit
 from koco_stream.diagonal import FIRST_D, adapt, rescale, scratch
 from koco_stream.lanes import add_outer, aligned_zeros, gather, scatter, times
-from koco_stream.linalg import Array, inverse_of_shifted
+from koco_stream.linalg import Array, dot, inverse_of_shifted
 from koco_stream.losses import curvature_at, loss_slope
 from koco_stream.random import normal
 
 # Vectors in `a`, each (W,). State: b. Scratch: x̂ = Sx, r, Hx̂, Hr, what is added to the features' lines,
 # the factors of the outer products. Then H and SSᵀ and scratch, each (W, W).
 B, X_HAT, R, HX, HR, COEF, ON_R, ON_S, BOTH, FIRST_MATRIX = range(10)
+
+
+FOLD_AT = 1e5  # w̄ and Sᵀb cancel when bᵀx̂ passes this many times C: then w̄ ← w̄ + Sᵀb, b ← 0
 
 
 class Params(NamedTuple):
@@ -42,10 +44,12 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """t: () rounds. seed: () of the r's. sw: (d, W), line j = column j of S (m numbers), then w̄_j, then D_jj if `diagonal`, then padding.
-    a: (9·W + 3·W²,) the small vectors, H, SSᵀ, scratch. scaled, scaled_view: (d,) or (0,) scratch for D^(−1/2) x."""
+    """t: () rounds. folds: () how often w̄ took over Sᵀb. seed: () of the r's. sw: (d, W), line j = column j of S (m
+    numbers), then w̄_j, then D_jj if `diagonal`, then padding. a: (9·W + 3·W²,) the small vectors, H, SSᵀ, scratch. scaled,
+    scaled_view: (d,) or (0,) scratch for D^(−1/2) x."""
 
     t: Array
+    folds: Array
     seed: Array
     sw: Array
     a: Array
@@ -59,7 +63,15 @@ def init(params: Params, n_features: int, seed: int) -> State:
     scaled, view = scratch(n_features, params.diagonal)
     a = aligned_zeros(FIRST_MATRIX + 3 * width, width)
     a[range(FIRST_MATRIX, FIRST_MATRIX + params.sketch_size), range(params.sketch_size)] = 1.0 / params.alpha
-    state = State(np.zeros((), np.int64), np.array(seed, np.uint64), aligned_zeros(n_features, width), a.reshape(-1), scaled, view)
+    state = State(
+        np.zeros((), np.int64),
+        np.zeros((), np.int64),
+        np.array(seed, np.uint64),
+        aligned_zeros(n_features, width),
+        a.reshape(-1),
+        scaled,
+        view,
+    )
     if params.diagonal:
         state.sw[:, params.sketch_size + 1] = FIRST_D
     return state
@@ -110,10 +122,14 @@ def newton_step(params: Params, s: State, idx: Array, val: Array, y: float) -> f
     if n2 == 0.0:
         return 0.0
     times(a, params.lanes, m, H, X_HAT * W, HX * W)
-    xHx = trace = 0.0
+    trace, b_x = 0.0, dot(a, m, B * W, X_HAT * W)
     for i in range(m):
-        xHx += a[X_HAT * W + i] * a[HX * W + i]
         trace += a[K + i * (W + 1)]
+    xHx = dot(a, m, X_HAT * W, HX * W)
+    if not 0.0 <= xHx <= n2:  # rounding has spoilt H
+        inverse_of_shifted(a, W, m, K, alpha, H, (FIRST_MATRIX + 2 * W) * W)
+        times(a, params.lanes, m, H, X_HAT * W, HX * W)
+        xHx = dot(a, m, X_HAT * W, HX * W)
     # αxᵀA⁻¹x; never less than what the largest possible eigenvalue of A leaves of it.
     off = max(n2 - xHx, n2 * alpha / (alpha + trace))
     w_coef = 0.0
@@ -137,10 +153,11 @@ def newton_step(params: Params, s: State, idx: Array, val: Array, y: float) -> f
         a[R * W + i] = scale * normal(s.seed[()], t * m + i)
         r_b += a[R * W + i] * a[B * W + i]
     times(a, params.lanes, m, H, R * W, HR * W)
-    rHr = rHs = 0.0
-    for i in range(m):
-        rHr += a[R * W + i] * a[HR * W + i]
-        rHs += c * a[R * W + i] * a[HX * W + i]
+    rHr, rHs = dot(a, m, R * W, HR * W), c * dot(a, m, R * W, HX * W)
+    # Spoilt if below what H's smallest possible eigenvalue allows; that is then taken, and H made anew after the round.
+    least = dot(a, m, R * W, R * W) / (alpha + trace)
+    spoilt = not rHr >= least
+    rHr = max(rHr, least)
     n, delta = c * c * n2, c * c * off
     one = 1.0 + rHs
     Delta = delta * rHr + one * one
@@ -160,6 +177,19 @@ def newton_step(params: Params, s: State, idx: Array, val: Array, y: float) -> f
             a[B * W + i] += slope / (alpha * c) * (one * c * a[HX * W + i] + delta * a[HR * W + i]) / Delta
     a[COEF * W + m] = w_coef
     scatter(s.sw, params.lanes, idx, val, a, COEF * W)
-    if t % (4 * m) == 0:
+    if abs(b_x) > FOLD_AT * C:
+        fold(s.sw, a, m, W)
+        s.folds[()] += 1
+    if spoilt or t % (4 * m) == 0:
         inverse_of_shifted(a, W, m, K, alpha, H, (FIRST_MATRIX + 2 * W) * W)
     return y_hat
+
+
+@jit
+def fold(sw: Array, a: Array, m: int, W: int) -> None:
+    """w̄ ← w̄ + Sᵀb, b ← 0: O(md), at rounds decided by the state."""
+    for j in range(sw.shape[0]):
+        for i in range(m):
+            sw[j, m] += a[B * W + i] * sw[j, i]
+    for i in range(m):
+        a[B * W + i] = 0.0

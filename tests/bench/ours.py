@@ -11,6 +11,7 @@ from koco_stream.scan import scan_of
 from tests.bench.data import Stream
 from tests.bench.measure import seconds
 
+CLIPS = [{"clip": 1.0}, {"clip": 4.0, "curvature": 0.25}, {"clip": 4.0, "curvature": 1.0}]  # curvature: σ of clip 1 is 1/8
 ALPHAS = [4.0**k for k in range(-4, 4)]
 RATES = [1.0, 64.0]
 STEPS = [2.0**k for k in range(-6, 5)]
@@ -31,7 +32,13 @@ class Ours:
             return [{"step_size": step} for step in STEPS[:: 3 if quick else 1]]
         rates = RATES if self.learner == "OjaSON" and self.given["sketch_size"] else [None]
         alphas = ALPHAS[2::2] if quick else ALPHAS
-        return [{"alpha": a} if rate is None else {"alpha": a, "sketch_rate": rate} for rate in rates for a in alphas]
+        clips = CLIPS if self.given.get("sketch_size", 1) else [{"clip": clip["clip"]} for clip in CLIPS[:2]]
+        return [
+            {"alpha": a, **clip} if rate is None else {"alpha": a, **clip, "sketch_rate": rate}
+            for rate in rates
+            for clip in clips
+            for a in alphas
+        ]
 
     def fresh(self, d: int, **tuned: float) -> tuple[Any, Any]:
         """(params, state) before the first round; every page of the state is in memory, so no page is fetched while timing."""

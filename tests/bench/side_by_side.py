@@ -67,7 +67,7 @@ def best(grid: list[Any], predict: Callable[[Any], np.ndarray], y: np.ndarray) -
     for point in grid:
         with np.errstate(all="ignore"):
             y_hat = predict(point)
-            loss = float(np.mean((y_hat - y) ** 2))
+            loss = float(np.mean((np.clip(y_hat, -1.0, 1.0) - y) ** 2))  # held within the labels, as Vowpal Wabbit's are
         error = float(np.mean((y_hat >= 0) != (y >= 0)))
         found.append((loss if np.isfinite(loss) else np.inf, error, point))
     loss, error, point = min(found, key=lambda f: f[0])

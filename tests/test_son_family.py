@@ -1,0 +1,234 @@
+"""RP-SON, FD-SON and ONS against literal dense references, their limits and invariances, and Oja-SON on hard streams."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles import fd_son_dense, oja_son_dense, ons_dense, rp_son_dense, slopes
+from test_oja_son import start_of, stream
+
+from koco_stream import FDSON, ONS, RPSON, OjaSON
+from koco_stream.losses import LOSSES, curvature_of, loss_slope, loss_value
+
+pytestmark = pytest.mark.filterwarnings("ignore:a label")  # labels of ±1 beyond a small clip are among the cases
+
+family = st.fixed_dictionaries(
+    {
+        "seed": st.integers(0, 10_000),
+        "clip": st.sampled_from([0.2, 1.0, 3.0]),
+        "alpha": st.sampled_from([2.0, 5.0, 20.0]),
+        "density": st.sampled_from([0.1, 0.4, 1.0]),
+        "loss": st.sampled_from(["squared", "logistic", "squared_hinge"]),
+    }
+)
+
+
+def drawn(case, n=250):
+    X, y = stream(case["seed"], n=n, density=case["density"])
+    y = y * min(case["clip"], 1.0) if case["loss"] == "squared" else np.where(y >= 0, 1.0, -1.0)
+    curvature = curvature_of(case["loss"], case["clip"])
+    return X, y, {"alpha": case["alpha"], "clip": case["clip"], "curvature": curvature, "slope": slopes[case["loss"]]}
+
+
+def settings_of(case):
+    return {"alpha": case["alpha"], "clip": case["clip"], "loss": case["loss"], "seed": case["seed"]}
+
+
+@settings(max_examples=25, deadline=None)
+@given(case=family, m=st.sampled_from([1, 3, 10]))
+def test_rp_son__equals_explicit_s_and_h(case, m):
+    X, y, given_ = drawn(case)
+    model = RPSON(m, **settings_of(case))
+    expected, S, u = rp_son_dense(X, y, m=m, seed=case["seed"], **given_)
+    np.testing.assert_allclose(model.progressive(X, y), expected, atol=1e-9)
+    np.testing.assert_allclose(model.sketch_, S, atol=1e-9)
+    np.testing.assert_allclose(model.coef_, u, atol=1e-8)
+
+
+@settings(max_examples=25, deadline=None)
+@given(case=family, m=st.sampled_from([1, 3, 10]))
+def test_fd_son__equals_svd_on_the_same_buffer_schedule(case, m):
+    X, y, given_ = drawn(case)
+    model = FDSON(m, **settings_of(case))
+    expected, S, buffer, u = fd_son_dense(X, y, m=m, **given_)
+    np.testing.assert_allclose(model.progressive(X, y), expected, atol=1e-9)
+    np.testing.assert_allclose(model.sketch_.T @ model.sketch_, S.T @ S, atol=1e-8)  # rows are defined up to their sign
+    np.testing.assert_allclose(model.buffer_, buffer, atol=1e-9)
+    np.testing.assert_allclose(model.coef_, u, atol=1e-8)
+
+
+@settings(max_examples=15, deadline=None)
+@given(case=family)
+def test_ons__equals_the_primal_update(case):
+    X, y, given_ = drawn(case)
+    np.testing.assert_allclose(ONS(**settings_of(case)).progressive(X, y), ons_dense(X, y, **given_), atol=1e-9)
+
+
+@settings(max_examples=15, deadline=None)
+@given(case=family, rate=st.sampled_from([1.0, 16.0]), start=st.sampled_from(["random", "gradients"]))
+def test_oja_son__equals_the_reference_on_rescaled_rows_if_diagonal(case, rate, start):
+    # The rows that the diagonal adaptation feeds are recorded by a literal loop, then given to the plain learner.
+    X, y, given_ = drawn(case, n=120)
+    model = OjaSON(4, **settings_of(case), sketch_rate=rate, sketch_start=start, diagonal=True)
+    plain = OjaSON(4, **settings_of(case), sketch_rate=rate, sketch_start=start)
+    D = np.full(X.shape[1], 0.1)
+    for x, label in zip(X, y, strict=True):
+        y_hat = plain.progressive((x / np.sqrt(D))[None], [label])[0]
+        assert model.progressive(x[None], [label])[0] == pytest.approx(y_hat, abs=1e-9)
+        if x.any():
+            D += (given_["slope"](y_hat, label) * x) ** 2
+
+
+@pytest.mark.parametrize("rate", [1.0, 16.0])
+def test_start_from_gradients__is_their_orthonormalisation(rate):
+    X, y = stream(17, density=0.2)
+    X = X[np.any(X, axis=1)]
+    model = OjaSON(5, 5.0, sketch_start="gradients", sketch_rate=rate)
+    model.partial_fit(X[:200], y[:200])
+    np.testing.assert_allclose(model.sketch_ @ model.sketch_.T, np.eye(5), atol=1e-9)
+    # Afterwards it is the reference, started from the sketch and weights found so far.
+    early = OjaSON(1, 5.0, sketch_start="gradients", sketch_rate=rate).partial_fit(X[:1], y[:1])
+    np.testing.assert_allclose(np.abs(early.sketch_[0]), np.abs(X[0]) / np.linalg.norm(X[0]), atol=1e-12)
+
+
+def rank_limited(rank, n=300, d=15, seed=3):
+    draw = np.random.default_rng(seed)
+    X = draw.standard_normal((n, rank)) @ draw.standard_normal((rank, d))
+    X /= np.sqrt((X**2).sum(1).mean())
+    return X, np.clip(X @ draw.standard_normal(d), -1, 1)
+
+
+@pytest.mark.parametrize(("rank", "m"), [(1, 1), (3, 3), (4, 7)])
+def test_fd_son__equals_ons_when_nothing_is_shrunk(rank, m):
+    X, y = rank_limited(rank)
+    np.testing.assert_allclose(FDSON(m, 2.0).progressive(X, y), ONS(2.0).progressive(X, y), atol=1e-9)
+
+
+@pytest.mark.parametrize("make", [lambda: RPSON(4, 2.0, seed=1), lambda: FDSON(4, 2.0), lambda: ONS(2.0)])
+def test_rotation_of_the_features__changes_no_prediction(make):
+    X, y = stream(23, density=1.0)
+    Q = np.linalg.qr(np.random.default_rng(0).standard_normal((X.shape[1],) * 2))[0]
+    np.testing.assert_allclose(make().progressive(X @ Q, y), make().progressive(X, y), atol=1e-9)
+
+
+@pytest.mark.parametrize("condition", [100, 1000])
+@pytest.mark.parametrize("rank", [1, 2])
+def test_rp_son__is_nearly_invariant_to_linear_maps_at_small_alpha(condition, rank):
+    draw = np.random.default_rng(rank)
+    X, y = rank_limited(rank, n=1000, seed=rank)
+    U, V = (np.linalg.qr(draw.standard_normal((15, 15)))[0] for _ in range(2))
+    Z = X @ (U * np.geomspace(1, condition, 15) @ V)
+    Z /= np.sqrt((Z**2).sum(1).mean())
+    losses = [np.mean((RPSON(5 * rank, 1e-6, seed=2).progressive(rows, y) - y) ** 2) for rows in (X, Z)]
+    assert abs(losses[0] - losses[1]) <= 0.05 * max(losses)
+
+
+@pytest.mark.parametrize("learner", [OjaSON, RPSON, FDSON, ONS])
+def test_badly_scaled_features__never_give_nan(learner):
+    for seed in range(5):
+        X, y = stream(seed, density=1.0)
+        X = X * np.geomspace(1e-4, 1e4, X.shape[1])
+        assert np.isfinite(learner(alpha=1.0).progressive(X, y)).all()
+
+
+def long_double_oja(X, y, V, *, alpha, curvature, clip, rate):
+    """The dense reference in long double, with Gram–Schmidt in place of QR (which NumPy has for doubles only)."""
+    L = np.longdouble
+    X, y, V = X.astype(L), y.astype(L), V.astype(L)
+    u, tlam, predictions = np.zeros(X.shape[1], L), np.zeros(len(V), L), []
+    for t, (x, label) in enumerate(zip(X, y, strict=True), 1):
+        p, D = V @ x, tlam / (alpha + tlam)
+        z = u @ x
+        w = u - np.sign(z) * max(abs(z) - clip, L(0)) / (x @ x - D @ p**2) * (x - V.T @ (D * p))
+        predictions.append(w @ x)
+        g = 2 * (w @ x - label) * x
+        g_hat, gamma = np.sqrt(L(curvature)) * g, min(L(rate) / t, L(1))
+        q = V @ g_hat
+        tlam = t * ((1 - gamma) * (tlam / (t - 1) if t > 1 else tlam) + gamma * q**2)
+        V = V + gamma * np.outer(q, g_hat)
+        for _ in range(2):
+            for i in range(len(V)):
+                for k in range(i):
+                    V[i] -= (V[i] @ V[k]) * V[k]
+                V[i] /= np.sqrt(V[i] @ V[i])
+        u = w - (g - V.T @ (tlam / (alpha + tlam) * (V @ g))) / alpha
+    return np.array(predictions, float)
+
+
+def test_badly_scaled_features__stay_exact_as_long_as_dense_qr():
+    kept = 0
+    for seed in range(20):
+        draw = np.random.default_rng(seed)
+        X = draw.standard_normal((300, 20)) * 10 ** draw.uniform(-4, 4, 20)
+        y = np.where(draw.random(300) < 0.5, -1.0, 1.0)
+        model = OjaSON(4, 1.0, sketch_start="random", seed=seed)
+        V = start_of(model, 20)
+        case = {"alpha": 1.0, "curvature": 0.125, "clip": 1.0, "rate": 1.0}
+        exact = long_double_oja(X, y, V, **case)
+        with np.errstate(all="ignore"):
+            dense = oja_son_dense(X, y, V, **case)[0]
+        ours = model.progressive(X, y)
+        assert np.isfinite(ours).all()
+        first = [int(np.append(np.flatnonzero(~(abs(p - exact) <= 1e-6)), 300)[0]) for p in (ours, dense)]
+        kept += first[0] >= 0.9 * first[1]
+    assert kept >= 18
+
+
+@pytest.mark.parametrize("rate", [1.0, 16.0, 128.0])
+def test_sketch__stays_orthonormal_over_many_rounds_with_few_folds(rate):
+    draw = np.random.default_rng(1)
+    model = OjaSON(10, 20.0, sketch_rate=rate, sketch_start="random")
+    theta = draw.standard_normal(20)
+    for _ in range(10):
+        X = draw.standard_normal((100_000, 20)) / np.sqrt(20)
+        model.partial_fit(X, np.clip(X @ theta, -1, 1))
+        np.testing.assert_allclose(model.sketch_ @ model.sketch_.T, np.eye(10), atol=1e-9)
+    assert model.rounds_ == 10**6
+    assert int(model._state.folds) <= 200
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("clip", [0.1, 0.5, 1.0, 3.0, 20.0])
+def test_losses__slope_and_curvature(loss, clip):
+    code, sigma = LOSSES[loss], curvature_of(loss, clip)
+    grid = np.linspace(-clip, clip, 61)
+    for y in grid[::6] if loss == "squared" else (-1.0, 1.0):
+        values = np.array([loss_value(code, u, y) for u in grid])
+        near = np.array([loss_value(code, u + 1e-6, y) for u in grid])
+        slope = np.array([loss_slope(code, u, y) for u in grid])
+        assert (np.abs((near - values) / 1e-6 - slope) <= 1e-4 * (1 + np.abs(slope)) + (loss == "hinge")).all()
+        step = slope[:, None] * (grid[None, :] - grid[:, None])
+        room = values[None, :] - values[:, None] - step - sigma / 2 * step**2  # Assumption 2 of Luo et al.
+        assert room.min() >= -1e-12 * (1 + np.abs(step).max())
+
+
+def test_second_process__compiles_nothing_and_a_changed_helper_is_compiled_anew(tmp_path):
+    import os
+    import shutil
+    import subprocess
+    import sys
+    from pathlib import Path
+
+    import koco_stream
+
+    shutil.copytree(Path(koco_stream.__file__).parent, tmp_path / "koco_stream", ignore=shutil.ignore_patterns("__pycache__"))
+    code = (
+        "import koco_stream, numpy as np; from koco_stream.scan import scan_of;"
+        "p = koco_stream.OGD(0.1).progressive(np.ones((3, 2)), np.ones(3)); s = scan_of('OGD').stats;"
+        "print(p.tolist(), sum(s.cache_hits.values()), sum(s.cache_misses.values()))"
+    )
+
+    def run():
+        env = {**os.environ, "PYTHONPATH": str(tmp_path), "KOCO_CACHE": str(tmp_path / "cache")}
+        done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=env, capture_output=True, text=True, check=True)
+        predictions, hits, misses = done.stdout.rsplit(" ", 2)
+        return predictions, int(hits), int(misses)
+
+    first, second = run(), run()
+    assert first[1:] == (0, 1)
+    assert second == (first[0], 1, 0)
+    helper = tmp_path / "koco_stream" / "losses.py"
+    helper.write_text(helper.read_text().replace("return 2.0 * (y_hat - y)", "return 3.0 * (y_hat - y)"))
+    changed = run()
+    assert changed[1:] == (0, 1)
+    assert changed[0] != first[0]
