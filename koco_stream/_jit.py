@@ -35,12 +35,17 @@ def code_hash() -> str:
     return digest.hexdigest()[:16]
 
 
-def jit(function: Callable[..., Any]) -> Callable[..., Any]:
+def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`jit`, and always compiled into its callers: for short functions that are given many arrays, which a call would copy."""
+    return jit(function, forceinline=True)
+
+
+def jit(function: Callable[..., Any], forceinline: bool = False) -> Callable[..., Any]:
     """Compile `function` with the project's flags; with `NUMBA_DISABLE_JIT=1` it stays plain Python."""
     if config.DISABLE_JIT:
         return function
     # Without the runtime: compiled code allocates nothing, and counts no references to the arrays it is given.
-    compiled = numba.njit(nogil=True, error_model="numpy", _nrt=False)(function)
+    compiled = numba.njit(nogil=True, error_model="numpy", _nrt=False, forceinline=forceinline)(function)
     previous = config.CACHE_DIR
     config.CACHE_DIR = str(private_folder("compiled", code_hash()))
     try:

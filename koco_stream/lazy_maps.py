@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from koco_stream._jit import jit
+from koco_stream._jit import inlined, jit
 from koco_stream.lanes import aligned_zeros, combine
 from koco_stream.linalg import Array
 
@@ -95,7 +95,7 @@ def restart(M: Maps) -> None:
             M.touched[j] = 0
 
 
-@jit
+@inlined
 def refresh(M: Maps, table: Array, j: int, n_in: int, n_out: int, out_lanes: Any) -> None:
     """Bring column j, line j of `table`, up to date."""
     now, last, width = M.epoch[()], M.touched[j], len(out_lanes)
@@ -103,8 +103,10 @@ def refresh(M: Maps, table: Array, j: int, n_in: int, n_out: int, out_lanes: Any
     if last < 0 or last == now:
         return
     block, current = last // BLOCK, (now - 1) // BLOCK
-    _follow(M, M.maps, last * n_in * width, n_in, M.maps_to[last], min((block + 1) * BLOCK, now), n_out, out_lanes)
-    M.maps_to[last] = min((block + 1) * BLOCK, now)
+    end = min((block + 1) * BLOCK, now)
+    if M.maps_to[last] < end:
+        _follow(M, M.maps, last * n_in * width, n_in, M.maps_to[last], end, n_out, out_lanes)
+        M.maps_to[last] = end
     place, line, at = last * n_in * width, j * table.shape[1], 0
     combine(M.maps, out_lanes, n_out, place, table, line, M.scratch, at)
     for k in range(n_out, n_in):
@@ -115,15 +117,17 @@ def refresh(M: Maps, table: Array, j: int, n_in: int, n_out: int, out_lanes: Any
             table[j, k] = 0.0
     if current > block:
         if current > block + 1:
-            _prolong_across(M, block, current, n_out, out_lanes)
+            if M.across_to[block] < current:
+                _prolong_across(M, block, current, n_out, out_lanes)
             at = _apply(M, M.across, block, at, n_out, out_lanes)
-        _prolong_within(M, current, now, n_out, out_lanes)
+        if M.within_to[current] < now:
+            _prolong_within(M, current, now, n_out, out_lanes)
         at = _apply(M, M.within, current, at, n_out, out_lanes)
     for k in range(n_out):
         table[j, k] = M.scratch[at + k]
 
 
-@jit
+@inlined
 def _apply(M: Maps, products: Array, number: int, at: int, n_out: int, out_lanes: Any) -> int:
     """Apply a product to the vector at scratch[at:]; returns where the result lies."""
     width = len(out_lanes)
