@@ -43,7 +43,7 @@ class Parameter:
             raise WrongInput(f"{self.name} must be one of {', '.join(self.choices)}, not {value!r}")
         try:
             number = float(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             number = math.nan
         if isinstance(value, bool | str) or not math.isfinite(number):
             raise WrongInput(f"{self.name} must be a finite number, not {value!r}")
