@@ -85,6 +85,8 @@ def launch(spec: Path, store: str, workers: int, block_rows: int) -> dict[str, A
 
 
 def _flow() -> Callable[..., dict[str, Any]]:
+    from flows.startup import shield_prefect_server
     from flows.sweep import sweep_flow  # imports prefect: seconds, while the cluster starts
 
+    shield_prefect_server()
     return sweep_flow

@@ -3,8 +3,10 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -314,3 +316,18 @@ def test_help__has_an_example_and_names_what_is_written(command, tmp_path):
     if not command:
         assert "KOCO_CACHE" in done.stdout
         assert "--store" in done.stdout
+
+
+def test_interrupted_sweep__ends_at_once_and_leaves_no_process(tmp_path):
+    spec = 'name="s"\n[[dataset]]\nname="ill-conditioned"\n[[learner]]\nname="OjaSON"\nalpha={powers_of_two=[-200,200]}\nclip=[1,2,3,4]'
+    (tmp_path / "s.toml").write_text(spec)
+    words = [sys.executable, "-m", "flows.cli", "sweep", str(tmp_path / "s.toml"), "--store", str(tmp_path / "store"), "--workers", "1"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
+    begun = subprocess.Popen(words, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    while begun.poll() is None and not part_files(tmp_path / "store"):
+        time.sleep(0.05)
+    os.killpg(begun.pid, signal.SIGINT)  # as a terminal does: to all processes of the group
+    said = begun.communicate(timeout=20)[1]  # ends when no process has stderr open: none is left
+    assert begun.returncode == 1, said
+    assert "koco: stopped; what was finished is kept" in said
+    assert "Traceback" not in said
