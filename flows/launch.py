@@ -14,7 +14,7 @@ from koco_stream.runs import Run
 from koco_stream.warm import needed
 from storage.results import finished_runs
 from storage.store import check_store
-from storage.synthetic import GENERATORS
+from storage.synthetic import GENERATORS, existing_synthetic
 
 
 def known_manifests(sweep: Sweep, store: Path) -> dict[str, Manifest | None]:
@@ -22,11 +22,12 @@ def known_manifests(sweep: Sweep, store: Path) -> dict[str, Manifest | None]:
     manifests: dict[str, Manifest | None] = {}
     for use in sweep.datasets:
         try:
-            manifests[use.name] = load_manifest(store, use.name)
+            if use.given is not None:
+                manifests[use.name] = existing_synthetic(store, use.generator, use.given)
+            else:
+                manifests[use.name] = load_manifest(store, use.name)
         except WrongInput as error:
-            if use.given is None:
-                raise WrongInput(f"{sweep.path}: {error}. Generated datasets: {', '.join(GENERATORS)}") from None
-            manifests[use.name] = None
+            raise WrongInput(f"{sweep.path}: {error}. Generated datasets: {', '.join(GENERATORS)}") from None
     return manifests
 
 
@@ -84,6 +85,8 @@ def launch(spec: Path, store: str, workers: int, block_rows: int) -> dict[str, A
 
 
 def _flow() -> Callable[..., dict[str, Any]]:
+    from flows.startup import shield_prefect_server
     from flows.sweep import sweep_flow  # imports prefect: seconds, while the cluster starts
 
+    shield_prefect_server()
     return sweep_flow

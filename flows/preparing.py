@@ -24,6 +24,8 @@ def prepare_named(store: str, name: str, sources: Sequence[Path], given: dict[st
     of the result (a part, or not of the expected size) is said on stderr.
     """
     check_name(name)
+    if name.split(",")[0] in GENERATORS:
+        raise WrongInput(f"{name!r} is generated on demand: name it in a sweep file; for data of your own take another name")
     if not sources:
         raise WrongInput(how_to_get(entry_named(name)))
     if not any(path.is_dir() for path in sources):

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
+from multiprocessing import resource_tracker
+from typing import Any
 
 from distributed import Client
 
@@ -27,12 +30,35 @@ def configure_prefect() -> None:
         "DO_NOT_TRACK": "1",
         "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120",
         "PREFECT_SERVER_ALLOW_EPHEMERAL_MODE": "true",
-        "PREFECT_LOGGING_LEVEL": "ERROR",
+        "PREFECT_LOGGING_LEVEL": "CRITICAL",
         "PREFECT_SERVER_LOGGING_LEVEL": "ERROR",
         "PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW": "ignore",
     }
     for name, value in settings.items():
         os.environ.setdefault(name, value)
+
+
+@contextmanager
+def shielded() -> Iterator[None]:
+    """Processes and threads started within do not receive the terminal's Ctrl-C: the driver does, and ends them."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def shield_prefect_server() -> None:
+    """Have Prefect start its own server shielded: without it the flow could not even say that it was stopped, and would try for long."""
+    from prefect.server.api.server import SubprocessASGIServer
+
+    start: Callable[[Any], Any] = SubprocessASGIServer._run_uvicorn_command
+
+    def start_shielded(server: Any) -> Any:
+        with shielded():
+            return start(server)
+
+    SubprocessASGIServer._run_uvicorn_command = start_shielded
 
 
 class LocalStart:
@@ -41,8 +67,11 @@ class LocalStart:
     def __init__(self, workers: int, kinds: list[Needed]) -> None:
         self.stack = ExitStack()
         self.client: Future[Client] = Future()
-        self.compiling = subprocess.Popen([sys.executable, "-m", "koco_stream.warm", json.dumps(kinds)], env={**os.environ, **ONE_THREAD})
-        threading.Thread(target=self._start, args=(workers,), daemon=True).start()
+        resource_tracker.ensure_running()  # its start, which Dask would cause, lets the signals through again
+        with shielded():
+            command = [sys.executable, "-m", "koco_stream.warm", json.dumps(kinds)]
+            self.compiling = subprocess.Popen(command, env={**os.environ, **ONE_THREAD})
+            threading.Thread(target=self._start, args=(workers,), daemon=True).start()
 
     def _start(self, workers: int) -> None:
         try:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
 import tomllib
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -20,6 +22,9 @@ from koco_stream.runs import Run, Stream, without_repeats
 from storage.synthetic import GENERATORS, parameters_of, synthetic_name
 
 FigureName = Literal["son-figure-1", "son-figure-2", "son-figure-3"]
+LARGEST = 2**63 - 1
+MOST_RUNS = 10_000_000
+Label = Annotated[float, Field(allow_inf_nan=False)] | int
 Seeds = PositiveInt | Annotated[list[NonNegativeInt], Field(min_length=1)]
 
 
@@ -28,7 +33,7 @@ class DatasetTable(BaseModel):
 
     model_config = ConfigDict(extra="allow", strict=True)
     name: str
-    positive_class: float | int | list[float | int] | None = None
+    positive_class: Label | Annotated[list[Label], Field(min_length=1)] | None = None
     order: Literal["as-stored", "shuffled"] = "as-stored"
     order_seeds: Seeds = 1
     max_rows: PositiveInt | None = None
@@ -99,11 +104,13 @@ class Sweep:
             manifest = manifests[use.name]
             for (order, seed), positive in itertools.product(use.orders, use.positive_classes):
                 identity = manifest.dataset_hash if manifest else f"not prepared: {use.name}"
-                stream = Stream(use.name, identity, order, seed, positive, use.max_rows)
+                asked = Stream(use.name, identity, order, seed, positive, use.max_rows)
+                n_rows = manifest.n_rows if manifest else use.unprepared_size().n_rows
+                classes, task = (manifest.classes, manifest.task) if manifest else ([-1.0, 1.0], "classification")
+                stream = asked.reduced(n_rows, classes)
                 mine = [Run.of(stream, *configuration) for configuration in self.configurations]
-                if manifest:
-                    for run in {run.params["loss"]: run for run in mine}.values():
-                        check_labels(run, manifest.classes, manifest.task)
+                for run in {run.params["loss"]: run for run in mine}.values():
+                    check_labels(replace(run, stream=asked), classes, task)
                 runs += mine
         return without_repeats(runs)
 
@@ -119,12 +126,14 @@ def read_sweep(path: str | Path) -> Sweep:
         raise WrongInput(f"{path}: {error}") from None
     try:
         content = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:
         raise WrongInput(f"{path}: {error}; the file is TOML") from None
+    _refuse_large_numbers(path, text, content)
     try:
         spec = SweepFile.model_validate(content)
     except ValidationError as error:
         raise WrongInput(_explain(path, text, error)) from None
+    _refuse_many_runs(path, spec)
     datasets = [use for number, table in enumerate(spec.dataset) for use in _datasets(path, text, number, table)]
     seeds = _seeds(spec.learner_seeds)
     configurations = [
@@ -139,6 +148,48 @@ def read_sweep(path: str | Path) -> Sweep:
             raise WrongInput(f"{path}: dataset {name!r} is listed twice; merge the two tables")
     figures = spec.report.figure
     return Sweep(path, spec.name, tuple(datasets), tuple(configurations), tuple([figures] if isinstance(figures, str) else figures), text)
+
+
+def _refuse_large_numbers(path: Path, text: str, content: dict[str, Any]) -> None:
+    """Refuse a whole number of more than 64 bits, wherever it stands: TOML does not have them."""
+
+    def has_large(value: Any) -> bool:
+        if isinstance(value, dict | list):
+            return any(map(has_large, value.values() if isinstance(value, dict) else value))
+        return isinstance(value, int) and not -LARGEST - 1 <= value <= LARGEST
+
+    for key, value in content.items():
+        tables = value if isinstance(value, list) and value and all(isinstance(v, dict) for v in value) else []
+        for number, table in enumerate(tables):
+            for inner, inside in table.items():
+                if has_large(inside):
+                    raise WrongInput(f"{place(path, text, key, number, inner)}: a whole number in TOML is at most {LARGEST}")
+        if has_large(value):
+            raise WrongInput(f"{path}, {key}: a whole number in TOML is at most {LARGEST}")
+
+
+def _refuse_many_runs(path: Path, spec: SweepFile) -> None:
+    """Refuse more than `MOST_RUNS` runs before any of them is made."""
+
+    def product(grids: dict[str, Any] | None) -> int:
+        return math.prod(len(v) if isinstance(v, list) else _span(v) if isinstance(v, dict) else 1 for v in (grids or {}).values())
+
+    streams = 0
+    for use in spec.dataset:
+        classes = len(use.positive_class) if isinstance(use.positive_class, list) else 1
+        streams += product(use.model_extra) * classes * len(_seeds(use.order_seeds))
+    count = streams * sum(product(learner.model_extra) for learner in spec.learner) * len(_seeds(spec.learner_seeds))
+    if count > MOST_RUNS:
+        raise WrongInput(
+            f"{path}: {count:,} runs, and a sweep has at most {MOST_RUNS:,}; give fewer values or seeds, or make several sweeps"
+        )
+
+
+def _span(grid: dict[str, Any]) -> int:
+    """How many values a grid of powers has; 1 if it is not one, which is refused later."""
+    ends = next(iter(grid.values()), None)
+    right = isinstance(ends, list) and len(ends) == 2 and all(type(e) is int for e in ends)
+    return max(1, ends[1] - ends[0] + 1) if right and isinstance(ends, list) else 1
 
 
 def place(path: Path, text: str, table: str, number: int, key: str) -> str:
@@ -230,8 +281,8 @@ def _datasets(path: Path, text: str, number: int, table: DatasetTable) -> list[D
     return uses
 
 
-def _seeds(seeds: int | list[int]) -> list[int]:
-    return list(range(seeds)) if isinstance(seeds, int) else seeds
+def _seeds(seeds: int | list[int]) -> Sequence[int]:
+    return range(seeds) if isinstance(seeds, int) else seeds
 
 
 def _explain(path: Path, text: str, error: ValidationError) -> str:

@@ -16,6 +16,9 @@ from storage.results import read_runs
 
 SUMMARY = (
     "dataset",
+    "dataset_hash",
+    "order",
+    "max_rows",
     "learner",
     "params",
     "n_runs",
@@ -46,19 +49,25 @@ def runs_of(store: str | Path, sweep: str | None) -> pa.Table:
 
 
 def summary_of(runs: pa.Table) -> list[dict[str, Any]]:
-    """One row for each dataset and configuration, over orders and seeds; by dataset, then best first (see `merit`)."""
+    """One row for each stream and configuration, over order seeds and learner seeds; by dataset, then best first (see `merit`).
+
+    A stream here is a dataset (what it holds, not its name alone), its positive class, its order, and how many rows of it are read.
+    """
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
-    names = ["dataset", "positive_class", "learner", "params", "status", "mean_loss", "error_rate", "seconds"]
-    for row in runs.select(names).to_pylist():
+    keys = ("dataset", "positive_class", "dataset_hash", "order", "max_rows", "learner", "params")
+    for row in runs.select([*keys, "status", "mean_loss", "error_rate", "seconds"]).to_pylist():
         if row["status"] == "ok" and row["mean_loss"] is not None:
-            groups[(row["dataset"], row["positive_class"], row["learner"], row["params"])].append(row)
+            groups[tuple(row[key] for key in keys)].append(row)
     rows = []
-    for (dataset, positive, learner, params), members in groups.items():
+    for (dataset, positive, identity, order, max_rows, learner, params), members in groups.items():
         losses = [m["mean_loss"] for m in members]
         errors = [m["error_rate"] for m in members if m["error_rate"] is not None]
         rows.append(
             {
                 "dataset": dataset if positive is None else f"{dataset}:{positive:g}",
+                "dataset_hash": identity[:12],
+                "order": order,
+                "max_rows": max_rows,
                 "learner": learner,
                 "params": params,
                 "n_runs": len(members),
@@ -69,7 +78,7 @@ def summary_of(runs: pa.Table) -> list[dict[str, Any]]:
                 "seconds_mean": fmean(m["seconds"] for m in members),
             }
         )
-    rows.sort(key=lambda r: (r["dataset"], merit(r), r["learner"], r["params"]))
+    rows.sort(key=lambda r: (r["dataset"], r["dataset_hash"], r["order"], r["max_rows"] or 0, merit(r), r["learner"], r["params"]))
     return rows
 
 
@@ -79,8 +88,9 @@ def merit(row: dict[str, Any]) -> float:
 
 
 def best_of(summary: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The best row of each dataset and learner (Oja-SON by sketch size), in the order of the summary."""
+    """The best row of each stream and learner (Oja-SON by sketch size), in the order of the summary."""
     seen: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in summary:
-        seen.setdefault((row["dataset"], row["learner"], json.loads(row["params"]).get("sketch_size")), row)
+        stream = (row["dataset"], row["dataset_hash"], row["order"], row["max_rows"])
+        seen.setdefault((*stream, row["learner"], json.loads(row["params"]).get("sketch_size")), row)
     return list(seen.values())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
@@ -18,8 +19,7 @@ def written_atomically(path: Path) -> Iterator[Path]:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         yield temporary
-        with temporary.open("rb+") as handle:
-            os.fsync(handle.fileno())
+        sync_file(temporary)
         temporary.replace(path)
         sync_folder(path.parent)
     finally:
@@ -30,6 +30,20 @@ def write_text(path: Path, text: str) -> None:
     """Write `text` to `path`, atomically."""
     with written_atomically(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold the lock file `path` (created if it is not there), waiting for whoever has it. It is free again when its holder dies."""
+    with path.open("a") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def sync_file(path: Path) -> None:
+    """Make what was written to `path` durable."""
+    with path.open("rb+") as handle:
+        os.fsync(handle.fileno())
 
 
 def sync_folder(folder: Path) -> None:

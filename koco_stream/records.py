@@ -37,6 +37,7 @@ RUNS: tuple[Column, ...] = (
     Column("positive_class", pa.float64(), "the label read as +1, all others as -1; null if labels are read as they are"),
     Column("order", pa.string(), "as-stored or shuffled"),
     Column("order_seed", pa.int64(), "the shuffle's seed; null if as stored"),
+    Column("max_rows", pa.int64(), "the stream is cut after this many rows; null if it is read whole", "rows"),
     Column("learner", pa.string(), "the learner's name"),
     Column("params", pa.string(), "the parameters that matter, as canonical JSON"),
     *_parameter_columns(),

@@ -140,6 +140,7 @@ def part_of(sweep: str, cohort: Cohort, members: list[Member], points: Array, ta
             positive_class=run.stream.positive_class,
             order=run.stream.order,
             order_seed=run.stream.order_seed,
+            max_rows=run.stream.max_rows,
             learner=run.learner,
             params=canonical_json(run.params),
             learner_seed=run.learner_seed,
@@ -185,6 +186,8 @@ def versions() -> str:
 
 def check_labels(run: Run, classes: list[float], task: str) -> None:
     """Refuse a stream whose labels the loss cannot take. Raises `WrongInput` with the remedy."""
+    if run.stream.positive_class is not None and task == "regression":
+        raise WrongInput(f"{run.stream.dataset!r} is a regression set, which has no classes; leave out positive_class")
     binary = run.stream.positive_class is not None or (task == "classification" and set(classes) <= {-1.0, 1.0})
     if run.stream.positive_class is not None and classes and run.stream.positive_class not in classes:
         shown = ", ".join(f"{c:g}" for c in classes[:30])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -22,6 +22,13 @@ class Stream:
     order_seed: int | None = None
     positive_class: float | None = None
     max_rows: int | None = None
+
+    def reduced(self, n_rows: int, classes: Sequence[float]) -> Stream:
+        """The stream without what changes nothing on a dataset of `n_rows` rows and these classes: a limit beyond its rows, the
+        positive class 1 of labels -1 and +1."""
+        limit = self.max_rows if self.max_rows is not None and self.max_rows < n_rows else None
+        as_read = self.positive_class == 1.0 and bool(classes) and set(classes) <= {-1.0, 1.0}
+        return replace(self, max_rows=limit, positive_class=None if as_read else self.positive_class)
 
     def identity(self) -> dict[str, Any]:
         """All that decides which rows come in which order (the name does not)."""

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from koco_stream._jit import jit
 from koco_stream.cache import private_folder
 from koco_stream.errors import WrongInput
-from koco_stream.files import written_atomically
+from koco_stream.files import file_hash, written_atomically
 from koco_stream.linalg import Array
 from koco_stream.manifest import Manifest, datasets_folder, load_manifest
 from koco_stream.rows import Rows, dense_rows, frozen, sparse_rows
@@ -119,9 +119,11 @@ def shared_copies(store: str | Path, manifest: Manifest) -> list[Path]:
         if not path.exists():
             source = datasets_folder(store) / manifest.name / shard.path
             try:
+                if file_hash(source) != shard.sha256:
+                    raise WrongInput(f"{source} is not the file that was prepared: it was altered or damaged; prepare the dataset again")
                 table = pq.read_table(source, memory_map=True).combine_chunks()
             except (OSError, pa.ArrowInvalid) as error:
-                raise WrongInput(f"{source}: {error}; run koco verify, or prepare the dataset again") from None
+                raise WrongInput(f"{source}: {error}; prepare the dataset again") from None
             with written_atomically(path) as temporary, pa.OSFile(str(temporary), "wb") as sink:
                 with pa.ipc.new_file(sink, table.schema) as writer:
                     writer.write_table(table)

@@ -56,7 +56,7 @@ class ColumnReader:
                     first = False
                     if self.width == 0:
                         self._begin(path, line, fields)
-                    if self._is_header(fields):
+                    if self._is_header(path, line, fields):
                         if self.names and self.names != fields:
                             raise WrongInput(f"{path}, line {line}: other columns than the first file's; give files of the same columns")
                         self._choose(path, fields)
@@ -78,17 +78,25 @@ class ColumnReader:
         if self.width < 2:
             raise WrongInput(f"{path}, line {line}: one column only; a row needs a target and at least one feature, separated by commas")
 
-    def _is_header(self, fields: list[str]) -> bool:
-        """As told; else a line without any number where texts can be values, and a line with any text where they cannot."""
+    def _is_header(self, path: Path, line: int, fields: list[str]) -> bool:
+        """As told; else a line without any number. Raises `WrongInput` for a line with both where texts cannot be values."""
         if self.header is not None:
             return self.header
-        texts = [not NUMBER.match(field.encode()) for field in fields]
-        return all(texts) if self.one_hot or self.rule.text is not None else any(texts)
+        texts = [field for field in fields if not NUMBER.match(field.encode())]
+        if 0 < len(texts) < len(fields) and not self.one_hot and self.rule.text is None:
+            raise WrongInput(
+                f"{path}, line {line}: numbers, and text {texts[0][:60]!r}: if the line holds names, add --header; if it is a row, fill "
+                "the value in, or declare texts as categories with --one-hot, or as labels with --labels"
+            )
+        return len(texts) == len(fields)
 
     def _choose(self, path: Path, names: list[str]) -> None:
         """Find the target and the features among the columns."""
         if self.features:
             return
+        repeated = next((name for k, name in enumerate(names) if name in names[:k]), None)
+        if repeated is not None:
+            raise WrongInput(f"{path}: the header has {repeated!r} twice; give each column a name of its own")
         self.names = names
         self.target = self.width - 1 if self.wanted is None else self._column(path, "--target", self.wanted)
         out = {self._column(path, "--drop", name) for name in self.dropped}
@@ -101,7 +109,7 @@ class ColumnReader:
     def _column(self, path: Path, option: str, wanted: str) -> int:
         if wanted in self.names:
             return self.names.index(wanted)
-        if wanted.isdigit() and 1 <= int(wanted) <= self.width:
+        if wanted.isascii() and wanted.isdigit() and len(wanted) < 10 and 1 <= int(wanted) <= self.width:
             return int(wanted) - 1
         if self.names:
             raise WrongInput(f"{path}: {option} {wanted}: no such column{nearest(wanted, self.names)}")

@@ -15,11 +15,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from koco_stream.errors import WrongInput
-from koco_stream.files import file_hash, sync_folder, write_text
+from koco_stream.files import file_hash, locked, sync_file, sync_folder, write_text
 from koco_stream.linalg import Array
 from koco_stream.manifest import Manifest, Shard, datasets_folder
 from storage.sources import Reading, read_sources
-from storage.store import check_store, open_store, staging_folder
+from storage.store import LOCK, check_store, open_store, staging_folder
 from storage.table import Table
 from storage.transform import transform
 
@@ -71,8 +71,10 @@ def publish(
 ) -> Manifest:
     """Write `table` as dataset `name`: shards first, then the manifest, whose rename makes it visible."""
     kind = task or guess_task(table)
-    table, done = transform(table, scale, kind)
-    values = narrowed(table.values)
+    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused next
+        table, done = transform(table, scale, kind)
+        check_finite(table, scale)
+        values = narrowed(table.values)
     table = replace(table, values=values)
     identity = dataset_hash(table)
     distinct = np.unique(table.labels) if kind == "classification" else np.zeros(0)
@@ -109,15 +111,51 @@ def publish(
         folder = datasets_folder(root) / name
         folder.mkdir(parents=True, exist_ok=True)
         target = folder / identity[:16]
-        if target.exists():
-            shutil.rmtree(target)  # the same rows, written before; the shards' bytes may differ by library version
-        (staging / identity[:16]).replace(target)
-        sync_folder(folder)
-        write_text(folder / "manifest.json", manifest.to_json())
-        for old in folder.iterdir():
-            if old.is_dir() and old != target:
-                shutil.rmtree(old)
+        with locked(root / LOCK):
+            manifest, target = place_shards(staging, folder, manifest)
+            write_text(folder / "manifest.json", manifest.to_json())
+            for old in folder.iterdir():
+                if old.is_dir() and old != target:
+                    shutil.rmtree(old, ignore_errors=True)
     return manifest
+
+
+def check_finite(table: Table, scale: str) -> None:
+    """Refuse a table with a label, a value or a row's square norm that is no finite number. Raises `WrongInput` naming the row."""
+    after = "" if scale == "none" else f" after --scale {scale}"
+    for what, bad in (("label", ~np.isfinite(table.labels)), ("value", ~np.isfinite(table.values))):
+        if bad.any():
+            place = int(np.flatnonzero(bad)[0])
+            row = place if what == "label" else int(np.searchsorted(table.indptr, place, side="right")) - 1
+            raise WrongInput(f"row {row + 1} has a {what} that is no finite number{after}; the source's numbers are too large: divide them")
+    if not np.isfinite(np.sum(table.values**2)) or not np.isfinite(table.labels.sum()):
+        raise WrongInput(
+            f"the largest value is {np.abs(table.values).max(initial=0.0):g} and the largest label {np.abs(table.labels).max():g}"
+            f"{after}: their squares or sums are beyond what a number can hold; divide them, for example with --scale unit-rows"
+        )
+
+
+def place_shards(staging: Path, folder: Path, manifest: Manifest) -> tuple[Manifest, Path]:
+    """Move the shards from `staging` into the dataset's `folder`; returns the manifest that has their place, and that place.
+
+    Nothing there is replaced, because the present manifest may point to it: the same files stay, and others get a folder of their own.
+    """
+    name = Path(manifest.shards[0].path).parent.name
+    target, number = folder / name, 1
+    while target.exists():
+        if all(_is_file(target / Path(shard.path).name, shard.sha256) for shard in manifest.shards):
+            break
+        number += 1
+        target = folder / f"{name}-{number}"
+    else:
+        (staging / name).replace(target)
+        sync_folder(folder)
+    shards = [replace(shard, path=f"{target.name}/{Path(shard.path).name}") for shard in manifest.shards]
+    return replace(manifest, shards=shards), target
+
+
+def _is_file(path: Path, sha256: str) -> bool:
+    return path.is_file() and file_hash(path) == sha256
 
 
 def guess_task(table: Table) -> str:
@@ -153,6 +191,7 @@ def write_shards(table: Table, staging: Path, folder: str, values_per_shard: int
         hi = min(max(hi, lo + 1), table.labels.size)
         path = f"{folder}/{len(shards):05d}.parquet"
         pq.write_table(arrow_rows(table, lo, hi), staging / path, compression="zstd", compression_level=9, row_group_size=1 << 20)
+        sync_file(staging / path)
         shards.append(Shard(path, hi - lo, int(table.indptr[hi] - table.indptr[lo]), file_hash(staging / path)))
         lo = hi
     return shards

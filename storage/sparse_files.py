@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Sequence
 from pathlib import Path
@@ -84,7 +85,14 @@ def vw_line(text: bytes, path: Path, number: int, first: int, rule: LabelRule) -
     if b"|" in body:
         raise WrongInput(f"{path}, line {number}: more than one namespace; merge them into one with feature numbers of its own")
     named = not body[:1].isspace()
-    tokens = body.split()[1:] if named else body.split()
+    tokens = body.split()
+    if named and tokens and (b":" in tokens[0] or tokens[0].isdigit()):
+        shown = tokens[0].decode("utf-8", "replace")[:60]
+        raise WrongInput(
+            f"{path}, line {number}: {shown!r} right after '|' is a namespace, a weight after ':', which is not supported; put a space "
+            "after '|' if it is a feature"
+        )
+    tokens = tokens[1:] if named else tokens
     row: dict[int, float] = {}
     for token in tokens:
         name, colon, value = token.partition(b":")
@@ -96,10 +104,15 @@ def vw_line(text: bytes, path: Path, number: int, first: int, rule: LabelRule) -
         index = _index(name, path, number, first)
         amount = number_of(value, path, number, f"the value of feature {int(name)}") if colon else 1.0
         row[index] = row.get(index, 0.0) + amount
+        if not math.isfinite(row[index]):
+            raise WrongInput(f"{path}, line {number}: the values of feature {int(name)} add up to {row[index]}; make them smaller")
     return label, sorted(row.items())
 
 
 def _index(name: bytes, path: Path, number: int, first: int) -> int:
+    if len(name.lstrip(b"0")) > 10:
+        shown = name.decode()[:60]
+        raise WrongInput(f"{path}, line {number}: feature {shown} is beyond {LARGEST_INDEX + first}; hash the features to fewer")
     index = int(name) - first
     if index < 0:
         raise WrongInput(f"{path}, line {number}: feature 0 in a file counted from 1; if it counts from 0, add --zero-based")

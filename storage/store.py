@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import socket
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +17,7 @@ from koco_stream.files import write_text
 
 FORMAT = 1
 MARK = "koco-store.json"
+LOCK = "koco-store.lock"
 
 
 def open_store(folder: str | Path) -> Path:
@@ -52,14 +55,18 @@ def check_store(store: Path) -> bool:
 
 @contextmanager
 def staging_folder(store: Path) -> Iterator[Path]:
-    """A folder inside the store for unfinished work; removed at the end, together with those that dead processes left."""
+    """A folder inside the store for unfinished work; removed at the end, together with those that dead processes of this machine left.
+
+    Its name is the machine's, the process's number and something unique: the store may be shared, and numbers come again.
+    """
     root = store / ".staging"
-    folder = root / str(os.getpid())
     created = [p for p in (root, *root.parents) if not p.exists()]
     for left in root.iterdir() if root.is_dir() else ():
-        if not (left.name.isdigit() and Path(f"/proc/{left.name}").exists()):
+        host, _, process = left.name.rpartition("-")[0].rpartition("-")
+        if host == socket.gethostname() and process.isdigit() and not _alive(int(process)):
             shutil.rmtree(left, ignore_errors=True)
-    folder.mkdir(parents=True, exist_ok=True)
+    root.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix=f"{socket.gethostname()}-{os.getpid()}-", dir=root))
     try:
         yield folder
     finally:
@@ -69,3 +76,13 @@ def staging_folder(store: Path) -> Iterator[Path]:
                 path.rmdir()  # only what is empty: on failure the disk is as it was
             except OSError:
                 break
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass  # another user's
+    return True

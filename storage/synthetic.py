@@ -11,11 +11,12 @@ import numpy as np
 
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.linalg import Array, orthonormalise, product
-from koco_stream.manifest import Manifest, load_manifest
+from koco_stream.manifest import Manifest, datasets_folder, load_manifest
 from storage.prepare import publish
-from storage.table import Table
+from storage.table import MOST_DENSE_VALUES, Table
 
 VERSION = 1
+LIMIT = 2**63
 
 
 def ill_conditioned(condition_number: float = 10.0, data_seed: int = 1, n_rows: int = 10_000, n_features: int = 100) -> Table:
@@ -54,30 +55,50 @@ def synthetic_name(generator: str, given: dict[str, Any]) -> str:
     for name, value in given.items():
         if name not in known:
             raise WrongInput(f"{generator} has no parameter {name!r}{nearest(name, list(known))}")
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, int | float)
-            or value <= 0
-            or (isinstance(known[name], int) and value != int(value))
-        ):
-            raise WrongInput(
-                f"{generator}: {name} must be a positive {'whole ' if isinstance(known[name], int) else ''}number, not {value!r}"
-            )
-    return ",".join([generator, *(f"{name}={given[name]:g}" for name in known if name in given)])
+        whole = isinstance(known[name], int)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < LIMIT or (whole and value != int(value)):
+            raise WrongInput(f"{generator}: {name} must be a positive {'whole ' if whole else ''}number below {LIMIT:g}, not {value!r}")
+    values = {**known, **given}
+    if "n_rows" in values and values["n_rows"] * values["n_features"] > MOST_DENSE_VALUES:
+        raise WrongInput(
+            f"{generator}: n_rows = {values['n_rows']} of n_features = {values['n_features']} are more than {MOST_DENSE_VALUES:,} values"
+        )
+    return ",".join([generator, *(f"{name}={_text(type(known[name])(given[name]))}" for name in known if name in given)])
+
+
+def _text(value: float) -> str:
+    """The shortest text that says exactly this number: 10 for 10.0."""
+    return repr(value).removesuffix(".0")
+
+
+def existing_synthetic(store: str | Path, generator: str, given: dict[str, Any]) -> Manifest | None:
+    """The dataset if the store has it, as this version makes it. Raises `WrongInput` if its name is taken by another dataset."""
+    name = synthetic_name(generator, given)
+    try:
+        manifest = load_manifest(store, name)
+    except WrongInput:
+        return None  # not there yet, or not readable: made anew
+    if manifest.source.get("generator") != generator:
+        raise WrongInput(
+            f"the dataset {name!r} in {store} was not made by the generator {generator}, whose name it has: prepare it under another "
+            f"name, and remove the folder {datasets_folder(store) / name}"
+        )
+    return manifest if manifest.source == _origin(generator, given) else None
 
 
 def prepare_synthetic(store: str | Path, generator: str, given: dict[str, Any]) -> Manifest:
-    """The dataset, made now unless the store has it already."""
-    name = synthetic_name(generator, given)
-    values = {n: type(default)(given.get(n, default)) for n, default in parameters_of(generator).items()}
-    origin = {"generator": generator, "generator_version": VERSION, **values}
-    try:
-        manifest = load_manifest(store, name)
-        if manifest.source == origin:
-            return manifest
-    except WrongInput:
-        pass  # not there yet, or not readable: made anew
-    return publish(store, name, GENERATORS[generator](**values), origin)
+    """The dataset, made now unless the store has it already. Raises `WrongInput` as `existing_synthetic` does."""
+    manifest = existing_synthetic(store, generator, given)
+    if manifest is not None:
+        return manifest
+    origin = _origin(generator, given)
+    values = {name: origin[name] for name in parameters_of(generator)}
+    return publish(store, synthetic_name(generator, given), GENERATORS[generator](**values), origin)
+
+
+def _origin(generator: str, given: dict[str, Any]) -> dict[str, Any]:
+    values = {name: type(default)(given.get(name, default)) for name, default in parameters_of(generator).items()}
+    return {"generator": generator, "generator_version": VERSION, **values}
 
 
 def _dense(X: Array, labels: Array) -> Table:

@@ -35,29 +35,48 @@ def transform(table: Table, scale: str, task: str) -> tuple[Table, list[str]]:
     if scale == "unit-rows":
         return _unit_rows(table), ["each row divided by its Euclidean norm"]
     if scale == "unit-mean-square":
-        root = float(np.sqrt(_square_norms(table).mean()))
+        exponent = np.frexp(np.abs(table.values).max(initial=0.0))[1]
+        values = np.ldexp(table.values, -exponent)
+        root = np.sqrt(_square_norms(table, values).mean())
         if root == 0.0:
             raise WrongInput("--scale unit-mean-square: every row is empty")
-        return replace(table, values=table.values / root), [f"all rows divided by {root!r}: mean square norm 1"]
+        said = float(root) * 2.0 ** min(int(exponent), 1023)
+        return _canonical(replace(table, values=values / root)), [f"all rows divided by {said!r}: mean square norm 1"]
     raise WrongInput(f"--scale {scale} is not one of {', '.join(SCALES)}")
 
 
-def _square_norms(table: Table) -> Array:
-    return np.bincount(row_numbers(table), weights=table.values**2, minlength=table.labels.size)
+def _square_norms(table: Table, values: Array) -> Array:
+    return np.bincount(row_numbers(table), weights=values**2, minlength=table.labels.size)
 
 
 def _unit_rows(table: Table) -> Table:
-    norms = np.sqrt(_square_norms(table))
-    return replace(table, values=table.values / norms[row_numbers(table)])
+    """Each row is first scaled by a power of two, which rounds nothing, so that no square overflows or vanishes."""
+    rows = row_numbers(table)
+    largest = np.zeros(table.labels.size)
+    np.maximum.at(largest, rows, np.abs(table.values))
+    values = np.ldexp(table.values, -np.frexp(largest)[1][rows])
+    norms = np.sqrt(_square_norms(table, values))
+    return _canonical(replace(table, values=values / np.where(norms > 0.0, norms, 1.0)[rows]))
+
+
+def _canonical(table: Table) -> Table:
+    """Without the zeros of a sparse table that dividing made of the smallest values."""
+    return table if table.layout == "dense" else without_zeros(table)
+
+
+def _to_unit(values: Array, low: Array, high: Array) -> Array:
+    """(value - low)/(high - low), 0 where these are equal; halved first where the difference would overflow."""
+    with np.errstate(over="ignore"):
+        half = np.where(np.isfinite(high - low), 1.0, 0.5)
+    span = np.where(high > low, high * half - low * half, 1.0)
+    return (values * half - low * half) / span
 
 
 def _minmax(table: Table, task: str) -> tuple[Table, list[str]]:
     done = ["each feature to [0, 1] over the file: (value - min)/(max - min), 0 if constant"]
     if table.layout == "dense":
         matrix = table.values.reshape(-1, table.n_features)
-        low, high = matrix.min(axis=0), matrix.max(axis=0)
-        span = np.where(high > low, high - low, 1.0)
-        table = replace(table, values=((matrix - low) / span).reshape(-1))
+        table = replace(table, values=_to_unit(matrix, matrix.min(axis=0), matrix.max(axis=0)).reshape(-1))
     else:
         if (table.values < 0).any():
             raise WrongInput(
@@ -69,10 +88,9 @@ def _minmax(table: Table, task: str) -> tuple[Table, list[str]]:
         np.maximum.at(high, table.indices, table.values)
         everywhere = np.bincount(table.indices, minlength=table.n_features) == table.labels.size
         low = np.where(everywhere, low, 0.0)  # a feature that some row does not have is 0 there
-        span = np.where(high > low, high - low, 1.0)
-        table = without_zeros(replace(table, values=(table.values - low[table.indices]) / span[table.indices]))
+        table = without_zeros(replace(table, values=_to_unit(table.values, low[table.indices], high[table.indices])))
     if task == "regression":
         low, high = table.labels.min(), table.labels.max()
-        table = replace(table, labels=(table.labels - low) / (high - low if high > low else 1.0))
-        done.append(f"the target to [0, 1]: (y - {float(low)!r})/{float(high - low)!r}")
+        table = replace(table, labels=_to_unit(table.labels, low, high))
+        done.append(f"the target to [0, 1]: (y - {float(low)!r})/{float(high) - float(low)!r}")
     return table, done

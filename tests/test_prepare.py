@@ -4,6 +4,8 @@ import bz2
 import gzip
 import lzma
 import os
+import socket
+from dataclasses import replace
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -12,12 +14,16 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from flows.preparing import prepare_named
 from koco_stream import WrongInput
 from koco_stream.files import file_hash
 from koco_stream.manifest import datasets_folder, load_manifest
 from koco_stream.runs import Stream
 from koco_stream.stream import StreamReader
-from storage.prepare import prepare_file
+from storage.prepare import prepare_file, publish
+from storage.sources import read_sources
+from storage.store import staging_folder
+from storage.synthetic import prepare_synthetic, synthetic_name
 
 
 def read_back(store, name, **stream):
@@ -127,10 +133,19 @@ WRONG = {
     "csv missing": ("a.csv", "1,2\n,3\n", r"line 2: column 1 is ''"),
     "csv quote": ("a.csv", 'a,b\n1,"2\n', r"line 2"),
     "csv latin": ("a.csv", b"a,b\n1,\xff\n", r"line 2: .*UTF-8"),
+    "csv missing in the first line": ("a.csv", "1,2,NA\n3,4,5\n", r"line 1: numbers, and text 'NA': .*--header"),
+    "csv same names": ("a.csv", "a,b,a\n3,4,5\n", r"'a' twice"),
     "one column": ("a.csv", "a\n1\n", r"line 1: one column only"),
     "vw namespaces": ("a.vw", "1 |a 1:2 |b 3:1\n", r"line 1: more than one namespace"),
     "vw importance": ("a.vw", "1 2.0 |a 1:2\n", r"line 1: '1 2.0' before"),
     "vw names": ("a.vw", "1 |a cat:2\n", r"line 1: feature 'cat' is not a number"),
+    "vw feature as namespace": ("a.vw", "1 | 1:1\n1 |1:2 2:3\n", r"line 2: '1:2' right after '\|' is a namespace.*put a space"),
+    "vw number as namespace": ("a.vw", "1 |7 2:3\n", r"line 1: '7' right after '\|'"),
+    "vw namespace weight": ("a.vw", "-1 |f:10 1:1\n", r"line 1: 'f:10' right after '\|' is a namespace, a weight"),
+    "vw sum": ("a.vw", "1 | 1:1e308 1:1e308\n", r"line 1: the values of feature 1 add up to inf"),
+    "vw long number": ("a.vw", f"1 | {'9' * 5000}:1\n", r"line 1: feature 9{60} is beyond"),
+    "long number": ("a.svm", f"1 {'9' * 5000}:1\n", r"line 1: feature 9{60} is beyond"),
+    "square": ("a.svm", "1 1:1e200\n", r"the largest value is 1e\+200"),
     "vw no bar": ("a.vw", "1 |a 1:2\n1 1:2\n", r"line 2: no '\|'"),
     "no format": ("a.txt", "the quick brown fox\n", r"line 1: neither LIBSVM, VW nor CSV"),
     "truncated xz": ("a.svm.xz", lzma.compress(os.urandom(2000).hex().encode())[:-40], r"cut short or damaged"),
@@ -157,6 +172,8 @@ def test_wrong_file__is_refused_with_its_place_and_the_store_unchanged(case, the
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"target": "²"}, "--target ²: no such column"),
+        ({"target": "9" * 5000}, "no such column"),
         ({"target": "price"}, "did you mean 'prize'"),
         ({"scale": "median"}, "median is not one of"),
         ({"scale": "tf-idf"}, "takes counts"),
@@ -220,8 +237,8 @@ def test_shards__are_read_by_other_tools(small_store):
         ("1 5:1\n", {"one_hot": True}, "--one-hot is for the columns of a CSV file, and this file is libsvm"),
         ("1 2000000000:1\n1 1:1\n", {"layout": "dense"}, "GiB; keep this source sparse"),
         ("1 1:-1\n1 2:1\n", {"scale": "minmax"}, "add --layout dense"),
-        ("1,red\n2,blue\n", {"target": "1"}, "line 2: column 'red' is 'blue'.*--one-hot"),
-        ("1,red\n2,blue\n", {}, "line 2: column 'red' is 'blue'.*--labels"),
+        ("1,red\n2,blue\n", {"target": "1"}, "line 1: numbers, and text 'red': .*--one-hot"),
+        ("1,red\n2,blue\n", {}, "line 1: numbers, and text 'red': .*--labels"),
         ("?,1\n3,1\n", {"one_hot": True}, r"column 1 holds numbers, and '\?' in its first row; fill"),
         ("3,a,1\n?,b,1\n", {"one_hot": True}, r"line 2: column 1 is '\?'.*fill the value in"),
         ("1 2 3\n1 2\n", {}, "line 2: 2 columns where the first line has 3"),
@@ -301,3 +318,97 @@ def test_layout__changes_no_value(scale, first, tmp_path):
             back.append(read_back(tmp_path / "store", "x")[0])
     for X in back:
         np.testing.assert_allclose(X, back[0], rtol=1e-15)
+
+
+def test_scaling__of_zeros_and_of_the_smallest_and_largest_numbers(tmp_path):
+    (tmp_path / "a.csv").write_text("0,0,1\n1e308,1e308,1\n3e-320,4e-320,-1\n-1e308,0,1\n")
+    prepare_file(tmp_path / "store", "a", tmp_path / "a.csv", scale="unit-rows")
+    root = 0.5**0.5
+    np.testing.assert_allclose(read_back(tmp_path / "store", "a")[0], [[0, 0], [root, root], [0.6, 0.8], [-1, 0]], rtol=1e-3)
+    prepare_file(tmp_path / "store", "a", tmp_path / "a.csv", scale="minmax")
+    np.testing.assert_allclose(read_back(tmp_path / "store", "a")[0], [[0.5, 0], [1, 1], [0.5, 0], [0, 0]], atol=1e-300)
+    prepare_file(tmp_path / "store", "a", tmp_path / "a.csv", scale="unit-mean-square")
+    assert (read_back(tmp_path / "store", "a")[0] ** 2).sum(1).mean() == pytest.approx(1)
+    (tmp_path / "b.svm").write_text("1 1:1e308\n1 2:1\n")
+    with pytest.raises(WrongInput, match="row 1 has a value that is no finite number after --scale tf-idf"):
+        publish(
+            tmp_path / "store", "b", replace(read_sources([tmp_path / "b.svm"]), values=np.array([1.7e308, np.inf])), {}, scale="tf-idf"
+        )
+
+
+def test_scaling__of_a_row_s_smallest_values_leaves_no_stored_zero(tmp_path):
+    (tmp_path / "a.svm").write_text("1 1:1e-300 2:1e300\n")
+    assert prepare_file(tmp_path / "store", "a", tmp_path / "a.svm", scale="unit-rows").n_values == 1
+
+
+def test_prepared_again__and_killed_anywhere_keeps_the_dataset(tmp_path, monkeypatch):
+    (tmp_path / "a.svm").write_text("1 1:1\n-1 2:1\n")
+    prepare_file(tmp_path / "store", "x", tmp_path / "a.svm")
+    (shard,) = load_manifest(tmp_path / "store", "x").shards
+    path = datasets_folder(tmp_path / "store") / "x" / shard.path
+    path.write_bytes(path.read_bytes() + b" ")  # as another version of the library would have written the same rows
+
+    class Killed(Exception):
+        pass
+
+    def kill(*_):
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr("storage.prepare.write_text", kill)
+        with pytest.raises(Killed):
+            prepare_file(tmp_path / "store", "x", tmp_path / "a.svm")
+    assert path.is_file()
+    prepare_file(tmp_path / "store", "x", tmp_path / "a.svm")
+    assert read_back(tmp_path / "store", "x")[0].tolist() == [[1, 0], [0, 1]]
+    assert len(list((datasets_folder(tmp_path / "store") / "x").rglob("*.parquet"))) == 1
+
+
+def test_altered_shard__is_refused(tmp_path):
+    (tmp_path / "a.svm").write_text("1 1:1\n-1 2:1.25\n")
+    (shard,) = prepare_file(tmp_path / "store", "x", tmp_path / "a.svm").shards
+    path = datasets_folder(tmp_path / "store") / "x" / shard.path
+    pq.write_table(pq.read_table(path).slice(1), path)
+    with pytest.raises(WrongInput, match=r"is not the file that was prepared.*prepare the dataset again"):
+        read_back(tmp_path / "store", "x")
+
+
+def test_staging_folders__of_the_living_and_of_other_machines_stay(tmp_path):
+    staging = tmp_path / ".staging"
+    mine = f"{socket.gethostname()}-{os.getpid()}-abc"
+    for name in (mine, "elsewhere-99999999-abc", f"{socket.gethostname()}-99999999-abc"):
+        (staging / name).mkdir(parents=True)
+    with staging_folder(tmp_path) as folder, staging_folder(tmp_path) as other:
+        assert folder != other
+        assert {p.name for p in staging.iterdir()} == {mine, "elsewhere-99999999-abc", folder.name, other.name}
+
+
+@pytest.mark.parametrize("name", ["ill-conditioned", "ill-conditioned,data_seed=3"])
+def test_generator_s_name__is_not_for_files(name, tmp_path):
+    (tmp_path / "a.svm").write_text("1 1:1\n-1 2:1\n")
+    with pytest.raises(WrongInput, match="is generated on demand"):
+        prepare_named(str(tmp_path / "store"), name, [tmp_path / "a.svm"], {})
+    prepare_file(tmp_path / "store", "ill-conditioned", tmp_path / "a.svm")
+    with pytest.raises(WrongInput, match="was not made by the generator"):
+        prepare_synthetic(tmp_path / "store", "ill-conditioned", {})
+    assert load_manifest(tmp_path / "store", "ill-conditioned").n_rows == 2
+
+
+def test_generated_names__tell_every_parameter(tmp_path):
+    assert synthetic_name("ill-conditioned", {"data_seed": 1234567}) == "ill-conditioned,data_seed=1234567"
+    assert (
+        synthetic_name("ill-conditioned", {"data_seed": 3.0, "condition_number": 10}) == "ill-conditioned,condition_number=10,data_seed=3"
+    )
+    assert synthetic_name("ill-conditioned", {"condition_number": 1.23456789}) == "ill-conditioned,condition_number=1.23456789"
+    for name, value in (
+        ("data_seed", float("inf")),
+        ("data_seed", float("nan")),
+        ("condition_number", float("nan")),
+        ("condition_number", float("inf")),
+        ("condition_number", 10**400),
+        ("n_rows", 10**21),
+        ("n_rows", 10**9),
+        ("data_seed", 2**63),
+    ):
+        with pytest.raises(WrongInput, match=name):
+            synthetic_name("ill-conditioned", {name: value})

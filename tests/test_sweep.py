@@ -3,11 +3,15 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from oracles import oja_son_dense
@@ -15,10 +19,12 @@ from oracles import oja_son_dense
 from cluster.executors import run_on_dask, run_serially
 from cluster.local import local_cluster
 from flows.launch import checked
+from flows.tables import summary_of
 from koco_stream import OjaSON
 from koco_stream.plan import DataSize, Limits, plan
 from koco_stream.records import CURVES, RUNS, curve_points
 from koco_stream.warm import needed, warm
+from storage import results
 from storage.results import collect, finished_runs, part_files, read_curves, read_runs
 
 SWEEP = """
@@ -152,6 +158,83 @@ def test_collect__cut_anywhere_loses_and_doubles_nothing(small_store, tmp_path, 
         assert all(table.schema.field(c.name).metadata[b"meaning"] for c in columns)
 
 
+def test_collect__cut_between_its_files_doubles_no_curve(small_store, tmp_path, reference, monkeypatch):
+    todo, _ = plan_for(small_store, tmp_path, 1)
+    run_serially(str(small_store), "try", todo.cohorts[:-1], lambda receipt: None)
+    write = results._write
+
+    def killed_at_runs(table, path):
+        if path.parent.name == "runs":
+            raise KeyboardInterrupt
+        write(table, path)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(results, "_write", killed_at_runs)
+        with pytest.raises(KeyboardInterrupt):
+            collect(small_store)
+    run_serially(str(small_store), "try", todo.cohorts[-1:], lambda receipt: None)
+    collect(small_store)
+    assert pq.read_table(Path(small_store) / "results" / "curves").num_rows == len(reference[1])
+    assert tables(small_store) == reference
+
+
+def test_reading__while_another_process_collects(small_store, tmp_path, reference, monkeypatch):
+    todo, _ = plan_for(small_store, tmp_path, 1)
+    run_serially(str(small_store), "try", todo.cohorts, lambda receipt: None)
+    (tmp_path / "parts").mkdir()
+    for path in part_files(small_store):
+        shutil.copy(path, tmp_path / "parts")
+    for listing in ("table_files", "part_files"):
+        for read in (finished_runs, read_runs, read_curves):
+            shutil.rmtree(Path(small_store) / "results")
+            shutil.copytree(tmp_path / "parts", Path(small_store) / "results" / "parts")
+            listed = getattr(results, listing)
+
+            def then_collected(*words, listed=listed):
+                found = listed(*words)
+                monkeypatch.undo()
+                collect(small_store)
+                return found
+
+            monkeypatch.setattr(results, listing, then_collected)
+            rows = read(small_store)
+            assert len(rows) == (len(reference[1]) if read is read_curves else len(reference[0]))
+
+
+def test_collect__by_several_processes_at_once_adds_each_run_once(small_store, tmp_path, reference):
+    todo, _ = plan_for(small_store, tmp_path, 1)
+    run_serially(str(small_store), "try", todo.cohorts, lambda receipt: None)
+    with ThreadPoolExecutor(3) as pool:
+        added = list(pool.map(collect, [small_store] * 3))
+    assert sum(added) == len(todo.runs)
+    assert pq.read_table(Path(small_store) / "results" / "curves").num_rows == len(reference[1])
+
+
+def test_results__of_an_older_version_have_nulls_where_it_had_no_column(small_store, tmp_path, reference):
+    todo, _ = plan_for(small_store, tmp_path, 1)
+    run_serially(str(small_store), "try", todo.cohorts, lambda receipt: None)
+    for path in part_files(small_store):
+        pq.write_table(pq.read_table(path).drop_columns("max_rows"), path)
+    assert tables(small_store) == reference
+    collect(small_store)
+    assert tables(small_store) == reference
+
+
+def test_summary__keeps_streams_apart(small_store, tmp_path):
+    for name, more in (("a", ""), ("b", 'order = "shuffled"'), ("c", "max_rows = 100"), ("d", "max_rows = 200")):
+        spec = tmp_path / f"{name}.toml"
+        spec.write_text(f'name = "{name}"\n[[dataset]]\nname = "real"\n{more}\n[[learner]]\nname = "OGD"')
+        _, _, runs, _ = checked(spec, str(small_store))
+        run_serially(
+            str(small_store), name, plan(runs, {runs[0].stream.dataset_hash: DataSize(500, 6, 3000)}, Limits(1, 4 << 30)).cohorts, print
+        )
+    found = [(row["order"], row["max_rows"], row["n_runs"]) for row in summary_of(read_runs(small_store))]
+    assert found == [("as-stored", None, 1), ("as-stored", 100, 1), ("as-stored", 200, 1), ("shuffled", None, 1)]
+    again = read_runs(small_store)
+    other = again.set_column(again.column_names.index("dataset_hash"), "dataset_hash", pa.array(["other"] * again.num_rows))
+    assert len(summary_of(pa.concat_tables([again, other.cast(again.schema)]))) == 8
+
+
 def test_diverging_run__is_a_row_and_leaves_its_cohort_alone(small_store, tmp_path):
     spec = tmp_path / "d.toml"
     spec.write_text('name = "d"\n[[dataset]]\nname = "real"\n[[learner]]\nname = "OGD"\nclip = 1e300\nstep_size = [0.01, 1e9]')
@@ -234,3 +317,18 @@ def test_help__has_an_example_and_names_what_is_written(command, tmp_path):
     if not command:
         assert "KOCO_CACHE" in done.stdout
         assert "--store" in done.stdout
+
+
+def test_interrupted_sweep__ends_at_once_and_leaves_no_process(tmp_path):
+    spec = 'name="s"\n[[dataset]]\nname="ill-conditioned"\n[[learner]]\nname="OjaSON"\nalpha={powers_of_two=[-200,200]}\nclip=[1,2,3,4]'
+    (tmp_path / "s.toml").write_text(spec)
+    words = [sys.executable, "-m", "flows.cli", "sweep", str(tmp_path / "s.toml"), "--store", str(tmp_path / "store"), "--workers", "1"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
+    begun = subprocess.Popen(words, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    while begun.poll() is None and not part_files(tmp_path / "store"):
+        time.sleep(0.05)
+    os.killpg(begun.pid, signal.SIGINT)  # as a terminal does: to all processes of the group
+    said = begun.communicate(timeout=20)[1]  # ends when no process has stderr open: none is left
+    assert begun.returncode == 1, said
+    assert "koco: stopped; what was finished is kept" in said
+    assert "Traceback" not in said

@@ -6,6 +6,7 @@ from flows.launch import checked, dry_run_of
 from flows.sweep_file import read_sweep, values_of
 from koco_stream import WrongInput
 from koco_stream.plan import DataSize, Limits, plan
+from storage.prepare import prepare_file
 
 GOOD = """
 name = "try"
@@ -79,6 +80,17 @@ WRONG = [
     ("positive_class = [1, 2]", "positiv_class = 1", r"line 6, dataset 1, positiv_class: unknown key; did you mean 'positive_class'"),
     ("positive_class = [1, 2]", "positive_class = 9", r"no label 9; its labels are 1, 2, 3"),
     ("positive_class = [1, 2]\n", "", r"labels 1, 2, 3, not -1 and \+1; add positive_class = 3"),
+    ("positive_class = [1, 2]", "positive_class = []", r"line 6, dataset 1, positive_class: "),
+    ("positive_class = [1, 2]", "positive_class = nan", r"line 6, dataset 1, positive_class: .*finite"),
+    ("positive_class = [1, 2]", f"positive_class = {'9' * 400}", r"line 6, dataset 1, positive_class: .*at most 9223372036854775807"),
+    ("step_size = 0.5", f"step_size = {'9' * 400}", r"line 16, learner 2, step_size: .*at most"),
+    ("step_size = 0.5", f"step_size = {'9' * 5000}", r"try\.toml"),
+    ("step_size = 0.5", f"step_size = 0x{'f' * 5000}", r"line 16, learner 2, step_size: .*at most"),
+    ("learner_seeds = 2", "learner_seeds = 1000000000", r"runs, and a sweep has at most 10,000,000"),
+    ("order_seeds = 3", "order_seeds = 1000000000", r"runs, and a sweep has at most 10,000,000"),
+    ('name = "sparse"\npositive_class', 'name = "ill-conditioned"\nn_rows = 1e21\npositive_class', r"dataset 1, name: .*n_rows"),
+    ('name = "sparse"\npositive_class', 'name = "ill-conditioned"\ndata_seed = inf\npositive_class', r"dataset 1, name: .*data_seed"),
+    ('name = "sparse"\npositive_class = [1, 2]', 'name = "real"\npositive_class = 1', r"'real' is a regression set, which has no classes"),
     ("learner_seeds = 2", "learner_seeds = 0", r"line 3, learner_seeds"),
     ("learner_seeds = 2", "learner_seeds = ", r"line 3"),
     ('[[learner]]\nname = "AdaGrad"\nstep_size = 0.5', "[[learner]]\nstep_size = 0.5", r"learner 2, name: this key is missing"),
@@ -118,3 +130,25 @@ def test_plan__holds_every_run_once_within_memory(workers, tmp_path, small_store
     assert plan(runs, {runs[0].stream.dataset_hash: size}, limits) == todo
     with pytest.raises(MemoryError, match="MiB"):
         plan(runs, {runs[0].stream.dataset_hash: DataSize(10, 10**8, 100)}, limits)
+
+
+def test_streams__that_read_the_same_are_one(tmp_path, small_store):
+    (tmp_path / "two.svm").write_text("1 1:1\n-1 2:1\n")
+    prepare_file(small_store, "two", tmp_path / "two.svm")
+
+    def runs_of(keys, name="two"):
+        text = f'name = "a"\n[[dataset]]\nname = "{name}"\n{keys}\n[[learner]]\nname = "OGD"'
+        return [run.run_id for run in checked(written(tmp_path, text), str(small_store))[2]]
+
+    for name in ("two", "ill-conditioned"):
+        assert runs_of("", name) == runs_of("positive_class = 1", name) == runs_of("max_rows = 10000", name)
+    assert runs_of("max_rows = 2") == runs_of("")
+    assert runs_of("max_rows = 1") != runs_of("") != runs_of("positive_class = -1")
+
+
+def test_generated_name__taken_by_a_user_s_dataset_is_refused(tmp_path, small_store):
+    (tmp_path / "two.svm").write_text("1 1:1\n-1 2:1\n")
+    prepare_file(small_store, "ill-conditioned", tmp_path / "two.svm")
+    text = 'name = "a"\n[[dataset]]\nname = "ill-conditioned"\n[[learner]]\nname = "OGD"'
+    with pytest.raises(WrongInput, match="was not made by the generator"):
+        checked(written(tmp_path, text), str(small_store))
