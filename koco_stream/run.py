@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import koco_stream
+from koco_stream.comparator import Comparator, comparator_of
 from koco_stream.errors import WrongInput
 from koco_stream.files import canonical_json, written_atomically
 from koco_stream.learners import learner_named
@@ -81,7 +82,7 @@ def run_cohort(store: str, sweep: str, cohort: Cohort, block_rows: int = BLOCK_R
             if member.run.params["fit_intercept"]:
                 widened = rows = widened or with_intercept(block.rows)
             advance(member, rows, block.labels, predictions, points)
-    table = part_of(sweep, cohort, members, points, reader.manifest.task)
+    table = part_of(sweep, cohort, members, points, reader.manifest.task, comparators_for(reader, members))
     folder = parts_folder(store)
     with written_atomically(folder / f"{cohort.cohort_id}.parquet") as temporary:
         pq.write_table(table, temporary, compression="zstd")
@@ -93,6 +94,12 @@ def run_cohort(store: str, sweep: str, cohort: Cohort, block_rows: int = BLOCK_R
         sum(member.seconds for member in members),
         time.perf_counter() - begun,
     )
+
+
+def comparators_for(reader: StreamReader, members: list[Member]) -> dict[bool, Comparator]:
+    """The comparators, by `fit_intercept`, of the runs that have one: those with the squared loss that went through the whole stream."""
+    wanted = {bool(m.run.params["fit_intercept"]) for m in members if m.status == "ok" and m.run.params["loss"] == "squared"}
+    return {intercept: comparator_of(reader, intercept) for intercept in sorted(wanted)}
 
 
 def start(run: Run, n_features: int, points: Array) -> Member:
@@ -123,13 +130,16 @@ def advance(member: Member, rows: Rows, labels: Array, predictions: Array, point
         member.error = f"the cumulative loss is {member.totals[1]} by round {int(member.totals[0])}"
 
 
-def part_of(sweep: str, cohort: Cohort, members: list[Member], points: Array, task: str) -> pa.Table:
+def part_of(sweep: str, cohort: Cohort, members: list[Member], points: Array, task: str, comparators: dict[bool, Comparator]) -> pa.Table:
     """The cohort's result part: see `records.part_schema`."""
     finished = datetime.now(UTC)
     classification = task == "classification" or cohort.stream.positive_class is not None
     rows = []
     for member in members:
         run, (rounds, loss, mistakes) = member.run, member.totals
+        comparator = (
+            comparators.get(bool(run.params["fit_intercept"])) if member.status == "ok" and run.params["loss"] == "squared" else None
+        )
         row: dict[str, Any] = dict.fromkeys(column.name for column in RUNS)
         row.update(run.params)
         row.update(
@@ -149,6 +159,8 @@ def part_of(sweep: str, cohort: Cohort, members: list[Member], points: Array, ta
             rounds=int(rounds),
             mean_loss=loss / rounds if rounds else None,
             error_rate=mistakes / rounds if rounds and classification else None,
+            regret=loss - comparator.loss if comparator else None,
+            comparator_largest=comparator.largest if comparator else None,
             seconds=member.seconds,
             rounds_per_second=rounds / member.seconds if member.seconds > 0 else None,
             cohort_size=len(members),

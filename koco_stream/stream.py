@@ -34,7 +34,7 @@ class StreamReader:
     """One stream, opened. Raises `WrongInput` if the dataset is not prepared or has changed since the sweep was planned."""
 
     def __init__(self, store: str | Path, stream: Stream) -> None:
-        self.stream = stream
+        self.store, self.stream = store, stream
         self.manifest = load_manifest(store, stream.dataset)
         if self.manifest.dataset_hash != stream.dataset_hash:
             raise WrongInput(f"dataset {stream.dataset!r} was prepared anew since the sweep was planned; start the sweep again")

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from koco_stream.comparator import products
 from koco_stream.learners import Public, learner_named
 from koco_stream.rows import dense_rows, frozen
 from koco_stream.runs import Run
@@ -44,6 +45,8 @@ def warm(kinds: Iterable[Needed]) -> None:
             frozen([], np.float64),
             np.zeros(0),
         )
+    nothing = frozen([], np.float64)
+    products(frozen([0], np.int64), frozen([], np.int32), 0, nothing, np.zeros(1), np.zeros(0))
     tally(0, np.zeros(0), frozen([], np.float64), 0, np.zeros(3), np.zeros(1), 0, np.zeros((1, 3)))
 
 

@@ -128,6 +128,8 @@ def test_runs__equal_the_python_interface(small_store, tmp_path, reference):
         predictions = model.progressive(X, block.labels)
         losses = (predictions - block.labels) ** 2
         assert row["mean_loss"] == np.cumsum(losses)[-1] / len(X)
+        least = np.linalg.lstsq(X, block.labels, rcond=None)[0]
+        assert row["regret"] == pytest.approx(losses.sum() - ((X @ least - block.labels) ** 2).sum(), abs=1e-6)
         start = OjaSON(3, row["alpha"], sketch_start="random", seed=row["learner_seed"]).partial_fit(X[:0], block.labels[:0]).sketch_
         literal = oja_son_dense(X, block.labels, start, alpha=row["alpha"], curvature=row["curvature"], clip=1.0, rate=1.0)[0]
         np.testing.assert_allclose(predictions, literal, atol=1e-9)
