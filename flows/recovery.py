@@ -66,7 +66,7 @@ def son_figure_2(store: str | Path, runs: pa.Table) -> Figure:
             (block,) = StreamReader(store, Stream(row["dataset"], row["dataset_hash"])).blocks(10**9)
             X = block.rows.values.reshape(block.rows.n_rows, -1).astype(np.float64)
             points = np.array([t for t in curve_points(len(X)) if t >= FIRST_ROUND])
-            model = OjaSON(**json.loads(row["params"]), seed=row["learner_seed"])
+            model = OjaSON(**json.loads(row["params"]), seed=row["learner_seed"] or 0)
             errors.setdefault(f"κ = {kappa:g}, rate {rate:g}", {})[seed] = recovery_errors(X, block.labels, model, points).tolist()
     markers: tuple[tuple[str, str], ...] = (("o", "-"), ("^", "--"), ("s", ":"), ("v", "-."))
     styles: dict[str, Style] = {line: (COLOURS[k % 5], *markers[k % 4]) for k, line in enumerate(errors)}
