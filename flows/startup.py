@@ -48,6 +48,15 @@ def shielded() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+def end_with_driver(pid: int) -> None:
+    """Have process `pid` end when this one does, however it does: a shell waits on a pipe that only this process holds open."""
+    words = ["sh", "-c", 'read _; kill "$0" 2>/dev/null', str(pid)]
+    _watchers.append(subprocess.Popen(words, stdin=subprocess.PIPE, start_new_session=True))
+
+
+_watchers: list[subprocess.Popen[bytes]] = []
+
+
 def shield_prefect_server() -> None:
     """Have Prefect start its own server shielded: without it the flow could not even say that it was stopped, and would try for long."""
     from prefect.server.api.server import SubprocessASGIServer
@@ -56,7 +65,9 @@ def shield_prefect_server() -> None:
 
     def start_shielded(server: Any) -> Any:
         with shielded():
-            return start(server)
+            process = start(server)
+            end_with_driver(process.pid)
+        return process
 
     SubprocessASGIServer._run_uvicorn_command = start_shielded
 

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse
 
 from koco_stream.rows import Rows, as_rows
-from storage.sources import read_source
+from storage.sources import read_sources
 from storage.synthetic import ill_conditioned
 
 AUTOS = 8  # rec.autos
@@ -57,7 +57,7 @@ def news() -> Stream:
     path = Path(folder) / "20news" / "20news_bow_counts.svm.xz" if folder else None
     if path is None or not path.is_file():
         return news_stand_in()
-    table = read_source(path)
+    table = read_sources([path])
     X = scipy.sparse.csr_array((table.values.astype(np.float64), table.indices, table.indptr), shape=(table.labels.size, table.n_features))
     order = np.random.default_rng(20).permutation(table.labels.size)
     return stream("20news", unit_rows(X)[order], np.where(table.labels == AUTOS, 1.0, -1.0)[order])

@@ -11,9 +11,9 @@ from koco_stream.scan import scan_of
 from tests.bench.data import Stream
 from tests.bench.measure import seconds
 
-CLIPS = [{"clip": 1.0}, {"clip": 4.0, "curvature": 0.25}, {"clip": 4.0, "curvature": 1.0}]  # curvature: σ of clip 1 is 1/8
-ALPHAS = [4.0**k for k in range(-4, 4)]
-RATES = [1.0, 64.0]
+CLIPS = [{"clip": 1.0}, {"clip": 4.0, "curvature": 0.25}, {"clip": 4.0, "curvature": 1 / 16}]  # curvature: σ of clip 1 is 1/8
+ALPHAS = [4.0**k for k in range(-1, 4)]
+RATES = [1.0, 16.0]
 STEPS = [2.0**k for k in range(-6, 5)]
 WIDEST_ONS = 2000  # its matrix has d² entries
 
