@@ -161,7 +161,7 @@ def _numeric(array: Array, name: str) -> Array:
     if array.dtype.kind == "c":
         raise WrongInput(f"Complex data not supported: {name} has type {array.dtype}; give real numbers")
     try:
-        return array.astype(np.float64)
+        return array.astype(np.float64, copy=False)
     except (TypeError, ValueError, OverflowError) as error:
         raise WrongInput(f"{name} has type {array.dtype} and is not numeric: {error}; turn it into numbers first") from None
 
