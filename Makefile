@@ -1,11 +1,11 @@
-# make sweep | test | check | bench | soak: each creates .venv and installs when needed, and nothing when not.
+# make sweep | test | check | bench: each creates .venv and installs when needed, and nothing when not.
 VENV ?= .venv
 STORE ?= store
 BIN = $(VENV)/bin
 INSTALLED = $(VENV)/.installed
 BENCH_INSTALLED = $(VENV)/.installed-bench
 
-.PHONY: install sweep test check bench soak
+.PHONY: install sweep test check bench
 sweep: $(INSTALLED)
 	$(BIN)/koco sweep flows/sweeps/ill-conditioned.toml --store $(STORE)
 
@@ -14,6 +14,7 @@ test: $(INSTALLED)
 
 check: $(INSTALLED)
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/lint-imports
 

@@ -155,7 +155,8 @@ def sweep(spec: Path, store: str, workers: int | None, block_rows: int, dry_run:
     computing = summary["seconds"].get("computing", 0.0)
     if not summary["computed"]:
         click.echo("nothing to compute: all runs are in the store", err=True)
-    click.echo(f"computing {computing:.1f} s, the rest {whole - computing:.1f} s", err=True)
+    phases = ", ".join(f"{name} {took:.1f}" for name, took in summary["seconds"].items() if name in ("prepare", "start-up", "report"))
+    click.echo(f"computing {computing:.1f} s, the rest {whole - computing:.1f} s ({phases})", err=True)
     summary["seconds"]["total"] = round(whole, 2)
     click.echo(json.dumps(summary) if as_json else f"report: {summary['report']}")
 

@@ -145,7 +145,7 @@ def _fd_params(q: Public) -> fd_son.Params:
 def _fd_floats(q: Public, d: int) -> int:
     m = int(q["sketch_size"])  # type: ignore[arg-type]
     width, out = len(lanes_for(2 * m + 1 + bool(q["diagonal"]))), len(lanes_for(m + 1))
-    return (d + 12 + 6 * m) * width + maps_floats(d, 2 * m + 1, m + 1, out) + (d if q["diagonal"] else 0)
+    return (d + 13 + 6 * m) * width + maps_floats(d, 2 * m + 1, m + 1, out) + (d if q["diagonal"] else 0)
 
 
 def _fd_ns(q: Public, s: float) -> float:

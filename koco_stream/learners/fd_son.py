@@ -26,10 +26,10 @@ from koco_stream.losses import curvature_at, loss_slope
 
 NOTHING = 1e-14  # an eigenvalue below this share of the largest is rounding
 
-# Vectors in `a`, each (W,). State: β; the kept rows' eigenvalues. Scratch: a row's gathered line; x̂ = Sx; L⁻¹x̂; Hx̂; what
+# Vectors in `a`, each (W,). State: β; the kept rows' eigenvalues λ; 1/√(α + λ). Scratch: a row's gathered line; x̂ = Sx; L⁻¹x̂; Hx̂; what
 # is added to the features' lines; eigenvalues; four more. Then, each (2m, W): G = SSᵀ (its lower rows, for the buffer), L,
 # scratch for eigenvectors.
-BETA, KEPT, LINE, X_HAT, Y, HX, COEF, VALUES, MORE, FIRST_MATRIX = 0, 1, 2, 3, 4, 5, 6, 7, 8, 12
+BETA, KEPT, ROOT, LINE, X_HAT, Y, HX, COEF, VALUES, MORE, FIRST_MATRIX = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 13
 
 
 class Params(NamedTuple):
@@ -82,6 +82,7 @@ def init(params: Params, n_features: int, seed: int) -> State:
         scaled=scaled,
         scaled_view=view,
     )
+    state.a[ROOT * width : ROOT * width + m] = 1.0 / math.sqrt(params.alpha)
     if params.diagonal:
         state.sw[:, 2 * m + 1] = FIRST_D
     return state
@@ -139,7 +140,7 @@ def newton_step(params: Params, s: State, idx: Array, val: Array, y: float) -> f
     if n2 == 0.0:
         return 0.0
     for i in range(m):
-        a[Y * W + i] = a[X_HAT * W + i] / math.sqrt(alpha + a[KEPT * W + i])
+        a[Y * W + i] = a[X_HAT * W + i] * a[ROOT * W + i]
     for i in range(m, rows):
         total = a[X_HAT * W + i]
         for k in range(i):
@@ -153,7 +154,7 @@ def newton_step(params: Params, s: State, idx: Array, val: Array, y: float) -> f
     w_coef = 0.0
     if abs(y_hat) > C:
         w_coef = -(y_hat - math.copysign(C, y_hat)) / off
-        solve_transposed(a, W, m, rows, alpha)
+        solve_transposed(a, W, m, rows)
         for i in range(rows):
             a[BETA * W + i] -= w_coef * a[HX * W + i]
         y_hat = math.copysign(C, y_hat)
@@ -181,7 +182,7 @@ def newton_step(params: Params, s: State, idx: Array, val: Array, y: float) -> f
         rows += 1
     # Line 9: u ← w − (g − SᵀHSg)/α.
     if slope != 0.0:
-        solve_transposed(a, W, m, rows, alpha)
+        solve_transposed(a, W, m, rows)
         for i in range(rows):
             a[BETA * W + i] += slope / alpha * a[HX * W + i]
     a[COEF * W + m] = w_coef - slope / alpha
@@ -192,7 +193,7 @@ def newton_step(params: Params, s: State, idx: Array, val: Array, y: float) -> f
 
 
 @jit
-def solve_transposed(a: Array, W: int, m: int, rows: int, alpha: float) -> None:
+def solve_transposed(a: Array, W: int, m: int, rows: int) -> None:
     """a[HX:] ← L⁻ᵀ a[Y:], from the last row up; the kept rows' part of L is diagonal."""
     L = (FIRST_MATRIX + 2 * m) * W
     for i in range(rows):
@@ -203,7 +204,7 @@ def solve_transposed(a: Array, W: int, m: int, rows: int, alpha: float) -> None:
         for k in range(i):
             a[HX * W + k] -= a[L + i * W + k] * x
     for i in range(m):
-        a[HX * W + i] /= math.sqrt(alpha + a[KEPT * W + i])
+        a[HX * W + i] *= a[ROOT * W + i]
 
 
 @jit
@@ -242,6 +243,7 @@ def shrink(params: Params, s: State) -> None:
     for rank in range(m):
         value, best = a[LINE * W + rank], int(a[Y * W + rank])
         a[KEPT * W + rank] = max(value - rho, 0.0)
+        a[ROOT * W + rank] = 1.0 / math.sqrt(params.alpha + a[KEPT * W + rank])
         s.trace[()] += a[KEPT * W + rank]
         factor = math.sqrt(a[KEPT * W + rank] / value) if value > 0.0 else 0.0
         for i in range(n):
