@@ -41,7 +41,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="koco-bench-") as folder:
         for name, stream in streams.items():
             if name in parts:
-                results[name] = side_by_side(stream, Path(folder) / name, repetitions, quick)
+                results[name], results[f"{name} loss"] = side_by_side(stream, Path(folder) / name, repetitions, quick)
     if "roofline" in parts:
         results["roofline"] = {name: roofline(streams[name], 2 * repetitions - 1) for name in ("20news", "dense")}
     if "growth" in parts:

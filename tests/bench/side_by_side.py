@@ -15,8 +15,8 @@ from tests.bench.table import show
 US = "OjaSON m=10"
 
 
-def side_by_side(stream: Stream, folder: Path, repetitions: int, quick: bool) -> dict[str, Time]:
-    """Tune, measure in turn and print. Returns the times by name."""
+def side_by_side(stream: Stream, folder: Path, repetitions: int, quick: bool) -> tuple[dict[str, Time], dict[str, float]]:
+    """Tune, measure in turn and print. Returns the times and the losses by name."""
     nnz = stream.rows.indptr[-1] / stream.n
     print(f"\n== {stream.name}: {stream.n:,} rows, d = {stream.d:,}, {nnz:.1f} non-zeros a row", flush=True)
     measured: dict[str, Callable[[], float]] = {}
@@ -44,10 +44,10 @@ def side_by_side(stream: Stream, folder: Path, repetitions: int, quick: bool) ->
         lines,
         "Ours: the compiled scan, from a fresh state; 'progressive' is the public call, with its checks.",
         "VW: the marginal pass over its cache.",
-        "OjaSON and OGD project the weights so that |ŷ| is at most 1 (Luo et al., Lemma 1); AdaGrad and the peers truncate ŷ only.",
+        "Loss: the mean of (ŷ − y)² with ŷ held within the labels, as VW's is. The SON family projects the weights so that |ŷ| ≤ clip.",
         "Loss and error are progressive, over the first 'rows' rows; whole-matrix partial_fit gives no predictions.",
     )
-    return times
+    return times, {name: found[1] for name, found in quality.items()}
 
 
 def peers(stream: Stream, measured: dict[str, Any], quality: dict[str, Any], quick: bool) -> None:
