@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
@@ -19,6 +20,8 @@ from koco_stream.losses import LOSSES, loss_value
 from koco_stream.parameters import SEED
 from koco_stream.rows import as_labels, as_rows, with_intercept
 from koco_stream.scan import predictions_of, scan_of
+
+COUNTED = ("folds", "dense_rounds", "shrinks")  # what a state may count, and a record then shows
 
 
 class Model:
@@ -85,25 +88,7 @@ class Model:
         Raises `WrongInput` (a `ValueError`) for NaN, infinity, another number of features than before, a parameter out of range or changed
         since learning began, and `FloatingPointError` with the row's number if the learner diverges: it is of no use then but for `fit`.
         """
-        self._check_unchanged()
-        rows = as_rows(X, vars(self).get("n_features_in_"))
-        labels = as_labels(y, rows.n_rows)
-        self._check_labels(labels)
-        self._start(rows.n_features)
-        if self.fit_intercept:  # type: ignore[attr-defined]
-            rows = with_intercept(rows)
-        predictions = np.empty(rows.n_rows)
-        done = scan_of(self._learner().name)(
-            self._params, self._state, rows.indptr, rows.indices, rows.index_stride, rows.values, labels, predictions
-        )
-        self.rounds_ += done
-        if done < rows.n_rows:
-            self._diverged = True
-            raise FloatingPointError(
-                f"{self!r} diverged: the prediction for row {done} is {predictions[done]}; a larger alpha, a smaller step or rows of "
-                "smaller norm help"
-            )
-        return predictions
+        return self._learn(X, y)
 
     def partial_fit(self, X: Any, y: Any) -> Self:
         """Learn from the rows in order, going on from where the last call ended. Raises as `progressive` does."""
@@ -141,16 +126,24 @@ class Model:
         return float(r2_score(y, self.predict(X), sample_weight=sample_weight))
 
     def record(self, X: Any, y: Any) -> Any:
-        """As `progressive`, but returns an Arrow table: `t` (the round, from 1), `prediction`, `loss`, and the learner's own columns."""
+        """As `progressive`, but returns an Arrow table: `t` (the round, from 1), `prediction`, `loss`, and the learner's own columns:
+        how often so far it did something rare (`folds`, `dense_rounds`, `shrinks`), where it does."""
         import pyarrow as pa
 
         before = vars(self).get("rounds_", 0)
-        predictions = self.progressive(X, y)
+        counts: dict[str, list[int]] = {}
+
+        def note() -> None:
+            for name in COUNTED:
+                if hasattr(self._state, name):
+                    counts.setdefault(name, []).append(int(getattr(self._state, name)))
+
+        predictions = self._learn(X, y, note)
         labels = as_labels(y, predictions.size)
         loss = LOSSES[self.loss]  # type: ignore[attr-defined]
-        losses = np.array([loss_value(loss, p, label) for p, label in zip(predictions, labels, strict=True)])
+        losses = np.array([loss_value(loss, p, label) for p, label in zip(predictions, labels, strict=True)], np.float64)
         rounds = np.arange(before + 1, before + 1 + predictions.size)
-        return pa.table({"t": rounds, "prediction": predictions, "loss": losses.astype(np.float64)})
+        return pa.table({"t": rounds, "prediction": predictions, "loss": losses, **counts})
 
     # Keeping ----------------------------------------------------------------------------------------------------
 
@@ -173,6 +166,35 @@ class Model:
         return model
 
     # Inside --------------------------------------------------------------------------------------------------------
+
+    def _learn(self, X: Any, y: Any, after_round: Callable[[], None] | None = None) -> Array:
+        """`progressive`, calling `after_round` after each round if it is given."""
+        self._check_unchanged()
+        rows = as_rows(X, vars(self).get("n_features_in_"))
+        labels = as_labels(y, rows.n_rows)
+        self._check_labels(labels)
+        self._start(rows.n_features)
+        if self.fit_intercept:  # type: ignore[attr-defined]
+            rows = with_intercept(rows)
+        predictions = np.empty(rows.n_rows)
+        scan, done = scan_of(self._learner().name), 0
+        size = max(rows.n_rows if after_round is None else 1, 1)
+        for first in range(0, rows.n_rows, size):
+            end = first + size
+            block = rows.indptr[first : end + 1], rows.indices, rows.index_stride, rows.values, labels[first:end], predictions[first:end]
+            done += scan(self._params, self._state, *block)
+            if done < min(end, rows.n_rows):
+                break
+            if after_round is not None:
+                after_round()
+        self.rounds_ += done
+        if done < rows.n_rows:
+            self._diverged = True
+            raise FloatingPointError(
+                f"{self!r} diverged: the prediction for row {done} is {predictions[done]}; a larger alpha, a smaller step or rows of "
+                "smaller norm help"
+            )
+        return predictions
 
     def _public(self) -> Public:
         return self._learner().complete({n: v for n, v in self.get_params().items() if n != "seed"})

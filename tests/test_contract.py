@@ -240,6 +240,15 @@ def test_record__has_rounds_predictions_and_losses(name):
     assert table.column("t").to_pylist() == list(range(1, len(X) + 1))
     assert table.column("prediction").to_numpy().tobytes() == predictions.tobytes()
     np.testing.assert_allclose(table.column("loss").to_numpy(), (predictions - y) ** 2)
+    state = make(name).partial_fit(X, y)._state
+    for counted in set(table.column_names) - {"t", "prediction", "loss"}:
+        assert table.column(counted)[-1].as_py() == int(getattr(state, counted))
+
+
+def test_record__counts_what_is_rare():
+    X, y = stream()
+    assert {"folds", "dense_rounds"} <= set(make("OjaSON").record(X, y).column_names)
+    assert make("FDSON").record(X, y).column("shrinks")[-1].as_py() > 10
 
 
 @every_learner
