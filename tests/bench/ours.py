@@ -17,6 +17,7 @@ TASKS = [
     {"clip": 1.0},
     {"loss": "squared_hinge", "clip": 4.0, "curvature": 0.25},
     {"loss": "squared_hinge", "clip": 10.0, "curvature": 0.25},
+    {"loss": "logistic", "clip": 2.5, "curvature": 1.0},
 ]
 ALPHAS = [1.0, 2.0, 4.0, 8.0, 16.0]
 RATES = [1.0, 16.0, 64.0]

@@ -83,5 +83,5 @@ def number_of(point: Any) -> float:
 def words(point: Any) -> str:
     """A point of a grid in short."""
     if isinstance(point, dict):
-        return " ".join(f"{name}={value:g}" for name, value in point.items())
+        return " ".join(f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}" for name, value in point.items())
     return " ".join(point)
