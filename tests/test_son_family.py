@@ -35,6 +35,17 @@ def settings_of(case):
 
 
 @settings(max_examples=25, deadline=None)
+@given(case=family, m=st.sampled_from([1, 3, 10]), rate=st.sampled_from([1.0, 16.0, 128.0]))
+def test_oja_son__equals_dense_qr_for_every_loss(case, m, rate):
+    X, y, given_ = drawn(case)
+    model = OjaSON(m, **settings_of(case), sketch_rate=rate, sketch_start="random")
+    expected, V, _, u = oja_son_dense(X, y, start_of(model, X.shape[1]), rate=rate, **given_)
+    np.testing.assert_allclose(model.progressive(X, y), expected, atol=1e-9)
+    np.testing.assert_allclose(model.sketch_, V, atol=1e-9)
+    np.testing.assert_allclose(model.coef_, u, atol=1e-8)
+
+
+@settings(max_examples=25, deadline=None)
 @given(case=family, m=st.sampled_from([1, 3, 10]))
 def test_rp_son__equals_explicit_s_and_h(case, m):
     X, y, given_ = drawn(case)
