@@ -99,3 +99,12 @@ def test_reference__is_the_paper_s():
     H = np.diag(1 / (2.0 + eigenvalues))
     g = squared_slope(0.3, 1.0) * X[0]
     np.testing.assert_allclose(np.linalg.solve(A, g), (g - S.T @ H @ S @ g) / 2.0, atol=1e-12)
+
+
+def test_start_from_gradients__keeps_the_sketch_orthonormal_on_rows_that_are_nearly_alike():
+    # Each row that starts multiplies what V lacks of orthonormality: without a fold the sketch of such a stream was lost in ten rounds.
+    draw = np.random.default_rng(0)
+    X = draw.random(13) + 0.02 * np.geomspace(1, 0.1, 13) * draw.standard_normal((3000, 13))
+    model = OjaSON(10, 0.0625)
+    assert np.isfinite(model.progressive(X, draw.random(3000))).all()
+    np.testing.assert_allclose(model.sketch_ @ model.sketch_.T, np.eye(10), atol=1e-9)

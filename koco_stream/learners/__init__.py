@@ -167,6 +167,7 @@ LEARNERS: dict[str, Learner] = {
         lambda q: q["sketch_size"] != 0 and q["sketch_start"] == "random",
         _oja_floats,
         _oja_ns,
+        numbers_version=2,
     ),
     "ONS": Learner(
         "ONS",

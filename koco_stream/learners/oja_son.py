@@ -25,6 +25,7 @@ from koco_stream.losses import curvature_at, loss_slope
 
 FOLD_AT = 1e4  # fold when the bound on F⁻¹'s largest entry passes this (S4)
 DENSE_AT = 1e3  # a round that makes the sketch's Gram determinant grow by more than this is done densely (S12)
+CLEAN_AT = 1e2  # a row that starts may make V's rounding grow by this much; beyond it the round ends with a fold
 NEW_ROW_AT = 1e-6  # a gradient starts a row of the sketch if the square of its part off the sketch is above this share (S10)
 
 # Vectors in `a`, each (W,). State: β and tΛ. Scratch, meaningless between rounds: Zx; p = Vx; what is added to the features'
@@ -164,8 +165,10 @@ def newton_step(params: Params, s: State, idx: Array, val: Array, y: float) -> f
     c2n2 = c * c * n2  # ‖ĝ‖²
     for k in range(W):
         a[COEF * W + k] = 0.0
+    unclean = False
     if s.found[()] < m and c != 0.0 and off > NEW_ROW_AT * n2:
-        p2 += start_row(s, W, n2, off)
+        start_row(s, W, n2, off)
+        unclean = s.growth[()] > CLEAN_AT
 
     # Algorithm 5, line 1: Λ ← (1 − γ)Λ + γ diag(q)², with q = Vĝ = cp; kept as tΛ.
     gamma = min(float(params.rate / t), 1.0)
@@ -215,17 +218,18 @@ def newton_step(params: Params, s: State, idx: Array, val: Array, y: float) -> f
         a[COEF * W + k] += gamma * c * c * a[Z * W + k]  # δĝᵀ = γ c² (Zx) xᵀ (S1)
     a[COEF * W + m] = w_coef
     scatter(s.zw, params.lanes, idx, val, a, COEF * W)
-    if dense:
+    if dense or unclean:
         fold(s.zw, a, m, W)
         s.growth[()] = 1.0
+        s.folds[()] += unclean
     return y_hat
 
 
 @jit
-def start_row(s: State, W: int, n2: float, off: float) -> float:
+def start_row(s: State, W: int, n2: float, off: float) -> None:
     """The next row of V becomes x's part off the sketch, ρ⁻¹(x − Vᵀp) with ρ² = `off`: Z's new row is x/ρ, F's is −pᵀF/ρ and a 1 (S10).
 
-    Fills the scratch as if the row had been there when x came; returns what it adds to ‖Vx‖².
+    Fills the scratch as if the row had been there when x came. ρ² is a difference: what V lacks of orthonormality is multiplied by ‖x‖²/ρ².
     """
     a, f, rho = s.a, s.found[()], math.sqrt(off)
     for k in range(f):
@@ -238,8 +242,7 @@ def start_row(s: State, W: int, n2: float, off: float) -> float:
     a[Z * W + f] = n2 / rho
     a[P * W + f] = rho
     s.found[()] = f + 1
-    s.growth[()] *= math.sqrt(n2) / rho
-    return off
+    s.growth[()] *= n2 / off
 
 
 @jit
