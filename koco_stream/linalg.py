@@ -73,8 +73,8 @@ def dot(a: Array, n: int, left: int, right: int) -> float:
 
 
 @jit
-def inverse_of_shifted(a: Array, W: int, m: int, matrix: int, shift: float, inverse: int, factor: int) -> None:
-    """The (m, m) inverse of shift·I + M for a positive semidefinite M, by Cholesky; the matrices begin at these places of `a`, lines of W.
+def factor_shifted(a: Array, W: int, m: int, matrix: int, shift: float, factor: int) -> None:
+    """LLᵀ = shift·I + M for a positive semidefinite (m, m) M; the matrices begin at these places of `a`, lines of W.
 
     A pivot is never below `shift`: exact arithmetic would not give one either.
     """
@@ -87,16 +87,30 @@ def inverse_of_shifted(a: Array, W: int, m: int, matrix: int, shift: float, inve
                 a[factor + i * W + i] = math.sqrt(max(total + shift, shift))
             else:
                 a[factor + i * W + j] = total / a[factor + j * W + j]
+
+
+@jit
+def solve_factored(a: Array, W: int, m: int, factor: int, first: int, right: int, out: int) -> None:
+    """out ← (LLᵀ)⁻¹·right, (m,) vectors at these places of `a`; `right` is zero before its entry `first`, and `out` is from there on only."""
+    for i in range(first, m):
+        total = a[right + i]
+        for k in range(first, i):
+            total -= a[factor + i * W + k] * a[out + k]
+        a[out + i] = total / a[factor + i * W + i]
+    for i in range(m - 1, first - 1, -1):
+        total = a[out + i]
+        for k in range(i + 1, m):
+            total -= a[factor + k * W + i] * a[out + k]
+        a[out + i] = total / a[factor + i * W + i]
+
+
+@jit
+def inverse_of_shifted(a: Array, W: int, m: int, matrix: int, shift: float, inverse: int, factor: int) -> None:
+    """The (m, m) inverse of shift·I + M, by Cholesky, as for `factor_shifted`."""
+    factor_shifted(a, W, m, matrix, shift, factor)
     for column in range(m):
         for i in range(column, m):
-            total = 1.0 if i == column else 0.0
-            for k in range(column, i):
-                total -= a[factor + i * W + k] * a[inverse + column * W + k]
-            a[inverse + column * W + i] = total / a[factor + i * W + i]
-        for i in range(m - 1, column - 1, -1):
-            total = a[inverse + column * W + i]
-            for k in range(i + 1, m):
-                total -= a[factor + k * W + i] * a[inverse + column * W + k]
-            a[inverse + column * W + i] = total / a[factor + i * W + i]
+            a[inverse + column * W + i] = 1.0 if i == column else 0.0
+        solve_factored(a, W, m, factor, column, inverse + column * W, inverse + column * W)
         for i in range(column, m):
             a[inverse + i * W + column] = a[inverse + column * W + i]

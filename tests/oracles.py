@@ -118,6 +118,22 @@ def rp_son_dense(X, y, *, m, seed, alpha, curvature, clip, slope=squared_slope):
     return np.array(predictions), S, u
 
 
+def rp_son_primal(X, y, *, m, seed, alpha, curvature, clip):
+    """The same with A = αI + SᵀS solved with, for streams whose rows span all d dimensions; squared loss, no empty rows."""
+    from koco_stream.random import normal
+
+    S, u, predictions = np.zeros((m, X.shape[1])), np.zeros(X.shape[1]), []
+    for t, (x, label) in enumerate(zip(X, y, strict=True), 1):
+        direction = np.linalg.solve(alpha * np.eye(X.shape[1]) + S.T @ S, x)
+        w = u - np.sign(u @ x) * max(abs(u @ x) - clip, 0.0) / (x @ direction) * direction
+        predictions.append(w @ x)
+        g = squared_slope(w @ x, label) * x
+        r = np.array([normal(np.uint64(seed), t * m + i) for i in range(m)]) / np.sqrt(m)
+        S = S + np.outer(r, np.sqrt(curvature) * g)
+        u = w - np.linalg.solve(alpha * np.eye(X.shape[1]) + S.T @ S, g)
+    return np.array(predictions)
+
+
 def fd_son_dense(X, y, *, m, alpha, curvature, clip, slope=squared_slope):
     """Algorithms 1 and 2 with m kept rows and a buffer of m: an SVD of all rows whenever the buffer is full, shrunk by λ_{m+1}.
 

@@ -188,6 +188,7 @@ LEARNERS: dict[str, Learner] = {
         lambda q: True,
         lambda q, d: _oja_floats(q, d) + 2 * len(lanes_for(int(q["sketch_size"]) + 2)) ** 2,  # type: ignore[arg-type]
         lambda q, s: 100 + _oja_ns(q, s),
+        numbers_version=2,
     ),
     "FDSON": Learner(
         "FDSON",

@@ -5,7 +5,8 @@ H = (αI + SSᵀ)⁻¹. A line of S changes only where the row is non-zero, so w
 
 With s = Sĝ, n = ‖ĝ‖² and δ = n − sᵀHs, all of H's update is positive: Δ = δ rᵀHr + (1 + rᵀHs)², and H ← H − (δ Hr(Hr)ᵀ + (1
 + rᵀHs)(Hr(Hs)ᵀ + Hs(Hr)ᵀ) − rᵀHr Hs(Hs)ᵀ)/Δ, H_t S_tĝ = ((1 + rᵀHs) Hs + δ Hr)/Δ (S15). Every 4m rounds, and when rounding
-has spoilt it, H is made anew from SSᵀ, which is kept beside it."""
+has spoilt it, H is made anew from SSᵀ, which is kept beside it. Once SSᵀ is a million times α, an explicit H has too few digits
+for x − SᵀHSx, and the rounds from then on solve with the Cholesky factor of αI + SSᵀ: O(m³ + ms), counted as dense rounds."""
 
 from __future__ import annotations
 
@@ -17,16 +18,16 @@ import numpy as np
 from koco_stream._jit import jit
 from koco_stream.diagonal import FIRST_D, adapt, rescale, scratch
 from koco_stream.lanes import add_outer, aligned_zeros, gather, scatter, times
-from koco_stream.linalg import Array, dot, inverse_of_shifted
+from koco_stream.linalg import Array, dot, factor_shifted, inverse_of_shifted, solve_factored
 from koco_stream.losses import curvature_at, loss_slope
 from koco_stream.random import normal
 
 # Vectors in `a`, each (W,). State: b. Scratch: x̂ = Sx, r, Hx̂, Hr, what is added to the features' lines,
-# the factors of the outer products. Then H and SSᵀ and scratch, each (W, W).
+# the factors of the outer products. Then H, SSᵀ and the Cholesky factor of αI + SSᵀ, each (W, W).
 B, X_HAT, R, HX, HR, COEF, ON_R, ON_S, BOTH, FIRST_MATRIX = range(10)
 
-
 FOLD_AT = 1e5  # w̄ and Sᵀb cancel when bᵀx̂ passes this many times C: then w̄ ← w̄ + Sᵀb, b ← 0
+SOLVE_AT = 1e6  # from trace(SSᵀ) = this many times α on H is not kept: its rounding, 1e-16/α, times λ has to stay below α/λ
 
 
 class Params(NamedTuple):
@@ -44,12 +45,13 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """t: () rounds. folds: () how often w̄ took over Sᵀb. seed: () of the r's. sw: (d, W), line j = column j of S (m
+    """t: () rounds. folds: () how often w̄ took over Sᵀb. dense_rounds: () rounds that solved with the factor. seed: () of the r's. sw: (d, W), line j = column j of S (m
     numbers), then w̄_j, then D_jj if `diagonal`, then padding. a: (9·W + 3·W²,) the small vectors, H, SSᵀ, scratch. scaled,
     scaled_view: (d,) or (0,) scratch for D^(−1/2) x."""
 
     t: Array
     folds: Array
+    dense_rounds: Array
     seed: Array
     sw: Array
     a: Array
@@ -64,6 +66,7 @@ def init(params: Params, n_features: int, seed: int) -> State:
     a = aligned_zeros(FIRST_MATRIX + 3 * width, width)
     a[range(FIRST_MATRIX, FIRST_MATRIX + params.sketch_size), range(params.sketch_size)] = 1.0 / params.alpha
     state = State(
+        np.zeros((), np.int64),
         np.zeros((), np.int64),
         np.zeros((), np.int64),
         np.array(seed, np.uint64),
@@ -115,19 +118,27 @@ def newton_step(params: Params, s: State, idx: Array, val: Array, y: float) -> f
     """One round of Algorithm 1. Updates `s`; returns the prediction ŷ."""
     alpha, C, m, W = params.alpha, params.clip, params.sketch_size, len(params.lanes)
     a = s.a
-    H, K = FIRST_MATRIX * W, (FIRST_MATRIX + W) * W
+    H, K, L = FIRST_MATRIX * W, (FIRST_MATRIX + W) * W, (FIRST_MATRIX + 2 * W) * W
 
     # Line 5, projection: x̂ = Sx, γ_p = h/(‖x‖² − x̂ᵀHx̂), w = u − γ_p(x − SᵀHx̂).
     y_hat, n2 = look(params, s, idx, val)
     if n2 == 0.0:
         return 0.0
-    times(a, params.lanes, m, H, X_HAT * W, HX * W)
     trace, b_x = 0.0, dot(a, m, B * W, X_HAT * W)
     for i in range(m):
         trace += a[K + i * (W + 1)]
+    solving = s.dense_rounds[()] > 0
+    if not solving and trace > SOLVE_AT * alpha:
+        solving = True
+        factor_shifted(a, W, m, K, alpha, L)
+    if solving:
+        s.dense_rounds[()] += 1
+        solve_factored(a, W, m, L, 0, X_HAT * W, HX * W)
+    else:
+        times(a, params.lanes, m, H, X_HAT * W, HX * W)
     xHx = dot(a, m, X_HAT * W, HX * W)
-    if not 0.0 <= xHx <= n2:  # rounding has spoilt H
-        inverse_of_shifted(a, W, m, K, alpha, H, (FIRST_MATRIX + 2 * W) * W)
+    if not solving and not 0.0 <= xHx <= n2:  # rounding has spoilt H
+        inverse_of_shifted(a, W, m, K, alpha, H, L)
         times(a, params.lanes, m, H, X_HAT * W, HX * W)
         xHx = dot(a, m, X_HAT * W, HX * W)
     # αxᵀA⁻¹x; never less than what the largest possible eigenvalue of A leaves of it.
@@ -152,7 +163,10 @@ def newton_step(params: Params, s: State, idx: Array, val: Array, y: float) -> f
     for i in range(m):
         a[R * W + i] = scale * normal(s.seed[()], t * m + i)
         r_b += a[R * W + i] * a[B * W + i]
-    times(a, params.lanes, m, H, R * W, HR * W)
+    if solving:
+        solve_factored(a, W, m, L, 0, R * W, HR * W)
+    else:
+        times(a, params.lanes, m, H, R * W, HR * W)
     rHr, rHs = dot(a, m, R * W, HR * W), c * dot(a, m, R * W, HX * W)
     # Spoilt if below what H's smallest possible eigenvalue allows; that is then taken, and H made anew after the round.
     least = dot(a, m, R * W, R * W) / (alpha + trace)
@@ -166,8 +180,9 @@ def newton_step(params: Params, s: State, idx: Array, val: Array, y: float) -> f
         a[ON_S * W + i] = -c * (one * a[HR * W + i] - rHr * c * a[HX * W + i]) / Delta
         a[BOTH * W + i] = c * a[X_HAT * W + i] + n * a[R * W + i]
         a[COEF * W + i] = c * a[R * W + i]  # δS = r ĝᵀ
-    add_outer(a, params.lanes, m, H, ON_R * W, HR * W)
-    add_outer(a, params.lanes, m, H, ON_S * W, HX * W)
+    if not solving:
+        add_outer(a, params.lanes, m, H, ON_R * W, HR * W)
+        add_outer(a, params.lanes, m, H, ON_S * W, HX * W)
     add_outer(a, params.lanes, m, K, BOTH * W, R * W)
     add_outer(a, params.lanes, m, K, COEF * W, X_HAT * W)
     # Line 9: u ← w − (g − SᵀHSg)/α, with w̄ freed of what S's change adds to Sᵀb.
@@ -180,8 +195,10 @@ def newton_step(params: Params, s: State, idx: Array, val: Array, y: float) -> f
     if abs(b_x) > FOLD_AT * C:
         fold(s.sw, a, m, W)
         s.folds[()] += 1
-    if spoilt or t % (4 * m) == 0:
-        inverse_of_shifted(a, W, m, K, alpha, H, (FIRST_MATRIX + 2 * W) * W)
+    if solving:
+        factor_shifted(a, W, m, K, alpha, L)
+    elif spoilt or t % (4 * m) == 0:
+        inverse_of_shifted(a, W, m, K, alpha, H, L)
     return y_hat
 
 
