@@ -91,7 +91,7 @@ def factor_shifted(a: Array, W: int, m: int, matrix: int, shift: float, factor: 
 
 @jit
 def solve_factored(a: Array, W: int, m: int, factor: int, first: int, right: int, out: int) -> None:
-    """out ← (LLᵀ)⁻¹·right, (m,) vectors at these places of `a`; `right` is zero before its entry `first`, and `out` is from there on only."""
+    """out ← (LLᵀ)⁻¹·right, (m,) vectors at these places of `a`. `right` is zero before `first`; `out` is computed from there on only."""
     for i in range(first, m):
         total = a[right + i]
         for k in range(first, i):

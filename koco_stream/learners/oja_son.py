@@ -168,7 +168,7 @@ def newton_step(params: Params, s: State, idx: Array, val: Array, y: float) -> f
     unclean = False
     if s.found[()] < m and c != 0.0 and off > NEW_ROW_AT * n2:
         start_row(s, W, n2, off)
-        unclean = s.growth[()] > CLEAN_AT
+        unclean = bool(s.growth[()] > CLEAN_AT)
 
     # Algorithm 5, line 1: Λ ← (1 − γ)Λ + γ diag(q)², with q = Vĝ = cp; kept as tΛ.
     gamma = min(float(params.rate / t), 1.0)

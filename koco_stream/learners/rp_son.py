@@ -45,9 +45,9 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """t: () rounds. folds: () how often w̄ took over Sᵀb. dense_rounds: () rounds that solved with the factor. seed: () of the r's. sw: (d, W), line j = column j of S (m
-    numbers), then w̄_j, then D_jj if `diagonal`, then padding. a: (9·W + 3·W²,) the small vectors, H, SSᵀ, scratch. scaled,
-    scaled_view: (d,) or (0,) scratch for D^(−1/2) x."""
+    """t: () rounds. folds: () how often w̄ took over Sᵀb. dense_rounds: () rounds that solved with the factor. seed: () of the r's.
+    sw: (d, W), line j = column j of S (m numbers), then w̄_j, then D_jj if `diagonal`, then padding. a: (9·W + 3·W²,) the small
+    vectors, H, SSᵀ, the factor. scaled, scaled_view: (d,) or (0,) scratch for D^(−1/2) x."""
 
     t: Array
     folds: Array
@@ -127,7 +127,7 @@ def newton_step(params: Params, s: State, idx: Array, val: Array, y: float) -> f
     trace, b_x = 0.0, dot(a, m, B * W, X_HAT * W)
     for i in range(m):
         trace += a[K + i * (W + 1)]
-    solving = s.dense_rounds[()] > 0
+    solving = bool(s.dense_rounds[()] > 0)
     if not solving and trace > SOLVE_AT * alpha:
         solving = True
         factor_shifted(a, W, m, K, alpha, L)
