@@ -13,10 +13,24 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from koco_stream.checkpoint import load_model as load
     from koco_stream.errors import WrongInput
-    from koco_stream.models import FDSON, OGD, ONS, RPSON, AdaGrad, OjaSON
+    from koco_stream.models import BKONS, CONKONS, FDSON, KORS, OGD, ONS, PROSNKONS, RPSON, AdaGrad, OjaSON
 
 __version__ = "0.1.0"
-__all__ = ["FDSON", "OGD", "ONS", "RPSON", "AdaGrad", "OjaSON", "WrongInput", "__version__", "load"]
+__all__ = [
+    "BKONS",
+    "CONKONS",
+    "FDSON",
+    "KORS",
+    "OGD",
+    "ONS",
+    "PROSNKONS",
+    "RPSON",
+    "AdaGrad",
+    "OjaSON",
+    "WrongInput",
+    "__version__",
+    "load",
+]
 
 _WHERE = {"load": ("koco_stream.checkpoint", "load_model"), "WrongInput": ("koco_stream.errors", "WrongInput")}
 

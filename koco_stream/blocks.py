@@ -1,9 +1,9 @@
 """The loops over the points of a dictionary, sixteen side by side.
 
-What belongs to a dictionary of n points lies in arrays whose last axis is the points, with room for a multiple of sixteen of them; spare
-places hold zeros and are computed along. Each point's sums are its own, in two chains (even and odd places, added at the end), so
-computing points side by side changes no number, nor does room for more. As in `koco_stream.lanes`, each loop is written in LLVM's
-instructions beside the literal one that says what it does.
+A table of a dictionary is kept in panels, (panels, lines, 16): panel p holds points 16p to 16p + 15, so that a loop over lines reads memory
+in order. A vector (panels·16,) is flat. Spare places hold zeros and are computed along. Each point's sums are its own, in two chains
+(even and odd places, added at the end), so computing points side by side changes no number, nor does room for more. As in
+`koco_stream.lanes`, each loop is written in LLVM's instructions beside the literal one that says what it does.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numba.core import cgutils, config
 from numba.extending import intrinsic
 
 from koco_stream.elementary import emit_exp, literal_exp
-from koco_stream.lanes import INT32, INT64, _Lines
+from koco_stream.lanes import INT64, _halved, _Lines
 from koco_stream.linalg import Array
 
 BLOCK = 16
@@ -28,55 +28,83 @@ def room_for(n: int) -> int:
     return BLOCK * ((n + BLOCK - 1) // BLOCK)
 
 
-def literal_products(lines: Array, line_of: Array, idx: Array, val: Array, n: int, out: Array, at: int) -> float:
+def literal_products(points: Array, line_of: Array, idx: Array, val: Array, n: int, out: Array, at: int) -> float:
     """out[at + p] ← xᵀx_p for the points p < n and the row x = (idx, val); returns ‖x‖².
 
-    `lines` (lines, room): line `line_of[j]` holds feature j of every point; line 0 is zero, for features that no point has.
+    Line `line_of[j]` of `points` holds feature j of every point; line 0 is zero, for features that no point has.
     """
-    sums, squares = np.zeros((2, room_for(n))), [0.0, 0.0]
+    squares = [0.0, 0.0]
     for i in range(idx.size):
-        v = np.float64(val[i])
-        sums[i % 2] += lines[line_of[idx[i]], : room_for(n)] * v
-        squares[i % 2] += v * v
-    out.reshape(-1)[at : at + room_for(n)] = sums[0] + sums[1]
+        squares[i % 2] += np.float64(val[i]) * np.float64(val[i])
+    for panel in range(room_for(n) // BLOCK):
+        sums = np.zeros((2, BLOCK))
+        for i in range(idx.size):
+            sums[i % 2] += points[panel, line_of[idx[i]]] * np.float64(val[i])
+        _write(out, at + panel * BLOCK, sums[0] + sums[1])
     return float(squares[0] + squares[1])
+
+
+def _write(out: Array, at: int, line: Array) -> None:
+    out.reshape(-1)[at : at + line.size] = line
 
 
 def literal_gaussian(norms: Array, n2: float, scale: float, n: int, out: Array, at: int) -> None:
     """out[at + p] ← exp(−max(‖x‖² + ‖x_p‖² − 2·out[at + p], 0)·scale) for p < n: inner products become Gaussian kernel values."""
     end = room_for(n)
-    flat = out.reshape(-1)
-    distances = np.maximum((n2 + norms[:end]) - 2.0 * flat[at : at + end], 0.0)
-    flat[at : at + end] = literal_exp(distances * -scale)
+    distances = np.maximum((n2 + norms[:end]) - 2.0 * out.reshape(-1)[at : at + end], 0.0)
+    _write(out, at, literal_exp(distances * -scale))
 
 
 def literal_apply(matrix: Array, lower: bool, n: int, x: Array, at: int, out: Array, to: int) -> None:
-    """out[to + p] ← Σ_j M[j, p]·x[at + j] over j < n, or over j up to the end of p's block if M is `lower` (zero for j > p).
+    """out[to + p] ← Σ_j M[p, j]·x[at + j] over j < n, or over j up to the end of p's panel if M is `lower` (zero for j > p).
 
-    M (room, room) is kept by columns: line j is what x_j is multiplied by.
+    Line j of a panel of `matrix` (panels, room, 16) is what x_j is multiplied by.
     """
-    for first in range(0, n, BLOCK):
+    for panel in range(room_for(n) // BLOCK):
         sums = np.zeros((2, BLOCK))
-        for j in range(min(n, first + BLOCK) if lower else n):
-            sums[j % 2] += matrix[j, first : first + BLOCK] * x.reshape(-1)[at + j]
-        out.reshape(-1)[to + first : to + first + BLOCK] = sums[0] + sums[1]
+        for j in range(min(n, (panel + 1) * BLOCK) if lower else n):
+            sums[j % 2] += matrix[panel, j] * x.reshape(-1)[at + j]
+        _write(out, to + panel * BLOCK, sums[0] + sums[1])
 
 
 def literal_subtract_outer(matrix: Array, n: int, factor: float, v: Array, at: int) -> None:
-    """M[j, p] −= (factor·v[at + j])·v[at + p] for all j, p < n."""
-    line = v.reshape(-1)[at : at + room_for(n)]
-    for j in range(n):
-        matrix[j, : room_for(n)] -= (factor * line[j]) * line
+    """M[p, j] −= (factor·v[at + j])·v[at + p] for all p, j < n."""
+    flat = v.reshape(-1)
+    for panel in range(room_for(n) // BLOCK):
+        line = flat[at + panel * BLOCK : at + (panel + 1) * BLOCK]
+        for j in range(n):
+            matrix[panel, j] -= (factor * flat[at + j]) * line
+
+
+def literal_dot(x: Array, at: int, y: Array, to: int, n: int) -> float:
+    """Σ_p x[at + p]·y[to + p] over p < n: sixteen sums, one for each place of a panel, then folded to one."""
+    sums = np.zeros(BLOCK)
+    for first in range(0, n, BLOCK):
+        sums += x.reshape(-1)[at + first : at + first + BLOCK] * y.reshape(-1)[to + first : to + first + BLOCK]
+    return _halved([sums[:8], sums[8:]])
+
+
+def literal_add_scaled(factor: float, x: Array, at: int, y: Array, to: int, n: int) -> None:
+    """y[to + p] += factor·x[at + p] for p < n."""
+    end = room_for(n)
+    y.reshape(-1)[to : to + end] += factor * x.reshape(-1)[at : at + end]
 
 
 class _Place:
-    """An array argument and what the loops need of it: its data and the length of its last axis."""
+    """An array argument and what the loops need of it: its data, its first axis and the lines of a panel."""
 
     def __init__(self, context: Any, builder: Any, signature: Any, args: Any, k: int) -> None:
         array = context.make_array(signature.args[k])(context, builder, args[k])
         self.data = array.data
-        self.stride = cgutils.unpack_tuple(builder, array.shape)[-1]
-        self.size = cgutils.unpack_tuple(builder, array.shape)[0]
+        shape = cgutils.unpack_tuple(builder, array.shape)
+        self.size = shape[0]
+        self.lines = shape[-2] if len(shape) > 1 else None
+        self.builder = builder
+
+    def line(self, first: Any, j: Any) -> Any:
+        """Where line j of the panel that begins at point `first` lies."""
+        b = self.builder
+        return b.gep(self.data, [b.add(b.mul(first, self.lines), b.mul(j, INT64(BLOCK)))])
 
 
 def _in_two_chains(builder: Any, lines: _Lines, count: Any, term: Any) -> list[Any]:
@@ -97,7 +125,7 @@ def _value(builder: Any, data: Any, i: Any) -> Any:
 
 
 @intrinsic
-def _products(typing_context: Any, lines: Any, line_of: Any, idx: Any, val: Any, n: Any, out: Any, at: Any) -> Any:
+def _products(typing_context: Any, points: Any, line_of: Any, idx: Any, val: Any, n: Any, out: Any, at: Any) -> Any:
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         table, line_of, idx, val, out = (_Place(context, builder, signature, args, k) for k in (0, 1, 2, 3, 5))
         wide = _Lines(builder, BLOCK)
@@ -107,8 +135,7 @@ def _products(typing_context: Any, lines: Any, line_of: Any, idx: Any, val: Any,
             def term(i: Any) -> list[Any]:
                 j = builder.sext(builder.load(builder.gep(idx.data, [i])), INT64)
                 line = builder.sext(builder.load(builder.gep(line_of.data, [j])), INT64)
-                place = builder.gep(table.data, [builder.add(builder.mul(line, table.stride), first)])
-                return wide.multiply(wide.load(place), wide.spread(_value(builder, val.data, i)))
+                return wide.multiply(wide.load(table.line(first, line)), wide.spread(_value(builder, val.data, i)))
 
             total = _in_two_chains(builder, wide, idx.size, term)
             wide.store(total, builder.gep(out.data, [builder.add(args[6], first)]))
@@ -127,7 +154,7 @@ def _products(typing_context: Any, lines: Any, line_of: Any, idx: Any, val: Any,
             square(pairs, 0)
         return builder.fadd(*(builder.load(s) for s in squares))
 
-    return types.float64(lines, line_of, idx, val, types.int64, out, types.int64), emit
+    return types.float64(points, line_of, idx, val, types.int64, out, types.int64), emit
 
 
 @intrinsic
@@ -141,9 +168,7 @@ def _gaussian(typing_context: Any, norms: Any, n2: Any, scale: Any, n: Any, out:
             place = builder.gep(out.data, [builder.add(args[5], first)])
             squares = wide.add(n2, wide.load(builder.gep(norms.data, [first])))
             distances = wide.subtract(squares, wide.multiply(two, wide.load(place)))
-            distances = [
-                builder.select(builder.fcmp_ordered("<", x, z), z, x) for x, z in zip(distances, zero, strict=True)
-            ]
+            distances = [builder.select(builder.fcmp_ordered("<", x, z), z, x) for x, z in zip(distances, zero, strict=True)]
             wide.store([emit_exp(builder, x) for x in wide.multiply(distances, scale)], place)
         return context.get_dummy_value()
 
@@ -162,8 +187,7 @@ def _apply(typing_context: Any, matrix: Any, lower: Any, n: Any, x: Any, at: Any
             count = builder.select(args[1], end, args[2])
 
             def term(j: Any) -> list[Any]:
-                place = builder.gep(matrix.data, [builder.add(builder.mul(j, matrix.stride), first)])
-                return wide.multiply(wide.load(place), wide.spread(builder.load(builder.gep(vector, [j]))))
+                return wide.multiply(wide.load(matrix.line(first, j)), wide.spread(builder.load(builder.gep(vector, [j]))))
 
             total = _in_two_chains(builder, wide, count, term)
             wide.store(total, builder.gep(out.data, [builder.add(args[6], first)]))
@@ -182,14 +206,46 @@ def _subtract_outer(typing_context: Any, matrix: Any, n: Any, factor: Any, v: An
             line = wide.load(builder.gep(vector, [first]))
             with cgutils.for_range(builder, args[1]) as loop:
                 factor = wide.spread(builder.fmul(args[2], builder.load(builder.gep(vector, [loop.index]))))
-                place = builder.gep(matrix.data, [builder.add(builder.mul(loop.index, matrix.stride), first)])
+                place = matrix.line(first, loop.index)
                 wide.store(wide.subtract(wide.load(place), wide.multiply(factor, line)), place)
         return context.get_dummy_value()
 
     return types.void(matrix, types.int64, types.float64, v, types.int64), emit
 
 
+@intrinsic
+def _dot(typing_context: Any, x: Any, at: Any, y: Any, to: Any, n: Any) -> Any:
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        x, y = (_Place(context, builder, signature, args, k) for k in (0, 2))
+        wide = _Lines(builder, BLOCK)
+        sums = wide.zeros()
+        with cgutils.for_range_slice(builder, INT64(0), args[4], INT64(BLOCK)) as (first, _):
+            left = wide.load(builder.gep(x.data, [builder.add(args[1], first)]))
+            right = wide.load(builder.gep(y.data, [builder.add(args[3], first)]))
+            wide.set(sums, wide.add(wide.get(sums), wide.multiply(left, right)))
+        return wide.total(wide.get(sums))
+
+    return types.float64(x, types.int64, y, types.int64, types.int64), emit
+
+
+@intrinsic
+def _add_scaled(typing_context: Any, factor: Any, x: Any, at: Any, y: Any, to: Any, n: Any) -> Any:
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        x, y = (_Place(context, builder, signature, args, k) for k in (1, 3))
+        wide = _Lines(builder, BLOCK)
+        factor = wide.spread(args[0])
+        with cgutils.for_range_slice(builder, INT64(0), args[5], INT64(BLOCK)) as (first, _):
+            left = wide.load(builder.gep(x.data, [builder.add(args[2], first)]))
+            place = builder.gep(y.data, [builder.add(args[4], first)])
+            wide.store(wide.add(wide.load(place), wide.multiply(factor, left)), place)
+        return context.get_dummy_value()
+
+    return types.void(types.float64, x, types.int64, y, types.int64, types.int64), emit
+
+
 products = literal_products if config.DISABLE_JIT else _products
 gaussian = literal_gaussian if config.DISABLE_JIT else _gaussian
 apply = literal_apply if config.DISABLE_JIT else _apply
+dot = literal_dot if config.DISABLE_JIT else _dot
+add_scaled = literal_add_scaled if config.DISABLE_JIT else _add_scaled
 subtract_outer = literal_subtract_outer if config.DISABLE_JIT else _subtract_outer

@@ -1,7 +1,8 @@
 """exp of our own: branch-free, so that eight are computed side by side, and the same bits on every machine.
 
 x = n·ln 2 + r with |r| ≤ ½ ln 2, in two parts of ln 2 so that r keeps its digits (Cody and Waite, 1980); e^r by its series up to r¹³,
-whose rest is below 4e-18; 2ⁿ by its bits. Relative error below 1.5e-16. Below −708 the result is 0, above 709 infinity: no subnormal numbers.
+whose rest is below 4e-18; 2ⁿ by its bits. Relative error below 1.5e-16. Below −708 the result is 0, above 709 infinity: there are no
+subnormal numbers.
 """
 
 from __future__ import annotations

@@ -8,20 +8,25 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
+from koco_stream.dictionary import Points
 from koco_stream.errors import WrongInput, nearest
-from koco_stream.learners import Learner, Public, learner_named
+from koco_stream.learners import LEARNERS, Learner, Public, learner_named
 from koco_stream.linalg import Array
 from koco_stream.losses import LOSSES, loss_value
-from koco_stream.parameters import SEED
-from koco_stream.rows import as_labels, as_rows, with_intercept
-from koco_stream.scan import predictions_of, scan_of
+from koco_stream.parameters import SEED, SHARED
+from koco_stream.rows import Rows, as_labels, as_rows, with_intercept
+from koco_stream.scan import advance, predictions_of
 
-COUNTED = ("folds", "dense_rounds", "shrinks")  # what a state may count, and a record then shows
+# What a state may hold and a record then shows, each round: what happened rarely, how often; and what a dictionary did.
+COUNTED = ("folds", "dense_rounds", "shrinks", "restarts")
+RECORDED = {"inclusion_probability": float, "included": bool, "dictionary_size": int}
+POSITIONAL = ("sketch_size", "step_size", "alpha", "ridge")  # arguments that may be given by place, where they come first
 
 
 class Model:
@@ -32,6 +37,17 @@ class Model:
     """
 
     _estimator_type = "regressor"
+    _params: Any
+    _state: Any
+    n_features_in_: int
+    rounds_: int
+
+    def __init_subclass__(cls) -> None:
+        if cls.__name__ in LEARNERS:
+            cls.__init__ = _constructor(cls.__name__)  # type: ignore[method-assign]
+
+    def __init__(self, *args: Any, **params: Any) -> None:
+        raise TypeError(f"{type(self).__name__} is not a learner; there are: {', '.join(LEARNERS)}")
 
     # What a learner is told -------------------------------------------------------------------------------
 
@@ -107,12 +123,7 @@ class Model:
 
     def predict(self, X: Any) -> Array:
         """Predictions (n,) for the rows of X (n, d), each as it would be made in the next round. Nothing is learnt."""
-        if not self.__sklearn_is_fitted__():
-            raise _not_fitted(self)
-        self._check_unchanged()
-        rows = as_rows(X, self.n_features_in_)
-        if self.fit_intercept:  # type: ignore[attr-defined]
-            rows = with_intercept(rows)
+        rows = self._rows_of(X)
         predictions = np.empty(rows.n_rows)
         predictions_of(self._learner().name)(
             self._params, self._readable_state(), rows.indptr, rows.indices, rows.index_stride, rows.values, predictions
@@ -127,16 +138,16 @@ class Model:
 
     def record(self, X: Any, y: Any) -> Any:
         """As `progressive`, but returns an Arrow table: `t` (the round, from 1), `prediction`, `loss`, and the learner's own columns:
-        how often so far it did something rare (`folds`, `dense_rounds`, `shrinks`), where it does."""
+        how often so far it did something rare (`folds`, `dense_rounds`, `shrinks`, `restarts`), and what its dictionary did
+        (`inclusion_probability`, `included`, `dictionary_size`), where it has one."""
         import pyarrow as pa
 
         before = vars(self).get("rounds_", 0)
-        counts: dict[str, list[int]] = {}
+        counts: dict[str, list[Any]] = {}
 
         def note() -> None:
-            for name in COUNTED:
-                if hasattr(self._state, name):
-                    counts.setdefault(name, []).append(int(getattr(self._state, name)))
+            for name, value in _recorded(self._state).items():
+                counts.setdefault(name, []).append(value)
 
         predictions = self._learn(X, y, note)
         labels = as_labels(y, predictions.size)
@@ -177,13 +188,13 @@ class Model:
         if self.fit_intercept:  # type: ignore[attr-defined]
             rows = with_intercept(rows)
         predictions = np.empty(rows.n_rows)
-        scan, done = scan_of(self._learner().name), 0
-        size = max(rows.n_rows if after_round is None else 1, 1)
+        done, size = 0, max(rows.n_rows if after_round is None else 1, 1)
         for first in range(0, rows.n_rows, size):
-            end = first + size
-            block = rows.indptr[first : end + 1], rows.indices, rows.index_stride, rows.values, labels[first:end], predictions[first:end]
-            done += scan(self._params, self._state, *block)
-            if done < min(end, rows.n_rows):
+            end = min(first + size, rows.n_rows)
+            block = Rows(rows.indptr[first : end + 1], rows.indices, rows.index_stride, rows.values, rows.n_features)
+            self._state, more = advance(self._learner().name, self._params, self._state, block, labels[first:end], predictions[first:end])
+            done += more
+            if done < end:
                 break
             if after_round is not None:
                 after_round()
@@ -195,6 +206,14 @@ class Model:
                 "smaller norm help"
             )
         return predictions
+
+    def _rows_of(self, X: Any) -> Rows:
+        """The rows of X (n, d) as the learner, which has learnt, sees them."""
+        if not self.__sklearn_is_fitted__():
+            raise _not_fitted(self)
+        self._check_unchanged()
+        rows = as_rows(X, self.n_features_in_)
+        return with_intercept(rows) if self.fit_intercept else rows
 
     def _public(self) -> Public:
         return self._learner().complete({n: v for n, v in self.get_params().items() if n != "seed"})
@@ -240,6 +259,44 @@ class Model:
                 "predictions will never reach it, and the curvature assumes |y| <= clip; scale the labels or raise clip",
                 stacklevel=4,
             )
+
+
+def _constructor(name: str) -> Callable[..., None]:
+    """The constructor of a learner's class: its own parameters as declared, then those that all share, and `seed`; all kept as given."""
+    declared = LEARNERS[name].parameters
+    own = [q for q in declared if q not in SHARED]
+    by_place = list(takewhile(lambda q: q.name in POSITIONAL, own))
+    kinds = [(q, inspect.Parameter.POSITIONAL_OR_KEYWORD if q in by_place else inspect.Parameter.KEYWORD_ONLY) for q in own]
+    kinds += [(q, inspect.Parameter.KEYWORD_ONLY) for q in (*(q for q in SHARED if q in declared), SEED)]
+    arguments = [inspect.Parameter(q.name, kind, default=q.default, annotation=q.kind) for q, kind in kinds]
+    signature = inspect.Signature(arguments, return_annotation=None)
+
+    def __init__(self: Model, *args: Any, **params: Any) -> None:
+        given = signature.bind(*args, **params)
+        given.apply_defaults()
+        vars(self).update(given.arguments)
+
+    __init__.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD), *arguments]
+    )
+    __init__.__qualname__ = f"{name}.__init__"
+    __init__.__doc__ = f"See the class. {', '.join(q.name for q, _ in kinds)}."
+    return __init__
+
+
+def _recorded(state: Any) -> dict[str, Any]:
+    """What `COUNTED` and `RECORDED` name, in a state or the states within it."""
+    found: dict[str, Any] = {}
+    for name, value in state._asdict().items():
+        if isinstance(value, Points):
+            found["dictionary_size"] = int(value.n)
+        elif isinstance(value, tuple):
+            found.update(_recorded(value))
+        elif name in COUNTED:
+            found[name] = int(value)
+        elif name in RECORDED:
+            found[name] = RECORDED[name](value)
+    return found
 
 
 def _not_fitted(model: Model) -> Exception:

@@ -1,13 +1,19 @@
-"""The public classes, one a learner. Their arguments are declared in `koco_stream.parameters`; a test holds the two together."""
+"""The public classes, one a learner. Their constructors come from what the registry declares (see `Model`)."""
 
 from __future__ import annotations
 
 from copy import deepcopy
+from typing import Any, Self
 
+import numpy as np
+
+from koco_stream.dictionary import Points
 from koco_stream.lazy_maps import refresh
-from koco_stream.learners import fd_son, oja_son
+from koco_stream.learners import fd_son, kors, oja_son
+from koco_stream.learners.pros_n_kons import embed_rows
 from koco_stream.linalg import Array
 from koco_stream.model import Model
+from koco_stream.rows import as_rows
 
 
 class OGD(Model):
@@ -16,21 +22,6 @@ class OGD(Model):
     `loss`: squared, logistic, squared_hinge or hinge. `clip`: C, the bound on predictions. `step_size` > 0. `fit_intercept`: add a
     feature that is always 1. `seed`: not used.
     """
-
-    def __init__(
-        self,
-        step_size: float = 1.0,
-        *,
-        loss: str = "squared",
-        clip: float = 1.0,
-        fit_intercept: bool = False,
-        seed: int = 0,
-    ) -> None:
-        self.step_size = step_size
-        self.loss = loss
-        self.clip = clip
-        self.fit_intercept = fit_intercept
-        self.seed = seed
 
     @property
     def coef_(self) -> Array:
@@ -43,21 +34,6 @@ class AdaGrad(Model):
 
     Arguments as for `OGD`; predictions are truncated to [−clip, clip].
     """
-
-    def __init__(
-        self,
-        step_size: float = 1.0,
-        *,
-        loss: str = "squared",
-        clip: float = 1.0,
-        fit_intercept: bool = False,
-        seed: int = 0,
-    ) -> None:
-        self.step_size = step_size
-        self.loss = loss
-        self.clip = clip
-        self.fit_intercept = fit_intercept
-        self.seed = seed
 
     @property
     def coef_(self) -> Array:
@@ -74,33 +50,6 @@ class OjaSON(Model):
     "gradients" (the first m gradients, orthonormalised) or "random" (drawn from `seed`). `diagonal`: feed D^(−1/2) x (section 5.2).
     `loss`, `clip`, `fit_intercept` as for `OGD`.
     """
-
-    def __init__(
-        self,
-        sketch_size: int = 10,
-        alpha: float = 1.0,
-        *,
-        curvature: float | None = None,
-        curvature_schedule: str = "constant",
-        sketch_rate: float = 1.0,
-        sketch_start: str = "gradients",
-        diagonal: bool = False,
-        loss: str = "squared",
-        clip: float = 1.0,
-        fit_intercept: bool = False,
-        seed: int = 0,
-    ) -> None:
-        self.sketch_size = sketch_size
-        self.alpha = alpha
-        self.curvature = curvature
-        self.curvature_schedule = curvature_schedule
-        self.sketch_rate = sketch_rate
-        self.sketch_start = sketch_start
-        self.diagonal = diagonal
-        self.loss = loss
-        self.clip = clip
-        self.fit_intercept = fit_intercept
-        self.seed = seed
 
     @property
     def sketch_(self) -> Array:
@@ -128,25 +77,6 @@ class ONS(Model):
     `alpha`, `curvature`, `curvature_schedule`, `loss`, `clip`, `fit_intercept` as for `OjaSON`. `seed`: not used.
     """
 
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        *,
-        curvature: float | None = None,
-        curvature_schedule: str = "constant",
-        loss: str = "squared",
-        clip: float = 1.0,
-        fit_intercept: bool = False,
-        seed: int = 0,
-    ) -> None:
-        self.alpha = alpha
-        self.curvature = curvature
-        self.curvature_schedule = curvature_schedule
-        self.loss = loss
-        self.clip = clip
-        self.fit_intercept = fit_intercept
-        self.seed = seed
-
     @property
     def coef_(self) -> Array:
         """The weights u (d,), with the intercept's last if there is one."""
@@ -158,29 +88,6 @@ class RPSON(Model):
 
     `sketch_size`: m ≥ 1. `alpha`, `curvature`, `curvature_schedule`, `diagonal`, `loss`, `clip`, `fit_intercept` as for
     `OjaSON`. `seed`: of the projections."""
-
-    def __init__(
-        self,
-        sketch_size: int = 10,
-        alpha: float = 1.0,
-        *,
-        curvature: float | None = None,
-        curvature_schedule: str = "constant",
-        diagonal: bool = False,
-        loss: str = "squared",
-        clip: float = 1.0,
-        fit_intercept: bool = False,
-        seed: int = 0,
-    ) -> None:
-        self.sketch_size = sketch_size
-        self.alpha = alpha
-        self.curvature = curvature
-        self.curvature_schedule = curvature_schedule
-        self.diagonal = diagonal
-        self.loss = loss
-        self.clip = clip
-        self.fit_intercept = fit_intercept
-        self.seed = seed
 
     @property
     def sketch_(self) -> Array:
@@ -199,29 +106,6 @@ class FDSON(Model):
 
     `sketch_size`: m ≥ 1. `alpha`, `curvature`, `curvature_schedule`, `diagonal`, `loss`, `clip`, `fit_intercept` as for
     `OjaSON`. `seed`: not used."""
-
-    def __init__(
-        self,
-        sketch_size: int = 10,
-        alpha: float = 1.0,
-        *,
-        curvature: float | None = None,
-        curvature_schedule: str = "constant",
-        diagonal: bool = False,
-        loss: str = "squared",
-        clip: float = 1.0,
-        fit_intercept: bool = False,
-        seed: int = 0,
-    ) -> None:
-        self.sketch_size = sketch_size
-        self.alpha = alpha
-        self.curvature = curvature
-        self.curvature_schedule = curvature_schedule
-        self.diagonal = diagonal
-        self.loss = loss
-        self.clip = clip
-        self.fit_intercept = fit_intercept
-        self.seed = seed
 
     @property
     def sketch_(self) -> Array:
@@ -250,3 +134,74 @@ class FDSON(Model):
         for j in range(state.sw.shape[0]):
             refresh(state.maps, state.sw, j, 2 * m + 1, m + 1, self._params.out_lanes)
         return state.sw
+
+
+class KernelModel(Model):
+    """What learners with a dictionary share."""
+
+    @property
+    def _points(self) -> Points:
+        return (self._state if isinstance(self._state, kors.State) else self._state.kors).points
+
+    @property
+    def dictionary_(self) -> Array:
+        """The row numbers (J,) of the dictionary's points, counted from 0 over all rows learnt from."""
+        return self._points.rounds[: int(self._points.n)] - 1
+
+
+class KORS(KernelModel):
+    """Kernel online row sampling (Calandriello, Lazaric, Valko, ICML 2017, Algorithm 2): a dictionary that grows with the rows.
+
+    `ridge`: γ, the algorithm's α. `epsilon`: ε. `beta`: β; the guarantee needs 3·log(T/δ)/ε², published experiments use 1. `estimate`:
+    the factor 1 + ε ("icml") or 1 − ε ("poster"). `kernel`: gaussian (with `bandwidth`), polynomial (with `degree`) or linear.
+    `max_dictionary`: take no more points. `seed`: of the coins. It predicts nothing: `progressive` returns zeros, and y may be left out.
+    """
+
+    @property
+    def weights_(self) -> Array:
+        """The weights 1/p̃ (J,) of the points."""
+        return self._state.roots[: int(self._points.n)] ** 2
+
+    def progressive(self, X: Any, y: Any = None) -> Array:
+        """Offer the rows in order; returns zeros (n,)."""
+        return super().progressive(X, np.zeros(as_rows(X).n_rows) if y is None else y)
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Offer the rows in order."""
+        self.progressive(X, y)
+        return self
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Forget everything, then offer the rows in order."""
+        return super().fit(X, np.zeros(as_rows(X).n_rows) if y is None else y)
+
+    def record(self, X: Any, y: Any = None) -> Any:
+        """As `Model.record`: `inclusion_probability`, `included` and `dictionary_size` after each row."""
+        return super().record(X, np.zeros(as_rows(X).n_rows) if y is None else y)
+
+
+class PROSNKONS(KernelModel):
+    """Exact Newton steps in the span of KORS's dictionary, begun again whenever a point joins (PROS-N-KONS, NIPS 2017).
+
+    `alpha`: α, the ridge of A_0. `ridge`: the poster's γ, that of KORS. `curvature`: the coefficient of g̃g̃ᵀ, by default half the loss's σ
+    for `clip` (docs/errata.md, P1). `beta`, `epsilon`, `estimate`, `kernel`, `bandwidth`, `degree`: as for `KORS`. `loss`, `clip`,
+    `curvature_schedule`, `fit_intercept` as for `OjaSON`. `seed`: of the coins.
+    """
+
+    def features(self, X: Any) -> Array:
+        """The embedding (n, J) of the rows of X (n, d) in the span of the dictionary: φ̃ = L⁻¹k with LLᵀ = K_I, zero for repeated points."""
+        rows = self._rows_of(X)
+        out = np.empty((rows.n_rows, int(self._points.n)))
+        embed_rows(self._params, self._readable_state(), rows.indptr, rows.indices, rows.index_stride, rows.values, out)
+        return out
+
+
+class CONKONS(PROSNKONS):
+    """PROS-N-KONS that carries its solution across when a point joins (CON-KONS, NIPS 2017). Arguments as for `PROSNKONS`."""
+
+
+class BKONS(PROSNKONS):
+    """PROS-N-KONS that takes no more than `max_dictionary` points and then goes on learning (B-KONS, NIPS 2017).
+
+    Until then it is `PROSNKONS`, bit for bit. Arguments as for `PROSNKONS`.
+    """

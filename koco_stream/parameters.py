@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from koco_stream.errors import WrongInput
+from koco_stream.kernels import KERNELS
 from koco_stream.losses import LOSSES
 
 Value = float | int | bool | str | None
@@ -79,3 +80,15 @@ SKETCH_START = Parameter(
 DIAGONAL = Parameter("diagonal", bool, False, "rescale features by the diagonal of past gradients' squares")
 ROWS = Parameter("sketch_size", int, 10, "m, the rows of the sketch", low=1, high=1023)
 SKETCH_RATE = Parameter("sketch_rate", float, 1.0, "c in the sketch's rate min(c/t, 1)", low=0, above=True)
+
+KERNEL = Parameter("kernel", str, "gaussian", "the kernel", choices=tuple(KERNELS))
+BANDWIDTH = Parameter("bandwidth", float, 1.0, "of the Gaussian kernel exp(−‖x − x'‖²/(2·bandwidth²))", low=0, above=True)
+DEGREE = Parameter("degree", int, 2, "of the polynomial kernel (xᵀx' + 1)^degree", low=1, high=16)
+KERNEL_SHAPE = (KERNEL, BANDWIDTH, DEGREE)
+RIDGE = Parameter("ridge", float, 1.0, "γ, the ridge of KORS", low=0, above=True)
+BETA = Parameter("beta", float, 1.0, "β, how many times a point's leverage score its probability is", low=0, above=True)
+EPSILON = Parameter("epsilon", float, 0.5, "ε, the accuracy of KORS's estimate", low=0, high=1, above=True)
+ESTIMATE = Parameter("estimate", str, "icml", "the factor of KORS's estimate: 1 + ε (icml) or 1 − ε (poster)", choices=("icml", "poster"))
+MAX_DICTIONARY = Parameter("max_dictionary", int, None, "the most points; none if not given", low=1, high=100_000, optional=True)
+J_MAX = Parameter("max_dictionary", int, 100, "J_max, the most points", low=1, high=100_000)
+SAMPLING = (RIDGE, BETA, EPSILON, ESTIMATE)

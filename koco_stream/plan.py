@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from koco_stream.learners import learner_named
+from koco_stream.learners import StreamSize, learner_named
 from koco_stream.records import curve_points
 from koco_stream.runs import Cohort, Run, Stream
 
@@ -50,16 +50,22 @@ class Plan:
         return sum(cohort.seconds for cohort in self.cohorts)
 
 
+def stream_size(run: Run, size: DataSize) -> StreamSize:
+    """What the run's stream is to its learner."""
+    rounds = min(size.n_rows, run.stream.max_rows or size.n_rows)
+    return StreamSize(rounds, size.n_features + int(bool(run.params["fit_intercept"])), size.n_values / max(size.n_rows, 1))
+
+
 def run_seconds(run: Run, size: DataSize) -> float:
     """About how long the scan of `run` takes on one core."""
-    rounds = min(size.n_rows, run.stream.max_rows or size.n_rows)
-    return 2e-5 + rounds * learner_named(run.learner).round_ns(run.params, size.n_values / max(size.n_rows, 1)) * 1e-9
+    stream = stream_size(run, size)
+    return 2e-5 + stream.rounds * learner_named(run.learner).round_ns(run.params, stream) * 1e-9
 
 
 def run_bytes(run: Run, size: DataSize) -> int:
     """Memory that one run of a cohort needs for itself: its state, its predictions and its curve."""
-    d = size.n_features + int(bool(run.params["fit_intercept"]))
-    return 8 * (learner_named(run.learner).state_floats(run.params, d) + 4096 + 3 * curve_points(size.n_rows).size) + 4096
+    state = learner_named(run.learner).state_floats(run.params, stream_size(run, size))
+    return 8 * (state + 4096 + 3 * curve_points(size.n_rows).size) + 4096
 
 
 def shared_bytes(stream: Stream, size: DataSize) -> dict[str, int]:

@@ -27,7 +27,8 @@ from koco_stream.losses import LOSSES
 from koco_stream.records import RUNS, curve_points, part_schema
 from koco_stream.rows import Rows, with_intercept
 from koco_stream.runs import Cohort, Run
-from koco_stream.scan import scan_of, tally
+from koco_stream.scan import advance as advance_rows
+from koco_stream.scan import tally
 from koco_stream.stream import BLOCK_ROWS, StreamReader
 
 
@@ -116,9 +117,7 @@ def start(run: Run, n_features: int, points: Array) -> Member:
 def advance(member: Member, rows: Rows, labels: Array, predictions: Array, points: Array) -> None:
     """One block of rounds of one run, timed. A prediction that is not finite ends the run as diverged."""
     begun = time.perf_counter()
-    done = scan_of(member.run.learner)(
-        member.params, member.state, rows.indptr, rows.indices, rows.index_stride, rows.values, labels, predictions
-    )
+    member.state, done = advance_rows(member.run.learner, member.params, member.state, rows, labels, predictions)
     member.seconds += time.perf_counter() - begun
     loss = LOSSES[str(member.run.params["loss"])]
     member.at = tally(loss, predictions, labels, done, member.totals, points, member.at, member.curve)

@@ -11,11 +11,17 @@ from koco_stream._jit import jit, jit_with
 from koco_stream.learners import learner_named
 from koco_stream.linalg import Array
 from koco_stream.losses import loss_value
+from koco_stream.rows import Rows
 
 
 def step(params: Any, state: Any, idx: Array, val: Array, y: float) -> float:
     """Stands for a learner's step; `scan_of` binds the name to one."""
     raise AssertionError("scan_of binds this name")
+
+
+def full(params: Any, state: Any, features: int) -> bool:
+    """Whether a learner lacks room for the next row; `scan_of` binds the name to its own, if it has one."""
+    return False
 
 
 def scan_rows(
@@ -30,12 +36,15 @@ def scan_rows(
 ) -> int:
     """Run the learner over the rows of a block, in order, updating `state` and filling `predictions` (n,).
 
-    Returns the number of rounds done: n, or fewer if a prediction was not finite (that round is the last, and not counted).
+    Returns the number of rounds done: n, or fewer if a prediction was not finite (that round is the last, and not counted). If the state
+    lacks room for row t, it stops before it and returns −1 − t.
     `index_stride` is 1 for sparse rows, 0 for dense ones, which all share the same `indices`.
     """
     for t in range(labels.size):
         lo, hi = indptr[t], indptr[t + 1]
         first = lo * index_stride
+        if full(params, state, hi - lo):
+            return -1 - t
         y_hat = step(params, state, indices[first : first + hi - lo], values[lo:hi], labels[t])
         predictions[t] = y_hat
         if not math.isfinite(y_hat):
@@ -66,7 +75,25 @@ def predictions_of(learner: str) -> Callable[..., None]:
 @cache
 def scan_of(learner: str) -> Callable[..., int]:
     """The scan of the learner called `learner`."""
-    return jit_with(scan_rows, f"scan_{learner}", step=learner_named(learner).module.step)
+    module = learner_named(learner).module
+    names = {"step": module.step}
+    if hasattr(module, "full"):
+        names["full"] = module.full
+    return jit_with(scan_rows, f"scan_{learner}", **names)
+
+
+def advance(learner: str, params: Any, state: Any, rows: Rows, labels: Array, predictions: Array) -> tuple[Any, int]:
+    """Run the learner over a block of rows, giving its state more room where it needs it: (the state, the rounds done).
+
+    Fewer rounds than rows are done only if a prediction was not finite; it is then in `predictions`, which is (n,).
+    """
+    scan, module, done = scan_of(learner), learner_named(learner).module, 0
+    while True:
+        ended = scan(params, state, rows.indptr[done:], rows.indices, rows.index_stride, rows.values, labels[done:], predictions[done:])
+        if ended >= 0:
+            return state, done + ended
+        done += -1 - ended
+        state = module.enlarge(params, state, int(rows.indptr[done + 1] - rows.indptr[done]))
 
 
 @jit

@@ -322,7 +322,8 @@ def test_help__has_an_example_and_names_what_is_written(command, tmp_path):
 
 
 def test_interrupted_sweep__ends_at_once_and_leaves_no_process(tmp_path):
-    spec = 'name="s"\n[[dataset]]\nname="ill-conditioned"\n[[learner]]\nname="OjaSON"\nalpha={powers_of_two=[-200,200]}\nclip=[1,2,3,4]'
+    spec = 'name="s"\n[[dataset]]\nname="ill-conditioned"\n[[learner]]\nname="OjaSON"\nalpha={powers_of_two=[-200,200]}\n'
+    spec += "clip=[1,2,3,4,5,6,7,8]\nsketch_rate=[1,2,3,4]"  # a minute's work, so that it is interrupted in the middle on any machine
     (tmp_path / "s.toml").write_text(spec)
     words = [sys.executable, "-m", "flows.cli", "sweep", str(tmp_path / "s.toml"), "--store", str(tmp_path / "store"), "--workers", "1"]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}

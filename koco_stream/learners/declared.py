@@ -1,0 +1,69 @@
+"""What is declared of a learner: its file, its parameters, what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from koco_stream.errors import WrongInput, nearest
+from koco_stream.losses import curvature_of
+from koco_stream.parameters import Parameter, Value
+
+Public = dict[str, Value]
+
+
+class StreamSize(NamedTuple):
+    """rounds; d features (with the intercept's); s, the mean number of non-zeros of a row."""
+
+    rounds: int
+    d: int
+    s: float
+
+
+@dataclass(frozen=True)
+class Learner:
+    """An algorithm: its file, its public parameters, and how these become the numbers that its `step` is given.
+
+    `idle` names, for given parameters, those that cannot matter: they are no part of a run's identity; `draws` says whether the
+    learner_seed matters. `state_floats(params, size)` is the size of the state in 8-byte numbers, `round_ns(params, size)` about what a
+    round takes (both for the planner). `numbers_version` is raised whenever a change to the code changes a run's numbers.
+    """
+
+    name: str
+    module: ModuleType
+    parameters: tuple[Parameter, ...]
+    to_params: Callable[[Public], Any]
+    idle: Callable[[Public], set[str]]
+    draws: Callable[[Public], bool]
+    state_floats: Callable[[Public, StreamSize], int]
+    round_ns: Callable[[Public, StreamSize], float]
+    numbers_version: int = 1
+    curvature_share: float = 1.0  # the default curvature is this share of the loss's σ (P1)
+
+    def parameter(self, name: str) -> Parameter:
+        """The declaration of parameter `name`. Raises `WrongInput` with the nearest name if there is none."""
+        for parameter in self.parameters:
+            if parameter.name == name:
+                return parameter
+        raise WrongInput(f"{self.name} has no parameter {name!r}{nearest(name, [q.name for q in self.parameters])}")
+
+    def complete(self, given: dict[str, Any]) -> Public:
+        """All parameters, in order: those given, checked, and the defaults; a curvature of None becomes the loss's σ.
+
+        Raises `WrongInput` for an unknown name, a value out of range, or a loss without curvature where one is needed.
+        """
+        for name in given:
+            self.parameter(name)
+        public = {q.name: q.check(given.get(q.name, q.default)) for q in self.parameters}
+        if "curvature" in public and "curvature" not in self.idle(public):
+            if public["curvature"] is None:
+                sigma = curvature_of(str(public["loss"]), float(public["clip"]))  # type: ignore[arg-type]
+                public["curvature"] = self.curvature_share * sigma
+            if public["curvature"] == 0.0:
+                raise WrongInput(
+                    f"{self.name}: the {public['loss']} loss with clip {public['clip']:g} has no curvature (σ = 0), so no "
+                    "second-order step is possible; give curvature a positive value, for example with curvature_schedule = 'decreasing'"
+                )
+        return public

@@ -1,0 +1,155 @@
+"""The linear learners: the sketched online Newton family and its first-order baselines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from koco_stream import parameters as p
+from koco_stream.lanes import lanes_for
+from koco_stream.lazy_maps import maps_floats
+from koco_stream.learners import adagrad, fd_son, ogd, oja_son, ons, rp_son
+from koco_stream.learners.declared import Learner, Public, StreamSize
+from koco_stream.losses import LOSSES
+
+
+def _loss(public: Public) -> int:
+    return LOSSES[str(public["loss"])]
+
+
+def _nothing(public: Public) -> set[str]:
+    return set()
+
+
+def _never(public: Public) -> bool:
+    return False
+
+
+def _plain_floats(public: Public, size: StreamSize) -> int:
+    return 2 * size.d
+
+
+def _plain_ns(public: Public, size: StreamSize) -> float:
+    return 20 + 3.5 * size.s
+
+
+def _step_size_params(module: ModuleType) -> Callable[[Public], Any]:
+    def to_params(q: Public) -> Any:
+        return module.Params(_loss(q), q["clip"], q["step_size"])
+
+    return to_params
+
+
+def _oja_params(q: Public) -> oja_son.Params:
+    m, diagonal = int(q["sketch_size"]), bool(q["diagonal"])  # type: ignore[arg-type]
+    return oja_son.Params(
+        loss=_loss(q),
+        alpha=float(q["alpha"]),  # type: ignore[arg-type]
+        clip=float(q["clip"]),  # type: ignore[arg-type]
+        curvature=float(q["curvature"] or 0.0),
+        decreasing=q["curvature_schedule"] == "decreasing",
+        rate=float(q["sketch_rate"]),  # type: ignore[arg-type]
+        sketch_size=m,
+        from_gradients=q["sketch_start"] == "gradients",
+        diagonal=diagonal,
+        lanes=lanes_for(m + 1 + diagonal),
+    )
+
+
+def _oja_idle(q: Public) -> set[str]:
+    return {"sketch_rate", "sketch_start", "curvature", "curvature_schedule"} if q["sketch_size"] == 0 else set()
+
+
+def _oja_floats(q: Public, size: StreamSize) -> int:
+    width = len(lanes_for(int(q["sketch_size"]) + 1 + bool(q["diagonal"])))  # type: ignore[arg-type]
+    return (size.d + width + 16) * width + (size.d if q["diagonal"] else 0)
+
+
+def _oja_ns(q: Public, size: StreamSize) -> float:
+    width = len(lanes_for(int(q["sketch_size"]) + 1))  # type: ignore[arg-type]
+    return 50 + (0.35 * size.s + 0.6 * width + 8) * width
+
+
+def _ons_params(q: Public) -> ons.Params:
+    return ons.Params(
+        loss=_loss(q),
+        alpha=float(q["alpha"]),  # type: ignore[arg-type]
+        clip=float(q["clip"]),  # type: ignore[arg-type]
+        curvature=float(q["curvature"] or 0.0),
+        decreasing=q["curvature_schedule"] == "decreasing",
+    )
+
+
+def _rp_params(q: Public) -> rp_son.Params:
+    m, diagonal = int(q["sketch_size"]), bool(q["diagonal"])  # type: ignore[arg-type]
+    return rp_son.Params(*_ons_params(q), sketch_size=m, diagonal=diagonal, lanes=lanes_for(m + 1 + diagonal))
+
+
+def _fd_params(q: Public) -> fd_son.Params:
+    m, diagonal = int(q["sketch_size"]), bool(q["diagonal"])  # type: ignore[arg-type]
+    return fd_son.Params(
+        *_ons_params(q), sketch_size=m, diagonal=diagonal, lanes=lanes_for(2 * m + 1 + diagonal), out_lanes=lanes_for(m + 1)
+    )
+
+
+def _fd_floats(q: Public, size: StreamSize) -> int:
+    d = size.d
+    m = int(q["sketch_size"])  # type: ignore[arg-type]
+    width, out = len(lanes_for(2 * m + 1 + bool(q["diagonal"]))), len(lanes_for(m + 1))
+    return (d + 13 + 6 * m) * width + maps_floats(d, 2 * m + 1, m + 1, out) + (d if q["diagonal"] else 0)
+
+
+def _fd_ns(q: Public, size: StreamSize) -> float:
+    m = int(q["sketch_size"])  # type: ignore[arg-type]
+    return 500 + 2 * m * m + 8 * m * m + size.s * (2 * m + 30)
+
+
+LINEAR: dict[str, Learner] = {
+    "OGD": Learner("OGD", ogd, (*p.SHARED, p.STEP_SIZE), _step_size_params(ogd), _nothing, _never, _plain_floats, _plain_ns),
+    "AdaGrad": Learner(
+        "AdaGrad", adagrad, (*p.SHARED, p.STEP_SIZE), _step_size_params(adagrad), _nothing, _never, _plain_floats, _plain_ns
+    ),
+    "OjaSON": Learner(
+        "OjaSON",
+        oja_son,
+        (*p.SHARED, p.SKETCH_SIZE, p.ALPHA, p.CURVATURE, p.CURVATURE_SCHEDULE, p.SKETCH_RATE, p.SKETCH_START, p.DIAGONAL),
+        _oja_params,
+        _oja_idle,
+        lambda q: q["sketch_size"] != 0 and q["sketch_start"] == "random",
+        _oja_floats,
+        _oja_ns,
+        numbers_version=2,
+    ),
+    "ONS": Learner(
+        "ONS",
+        ons,
+        (*p.SHARED, p.ALPHA, p.CURVATURE, p.CURVATURE_SCHEDULE),
+        _ons_params,
+        _nothing,
+        _never,
+        lambda q, size: size.d * (size.d + 2),
+        lambda q, size: 30 + 0.5 * size.s**2,
+    ),
+    "RPSON": Learner(
+        "RPSON",
+        rp_son,
+        (*p.SHARED, p.ROWS, p.ALPHA, p.CURVATURE, p.CURVATURE_SCHEDULE, p.DIAGONAL),
+        _rp_params,
+        _nothing,
+        lambda q: True,
+        lambda q, size: _oja_floats(q, size) + 2 * len(lanes_for(int(q["sketch_size"]) + 2)) ** 2,  # type: ignore[arg-type]
+        lambda q, size: 100 + _oja_ns(q, size),
+        numbers_version=2,
+    ),
+    "FDSON": Learner(
+        "FDSON",
+        fd_son,
+        (*p.SHARED, p.ROWS, p.ALPHA, p.CURVATURE, p.CURVATURE_SCHEDULE, p.DIAGONAL),
+        _fd_params,
+        _nothing,
+        _never,
+        _fd_floats,
+        _fd_ns,
+    ),
+}

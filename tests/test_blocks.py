@@ -1,0 +1,77 @@
+"""The loops over a dictionary's points against the literal ones, bit for bit, and the exponential against long double."""
+
+import numpy as np
+import pytest
+
+from koco_stream import blocks
+from koco_stream._jit import jit
+from koco_stream.elementary import HIGHEST, LOWEST, literal_exp
+
+
+@jit
+def products(points, line_of, idx, val, n, out, at):
+    return blocks.products(points, line_of, idx, val, n, out, at)
+
+
+@jit
+def gaussian(norms, n2, scale, n, out, at):
+    blocks.gaussian(norms, n2, scale, n, out, at)
+
+
+@jit
+def apply(matrix, lower, n, x, at, out, to):
+    blocks.apply(matrix, lower, n, x, at, out, to)
+
+
+@jit
+def subtract_outer(matrix, n, factor, v, at):
+    blocks.subtract_outer(matrix, n, factor, v, at)
+
+
+@jit
+def dot(x, at, y, to, n):
+    return blocks.dot(x, at, y, to, n)
+
+
+@jit
+def add_scaled(factor, x, at, y, to, n):
+    blocks.add_scaled(factor, x, at, y, to, n)
+
+
+@pytest.mark.parametrize("n", [0, 1, 16, 17, 45])
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_loops__give_the_bits_of_the_literal_ones(n, kind):
+    draw = np.random.default_rng(n)
+    room = 48
+    points = draw.standard_normal((room // 16, 9, 16))
+    line_of = draw.integers(0, 9, 20).astype(np.int32)
+    idx = np.sort(draw.choice(20, 7, replace=False)).astype(np.int32)
+    val = draw.standard_normal(7).astype(kind)
+    norms, matrix = draw.random(room), draw.standard_normal((room // 16, room, 16))
+    ours, literal = (np.zeros((2, room)) for _ in range(2))
+
+    n2 = products(points, line_of, idx, val, n, ours, room)
+    assert n2 == blocks.literal_products(points, line_of, idx, val, n, literal, room)
+    gaussian(norms, n2, 0.3, n, ours, room)
+    blocks.literal_gaussian(norms, n2, 0.3, n, literal, room)
+    assert ours.tobytes() == literal.tobytes()
+    for lower in (True, False):
+        apply(matrix, lower, n, ours, room, ours, 0)
+        blocks.literal_apply(matrix, lower, n, literal, room, literal, 0)
+        assert ours.tobytes() == literal.tobytes()
+    add_scaled(0.7, ours, room, ours, 0, n)
+    blocks.literal_add_scaled(0.7, literal, room, literal, 0, n)
+    assert ours.tobytes() == literal.tobytes()
+    assert dot(ours, 0, ours, room, n) == blocks.literal_dot(literal, 0, literal, room, n)
+    other = matrix.copy()
+    subtract_outer(matrix, n, 0.7, ours, 0)
+    blocks.literal_subtract_outer(other, n, 0.7, literal, 0)
+    assert matrix.tobytes() == other.tobytes()
+
+
+def test_exp__is_within_a_rounding_of_the_true_value():
+    draw = np.random.default_rng(0)
+    x = np.concatenate([draw.uniform(LOWEST, HIGHEST, 100_000), draw.uniform(-1, 1, 100_000), -np.geomspace(1e-300, 1, 1000)])
+    true = np.exp(x.astype(np.longdouble))
+    assert np.abs((literal_exp(x) - true) / true).max() < 1.5e-16
+    np.testing.assert_array_equal(literal_exp(np.array([0.0, -0.0, -709.0, 710.0])), [1.0, 1.0, 0.0, np.inf])
