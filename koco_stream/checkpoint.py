@@ -16,6 +16,7 @@ import numpy as np
 
 from koco_stream.errors import WrongInput
 from koco_stream.files import canonical_json, written_atomically
+from koco_stream.lanes import aligned_zeros
 
 if TYPE_CHECKING:
     from koco_stream.model import Model
@@ -91,16 +92,37 @@ def load_model(path: str | Path) -> Model:
     model: Model = getattr(models, header["learner"])(**_special(header["params"]))
     if header["learnt"] is not None:
         model._start(header["learnt"]["n_features"])
-        place = start + length
+        place, arrays = start + length, {}
         for entry in header["arrays"]:
-            array = state_arrays(model._state)[entry["name"]]
             dtype, count = np.dtype(entry["dtype"]), int(np.prod(entry["shape"], dtype=np.int64))
-            if array.dtype != dtype or list(array.shape) != entry["shape"]:
-                raise WrongInput(f"{path}: {entry['name']} does not fit this version of {header['learner']}; use the version that wrote it")
-            array[...] = np.frombuffer(data, dtype, count, place).reshape(entry["shape"])
+            arrays[entry["name"]] = np.frombuffer(data, dtype, count, place).reshape(entry["shape"])
             place += count * dtype.itemsize
+        try:
+            model._state = _restored(model._state, arrays, hasattr(LEARNERS[header["learner"]].module, "enlarge"))
+        except ValueError as error:
+            raise WrongInput(f"{path}: {error} does not fit this version of {header['learner']}; use the version that wrote it") from None
         model.rounds_ = int(header["learnt"]["rounds"])
     return model
+
+
+def _restored(state: Any, arrays: dict[str, np.ndarray[Any, Any]], grows: bool, prefix: str = "") -> Any:
+    """The state with the saved arrays in it; they may be larger than a new state's if the learner's state grows.
+
+    Raises `ValueError` with the name of one that does not fit.
+    """
+    grown = {}
+    for name, value in state._asdict().items():
+        if isinstance(value, tuple):
+            grown[name] = _restored(value, arrays, grows, f"{prefix}{name}.")
+        elif value.flags.writeable:
+            saved = arrays.get(prefix + name)
+            if saved is None or saved.dtype != value.dtype or saved.ndim != value.ndim or not (grows or saved.shape == value.shape):
+                raise ValueError(prefix + name)
+            if saved.shape != value.shape:
+                aligned = aligned_zeros(1, saved.size) if saved.dtype == np.float64 else np.zeros(saved.size, saved.dtype)
+                value = grown[name] = aligned.reshape(saved.shape)
+            value[...] = saved
+    return state._replace(**grown)
 
 
 def _plain(value: Any) -> Any:

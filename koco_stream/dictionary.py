@@ -74,7 +74,7 @@ def grown(points: Points, s: int) -> Points:
     room, lines = points.norms.size, points.features.shape[1]
     if points.n[()] == room:
         room = more_room(room)
-    while points.used[()] + s > lines:
+    while points.used[()] + s > lines <= points.line_of.size:
         lines = min(2 * lines, points.line_of.size + 1)
     return points._replace(
         features=enlarged(points.features, room, lines), norms=lengthened(points.norms, room), rounds=lengthened(points.rounds, room)

@@ -19,6 +19,7 @@ def step(params: Any, state: Any, idx: Array, val: Array, y: float) -> float:
     raise AssertionError("scan_of binds this name")
 
 
+@jit
 def full(params: Any, state: Any, features: int) -> bool:
     """Whether a learner lacks room for the next row; `scan_of` binds the name to its own, if it has one."""
     return False
