@@ -298,7 +298,7 @@ def nogd(K, y, *, step_size, budget, rank, slope=squared_slope, switch="when_ful
     (switch="when_full"); the authors' programs at the next round with a loss, whose prediction is still αᵀk and whose
     step is made in the new space ("next_update"). A round whose slope is zero adds no point. No decay, no projection.
     """
-    points, alpha, w, predictions = [], [], None, []
+    points, alpha, w, M, predictions = [], [], None, None, []
     for t in range(len(K)):
         k = K[points, t]
         y_hat = np.array(alpha) @ k if w is None else w @ (M @ k)
