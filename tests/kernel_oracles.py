@@ -15,13 +15,13 @@ def squared_slope(y_hat, y):
 
 
 def gram(kernel, X, Z, bandwidth=None):
-    """Kernel values of all rows of X with all rows of Z, each by itself."""
-    values = {
-        "linear": lambda x, z: x @ z,
-        "quadratic": lambda x, z: (x @ z + 1.0) ** 2,
-        "gaussian": lambda x, z: np.exp(-np.sum((x - z) ** 2) / (2.0 * bandwidth**2)),
-    }
-    return np.array([[values[kernel](x, z) for z in Z] for x in X]).reshape(len(X), len(Z))
+    """Kernel values of all rows of X with all rows of Z."""
+    row = {
+        "linear": lambda x: Z @ x,
+        "quadratic": lambda x: (Z @ x + 1.0) ** 2,
+        "gaussian": lambda x: np.exp(-np.sum((Z - x) ** 2, axis=1) / (2.0 * bandwidth**2)),
+    }[kernel]
+    return np.array([row(x) for x in X]).reshape(len(X), len(Z))
 
 
 def feature_map(kernel, X, bandwidth=None):

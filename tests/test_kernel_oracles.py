@@ -23,6 +23,8 @@ from kernel_oracles import (
 )
 from oracles import ogd_dense, ons_dense, slopes
 
+from tests.bench.numpy_pros import numpy_pros
+
 KERNELS = ["linear", "quadratic", "gaussian"]
 
 
@@ -379,3 +381,23 @@ def test_nogd_of_low_rank_keeps_the_greatest_eigenvectors():
     expected = (alpha @ (top @ top.T)) @ (top @ top.T) @ K[:10, 10]  # αVVᵀ, and k seen through the same two directions
     assert low[10] == pytest.approx(expected, abs=1e-10)
     assert values[0] > 0.0
+
+
+@pytest.mark.parametrize("inverses", [False, True])
+@pytest.mark.parametrize("estimate", ["icml", "poster"])
+def test_the_bench_s_numpy_peer_is_the_literal_algorithm(inverses, estimate):
+    X, y = stream(seed=6, n=250, d=4)
+    draw = np.random.default_rng(1)
+    X[30:60] = X[draw.integers(0, 30, 30)]  # some accepted points are repetitions
+    coins = draw.random(250)
+    given = {"alpha": 0.7, "curvature": 0.2, "clip": 0.5, "bandwidth": 0.9}
+    kors = {"ridge": 0.3, "beta": 2.0, "epsilon": 0.5, "estimate": estimate}
+    ours, dictionary = numpy_pros(X, y, coins=coins, inverses=inverses, **kors, **given)
+    included = np.isin(np.arange(250), dictionary)
+    _, p = kors_estimates(feature_map("gaussian", X, 0.9), included=included, **kors)
+    np.testing.assert_array_equal(included, coins < p)
+    expected, rows = pros_n_kons(X, y, kernel="gaussian", included=included, **given)
+    assert rows == dictionary
+    assert 5 < included.sum() < 245
+    assert len(independent(gram("gaussian", X[rows], X[rows], 0.9))) < len(rows)
+    np.testing.assert_allclose(ours, expected, atol=1e-8)
