@@ -127,6 +127,35 @@ def kors_estimates(Phi_bar, *, ridge, epsilon, beta, estimate, included, probabi
     return tau, p
 
 
+def sketched_kons(
+    Phi, y, *, alpha, curvature, clip, slope=squared_slope, beta, epsilon, estimate="icml", sampling_floor, uniforms, feed_back=None
+):
+    """Algorithm 3 whole, with K5's one uniform u_t a round: (predictions, p̃ of KORS, KORS's z_t, the sketch's z_t).
+
+    After the label φ̄_t = ġ_t√η_t φ_t is known; KORS (Eq. 4, its ridge is α) gives τ̃ with its own weighted dictionary,
+    includes if u_t < min(βτ̃, 1), and the sketch takes the round's gradient if u_t < max(min(βτ̃, 1), floor). Both are
+    in force from this round's step on. `feed_back`, (KORS's z, the sketch's z) of a record, replaces the comparisons.
+    """
+    n, d = Phi.shape
+    eta, factor = np.broadcast_to(curvature, n), {"icml": 1.0 + epsilon, "poster": 1.0 - epsilon}[estimate]
+    A, weighted, u = alpha * np.eye(d), alpha * np.eye(d), np.zeros(d)
+    predictions, p, in_kors, in_sketch = [], [], [], []
+    for t in range(n):
+        w = project(u, Phi[t], A, clip)
+        predictions.append(Phi[t] @ w)
+        g = slope(predictions[t], y[t]) * Phi[t]
+        outer = eta[t] * np.outer(g, g)
+        p.append(min(beta * factor * eta[t] * (g @ np.linalg.solve(weighted + outer, g)), 1.0))
+        in_kors.append(uniforms[t] < p[t] if feed_back is None else feed_back[0][t])
+        in_sketch.append(uniforms[t] < max(p[t], sampling_floor) if feed_back is None else feed_back[1][t])
+        if in_kors[t]:
+            weighted = weighted + outer / p[t]
+        if in_sketch[t]:
+            A = A + outer
+        u = w - np.linalg.solve(A, g)
+    return np.array(predictions), np.array(p), np.array(in_kors), np.array(in_sketch)
+
+
 def independent(K, tolerance=1e-12):
     """Which points of a dictionary, taken in order, add a coordinate: those with k_tt − kᵀK⁻¹k ≥ 1e-12·k_tt (P3).
 

@@ -19,6 +19,7 @@ from kernel_oracles import (
     norma,
     project,
     pros_n_kons,
+    sketched_kons,
     squared_slope,
 )
 from oracles import ogd_dense, ons_dense, slopes
@@ -166,6 +167,24 @@ def test_kors_that_includes_everything_with_certainty_has_the_exact_leverage():
     for t in (0, 7, 49):
         K = Phi[: t + 1] @ Phi[: t + 1].T
         assert tau[t] == pytest.approx(np.diag(K @ np.linalg.inv(K + np.eye(t + 1)))[-1])
+
+
+@pytest.mark.parametrize("estimate", ["icml", "poster"])
+def test_sketched_kons_is_kons_with_the_coins_of_kors(estimate):
+    X, y = stream(seed=8, n=200)
+    Phi, uniforms = feature_map("gaussian", X, 1.0), np.random.default_rng(3).random(200)
+    given, kors = {"alpha": 0.7, "curvature": 0.125, "clip": 0.5}, {"beta": 2.0, "epsilon": 0.4, "estimate": estimate}
+    predictions, p, in_kors, in_sketch = sketched_kons(Phi, y, sampling_floor=0.2, uniforms=uniforms, **kors, **given)
+    expected, g = kons_primal(Phi, y, coins=in_sketch, **given)
+    np.testing.assert_allclose(predictions, expected, atol=1e-10)
+    _, estimated = kors_estimates(np.sqrt(0.125) * g[:, None] * Phi, ridge=0.7, included=in_kors, **kors)
+    np.testing.assert_allclose(p, estimated, atol=1e-10)
+    assert (in_sketch >= in_kors).all()
+    assert in_sketch.sum() > in_kors.sum() > 3
+    fed, *_ = sketched_kons(Phi, y, sampling_floor=0.0, uniforms=None, feed_back=(in_kors, in_sketch), **kors, **given)
+    np.testing.assert_array_equal(fed, predictions)
+    everything, *_ = sketched_kons(Phi, y, sampling_floor=1.0, uniforms=uniforms, **kors, **given)
+    np.testing.assert_allclose(everything, kons_primal(Phi, y, **given)[0], atol=1e-10)
 
 
 def in_function_space(Phi, y, *, alpha, curvature, clip, slope, included, carry):
