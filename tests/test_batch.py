@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from scipy import sparse
-from scipy.optimize import minimize
+from scipy.optimize import lsq_linear, minimize
 
 import koco_stream.batch as batch
 from koco_stream import WrongInput
@@ -69,26 +69,24 @@ def test_scikit_learn__finds_no_better(alpha):
     F, y = np.vstack([F, -F]), np.concatenate([y, -y])
     model = SVC(kernel="linear", C=C, tol=1e-9).fit(F, y)
     ours, other = (objective(w, F, y, "hinge", alpha) for w in (best_linear(F, y, "hinge", alpha), model.coef_[0]))
-    assert ours == pytest.approx(other, rel=1e-6)
+    assert ours == pytest.approx(other, rel=2e-6)
     assert abs(model.intercept_[0]) < 1e-6
 
 
-@pytest.mark.parametrize("alpha", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("alpha", [1e-6, 1e-3, 1.0, 1e3])
 @pytest.mark.parametrize("noise", [0.0, 2.0])
 def test_hinge__is_solved_where_rows_are_separable_and_where_not(noise, alpha):
     F, y = rows(300, 5, noise=noise)
     w = best_linear(F, y, "hinge", alpha)
-    # The dual problem, solved otherwise, is a lower bound.
+    # Any a in [0, 1] bounds the least value from below by Σa − ‖Σ a_t y_t φ_t‖²/(4α): here 1 for rows inside the margin, 0 for those beyond
+    # it, and what makes 2αw = Σ a_t y_t φ_t hold best for those on it.
     Z = F * y[:, None]
-    dual = minimize(
-        lambda a: (np.square(a @ Z).sum() / (4 * alpha) - a.sum(), Z @ (a @ Z) / (2 * alpha) - 1),
-        np.full(300, 0.5),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=[(0, 1)] * 300,
-        options={"maxiter": 20_000, "maxfun": 40_000, "ftol": 1e-15, "gtol": 1e-9},
-    )
-    assert -dual.fun * (1 - 1e-9) <= objective(w, F, y, "hinge", alpha) <= -dual.fun * (1 + 1e-3)
+    margins = Z @ w
+    a = np.where(margins < 1, 1.0, 0.0)
+    on = np.abs(margins - 1) < 1e-3
+    a[on] = lsq_linear(Z[on].T, 2 * alpha * w - Z[(a > 0) & ~on].sum(axis=0), (0, 1), method="bvls").x if on.any() else a[on]
+    below = a.sum() - np.square(a @ Z).sum() / (4 * alpha)
+    assert below * (1 - 1e-9) <= objective(w, F, y, "hinge", alpha) <= below * (1 + 1e-5)
 
 
 @pytest.mark.parametrize("loss", LOSSES)

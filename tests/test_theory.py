@@ -47,8 +47,8 @@ def random_rows(n=120, d=3, seed=0):
 def real_rows(name, folder, n=160):
     """Every k-th row, features and targets scaled to [0, 1]."""
     edition, (path,) = find_edition(entry_named(name), folder)
-    with lzma.open(path, "rt", encoding="utf-8-sig") as file:
-        header = [word.strip('"') for word in next(file).strip().split(",")]
+    with lzma.open(path, "rt") as file:
+        header = [word.strip('"') for word in next(file).lstrip("# ").strip().split(",")]
         lines = file.readlines()
     table = np.array([line.strip().split(",") for line in lines[:: len(lines) // n][:n]], float)
     target = header.index(edition.options["target"])
