@@ -88,9 +88,9 @@ def log_det(K: Array, ridge: float) -> float:
 class Lemma3(NamedTuple):
     """Lemma 3 of ICML, each at most the next: `d_onl` ≤ `log_det` ≤ `sharper` ≤ `bound`; and the poster's last term, `poster_bound`.
 
-    `bound`: d_eff·(1 + log(‖K‖/α + 1)). `sharper` (ours): d_eff·(1 + α/‖K‖)·log(‖K‖/α + 1), because (1 + 1/x)·log(1 + x) grows with x.
-    `poster_bound`: 2 d_eff log(T/α) (its Proposition 2); above log det where T/α ≥ 2.4 and k(x, x) ≤ 1, and negative for α > T.
-    d_onl itself is not monotone in K (rescaling rows can raise it): a bound on a rescaled kernel's has to pass through `log_det`.
+    `bound`: d_eff·(1 + log(‖K‖/α + 1)). `sharper` (K12): d_eff·(1 + α/‖K‖)·log(‖K‖/α + 1), because (1 + 1/x)·log(1 + x) grows with x.
+    `poster_bound`: 2 d_eff log(T/α) (its Proposition 2); above log det where T/α ≥ 2.4 and k(x, x) ≤ 1, and negative for α > T (P5).
+    d_onl itself is not monotone in K (rescaling rows can raise it): a bound on a rescaled kernel's has to pass through `log_det` (K11).
     """
 
     d_onl: float
@@ -220,7 +220,7 @@ def theorem_1_flat(
     """Theorem 1 of ICML, third form, σ = 0 and η_t = 1/(LC√t): α‖w‖² + 4LC√T d_eff log(2L²T) with d_eff = d_eff(α/L²) of the kernel.
 
     `printed=False` is what the first form and Lemma 3 give: α‖w‖² + LC√T (d_eff (1 + log(1 + LT/(Cα))) + 8) with d_eff = d_eff(αC/L). The
-    print takes η_1 = 1/(LC) for at most 1, and its 8 into the logarithm, which needs d_eff not much below 1.
+    print takes η_1 = 1/(LC) for at most 1, and its 8 into the logarithm, which needs d_eff not much below 1 (K13).
     """
     root = lipschitz * clip * math.sqrt(rounds)
     if printed:
@@ -272,7 +272,7 @@ def theorem_3(
 
     `sampling_floor` is γ, `smallest_score` τ̄_min, the least τ_{t,t} of the rescaled kernel; `d_eff` as in `theorem_1_curved`.
     `printed=False` keeps what the print drops: the factor 1 − ε of Corollary 1, and that a coin's probability is at most 1 (with
-    β τ̄_min > 1 the print would be below KONS's own bound); its logarithm is that of `theorem_1_curved`.
+    β τ̄_min > 1 the print would be below KONS's own bound; K14); its logarithm is that of `theorem_1_curved`.
     """
     gradients = theorem_1_curved(
         alpha=alpha, w_norm2=0.0, d_eff=d_eff, rounds=rounds, curvature=curvature, lipschitz=lipschitz, printed=printed
@@ -282,7 +282,7 @@ def theorem_3(
 
 
 def poster_epochs(*, d_eff: float, rounds: int, beta: float) -> float:
-    """J ≤ 3β·d_eff·log(2T), the poster's bound on the restarts; `d_eff` is at KORS's ridge γ. log(2T) is enough for γ ≥ 1 (T ≥ 4) only."""
+    """J ≤ 3β·d_eff·log(2T), the poster's bound on the restarts; `d_eff` is at KORS's ridge γ. log(2T) needs γ ≥ 1 and T ≥ 4 (P5)."""
     return 3.0 * beta * d_eff * math.log(2.0 * rounds)
 
 
@@ -290,7 +290,7 @@ def poster_theorem_1(*, alpha: float, w_norm2: float, d_eff: float, rounds: int,
     """J(α‖w‖² + d_eff log(T/α)) + γT/α, inside the O(·) of the poster's Theorem 1: to be compared as a ratio only.
 
     `d_eff` is at α, `epochs` is J, `ridge` γ. The print leaves a bracket open; the last term is
-    outside J, since the epochs' rounds add up to T.
+    outside J, since the epochs' rounds add up to T (P6).
     """
     return epochs * (alpha * w_norm2 + d_eff * math.log(rounds / alpha)) + ridge * rounds / alpha
 

@@ -50,7 +50,7 @@ def adversary(clip: float = 1.0, n_rows: int = 10_000, n_features: int = 1) -> T
     - the best weight in hindsight is 0 for an even T, with the loss TC²; for an odd T it predicts −C/T, with the loss TC² − C²/T;
     - τ_{t,t}(α) = 1/(t + α), d_onl = Σ 1/(t + α), d_eff = T/(T + α), log det(K/α + I) = log(1 + T/α);
     - R_D = 0, and R_G = Σ ġ_t²/(α + σ Σ_{s≤t} ġ_s²) ≤ 8C² log(1 + 2T/α), because |ġ| ≤ 4C (the printed middle term, with C² for ġ²,
-      is no bound: ġ_1² is 4C² already).
+      is no bound: ġ_1² is 4C² already; docs/errata.md, K15).
     """
     X = np.full((n_rows, n_features), 1.0 / np.sqrt(n_features))
     return _dense(X, np.where(np.arange(n_rows) % 2 == 0, -clip, clip))

@@ -113,6 +113,14 @@ def test_online_dimension__can_grow_when_rows_shrink():
     assert online_effective_dimension(shrunk, 1e-12) > 3 * online_effective_dimension(K, 1e-12)
 
 
+def test_online_dimension__of_unit_vectors_can_pass_the_poster_s_logarithm_for_a_small_ridge():
+    angles = 2.0 ** -np.arange(21.0, -1.0, -1.0)
+    phi = np.column_stack([np.cos(angles), np.sin(angles)])
+    K, logarithm = phi @ phi.T, np.log(2 * len(angles))
+    assert online_effective_dimension(K, 1e-13) > 2 * effective_dimension(K, 1e-13) * logarithm
+    assert online_effective_dimension(K, 1.0) <= log_det(K, 1.0) <= effective_dimension(K, 1.0) * logarithm
+
+
 @pytest.mark.parametrize("sketched", [False, True])
 def test_gradient_term__is_the_sum_in_feature_space(sketched):
     draw = np.random.default_rng(1)
@@ -203,6 +211,8 @@ def test_theorem_1__third_form_follows_from_the_first():
         assert first <= theorem_1_flat(**given, d_eff=effective_dimension(K, alpha * C / L), printed=False)
         if L * C >= 1:
             assert first <= theorem_1_flat(**given, d_eff=effective_dimension(K, alpha / L**2))
+    printed = theorem_1_flat(alpha=1.0, w_norm2=0.0, d_eff=0.5, rounds=100, clip=1.0, lipschitz=0.05)
+    assert printed < 0 <= theorem_1_flat(alpha=1.0, w_norm2=0.0, d_eff=0.5, rounds=100, clip=1.0, lipschitz=0.05, printed=False)
 
 
 def test_theorem_2__numbers():
