@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Self
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 from scipy.special import expit
 
 from koco_stream.errors import WrongInput
@@ -62,7 +62,7 @@ def best_linear_in_blocks(blocks: Blocks, loss: str, alpha: float) -> Array:
         if loss == "hinge" and here.gap <= GAP * here.hinge:
             return w
         solved = here.gradient @ here.gradient <= 4.0 * alpha * here.value * (0.1 * GAP if loss == "hinge" else TOLERANCE)
-        direction = np.zeros_like(w) if solved else cho_solve(cho_factor(here.hessian), -here.gradient)
+        direction = np.zeros_like(w) if solved else _newton_step(here.hessian, here.gradient, alpha)
         values = here.along(direction)
         best = int(values.argmin())
         if not solved and values[best] < here.value * (1.0 - 1e-15):
@@ -132,6 +132,15 @@ def derivatives(loss: str, scores: Array, y: Array, width: float = 0.0) -> tuple
     inside = np.minimum(short, width)
     curve = np.where((short > 0.0) & (short < width), 1.0 / width, 0.0)
     return inside * inside / (2.0 * width) + (short - inside), -y * inside / width, curve
+
+
+def _newton_step(hessian: Array, gradient: Array, alpha: float) -> Array:
+    """−H⁻¹∇f (r,). Where H is singular to rounding, by its eigenvalues, which are not below 2α in exact arithmetic."""
+    try:
+        return cho_solve(cho_factor(hessian), -gradient)
+    except LinAlgError:
+        values, vectors = eigh(hessian)
+        return -vectors @ ((vectors.T @ gradient) / np.maximum(values, 2.0 * alpha))
 
 
 def _start(blocks: Blocks, loss: str) -> Array:

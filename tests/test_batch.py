@@ -107,6 +107,20 @@ def test_blocks__give_what_the_whole_gives_and_are_never_held(loss):
     assert len(readings) < 120
 
 
+@pytest.mark.parametrize("loss", LOSSES)
+def test_repeated_features__with_a_tiny_alpha_do_no_harm(loss):
+    F, y = rows(noise=2.0)
+    F, alpha = 1e3 * F[:, :3], 1e-4 if loss == "hinge" else 1e-9
+    twice = np.hstack([F, F, F])
+    values = [objective(best_linear(G, y, loss, alpha), G, y, loss, alpha) for G in (F, twice)]
+    assert values[1] == pytest.approx(values[0], rel=1e-5)
+
+
+def test_newton_step__goes_by_eigenvalues_where_cholesky_cannot():
+    H = np.diag([1.0, -1e-17])
+    np.testing.assert_allclose(batch._newton_step(H, np.array([1.0, 1e-9]), 1e-6), [-1.0, -5e-4])
+
+
 def test_wrong_input__is_refused():
     F, y = rows(10)
     for loss, alpha, labels in (("huber", 1.0, y), ("squared", 0.0, y), ("hinge", 1.0, 2 * y), ("squared", 1.0, y[:3])):
