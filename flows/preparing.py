@@ -12,7 +12,7 @@ from koco_stream.manifest import Manifest, datasets_folder, load_manifest
 from storage.catalogue import CATALOGUE, entry_named, find_edition, how_to_get, remarks
 from storage.prepare import check_name, prepare_file
 from storage.store import check_store
-from storage.synthetic import GENERATORS, parameters_of
+from storage.synthetic import ABOUT, GENERATORS, parameters_of
 
 DATASETS = ("name", "task", "n_rows", "n_features", "prepared", "papers")
 
@@ -61,8 +61,9 @@ def dataset_rows(store: str) -> list[dict[str, Any]]:
         papers = ", ".join(entry.papers) if entry else ""
         rows.append(dict(zip(DATASETS, (name, task, *size, prepared, papers), strict=True)))
     for name in GENERATORS:
-        values = parameters_of(name)
-        rows.append(dict(zip(DATASETS, (name, "binary", values["n_rows"], values["n_features"], "on demand", "SON 2016"), strict=True)))
+        values, (kind, paper) = parameters_of(name), ABOUT[name]
+        task = "binary" if kind == "classification" else kind
+        rows.append(dict(zip(DATASETS, (name, task, values["n_rows"], values["n_features"], "on demand", paper), strict=True)))
     return rows
 
 

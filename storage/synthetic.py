@@ -41,7 +41,23 @@ def ill_conditioned(condition_number: float = 10.0, data_seed: int = 1, n_rows: 
     return _dense(X, np.where(scores[:, 0] >= 0, 1.0, -1.0))
 
 
-GENERATORS: dict[str, Callable[..., Table]] = {"ill-conditioned": ill_conditioned}
+def adversary(clip: float = 1.0, n_rows: int = 10_000, n_features: int = 1) -> Table:
+    """The adversary of section 6 of Calandriello et al. (ICML 2017): one unit vector x in every round, the label −C in odd rounds and
+    +C in even ones; C is `clip`. Every entry of x is 1/√n_features.
+
+    In numbers, with the squared loss, σ = η = 1/(8C²), k(x, x) = 1, T rounds and the ridge α:
+
+    - the best weight in hindsight is 0 for an even T, with the loss TC²; for an odd T it predicts −C/T, with the loss TC² − C²/T;
+    - τ_{t,t}(α) = 1/(t + α), d_onl = Σ 1/(t + α), d_eff = T/(T + α), log det(K/α + I) = log(1 + T/α);
+    - R_D = 0, and R_G = Σ ġ_t²/(α + σ Σ_{s≤t} ġ_s²) ≤ 8C² log(1 + 2T/α), because |ġ| ≤ 4C (the printed middle term, with C² for ġ²,
+      is no bound: ġ_1² is 4C² already; docs/errata.md, K15).
+    """
+    X = np.full((n_rows, n_features), 1.0 / np.sqrt(n_features))
+    return _dense(X, np.where(np.arange(n_rows) % 2 == 0, -clip, clip))
+
+
+GENERATORS: dict[str, Callable[..., Table]] = {"ill-conditioned": ill_conditioned, "adversary": adversary}
+ABOUT = {"ill-conditioned": ("classification", "SON 2016"), "adversary": ("regression", "KONS 2017")}  # the task, and the paper
 
 
 def parameters_of(generator: str) -> dict[str, Any]:
@@ -93,7 +109,7 @@ def prepare_synthetic(store: str | Path, generator: str, given: dict[str, Any]) 
         return manifest
     origin = _origin(generator, given)
     values = {name: origin[name] for name in parameters_of(generator)}
-    return publish(store, synthetic_name(generator, given), GENERATORS[generator](**values), origin)
+    return publish(store, synthetic_name(generator, given), GENERATORS[generator](**values), origin, task=ABOUT[generator][0])
 
 
 def _origin(generator: str, given: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,188 @@
+"""The best linear function in hindsight, against SciPy and scikit-learn."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.optimize import lsq_linear, minimize
+
+import koco_stream.batch as batch
+from koco_stream import WrongInput
+from koco_stream.batch import Batch, best_linear, best_linear_in_blocks, derivatives
+from koco_stream.losses import LOSSES, loss_slope, loss_value
+
+SMOOTH = ("squared", "logistic", "squared_hinge")
+
+
+def rows(n=400, r=7, seed=0, noise=0.5):
+    draw = np.random.default_rng(seed)
+    F = draw.standard_normal((n, r)) * np.logspace(0, -2, r)
+    return F, np.where(F.sum(axis=1) + noise * draw.standard_normal(n) >= 0, 1.0, -1.0)
+
+
+def objective(w, F, y, loss, alpha):
+    return derivatives(loss, F @ w, y)[0].sum() + alpha * w @ w
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_derivatives__are_those_of_the_learners_losses(loss):
+    scores = np.concatenate([np.linspace(-4, 4, 41), [-800.0, 800.0]])
+    for y in (-1.0, 1.0):
+        value, slope, curve = derivatives(loss, scores, np.full(scores.size, y))
+        np.testing.assert_allclose(value, [loss_value(LOSSES[loss], s, y) for s in scores[:-2]] + list(value[-2:]), rtol=1e-14)
+        np.testing.assert_allclose(slope[:-2], [loss_slope(LOSSES[loss], s, y) for s in scores[:-2]], rtol=1e-13)
+        assert np.isfinite(value).all()
+        assert (curve >= 0).all()
+
+
+@pytest.mark.parametrize("alpha", [1e-6, 0.01, 1.0])
+def test_squared__is_ridge_regression(alpha):
+    F, y = rows()
+    exact = np.linalg.solve(F.T @ F + alpha * np.eye(7), F.T @ y)
+    np.testing.assert_allclose(best_linear(F, y, "squared", alpha), exact, rtol=1e-10)
+
+
+@pytest.mark.parametrize("alpha", [1e-6, 0.01, 1.0])
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
+def test_smooth_losses__equal_scipy(loss, alpha):
+    F, y = rows()
+    w = best_linear(F, y, loss, alpha)
+    gradient = F.T @ derivatives(loss, F @ w, y)[1] + 2 * alpha * w
+    found = minimize(lambda v: objective(v, F, y, loss, alpha), np.zeros(7), method="BFGS", options={"gtol": 1e-9, "maxiter": 2000})
+    assert objective(w, F, y, loss, alpha) <= found.fun * (1 + 1e-10)
+    assert gradient @ gradient / (4 * alpha) <= 1e-11 * objective(w, F, y, loss, alpha)
+
+
+@pytest.mark.parametrize("alpha", [0.01, 1.0, 30.0])
+def test_scikit_learn__finds_no_better(alpha):
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.svm import SVC, LinearSVC
+
+    F, y = rows()
+    C = 1 / (2 * alpha)
+    theirs = {
+        "logistic": LogisticRegression(C=C, fit_intercept=False, tol=1e-12, solver="newton-cholesky"),
+        "squared_hinge": LinearSVC(C=C, loss="squared_hinge", dual=False, fit_intercept=False, tol=1e-12, max_iter=10**5),
+    }
+    for loss, model in theirs.items():
+        np.testing.assert_allclose(best_linear(F, y, loss, alpha), model.fit(F, y).coef_[0], rtol=1e-4, atol=1e-6)
+    # The hinge: LIBSVM always has an intercept, but rows that come with their mirror images make it 0.
+    F, y = np.vstack([F, -F]), np.concatenate([y, -y])
+    model = SVC(kernel="linear", C=C, tol=1e-9).fit(F, y)
+    ours, other = (objective(w, F, y, "hinge", alpha) for w in (best_linear(F, y, "hinge", alpha), model.coef_[0]))
+    assert ours == pytest.approx(other, rel=2e-6)
+    assert abs(model.intercept_[0]) < 1e-6
+
+
+@pytest.mark.parametrize("alpha", [1e-6, 1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("noise", [0.0, 2.0])
+def test_hinge__is_solved_where_rows_are_separable_and_where_not(noise, alpha):
+    F, y = rows(300, 5, noise=noise)
+    w = best_linear(F, y, "hinge", alpha)
+    # Any a in [0, 1] bounds the least value from below by Σa − ‖Σ a_t y_t φ_t‖²/(4α): here 1 for rows inside the margin, 0 for those beyond
+    # it, and what makes 2αw = Σ a_t y_t φ_t hold best for those on it.
+    Z = F * y[:, None]
+    margins = Z @ w
+    a = np.where(margins < 1, 1.0, 0.0)
+    on = np.abs(margins - 1) < 1e-3
+    a[on] = lsq_linear(Z[on].T, 2 * alpha * w - Z[(a > 0) & ~on].sum(axis=0), (0, 1), method="bvls").x if on.any() else a[on]
+    below = a.sum() - np.square(a @ Z).sum() / (4 * alpha)
+    assert below * (1 - 1e-9) <= objective(w, F, y, "hinge", alpha) <= below * (1 + 1e-5)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_blocks__give_what_the_whole_gives_and_are_never_held(loss):
+    F, y = rows()
+    readings = []
+
+    def blocks():
+        readings.append(0)
+        for first in range(0, 400, 37):
+            readings[-1] += 1
+            yield F[first : first + 37], y[first : first + 37]
+
+    w = best_linear_in_blocks(blocks, loss, 0.1)
+    tolerance = 1e-3 if loss == "hinge" else 1e-7
+    np.testing.assert_allclose(w, best_linear(F, y, loss, 0.1), rtol=tolerance, atol=tolerance)
+    assert set(readings) == {11}
+    assert len(readings) < 120
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_repeated_features__with_a_tiny_alpha_do_no_harm(loss):
+    F, y = rows(noise=2.0)
+    F, alpha = 1e3 * F[:, :3], 1e-4 if loss == "hinge" else 1e-9
+    twice = np.hstack([F, F, F])
+    values = [objective(best_linear(G, y, loss, alpha), G, y, loss, alpha) for G in (F, twice)]
+    assert values[1] == pytest.approx(values[0], rel=1e-5)
+
+
+def test_newton_step__goes_by_eigenvalues_where_cholesky_cannot():
+    H = np.diag([1.0, -1e-17])
+    np.testing.assert_allclose(batch._newton_step(H, np.array([1.0, 1e-9]), 1e-6), [-1.0, -5e-4])
+
+
+def test_wrong_input__is_refused():
+    F, y = rows(10)
+    for loss, alpha, labels in (("huber", 1.0, y), ("squared", 0.0, y), ("hinge", 1.0, 2 * y), ("squared", 1.0, y[:3])):
+        with pytest.raises(WrongInput):
+            best_linear(F, labels, loss, alpha)
+    with pytest.raises(WrongInput, match="no rows"):
+        best_linear(F[:0], y[:0], "squared", 1.0)
+    assert best_linear(F[:, :0], y, "hinge", 1.0).shape == (0,)
+
+
+class StandIn:
+    """A learner whose features are those of X that exceed the first row it saw."""
+
+    def __init__(self, loss="squared", clip=1.0):
+        self.loss, self.clip, self.calls = loss, clip, 0
+
+    def __sklearn_is_fitted__(self):
+        return hasattr(self, "first_")
+
+    def partial_fit(self, X, y):
+        self.first_ = np.asarray(X[:1].todense() if sparse.issparse(X) else X[:1])
+        return self
+
+    def features(self, X):
+        self.calls += 1
+        return np.maximum(np.asarray(X.todense() if sparse.issparse(X) else X) - self.first_, 0.0)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_class__solves_in_the_features_of_its_learner_and_truncates(loss):
+    X, y = rows(5000, 3)
+    learner = StandIn(loss, clip=0.4)
+    model = Batch(learner, alpha=0.5).fit(X, y)
+    F = learner.features(X)
+    np.testing.assert_allclose(model.weights_, best_linear(F, y, loss, 0.5), rtol=1e-6, atol=1e-6)
+    predictions = model.predict(X)
+    np.testing.assert_allclose(predictions, np.clip(F @ model.weights_, -0.4, 0.4))
+    assert model.largest_ == pytest.approx(np.abs(F @ model.weights_).max())
+    assert model.largest_ > 0.4
+    assert model.mean_loss_ == pytest.approx(np.mean([loss_value(LOSSES[loss], p, label) for p, label in zip(predictions, y, strict=True)]))
+    assert model.error_rate_ == np.mean(np.where(predictions >= 0, 1, -1) != y)
+
+
+def test_class__keeps_a_fitted_learner_and_takes_sparse_rows():
+    X, y = rows(50, 3)
+    X[X < 0] = 0.0
+    learner = StandIn().partial_fit(np.full((1, 3), 0.25), None)
+    dense = Batch(learner).fit(X, y)
+    assert (learner.first_ == 0.25).all()
+    for form in (sparse.csr_array(X), sparse.coo_array(X), X.tolist()):
+        np.testing.assert_array_equal(Batch(learner).fit(form, y).weights_, dense.weights_)
+    assert Batch(learner).fit(X, 0.5 * y).error_rate_ is None
+    with pytest.raises(AttributeError, match="fit first"):
+        Batch(learner).predict(X)
+
+
+def test_class__computes_features_again_when_they_are_too_many_to_hold(monkeypatch):
+    X, y = rows(9000, 3)
+    held, streamed = StandIn("logistic"), StandIn("logistic")
+    once = Batch(held).fit(X, y)
+    monkeypatch.setattr(batch, "HELD_VALUES", 100)
+    again = Batch(streamed).fit(X, y)
+    np.testing.assert_array_equal(once.weights_, again.weights_)
+    assert held.calls == 4
+    assert streamed.calls > 12
