@@ -309,7 +309,7 @@ def test_refused_first_call__leaves_the_model_unfitted(name):
         model.partial_fit(np.ones((2, 4)), [0.0, 1.0])
     assert not model.__sklearn_is_fitted__()
     with pytest.raises(AttributeError, match="not fitted"):
-        _ = getattr(model, "coef_", None)
+        _ = model.n_features_in_
     model.partial_fit(np.ones((2, 5)), [-1.0, 1.0])
 
 

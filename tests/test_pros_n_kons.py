@@ -1,0 +1,146 @@
+"""KORS, PROS-N-KONS, CON-KONS and B-KONS against literal references, given the coins that the record reports."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kernel_oracles import feature_map, gram, independent, kors_estimates, pros_n_kons, squared_slope
+
+from koco_stream import BKONS, CONKONS, KORS, PROSNKONS
+
+pytestmark = pytest.mark.filterwarnings("ignore:a label")  # labels of ±1 beyond a small clip are among the cases
+
+LEARNERS = {"pros": PROSNKONS, "con": CONKONS, "b": BKONS}
+slopes = {
+    "squared": squared_slope,
+    "logistic": lambda y_hat, y: -y / (1.0 + np.exp(y * y_hat)),
+    "squared_hinge": lambda y_hat, y: -2.0 * y * max(0.0, 1.0 - y * y_hat),
+}
+
+
+def stream(seed, n=250, d=4, repeats=0.2, density=1.0):
+    """Rows in [0, 1], some of them exact repeats of earlier ones, and labels in [−1, 1]."""
+    draw = np.random.default_rng(seed)
+    X = draw.random((n, d)) * (draw.random((n, d)) < density)
+    again = draw.random(n) < repeats
+    for t in np.flatnonzero(again)[1:]:
+        X[t] = X[draw.integers(t)]
+    return X, np.clip(np.sin(4 * X @ draw.standard_normal(d)) + 0.1 * draw.standard_normal(n), -1, 1)
+
+
+kernels = st.sampled_from([("gaussian", 1.0), ("gaussian", 0.4), ("polynomial", None), ("linear", None)])
+
+
+def named(kernel, bandwidth):
+    """(our arguments, the reference's) of a kernel."""
+    ours = {"kernel": kernel} if bandwidth is None else {"kernel": kernel, "bandwidth": bandwidth}
+    return ours, {"kernel": "quadratic" if kernel == "polynomial" else kernel, "bandwidth": bandwidth}
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    kernel=kernels,
+    ridge=st.sampled_from([0.1, 1.0, 5.0]),
+    beta=st.sampled_from([0.5, 1.0, 4.0]),
+    epsilon=st.sampled_from([0.1, 0.5, 1.0]),
+    estimate=st.sampled_from(["icml", "poster"]),
+    density=st.sampled_from([0.3, 1.0]),
+)
+def test_kors__inclusion_probability_equals_the_estimate_from_scratch(seed, kernel, ridge, beta, epsilon, estimate, density):
+    X, _ = stream(seed, n=80, density=density)
+    ours, theirs = named(*kernel)
+    model = KORS(ridge, beta=beta, epsilon=epsilon, estimate=estimate, seed=seed, **ours)
+    table = model.record(X)
+    p, z = (table.column(name).to_numpy() for name in ("inclusion_probability", "included"))
+    expected = kors_estimates(
+        feature_map(theirs["kernel"], X, theirs["bandwidth"]), ridge=ridge, epsilon=epsilon, beta=beta, estimate=estimate, included=z,
+        probabilities=p,
+    )[1]  # fmt: skip
+    np.testing.assert_allclose(p, expected, atol=1e-9)
+    np.testing.assert_array_equal(model.dictionary_, np.flatnonzero(z))
+    np.testing.assert_allclose(model.weights_, 1.0 / p[z], rtol=1e-14)
+    np.testing.assert_array_equal(table.column("dictionary_size").to_numpy(), np.cumsum(z))
+
+
+def rounds_until_ill_conditioned(X, included, kernel, bandwidth):
+    """How many rounds there are before the condition number of K_I passes 1e12. Left out are repeated points, and for kernels of finite
+    rank points in the span of others: their pivots are zero but for rounding, and never near the 1e-12 that decides."""
+    K = gram(kernel, X, X, bandwidth)
+    joined = np.flatnonzero(included)
+    low, high = 0, len(joined) + 1  # the first so many points are sound; the condition number grows with the points
+    while high - low > 1:
+        middle = (low + high) // 2
+        points = joined[:middle]
+        chosen = np.unique(X[points], axis=0, return_index=True)[1] if kernel == "gaussian" else independent(K[np.ix_(points, points)])
+        points = points[chosen]
+        low, high = (middle, high) if np.linalg.cond(K[np.ix_(points, points)]) < 1e12 else (low, middle)
+    return len(X) if low == len(joined) else joined[low] + 1
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    variant=st.sampled_from(sorted(LEARNERS)),
+    kernel=kernels,
+    alpha=st.sampled_from([0.1, 1.0, 10.0]),
+    clip=st.sampled_from([0.3, 1.0, 3.0]),
+    loss=st.sampled_from(sorted(slopes)),
+    beta=st.sampled_from([1.0, 3.0]),
+    density=st.sampled_from([0.3, 1.0]),
+)
+def test_predictions__equal_eigendecompositions_and_dense_solves(seed, variant, kernel, alpha, clip, loss, beta, density):
+    X, y = stream(seed, n=120, density=density)
+    y = y * min(clip, 1.0) if loss == "squared" else np.where(y >= 0, 1.0, -1.0)
+    ours, theirs = named(*kernel)
+    more = {"max_dictionary": 9} if variant == "b" else {}
+    model = LEARNERS[variant](alpha, beta=beta, clip=clip, loss=loss, curvature=0.2, seed=seed, **ours, **more)
+    table = model.record(X, y)
+    expected, _ = pros_n_kons(
+        X, y, alpha=alpha, curvature=0.2, clip=clip, slope=slopes[loss], included=table.column("included").to_numpy(), variant=variant,
+        **theirs, **more,
+    )  # fmt: skip
+    sound = rounds_until_ill_conditioned(X, table.column("included").to_numpy(), **theirs)
+    np.testing.assert_allclose(table.column("prediction").to_numpy()[:sound], expected[:sound], atol=1e-8)
+
+
+def test_reference_cases__clip_repeat_and_restart_often():
+    X, y = stream(0)
+    table = PROSNKONS(0.1, beta=3.0, clip=0.3, curvature=0.2, bandwidth=0.4).record(X, y * 0.3)
+    assert 0.02 < (np.abs(table.column("prediction").to_numpy()) >= 0.3).mean() < 0.95
+    assert table.column("restarts")[-1].as_py() > 10
+    joined = X[table.column("included").to_numpy()]
+    assert len(np.unique(joined, axis=0)) < len(joined)  # a repeated point joined
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_b_kons__is_pros_n_kons_to_the_bit_until_its_dictionary_is_full(loss):
+    X, y = stream(7, n=600)
+    y = y if loss == "squared" else np.where(y >= 0, 1.0, -1.0)
+    whole = PROSNKONS(bandwidth=0.5, loss=loss, seed=3)
+    table = whole.record(X, y)
+    limit = len(whole.dictionary_) // 2
+    full = np.flatnonzero(table.column("dictionary_size").to_numpy() >= limit)[0]
+    limited = BKONS(bandwidth=0.5, loss=loss, seed=3, max_dictionary=limit)
+    assert limited.progressive(X, y)[: full + 1].tobytes() == table.column("prediction").to_numpy()[: full + 1].tobytes()
+    assert len(limited.dictionary_) == limit
+    unlimited = BKONS(bandwidth=0.5, loss=loss, seed=3, max_dictionary=10_000).progressive(X, y)
+    assert unlimited.tobytes() == table.column("prediction").to_numpy().tobytes()
+
+
+def test_features__are_orthonormal_coordinates_of_the_dictionary():
+    X, y = stream(3)
+    model = PROSNKONS(bandwidth=0.5).partial_fit(X, y)
+    points = X[model.dictionary_]
+    K = np.exp(-((points[:, None] - points[None]) ** 2).sum(-1) / (2 * 0.5**2))
+    embedded = model.features(points)
+    np.testing.assert_allclose(embedded @ embedded.T, K, atol=1e-8)
+
+
+def test_growth__changes_no_number():
+    # A dictionary that outgrows its room twice, in one call and in many.
+    X, y = stream(5, n=900, d=6, repeats=0.0)
+    arguments = {"bandwidth": 0.3, "ridge": 0.05, "beta": 2.0}
+    whole, model = PROSNKONS(**arguments).progressive(X, y), PROSNKONS(**arguments)
+    assert np.concatenate([model.progressive(X[t : t + 7], y[t : t + 7]) for t in range(0, 900, 7)]).tobytes() == whole.tobytes()
+    assert len(model.dictionary_) > 112
