@@ -90,6 +90,14 @@ def literal_add_scaled(factor: float, x: Array, at: int, y: Array, to: int, n: i
     y.reshape(-1)[to : to + end] += factor * x.reshape(-1)[at : at + end]
 
 
+def literal_accumulate(tile: Array, first: int, end: int, c: Array, at: int, sums: Array, to: int) -> None:
+    """sums[to + 16·(s mod 2) + r] += c[at + s]·tile[s, r] for first ≤ s < end in order; `first` is even, tile (rows, 16)."""
+    flat = sums.reshape(-1)
+    for s in range(first, end):
+        place = to + BLOCK * (s % 2)
+        flat[place : place + BLOCK] += tile[s] * c.reshape(-1)[at + s]
+
+
 class _Place:
     """An array argument and what the loops need of it: its data, its first axis and the lines of a panel."""
 
@@ -243,9 +251,41 @@ def _add_scaled(typing_context: Any, factor: Any, x: Any, at: Any, y: Any, to: A
     return types.void(types.float64, x, types.int64, y, types.int64, types.int64), emit
 
 
+@intrinsic
+def _accumulate(typing_context: Any, tile: Any, first: Any, end: Any, c: Any, at: Any, sums: Any, to: Any) -> Any:
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        tile, c, sums = (_Place(context, builder, signature, args, k) for k in (0, 3, 5))
+        wide = _Lines(builder, BLOCK)
+        places = [builder.gep(sums.data, [builder.add(args[6], INT64(k * BLOCK))]) for k in (0, 1)]
+        held = wide.zeros(), wide.zeros()
+        for place, variables in zip(places, held, strict=True):
+            wide.set(variables, wide.load(place))
+        vector = builder.gep(c.data, [args[4]])
+
+        def add(s: Any, chain: int) -> None:
+            factor = wide.spread(builder.load(builder.gep(vector, [s])))
+            line = wide.load(builder.gep(tile.data, [builder.mul(s, INT64(BLOCK))]))
+            wide.set(held[chain], wide.add(wide.get(held[chain]), wide.multiply(line, factor)))
+
+        count = builder.sub(args[2], args[1])
+        count = builder.select(builder.icmp_signed("<", count, INT64(0)), INT64(0), count)
+        pairs = builder.add(args[1], builder.and_(count, INT64(-2)))
+        with cgutils.for_range_slice(builder, args[1], pairs, INT64(2)) as (s, _):
+            add(s, 0)
+            add(builder.add(s, INT64(1)), 1)
+        with builder.if_then(builder.icmp_signed("!=", pairs, builder.add(args[1], count))):
+            add(pairs, 0)
+        for place, variables in zip(places, held, strict=True):
+            wide.store(wide.get(variables), place)
+        return context.get_dummy_value()
+
+    return types.void(tile, types.int64, types.int64, c, types.int64, sums, types.int64), emit
+
+
 products = literal_products if config.DISABLE_JIT else _products
 gaussian = literal_gaussian if config.DISABLE_JIT else _gaussian
 apply = literal_apply if config.DISABLE_JIT else _apply
+accumulate = literal_accumulate if config.DISABLE_JIT else _accumulate
 dot = literal_dot if config.DISABLE_JIT else _dot
 add_scaled = literal_add_scaled if config.DISABLE_JIT else _add_scaled
 subtract_outer = literal_subtract_outer if config.DISABLE_JIT else _subtract_outer

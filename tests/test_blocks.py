@@ -38,6 +38,21 @@ def add_scaled(factor, x, at, y, to, n):
     blocks.add_scaled(factor, x, at, y, to, n)
 
 
+@jit
+def accumulate(tile, first, end, c, at, sums, to):
+    blocks.accumulate(tile, first, end, c, at, sums, to)
+
+
+@pytest.mark.parametrize(("first", "end"), [(0, 0), (0, 7), (2, 8), (4, 3), (6, 7)])
+def test_accumulate__gives_the_bits_of_the_literal_one(first, end):
+    draw = np.random.default_rng(end)
+    tile, c = draw.standard_normal((9, 16)), draw.standard_normal((2, 9))
+    ours, literal = np.ones((2, 2, 16)), np.ones((2, 2, 16))
+    accumulate(tile, first, end, c, 9, ours, 32)
+    blocks.literal_accumulate(tile, first, end, c, 9, literal, 32)
+    assert ours.tobytes() == literal.tobytes()
+
+
 @pytest.mark.parametrize("n", [0, 1, 16, 17, 45])
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
 def test_loops__give_the_bits_of_the_literal_ones(n, kind):
