@@ -13,19 +13,22 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from koco_stream.checkpoint import load_model as load
     from koco_stream.errors import WrongInput
-    from koco_stream.models import BKONS, CONKONS, FDSON, KORS, OGD, ONS, PROSNKONS, RPSON, AdaGrad, OjaSON
+    from koco_stream.models import BKONS, CONKONS, FDSON, FOGD, KORS, NOGD, OGD, ONS, PROSNKONS, RPSON, AdaGrad, DualSGD, OjaSON
 
 __version__ = "0.1.0"
 __all__ = [
     "BKONS",
     "CONKONS",
     "FDSON",
+    "FOGD",
     "KORS",
+    "NOGD",
     "OGD",
     "ONS",
     "PROSNKONS",
     "RPSON",
     "AdaGrad",
+    "DualSGD",
     "OjaSON",
     "WrongInput",
     "__version__",

@@ -254,6 +254,8 @@ class Model:
             raise WrongInput(f"the {self.loss} loss needs labels -1 and +1, and one is {bad:g}")  # type: ignore[attr-defined]
         if "_warned" not in vars(self) and labels.size and np.abs(labels).max() > self.clip:  # type: ignore[attr-defined]
             self._warned = True
+            if "clip" in self._learner().idle(self._public()):
+                return
             warnings.warn(
                 f"a label ({labels[np.abs(labels).argmax()]:g}) is beyond clip = {self.clip:g}: "  # type: ignore[attr-defined]
                 "predictions will never reach it, and the curvature assumes |y| <= clip; scale the labels or raise clip",

@@ -8,8 +8,9 @@ from typing import Any, Self
 import numpy as np
 
 from koco_stream.dictionary import Points
+from koco_stream.errors import WrongInput
 from koco_stream.lazy_maps import refresh
-from koco_stream.learners import fd_son, kors, oja_son
+from koco_stream.learners import fd_son, fogd, kors, nogd, oja_son
 from koco_stream.learners.pros_n_kons import embed_rows
 from koco_stream.linalg import Array
 from koco_stream.model import Model
@@ -204,4 +205,62 @@ class BKONS(PROSNKONS):
     """PROS-N-KONS that takes no more than `max_dictionary` points and then goes on learning (B-KONS, NIPS 2017).
 
     Until then it is `PROSNKONS`, bit for bit. Arguments as for `PROSNKONS`.
+    """
+
+
+class FOGD(Model):
+    """Online gradient descent on random Fourier features of the Gaussian kernel (Lu et al., JMLR 17(47), 2016).
+
+    `n_frequencies`: D; each frequency gives a cosine and a sine, all over √D. `step_size`: for these features: the paper's, whose features
+    are not divided by √D and whose squared loss has no factor 2, times D/2. `bandwidth`: of the kernel. `tube`: with the squared loss no
+    update while |ŷ − y| is within it (the paper: 0.1). `seed`: of the frequencies. Predictions are not truncated, so `clip` does not matter.
+    `loss`, `fit_intercept` as for `OGD`.
+    """
+
+    @property
+    def coef_(self) -> Array:
+        """The weights (2D,) of `features`."""
+        n = int(self.n_frequencies)
+        return np.sqrt(float(n)) * self._state.a[fogd.WEIGHTS :, :n].reshape(-1)
+
+    def features(self, X: Any) -> Array:
+        """The features (n, 2D) of the rows of X (n, d): cosines, then sines, over √D."""
+        rows = self._rows_of(X)
+        out = np.empty((rows.n_rows, 2 * int(self.n_frequencies)))
+        fogd.embed_rows(self._params, self._state, rows.indptr, rows.indices, rows.index_stride, rows.values, out)
+        return out
+
+
+class BudgetModel(KernelModel):
+    """What learners that keep a number of points share."""
+
+    @property
+    def _points(self) -> Points:
+        return self._state.points
+
+
+class NOGD(BudgetModel):
+    """Kernel gradient descent up to `budget` points, then gradient descent on their Nyström features (Lu et al., JMLR 17(47), 2016).
+
+    `step_size`: of both. `budget`: B; a point joins whenever the loss has a slope there. `rank`: k, the eigenvectors of the points' kernel
+    matrix that are kept (at most B; fewer if points repeat). `kernel`, `bandwidth`, `degree`: as for `KORS`. `tube`, `loss`,
+    `fit_intercept` as for `FOGD`. `seed`: not used. Predictions are not truncated, so `clip` does not matter.
+    """
+
+    def features(self, X: Any) -> Array:
+        """The Nyström features (n, k) of the rows of X (n, d). Raises `WrongInput` while there are fewer points than the budget."""
+        rows = self._rows_of(X)
+        if not self._state.mapped:
+            raise WrongInput(f"{self!r} has {self._points.n} points yet; the features are there once it has {int(self.budget)}")
+        out = np.empty((rows.n_rows, self._params.rank))
+        nogd.embed_rows(self._params, self._state, rows.indptr, rows.indices, rows.index_stride, rows.values, out)
+        return out
+
+
+class DualSGD(BudgetModel):
+    """Regularised kernel gradient descent on a budget; points that leave it are kept in random Fourier features (Le et al., NIPS 2016).
+
+    `regularisation`: λ > 0 in λ/2·‖f‖² + loss; the step of round t is 1/(λt). `budget`: B, the points kept as they are: beyond it, the one with
+    the smallest coefficient leaves, of equals the oldest. `n_frequencies`: D. `bandwidth`: of the Gaussian kernel. Predictions are
+    truncated to [−clip, clip]. `loss`, `fit_intercept` as for `OGD`. `seed`: of the frequencies.
     """

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from koco_stream import parameters as p
+from koco_stream.blocks import room_for
 from koco_stream.dictionary import points_floats
-from koco_stream.kernels import KERNELS, Kernel
-from koco_stream.learners import kors, pros_n_kons
+from koco_stream.fourier import fourier_floats
+from koco_stream.kernels import GAUSSIAN, KERNELS, Kernel
+from koco_stream.learners import dual_sgd, fogd, kors, nogd, pros_n_kons
 from koco_stream.learners.declared import Learner, Public, StreamSize
 from koco_stream.losses import LOSSES
 
@@ -90,6 +93,79 @@ def _pros(name: str, restart: bool, *more: p.Parameter) -> Learner:
     )
 
 
+def _fogd_params(q: Public) -> fogd.Params:
+    return fogd.Params(
+        loss=LOSSES[str(q["loss"])],
+        clip=math.inf,
+        step_size=float(q["step_size"]),  # type: ignore[arg-type]
+        frequencies=int(q["n_frequencies"]),  # type: ignore[arg-type]
+        bandwidth=float(q["bandwidth"]),  # type: ignore[arg-type]
+        tube=float(q.get("tube") or 0.0),
+    )
+
+
+def _nogd_params(q: Public) -> nogd.Params:
+    budget = int(q["budget"])  # type: ignore[arg-type]
+    return nogd.Params(
+        loss=LOSSES[str(q["loss"])],
+        clip=math.inf,
+        step_size=float(q["step_size"]),  # type: ignore[arg-type]
+        budget=budget,
+        rank=min(int(q["rank"]), budget),  # type: ignore[arg-type]
+        kernel=kernel_of(q),
+        tube=float(q.get("tube") or 0.0),
+    )
+
+
+def _dual_sgd_params(q: Public) -> dual_sgd.Params:
+    bandwidth = float(q["bandwidth"])  # type: ignore[arg-type]
+    return dual_sgd.Params(
+        loss=LOSSES[str(q["loss"])],
+        clip=float(q["clip"]),  # type: ignore[arg-type]
+        regularisation=float(q["regularisation"]),  # type: ignore[arg-type]
+        budget=int(q["budget"]),  # type: ignore[arg-type]
+        frequencies=int(q["n_frequencies"]),  # type: ignore[arg-type]
+        kernel=Kernel(GAUSSIAN, 1.0 / (2.0 * bandwidth * bandwidth), 1),
+        bandwidth=bandwidth,
+    )
+
+
+def _not_truncated(q: Public) -> set[str]:
+    """What cannot matter to FOGD and NOGD."""
+    return {"clip"} if q["loss"] == "squared" else {"clip", "tube"}
+
+
+def _budget_floats(q: Public, size: StreamSize) -> int:
+    """The points of a budget, twice: while their lines grow, the old and the new are both there."""
+    n = int(q["budget"])  # type: ignore[arg-type]
+    return 2 * points_floats(n, min(size.d + 1, max(2 * int(n * size.s), 64)), size.d) + 4 * room_for(n)
+
+
+def _nogd_floats(q: Public, size: StreamSize) -> int:
+    room, rank = room_for(int(q["budget"])), room_for(min(int(q["rank"]), int(q["budget"])))  # type: ignore[arg-type]
+    return _budget_floats(q, size) + room * (room + rank + 3) + 2 * rank + 64
+
+
+def _dual_sgd_floats(q: Public, size: StreamSize) -> int:
+    budget, n = int(q["budget"]), int(q["n_frequencies"])  # type: ignore[arg-type]
+    lines = min(size.d + 1, 2 * int(size.rounds * size.s) + 64)  # the lines of features that removed points had are not given back
+    points = 2 * points_floats(budget, lines, size.d) + 4 * room_for(budget)
+    return points + fourier_floats(size.d, n) + (2 * budget + 2) * room_for(n)
+
+
+def _fourier_ns(q: Public, size: StreamSize) -> float:
+    return 50 + int(q["n_frequencies"]) * (1.3 + 0.1 * size.s)  # type: ignore[arg-type]
+
+
+def _points_ns(q: Public, size: StreamSize) -> float:
+    return 60 + int(q["budget"]) * (2 + 0.1 * size.s)  # type: ignore[arg-type]
+
+
+def _nogd_ns(q: Public, size: StreamSize) -> float:
+    budget, rank = int(q["budget"]), int(q["rank"])  # type: ignore[arg-type]
+    return _points_ns(q, size) + 0.1 * budget * room_for(min(rank, budget)) + 10.0 * budget**3 / max(size.rounds, 1)
+
+
 KERNEL: dict[str, Learner] = {
     "KORS": Learner(
         "KORS",
@@ -104,4 +180,34 @@ KERNEL: dict[str, Learner] = {
     "PROSNKONS": _pros("PROSNKONS", True),
     "CONKONS": _pros("CONKONS", False),
     "BKONS": _pros("BKONS", True, p.J_MAX),
+    "FOGD": Learner(
+        "FOGD",
+        fogd,
+        (*p.SHARED, p.STEP_SIZE, p.N_FREQUENCIES, p.BANDWIDTH, p.TUBE),
+        _fogd_params,
+        _not_truncated,
+        lambda q: True,
+        lambda q, size: fourier_floats(size.d, int(q["n_frequencies"])) + 2 * room_for(int(q["n_frequencies"])),  # type: ignore[arg-type]
+        _fourier_ns,
+    ),
+    "NOGD": Learner(
+        "NOGD",
+        nogd,
+        (*p.SHARED, p.STEP_SIZE, p.BUDGET, p.RANK, *p.KERNEL_SHAPE, p.TUBE),
+        _nogd_params,
+        lambda q: _not_truncated(q) | idle_of_kernel(q),
+        lambda q: False,
+        _nogd_floats,
+        _nogd_ns,
+    ),
+    "DualSGD": Learner(
+        "DualSGD",
+        dual_sgd,
+        (*p.SHARED, p.REGULARISATION, p.BUDGET, p.N_FREQUENCIES, p.BANDWIDTH),
+        _dual_sgd_params,
+        lambda q: set(),
+        lambda q: True,
+        _dual_sgd_floats,
+        lambda q, size: _fourier_ns(q, size) + _points_ns(q, size),
+    ),
 }
