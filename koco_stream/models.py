@@ -10,7 +10,7 @@ import numpy as np
 from koco_stream.dictionary import Points
 from koco_stream.errors import WrongInput
 from koco_stream.lazy_maps import refresh
-from koco_stream.learners import fd_son, fogd, kors, nogd, oja_son
+from koco_stream.learners import fd_son, fogd, nogd, oja_son
 from koco_stream.learners.pros_n_kons import embed_rows
 from koco_stream.linalg import Array
 from koco_stream.model import Model
@@ -142,7 +142,7 @@ class KernelModel(Model):
 
     @property
     def _points(self) -> Points:
-        return (self._state if isinstance(self._state, kors.State) else self._state.kors).points
+        return getattr(self._state, "kors", self._state).points
 
     @property
     def dictionary_(self) -> Array:
@@ -213,7 +213,7 @@ class FOGD(Model):
 
     `n_frequencies`: D; each frequency gives a cosine and a sine, all over √D. `step_size`: for these features: the paper's, whose features
     are not divided by √D and whose squared loss has no factor 2, times D/2. `bandwidth`: of the kernel. `tube`: with the squared loss no
-    update while |ŷ − y| is within it (the paper: 0.1). `seed`: of the frequencies. Predictions are not truncated, so `clip` does not matter.
+    update while |ŷ − y| is within it (the paper: 0.1). `seed`: of the frequencies. Predictions are not truncated: `clip` does not matter.
     `loss`, `fit_intercept` as for `OGD`.
     """
 
@@ -231,15 +231,7 @@ class FOGD(Model):
         return out
 
 
-class BudgetModel(KernelModel):
-    """What learners that keep a number of points share."""
-
-    @property
-    def _points(self) -> Points:
-        return self._state.points
-
-
-class NOGD(BudgetModel):
+class NOGD(KernelModel):
     """Kernel gradient descent up to `budget` points, then gradient descent on their Nyström features (Lu et al., JMLR 17(47), 2016).
 
     `step_size`: of both. `budget`: B; a point joins whenever the loss has a slope there. `rank`: k, the eigenvectors of the points' kernel
@@ -257,10 +249,10 @@ class NOGD(BudgetModel):
         return out
 
 
-class DualSGD(BudgetModel):
+class DualSGD(KernelModel):
     """Regularised kernel gradient descent on a budget; points that leave it are kept in random Fourier features (Le et al., NIPS 2016).
 
-    `regularisation`: λ > 0 in λ/2·‖f‖² + loss; the step of round t is 1/(λt). `budget`: B, the points kept as they are: beyond it, the one with
-    the smallest coefficient leaves, of equals the oldest. `n_frequencies`: D. `bandwidth`: of the Gaussian kernel. Predictions are
+    `regularisation`: λ > 0 in λ/2·‖f‖² + loss; the step of round t is 1/(λt). `budget`: B, the points kept as they are: beyond it, the one
+    with the smallest coefficient leaves, of equals the oldest. `n_frequencies`: D. `bandwidth`: of the Gaussian kernel. Predictions are
     truncated to [−clip, clip]. `loss`, `fit_intercept` as for `OGD`. `seed`: of the frequencies.
     """

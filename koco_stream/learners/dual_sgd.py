@@ -6,9 +6,8 @@ the description leaves open is chosen here:
 
 - the step is 1/(λt), λ the regularisation: f_t = Σ c_i φ(x_i)/(λ(t − 1)) with c_i = −ℓ'(ŷ_i), so coefficients never have to be rescaled;
 - ŷ is truncated to [−C, C] and the slope taken there: with the squared loss, steps of 1/(λt) would otherwise diverge while t < 2/λ;
-- at the budget, of its points and the new one the one with the smallest |c|, and of equals the oldest, leaves: c·z(x)/√D is added to the
-  weights of the features z, in which a removed point's kernel values are z(x)ᵀz(x')/D. A point's cosines and sines are kept from the round in
-  which it came.
+- at the budget, of its points and the new one the one with the smallest |c|, and of equals the oldest, leaves: cz(x) is added to the
+  weights of the features z, all cosines and sines over √D. A point's are kept from the round in which it came.
 """
 
 from __future__ import annotations

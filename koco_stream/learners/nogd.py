@@ -1,7 +1,7 @@
 """NOGD: kernel gradient descent until it holds `budget` points, then gradient descent on their Nyström features, O(Bs + Bk) a round.
 
-Lu, Hoi, Wang, Zhao, Liu: Large Scale Online Kernel Learning (JMLR 17(47), 2016). With KV = VΛ for the kernel matrix K of the B points, cut to
-the k largest eigenvalues, the features of x are z = Λ^(−1/2) Vᵀ k(x), and f = Σ α_p k(x_p, ·) is carried over as w = Λ^(1/2) Vᵀ α: its
+Lu, Hoi, Wang, Zhao, Liu: Large Scale Online Kernel Learning (JMLR 17(47), 2016). With KV = VΛ for the kernel matrix K of the B points, cut
+to the k largest eigenvalues, the features of x are z = Λ^(−1/2) Vᵀ k(x), and f = Σ α_p k(x_p, ·) is carried over as w = Λ^(1/2) Vᵀ α: its
 projection onto their span. The map is made at the end of the round in which the last point joins. A point joins whenever the loss has a
 slope there. Predictions are not truncated.
 """
