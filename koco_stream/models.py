@@ -211,10 +211,9 @@ class BKONS(PROSNKONS):
 class FOGD(Model):
     """Online gradient descent on random Fourier features of the Gaussian kernel (Lu et al., JMLR 17(47), 2016).
 
-    `n_frequencies`: D; each frequency gives a cosine and a sine, all over √D. `step_size`: for these features: the paper's, whose features
-    are not divided by √D and whose squared loss has no factor 2, times D/2. `bandwidth`: of the kernel. `tube`: with the squared loss no
-    update while |ŷ − y| is within it (the paper: 0.1). `seed`: of the frequencies. Predictions are not truncated: `clip` does not matter.
-    `loss`, `fit_intercept` as for `OGD`.
+    `step_size`: of the descent. `n_frequencies`: D; each frequency gives a cosine and a sine, all over √D, so that a step means the same
+    whatever D. `bandwidth`: of the kernel. `tube`: with the squared loss no update while |ŷ − y| is within it (the paper: 0.1). `seed`: of
+    the frequencies. Predictions are not truncated: `clip` does not matter. `loss`, `fit_intercept` as for `OGD`.
     """
 
     @property

@@ -88,7 +88,8 @@ def look(params: Params, s: State, idx: Array, val: Array) -> tuple[float, float
     _, n2 = kernel_row(params.kernel, s.points, idx, val, s.a, K * room)
     fourier_row(s.table, s.line_of, idx, val, params.frequencies, s.f)
     total = dot(s.a, K * room, s.a, C_LINE * room, n) + dot(s.f, COSINES * places, s.f, WEIGHTS * places, 2 * places)
-    return (total / (params.regularisation * t) if t > 0 else 0.0), n2
+    f = 0.0 if t == 0 else float(total / (params.regularisation * t))
+    return f, n2
 
 
 @jit
