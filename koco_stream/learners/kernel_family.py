@@ -154,16 +154,16 @@ def _dual_sgd_floats(q: Public, size: StreamSize) -> int:
 
 
 def _fourier_ns(q: Public, size: StreamSize) -> float:
-    return 50 + int(q["n_frequencies"]) * (1.3 + 0.1 * size.s)  # type: ignore[arg-type]
+    return 100 + int(q["n_frequencies"]) * (1.8 + 0.075 * size.s)  # type: ignore[arg-type]
 
 
 def _points_ns(q: Public, size: StreamSize) -> float:
-    return 60 + int(q["budget"]) * (2 + 0.1 * size.s)  # type: ignore[arg-type]
+    return 100 + int(q["budget"]) * (3 + 0.1 * size.s)  # type: ignore[arg-type]
 
 
 def _nogd_ns(q: Public, size: StreamSize) -> float:
     budget, rank = int(q["budget"]), int(q["rank"])  # type: ignore[arg-type]
-    return _points_ns(q, size) + 0.1 * budget * room_for(min(rank, budget)) + 10.0 * budget**3 / max(size.rounds, 1)
+    return _points_ns(q, size) + 0.1 * budget * room_for(min(rank, budget)) + 3.0 * budget**3 / max(size.rounds, 1)
 
 
 KERNEL: dict[str, Learner] = {
