@@ -1,8 +1,8 @@
 """FOGD: online gradient descent on random Fourier features, O(sD) a round for D frequencies and a row of s non-zeros.
 
 Lu, Hoi, Wang, Zhao, Liu: Large Scale Online Kernel Learning (JMLR 17(47), 2016). z(x) is all cos uᵀx and sin uᵀx over √D, so that
-z(x)ᵀz(x') is near the kernel's value and `step_size` means what it means to NOGD; without the √D the same learner has a step D times smaller.
-Predictions are not truncated.
+z(x)ᵀz(x') is near the kernel's value and `step_size` means what it means to NOGD; without the √D the same learner has a step D times
+smaller. Predictions are not truncated.
 """
 
 from __future__ import annotations
