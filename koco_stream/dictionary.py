@@ -110,7 +110,9 @@ def add_point(points: Points, idx: Array, val: Array, n2: float, t: int) -> None
 
 @inlined
 def replace_point(points: Points, p: int, idx: Array, val: Array, n2: float, t: int) -> None:
-    """The row (idx, val), which came in round t, takes the place of point p. There must be lines for its features; none are given back."""
+    """The row (idx, val), which came in round t, takes the place of point p. There must be lines for its features; none are given back.
+
+    The place is cleared first, in all lines in use."""
     for line in range(points.used[()]):
         points.features[p // BLOCK, line, p % BLOCK] = 0.0
     _write(points, p, idx, val, n2, t)

@@ -85,8 +85,10 @@ def test_nogd_of_full_rank__features_of_its_points_have_the_kernel_as_inner_prod
     np.testing.assert_allclose(Z @ Z.T, oracles.gaussian(X[:17], X[:17], 1.0), atol=1e-12)
 
 
-def test_nogd_of_repeated_points__drops_what_is_no_feature():
-    X = np.random.default_rng(0).standard_normal((3, 5))[np.arange(40) % 3]
+@pytest.mark.parametrize("apart", [0.0, 1e-9])
+def test_nogd_of_repeated_points__drops_what_is_no_feature(apart):
+    draw = np.random.default_rng(0)
+    X = draw.standard_normal((3, 5))[np.arange(40) % 3] + apart * draw.standard_normal((40, 5))
     y = np.sin(np.arange(40))
     expected, eigenvalues = oracles.nogd(X, y, lambda a, b: oracles.gaussian(a, b, 1.0), 0.2, 9, 9)
     assert (eigenvalues > 1e-6).sum() == 3
@@ -134,6 +136,19 @@ def test_wide_rows__the_dictionary_grows_lines_as_features_come():
     )
     nogd, _ = oracles.nogd(X.toarray(), y, lambda a, b: oracles.gaussian(a, b, 1.0), 0.1, 50, 50, "hinge")
     np.testing.assert_allclose(NOGD(0.1, budget=50, rank=50, loss="hinge").progressive(X, y), nogd, **EXACT)
+
+
+@pytest.mark.parametrize("cut", [9, 60])
+@pytest.mark.parametrize("make", [FOGD, NOGD, DualSGD])
+def test_saved__before_and_after_the_budget_is_reached_goes_on_to_the_same_bits(make, cut, tmp_path):
+    more = {"n_frequencies": 20} if make is not NOGD else {}
+    more |= {"budget": 30} if make is not FOGD else {}
+    draw = np.random.default_rng(6)
+    X = scipy.sparse.random(120, 500, 0.02, "csr", rng=draw)
+    y = np.sin(np.arange(120.0))
+    whole = make(**more, seed=3).progressive(X, y)
+    make(**more, seed=3).partial_fit(X[:cut], y[:cut]).save(tmp_path / "m.koco")
+    assert make.load(tmp_path / "m.koco").progressive(X[cut:], y[cut:]).tobytes() == whole[cut:].tobytes()
 
 
 @pytest.mark.parametrize(("n", "rank"), [(1, 1), (5, 5), (40, 40), (60, 7)])

@@ -1,4 +1,5 @@
-"""DualSGD: kernel stochastic gradient descent on a budget; what leaves the budget lives on in random features. O(Bs + sD) a round.
+"""DualSGD: kernel stochastic gradient descent on a budget; what leaves the budget lives on in random features. O(Bs + sD) a round,
+and a look at every feature that a point has had when one is replaced.
 
 After Le, Nguyen, Nguyen, Phung: Dual Space Gradient Descent for Online Learning (NIPS 2016), from its public description: gradient
 descent on regularisation/2·‖f‖² + loss, and a second space, of random Fourier features, that keeps the information of removed points. What
