@@ -5,8 +5,8 @@ whose rest is below 4e-18; 2ⁿ by its bits. Relative error below 1.5e-16. Below
 subnormal numbers.
 
 sin and cos: x = n·π/2 + r with |r| ≤ π/4, in three parts of π/2; both series of r, to r¹⁷ and r¹⁶, whose rests are below 2e-18; the
-last two bits of n say which of them is which, and their signs. Absolute error below 2.2e-16
-up to 1e6, where n times the first two parts is exact; then the error grows as x does, and beyond 1e12 every angle is taken as 0.
+last two bits of n say which of them is which, and their signs. Absolute error below 2.2e-16 up to 1e6, where n times the first two
+parts is exact; beyond, about 1e-16·x; above 1e12 every angle is taken as 0.
 """
 
 from __future__ import annotations
