@@ -13,20 +13,43 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from koco_stream.checkpoint import load_model as load
     from koco_stream.errors import WrongInput
-    from koco_stream.models import BKONS, CONKONS, FDSON, KORS, OGD, ONS, PROSNKONS, RPSON, AdaGrad, OjaSON
+    from koco_stream.models import (
+        BKONS,
+        CONKONS,
+        FDSON,
+        FOGD,
+        KONS,
+        KORS,
+        NOGD,
+        NORMA,
+        OGD,
+        ONS,
+        PROSNKONS,
+        RPSON,
+        AdaGrad,
+        DualSGD,
+        OjaSON,
+        SketchedKONS,
+    )
 
 __version__ = "0.1.0"
 __all__ = [
     "BKONS",
     "CONKONS",
     "FDSON",
+    "FOGD",
+    "KONS",
     "KORS",
+    "NOGD",
+    "NORMA",
     "OGD",
     "ONS",
     "PROSNKONS",
     "RPSON",
     "AdaGrad",
+    "DualSGD",
     "OjaSON",
+    "SketchedKONS",
     "WrongInput",
     "__version__",
     "load",

@@ -16,7 +16,7 @@ from numba import types
 from numba.core import cgutils, config
 from numba.extending import intrinsic
 
-from koco_stream.elementary import emit_exp, literal_exp
+from koco_stream.elementary import emit_cos_sin, emit_exp, literal_cos_sin, literal_exp
 from koco_stream.lanes import INT64, _halved, _Lines
 from koco_stream.linalg import Array
 
@@ -96,6 +96,13 @@ def literal_accumulate(tile: Array, first: int, end: int, c: Array, at: int, sum
     for s in range(first, end):
         place = to + BLOCK * (s % 2)
         flat[place : place + BLOCK] += tile[s] * c.reshape(-1)[at + s]
+
+
+def literal_waves(x: Array, at: int, n: int, cosines: int, sines: int) -> None:
+    """x[cosines + p] ← cos x[at + p] and x[sines + p] ← sin x[at + p] for p < n. Spare places hold zeros afterwards."""
+    end = room_for(n)
+    for to, line in zip((cosines, sines), literal_cos_sin(x.reshape(-1)[at : at + end]), strict=True):
+        _write(x, to, np.where(np.arange(end) < n, line, 0.0))
 
 
 class _Place:
@@ -282,6 +289,25 @@ def _accumulate(typing_context: Any, tile: Any, first: Any, end: Any, c: Any, at
     return types.void(tile, types.int64, types.int64, c, types.int64, sums, types.int64), emit
 
 
+@intrinsic
+def _waves(typing_context: Any, x: Any, at: Any, n: Any, cosines: Any, sines: Any) -> Any:
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        x = _Place(context, builder, signature, args, 0)
+        wide = _Lines(builder, BLOCK)
+        with cgutils.for_range_slice(builder, INT64(0), args[2], INT64(BLOCK)) as (first, _):
+            line = wide.load(builder.gep(x.data, [builder.add(args[1], first)]))
+            pairs = [emit_cos_sin(builder, register) for register in line]
+            for to, values in zip(args[3:5], zip(*pairs, strict=True), strict=True):
+                wide.store(list(values), builder.gep(x.data, [builder.add(to, first)]))
+        end = builder.and_(builder.add(args[2], INT64(BLOCK - 1)), INT64(-BLOCK))
+        for to in args[3:5]:
+            with cgutils.for_range_slice(builder, args[2], end, INT64(1)) as (p, _):
+                builder.store(ir.DoubleType()(0.0), builder.gep(x.data, [builder.add(to, p)]))
+        return context.get_dummy_value()
+
+    return types.void(x, *(types.int64,) * 4), emit
+
+
 products = literal_products if config.DISABLE_JIT else _products
 gaussian = literal_gaussian if config.DISABLE_JIT else _gaussian
 apply = literal_apply if config.DISABLE_JIT else _apply
@@ -289,3 +315,4 @@ accumulate = literal_accumulate if config.DISABLE_JIT else _accumulate
 dot = literal_dot if config.DISABLE_JIT else _dot
 add_scaled = literal_add_scaled if config.DISABLE_JIT else _add_scaled
 subtract_outer = literal_subtract_outer if config.DISABLE_JIT else _subtract_outer
+waves = literal_waves if config.DISABLE_JIT else _waves

@@ -19,6 +19,7 @@ from koco_stream.files import canonical_json, written_atomically
 from koco_stream.lanes import aligned_zeros
 
 if TYPE_CHECKING:
+    from koco_stream.learners import Learner
     from koco_stream.model import Model
 
 MAGIC = b"KOCO\n"
@@ -98,11 +99,15 @@ def load_model(path: str | Path) -> Model:
             arrays[entry["name"]] = np.frombuffer(data, dtype, count, place).reshape(entry["shape"])
             place += count * dtype.itemsize
         try:
-            model._state = _restored(model._state, arrays, hasattr(LEARNERS[header["learner"]].module, "enlarge"))
+            model._state = _restored(model._state, arrays, _grows(LEARNERS[header["learner"]]))
         except ValueError as error:
             raise WrongInput(f"{path}: {error} does not fit this version of {header['learner']}; use the version that wrote it") from None
         model.rounds_ = int(header["learnt"]["rounds"])
     return model
+
+
+def _grows(learner: Learner) -> bool:
+    return hasattr(learner.module, "enlarge") or hasattr(learner.module, "with_room")
 
 
 def _restored(state: Any, arrays: dict[str, np.ndarray[Any, Any]], grows: bool, prefix: str = "") -> Any:

@@ -69,10 +69,10 @@ def lengthened(vectors: Array, room: int) -> Array:
     return new
 
 
-def grown(points: Points, s: int) -> Points:
-    """The same points with room for one more that has s features."""
+def grown(points: Points, s: int, more_points: bool = True) -> Points:
+    """The same points with room for one more that has s features, or only with lines for these."""
     room, lines = points.norms.size, points.features.shape[1]
-    if points.n[()] == room:
+    if more_points and points.n[()] == room:
         room = more_room(room)
     while points.used[()] + s > lines <= points.line_of.size:
         lines = min(2 * lines, points.line_of.size + 1)
@@ -104,6 +104,22 @@ def kernel_row(kernel: Kernel, points: Points, idx: Array, val: Array, out: Arra
 def add_point(points: Points, idx: Array, val: Array, n2: float, t: int) -> None:
     """The row (idx, val), which came in round t, becomes the next point. There must be room."""
     p = int(points.n[()])
+    _write(points, p, idx, val, n2, t)
+    points.n[()] = p + 1
+
+
+@inlined
+def replace_point(points: Points, p: int, idx: Array, val: Array, n2: float, t: int) -> None:
+    """The row (idx, val), which came in round t, takes the place of point p. There must be lines for its features; none are given back.
+
+    The place is cleared first, in all lines in use."""
+    for line in range(points.used[()]):
+        points.features[p // BLOCK, line, p % BLOCK] = 0.0
+    _write(points, p, idx, val, n2, t)
+
+
+@inlined
+def _write(points: Points, p: int, idx: Array, val: Array, n2: float, t: int) -> None:
     for i in range(idx.size):
         line = points.line_of[idx[i]]
         if line == 0:
@@ -113,7 +129,6 @@ def add_point(points: Points, idx: Array, val: Array, n2: float, t: int) -> None
         points.features[p // BLOCK, line, p % BLOCK] = val[i]
     points.norms[p] = n2
     points.rounds[p] = t
-    points.n[()] = p + 1
 
 
 def points_floats(n: int, lines: int, d: int) -> int:

@@ -1,4 +1,5 @@
 """Eigenvalues and eigenvectors of a small symmetric matrix, in a fixed order: Householder's tridiagonal form, then implicit QL steps.
+Jacobi rotations for one whose size the compiler is not told.
 
 (Golub and Van Loan, Matrix Computations, sections 8.3.1 and 8.3.3.) The matrices are lines of `a`, as in koco_stream.lanes.
 """
@@ -9,10 +10,12 @@ import math
 from typing import Any
 
 from koco_stream._jit import jit
+from koco_stream.blocks import dot
 from koco_stream.lanes import add_outer, combine, rotate
 from koco_stream.linalg import Array
 
 EPSILON = 2.220446049250313e-16
+SWEEPS = 60
 
 
 @jit
@@ -106,3 +109,32 @@ def _diagonalise(a: Array, lanes: Any, n: int, vectors: int, d: int, e: int, fir
             a[d + first] -= shift
             a[e + first] = g
             a[e + last] = 0.0
+
+
+@jit
+def eigen_rows(matrix: Array, n: int) -> None:
+    """Line i of the positive semidefinite (n, n) matrix becomes λ_i v_iᵀ, in no order. `matrix` is (room, room), room a multiple of 16.
+
+    One-sided Jacobi rotations of lines until all are orthogonal (Golub and Van Loan, section 8.6.3): for a matrix of any size, once.
+    """
+    room = matrix.shape[1]
+    for _ in range(SWEEPS):
+        turned = False
+        for p in range(n - 1):
+            for q in range(p + 1, n):
+                pp = dot(matrix, p * room, matrix, p * room, n)
+                qq = dot(matrix, q * room, matrix, q * room, n)
+                pq = dot(matrix, p * room, matrix, q * room, n)
+                if abs(pq) <= n * EPSILON * math.sqrt(pp) * math.sqrt(qq):
+                    continue
+                turned = True
+                zeta = (qq - pp) / (2.0 * pq)
+                tangent = math.copysign(1.0, zeta) / (abs(zeta) + math.sqrt(1.0 + zeta * zeta))
+                c = 1.0 / math.sqrt(1.0 + tangent * tangent)
+                s = c * tangent
+                for j in range(n):
+                    x, y = matrix[p, j], matrix[q, j]
+                    matrix[p, j] = c * x - s * y
+                    matrix[q, j] = s * x + c * y
+        if not turned:
+            return

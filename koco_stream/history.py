@@ -72,8 +72,7 @@ def load_block(block: Points, indptr: Array, indices: Array, index_stride: int, 
     for row in range(first, first + count):
         lo, hi = indptr[row], indptr[row + 1]
         at = lo * index_stride
-        squares = 0.0, 0.0
-        even, odd = squares
+        even = odd = 0.0
         for i in range(lo, hi):
             v = np.float64(values[i])
             if (i - lo) % 2 == 0:
@@ -110,8 +109,9 @@ def fill_tile(
     for r in range(BLOCK):
         own[r] = value_at_itself(kernel, block.norms[r])
     sums[:] = 0.0
-    for chunk in range(first, history.n[()], CHUNK):
-        end = min(chunk + CHUNK, history.n[()])
+    rows = int(history.n[()])
+    for chunk in range(first, rows, CHUNK):
+        end = min(chunk + CHUNK, rows)
         for s in range(chunk, end):
             lo, hi = history.indptr[s], history.indptr[s + 1]
             n2 = products(block.features, block.line_of, history.indices[lo:hi], history.values[lo:hi], BLOCK, tile, s * BLOCK)

@@ -21,7 +21,7 @@ from koco_stream.linalg import Array
 from koco_stream.losses import LOSSES, loss_value
 from koco_stream.parameters import SEED, SHARED
 from koco_stream.rows import Rows, as_labels, as_rows, with_intercept
-from koco_stream.scan import advance, predictions_of
+from koco_stream.scan import advance, expect
 
 # What a state may hold and a record then shows, each round: what happened rarely, how often; and what a dictionary did.
 COUNTED = ("folds", "dense_rounds", "shrinks", "restarts")
@@ -124,11 +124,7 @@ class Model:
     def predict(self, X: Any) -> Array:
         """Predictions (n,) for the rows of X (n, d), each as it would be made in the next round. Nothing is learnt."""
         rows = self._rows_of(X)
-        predictions = np.empty(rows.n_rows)
-        predictions_of(self._learner().name)(
-            self._params, self._readable_state(), rows.indptr, rows.indices, rows.index_stride, rows.values, predictions
-        )
-        return predictions
+        return expect(self._learner().name, self._params, self._readable_state(), rows)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The coefficient of determination R² of `predict(X)`, as scikit-learn's regressors give it."""
@@ -254,6 +250,8 @@ class Model:
             raise WrongInput(f"the {self.loss} loss needs labels -1 and +1, and one is {bad:g}")  # type: ignore[attr-defined]
         if "_warned" not in vars(self) and labels.size and np.abs(labels).max() > self.clip:  # type: ignore[attr-defined]
             self._warned = True
+            if "clip" in self._learner().idle(self._public()):
+                return
             warnings.warn(
                 f"a label ({labels[np.abs(labels).argmax()]:g}) is beyond clip = {self.clip:g}: "  # type: ignore[attr-defined]
                 "predictions will never reach it, and the curvature assumes |y| <= clip; scale the labels or raise clip",

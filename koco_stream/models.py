@@ -8,8 +8,9 @@ from typing import Any, Self
 import numpy as np
 
 from koco_stream.dictionary import Points
+from koco_stream.errors import WrongInput
 from koco_stream.lazy_maps import refresh
-from koco_stream.learners import fd_son, kors, oja_son
+from koco_stream.learners import fd_son, fogd, nogd, oja_son
 from koco_stream.learners.pros_n_kons import embed_rows
 from koco_stream.linalg import Array
 from koco_stream.model import Model
@@ -141,7 +142,7 @@ class KernelModel(Model):
 
     @property
     def _points(self) -> Points:
-        return (self._state if isinstance(self._state, kors.State) else self._state.kors).points
+        return getattr(self._state, "kors", self._state).points
 
     @property
     def dictionary_(self) -> Array:
@@ -204,4 +205,89 @@ class BKONS(PROSNKONS):
     """PROS-N-KONS that takes no more than `max_dictionary` points and then goes on learning (B-KONS, NIPS 2017).
 
     Until then it is `PROSNKONS`, bit for bit. Arguments as for `PROSNKONS`.
+    """
+
+
+class SketchedKONS(Model):
+    """The online Newton step on kernels with a sketch of sampled points (Calandriello, Lazaric, Valko, ICML 2017, Algorithm 3).
+
+    `alpha`: α, also the ridge of its KORS. `sampling_floor`: the paper's γ, the least probability of a point; 1 keeps all. `curvature`: η,
+    by default the loss's σ for `clip`. `beta`, `epsilon`, `estimate`, `kernel`, `bandwidth`, `degree` as for `KORS`; `loss`, `clip`,
+    `curvature_schedule`, `fit_intercept` as for `OjaSON`. `seed`: of the coins. It remembers all rows: O(B² + t) a round, and O(td) for
+    kernel values, which runs of a sweep share.
+    """
+
+    @property
+    def dictionary_(self) -> Array:
+        """The row numbers (B,) of the sketch's points, counted from 0 over all rows learnt from."""
+        return self._state.sketch.rows[: int(self._state.sketch.n)].copy()
+
+
+class KONS(Model):
+    """The online Newton step on kernels, exact (Calandriello, Lazaric, Valko, ICML 2017, Algorithm 1): O(t²) a round and in memory.
+
+    Arguments as for `SketchedKONS`.
+    """
+
+
+class NORMA(Model):
+    """Gradient descent on functions with a budget of the most recent points (Kivinen, Smola, Williamson, 2004).
+
+    `step_size`: η. `regularisation`: λ. `budget`: the most points; the oldest goes. `tube`: ν of the soft margin, with the hinge loss; 0
+    for the hinge loss itself. Predictions are truncated to [−clip, clip]. `kernel`, `bandwidth`, `degree` as for `KORS`; `loss`,
+    `fit_intercept` as for `OGD`. `seed`: not used.
+    """
+
+    @property
+    def dictionary_(self) -> Array:
+        """The row numbers of the points, the oldest first, counted from 0 over all rows learnt from."""
+        return np.sort(self._state.rows[: int(self._state.dictionary_size)])
+
+
+class FOGD(Model):
+    """Online gradient descent on random Fourier features of the Gaussian kernel (Lu et al., JMLR 17(47), 2016).
+
+    `step_size`: of the descent. `n_frequencies`: D; each frequency gives a cosine and a sine, all over √D, so that a step means the same
+    whatever D. `bandwidth`: of the kernel. `tube`: with the squared loss no update while |ŷ − y| is within it (the paper: 0.1). `seed`: of
+    the frequencies. Predictions are not truncated: `clip` does not matter. `loss`, `fit_intercept` as for `OGD`.
+    """
+
+    @property
+    def coef_(self) -> Array:
+        """The weights (2D,) of `features`."""
+        n = int(self.n_frequencies)
+        return np.sqrt(float(n)) * self._state.a[fogd.WEIGHTS :, :n].reshape(-1)
+
+    def features(self, X: Any) -> Array:
+        """The features (n, 2D) of the rows of X (n, d): cosines, then sines, over √D."""
+        rows = self._rows_of(X)
+        out = np.empty((rows.n_rows, 2 * int(self.n_frequencies)))
+        fogd.embed_rows(self._params, self._state, rows.indptr, rows.indices, rows.index_stride, rows.values, out)
+        return out
+
+
+class NOGD(KernelModel):
+    """Kernel gradient descent up to `budget` points, then gradient descent on their Nyström features (Lu et al., JMLR 17(47), 2016).
+
+    `step_size`: of both. `budget`: B; a point joins whenever the loss has a slope there. `rank`: k, the eigenvectors of the points' kernel
+    matrix that are kept (at most B; fewer if points repeat). `kernel`, `bandwidth`, `degree`: as for `KORS`. `tube`, `loss`,
+    `fit_intercept` as for `FOGD`. `seed`: not used. Predictions are not truncated, so `clip` does not matter.
+    """
+
+    def features(self, X: Any) -> Array:
+        """The Nyström features (n, k) of the rows of X (n, d). Raises `WrongInput` while there are fewer points than the budget."""
+        rows = self._rows_of(X)
+        if not self._state.mapped:
+            raise WrongInput(f"{self!r} has {self._points.n} points yet; the features are there once it has {int(self.budget)}")
+        out = np.empty((rows.n_rows, self._params.rank))
+        nogd.embed_rows(self._params, self._state, rows.indptr, rows.indices, rows.index_stride, rows.values, out)
+        return out
+
+
+class DualSGD(KernelModel):
+    """Regularised kernel gradient descent on a budget; points that leave it are kept in random Fourier features (Le et al., NIPS 2016).
+
+    `regularisation`: λ > 0 in λ/2·‖f‖² + loss; the step of round t is 1/(λt). `budget`: B, the points kept as they are: beyond it, the one
+    with the smallest coefficient leaves, of equals the oldest. `n_frequencies`: D. `bandwidth`: of the Gaussian kernel. Predictions are
+    truncated to [−clip, clip]. `loss`, `fit_intercept` as for `OGD`. `seed`: of the frequencies.
     """

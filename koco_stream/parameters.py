@@ -92,3 +92,12 @@ ESTIMATE = Parameter("estimate", str, "icml", "the factor of KORS's estimate: 1 
 MAX_DICTIONARY = Parameter("max_dictionary", int, None, "the most points; none if not given", low=1, high=100_000, optional=True)
 J_MAX = Parameter("max_dictionary", int, 100, "J_max, the most points", low=1, high=100_000)
 SAMPLING = (RIDGE, BETA, EPSILON, ESTIMATE)
+
+N_FREQUENCIES = Parameter("n_frequencies", int, 400, "D, the random frequencies; each is a cosine and a sine", low=1, high=100_000)
+BUDGET = Parameter("budget", int, 100, "B, the points that are kept", low=1, high=4096)
+RANK = Parameter("rank", int, 20, "k, the Nyström features; at most the budget counts", low=1, high=4096)
+TUBE = Parameter("tube", float, 0.0, "squared loss: no update while |ŷ - y| is within it", low=0)
+REGULARISATION = Parameter("regularisation", float, 1e-3, "λ in λ/2·‖f‖² + loss", low=0, above=True)
+SAMPLING_FLOOR = Parameter("sampling_floor", float, 0.0, "the paper's γ, the least probability of a point in the sketch", low=0, high=1)
+NU = Parameter("tube", float, 0.0, "NORMA: ν of the soft margin, with the hinge loss; 0 for the hinge loss itself", low=0, high=1)
+DECAY = Parameter("regularisation", float, 1e-3, "λ in λ/2·‖f‖² + loss", low=0)

@@ -7,11 +7,14 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 from koco_stream._jit import jit, jit_with
 from koco_stream.learners import learner_named
 from koco_stream.linalg import Array
 from koco_stream.losses import loss_value
 from koco_stream.rows import Rows
+from koco_stream.together import Together, reads_tiles
 
 
 def step(params: Any, state: Any, idx: Array, val: Array, y: float) -> float:
@@ -67,6 +70,16 @@ def predict_rows(params: Any, state: Any, indptr: Array, indices: Array, index_s
         predictions[t] = min(max(y_hat, -params.clip), params.clip)
 
 
+def expect(learner: str, params: Any, state: Any, rows: Rows) -> Array:
+    """What the learner would predict next for each row, (n,). Nothing is learnt."""
+    predictions = np.empty(rows.n_rows)
+    if reads_tiles(learner):
+        Together([learner], [params], [state]).expect(rows, predictions)
+    else:
+        predictions_of(learner)(params, state, rows.indptr, rows.indices, rows.index_stride, rows.values, predictions)
+    return predictions
+
+
 @cache
 def predictions_of(learner: str) -> Callable[..., None]:
     """The prediction without learning of the learner called `learner`."""
@@ -88,6 +101,10 @@ def advance(learner: str, params: Any, state: Any, rows: Rows, labels: Array, pr
 
     Fewer rounds than rows are done only if a prediction was not finite; it is then in `predictions`, which is (n,).
     """
+    if reads_tiles(learner):
+        together = Together([learner], [params], [state])
+        done = together.advance(rows, labels, predictions.reshape(1, -1))[0]
+        return together.states[0], done
     scan, module, done = scan_of(learner), learner_named(learner).module, 0
     while True:
         ended = scan(params, state, rows.indptr[done:], rows.indices, rows.index_stride, rows.values, labels[done:], predictions[done:])

@@ -14,7 +14,7 @@ import numpy as np
 
 from koco_stream._jit import jit_with
 from koco_stream.blocks import BLOCK
-from koco_stream.dictionary import Points, lengthened
+from koco_stream.dictionary import Points
 from koco_stream.history import History, block_of, fill_tile, load_block, remember, with_room
 from koco_stream.learners import learner_named
 from koco_stream.linalg import Array

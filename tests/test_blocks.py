@@ -1,11 +1,11 @@
-"""The loops over a dictionary's points against the literal ones, bit for bit, and the exponential against long double."""
+"""The loops over a dictionary's points against the literal ones, bit for bit, and exp, sin and cos against long double."""
 
 import numpy as np
 import pytest
 
 from koco_stream import blocks
 from koco_stream._jit import jit
-from koco_stream.elementary import HIGHEST, LOWEST, literal_exp
+from koco_stream.elementary import HIGHEST, LOWEST, literal_cos_sin, literal_exp
 
 
 @jit
@@ -53,6 +53,11 @@ def test_accumulate__gives_the_bits_of_the_literal_one(first, end):
     assert ours.tobytes() == literal.tobytes()
 
 
+@jit
+def waves(x, at, n, cosines, sines):
+    blocks.waves(x, at, n, cosines, sines)
+
+
 @pytest.mark.parametrize("n", [0, 1, 16, 17, 45])
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
 def test_loops__give_the_bits_of_the_literal_ones(n, kind):
@@ -82,6 +87,33 @@ def test_loops__give_the_bits_of_the_literal_ones(n, kind):
     subtract_outer(matrix, n, 0.7, ours, 0)
     blocks.literal_subtract_outer(other, n, 0.7, literal, 0)
     assert matrix.tobytes() == other.tobytes()
+
+
+@pytest.mark.parametrize("n", [0, 1, 16, 45])
+def test_waves__give_the_bits_of_the_literal_ones_and_zeros_in_spare_places(n):
+    ours = np.zeros((3, 48))
+    ours[0] = np.random.default_rng(n).standard_normal(48) * 10.0 ** np.arange(-20, 28)
+    literal = ours.copy()
+    waves(ours, 0, n, 48, 96)
+    blocks.literal_waves(literal, 0, n, 48, 96)
+    assert ours.tobytes() == literal.tobytes()
+    assert not ours[1:, n:].any()
+
+
+@pytest.mark.parametrize(("size", "error"), [(1e-3, 1.2e-16), (1.0, 1.8e-16), (1e2, 2e-16), (1e5, 2.2e-16), (1e6, 2.2e-16), (1e9, 1e-6)])
+def test_sin_and_cos__are_within_a_rounding_of_the_true_values(size, error):
+    draw = np.random.default_rng(0)
+    near = np.rint(draw.uniform(-size, size, 20_000)) * (np.pi / 2)
+    x = np.concatenate([draw.uniform(-size, size, 100_000), near[np.abs(near) <= size], [0.0, -0.0]])
+    cosines, sines = literal_cos_sin(x)
+    assert np.abs(cosines - np.cos(x.astype(np.longdouble))).max() < error
+    assert np.abs(sines - np.sin(x.astype(np.longdouble))).max() < error
+
+
+def test_sin_and_cos__of_what_is_no_angle():
+    cosines, sines = literal_cos_sin(np.array([1e300, -np.inf, np.nan, 0.0]))
+    np.testing.assert_array_equal(cosines, [1.0, 1.0, np.nan, 1.0])
+    np.testing.assert_array_equal(sines, [0.0, 0.0, np.nan, 0.0])
 
 
 def test_exp__is_within_a_rounding_of_the_true_value():

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from koco_stream import parameters as p
+from koco_stream.blocks import room_for
 from koco_stream.dictionary import points_floats
-from koco_stream.kernels import KERNELS, Kernel
-from koco_stream.learners import kors, pros_n_kons
+from koco_stream.fourier import fourier_floats
+from koco_stream.kernels import GAUSSIAN, KERNELS, Kernel
+from koco_stream.learners import dual_sgd, fogd, kors, nogd, norma, pros_n_kons, sketched_kons
 from koco_stream.learners.declared import Learner, Public, StreamSize
 from koco_stream.losses import LOSSES
 
@@ -90,6 +93,131 @@ def _pros(name: str, restart: bool, *more: p.Parameter) -> Learner:
     )
 
 
+def _fogd_params(q: Public) -> fogd.Params:
+    return fogd.Params(
+        loss=LOSSES[str(q["loss"])],
+        clip=math.inf,
+        step_size=float(q["step_size"]),  # type: ignore[arg-type]
+        frequencies=int(q["n_frequencies"]),  # type: ignore[arg-type]
+        bandwidth=float(q["bandwidth"]),  # type: ignore[arg-type]
+        tube=float(q.get("tube") or 0.0),
+    )
+
+
+def _nogd_params(q: Public) -> nogd.Params:
+    budget = int(q["budget"])  # type: ignore[arg-type]
+    return nogd.Params(
+        loss=LOSSES[str(q["loss"])],
+        clip=math.inf,
+        step_size=float(q["step_size"]),  # type: ignore[arg-type]
+        budget=budget,
+        rank=min(int(q["rank"]), budget),  # type: ignore[arg-type]
+        kernel=kernel_of(q),
+        tube=float(q.get("tube") or 0.0),
+    )
+
+
+def _dual_sgd_params(q: Public) -> dual_sgd.Params:
+    bandwidth = float(q["bandwidth"])  # type: ignore[arg-type]
+    return dual_sgd.Params(
+        loss=LOSSES[str(q["loss"])],
+        clip=float(q["clip"]),  # type: ignore[arg-type]
+        regularisation=float(q["regularisation"]),  # type: ignore[arg-type]
+        budget=int(q["budget"]),  # type: ignore[arg-type]
+        frequencies=int(q["n_frequencies"]),  # type: ignore[arg-type]
+        kernel=Kernel(GAUSSIAN, 1.0 / (2.0 * bandwidth * bandwidth), 1),
+        bandwidth=bandwidth,
+    )
+
+
+def _not_truncated(q: Public) -> set[str]:
+    """What cannot matter to FOGD and NOGD."""
+    return {"clip"} if q["loss"] == "squared" else {"clip", "tube"}
+
+
+def _budget_floats(q: Public, size: StreamSize) -> int:
+    """The points of a budget, twice: while their lines grow, the old and the new are both there."""
+    n = int(q["budget"])  # type: ignore[arg-type]
+    return 2 * points_floats(n, min(size.d + 1, max(2 * int(n * size.s), 64)), size.d) + 4 * room_for(n)
+
+
+def _nogd_floats(q: Public, size: StreamSize) -> int:
+    room, rank = room_for(int(q["budget"])), room_for(min(int(q["rank"]), int(q["budget"])))  # type: ignore[arg-type]
+    return _budget_floats(q, size) + room * (room + rank + 3) + 2 * rank + 64
+
+
+def _dual_sgd_floats(q: Public, size: StreamSize) -> int:
+    budget, n = int(q["budget"]), int(q["n_frequencies"])  # type: ignore[arg-type]
+    lines = min(size.d + 1, 2 * int(size.rounds * size.s) + 64)  # the lines of features that removed points had are not given back
+    points = 2 * points_floats(budget, lines, size.d) + 4 * room_for(budget)
+    return points + fourier_floats(size.d, n) + (2 * budget + 2) * room_for(n)
+
+
+def _fourier_ns(q: Public, size: StreamSize) -> float:
+    return 100 + int(q["n_frequencies"]) * (1.8 + 0.075 * size.s)  # type: ignore[arg-type]
+
+
+def _points_ns(q: Public, size: StreamSize) -> float:
+    return 100 + int(q["budget"]) * (3 + 0.1 * size.s)  # type: ignore[arg-type]
+
+
+def _nogd_ns(q: Public, size: StreamSize) -> float:
+    budget, rank = int(q["budget"]), int(q["rank"])  # type: ignore[arg-type]
+    return _points_ns(q, size) + 0.1 * budget * room_for(min(rank, budget)) + 3.0 * budget**3 / max(size.rounds, 1)
+
+
+def _kons_params(exact: bool) -> Any:
+    def to_params(q: Public) -> sketched_kons.Params:
+        epsilon = float(q.get("epsilon") or 0.0)
+        return sketched_kons.Params(
+            loss=LOSSES[str(q["loss"])],
+            alpha=float(q["alpha"]),  # type: ignore[arg-type]
+            clip=float(q["clip"]),  # type: ignore[arg-type]
+            curvature=float(q["curvature"] or 0.0),
+            decreasing=q["curvature_schedule"] == "decreasing",
+            kernel=kernel_of(q),
+            exact=exact,
+            factor=1.0 - epsilon if q.get("estimate") == "poster" else 1.0 + epsilon,
+            beta=float(q.get("beta") or 0.0),
+            floor=float(q.get("sampling_floor") or 0.0),
+        )
+
+    return to_params
+
+
+def _norma_params(q: Public) -> norma.Params:
+    return norma.Params(
+        loss=LOSSES[str(q["loss"])],
+        clip=float(q["clip"]),  # type: ignore[arg-type]
+        step_size=float(q["step_size"]),  # type: ignore[arg-type]
+        regularisation=float(q["regularisation"]),  # type: ignore[arg-type]
+        tube=float(q.get("tube") or 0.0),
+        kernel=kernel_of(q),
+        budget=int(q["budget"]),  # type: ignore[arg-type]
+    )
+
+
+def _history_floats(size: StreamSize) -> int:
+    """The rows seen, doubling, and a tile of sixteen kernel values a row; a cohort holds them once, and is planned as if each run did."""
+    return int(2 * size.rounds * (3 + 1.5 * size.s) + 16 * size.rounds)
+
+
+def _kons_floats(exact: bool) -> Any:
+    def state_floats(q: Public, size: StreamSize) -> int:
+        n = size.rounds if exact else min(size.rounds, max(PLANNED_POINTS, int(1.2 * float(q["sampling_floor"] or 0.0) * size.rounds)))  # type: ignore[arg-type]
+        return _history_floats(size) + 2 * size.rounds + (1 if exact else 2) * 3 * (n + 16) ** 2 + 16 * n
+
+    return state_floats
+
+
+def _kons_ns(exact: bool) -> Any:
+    def round_ns(q: Public, size: StreamSize) -> float:
+        n = size.rounds / 2 if exact else min(size.rounds / 2, 100 + float(q["sampling_floor"] or 0.0) * size.rounds / 2)  # type: ignore[arg-type]
+        return 500 + size.rounds / 2 * (1.5 + 0.1 * size.s) + 0.3 * n * n
+
+    return round_ns
+
+
 KERNEL: dict[str, Learner] = {
     "KORS": Learner(
         "KORS",
@@ -104,4 +232,64 @@ KERNEL: dict[str, Learner] = {
     "PROSNKONS": _pros("PROSNKONS", True),
     "CONKONS": _pros("CONKONS", False),
     "BKONS": _pros("BKONS", True, p.J_MAX),
+    "KONS": Learner(
+        "KONS",
+        sketched_kons,
+        (*p.SHARED, p.ALPHA, *_CURVED, *p.KERNEL_SHAPE),
+        _kons_params(True),
+        idle_of_kernel,
+        lambda q: False,
+        _kons_floats(True),
+        _kons_ns(True),
+    ),
+    "SketchedKONS": Learner(
+        "SketchedKONS",
+        sketched_kons,
+        (*p.SHARED, p.ALPHA, p.BETA, p.EPSILON, p.ESTIMATE, p.SAMPLING_FLOOR, *_CURVED, *p.KERNEL_SHAPE),
+        _kons_params(False),
+        idle_of_kernel,
+        lambda q: True,
+        _kons_floats(False),
+        _kons_ns(False),
+    ),
+    "NORMA": Learner(
+        "NORMA",
+        norma,
+        (*p.SHARED, p.STEP_SIZE, p.DECAY, p.BUDGET, *p.KERNEL_SHAPE, p.NU),
+        _norma_params,
+        lambda q: idle_of_kernel(q) | (set() if q["loss"] == "hinge" else {"tube"}),
+        lambda q: False,
+        lambda q, size: _history_floats(size) + 4 * int(q["budget"]),  # type: ignore[arg-type]
+        lambda q, size: 300 + float(q["budget"]) * (3 + 0.1 * size.s),  # type: ignore[arg-type]
+    ),
+    "FOGD": Learner(
+        "FOGD",
+        fogd,
+        (*p.SHARED, p.STEP_SIZE, p.N_FREQUENCIES, p.BANDWIDTH, p.TUBE),
+        _fogd_params,
+        _not_truncated,
+        lambda q: True,
+        lambda q, size: fourier_floats(size.d, int(q["n_frequencies"])) + 2 * room_for(int(q["n_frequencies"])),  # type: ignore[arg-type]
+        _fourier_ns,
+    ),
+    "NOGD": Learner(
+        "NOGD",
+        nogd,
+        (*p.SHARED, p.STEP_SIZE, p.BUDGET, p.RANK, *p.KERNEL_SHAPE, p.TUBE),
+        _nogd_params,
+        lambda q: _not_truncated(q) | idle_of_kernel(q),
+        lambda q: False,
+        _nogd_floats,
+        _nogd_ns,
+    ),
+    "DualSGD": Learner(
+        "DualSGD",
+        dual_sgd,
+        (*p.SHARED, p.REGULARISATION, p.BUDGET, p.N_FREQUENCIES, p.BANDWIDTH),
+        _dual_sgd_params,
+        lambda q: set(),
+        lambda q: True,
+        _dual_sgd_floats,
+        lambda q, size: _fourier_ns(q, size) + _points_ns(q, size),
+    ),
 }

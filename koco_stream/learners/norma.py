@@ -1,8 +1,9 @@
 """NORMA: gradient descent on functions, with a budget of the most recent points.
 
 Kivinen, Smola, Williamson: Online Learning with Kernels (2004): f ← (1 − ηλ)f − ηℓ'k(x_t, ·). What differs from it: predictions are
-truncated to [−C, C] before the loss is taken; the budget counts points whose slope was not zero, and the oldest goes. With the hinge loss
-and `tube` ν > 0 the loss is the soft margin max(0, ρ − yŷ) − νρ: ρ starts at 0, moves by −η(1 − ν) at a margin error (yŷ ≤ ρ) and by ην else.
+truncated to [−C, C] before the loss is taken; the budget counts points whose slope was not zero, and the oldest goes. With the hinge
+loss and `tube` ν > 0 the loss is the soft margin max(0, ρ − yŷ) − νρ: ρ starts at 0, moves by −η(1 − ν) at a margin error (yŷ ≤ ρ), and by
+ην else. A row with k(x, x) = 0 changes nothing.
 
 A round reads its kernel values from a tile (see koco_stream.history), whose rows are those of the stream.
 """
@@ -36,8 +37,8 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """t: () rounds. history: the rows. c (0,), sums (2, 16): not used. dictionary_size: () points. next: () the oldest point's place once all
-    are taken. rows (room,): the points' rows. a (2, room): see above. margin: () ρ."""
+    """t: () rounds. history: the rows. c (0,), sums (2, 16): not used. dictionary_size: () points. next: () the oldest point's place once
+    all are taken. rows (room,): the points' rows. a (2, room): see above. margin: () ρ."""
 
     t: Array
     history: History
@@ -91,6 +92,8 @@ def step(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float,
     """One round on row r of the tile, with label y. Updates `s`; returns the truncated prediction."""
     row = int(s.t[()])
     s.t[()] = row + 1
+    if k_tt == 0.0:
+        return 0.0
     y_hat = min(max(expected(params, s, tile, r, block, k_tt), -params.clip), params.clip)
     if params.loss == HINGE and params.tube > 0.0:
         wrong = y * y_hat <= s.margin[()]

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from koco_stream._jit import inlined, jit
+from koco_stream._jit import inlined
 from koco_stream.blocks import BLOCK, add_scaled, apply, dot
 from koco_stream.dictionary import FIRST_ROOM, enlarged, lengthened, more_room, panels
 from koco_stream.history import History, no_rows
@@ -47,8 +47,8 @@ class Params(NamedTuple):
 
 
 class Samples(NamedTuple):
-    """n: () points. rows (room,): their rows. scales (room,): ġ_p√η_p, times the weight's root for KORS. place (room,): where they are in the
-    sketch. T (panels, room, 16), by columns."""
+    """n: () points. rows (room,): their rows. scales (room,): ġ_p√η_p, for KORS times the weight's root. place (room,): where they are in
+    the sketch. T (panels, room, 16), by columns."""
 
     n: Array
     rows: Array
@@ -58,8 +58,8 @@ class Samples(NamedTuple):
 
 
 class State(NamedTuple):
-    """t: () rounds. seed: () of the coins. history: the rows. c (room of rows,): coefficients. sums (2, 16): Σ c_s k(x_s, x_r) over the rows
-    before the block, even and odd s apart. sketch, kors: the dictionaries. a (3, room), b (2, room): see above.
+    """t: () rounds. seed: () of the coins. history: the rows. c (room of rows,): coefficients. sums (2, 16): Σ c_s k(x_s, x_r) over the
+    rows before the block, even and odd s apart. sketch, kors: the dictionaries. a (3, room), b (2, room): see above.
     inclusion_probability, included, dictionary_size: () of the last round."""
 
     t: Array
@@ -151,6 +151,8 @@ def step(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float,
     C = params.clip
     row = int(s.t[()])
     s.t[()] = row + 1
+    if k_tt == 0.0:
+        return 0.0  # φ = 0: nothing to predict from, nothing to learn
 
     # Lines 4 to 7: ỹ = y̆ − h(y̆).
     kc, y_hat, left = look(params, s, tile, r, block, k_tt)
