@@ -14,18 +14,15 @@ from typing import Any, Self
 
 import numpy as np
 
-from koco_stream.dictionary import Points
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.learners import LEARNERS, Learner, Public, learner_named
 from koco_stream.linalg import Array
 from koco_stream.losses import LOSSES, loss_value
 from koco_stream.parameters import SEED, SHARED
+from koco_stream.records import recorded
 from koco_stream.rows import Rows, as_labels, as_rows, with_intercept
 from koco_stream.scan import advance, expect
 
-# What a state may hold and a record then shows, each round: what happened rarely, how often; and what a dictionary did.
-COUNTED = ("folds", "dense_rounds", "shrinks", "restarts")
-RECORDED = {"inclusion_probability": float, "included": bool, "dictionary_size": int}
 POSITIONAL = ("sketch_size", "step_size", "alpha", "ridge")  # arguments that may be given by place, where they come first
 
 
@@ -142,7 +139,7 @@ class Model:
         counts: dict[str, list[Any]] = {}
 
         def note() -> None:
-            for name, value in _recorded(self._state).items():
+            for name, value in recorded(self._state).items():
                 counts.setdefault(name, []).append(value)
 
         predictions = self._learn(X, y, note)
@@ -280,21 +277,6 @@ def _constructor(name: str) -> Callable[..., None]:
     __init__.__qualname__ = f"{name}.__init__"
     __init__.__doc__ = f"See the class. {', '.join(q.name for q, _ in kinds)}."
     return __init__
-
-
-def _recorded(state: Any) -> dict[str, Any]:
-    """What `COUNTED` and `RECORDED` name, in a state or the states within it."""
-    found: dict[str, Any] = {}
-    for name, value in state._asdict().items():
-        if isinstance(value, Points):
-            found["dictionary_size"] = int(value.n)
-        elif isinstance(value, tuple):
-            found.update(_recorded(value))
-        elif name in COUNTED:
-            found[name] = int(value)
-        elif name in RECORDED:
-            found[name] = RECORDED[name](value)
-    return found
 
 
 def _not_fitted(model: Model) -> Exception:

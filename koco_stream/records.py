@@ -8,8 +8,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from koco_stream.dictionary import Points
 from koco_stream.learners import LEARNERS
 from koco_stream.linalg import Array
+
+# What a state may hold and a record then shows, each round: what happened rarely, how often; and what a dictionary did.
+COUNTED = ("folds", "dense_rounds", "shrinks", "restarts")
+RECORDED = {"inclusion_probability": float, "included": bool, "in_kors": bool, "dictionary_size": int}
 
 
 @dataclass(frozen=True)
@@ -92,3 +97,18 @@ def curve_points(n_rounds: int, per_decade: int = 8) -> Array:
 def as_rows_of(columns: tuple[Column, ...], table: pa.Table) -> list[dict[str, Any]]:
     """The table's rows as dictionaries in the declared order of columns."""
     return table.select([c.name for c in columns]).to_pylist()  # type: ignore[no-any-return]
+
+
+def recorded(state: Any) -> dict[str, Any]:
+    """What `COUNTED` and `RECORDED` name, in a state or the states within it."""
+    found: dict[str, Any] = {}
+    for name, value in state._asdict().items():
+        if isinstance(value, Points):
+            found["dictionary_size"] = int(value.n)
+        elif isinstance(value, tuple):
+            found.update(recorded(value))
+        elif name in COUNTED:
+            found[name] = int(value)
+        elif name in RECORDED:
+            found[name] = RECORDED[name](value)
+    return found

@@ -24,12 +24,12 @@ from koco_stream.files import canonical_json, written_atomically
 from koco_stream.learners import learner_named
 from koco_stream.linalg import Array
 from koco_stream.losses import LOSSES
-from koco_stream.records import RUNS, curve_points, part_schema
+from koco_stream.records import RUNS, curve_points, part_schema, recorded
 from koco_stream.rows import Rows, with_intercept
 from koco_stream.runs import Cohort, Run
-from koco_stream.scan import advance as advance_rows
-from koco_stream.scan import tally
+from koco_stream.scan import advance, tally
 from koco_stream.stream import BLOCK_ROWS, StreamReader
+from koco_stream.together import Together, reads_tiles
 
 
 @dataclass(frozen=True)
@@ -73,16 +73,14 @@ def run_cohort(store: str, sweep: str, cohort: Cohort, block_rows: int = BLOCK_R
     reader = StreamReader(store, cohort.stream)
     points = curve_points(reader.n_rows)
     members = [start(run, reader.manifest.n_features, points) for run in cohort.runs]
+    groups = grouped(members)
     for block in reader.blocks(block_rows):
-        widened: Rows | None = None
-        predictions = np.empty(block.labels.size)
-        for member in members:
-            if member.status != "ok":
-                continue
-            rows = block.rows
-            if member.run.params["fit_intercept"]:
-                widened = rows = widened or with_intercept(block.rows)
-            advance(member, rows, block.labels, predictions, points)
+        widened = with_intercept(block.rows) if any(member.run.params["fit_intercept"] for member in members) else block.rows
+        for group in groups:
+            live = [member for member in group if member.status == "ok"]
+            if live:
+                rows = widened if live[0].run.params["fit_intercept"] else block.rows
+                advance_group(live, rows, block.labels, points)
     table = part_of(sweep, cohort, members, points, reader.manifest.task, comparators_for(reader, members))
     folder = parts_folder(store)
     with written_atomically(folder / f"{cohort.cohort_id}.parquet") as temporary:
@@ -99,7 +97,7 @@ def run_cohort(store: str, sweep: str, cohort: Cohort, block_rows: int = BLOCK_R
 
 def comparators_for(reader: StreamReader, members: list[Member]) -> dict[bool, Comparator]:
     """The comparators, by `fit_intercept`, of the runs that have one: those with the squared loss that went through the whole stream."""
-    wanted = {bool(m.run.params["fit_intercept"]) for m in members if m.status == "ok" and m.run.params["loss"] == "squared"}
+    wanted = {bool(m.run.params["fit_intercept"]) for m in members if m.status == "ok" and m.run.params.get("loss") == "squared"}
     return {intercept: comparator_of(reader, intercept) for intercept in sorted(wanted)}
 
 
@@ -114,12 +112,38 @@ def start(run: Run, n_features: int, points: Array) -> Member:
     return Member(run, params, state, np.zeros((points.size, 3)))
 
 
-def advance(member: Member, rows: Rows, labels: Array, predictions: Array, points: Array) -> None:
-    """One block of rounds of one run, timed. A prediction that is not finite ends the run as diverged."""
+def grouped(members: list[Member]) -> list[list[Member]]:
+    """Members that share their kernel values go together, the others alone."""
+    groups: dict[Any, list[Member]] = {}
+    for i, member in enumerate(members):
+        shares = reads_tiles(member.run.learner)
+        key = (member.params.kernel, member.run.params["fit_intercept"]) if shares else i
+        groups.setdefault(key, []).append(member)
+    return list(groups.values())
+
+
+def advance_group(members: list[Member], rows: Rows, labels: Array, points: Array) -> None:
+    """One block of rounds of members that go together, timed; what they share is counted in equal parts."""
+    predictions = np.empty((len(members), labels.size))
     begun = time.perf_counter()
-    member.state, done = advance_rows(member.run.learner, member.params, member.state, rows, labels, predictions)
-    member.seconds += time.perf_counter() - begun
-    loss = LOSSES[str(member.run.params["loss"])]
+    if reads_tiles(members[0].run.learner):
+        together = Together([m.run.learner for m in members], [m.params for m in members], [m.state for m in members])
+        done = together.advance(rows, labels, predictions)
+        states = together.states
+    else:
+        (member,) = members
+        state, rounds = advance(member.run.learner, member.params, member.state, rows, labels, predictions[0])
+        states, done = [state], [rounds]
+    seconds = (time.perf_counter() - begun) / len(members)
+    for member, state, rounds, line in zip(members, states, done, predictions, strict=True):
+        member.state = state
+        member.seconds += seconds
+        count(member, line, labels, rounds, points)
+
+
+def count(member: Member, predictions: Array, labels: Array, done: int, points: Array) -> None:
+    """Add a block's rounds to a member's totals. A prediction that is not finite ends the run as diverged."""
+    loss = LOSSES[str(member.run.params.get("loss", "squared"))]
     member.at = tally(loss, predictions, labels, done, member.totals, points, member.at, member.curve)
     if done < labels.size:
         member.status = "diverged"
@@ -129,6 +153,17 @@ def advance(member: Member, rows: Rows, labels: Array, predictions: Array, point
         member.error = f"the cumulative loss is {member.totals[1]} by round {int(member.totals[0])}"
 
 
+def dictionary_sizes(member: Member, points: Array) -> tuple[int | None, list[int | None]]:
+    """The dictionary's size at the end, and at each of these rounds where its points stay once they have joined; None if there is none."""
+    if member.state is None:
+        return None, [None] * points.size
+    size = recorded(member.state).get("dictionary_size")
+    module = learner_named(member.run.learner).module
+    if not hasattr(module, "joined"):
+        return size, [None] * points.size
+    return size, [int(k) for k in np.searchsorted(module.joined(member.state), points, side="right")]
+
+
 def part_of(sweep: str, cohort: Cohort, members: list[Member], points: Array, task: str, comparators: dict[bool, Comparator]) -> pa.Table:
     """The cohort's result part: see `records.part_schema`."""
     finished = datetime.now(UTC)
@@ -136,8 +171,9 @@ def part_of(sweep: str, cohort: Cohort, members: list[Member], points: Array, ta
     rows = []
     for member in members:
         run, (rounds, loss, mistakes) = member.run, member.totals
+        size, sizes = dictionary_sizes(member, points)
         comparator = (
-            comparators.get(bool(run.params["fit_intercept"])) if member.status == "ok" and run.params["loss"] == "squared" else None
+            comparators.get(bool(run.params["fit_intercept"])) if member.status == "ok" and run.params.get("loss") == "squared" else None
         )
         row: dict[str, Any] = dict.fromkeys(column.name for column in RUNS)
         row.update(run.params)
@@ -162,14 +198,15 @@ def part_of(sweep: str, cohort: Cohort, members: list[Member], points: Array, ta
             comparator_largest=comparator.largest if comparator else None,
             seconds=member.seconds,
             rounds_per_second=rounds / member.seconds if member.seconds > 0 else None,
+            dictionary_size=size,
             cohort_size=len(members),
             host=machine(),
             version=versions(),
             finished_at=finished,
         )
         row["curve"] = [
-            {"t": int(t), "cumulative_loss": line[1], "mistakes": int(line[2]) if classification else None, "dictionary_size": None}
-            for t, line in zip(points[: member.at], member.curve[: member.at], strict=True)
+            {"t": int(t), "cumulative_loss": line[1], "mistakes": int(line[2]) if classification else None, "dictionary_size": at}
+            for t, line, at in zip(points[: member.at], member.curve[: member.at], sizes[: member.at], strict=True)
         ]
         rows.append(row)
     return pa.Table.from_pylist(rows, part_schema())

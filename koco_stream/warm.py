@@ -12,7 +12,7 @@ from koco_stream.comparator import products
 from koco_stream.learners import Public, learner_named
 from koco_stream.rows import dense_rows, frozen
 from koco_stream.runs import Run
-from koco_stream.scan import scan_of, tally
+from koco_stream.scan import advance, tally
 
 Needed = tuple[str, Public, str]
 
@@ -30,21 +30,12 @@ def needed(runs: Iterable[Run], value_types: dict[str, str]) -> list[Needed]:
 
 
 def warm(kinds: Iterable[Needed]) -> None:
-    """Compile the scans (or read them from the cache) by running each over no rows."""
+    """Compile the scans (or read them from the cache) by running each over a row of one."""
     for learner, public, value_type in kinds:
         declared = learner_named(learner)
         params = declared.to_params(declared.complete(public))
-        rows = dense_rows(np.zeros((0, 1), value_type))
-        scan_of(learner)(
-            params,
-            declared.module.init(params, 1, 0),
-            rows.indptr,
-            rows.indices,
-            rows.index_stride,
-            rows.values,
-            frozen([], np.float64),
-            np.zeros(0),
-        )
+        rows = dense_rows(np.ones((1, 1), value_type))
+        advance(learner, params, declared.module.init(params, 1, 0), rows, frozen([1.0], np.float64), np.zeros(1))
     nothing = frozen([], np.float64)
     products(frozen([0], np.int64), frozen([], np.int32), 0, nothing, np.zeros(1), np.zeros(0))
     tally(0, np.zeros(0), frozen([], np.float64), 0, np.zeros(3), np.zeros(1), 0, np.zeros((1, 3)))

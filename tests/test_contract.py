@@ -18,7 +18,8 @@ import koco_stream
 from koco_stream import WrongInput, models
 from koco_stream.checkpoint import state_arrays
 from koco_stream.learners import LEARNERS
-from koco_stream.model import COUNTED, Model
+from koco_stream.model import Model
+from koco_stream.records import COUNTED
 from koco_stream.together import reads_tiles
 
 EXAMPLES = {

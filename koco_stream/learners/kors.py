@@ -70,6 +70,11 @@ def enlarge(params: Params, s: State, features: int) -> State:
     return s._replace(points=points, roots=lengthened(s.roots, room), T=enlarged(s.T, room, room), a=lengthened(s.a, room))
 
 
+def joined(s: State) -> Array:
+    """The rounds in which the dictionary's points joined, increasing."""
+    return s.points.rounds[: int(s.points.n)]
+
+
 @inlined
 def full(params: Params, s: State, features: int) -> bool:
     """Whether the next round might need more room than there is, for a row with so many features."""

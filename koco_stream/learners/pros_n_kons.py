@@ -67,6 +67,11 @@ def enlarge(params: Params, s: State, features: int) -> State:
     return s._replace(kors=inner, W=enlarged(s.W, room, room), inverse=enlarged(s.inverse, room, room), a=lengthened(s.a, room))
 
 
+def joined(s: State) -> Array:
+    """The rounds in which the dictionary's points joined, increasing."""
+    return kors.joined(s.kors)
+
+
 @inlined
 def full(params: Params, s: State, features: int) -> bool:
     """Whether the next round might need more room than there is, for a row with so many features."""

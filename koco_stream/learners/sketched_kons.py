@@ -60,7 +60,7 @@ class Samples(NamedTuple):
 class State(NamedTuple):
     """t: () rounds. seed: () of the coins. history: the rows. c (room of rows,): coefficients. sums (2, 16): Σ c_s k(x_s, x_r) over the
     rows before the block, even and odd s apart. sketch, kors: the dictionaries. a (3, room), b (2, room): see above.
-    inclusion_probability, included, dictionary_size: () of the last round."""
+    inclusion_probability, included, in_kors (whether KORS took it), dictionary_size: () of the last round."""
 
     t: Array
     seed: Array
@@ -73,6 +73,7 @@ class State(NamedTuple):
     b: Array
     inclusion_probability: Array
     included: Array
+    in_kors: Array
     dictionary_size: Array
 
 
@@ -90,6 +91,7 @@ def init(params: Params, n_features: int, seed: int) -> State:
         b=np.zeros((2, FIRST_ROOM)),
         inclusion_probability=np.zeros(()),
         included=np.zeros((), np.int64),
+        in_kors=np.zeros((), np.int64),
         dictionary_size=np.zeros((), np.int64),
     )
 
@@ -119,6 +121,11 @@ def _enlarged(samples: Samples) -> Samples:
     room = more_room(room)
     rows, scales, place = (lengthened(x, room) for x in (samples.rows, samples.scales, samples.place))
     return Samples(samples.n, rows, scales, place, enlarged(samples.T, room, room))
+
+
+def joined(s: State) -> Array:
+    """The rounds in which the dictionary's points joined, increasing."""
+    return s.sketch.rows[: int(s.sketch.n)] + 1
 
 
 @inlined
@@ -151,6 +158,8 @@ def step(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float,
     C = params.clip
     row = int(s.t[()])
     s.t[()] = row + 1
+    s.inclusion_probability[()] = 1.0 if params.exact else params.floor
+    s.included[()] = s.in_kors[()] = False
     if k_tt == 0.0:
         return 0.0  # φ = 0: nothing to predict from, nothing to learn
 
@@ -166,12 +175,12 @@ def step(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float,
 
     # Lines 8 to 10: one coin decides for KORS and for the sketch (K5).
     joins = params.exact
-    s.inclusion_probability[()] = 1.0
     if not params.exact:
         p = kors_probability(params, s, g, k_tt)
         u = uniform(s.seed[()], row + 1)
         joins = u < max(p, params.floor)
         s.inclusion_probability[()] = max(p, params.floor)
+        s.in_kors[()] = u < p
         if u < p:
             join_kors(params, s, row, g, p, k_tt)
     s.included[()] = joins
