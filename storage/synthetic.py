@@ -56,8 +56,25 @@ def adversary(clip: float = 1.0, n_rows: int = 10_000, n_features: int = 1) -> T
     return _dense(X, np.where(np.arange(n_rows) % 2 == 0, -clip, clip))
 
 
-GENERATORS: dict[str, Callable[..., Table]] = {"ill-conditioned": ill_conditioned, "adversary": adversary}
-ABOUT = {"ill-conditioned": ("classification", "SON 2016"), "adversary": ("regression", "KONS 2017")}  # the task, and the paper
+def slice_like(n_rows: int = 53_500, n_features: int = 385, data_seed: int = 1, n_factors: int = 24) -> Table:
+    """A stand-in of the size of the poster's slice set, whose dictionaries grow large: features in [0, 1] that are smooth functions of
+    `n_factors` hidden uniform numbers, labels in [0, 1] that are another. It is not the slice set, and its losses mean nothing for it.
+    """
+    draw = np.random.default_rng([data_seed, 0x51])
+    hidden = draw.random((n_rows, n_factors))
+    weights, direction = draw.standard_normal((n_factors, n_features)), draw.standard_normal((n_factors, 1))
+    X, score = np.empty((n_rows, n_features)), np.empty((n_rows, 1))
+    product(hidden - 0.5, weights, X)
+    product(hidden - 0.5, direction, score)
+    return _dense(0.5 + 0.5 * X / (1.0 + np.abs(X)), 0.5 + 0.5 * score[:, 0] / (1.0 + np.abs(score[:, 0])))
+
+
+GENERATORS: dict[str, Callable[..., Table]] = {"ill-conditioned": ill_conditioned, "adversary": adversary, "slice-like": slice_like}
+ABOUT = {
+    "ill-conditioned": ("classification", "SON 2016"),
+    "adversary": ("regression", "KONS 2017"),
+    "slice-like": ("regression", "PROS-N-KONS 2017"),
+}
 
 
 def parameters_of(generator: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.bench.measure import pin
 
-PARTS = ("20news", "dense", "ill-conditioned", "roofline", "growth")
+PARTS = ("20news", "dense", "ill-conditioned", "roofline", "growth", "kernel")
 PACKAGES = ("koco-stream", "numpy", "numba", "scipy", "vowpalwabbit", "river", "scikit-learn")
 
 
@@ -26,6 +26,7 @@ def main() -> None:
     from tests.bench import data
     from tests.bench.claims import claims
     from tests.bench.growth import growth
+    from tests.bench.kernel import kernel
     from tests.bench.roofline import roofline
     from tests.bench.side_by_side import side_by_side
 
@@ -46,6 +47,8 @@ def main() -> None:
         results["roofline"] = {name: roofline(streams[name], 2 * repetitions - 1) for name in ("20news", "dense")}
     if "growth" in parts:
         results["growth"] = growth(repetitions, quick)
+    if "kernel" in parts:
+        results["kernel"] = kernel(repetitions, quick)
     claims(results)
     print(f"\nthe whole run took {time.perf_counter() - start:.0f} s" + (" (--quick: the numbers are rough)" if quick else ""))
 

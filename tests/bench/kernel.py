@@ -1,0 +1,126 @@
+"""The kernel learners: PROS-N-KONS beside NumPy on the same rows and coins, and Sketched-KONS alone and in a cohort."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import koco_stream
+from flows.preparing import prepare_named
+from koco_stream.learners import learner_named
+from koco_stream.random import uniform
+from koco_stream.rows import as_rows, frozen
+from koco_stream.runs import Stream
+from koco_stream.stream import StreamReader
+from koco_stream.together import Together
+from tests.bench.measure import in_turn, seconds
+from tests.bench.numpy_pros import numpy_pros
+from tests.bench.table import show
+
+US, SOLVES, INVERSES = "ours", "NumPy", "NumPy, kept inverses"
+# The reading of the poster's settings whose dictionaries have the published size: about 20 points.
+POSTER = {"alpha": 1.0, "ridge": 1.0, "beta": 1.0, "epsilon": 0.5, "estimate": "poster", "curvature": 0.25, "bandwidth": 8 / np.sqrt(2)}
+PUBLISHED = {"cpusmall": 7.28, "cadata": 18.59, "casp": 40.73}  # seconds, poster's Table 1
+COHORT = 32
+
+
+def regression_set(name: str) -> tuple[np.ndarray, np.ndarray]:
+    """A set of the poster in [0, 1], shuffled by a fixed seed; without `KOCO_DATA` uniform rows of its size."""
+    n, d = {"cpusmall": (8192, 12), "cadata": (20_640, 8), "casp": (45_730, 9)}[name]
+    data = os.environ.get("KOCO_DATA")
+    if data is None:
+        draw = np.random.default_rng(0)
+        X = draw.random((n, d))
+        return X, np.sin(4 * X.mean(1)) ** 2
+    with tempfile.TemporaryDirectory(prefix="koco-bench-") as store:
+        manifest = prepare_named(store, name, [Path(data) / name], {"scale": "minmax"})
+        blocks = list(StreamReader(store, Stream(name, manifest.dataset_hash, "shuffled", 0)).blocks(1 << 20))
+        rows, labels = blocks[0].rows, blocks[0].labels.copy()
+        X = np.zeros((n, d))
+        for t in range(n):
+            lo, hi = rows.indptr[t], rows.indptr[t + 1]
+            X[t, rows.indices[lo:hi] if rows.index_stride else rows.indices[: hi - lo]] = rows.values[lo:hi]
+    return X, labels
+
+
+def wide(n: int = 12_000, d: int = 90) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of d features in [0, 1] that lie near a space of 12, so that a dictionary of about 150 points is enough."""
+    draw = np.random.default_rng(90)
+    X = draw.standard_normal((n, 12)) @ draw.standard_normal((12, d))
+    X = (X - X.min(0)) / (X.max(0) - X.min(0))
+    return X, np.clip(0.5 + 0.5 * np.sin(6 * X[:, :5].mean(1)), 0, 1)
+
+
+def pros(name: str, X: np.ndarray, y: np.ndarray, repetitions: int, **settings: Any) -> tuple[dict[str, Any], int]:
+    """µs a round of each contestant, and the dictionary's size, which all share: same coins, same points. Losses are checked to agree."""
+    given = {**POSTER, **settings}
+    coins = np.array([uniform(np.uint64(0), t) for t in range(1, len(y) + 1)])
+    theirs = {**given, "coins": coins, "clip": 1.0}
+    model = koco_stream.PROSNKONS(**given)
+    predictions = model.progressive(X, y)
+    peer, dictionary = numpy_pros(X, y, **theirs)
+    assert list(model.dictionary_) == list(dictionary), "the peer has another dictionary"
+    np.testing.assert_allclose(np.mean((predictions - y) ** 2), np.mean((peer - y) ** 2), rtol=1e-6)
+    us = 1e6 / len(y)
+    times = in_turn(
+        {
+            US: lambda: us * seconds(lambda: koco_stream.PROSNKONS(**given).progressive(X, y)),
+            SOLVES: lambda: us * seconds(lambda: numpy_pros(X, y, **theirs)),
+            INVERSES: lambda: us * seconds(lambda: numpy_pros(X, y, **theirs, inverses=True)),
+        },
+        repetitions,
+    )
+    published = PUBLISHED.get(name)
+    lines = [[who, times[who].us, times[who].us / times[US].us] for who in (US, SOLVES, INVERSES)]
+    if published:
+        lines.append(["published (other machine, R)", 1e6 * published / {"cpusmall": 8192, "cadata": 20_640, "casp": 45_730}[name], None])
+    show(f"PROS-N-KONS on {name}: {len(y):,} rows, d = {X.shape[1]}, {len(dictionary)} points", ["who", "µs a round", "times ours"], lines)
+    return dict(times), len(dictionary)
+
+
+def sketched(X: np.ndarray, y: np.ndarray, repetitions: int) -> dict[str, Any]:
+    """Seconds of Sketched-KONS (floor 0, β = 1) over a stream, one configuration and a cohort of 32 that share the kernel."""
+    rows, labels = as_rows(X), frozen(y, np.float64)
+    learner = learner_named("SketchedKONS")
+    sizes: dict[int, list[int]] = {}
+
+    def run(configurations: int) -> float:
+        params, states = [], []
+        for i in range(configurations):
+            public = learner.complete({"alpha": 1.0, "beta": 1.0, "bandwidth": 8 / np.sqrt(2), "curvature": 0.5 * (i % 4 + 1)})
+            params.append(learner.to_params(public))
+            states.append(learner.module.init(params[-1], X.shape[1], i))
+        together = Together(["SketchedKONS"] * configurations, params, states)
+        taken = seconds(lambda: together.advance(rows, labels, np.empty((configurations, len(y)))))
+        sizes[configurations] = [int(state.dictionary_size) for state in together.states]
+        return taken
+
+    times = in_turn({"one": lambda: run(1), "cohort": lambda: run(COHORT)}, repetitions)
+    show(
+        f"Sketched-KONS on casp: {len(y):,} rounds, floor 0, β = 1, one core",
+        ["configurations", "seconds", "times one", "points, least to most"],
+        [
+            [k, times[w].us, times[w].us / times["one"].us, f"{min(sizes[k])} to {max(sizes[k])}"]
+            for k, w in ((1, "one"), (COHORT, "cohort"))
+        ],
+    )
+    return dict(times)
+
+
+def kernel(repetitions: int, quick: bool) -> dict[str, Any]:
+    """All of it: times by dataset, and of Sketched-KONS."""
+    most = 3 if quick else 5
+    found: dict[str, Any] = {}
+    for name in PUBLISHED:
+        X, y = regression_set(name)
+        n = 3000 if quick else len(y)
+        found[name], _ = pros(name, X[:n], y[:n], min(repetitions, most))
+        if name == "casp":
+            found["sketched"] = sketched(X[:4000] if quick else X, y[:4000] if quick else y, 1 if quick else 3)
+    X, y = wide(3000 if quick else 12_000)
+    found["wide"], found["wide points"] = pros("wide", X, y, min(repetitions, most), bandwidth=2.5, ridge=1.0, beta=1.0)
+    return found
