@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from koco_stream.batch import Batch
     from koco_stream.checkpoint import load_model as load
     from koco_stream.errors import WrongInput
     from koco_stream.models import (
@@ -47,6 +48,7 @@ __all__ = [
     "PROSNKONS",
     "RPSON",
     "AdaGrad",
+    "Batch",
     "DualSGD",
     "OjaSON",
     "SketchedKONS",
@@ -55,7 +57,11 @@ __all__ = [
     "load",
 ]
 
-_WHERE = {"load": ("koco_stream.checkpoint", "load_model"), "WrongInput": ("koco_stream.errors", "WrongInput")}
+_WHERE = {
+    "Batch": ("koco_stream.batch", "Batch"),
+    "load": ("koco_stream.checkpoint", "load_model"),
+    "WrongInput": ("koco_stream.errors", "WrongInput"),
+}
 
 
 def __getattr__(name: str) -> Any:

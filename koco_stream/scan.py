@@ -14,7 +14,7 @@ from koco_stream.learners import learner_named
 from koco_stream.linalg import Array
 from koco_stream.losses import loss_value
 from koco_stream.rows import Rows
-from koco_stream.together import Together, reads_tiles
+from koco_stream.together import Together, reads_tiles, short_name
 
 
 def step(params: Any, state: Any, idx: Array, val: Array, y: float) -> float:
@@ -83,17 +83,18 @@ def expect(learner: str, params: Any, state: Any, rows: Rows) -> Array:
 @cache
 def predictions_of(learner: str) -> Callable[..., None]:
     """The prediction without learning of the learner called `learner`."""
-    return jit_with(predict_rows, f"predict_{learner}", predict=learner_named(learner).module.predict)
+    module = learner_named(learner).module
+    return jit_with(predict_rows, f"predict_{short_name(module)}", predict=module.predict)
 
 
 @cache
 def scan_of(learner: str) -> Callable[..., int]:
-    """The scan of the learner called `learner`."""
+    """The scan of the learner called `learner`. Learners of one file have one scan: what is compiled for one serves all."""
     module = learner_named(learner).module
     names = {"step": module.step}
     if hasattr(module, "full"):
         names["full"] = module.full
-    return jit_with(scan_rows, f"scan_{learner}", **names)
+    return jit_with(scan_rows, f"scan_{short_name(module)}", **names)
 
 
 def advance(learner: str, params: Any, state: Any, rows: Rows, labels: Array, predictions: Array) -> tuple[Any, int]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import cache
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -48,16 +49,23 @@ def tile_expectations(params: Any, state: Any, tile: Array, own: Array, block: i
         predictions[r] = min(max(y_hat, -params.clip), params.clip)
 
 
+def short_name(module: ModuleType) -> str:
+    """The last part of a module's name."""
+    return module.__name__.rsplit(".", 1)[-1]
+
+
 @cache
 def rounds_of(learner: str) -> Callable[..., int]:
     """The rounds of the learner called `learner`."""
-    return jit_with(tile_rounds, f"rounds_{learner}", step=learner_named(learner).module.step)
+    module = learner_named(learner).module
+    return jit_with(tile_rounds, f"rounds_{short_name(module)}", step=module.step)
 
 
 @cache
 def expectations_of(learner: str) -> Callable[..., None]:
     """The predictions without learning of the learner called `learner`."""
-    return jit_with(tile_expectations, f"expect_{learner}", expected=learner_named(learner).module.expected)
+    module = learner_named(learner).module
+    return jit_with(tile_expectations, f"expect_{short_name(module)}", expected=module.expected)
 
 
 def reads_tiles(learner: str) -> bool:

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kernel_oracles import feature_map, gram, independent, kors_estimates, pros_n_kons, squared_slope
 
-from koco_stream import BKONS, CONKONS, KORS, PROSNKONS
+from koco_stream import BKONS, CONKONS, KORS, PROSNKONS, Batch
 
 pytestmark = pytest.mark.filterwarnings("ignore:a label")  # labels of ±1 beyond a small clip are among the cases
 
@@ -144,3 +144,13 @@ def test_growth__changes_no_number():
     whole, model = PROSNKONS(**arguments).progressive(X, y), PROSNKONS(**arguments)
     assert np.concatenate([model.progressive(X[t : t + 7], y[t : t + 7]) for t in range(0, 900, 7)]).tobytes() == whole.tobytes()
     assert len(model.dictionary_) > 112
+
+
+def test_batch__is_the_best_in_the_span_of_the_final_dictionary():
+    X, y = stream(9, n=300)
+    model = CONKONS(bandwidth=0.7).partial_fit(X, y)
+    batch = Batch(model, alpha=0.5).fit(X, y)
+    K, points = (np.exp(-((A[:, None] - X[model.dictionary_][None]) ** 2).sum(-1) / (2 * 0.7**2)) for A in (X, X[model.dictionary_]))
+    coefficients = np.linalg.lstsq(K.T @ K + 0.5 * points, K.T @ y, rcond=None)[0]
+    np.testing.assert_allclose(batch.predict(X), np.clip(K @ coefficients, -1, 1), atol=1e-5)
+    assert batch.mean_loss_ < np.mean((CONKONS(bandwidth=0.7).progressive(X, y) - y) ** 2)
