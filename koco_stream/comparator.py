@@ -50,7 +50,7 @@ def least_squares(reader: StreamReader, fit_intercept: bool) -> Comparator:
     """CGLS over the rows as stored (or the stream's own rows if it reads only some), to a relative tolerance of 1e-9 or 500 steps."""
     stored = replace(reader.stream, order="as-stored", order_seed=None) if reader.stream.max_rows is None else reader.stream
     whole = StreamReader(reader.store, stored)
-    blocks = list(whole.blocks(1 << 16))
+    blocks = list(whole.blocks())  # of a shard and without zeros they are views, not copies
     if fit_intercept:
         blocks = [Block(with_intercept(block.rows), block.labels) for block in blocks]
     d = whole.manifest.n_features + int(fit_intercept)

@@ -69,9 +69,15 @@ def run_bytes(run: Run, size: DataSize) -> int:
 
 
 def shared_bytes(stream: Stream, size: DataSize) -> dict[str, int]:
-    """Memory that the runs of a cohort share, as named terms: the worker itself, a block of rows, the order."""
+    """Memory that the runs of a cohort share, as named terms: the worker itself, a block of rows, the order, and what the comparator of
+    the regret holds of the rows at most. The memory-mapped copy of the dataset, which all workers share, is apart."""
     block = 4096 * (16 + math.ceil(12 * size.n_values / max(size.n_rows, 1)))
-    return {"worker": WORKER_BYTES, "block": 2 * block, "order": 8 * size.n_rows if stream.order == "shuffled" else 0}
+    return {
+        "worker": WORKER_BYTES,
+        "block": 2 * block,
+        "order": 8 * size.n_rows if stream.order == "shuffled" else 0,
+        "comparator": 12 * size.n_values + 24 * size.n_rows,
+    }
 
 
 def plan(runs: Sequence[Run], sizes: dict[str, DataSize], limits: Limits) -> Plan:
