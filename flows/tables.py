@@ -51,13 +51,20 @@ def runs_of(store: str | Path, sweep: str | None) -> pa.Table:
 def summary_of(runs: pa.Table) -> list[dict[str, Any]]:
     """One row for each stream and configuration, over order seeds and learner seeds; by dataset, then best first (see `merit`).
 
-    A stream here is a dataset (what it holds, not its name alone), its positive class, its order, and how many rows of it are read.
+    A stream here is a dataset (what it holds, not its name alone), its positive class, its order, and how many rows of it are read. Of
+    runs that older code has computed too, only the newest count.
     """
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
     keys = ("dataset", "positive_class", "dataset_hash", "order", "max_rows", "learner", "params")
-    for row in runs.select([*keys, "status", "mean_loss", "error_rate", "seconds"]).to_pylist():
-        if row["status"] == "ok" and row["mean_loss"] is not None:
-            groups[tuple(row[key] for key in keys)].append(row)
+    newest: dict[tuple[Any, ...], int] = defaultdict(int)
+    listed = runs.select([*keys, "numbers_version", "status", "mean_loss", "error_rate", "seconds"]).to_pylist()
+    for row in listed:
+        key = tuple(row[k] for k in keys)
+        newest[key] = max(newest[key], row["numbers_version"] or 0)
+    for row in listed:
+        key = tuple(row[k] for k in keys)
+        if row["status"] == "ok" and row["mean_loss"] is not None and (row["numbers_version"] or 0) == newest[key]:
+            groups[key].append(row)
     rows = []
     for (dataset, positive, identity, order, max_rows, learner, params), members in groups.items():
         losses = [m["mean_loss"] for m in members]

@@ -46,6 +46,7 @@ RUNS: tuple[Column, ...] = (
     Column("learner", pa.string(), "the learner's name"),
     Column("params", pa.string(), "the parameters that matter, as canonical JSON"),
     *_parameter_columns(),
+    Column("numbers_version", pa.int64(), "of the learner's code: raised when a change to it changes its numbers"),
     Column("learner_seed", pa.int64(), "seed of what the learner draws; null if it draws nothing"),
     Column("status", pa.string(), "ok, diverged or failed"),
     Column("error", pa.string(), "why it is not ok; null if it is"),

@@ -188,6 +188,7 @@ def part_of(sweep: str, cohort: Cohort, members: list[Member], points: Array, ta
             max_rows=run.stream.max_rows,
             learner=run.learner,
             params=canonical_json(run.params),
+            numbers_version=learner_named(run.learner).numbers_version,
             learner_seed=run.learner_seed,
             status=member.status,
             error=member.error,

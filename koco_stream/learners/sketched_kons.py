@@ -26,6 +26,7 @@ from koco_stream.linalg import Array
 from koco_stream.losses import curvature_at, loss_slope
 from koco_stream.random import uniform
 
+LEAST = 1e-15  # α·φᵀÃ⁻¹φ is positive; where rounding has left nothing of it, this share of k(x, x) is taken
 K, V, S = range(3)  # lines of `a`, over the sketch's points: k(x, x_p), v = Tk, s
 KORS_K, KORS_V = range(2)  # lines of `b`, over KORS's points: the same
 
@@ -142,7 +143,7 @@ def look(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float)
     for p in range(B):
         s.a[K, p] = tile[s.sketch.rows[p], r]
     apply(s.sketch.T, True, B, s.a, K * room, s.a, V * room)
-    left = max(k_tt - dot(s.a, V * room, s.a, V * room, B), 0.0)
+    left = max(k_tt - dot(s.a, V * room, s.a, V * room, B), LEAST * k_tt)
     return kc, (kc - dot(s.a, V * room, s.a, S * room, B)) / params.alpha, left
 
 
