@@ -68,6 +68,16 @@ def run_bytes(run: Run, size: DataSize) -> int:
     return 8 * (state + 4096 + 3 * curve_points(size.n_rows).size) + 4096
 
 
+def shared_work(run: Run, size: DataSize) -> tuple[tuple[object, ...], float, int]:
+    """What runs of a cohort with the same first item do once: it, seconds, bytes. Nothing for learners that share nothing."""
+    shared = learner_named(run.learner).shared
+    if shared is None:
+        return (), 0.0, 0
+    stream = stream_size(run, size)
+    found = shared(run.params, stream)
+    return found.key, stream.rounds * found.ns * 1e-9, 8 * found.floats
+
+
 def shared_bytes(stream: Stream, size: DataSize) -> dict[str, int]:
     """Memory that the runs of a cohort share, as named terms: the worker itself, a block of rows, the order, and what the comparator of
     the regret holds of the rows at most. The memory-mapped copy of the dataset, which all workers share, is apart."""
@@ -96,19 +106,29 @@ def plan(runs: Sequence[Run], sizes: dict[str, DataSize], limits: Limits) -> Pla
         size = sizes[stream.dataset_hash]
         shared = shared_bytes(stream, size)
         batch: list[Run] = []
+        together: set[tuple[object, ...]] = set()  # what runs of this cohort share already
         seconds, used = 0.0, sum(shared.values())
+        own: dict[str, float] = {}
         for run in members:
-            more = run_bytes(run, size)
+            own[str(shared_work(run, size)[0])] = own.get(str(shared_work(run, size)[0]), 0.0) + run_seconds(run, size)
+        for run in sorted(members, key=lambda run: str(shared_work(run, size)[0])):
+            key, once_seconds, once_bytes = shared_work(run, size)
+            # Runs that share much stay together until their own work outweighs it, if that leaves something for every worker.
+            longest = max(target, once_seconds + min(3 * once_seconds, own[str(key)] / max(limits.workers, 1)))
+            more = run_bytes(run, size) + (0 if key in together else once_bytes)
             if sum(shared.values()) + more > limits.worker_bytes:
                 raise MemoryError(
                     f"{run.learner} on {stream.dataset} needs {(sum(shared.values()) + more) >> 20} MiB on a worker, and a worker has "
                     f"{limits.worker_bytes >> 20} MiB; use fewer workers, a smaller sketch or a machine with more memory"
                 )
-            if batch and (seconds >= target or used + more > limits.worker_bytes):
+            if batch and (seconds >= longest or used + more > limits.worker_bytes):
                 cohorts.append(Cohort(stream, tuple(batch), seconds + COMMIT_SECONDS))
                 batch, seconds, used = [], 0.0, sum(shared.values())
+                together.clear()
+                more = run_bytes(run, size) + once_bytes
             batch.append(run)
-            seconds += run_seconds(run, size)
+            seconds += run_seconds(run, size) + (0.0 if key in together else once_seconds)
+            together.add(key)
             used += more
             if used > sum(memory.values()):
                 memory = {**shared, "states of a cohort": used - sum(shared.values())}

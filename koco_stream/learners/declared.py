@@ -22,13 +22,22 @@ class StreamSize(NamedTuple):
     s: float
 
 
+class Shared(NamedTuple):
+    """What the runs of a cohort with an equal `key` do once: about `ns` a round, and 8-byte numbers held."""
+
+    key: tuple[Value, ...]
+    ns: float
+    floats: int
+
+
 @dataclass(frozen=True)
 class Learner:
     """An algorithm: its file, its public parameters, and how these become the numbers that its `step` is given.
 
     `idle` names, for given parameters, those that cannot matter: they are no part of a run's identity; `draws` says whether the
     learner_seed matters. `state_floats(params, size)` is the size of the state in 8-byte numbers, `round_ns(params, size)` about what a
-    round takes (both for the planner). `numbers_version` is raised whenever a change to the code changes a run's numbers.
+    round takes, without what `shared` says that it shares (all for the planner). `numbers_version` is raised whenever a change to the
+    code changes a run's numbers.
     """
 
     name: str
@@ -39,6 +48,7 @@ class Learner:
     draws: Callable[[Public], bool]
     state_floats: Callable[[Public, StreamSize], int]
     round_ns: Callable[[Public, StreamSize], float]
+    shared: Callable[[Public, StreamSize], Shared] | None = None
     numbers_version: int = 1
     curvature_share: float = 1.0  # the default curvature is this share of the loss's σ (P1)
 

@@ -11,7 +11,7 @@ from koco_stream.dictionary import points_floats
 from koco_stream.fourier import fourier_floats
 from koco_stream.kernels import GAUSSIAN, KERNELS, Kernel
 from koco_stream.learners import dual_sgd, fogd, kors, nogd, norma, pros_n_kons, sketched_kons
-from koco_stream.learners.declared import Learner, Public, StreamSize
+from koco_stream.learners.declared import Learner, Public, Shared, StreamSize
 from koco_stream.losses import LOSSES
 
 NO_LIMIT = 1 << 40
@@ -197,15 +197,28 @@ def _norma_params(q: Public) -> norma.Params:
     )
 
 
-def _history_floats(size: StreamSize) -> int:
-    """The rows seen, doubling, and a tile of sixteen kernel values a row; a cohort holds them once, and is planned as if each run did."""
-    return int(2 * size.rounds * (3 + 1.5 * size.s) + 16 * size.rounds)
+def _kernel_values(rows: Any) -> Any:
+    """What runs that read the kernel values of a row with `rows(q, size)` earlier ones share: the rows seen, which double, and a tile."""
+
+    def shared(q: Public, size: StreamSize) -> Shared:
+        key = (q["kernel"], q.get("bandwidth"), q.get("degree"), q["fit_intercept"])
+        return Shared(key, rows(q, size) * (1.5 + 0.1 * size.s), int(2 * size.rounds * (3 + 1.5 * size.s) + 16 * size.rounds))
+
+    return shared
+
+
+def _all_earlier(q: Public, size: StreamSize) -> float:
+    return size.rounds / 2
+
+
+def _within_budget(q: Public, size: StreamSize) -> float:
+    return min(float(q["budget"]), size.rounds / 2)  # type: ignore[arg-type]
 
 
 def _kons_floats(exact: bool) -> Any:
     def state_floats(q: Public, size: StreamSize) -> int:
         n = size.rounds if exact else min(size.rounds, max(PLANNED_POINTS, int(1.2 * float(q["sampling_floor"] or 0.0) * size.rounds)))  # type: ignore[arg-type]
-        return _history_floats(size) + 2 * size.rounds + (1 if exact else 2) * 3 * (n + 16) ** 2 + 16 * n
+        return 2 * size.rounds + (1 if exact else 2) * 3 * (n + 16) ** 2 + 16 * n
 
     return state_floats
 
@@ -213,7 +226,7 @@ def _kons_floats(exact: bool) -> Any:
 def _kons_ns(exact: bool) -> Any:
     def round_ns(q: Public, size: StreamSize) -> float:
         n = size.rounds / 2 if exact else min(size.rounds / 2, 100 + float(q["sampling_floor"] or 0.0) * size.rounds / 2)  # type: ignore[arg-type]
-        return 500 + size.rounds / 2 * (1.5 + 0.1 * size.s) + 0.3 * n * n
+        return 500 + 0.15 * size.rounds / 2 + 0.3 * n * n
 
     return round_ns
 
@@ -241,6 +254,7 @@ KERNEL: dict[str, Learner] = {
         lambda q: False,
         _kons_floats(True),
         _kons_ns(True),
+        shared=_kernel_values(_all_earlier),
     ),
     "SketchedKONS": Learner(
         "SketchedKONS",
@@ -251,6 +265,7 @@ KERNEL: dict[str, Learner] = {
         lambda q: True,
         _kons_floats(False),
         _kons_ns(False),
+        shared=_kernel_values(_all_earlier),
     ),
     "NORMA": Learner(
         "NORMA",
@@ -259,8 +274,9 @@ KERNEL: dict[str, Learner] = {
         _norma_params,
         lambda q: idle_of_kernel(q) | (set() if q["loss"] == "hinge" else {"tube"}),
         lambda q: False,
-        lambda q, size: _history_floats(size) + 4 * int(q["budget"]),  # type: ignore[arg-type]
-        lambda q, size: 300 + float(q["budget"]) * (3 + 0.1 * size.s),  # type: ignore[arg-type]
+        lambda q, size: 4 * int(q["budget"]),  # type: ignore[arg-type]
+        lambda q, size: 300 + 2 * _within_budget(q, size),
+        shared=_kernel_values(_within_budget),
     ),
     "FOGD": Learner(
         "FOGD",
