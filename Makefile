@@ -1,16 +1,19 @@
-# make sweep | test | check | bench: each creates .venv and installs when needed, and nothing when not.
+# make sweep | test | soak | check | bench: each creates .venv and installs when needed, and nothing when not.
 VENV ?= .venv
 STORE ?= store
 BIN = $(VENV)/bin
 INSTALLED = $(VENV)/.installed
 BENCH_INSTALLED = $(VENV)/.installed-bench
 
-.PHONY: install sweep test check bench
+.PHONY: install sweep test soak check bench
 sweep: $(INSTALLED)
 	$(BIN)/koco sweep flows/sweeps/ill-conditioned.toml --store $(STORE)
 
 test: $(INSTALLED)
 	$(BIN)/python -m pytest
+
+soak: $(INSTALLED)
+	$(BIN)/python -m pytest -m soak -s
 
 check: $(INSTALLED)
 	$(BIN)/ruff check .

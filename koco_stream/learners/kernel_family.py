@@ -9,7 +9,7 @@ from koco_stream import parameters as p
 from koco_stream.blocks import room_for
 from koco_stream.dictionary import points_floats
 from koco_stream.fourier import fourier_floats
-from koco_stream.kernels import GAUSSIAN, KERNELS, Kernel
+from koco_stream.kernels import KERNELS, Kernel, gaussian_kernel
 from koco_stream.learners import dual_sgd, fogd, kors, nogd, norma, pros_n_kons, sketched_kons
 from koco_stream.learners.declared import Learner, Public, Shared, StreamSize
 from koco_stream.losses import LOSSES
@@ -20,8 +20,8 @@ PLANNED_POINTS = 2032  # a run whose dictionary has no limit is planned, and may
 
 def kernel_of(q: Public) -> Kernel:
     """The kernel that the parameters say."""
-    bandwidth = float(q.get("bandwidth") or 1.0)
-    return Kernel(KERNELS[str(q["kernel"])], 1.0 / (2.0 * bandwidth * bandwidth), int(q.get("degree") or 1))
+    gaussian = gaussian_kernel(float(q.get("bandwidth") or 1.0))
+    return gaussian._replace(kind=KERNELS[str(q["kernel"])], degree=int(q.get("degree") or 1))
 
 
 def idle_of_kernel(q: Public) -> set[str]:
@@ -125,7 +125,7 @@ def _dual_sgd_params(q: Public) -> dual_sgd.Params:
         regularisation=float(q["regularisation"]),  # type: ignore[arg-type]
         budget=int(q["budget"]),  # type: ignore[arg-type]
         frequencies=int(q["n_frequencies"]),  # type: ignore[arg-type]
-        kernel=Kernel(GAUSSIAN, 1.0 / (2.0 * bandwidth * bandwidth), 1),
+        kernel=gaussian_kernel(bandwidth),
         bandwidth=bandwidth,
     )
 

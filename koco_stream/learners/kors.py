@@ -3,7 +3,7 @@
 Calandriello, Lazaric, Valko: Second-Order Kernel Online Convex Optimization with Adaptive Sketching (ICML 2017), Algorithm 2 and
 equation 4. Entries like K7 are of docs/errata.md. It predicts nothing: a round looks at a row and may take it into the dictionary.
 
-The estimate is τ̃ = (1 ± ε) φᵀ(ΦSSᵀΦᵀ + φφᵀ + γI)⁻¹φ = (1 ± ε) q/(1 + q), with q = (k(x, x) − ‖Tk‖²)/γ, where T = L⁻¹Sᵀ and LLᵀ =
+The estimate is τ̃ = (1 ± ε) φᵀ(ΦSSᵀΦᵀ + φφᵀ + γI)⁻¹φ = (1 ± ε) q/(γ + q), with q = k(x, x) − ‖Tk‖², where T = L⁻¹Sᵀ and LLᵀ =
 SᵀKS + γI. T is kept by columns, and a point that joins adds a row to it in O(J²): nothing is ever factored anew.
 """
 
@@ -95,8 +95,8 @@ def offer(params: Params, s: State, k_tt: float) -> bool:
         s.included[()] = 0
         return False
     apply(s.T, True, n, s.a, K * room, s.a, Q * room)
-    q = max(k_tt - dot(s.a, Q * room, s.a, Q * room, n), 0.0) / params.ridge
-    p = min(params.beta * params.factor * q / (1.0 + q), 1.0)
+    left = max(k_tt - dot(s.a, Q * room, s.a, Q * room, n), 0.0)
+    p = min(params.beta * params.factor * (left / (params.ridge + left)), 1.0)
     z = uniform(s.seed[()], t) < p
     s.inclusion_probability[()] = p
     s.included[()] = z
@@ -134,8 +134,8 @@ def predict(params: Params, s: State, idx: Array, val: Array) -> float:
 
 @jit
 def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
-    """One round of Algorithm 2 on the row (idx, val). Updates `s`; returns 0."""
+    """One round of Algorithm 2 on the row (idx, val). Updates `s`; returns 0, or NaN if a kernel value was beyond all numbers."""
     k_tt, n2 = kernel_row(params.kernel, s.points, idx, val, s.a, K * s.a.shape[1])
     if offer(params, s, k_tt):
         join(params, s, idx, val, k_tt, n2)
-    return 0.0
+    return 0.0 * float(s.inclusion_probability[()])

@@ -210,8 +210,8 @@ def kors_probability(params: Params, s: State, g: float, k_tt: float) -> float:
     for j in range(n):
         s.b[KORS_K, j] = s.a[K, s.kors.place[j]]
     apply(s.kors.T, True, n, s.b, KORS_K * room, s.b, KORS_V * room)
-    q = g * g * max(k_tt - dot(s.b, KORS_V * room, s.b, KORS_V * room, n), 0.0) / params.alpha
-    return min(params.beta * params.factor * q / (1.0 + q), 1.0)
+    q = g * g * max(k_tt - dot(s.b, KORS_V * room, s.b, KORS_V * room, n), 0.0)
+    return min(params.beta * params.factor * (q / (params.alpha + q)), 1.0)
 
 
 @inlined
