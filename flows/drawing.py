@@ -17,7 +17,7 @@ Style = tuple[str, str, str]  # colour, marker, dash
 @dataclass(frozen=True)
 class Figure:
     """A figure: its SVG, what it shows in words, the claims it tests (claim, criterion, outcome, holds), the numbers behind it, and a
-    note on how to read it and what is missing."""
+    note on how to read it and what is missing (a line is a paragraph). `opened`: the report shows the numbers without being asked."""
 
     title: str
     svg: str
@@ -26,6 +26,7 @@ class Figure:
     columns: list[str]
     rows: list[list[Any]]
     note: str
+    opened: bool = False
 
 
 @dataclass(frozen=True)
