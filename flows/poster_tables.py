@@ -456,7 +456,7 @@ def _notes(rows: Sequence[Row], fits: list[tuple[float, Reading]], compared: lis
     skipped = [row for row in rows if row.key[2] == "Batch"]
     missing = sorted({row.key[:2] for row in rows} - {row.key[:2] for row in skipped})
     notes.append(
-        "BATCH is the best function in hindsight in the space of the final dictionary of PROS-N-KONS under the one reading, on one run's rows"
+        "BATCH is the best function in hindsight in the space of PROS-N-KONS's final dictionary under the one reading, on one run's rows"
         + (f"; left out, as too much work for a report, on {', '.join(f'{d} (α = γ = {a:g})' for d, a in missing)}." if missing else ".")
     )
     if any(row.key[0] == "ijcnn1" for row in rows):
