@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from cluster.executors import run_serially
-from flows.adversary import claims_of, exponent, kons_adversary, lines_of
+from flows.adversary import Line, claims_of, exponent, kons_adversary, lines_of
 from flows.poster_tables import ROUNDS, TABLES, Published, Reading, fits_of, groups_of, misfit, poster_tables, readings_of, verdict
 from flows.report import write_report
 from flows.sweep import plan_of, remember
@@ -153,19 +153,37 @@ def test_exponent__of_a_power_and_of_a_logarithm():
     assert math.isnan(exponent(t, [0.0] * 4))
 
 
-def test_adversary__a_full_dictionary_is_linear_and_a_small_one_pays(tmp_path):
-    tables = '[[learner]]\nname = "SketchedKONS"\nkernel = "linear"\nsampling_floor = [0.0, 1.0]\n'
-    tables += '[[learner]]\nname = "KONS"\nkernel = "linear"\n'
-    runs = swept(tmp_path, f'learner_seeds = 2\n[[dataset]]\nname = "adversary"\nn_rows = 200\n{tables}')
+def test_adversary__claims_are_about_what_grows_how():
+    t = [2, 20, 200, 2000]
+    linear, logarithmic, full = [0.25 * n for n in t], [math.log(n) for n in t], [float(n) for n in t]
+    lines = {
+        "small": Line("SketchedKONS", t, {0: linear, 1: linear}, {0: logarithmic, 1: logarithmic}),
+        "full": Line("SketchedKONS", t, {0: logarithmic}, {0: full}),
+        "both": Line("SketchedKONS", t, {0: logarithmic}, {0: logarithmic}),  # what the section says cannot be
+        "FD-SON m = 1": Line("FDSON", t, {0: logarithmic}, None),
+        "ONS": Line("ONS", t, {0: linear}, None),
+        "OGD": Line("OGD", t, {0: linear}, None),
+    }
+    assert [claim[3] for claim in claims_of(lines)] == [True, True, False, True, False]
+
+
+def test_adversary__section_reads_the_curves(tmp_path):
+    tables = '[[learner]]\nname = "PROSNKONS"\nkernel = "linear"\nclip = 2.0\n'
+    tables += '[[learner]]\nname = "OGD"\nclip = 2.0\nstep_size = [0.125, 0.03125]\n'
+    runs = swept(tmp_path, f'learner_seeds = 2\n[[dataset]]\nname = "adversary"\nn_rows = 200\nclip = 2.0\n{tables}')
     lines = lines_of(runs, read_curves(tmp_path / "store"))
-    assert list(lines) == ["KONS", "Sketched-KONS floor 0", "Sketched-KONS floor 1"]
-    exact, small, full = lines.values()
-    assert list(small.regret) == [0, 1]
-    assert full.regret[0] == pytest.approx(exact.regret[0], abs=1e-9)  # a floor of 1 keeps all: the exact step
-    assert full.size_exponent() == pytest.approx(1.0)
-    assert small.final(small.size) < 20
-    assert small.final(small.regret) > 3 * full.final(full.regret)
-    assert [claim[3] for claim in claims_of(lines)][1:] == [True, True]
+    assert list(lines) == ["OGD step 0.0312", "OGD step 0.125", "PROS-N-KONS"]
+    slow, fast, newton = lines.values()
+    assert slow.size is None
+    assert newton.rounds[-1] == 200
+    assert list(newton.regret) == [0, 1]
+    model = PROSNKONS(kernel="linear", clip=2.0, seed=1)
+    X, y = np.ones((200, 1)), np.tile([-2.0, 2.0], 100)
+    loss = ((model.progressive(X, y) - y) ** 2).sum()
+    assert newton.regret[1][-1] == pytest.approx(loss - 200 * 4.0)
+    assert newton.size is not None
+    assert newton.size[1][-1] == model.dictionary_.size
+    assert fast.regret_exponent() == pytest.approx(1.0, abs=0.1)
     figure = kons_adversary(tmp_path / "store", runs)
     assert figure.svg.count("<svg") == 2
     assert len(figure.rows) == 3
