@@ -12,6 +12,7 @@ from typing import Any
 import matplotlib
 
 Style = tuple[str, str, str]  # colour, marker, dash
+MOST_INSIDE = 8  # lines whose legend fits inside the axes; that of more stands beside them
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,9 @@ def lines_svg(
         else:
             axes.set_ylim(bottom=0)
         axes.grid(alpha=0.3)
-        if lines:
+        if len(lines) > MOST_INSIDE:
+            axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
+        elif lines:
             axes.legend(frameon=False, fontsize=10)
     return _text(out)
 

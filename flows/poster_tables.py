@@ -116,7 +116,7 @@ STYLES: dict[str, Style] = {
     "NOGD": ("#E69F00", "D", ""),
     "Dual-SGD": ("#56B4E9", "P", ""),
 }
-MOST_BATCH_VALUES = 6_000_000  # rows times points: beyond it the best function in hindsight is not computed for the report
+MOST_BATCH_VALUES = 15_000_000  # rows times points: beyond it the best function in hindsight is not computed for the report
 STATED = {"kernel": "gaussian", "beta": 1.0, "epsilon": 0.5}
 
 Key = tuple[str, float, str]  # the paper's dataset, α = γ, learner
@@ -428,9 +428,8 @@ def _notes(rows: Sequence[Row], fits: list[tuple[float, Reading]], compared: lis
         notes.append(
             f"The one reading that fits best, of {len(fits)}: {fits[0][1]}. Criterion: the least sum, over the {len(compared)} rows that "
             "every reading has, of the squared logarithms of the ratios ours/published of loss and of dictionary size: "
-            f"{fits[0][0]:.3f}, on average {100 * math.expm1(math.sqrt(fits[0][0] / max(2 * len(compared), 1))):.0f} % off. The next: "
-            + "; ".join(f"{score:.3f} ({reading})" for score, reading in fits[1:4])
-            + "."
+            f"{fits[0][0]:.3f}, on average {100 * math.expm1(math.sqrt(fits[0][0] / max(2 * len(compared), 1))):.0f} % off."
+            + "".join(f" Next {score:.3f}: {reading}." for score, reading in fits[1:4])
         )
     notes.append(summary_of_verdicts(rows))
     own = [row for row in rows if row.own]
