@@ -12,12 +12,13 @@ from typing import Any
 import matplotlib
 
 Style = tuple[str, str, str]  # colour, marker, dash
+MOST_INSIDE = 8  # lines whose legend fits inside the axes; that of more stands beside them
 
 
 @dataclass(frozen=True)
 class Figure:
     """A figure: its SVG, what it shows in words, the claims it tests (claim, criterion, outcome, holds), the numbers behind it, and a
-    note on how to read it and what is missing."""
+    note on how to read it and what is missing (a line is a paragraph). `opened`: the report shows the numbers without being asked."""
 
     title: str
     svg: str
@@ -26,6 +27,7 @@ class Figure:
     columns: list[str]
     rows: list[list[Any]]
     note: str
+    opened: bool = False
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,9 @@ def lines_svg(
         else:
             axes.set_ylim(bottom=0)
         axes.grid(alpha=0.3)
-        if lines:
+        if len(lines) > MOST_INSIDE:
+            axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
+        elif lines:
             axes.legend(frameon=False, fontsize=10)
     return _text(out)
 

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from flows.adversary import kons_adversary
 from flows.drawing import Figure
+from flows.poster_tables import poster_tables
 from flows.recovery import son_figure_2
 from flows.son_figure_1 import son_figure_1
 from flows.son_figure_3 import son_figure_3
@@ -16,4 +18,6 @@ FIGURES: dict[str, Callable[[str | Path, pa.Table], Figure]] = {
     "son-figure-1": son_figure_1,
     "son-figure-2": son_figure_2,
     "son-figure-3": son_figure_3,
+    "poster-tables": poster_tables,
+    "kons-adversary": kons_adversary,
 }
