@@ -72,16 +72,22 @@ def shield_prefect_server() -> None:
     SubprocessASGIServer._run_uvicorn_command = start_shielded
 
 
+def compiling(kinds: list[Needed]) -> subprocess.Popen[bytes]:
+    """A process that compiles what these need."""
+    command = [sys.executable, "-m", "koco_stream.warm", json.dumps(kinds)]
+    return subprocess.Popen(command, env={**os.environ, **ONE_THREAD})
+
+
 class LocalStart:
     """A local cluster and the compilation of what its workers need, both begun when this is made."""
 
     def __init__(self, workers: int, kinds: list[Needed]) -> None:
+        self.kinds = kinds
         self.stack = ExitStack()
         self.client: Future[Client] = Future()
         resource_tracker.ensure_running()  # its start, which Dask would cause, lets the signals through again
         with shielded():
-            command = [sys.executable, "-m", "koco_stream.warm", json.dumps(kinds)]
-            self.compiling = subprocess.Popen(command, env={**os.environ, **ONE_THREAD})
+            self.compiling = compiling(kinds)
             threading.Thread(target=self._start, args=(workers,), daemon=True).start()
 
     def _start(self, workers: int) -> None:
@@ -90,12 +96,20 @@ class LocalStart:
         except BaseException as error:  # handed to whoever waits for the client
             self.client.set_exception(error)
 
-    def ready(self) -> Client:
-        """The client, once the workers are up and everything is compiled."""
+    def ready(self, kinds: list[Needed]) -> Client:
+        """The client, once the workers are up and `kinds` are compiled: of data that was not there at the start the type was a guess."""
         client = self.client.result()
+        self._compiled()
+        rest = [kind for kind in kinds if kind not in self.kinds]
+        if rest:
+            with shielded():
+                self.compiling = compiling(rest)
+            self._compiled()
+        return client
+
+    def _compiled(self) -> None:
         if self.compiling.wait() != 0:
             raise RuntimeError("compiling the learners failed; what the compiler said stands above")
-        return client
 
     def close(self) -> None:
         """Stop the workers."""
@@ -121,7 +135,7 @@ def started(workers: int, kinds: list[Needed]) -> Iterator[Client]:
     global _begun
     start, _begun = _begun or LocalStart(workers, kinds), None
     try:
-        yield start.ready()
+        yield start.ready(kinds)
     finally:
         start.close()
 
