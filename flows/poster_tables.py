@@ -446,7 +446,7 @@ def _notes(rows: Sequence[Row], fits: list[tuple[float, Reading]], compared: lis
     if timed:
         notes.append(
             f"Time a round: published {min(t for t, _ in timed):.0f} to {max(t for t, _ in timed):.0f} µs (on the authors' machines), ours "
-            f"{min(t for _, t in timed):.2f} to {max(t for _, t in timed):.2f} µs on one core, in a cohort whose runs share kernel values."
+            f"{min(t for _, t in timed):.2f} to {max(t for _, t in timed):.2f} µs on one core."
         )
     for dataset in dict.fromkeys(row.key[0] for row in rows):
         rounds = next((r.first["rounds"] for row in rows if row.key[0] == dataset and (r := row.single or row.tuned)), 0)
