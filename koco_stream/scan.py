@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from koco_stream._jit import inlined, jit, jit_with
+from koco_stream._jit import jit, jit_with
 from koco_stream.learners import learner_named
 from koco_stream.linalg import Array
 from koco_stream.losses import loss_value
@@ -22,7 +22,7 @@ def step(params: Any, state: Any, idx: Array, val: Array, y: float) -> float:
     raise AssertionError("scan_of binds this name")
 
 
-@inlined
+@jit
 def full(params: Any, state: Any, features: int) -> bool:
     """Whether a learner lacks room for the next row; `scan_of` binds the name to its own, if it has one."""
     return False
