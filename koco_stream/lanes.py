@@ -1,7 +1,7 @@
 """The few loops on which a learner's time is spent, with all lanes of a line in vector registers.
 
 A table is (d, width): what belongs to one feature lies in one line of memory. `gather` sums x_j·table[j] over a row's features
-and `scatter` adds x_j·coefficient to table[j]: the two places where a learner's cost depends on the row. The other five work on
+and `scatter` adds x_j·coefficient to table[j]: the two places where a learner's cost depends on the row. The others work on
 small matrices of such lines. Lanes are independent outputs, so computing them side by side changes no number. Left to the
 compiler the sums would live in memory, so all are written in LLVM's instructions, each beside the literal loop that says what it
 does (used when the compiler is off, and by the tests as the specification).
@@ -62,12 +62,52 @@ def literal_scatter(table: Array, lanes: Any, idx: Array, val: Array, a: Array, 
         table[idx[i]] += a[coefficient : coefficient + len(lanes)] * np.float64(val[i])
 
 
-def literal_times(a: Array, lanes: Any, n: int, matrix: int, vector: int, out: int) -> None:
-    """a[out + i] ← Σ_k M[i, k]·v[k] for the first n rows of the matrix at a[matrix:], the vector at a[vector:]."""
+def literal_times(a: Array, lanes: Any, matrix: int, vector: int, out: int) -> None:
+    """a[out:] ← M v, with the (width, width) matrix at a[matrix:] and the vector at a[vector:]."""
     width = len(lanes)
-    for i in range(n):
+    for i in range(width):
         line = a[matrix + i * width : matrix + (i + 1) * width] * a[vector : vector + width]
         a[out + i] = _halved([line[k : k + 8] for k in range(0, width, 8)])
+
+
+def literal_dot(a: Array, lanes: Any, x: int, y: int) -> float:
+    """Σ_i x_i y_i."""
+    width = len(lanes)
+    line = a[x : x + width] * a[y : y + width]
+    return _halved([line[k : k + 8] for k in range(0, width, 8)])
+
+
+def literal_dot3(a: Array, lanes: Any, x: int, y: int, z: int) -> float:
+    """Σ_i x_i y_i z_i."""
+    width = len(lanes)
+    line = a[x : x + width] * a[y : y + width] * a[z : z + width]
+    return _halved([line[k : k + 8] for k in range(0, width, 8)])
+
+
+def literal_sums_before(a: Array, lanes: Any, x: int, y: int, out: int) -> None:
+    """a[out + i] ← Σ_{j<i} x_j y_j. In each register of a line, sums of two, of four, of eight; then what the earlier registers hold."""
+    width = len(lanes)
+    line = a[x : x + width] * a[y : y + width]
+    carry = 0.0
+    for first in range(0, width, 8):
+        register = line[first : first + 8]
+        for shift in (1, 2, 4)[: register.size.bit_length() - 1]:
+            register = register + np.append(np.zeros(shift), register[:-shift])
+        a[out + first : out + first + register.size] = np.append(0.0, register[:-1]) + carry
+        carry = carry + register[-1]
+
+
+def literal_sums_after(a: Array, lanes: Any, x: int, y: int, out: int) -> None:
+    """a[out + i] ← Σ_{j>i} x_j y_j, as `sums_before` from the end."""
+    width = len(lanes)
+    line = a[x : x + width] * a[y : y + width]
+    carry = 0.0
+    for first in reversed(range(0, width, 8)):
+        register = line[first : first + 8]
+        for shift in (1, 2, 4)[: register.size.bit_length() - 1]:
+            register = register + np.append(register[shift:], np.zeros(shift))
+        a[out + first : out + first + register.size] = np.append(register[1:], 0.0) + carry
+        carry = carry + register[0]
 
 
 def _halved(registers: list[Array]) -> float:
@@ -179,8 +219,8 @@ class _Lines:
         for value, variable in zip(line, variables, strict=True):
             self.b.store(value, variable)
 
-    def total(self, line: list[Any]) -> Any:
-        """The sum of a line's lanes, in the order of `_halved`."""
+    def four(self, line: list[Any]) -> Any:
+        """A line's registers added until four lanes are left, in the order of `_halved`."""
         eights = [value for value, (_, n) in zip(line, self.registers, strict=True) if n == 8]
         fours = [value for value, (_, n) in zip(line, self.registers, strict=True) if n == 4]
         if eights:
@@ -188,13 +228,52 @@ class _Lines:
             for value in eights[1:]:
                 total = self.b.fadd(total, value)
             fours.insert(0, self._fold(total, 8))
-        pair = self._fold(fours[0] if len(fours) == 1 else self.b.fadd(*fours), 4)
+        return fours[0] if len(fours) == 1 else self.b.fadd(*fours)
+
+    def total(self, line: list[Any]) -> Any:
+        """The sum of a line's lanes, in the order of `_halved`."""
+        pair = self._fold(self.four(line), 4)
         return self.b.fadd(self.b.extract_element(pair, INT32(0)), self.b.extract_element(pair, INT32(1)))
+
+    def totals(self, rows: list[list[Any]]) -> Any:
+        """The sums of eight or four lines in one register, each in the order of `_halved`."""
+        fours = [self.four(line) for line in rows]
+        pairs = [
+            self.b.fadd(self.shuffle(x, y, [0, 1, 4, 5]), self.shuffle(x, y, [2, 3, 6, 7]))
+            for x, y in zip(fours[::2], fours[1::2], strict=True)
+        ]
+        sums = [
+            self.b.fadd(self.shuffle(x, y, [0, 2, 4, 6]), self.shuffle(x, y, [1, 3, 5, 7]))
+            for x, y in zip(pairs[::2], pairs[1::2], strict=True)
+        ]
+        return sums[0] if len(sums) == 1 else self.shuffle(sums[0], sums[1], list(range(8)))
+
+    def running(self, line: list[Any], back: bool) -> list[Any]:
+        """In each lane the sum of the lanes before it, or with `back` after it, in the order of `literal_sums_before`."""
+        carry: Any = ir.DoubleType()(0.0)
+        out = list(line)
+        places = range(len(line))
+        for k in reversed(places) if back else places:
+            value, n = line[k], self.registers[k][1]
+            for shift in (1, 2, 4)[: n.bit_length() - 1]:
+                value = self.b.fadd(value, self._moved(value, n, -shift if back else shift))
+            out[k] = self.b.fadd(self._moved(value, n, -1 if back else 1), self._spread(carry, n))
+            carry = self.b.fadd(carry, self.b.extract_element(value, INT32(0 if back else n - 1)))
+        return out
+
+    def _moved(self, value: Any, lanes: int, by: int) -> Any:
+        """Every lane `by` places further, zeros where nothing comes from."""
+        zeros = ir.Constant(self.vector(lanes), [0.0] * lanes)
+        return self.shuffle(value, zeros, [k - by if 0 <= k - by < lanes else lanes for k in range(lanes)])
+
+    def shuffle(self, x: Any, y: Any, lanes: list[int]) -> Any:
+        """A register of the named lanes of x, then y."""
+        return self.b.shuffle_vector(x, y, ir.Constant(ir.VectorType(INT32, len(lanes)), lanes))
 
     def _fold(self, value: Any, lanes: int) -> Any:
         half = lanes // 2
-        low, high = (ir.Constant(ir.VectorType(INT32, half), list(range(k, k + half))) for k in (0, half))
-        return self.b.fadd(self.b.shuffle_vector(value, value, low), self.b.shuffle_vector(value, value, high))
+        low, high = (self.shuffle(value, value, list(range(k, k + half))) for k in (0, half))
+        return self.b.fadd(low, high)
 
 
 class _Row(_Lines):
@@ -253,17 +332,75 @@ def _scatter(typing_context: Any, table: Any, lanes: Any, idx: Any, val: Any, a:
 
 
 @intrinsic
-def _times(typing_context: Any, a: Any, lanes: Any, n: Any, matrix: Any, vector: Any, out: Any) -> Any:
+def _times(typing_context: Any, a: Any, lanes: Any, matrix: Any, vector: Any, out: Any) -> Any:
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         lines = _Lines(builder, len(signature.args[1]))
         base = context.make_array(signature.args[0])(context, builder, args[0]).data
-        right = lines.load(builder.gep(base, [args[4]]))
-        with cgutils.for_range(builder, args[2]) as loop:
-            left = lines.load(builder.gep(base, [builder.add(args[3], builder.mul(loop.index, INT64(lines.width)))]))
-            builder.store(lines.total(lines.multiply(left, right)), builder.gep(base, [builder.add(args[5], loop.index)]))
+        right = lines.load(builder.gep(base, [args[3]]))
+
+        def put(first: Any, n: int) -> None:
+            """The products of n rows from `first` on, stored as one register, which is read again faster than n numbers."""
+            place = builder.add(args[2], builder.mul(first, INT64(lines.width)))
+            rows = [lines.load(builder.gep(base, [builder.add(place, INT64(k * lines.width))])) for k in range(n)]
+            register = lines.totals([lines.multiply(row, right) for row in rows])
+            at = builder.gep(base, [builder.add(args[4], first)])
+            builder.store(register, builder.bitcast(at, lines.vector(n).as_pointer())).align = 8
+
+        with cgutils.for_range_slice(builder, INT64(0), INT64(lines.width // 8 * 8), INT64(8)) as (first, _):
+            put(first, 8)
+        if lines.width % 8:
+            put(INT64(lines.width - 4), 4)
         return context.get_dummy_value()
 
-    return types.void(a, lanes, *(types.int64,) * 4), emit
+    return types.void(a, lanes, *(types.int64,) * 3), emit
+
+
+def _loaded(context: Any, builder: Any, signature: Any, args: Any, vectors: int) -> tuple[_Lines, Any, list[Any]]:
+    """(the emitter, the base of `a`, the product of the first `vectors` lines that the arguments name)."""
+    lines = _Lines(builder, len(signature.args[1]))
+    base = context.make_array(signature.args[0])(context, builder, args[0]).data
+    product = lines.load(builder.gep(base, [args[2]]))
+    for k in range(3, 2 + vectors):
+        product = lines.multiply(product, lines.load(builder.gep(base, [args[k]])))
+    return lines, base, product
+
+
+@intrinsic
+def _dot(typing_context: Any, a: Any, lanes: Any, x: Any, y: Any) -> Any:
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        lines, _, product = _loaded(context, builder, signature, args, 2)
+        return lines.total(product)
+
+    return types.float64(a, lanes, *(types.int64,) * 2), emit
+
+
+@intrinsic
+def _dot3(typing_context: Any, a: Any, lanes: Any, x: Any, y: Any, z: Any) -> Any:
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        lines, _, product = _loaded(context, builder, signature, args, 3)
+        return lines.total(product)
+
+    return types.float64(a, lanes, *(types.int64,) * 3), emit
+
+
+@intrinsic
+def _sums_before(typing_context: Any, a: Any, lanes: Any, x: Any, y: Any, out: Any) -> Any:
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        lines, base, product = _loaded(context, builder, signature, args, 2)
+        lines.store(lines.running(product, back=False), builder.gep(base, [args[4]]))
+        return context.get_dummy_value()
+
+    return types.void(a, lanes, *(types.int64,) * 3), emit
+
+
+@intrinsic
+def _sums_after(typing_context: Any, a: Any, lanes: Any, x: Any, y: Any, out: Any) -> Any:
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        lines, base, product = _loaded(context, builder, signature, args, 2)
+        lines.store(lines.running(product, back=True), builder.gep(base, [args[4]]))
+        return context.get_dummy_value()
+
+    return types.void(a, lanes, *(types.int64,) * 3), emit
 
 
 @intrinsic
@@ -361,6 +498,10 @@ def _prefetch(typing_context: Any, table: Any, lanes: Any, j: Any) -> Any:
 gather = literal_gather if config.DISABLE_JIT else _gather
 scatter = literal_scatter if config.DISABLE_JIT else _scatter
 times = literal_times if config.DISABLE_JIT else _times
+dot = literal_dot if config.DISABLE_JIT else _dot
+dot3 = literal_dot3 if config.DISABLE_JIT else _dot3
+sums_before = literal_sums_before if config.DISABLE_JIT else _sums_before
+sums_after = literal_sums_after if config.DISABLE_JIT else _sums_after
 substitute = literal_substitute if config.DISABLE_JIT else _substitute
 add_outer = literal_add_outer if config.DISABLE_JIT else _add_outer
 combine = literal_combine if config.DISABLE_JIT else _combine

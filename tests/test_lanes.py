@@ -1,4 +1,4 @@
-"""The seven loops written in the compiler's instructions equal the literal loops beside them, to the bit."""
+"""The loops written in the compiler's instructions equal the literal loops beside them, to the bit."""
 
 import numpy as np
 import pytest
@@ -12,9 +12,12 @@ compiled = {}
 
 
 @jit
-def all_seven(table, width, idx, val, a, n, W):
+def all_of_them(table, width, idx, val, a, n, W):
     n2 = lanes.gather(table, width, idx, val, a, 0)
-    lanes.times(a, width, n, 6 * W, 0, W)
+    lanes.times(a, width, 6 * W, 0, W)
+    n2 += lanes.dot(a, width, 0, W) + lanes.dot3(a, width, 0, W, 2 * W)
+    lanes.sums_before(a, width, W, 4 * W, 2 * W)
+    lanes.sums_after(a, width, W, 4 * W, 3 * W)
     lanes.substitute(a, width, n, 6 * W, 2 * W, 3 * W, 4 * W)
     lanes.add_outer(a, width, n, 6 * W, 3 * W, W)
     lanes.combine(a, width, n, 6 * W, table, W, a, 2 * W)
@@ -25,7 +28,10 @@ def all_seven(table, width, idx, val, a, n, W):
 
 def literally(table, width, idx, val, a, n, W):
     n2 = lanes.literal_gather(table, width, idx, val, a, 0)
-    lanes.literal_times(a, width, n, 6 * W, 0, W)
+    lanes.literal_times(a, width, 6 * W, 0, W)
+    n2 += lanes.literal_dot(a, width, 0, W) + lanes.literal_dot3(a, width, 0, W, 2 * W)
+    lanes.literal_sums_before(a, width, W, 4 * W, 2 * W)
+    lanes.literal_sums_after(a, width, W, 4 * W, 3 * W)
     lanes.literal_substitute(a, width, n, 6 * W, 2 * W, 3 * W, 4 * W)
     lanes.literal_add_outer(a, width, n, 6 * W, 3 * W, W)
     lanes.literal_combine(a, width, n, 6 * W, table, W, a, 2 * W)
@@ -47,7 +53,7 @@ def test_compiled__equals_literal_bit_for_bit(columns, seed, size, single):
     a = draw.standard_normal((6 + W) * W)
     n = int(draw.integers(0, W + 1))
     again, b = table.copy(), a.copy()
-    assert all_seven(table, width, idx, val, a, n, W) == literally(again, width, idx, val, b, n, W)
+    assert all_of_them(table, width, idx, val, a, n, W) == literally(again, width, idx, val, b, n, W)
     assert table.tobytes() == again.tobytes()
     assert a.tobytes() == b.tobytes()
 

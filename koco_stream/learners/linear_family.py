@@ -119,7 +119,7 @@ LINEAR: dict[str, Learner] = {
         lambda q: q["sketch_size"] != 0 and q["sketch_start"] == "random",
         _oja_floats,
         _oja_ns,
-        numbers_version=2,
+        numbers_version=3,
     ),
     "ONS": Learner(
         "ONS",

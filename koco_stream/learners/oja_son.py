@@ -19,7 +19,7 @@ import numpy as np
 
 from koco_stream._jit import jit
 from koco_stream.diagonal import FIRST_D, adapt, rescale, scratch
-from koco_stream.lanes import aligned_zeros, gather, scatter, substitute, times
+from koco_stream.lanes import aligned_zeros, dot, dot3, gather, scatter, substitute, sums_after, sums_before, times
 from koco_stream.linalg import Array, orthonormalise
 from koco_stream.losses import curvature_at, loss_slope
 
@@ -28,9 +28,9 @@ DENSE_AT = 1e3  # a round that makes the sketch's Gram determinant grow by more 
 CLEAN_AT = 1e2  # a row that starts may make V's rounding grow by this much; beyond it the round ends with a fold
 NEW_ROW_AT = 1e-6  # a gradient starts a row of the sketch if the square of its part off the sketch is above this share (S10)
 
-# Vectors in `a`, each (W,). State: β and tΛ. Scratch, meaningless between rounds: Zx; p = Vx; what is added to the features'
-# lines; q = Vĝ; s_{i−1} and s_i of S2, and the numbers that L⁻¹ is applied by. Then F, (W, W), by rows.
-BETA, TLAM, Z, P, COEF, Q, BEFORE, AFTER, KEEP, TAKE, STRETCH, ADD, F = range(13)
+# Vectors in `a`, each (W,). State: β, tΛ, α/(α + tΛ) and tΛ/(α + tΛ). Scratch, meaningless between rounds: Zx; p = Vx; Σ_{j<i} p_j² and
+# Σ_{j>i} p_j β_j; what is added to the features' lines; q = Vĝ; the numbers that L⁻¹ is applied by. Then F, (W, W), by rows.
+BETA, TLAM, LEFT, SEEN, Z, P, ENERGY, MARGIN, COEF, Q, KEEP, TAKE, F = range(13)
 
 
 class Params(NamedTuple):
@@ -88,6 +88,7 @@ def init(params: Params, n_features: int, seed: int) -> State:
         scaled=scaled,
         scaled_view=view,
     )
+    state.a[LEFT * width : (LEFT + 1) * width] = 1.0
     for i in range(m):
         state.a[F * width + i * (width + 1)] = 1.0
     if params.diagonal:
@@ -101,15 +102,11 @@ def init(params: Params, n_features: int, seed: int) -> State:
 
 @jit
 def look(params: Params, s: State, idx: Array, val: Array) -> tuple[float, float]:
-    """uᵀx and ‖x‖² for the row (idx, val); leaves Zx and x̂ = Vx in the scratch."""
+    """uᵀx and ‖x‖² for the row (idx, val); leaves Zx and p = Vx in the scratch."""
     m, W = params.sketch_size, len(params.lanes)
-    a = s.a
-    n2 = gather(s.zw, params.lanes, idx, val, a, Z * W)
-    margin = a[Z * W + m]  # w̄ᵀx
-    times(a, params.lanes, m, F * W, Z * W, P * W)  # F is zero beyond its first m columns
-    for i in range(m):
-        margin += a[BETA * W + i] * a[P * W + i]
-    return margin, n2
+    n2 = gather(s.zw, params.lanes, idx, val, s.a, Z * W)
+    times(s.a, params.lanes, F * W, Z * W, P * W)  # F is zero beyond its first m rows and columns
+    return s.a[Z * W + m] + dot(s.a, params.lanes, BETA * W, P * W), n2  # w̄ᵀx + βᵀVx
 
 
 @jit
@@ -142,19 +139,14 @@ def newton_step(params: Params, s: State, idx: Array, val: Array, y: float) -> f
     y_hat, n2 = look(params, s, idx, val)
     if n2 == 0.0:
         return 0.0  # an empty row: nothing to predict from, nothing to learn
-    p2 = 0.0
-    for i in range(m):
-        p2 += a[P * W + i] * a[P * W + i]
-    off = max(n2 - p2, 0.0)  # the square of x's part off the sketch
+    off = max(n2 - dot(a, params.lanes, P * W, P * W), 0.0)  # the square of x's part off the sketch
     w_coef = 0.0  # all changes to w̄ are multiples of x (S3): this is the multiple
     if abs(y_hat) > C:
         h = y_hat - math.copysign(C, y_hat)
-        xHx = off  # αxᵀA⁻¹x, without cancellation (S12)
-        for i in range(m):
-            xHx += alpha / (alpha + a[TLAM * W + i]) * a[P * W + i] * a[P * W + i]
+        xHx = off + dot3(a, params.lanes, LEFT * W, P * W, P * W)  # αxᵀA⁻¹x, without cancellation (S12)
         w_coef = -h / xHx
-        for i in range(m):
-            a[BETA * W + i] -= w_coef * a[TLAM * W + i] / (alpha + a[TLAM * W + i]) * a[P * W + i]
+        for i in range(W):
+            a[BETA * W + i] -= w_coef * a[SEEN * W + i] * a[P * W + i]
         y_hat = math.copysign(C, y_hat)
 
     # Lines 6 and 7: predict, then the slope ℓ'; the to-sketch vector is ĝ = cx.
@@ -163,10 +155,9 @@ def newton_step(params: Params, s: State, idx: Array, val: Array, y: float) -> f
     s.t[()] = t
     c = math.sqrt(curvature_at(params.curvature, params.decreasing, t)) * slope
     c2n2 = c * c * n2  # ‖ĝ‖²
-    for k in range(W):
-        a[COEF * W + k] = 0.0
-    unclean = False
+    unclean, started = False, -1
     if s.found[()] < m and c != 0.0 and off > NEW_ROW_AT * n2:
+        started = int(s.found[()])
         start_row(s, W, n2, off)
         unclean = bool(s.growth[()] > CLEAN_AT)
 
@@ -177,11 +168,8 @@ def newton_step(params: Params, s: State, idx: Array, val: Array, y: float) -> f
     # Lines 2 to 4 (S2, S12): V ← L⁻¹(V + γ q ĝᵀ), where LLᵀ = I + κ q qᵀ is known in closed form from
     # s_i = s_{i−1} + κ q_i², s_0 = 1. The last s is det(L)².
     kappa = gamma * (2.0 + gamma * c2n2)
-    grown = 1.0
-    for i in range(m):
-        a[BEFORE * W + i] = grown
-        grown += kappa * (c * a[P * W + i]) * (c * a[P * W + i])
-        a[AFTER * W + i] = grown
+    kappa_c2 = kappa * c * c
+    grown = 1.0 + kappa_c2 * dot(a, params.lanes, P * W, P * W)
     dense = grown > DENSE_AT
     if dense or s.growth[()] * math.sqrt(grown) > FOLD_AT:
         fold(s.zw, a, m, W)
@@ -192,32 +180,37 @@ def newton_step(params: Params, s: State, idx: Array, val: Array, y: float) -> f
     if dense:
         s.dense_rounds[()] += 1
     s.growth[()] *= math.sqrt(grown)
+    w_coef -= gamma * c * c * dot(a, params.lanes, P * W, BETA * W) + slope / alpha
+    # What the row's features get, before the rest: the next row is read while that is computed.
+    for k in range(W):
+        a[COEF * W + k] = gamma * c * c * a[Z * W + k] if k < m else 0.0  # δĝᵀ = γ c² (Zx) xᵀ (S1)
+    a[COEF * W + m] = w_coef
+    if started >= 0:
+        a[COEF * W + started] += 1.0 / math.sqrt(off)
+    scatter(s.zw, params.lanes, idx, val, a, COEF * W)
 
-    # All lanes alike, so that they are computed side by side; beyond m they hold ones and zeros.
+    # With V goes Algorithm 4, line 9, as S9 has it: β ← Lᵀβ plus the gradient's part. All lanes alike, so that they are computed side
+    # by side; beyond m they hold ones and zeros.
+    sums_before(a, params.lanes, P * W, P * W, ENERGY * W)
+    sums_after(a, params.lanes, P * W, BETA * W, MARGIN * W)
     turned = (1.0 + gamma * c2n2) * slope / alpha
     for i in range(W):
         p = a[P * W + i]
         tlam = decay * a[TLAM * W + i] + gain * p * p
+        share = 1.0 / (alpha + tlam)
         a[TLAM * W + i] = tlam
+        a[LEFT * W + i] = alpha * share
+        a[SEEN * W + i] = tlam * share
         a[Q * W + i] = c * p
-        inverse = 1.0 / math.sqrt(max(a[BEFORE * W + i] * a[AFTER * W + i], 1.0))
-        a[KEEP * W + i] = a[BEFORE * W + i] * inverse
+        before = 1.0 + kappa_c2 * a[ENERGY * W + i]
+        after = before + kappa_c2 * p * p
+        inverse = 1.0 / math.sqrt(before * after)
+        a[KEEP * W + i] = before * inverse
         a[TAKE * W + i] = kappa * c * p * inverse
-        a[STRETCH * W + i] = a[AFTER * W + i] * inverse  # L_ii
-        a[ADD * W + i] = turned * (tlam / (alpha + tlam)) * p * inverse  # (ℓ'/α) D V_new x
-    # Algorithm 4, line 9, as S9 has it: β ← Lᵀβ from the last row up, plus the gradient's part.
-    q_beta = 0.0
-    for i in range(m - 1, -1, -1):
-        b = a[BETA * W + i]
-        a[BETA * W + i] = a[STRETCH * W + i] * b + a[TAKE * W + i] * q_beta + a[ADD * W + i]
-        q_beta += a[Q * W + i] * b
-    w_coef -= gamma * q_beta * c + slope / alpha
+        # L_ii β_i + Σ_{j>i} L_ji β_j + (ℓ'/α) D V_new x
+        a[BETA * W + i] = (after * a[BETA * W + i] + kappa_c2 * p * a[MARGIN * W + i] + turned * (tlam * share) * p) * inverse
     # F ← L⁻¹F; in a dense round F was I, so this is followed by a fold that makes V ← L⁻¹(V + γ q ĝᵀ) itself.
     substitute(a, params.lanes, m, F * W, KEEP * W, TAKE * W, Q * W)
-    for k in range(m):
-        a[COEF * W + k] += gamma * c * c * a[Z * W + k]  # δĝᵀ = γ c² (Zx) xᵀ (S1)
-    a[COEF * W + m] = w_coef
-    scatter(s.zw, params.lanes, idx, val, a, COEF * W)
     if dense or unclean:
         fold(s.zw, a, m, W)
         s.growth[()] = 1.0
@@ -238,7 +231,6 @@ def start_row(s: State, W: int, n2: float, off: float) -> None:
             total += a[P * W + i] * a[(F + i) * W + k]
         a[(F + f) * W + k] = -total / rho
     a[(F + f) * W + f] = 1.0
-    a[COEF * W + f] = 1.0 / rho
     a[Z * W + f] = n2 / rho
     a[P * W + f] = rho
     s.found[()] = f + 1

@@ -135,11 +135,11 @@ def newton_step(params: Params, s: State, idx: Array, val: Array, y: float) -> f
         s.dense_rounds[()] += 1
         solve_factored(a, W, m, L, 0, X_HAT * W, HX * W)
     else:
-        times(a, params.lanes, m, H, X_HAT * W, HX * W)
+        times(a, params.lanes, H, X_HAT * W, HX * W)
     xHx = dot(a, m, X_HAT * W, HX * W)
     if not solving and not 0.0 <= xHx <= n2:  # rounding has spoilt H
         inverse_of_shifted(a, W, m, K, alpha, H, L)
-        times(a, params.lanes, m, H, X_HAT * W, HX * W)
+        times(a, params.lanes, H, X_HAT * W, HX * W)
         xHx = dot(a, m, X_HAT * W, HX * W)
     # αxᵀA⁻¹x; never less than what the largest possible eigenvalue of A leaves of it.
     off = max(n2 - xHx, n2 * alpha / (alpha + trace))
@@ -166,7 +166,7 @@ def newton_step(params: Params, s: State, idx: Array, val: Array, y: float) -> f
     if solving:
         solve_factored(a, W, m, L, 0, R * W, HR * W)
     else:
-        times(a, params.lanes, m, H, R * W, HR * W)
+        times(a, params.lanes, H, R * W, HR * W)
     rHr, rHs = dot(a, m, R * W, HR * W), c * dot(a, m, R * W, HX * W)
     # Spoilt if below what H's smallest possible eigenvalue allows; that is then taken, and H made anew after the round.
     least = dot(a, m, R * W, R * W) / (alpha + trace)
