@@ -1,0 +1,88 @@
+"""What preparing reads from: a source names pieces of itself, in the order of their rows, and reads each into arrays.
+
+Pieces are cheap to name and costly to read: naming happens in one process, reading wherever there is a core. A piece is bounded in size, so
+that memory is too, whatever the source's size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from koco_stream.linalg import Array
+
+PIECE_BYTES = 16 << 20  # text that is read at once, if no line is longer
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Consecutive rows: labels (n,) and canonical CSR (indptr (n + 1,) int64, indices int32, values float64 or float32), or dense rows, of
+    equal length: then `indices` is empty and indptr counts by that length. Values and labels are finite."""
+
+    labels: Array
+    indptr: Array
+    indices: Array
+    values: Array
+
+    @property
+    def n_rows(self) -> int:
+        """n."""
+        return int(self.labels.size)
+
+
+class Each(Protocol):
+    """How work on many items is done: one after the other in this process, or on a cluster. Results come in the items' order, a bounded
+    number of items being under way; the first exception, in the items' order, is raised."""
+
+    def __call__(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+        """Yield function(item) for each item."""
+        ...
+
+
+class Source(Protocol):
+    """A source of rows. Picklable and small: it is sent along with every piece.
+
+    format: its name in the manifest. layout: "dense" or "sparse", how its pieces are. n_features: d, or None if it is the largest feature
+    number in any piece plus one. feature_names: names (d,) or none. done: what reading does besides reading, in words. n_bytes: the size
+    that progress is counted in, as `piece_bytes` of its pieces. origin: what the manifest says of where the rows came from.
+    """
+
+    format: str
+    layout: str
+    n_features: int | None
+    feature_names: list[str]
+    done: tuple[str, ...]
+    n_bytes: int
+    origin: dict[str, Any]
+
+    def surveyed(self, each: Each, scratch: Path) -> Source:
+        """The source after what has to be known of all of it before the first piece can be read (a column's texts, a vocabulary).
+
+        Raises `WrongInput` for what is wrong with the source.
+        """
+        ...
+
+    def pieces(self, scratch: Path) -> Iterator[Any]:
+        """Its pieces by name, in order; small and picklable. Files may be written to `scratch`; `read` of a piece may remove its own.
+
+        Raises `WrongInput` if the source cannot be read on (a damaged archive).
+        """
+        ...
+
+    def read(self, piece: Any) -> Piece:
+        """The rows of a piece. Raises `WrongInput` naming the file, the line, the column, the text found there and the remedy."""
+        ...
+
+    def piece_bytes(self, piece: Any) -> int:
+        """What the piece counts for in the progress; `n_bytes` in all."""
+        ...
+
+
+def one_by_one(function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+    """The `Each` of one process: the specification of the others."""
+    return map(function, items)
