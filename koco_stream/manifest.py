@@ -9,7 +9,7 @@ from typing import Any
 
 from koco_stream.errors import WrongInput, nearest
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True)

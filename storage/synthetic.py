@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,9 @@ import numpy as np
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.linalg import Array, orthonormalise, product
 from koco_stream.manifest import Manifest, datasets_folder, load_manifest
-from storage.prepare import publish
-from storage.table import MOST_DENSE_VALUES, Table
+from storage.prepare import Preparing, prepare_source
+from storage.table import Table
+from storage.transform import MOST_DENSE_VALUES
 
 VERSION = 1
 LIMIT = 2**63
@@ -126,7 +128,13 @@ def prepare_synthetic(store: str | Path, generator: str, given: dict[str, Any]) 
         return manifest
     origin = _origin(generator, given)
     values = {name: origin[name] for name in parameters_of(generator)}
-    return publish(store, synthetic_name(generator, given), GENERATORS[generator](**values), origin, task=ABOUT[generator][0])
+
+    return prepare_source(
+        store,
+        synthetic_name(generator, given),
+        replace(GENERATORS[generator](**values), origin=origin),
+        Preparing(task=ABOUT[generator][0]),
+    )
 
 
 def _origin(generator: str, given: dict[str, Any]) -> dict[str, Any]:
