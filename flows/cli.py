@@ -99,8 +99,9 @@ def koco() -> None:
 def prepare(name: str, sources: tuple[Path, ...], form: str | None, store: str, as_json: bool, **options: Any) -> None:
     """Turn source files into the dataset NAME: Parquet shards and a manifest, all or nothing.
 
-    A dataset of the catalogue (koco datasets) has its options there: --from FOLDER is enough, and without --from the command says
-    which files it needs and where they come from. Options given here come before the catalogue's.
+    A dataset of the catalogue (koco datasets) has its options there: --from FOLDER is enough. Without --from its files are fetched into
+    the cache folder; if that cannot be done the command says which files it needs and where they come from. Options given here come
+    before the catalogue's.
     """
     from flows.preparing import prepare_named
 
@@ -124,11 +125,12 @@ def prepare(name: str, sources: tuple[Path, ...], form: str | None, store: str, 
 def datasets(store: str, as_json: bool) -> None:
     """List the datasets of the store and of the catalogue, and those that are generated on demand.
 
-    For a dataset that is not prepared, n_rows and n_features are the catalogue's.
+    For a dataset that is not prepared, n_rows and n_features are the catalogue's. --json also shows the files, their addresses and
+    checksums, and the options they are prepared with.
     """
-    from flows.preparing import DATASETS, dataset_rows
+    from flows.preparing import DATASETS, DETAILS, dataset_rows
 
-    show(dataset_rows(store), DATASETS, as_json)
+    show(dataset_rows(store), DETAILS if as_json else DATASETS, as_json)
 
 
 @koco.command()

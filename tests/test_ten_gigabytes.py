@@ -30,7 +30,7 @@ def test_ten_gigabytes__within_one_gigabyte_a_process(tmp_path):
     n_rows, n_values = write_libsvm(source, size, seed=1)
     print(f"\nmade {source.stat().st_size / 1e9:.1f} GB, {n_rows:,} rows, in {time.perf_counter() - begun:.0f} s")
     hashes = set()
-    for attempt in range(2):
+    for _ in range(2):
         begun = time.perf_counter()
         with AnonymousPeak() as memory, local_cluster(2) as client:
             manifest = prepare_file(tmp_path / "store", "large", source, worker=OnDask(client))

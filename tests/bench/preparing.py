@@ -48,7 +48,7 @@ def preparing(cores: set[int], repetitions: int, quick: bool) -> dict[str, Time]
             finally:
                 os.sched_setaffinity(0, pinned)
     show(
-        f"Preparing a LIBSVM file of {n_bytes / 1e6:.0f} MB, {n_rows:,} rows, {n_values / n_rows:.0f} non-zeros a row: medians of {repetitions}",
+        f"Preparing LIBSVM text: {n_bytes / 1e6:.0f} MB, {n_rows:,} rows, {n_values / n_rows:.0f} values a row; medians of {repetitions}",
         ["what", "MB/s", "rows/s", "least to greatest, s", f"{PEER} / it"],
         [
             [
@@ -60,7 +60,7 @@ def preparing(cores: set[int], repetitions: int, quick: bool) -> dict[str, Time]
             ]
             for name, t in times.items()
         ],
-        "Ours reads, checks, hashes the file and the rows, and writes Parquet shards; the peer reads into memory, without query ids. Two cores: a "
-        "cluster of two workers that has started.",
+        "Ours reads, checks, hashes the file and the rows, and writes Parquet shards; the peer reads into memory, without query ids.",
+        "Two cores: a cluster of two workers that has started.",
     )
     return times
