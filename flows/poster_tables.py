@@ -251,8 +251,7 @@ def batch_of(store: str | Path, ours: Ours) -> float | None:
     path = Path(private_folder("batch")) / f"{content_hash({'run_id': ours.first['run_id'], 'version': 1})}.json"
     if not path.is_file():
         run = ours.first
-        reader = StreamReader(store, Stream(run["dataset"], run["dataset_hash"], run["order"], run["order_seed"]))
-        (block,) = reader.blocks(10**9)
+        block = StreamReader(store, Stream(run["dataset"], run["dataset_hash"], run["order"], run["order_seed"])).whole()
         rows = block.rows
         indices = rows.indices if rows.index_stride else np.tile(rows.indices, rows.n_rows)
         X = csr_array((rows.values, indices, rows.indptr), shape=(rows.n_rows, rows.n_features))
