@@ -1,9 +1,10 @@
 """The best linear predictor in hindsight, which regret is measured against: least squares over a whole stream.
 
-min_w Σ (wᵀx_t − y_t)² is solved by conjugate gradients on the normal equations, which touch the rows only through Xᵀ(Xp), summed row after
-row: one pass over the mapped rows a step, and nothing is held but vectors of d numbers. The gradient Xᵀ(y − Xw) that the steps carry along
-gathers rounding, so at the end it is computed anew from the rows, and where it is not small yet the steps begin again from there. The
-solution does not respect the clip: how far its predictions go is returned beside the loss, and a regret is to be read with it.
+min_w Σ (wᵀx_t − y_t)² is solved by conjugate gradients on the normal equations, scaled by the features' norms, which touch the rows only
+through Xᵀ(Xp): one pass over the mapped rows a step, summed row after row, and nothing is held but vectors of d numbers. The gradient
+Xᵀ(y − Xw) that the steps carry along gathers rounding, so at the end it is computed anew from the rows, and where it is not small yet the
+steps begin again from there. The solution does not respect the clip: how far its predictions go is returned beside the loss, and a regret
+is to be read with it.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ import numpy as np
 from koco_stream._jit import jit
 from koco_stream.cache import private_folder
 from koco_stream.files import content_hash, write_text
-from koco_stream.linalg import Array, square_norm
+from koco_stream.linalg import Array
 from koco_stream.orders import AS_STORED
 from koco_stream.runs import Stream
 from koco_stream.stream import StreamReader
 
 STEPS = 500
-TOLERANCE = 1e-9  # of ‖Xᵀ(y − Xw)‖ against its start
+TOLERANCE = 1e-9  # of ‖Xᵀ(y − Xw)‖, each entry over its feature's norm, against its start
 
 
 class Comparator(NamedTuple):
@@ -57,12 +58,12 @@ def least_squares(reader: StreamReader, fit_intercept: bool) -> Comparator:
     """To a relative tolerance of 1e-9 or 500 steps, whatever the blocks and shards."""
     rows = Passes(StreamReader(reader.store, as_summed(reader.stream)), fit_intercept)
     w = np.zeros(rows.d)
+    scale = rows.square_columns()
     gradient, found = rows.residual(w)
-    norm2 = first = float(square_norm(gradient))
+    norm2 = first = scaled_norm2(gradient, scale)
     steps = 0
     while norm2 > TOLERANCE**2 * first and steps < STEPS:
-        before = norm2
-        direction = gradient.copy()
+        before, direction = norm2, gradient / scale
         while norm2 > TOLERANCE**2 * first and steps < STEPS:
             steps += 1
             image, curvature = rows.normal(direction)
@@ -71,10 +72,10 @@ def least_squares(reader: StreamReader, fit_intercept: bool) -> Comparator:
             step = norm2 / curvature
             w += step * direction
             gradient -= step * image
-            last, norm2 = norm2, float(square_norm(gradient))
-            direction = gradient + (norm2 / last) * direction
+            last, norm2 = norm2, scaled_norm2(gradient, scale)
+            direction = gradient / scale + (norm2 / last) * direction
         gradient, found = rows.residual(w)
-        norm2 = float(square_norm(gradient))
+        norm2 = scaled_norm2(gradient, scale)
         if norm2 > 0.25 * before:
             break  # as far as rounding goes
     return found
@@ -93,6 +94,15 @@ class Passes:
         for rows, labels in self.reader.blocks(zeros=True):
             normal_rows(rows.indptr, rows.indices, rows.index_stride, rows.values, labels, self.intercept, False, p, out, totals)
         return out, float(totals[0])
+
+    def square_columns(self) -> Array:
+        """Σ_t x_tj² for each feature, (d,); 1 for one that no row has."""
+        out = np.zeros(self.d)
+        for rows, labels in self.reader.blocks(zeros=True):
+            add_squares(rows.indptr, rows.indices, rows.index_stride, rows.values, out)
+            if self.intercept:
+                out[-1] += labels.size
+        return np.where(out == 0.0, 1.0, out)
 
     def residual(self, w: Array) -> tuple[Array, Comparator]:
         """Xᵀ(y − Xw) (d,), and what w is as a comparator."""
@@ -131,3 +141,21 @@ def normal_rows(
             out[indices[first + i]] += np.float64(values[indptr[t] + i]) * r
         if intercept:
             out[last] += r
+
+
+@jit
+def add_squares(indptr: Array, indices: Array, stride: int, values: Array, out: Array) -> None:
+    """out[j] += Σ_t x_tj²."""
+    for t in range(indptr.size - 1):
+        for i in range(indptr[t], indptr[t + 1]):
+            v = np.float64(values[i])
+            out[indices[i if stride else i - indptr[t]]] += v * v
+
+
+@jit
+def scaled_norm2(gradient: Array, scale: Array) -> float:
+    """Σ_j g_j²/s_j, in order."""
+    total = 0.0
+    for j in range(gradient.size):
+        total += gradient[j] * gradient[j] / scale[j]
+    return total

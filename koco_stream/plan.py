@@ -91,7 +91,7 @@ def shared_work(run: Run, size: DataSize) -> tuple[tuple[object, ...], float, in
 
 def shared_bytes(stream: Stream, size: DataSize) -> dict[str, int]:
     """Memory that the runs of a cohort share, as named terms: the worker itself, the copy of a shard being made, a block of rows (with an
-    intercept it is copied; in another order than stored, gathered before), the order's numbers, and the comparator of the regret (four
+    intercept it is copied; in another order than stored, gathered before), the order's numbers, and the comparator of the regret (six
     vectors, and a gathered block if it may read only some rows). What is mapped of the copies, which all workers share, is apart."""
     block = 4096 * (16 + math.ceil(12 * size.n_values / max(size.n_rows, 1)))
     gathered = stream.order != AS_STORED
@@ -101,7 +101,7 @@ def shared_bytes(stream: Stream, size: DataSize) -> dict[str, int]:
         "copy of a shard": 2 * size.shard_bytes,  # as read, and in one piece
         "block": (1 + gathered) * block,
         "order": 8 * numbers,
-        "comparator": 32 * (size.n_features + 1) + (block if gathered and stream.max_rows else 4096 * 16),
+        "comparator": 48 * (size.n_features + 1) + (block if gathered and stream.max_rows else 4096 * 16),
     }
 
 
