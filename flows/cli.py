@@ -68,7 +68,9 @@ def koco() -> None:
     """Benchmarks of second-order online learners.
 
     Data goes to stdout, progress and errors to stderr. Exit status: 0 done, 1 the work failed, 2 the input is wrong. Nothing is
-    written outside the store (--store) and the cache folder ($KOCO_CACHE, by default ~/.cache/koco-stream).
+    written outside the store (--store) and the cache folder ($KOCO_CACHE, by default ~/.cache/koco-stream). $KOCO_CACHE_BYTES limits
+    the copies of datasets in the cache folder, the least recently used going first; by default they may take half of what its disk would
+    have free without them.
     """
 
 

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from flows.sweep_file import Sweep, read_sweep
+from koco_stream.copies import cache_limit, check_room
 from koco_stream.errors import WrongInput
 from koco_stream.manifest import Manifest, load_manifest
+from koco_stream.orders import SHUFFLED
 from koco_stream.plan import DataSize, Limits, plan
 from koco_stream.runs import Run
 from koco_stream.warm import needed
@@ -37,6 +39,10 @@ def checked(spec: Path, store: str) -> tuple[Sweep, dict[str, Manifest | None], 
     root = Path(store).expanduser().absolute()
     check_store(root)
     manifests = known_manifests(sweep, root)
+    for use in sweep.datasets:
+        manifest = manifests[use.name]
+        if manifest and use.orders[0][0] == SHUFFLED:
+            check_room(manifest)
     runs = sweep.runs(manifests)
     finished = finished_runs(root)
     return sweep, manifests, runs, [run for run in runs if run.run_id not in finished]
@@ -50,7 +56,7 @@ def dry_run_of(spec: Path, store: str, workers: int) -> dict[str, Any]:
     sizes = {}
     for use in sweep.datasets:
         manifest = manifests[use.name]
-        size = DataSize(manifest.n_rows, manifest.n_features, manifest.n_values) if manifest else use.unprepared_size()
+        size = DataSize.of(manifest) if manifest else use.unprepared_size()
         sizes[manifest.dataset_hash if manifest else f"not prepared: {use.name}"] = size
     todo = plan(missing, sizes, Limits(max(workers, 1), worker_bytes(max(workers, 1))))
     return {
@@ -58,12 +64,14 @@ def dry_run_of(spec: Path, store: str, workers: int) -> dict[str, Any]:
         "runs": len(runs),
         "in the store": len(runs) - len(missing),
         "to compute": len(missing),
+        "orders": sorted({use.order_text for use in sweep.datasets}),
         "passes": len(todo.cohorts),
         "computing seconds on one core": round(todo.seconds, 1),
         "memory of a worker": {name: value for name, value in todo.memory.items()},
         "memory of a worker in bytes": sum(todo.memory.values()),
         "disk of the results in bytes": 700 * len(missing),
-        "disk of the shared copies in bytes": sum(12 * size.n_values + 8 * size.n_rows for size in sizes.values()),
+        "disk of the shared copies in bytes": sum(12 * size.n_values + 16 * size.n_rows for size in sizes.values()),
+        "limit of the shared copies in bytes": cache_limit(),
     }
 
 

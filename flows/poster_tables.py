@@ -161,7 +161,8 @@ class Ours:
 
 def groups_of(runs: pa.Table) -> dict[tuple[str, str], list[Ours]]:
     """The configurations that ended well, by dataset and learner; those of which any run did not are left out."""
-    columns = ("run_id", "dataset", "dataset_hash", "order", "order_seed", "learner", "learner_seed", "params", "status")
+    stream = ("dataset", "dataset_hash", "order", "order_seed", "window_rows", "sharding")
+    columns = ("run_id", *stream, "learner", "learner_seed", "params", "status")
     members: dict[tuple[str, ...], list[dict[str, Any]]] = defaultdict(list)
     for row in runs.select([*columns, "rounds", "mean_loss", "error_rate", "dictionary_size", "seconds"]).to_pylist():
         members[tuple(row[name] for name in ("dataset", "learner", "order", "params"))].append(row)
@@ -251,8 +252,8 @@ def batch_of(store: str | Path, ours: Ours) -> float | None:
     path = Path(private_folder("batch")) / f"{content_hash({'run_id': ours.first['run_id'], 'version': 1})}.json"
     if not path.is_file():
         run = ours.first
-        reader = StreamReader(store, Stream(run["dataset"], run["dataset_hash"], run["order"], run["order_seed"]))
-        (block,) = reader.blocks(10**9)
+        windows = {"window_rows": run["window_rows"], "sharding": run["sharding"]}
+        block = StreamReader(store, Stream(run["dataset"], run["dataset_hash"], run["order"], run["order_seed"], **windows)).whole()
         rows = block.rows
         indices = rows.indices if rows.index_stride else np.tile(rows.indices, rows.n_rows)
         X = csr_array((rows.values, indices, rows.indptr), shape=(rows.n_rows, rows.n_features))

@@ -63,7 +63,7 @@ def son_figure_2(store: str | Path, runs: pa.Table) -> Figure:
     points: Array = np.zeros(0)
     for (kappa, rate, seed), row in sorted(best.items(), key=lambda item: item[0]):
         if kappa in (kappas[0], kappas[-1]):
-            (block,) = StreamReader(store, Stream(row["dataset"], row["dataset_hash"])).blocks(10**9)
+            block = StreamReader(store, Stream(row["dataset"], row["dataset_hash"])).whole()
             X = block.rows.values.reshape(block.rows.n_rows, -1).astype(np.float64)
             points = np.array([t for t in curve_points(len(X)) if t >= FIRST_ROUND])
             model = OjaSON(**json.loads(row["params"]), seed=row["learner_seed"] or 0)

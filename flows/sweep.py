@@ -47,7 +47,7 @@ def plan_sweep(runs: list[Run], manifests: dict[str, Manifest], store: str, work
 
 def plan_of(runs: list[Run], manifests: dict[str, Manifest], workers: int) -> Plan:
     """The plan for these runs on this many local workers."""
-    sizes = {m.dataset_hash: DataSize(m.n_rows, m.n_features, m.n_values) for m in manifests.values()}
+    sizes = {m.dataset_hash: DataSize.of(m) for m in manifests.values()}
     return plan(runs, sizes, Limits(workers, worker_bytes(workers)))
 
 

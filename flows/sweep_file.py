@@ -16,9 +16,10 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, 
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.learners import learner_named
 from koco_stream.manifest import Manifest
+from koco_stream.orders import AS_STORED, IN_WINDOWS, WINDOW_ROWS
 from koco_stream.plan import DataSize
 from koco_stream.run import check_labels
-from koco_stream.runs import Run, Stream, without_repeats
+from koco_stream.runs import Run, Stream, sharding_of, without_repeats
 from storage.synthetic import GENERATORS, expected_values, parameters_of, synthetic_name
 
 FigureName = Literal["son-figure-1", "son-figure-2", "son-figure-3", "poster-tables", "kons-adversary"]
@@ -34,8 +35,9 @@ class DatasetTable(BaseModel):
     model_config = ConfigDict(extra="allow", strict=True)
     name: str
     positive_class: Label | Annotated[list[Label], Field(min_length=1)] | None = None
-    order: Literal["as-stored", "shuffled"] = "as-stored"
+    order: Literal["as-stored", "shuffled", "shuffled-in-windows"] = "as-stored"
     order_seeds: Seeds = 1
+    window_rows: PositiveInt = WINDOW_ROWS
     max_rows: PositiveInt | None = None
 
 
@@ -75,6 +77,14 @@ class DatasetUse:
     orders: tuple[tuple[str, int | None], ...]
     positive_classes: tuple[float | None, ...]
     max_rows: int | None
+    window_rows: int | None
+
+    @property
+    def order_text(self) -> str:
+        """The order in words: `shuffled-in-windows, window_rows = 65536, 3 order seeds`."""
+        windows = f", window_rows = {self.window_rows}" if self.window_rows else ""
+        seeds = "" if self.orders[0][1] is None else f", {len(self.orders)} order seed{'s' * (len(self.orders) > 1)}"
+        return f"{self.orders[0][0]}{windows}{seeds}"
 
     def unprepared_size(self) -> DataSize:
         """The size of a generated dataset, known before it is made."""
@@ -104,7 +114,8 @@ class Sweep:
             manifest = manifests[use.name]
             for (order, seed), positive in itertools.product(use.orders, use.positive_classes):
                 identity = manifest.dataset_hash if manifest else f"not prepared: {use.name}"
-                asked = Stream(use.name, identity, order, seed, positive, use.max_rows)
+                sharding = sharding_of(manifest) if manifest and use.window_rows else None
+                asked = Stream(use.name, identity, order, seed, positive, use.max_rows, use.window_rows, sharding)
                 n_rows = manifest.n_rows if manifest else use.unprepared_size().n_rows
                 classes, task = (manifest.classes, manifest.task) if manifest else ([-1.0, 1.0], "classification")
                 stream = asked.reduced(n_rows, classes)
@@ -250,10 +261,13 @@ def _configurations(path: Path, text: str, number: int, table: LearnerTable) -> 
 
 def _datasets(path: Path, text: str, number: int, table: DatasetTable) -> list[DatasetUse]:
     """The datasets of one table: one, or one for each combination of a generator's parameters."""
-    shuffled = table.order == "shuffled"
+    shuffled, window_rows = table.order != AS_STORED, table.window_rows if table.order == IN_WINDOWS else None
     if not shuffled and "order_seeds" in table.model_fields_set:
         raise WrongInput(f'{place(path, text, "dataset", number, "order_seeds")}: only a shuffled order has seeds; add order = "shuffled"')
-    orders = tuple(("shuffled", seed) for seed in _seeds(table.order_seeds)) if shuffled else (("as-stored", None),)
+    if window_rows is None and "window_rows" in table.model_fields_set:
+        where = place(path, text, "dataset", number, "window_rows")
+        raise WrongInput(f'{where}: only one order has windows; add order = "{IN_WINDOWS}", or leave the key out')
+    orders = tuple((table.order, seed) for seed in _seeds(table.order_seeds)) if shuffled else ((AS_STORED, None),)
     classes = table.positive_class if isinstance(table.positive_class, list) else [table.positive_class]
     positive = tuple(None if c is None else float(c) for c in classes)
     extra = table.model_extra or {}
@@ -262,7 +276,7 @@ def _datasets(path: Path, text: str, number: int, table: DatasetTable) -> list[D
             key = next(iter(extra))
             known = [*DatasetTable.model_fields]
             raise WrongInput(f"{place(path, text, 'dataset', number, key)}: unknown key{nearest(key, known)}")
-        return [DatasetUse(table.name, None, table.name, orders, positive, table.max_rows)]
+        return [DatasetUse(table.name, None, table.name, orders, positive, table.max_rows, window_rows)]
     known = [*DatasetTable.model_fields, *parameters_of(table.name)]
     grids = {}
     for key, value in extra.items():
@@ -277,7 +291,7 @@ def _datasets(path: Path, text: str, number: int, table: DatasetTable) -> list[D
             name = synthetic_name(table.name, given)
         except WrongInput as error:
             raise WrongInput(f"{place(path, text, 'dataset', number, 'name')}: {error}") from None
-        uses.append(DatasetUse(name, given, table.name, orders, positive, table.max_rows))
+        uses.append(DatasetUse(name, given, table.name, orders, positive, table.max_rows, window_rows))
     return uses
 
 

@@ -18,6 +18,7 @@ SUMMARY = (
     "dataset",
     "dataset_hash",
     "order",
+    "window_rows",
     "max_rows",
     "learner",
     "params",
@@ -55,7 +56,7 @@ def summary_of(runs: pa.Table) -> list[dict[str, Any]]:
     runs that older code has computed too, only the newest count.
     """
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
-    keys = ("dataset", "positive_class", "dataset_hash", "order", "max_rows", "learner", "params")
+    keys = ("dataset", "positive_class", "dataset_hash", "order", "window_rows", "sharding", "max_rows", "learner", "params")
     newest: dict[tuple[Any, ...], int] = defaultdict(int)
     listed = runs.select([*keys, "numbers_version", "status", "mean_loss", "error_rate", "seconds"]).to_pylist()
     for row in listed:
@@ -66,7 +67,7 @@ def summary_of(runs: pa.Table) -> list[dict[str, Any]]:
         if row["status"] == "ok" and row["mean_loss"] is not None and (row["numbers_version"] or 0) == newest[key]:
             groups[key].append(row)
     rows = []
-    for (dataset, positive, identity, order, max_rows, learner, params), members in groups.items():
+    for (dataset, positive, identity, order, window_rows, _, max_rows, learner, params), members in groups.items():
         losses = [m["mean_loss"] for m in members]
         errors = [m["error_rate"] for m in members if m["error_rate"] is not None]
         rows.append(
@@ -74,6 +75,7 @@ def summary_of(runs: pa.Table) -> list[dict[str, Any]]:
                 "dataset": dataset if positive is None else f"{dataset}:{positive:g}",
                 "dataset_hash": identity[:12],
                 "order": order,
+                "window_rows": window_rows,
                 "max_rows": max_rows,
                 "learner": learner,
                 "params": params,
@@ -85,8 +87,13 @@ def summary_of(runs: pa.Table) -> list[dict[str, Any]]:
                 "seconds_mean": fmean(m["seconds"] for m in members),
             }
         )
-    rows.sort(key=lambda r: (r["dataset"], r["dataset_hash"], r["order"], r["max_rows"] or 0, merit(r), r["learner"], r["params"]))
+    rows.sort(key=lambda r: (*stream_of(r), merit(r), r["learner"], r["params"]))
     return rows
+
+
+def stream_of(row: dict[str, Any]) -> tuple[Any, ...]:
+    """What tells the streams of a summary apart."""
+    return (row["dataset"], row["dataset_hash"], row["order"], row["window_rows"] or 0, row["max_rows"] or 0)
 
 
 def merit(row: dict[str, Any]) -> float:
@@ -98,6 +105,5 @@ def best_of(summary: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The best row of each stream and learner (Oja-SON by sketch size), in the order of the summary."""
     seen: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in summary:
-        stream = (row["dataset"], row["dataset_hash"], row["order"], row["max_rows"])
-        seen.setdefault((*stream, row["learner"], json.loads(row["params"]).get("sketch_size")), row)
+        seen.setdefault((*stream_of(row), row["learner"], json.loads(row["params"]).get("sketch_size")), row)
     return list(seen.values())

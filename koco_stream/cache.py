@@ -1,7 +1,7 @@
 """The cache folder: compiled code, memory-mapped copies of datasets, Prefect's home, Dask's scratch space.
 
 Everything in it can be deleted at any time. It is `$KOCO_CACHE` if set, else `koco-stream` in `$XDG_CACHE_HOME`
-or `~/.cache`.
+or `~/.cache`. `$KOCO_CACHE_BYTES` limits the copies of datasets (see `koco_stream.copies`).
 """
 
 from __future__ import annotations

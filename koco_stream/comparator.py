@@ -1,14 +1,15 @@
 """The best linear predictor in hindsight, which regret is measured against: least squares over a whole stream.
 
-min_w Σ (wᵀx_t − y_t)² is solved by conjugate gradients on the normal equations (Paige and Saunders, 1982, call it CGLS), which touch
-the rows only through products with X and Xᵀ, in a fixed order. The solution does not respect the clip: how far its predictions go is
-returned beside the loss, and a regret is to be read with it.
+min_w Σ (wᵀx_t − y_t)² is solved by conjugate gradients on the normal equations, scaled by the features' norms, which touch the rows only
+through Xᵀ(Xp): one pass over the mapped rows a step, summed row after row, and nothing is held but vectors of d numbers. The gradient
+Xᵀ(y − Xw) that the steps carry along gathers rounding, so at the end it is computed anew from the rows, and where it is not small yet the
+steps begin again from there. The solution does not respect the clip: how far its predictions go is returned beside the loss, and a regret
+is to be read with it.
 """
 
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -19,11 +20,12 @@ from koco_stream._jit import jit
 from koco_stream.cache import private_folder
 from koco_stream.files import content_hash, write_text
 from koco_stream.linalg import Array
-from koco_stream.rows import with_intercept
-from koco_stream.stream import Block, StreamReader
+from koco_stream.orders import AS_STORED
+from koco_stream.runs import Stream
+from koco_stream.stream import StreamReader
 
 STEPS = 500
-TOLERANCE = 1e-9  # of ‖Xᵀr‖ against its start
+TOLERANCE = 1e-9  # of ‖Xᵀ(y − Xw)‖, each entry over its feature's norm, against its start
 
 
 class Comparator(NamedTuple):
@@ -35,9 +37,8 @@ class Comparator(NamedTuple):
 
 def comparator_of(reader: StreamReader, fit_intercept: bool) -> Comparator:
     """The comparator of a stream, from the cache folder if it was computed before. The order of the rows does not matter."""
-    identity = {**reader.stream.identity(), "order": None, "order_seed": None, "intercept": fit_intercept, "version": 1}
-    if reader.stream.max_rows is not None:
-        identity["order"], identity["order_seed"] = reader.stream.order, reader.stream.order_seed
+    stream = as_summed(reader.stream)
+    identity = {**stream.identity(), "intercept": fit_intercept, "version": 2}
     path = Path(private_folder("comparators")) / f"{content_hash(identity)}.json"
     if path.is_file():
         return Comparator(**json.loads(path.read_text()))
@@ -46,74 +47,115 @@ def comparator_of(reader: StreamReader, fit_intercept: bool) -> Comparator:
     return found
 
 
+def as_summed(stream: Stream) -> Stream:
+    """The stream that the sums go over: the rows as stored, or the stream's own if it reads only some."""
+    if stream.max_rows is not None:
+        return stream
+    return replace(stream, order=AS_STORED, order_seed=None, window_rows=None, sharding=None)
+
+
 def least_squares(reader: StreamReader, fit_intercept: bool) -> Comparator:
-    """CGLS over the rows as stored (or the stream's own rows if it reads only some), to a relative tolerance of 1e-9 or 500 steps."""
-    stored = replace(reader.stream, order="as-stored", order_seed=None) if reader.stream.max_rows is None else reader.stream
-    whole = StreamReader(reader.store, stored)
-    blocks = list(whole.blocks())  # of a shard and without zeros they are views, not copies
-    if fit_intercept:
-        blocks = [Block(with_intercept(block.rows), block.labels) for block in blocks]
-    d = whole.manifest.n_features + int(fit_intercept)
-    w, direction = np.zeros(d), np.zeros(d)
-    residuals = [block.labels.copy() for block in blocks]
-    gradient = _transposed(blocks, residuals, d)
-    direction[:] = gradient
-    norm2 = first = float(_square(gradient))
-    for _ in range(STEPS):
-        if norm2 <= TOLERANCE**2 * first:
-            break
-        images = [_times(block, direction) for block in blocks]
-        curvature = math.fsum(float(_square(image)) for image in images)
-        if curvature == 0.0:
-            break
-        step = norm2 / curvature
-        w += step * direction
-        for residual, image in zip(residuals, images, strict=True):
-            residual -= step * image
-        gradient = _transposed(blocks, residuals, d)
-        before, norm2 = norm2, float(_square(gradient))
-        direction = gradient + (norm2 / before) * direction
-    largest = max((float(np.abs(_times(block, w)).max(initial=0.0)) for block in blocks), default=0.0)
-    return Comparator(math.fsum(float(_square(residual)) for residual in residuals), largest)
+    """To a relative tolerance of 1e-9 or 500 steps, whatever the blocks and shards."""
+    rows = Passes(StreamReader(reader.store, as_summed(reader.stream)), fit_intercept)
+    w = np.zeros(rows.d)
+    scale = rows.square_columns()
+    gradient, found = rows.residual(w)
+    norm2 = first = scaled_norm2(gradient, scale)
+    steps = 0
+    while norm2 > TOLERANCE**2 * first and steps < STEPS:
+        before, direction = norm2, gradient / scale
+        while norm2 > TOLERANCE**2 * first and steps < STEPS:
+            steps += 1
+            image, curvature = rows.normal(direction)
+            if curvature == 0.0:
+                break
+            step = norm2 / curvature
+            w += step * direction
+            gradient -= step * image
+            last, norm2 = norm2, scaled_norm2(gradient, scale)
+            direction = gradient / scale + (norm2 / last) * direction
+        gradient, found = rows.residual(w)
+        norm2 = scaled_norm2(gradient, scale)
+        if norm2 > 0.25 * before:
+            break  # as far as rounding goes
+    return found
 
 
-def _times(block: Block, w: Array) -> Array:
-    out = np.empty(block.labels.size)
-    rows = block.rows
-    products(rows.indptr, rows.indices, rows.index_stride, rows.values, w, out)
-    return out
+class Passes:
+    """Passes over the rows of a stream, with a last feature that is 1 in each row if there is an intercept: (d,) counts it."""
 
+    def __init__(self, reader: StreamReader, fit_intercept: bool) -> None:
+        self.reader, self.intercept = reader, fit_intercept
+        self.d = reader.manifest.n_features + int(fit_intercept)
 
-def _transposed(blocks: list[Block], residuals: list[Array], d: int) -> Array:
-    out = np.zeros(d)
-    for block, residual in zip(blocks, residuals, strict=True):
-        rows = block.rows
-        add_transposed(rows.indptr, rows.indices, rows.index_stride, rows.values, residual, out)
-    return out
+    def normal(self, p: Array) -> tuple[Array, float]:
+        """XᵀXp (d,) and ‖Xp‖²."""
+        out, totals = np.zeros(self.d), np.zeros(2)
+        for rows, labels in self.reader.blocks(zeros=True):
+            normal_rows(rows.indptr, rows.indices, rows.index_stride, rows.values, labels, self.intercept, False, p, out, totals)
+        return out, float(totals[0])
+
+    def square_columns(self) -> Array:
+        """Σ_t x_tj² for each feature, (d,); 1 for one that no row has."""
+        out = np.zeros(self.d)
+        for rows, labels in self.reader.blocks(zeros=True):
+            add_squares(rows.indptr, rows.indices, rows.index_stride, rows.values, out)
+            if self.intercept:
+                out[-1] += labels.size
+        return np.where(out == 0.0, 1.0, out)
+
+    def residual(self, w: Array) -> tuple[Array, Comparator]:
+        """Xᵀ(y − Xw) (d,), and what w is as a comparator."""
+        out, totals = np.zeros(self.d), np.zeros(2)
+        for rows, labels in self.reader.blocks(zeros=True):
+            normal_rows(rows.indptr, rows.indices, rows.index_stride, rows.values, labels, self.intercept, True, w, out, totals)
+        return out, Comparator(float(totals[0]), float(totals[1]))
 
 
 @jit
-def products(indptr: Array, indices: Array, stride: int, values: Array, w: Array, out: Array) -> None:
-    """out ← Xw."""
-    for t in range(out.size):
-        total = 0.0
+def normal_rows(
+    indptr: Array,
+    indices: Array,
+    stride: int,
+    values: Array,
+    labels: Array,
+    intercept: bool,
+    against_labels: bool,
+    w: Array,
+    out: Array,
+    totals: Array,
+) -> None:
+    """out ← out + Xᵀr, row after row, with r = y − Xw if `against_labels`, else Xw; totals[0] += ‖r‖², totals[1] ← the largest |Xw|."""
+    last = w.size - 1
+    for t in range(labels.size):
+        first, size = indptr[t] * stride, indptr[t + 1] - indptr[t]
+        product = 0.0
+        for i in range(size):
+            product += np.float64(values[indptr[t] + i]) * w[indices[first + i]]
+        if intercept:
+            product += w[last]
+        totals[1] = max(totals[1], abs(product))
+        r = labels[t] - product if against_labels else product
+        totals[0] += r * r
+        for i in range(size):
+            out[indices[first + i]] += np.float64(values[indptr[t] + i]) * r
+        if intercept:
+            out[last] += r
+
+
+@jit
+def add_squares(indptr: Array, indices: Array, stride: int, values: Array, out: Array) -> None:
+    """out[j] += Σ_t x_tj²."""
+    for t in range(indptr.size - 1):
         for i in range(indptr[t], indptr[t + 1]):
-            total += np.float64(values[i]) * w[indices[i if stride else i - indptr[t]]]
-        out[t] = total
+            v = np.float64(values[i])
+            out[indices[i if stride else i - indptr[t]]] += v * v
 
 
 @jit
-def add_transposed(indptr: Array, indices: Array, stride: int, values: Array, r: Array, out: Array) -> None:
-    """out ← out + Xᵀr."""
-    for t in range(r.size):
-        for i in range(indptr[t], indptr[t + 1]):
-            out[indices[i if stride else i - indptr[t]]] += np.float64(values[i]) * r[t]
-
-
-@jit
-def _square(x: Array) -> float:
-    """‖x‖², in order."""
+def scaled_norm2(gradient: Array, scale: Array) -> float:
+    """Σ_j g_j²/s_j, in order."""
     total = 0.0
-    for i in range(x.size):
-        total += x[i] * x[i]
+    for j in range(gradient.size):
+        total += gradient[j] * gradient[j] / scale[j]
     return total

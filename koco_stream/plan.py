@@ -6,7 +6,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from koco_stream.copies import copy_bytes
 from koco_stream.learners import StreamSize, learner_named
+from koco_stream.manifest import Manifest
+from koco_stream.orders import AS_STORED, IN_WINDOWS, SHUFFLED
 from koco_stream.records import curve_points
 from koco_stream.runs import Cohort, Run, Stream
 
@@ -16,11 +19,19 @@ COMMIT_SECONDS = 0.02  # a cohort's part: written, synced, renamed
 
 @dataclass(frozen=True)
 class DataSize:
-    """What the plan needs to know of a dataset: rows, features, and stored values in all."""
+    """What the plan needs to know of a dataset: rows, features, stored values in all, and the bytes of its largest shard's copy (0 while
+    there are no shards)."""
 
     n_rows: int
     n_features: int
     n_values: int
+    shard_bytes: int = 0
+
+    @staticmethod
+    def of(manifest: Manifest) -> DataSize:
+        """The size of a prepared dataset."""
+        shard_bytes = max((copy_bytes(manifest, shard) for shard in manifest.shards), default=0)
+        return DataSize(manifest.n_rows, manifest.n_features, manifest.n_values, shard_bytes)
 
 
 @dataclass(frozen=True)
@@ -79,14 +90,18 @@ def shared_work(run: Run, size: DataSize) -> tuple[tuple[object, ...], float, in
 
 
 def shared_bytes(stream: Stream, size: DataSize) -> dict[str, int]:
-    """Memory that the runs of a cohort share, as named terms: the worker itself, a block of rows, the order, and what the comparator of
-    the regret holds of the rows at most. The memory-mapped copy of the dataset, which all workers share, is apart."""
+    """Memory that the runs of a cohort share, as named terms: the worker itself, the copy of a shard being made, a block of rows (with an
+    intercept it is copied; in another order than stored, gathered before), the order's numbers, and the comparator of the regret (six
+    vectors, and a gathered block if it may read only some rows). What is mapped of the copies, which all workers share, is apart."""
     block = 4096 * (16 + math.ceil(12 * size.n_values / max(size.n_rows, 1)))
+    gathered = stream.order != AS_STORED
+    numbers = {AS_STORED: 0, SHUFFLED: size.n_rows, IN_WINDOWS: min(stream.window_rows or 0, size.n_rows)}[stream.order]
     return {
         "worker": WORKER_BYTES,
-        "block": 2 * block,
-        "order": 8 * size.n_rows if stream.order == "shuffled" else 0,
-        "comparator": 12 * size.n_values + 24 * size.n_rows,
+        "copy of a shard": 2 * size.shard_bytes,  # as read, and in one piece
+        "block": (1 + gathered) * block,
+        "order": 8 * numbers,
+        "comparator": 48 * (size.n_features + 1) + (block if gathered and stream.max_rows else 4096 * 16),
     }
 
 

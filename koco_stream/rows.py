@@ -39,11 +39,16 @@ def frozen(array: Any, dtype: Any) -> Array:
 
 def dense_rows(matrix: Array) -> Rows:
     """Rows of a C-ordered matrix (n, d) of float32 or float64; its zeros are dropped."""
-    n, d = matrix.shape
     kept = matrix != 0
     if not kept.all():
         indptr = np.concatenate([[0], np.cumsum(kept.sum(axis=1))])
-        return sparse_rows(indptr, np.nonzero(kept)[1], matrix[kept], d)
+        return sparse_rows(indptr, np.nonzero(kept)[1], matrix[kept], matrix.shape[1])
+    return full_rows(matrix)
+
+
+def full_rows(matrix: Array) -> Rows:
+    """Rows of a C-ordered matrix (n, d), its zeros among their values."""
+    n, d = matrix.shape
     return Rows(
         frozen(np.arange(0, (n + 1) * d, d) if d else np.zeros(n + 1), np.int64),
         frozen(np.arange(d), np.int32),

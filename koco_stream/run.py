@@ -185,6 +185,8 @@ def part_of(sweep: str, cohort: Cohort, members: list[Member], points: Array, ta
             positive_class=run.stream.positive_class,
             order=run.stream.order,
             order_seed=run.stream.order_seed,
+            window_rows=run.stream.window_rows,
+            sharding=run.stream.sharding,
             max_rows=run.stream.max_rows,
             learner=run.learner,
             params=canonical_json(run.params),

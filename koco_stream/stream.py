@@ -1,24 +1,25 @@
-"""Reading a dataset as a stream: blocks of rows, in order, from a memory-mapped copy that all workers of a machine share."""
+"""Reading a dataset as a stream: blocks of rows, in order, from memory-mapped copies that all workers of a machine share.
+
+Shards are opened when their rows are reached. As stored and in windows only those in use are open, so a dataset may be larger than the
+cache and than memory; a full shuffle has all of them open.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from koco_stream._jit import jit
-from koco_stream.cache import private_folder
+from koco_stream.copies import check_room, open_copy
 from koco_stream.errors import WrongInput
-from koco_stream.files import file_hash, written_atomically
 from koco_stream.linalg import Array
-from koco_stream.manifest import Manifest, datasets_folder, load_manifest
-from koco_stream.rows import Rows, dense_rows, frozen, sparse_rows
-from koco_stream.runs import Stream
+from koco_stream.manifest import Manifest, load_manifest
+from koco_stream.orders import IN_WINDOWS, SHUFFLED, Order, Shuffled, ShuffledInWindows
+from koco_stream.rows import Rows, dense_rows, frozen, full_rows, sparse_rows
+from koco_stream.runs import Stream, sharding_of
 
 BLOCK_ROWS = 4096
 
@@ -31,133 +32,136 @@ class Block(NamedTuple):
 
 
 class StreamReader:
-    """One stream, opened. Raises `WrongInput` if the dataset is not prepared or has changed since the sweep was planned."""
+    """One stream, opened. Raises `WrongInput` if the dataset is not prepared, has changed since the sweep was planned, or is to be fully
+    shuffled and is larger than the cache may be. Shards are looked at when they are read: see `copies.open_copy` for what that raises."""
 
     def __init__(self, store: str | Path, stream: Stream) -> None:
         self.store, self.stream = store, stream
         self.manifest = load_manifest(store, stream.dataset)
-        if self.manifest.dataset_hash != stream.dataset_hash:
+        in_windows = stream.order == IN_WINDOWS
+        if self.manifest.dataset_hash != stream.dataset_hash or (in_windows and sharding_of(self.manifest) != stream.sharding):
             raise WrongInput(f"dataset {stream.dataset!r} was prepared anew since the sweep was planned; start the sweep again")
-        self.shards = [shard_arrays(path, self.manifest) for path in shared_copies(store, self.manifest)]
+        sizes = [shard.n_rows for shard in self.manifest.shards]
+        self.firsts = np.cumsum([0, *sizes])  # each shard's first row, and the end
+        self.order: Order | None = None
+        if stream.order == SHUFFLED:
+            check_room(self.manifest)
+            self.order = Shuffled(sizes, stream.order_seed or 0)
+        elif in_windows:
+            self.order = ShuffledInWindows(sizes, stream.order_seed or 0, stream.window_rows or 1)
+        self.opened: dict[int, ShardArrays] = {}
 
     @property
     def n_rows(self) -> int:
         """Rounds in the stream."""
         return min(self.manifest.n_rows, self.stream.max_rows or self.manifest.n_rows)
 
-    @cached_property
-    def order(self) -> Array | None:
-        """Row numbers in the stream's order, (n,), or None for as stored."""
-        if self.stream.order == "as-stored":
-            return None
-        return np.random.default_rng([self.stream.order_seed or 0, 0x0D]).permutation(self.manifest.n_rows)[: self.n_rows]
+    def blocks(self, block_rows: int = BLOCK_ROWS, zeros: bool = False) -> Iterator[Block]:
+        """The stream in blocks of at most `block_rows` rows. The size of a block changes no number.
 
-    def blocks(self, block_rows: int = BLOCK_ROWS) -> Iterator[Block]:
-        """The stream in blocks of at most `block_rows` rows. The size of a block changes no number."""
-        for start in range(0, self.n_rows, block_rows):
+        As stored, a block ends where its shard does, and its values are a view. With `zeros`, dense rows keep their zeros: for sums, which
+        zeros do not change, without the work of dropping them.
+        """
+        start = 0
+        while start < self.n_rows:
             stop = min(start + block_rows, self.n_rows)
-            rows = np.arange(start, stop) if self.order is None else self.order[start:stop]
-            yield self._take(rows)
+            if self.order is not None:
+                self._keep(self.order.shards(start, stop))
+                yield self._gathered(self.order.rows(start, stop), zeros)
+            else:
+                k = int(np.searchsorted(self.firsts, start, side="right")) - 1
+                stop = min(stop, int(self.firsts[k + 1]))
+                self._keep({k})
+                yield self._viewed(k, start - int(self.firsts[k]), stop - int(self.firsts[k]), zeros)
+            start = stop
 
-    def _take(self, numbers: Array) -> Block:
-        """The rows with these numbers, in this order."""
-        firsts = np.cumsum([0] + [shard.labels.size for shard in self.shards])
-        where = np.searchsorted(firsts, numbers, side="right") - 1
-        in_order = self.order is None
-        if in_order and where[0] == where[-1]:  # within one shard: no copy
-            shard, lo, hi = self.shards[where[0]], int(numbers[0] - firsts[where[0]]), int(numbers[-1] - firsts[where[0]] + 1)
-            return Block(shard.rows(lo, hi), self._labels(shard.labels[lo:hi]))
-        sizes = np.empty(numbers.size, np.int64)
-        labels = np.empty(numbers.size)
-        for k in np.unique(where):
-            mine, local = where == k, numbers[where == k] - firsts[k]
-            sizes[mine] = self.shards[k].indptr[local + 1] - self.shards[k].indptr[local]
-            labels[mine] = self.shards[k].labels[local]
-        indptr = np.concatenate([[0], np.cumsum(sizes)])
-        values = np.empty(indptr[-1], self.shards[0].values.dtype)
-        indices = np.empty(indptr[-1] if self.manifest.layout == "sparse" else 0, np.int32)
-        for k in np.unique(where):
-            mine = np.flatnonzero(where == k)
-            shard = self.shards[k]
-            copy_rows(shard.indptr, shard.indices, shard.values, numbers[mine] - firsts[k], indptr[mine], indices, values)
+    def whole(self) -> Block:
+        """The stream as one block, for a dataset that memory holds."""
+        return self._gathered(np.arange(self.n_rows) if self.order is None else self.order.rows(0, self.n_rows), False)
+
+    def _shard(self, number: int) -> ShardArrays:
+        if number not in self.opened:
+            self.opened[number] = shard_arrays(self.store, self.manifest, number)
+        return self.opened[number]
+
+    def _keep(self, numbers: set[int]) -> None:
+        """Close the shards that are not among these: what is mapped counts as this process's memory."""
+        for number in self.opened.keys() - numbers:
+            del self.opened[number]
+
+    def _viewed(self, number: int, lo: int, hi: int, zeros: bool) -> Block:
+        """Rows lo to hi of a shard."""
+        shard = self._shard(number)
         if self.manifest.layout == "dense":
-            return Block(dense_rows(values.reshape(numbers.size, -1)), self._labels(labels))
-        return Block(sparse_rows(indptr, indices, values, self.manifest.n_features), self._labels(labels))
+            return self._block(dense(shard.values[lo:hi], zeros), shard.labels[lo:hi])
+        a, b = int(shard.offsets[lo]), int(shard.offsets[hi])
+        indptr = shard.offsets[lo : hi + 1].astype(np.int64) - a
+        return self._block(sparse_rows(indptr, shard.indices[a:b], shard.values[a:b], self.manifest.n_features), shard.labels[lo:hi])
 
-    def _labels(self, labels: Array) -> Array:
+    def _gathered(self, numbers: Array, zeros: bool) -> Block:
+        """The rows with these numbers, in this order, copied from their shards."""
+        where = np.searchsorted(self.firsts, numbers, side="right") - 1
+        by_shard = np.argsort(where, kind="stable")
+        parts = []  # of each shard: its arrays, the rows' numbers in it, their places in the block
+        for mine in np.split(by_shard, np.flatnonzero(np.diff(where[by_shard])) + 1):
+            k = int(where[mine[0]])
+            parts.append((self._shard(k), numbers[mine] - self.firsts[k], mine))
+        labels = np.empty(numbers.size)
+        for shard, rows, mine in parts:
+            labels[mine] = shard.labels[rows]
+        value_type, d = parts[0][0].values.dtype, self.manifest.n_features
+        if self.manifest.layout == "dense":
+            matrix = np.empty((numbers.size, d), value_type)
+            for shard, rows, mine in parts:
+                matrix[mine] = shard.values[rows]
+            return self._block(dense(matrix, zeros), labels)
+        indptr = np.zeros(numbers.size + 1, np.int64)
+        for shard, rows, mine in parts:
+            indptr[1 + mine] = shard.offsets[rows + 1] - shard.offsets[rows]
+        np.cumsum(indptr, out=indptr)
+        indices, values = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], value_type)
+        for shard, rows, mine in parts:
+            copy_rows(shard.offsets, shard.indices, shard.values, rows, indptr[mine], indices, values)
+        return self._block(sparse_rows(indptr, indices, values, d), labels)
+
+    def _block(self, rows: Rows, labels: Array) -> Block:
         if self.stream.positive_class is not None:
             labels = np.where(labels == self.stream.positive_class, 1.0, -1.0)
-        return frozen(labels, np.float64)
+        return Block(rows, frozen(labels, np.float64))
+
+
+def dense(matrix: Array, zeros: bool) -> Rows:
+    """Rows of a matrix, with its zeros or without."""
+    return full_rows(matrix) if zeros else dense_rows(matrix)
 
 
 class ShardArrays(NamedTuple):
-    """A shard as views into the memory-mapped copy: indptr (n + 1,), indices, values (both by place), labels (n,)."""
+    """A shard as views into its mapped copy: labels (n,); sparse, row t at offsets[t] to offsets[t + 1] (int32) of indices and values;
+    dense, values (n, d) and neither offsets nor indices."""
 
-    indptr: Array
+    labels: Array
+    offsets: Array
     indices: Array
     values: Array
-    labels: Array
-    n_features: int
-
-    def rows(self, lo: int, hi: int) -> Rows:
-        """Rows lo to hi, without copying values."""
-        a, b = int(self.indptr[lo]), int(self.indptr[hi])
-        if self.indices.size == 0 and self.values.size:
-            return dense_rows(self.values[a:b].reshape(hi - lo, self.n_features))
-        return sparse_rows(self.indptr[lo : hi + 1] - a, self.indices[a:b], self.values[a:b], self.n_features)
 
 
-def shared_copies(store: str | Path, manifest: Manifest) -> list[Path]:
-    """The dataset's shards as uncompressed Arrow files in the cache folder, written if they are not there yet.
-
-    Raises `WrongInput` if a shard is missing or damaged.
-    """
-    folder = private_folder("datasets", manifest.dataset_hash[:32])
-    paths = []
-    for number, shard in enumerate(manifest.shards):
-        path = folder / f"{number:05d}-{shard.sha256[:16]}.arrow"
-        if not path.exists():
-            source = datasets_folder(store) / manifest.name / shard.path
-            try:
-                if file_hash(source) != shard.sha256:
-                    raise WrongInput(f"{source} is not the file that was prepared: it was altered or damaged; prepare the dataset again")
-                table = pq.read_table(source, memory_map=True).combine_chunks()
-            except (OSError, pa.ArrowInvalid) as error:
-                raise WrongInput(f"{source}: {error}; prepare the dataset again") from None
-            with written_atomically(path) as temporary, pa.OSFile(str(temporary), "wb") as sink:
-                with pa.ipc.new_file(sink, table.schema) as writer:
-                    writer.write_table(table)
-        paths.append(path)
-    return paths
-
-
-def shard_arrays(path: Path, manifest: Manifest) -> ShardArrays:
-    """Zero-copy views of one copied shard."""
-    reader = pa.ipc.open_file(pa.memory_map(str(path)))
-    if reader.num_record_batches == 0:
-        empty = np.zeros(0)
-        return ShardArrays(np.zeros(1, np.int64), np.zeros(0, np.int32), empty, empty, manifest.n_features)
-    batch = reader.get_batch(0)
+def shard_arrays(store: str | Path, manifest: Manifest, number: int) -> ShardArrays:
+    """A shard of the dataset, opened. Raises as `copies.open_copy` does."""
+    batch = open_copy(store, manifest, number)
     labels = batch.column("label").to_numpy()
     values = batch.column("values")
-    flat = _buffer_of(values.values)
+    flat = values.values.to_numpy(zero_copy_only=True)
     if manifest.layout == "dense":
-        indptr = np.arange(0, (labels.size + 1) * manifest.n_features, manifest.n_features or 1)
-        return ShardArrays(indptr, np.zeros(0, np.int32), flat, labels, manifest.n_features)
-    indptr = values.offsets.to_numpy().astype(np.int64)
-    return ShardArrays(indptr, _buffer_of(batch.column("indices").values), flat, labels, manifest.n_features)
-
-
-def _buffer_of(array: Any) -> Array:
-    return array.to_numpy(zero_copy_only=True)  # type: ignore[no-any-return]
+        none = np.zeros(0, np.int32)
+        return ShardArrays(labels, none, none, flat.reshape(labels.size, manifest.n_features))
+    return ShardArrays(labels, values.offsets.to_numpy(), batch.column("indices").values.to_numpy(zero_copy_only=True), flat)
 
 
 @jit
-def copy_rows(indptr: Array, indices: Array, values: Array, rows: Array, to: Array, indices_out: Array, values_out: Array) -> None:
-    """Copy the given rows of a shard to the places `to` (one a row) of the output arrays."""
+def copy_rows(offsets: Array, indices: Array, values: Array, rows: Array, to: Array, indices_out: Array, values_out: Array) -> None:
+    """Copy the given rows of a sparse shard to the places `to` (one a row) of the output arrays."""
     for k in range(rows.size):
-        lo, hi = indptr[rows[k]], indptr[rows[k] + 1]
+        lo, hi = offsets[rows[k]], offsets[rows[k] + 1]
         for i in range(hi - lo):
             values_out[to[k] + i] = values[lo + i]
-            if indices.size > 0:
-                indices_out[to[k] + i] = indices[lo + i]
+            indices_out[to[k] + i] = indices[lo + i]

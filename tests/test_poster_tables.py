@@ -43,6 +43,8 @@ def run(dataset, learner, loss, size, seed=0, status="ok", **params):
         "dataset_hash": "",
         "order": "shuffled",
         "order_seed": seed,
+        "window_rows": None,
+        "sharding": None,
         "learner": learner,
         "learner_seed": 0,
         "params": json.dumps({**(STATED if "KONS" in learner else {}), **params}),

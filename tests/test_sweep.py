@@ -118,7 +118,7 @@ def test_runs__equal_the_python_interface(small_store, tmp_path, reference):
         if row["learner"] != "OjaSON" or row["sketch_size"] != 3 or row["fit_intercept"]:
             continue
         stream = Stream(row["dataset"], row["dataset_hash"], row["order"], row["order_seed"], row["positive_class"])
-        (block,) = StreamReader(small_store, stream).blocks(10**6)
+        block = StreamReader(small_store, stream).whole()
         rows = block.rows
         X = np.zeros((rows.n_rows, rows.n_features))
         for t in range(rows.n_rows):

@@ -38,8 +38,7 @@ def regression_set(name: str) -> tuple[np.ndarray, np.ndarray]:
         return X, np.sin(4 * X.mean(1)) ** 2
     with tempfile.TemporaryDirectory(prefix="koco-bench-") as store:
         manifest = prepare_named(store, name, [Path(data) / name], {"scale": "minmax"})
-        blocks = list(StreamReader(store, Stream(name, manifest.dataset_hash, "shuffled", 0)).blocks(1 << 20))
-        rows, labels = blocks[0].rows, blocks[0].labels.copy()
+        rows, labels = StreamReader(store, Stream(name, manifest.dataset_hash, "shuffled", 0)).whole()
         X = np.zeros((n, d))
         for t in range(n):
             lo, hi = rows.indptr[t], rows.indptr[t + 1]
