@@ -8,7 +8,7 @@ from typing import Any
 
 from flows.progress import say
 from koco_stream.errors import WrongInput
-from koco_stream.manifest import Manifest, datasets_folder, load_manifest
+from koco_stream.manifest import Manifest, load_manifest, prepared_names
 from storage.catalogue import CATALOGUE, entry_named, find_edition, how_to_get, remarks
 from storage.prepare import check_name, prepare_file
 from storage.store import check_store
@@ -44,8 +44,8 @@ def prepare_named(store: str, name: str, sources: Sequence[Path], given: dict[st
 
 def dataset_rows(store: str) -> list[dict[str, Any]]:
     """One row (`DATASETS`) for each dataset of the store, of the catalogue and of the generators."""
-    check_store(Path(store).expanduser().absolute())
-    there = {path.parent.name: load_manifest(store, path.parent.name) for path in datasets_folder(store).glob("*/manifest.json")}
+    check_store(store)
+    there = {name: load_manifest(store, name) for name in prepared_names(store)}
     rows = []
     for name in sorted({*there, *CATALOGUE}):
         manifest, entry = there.get(name), CATALOGUE.get(name)

@@ -13,10 +13,11 @@ import pyarrow.parquet as pq
 
 from koco_stream._jit import jit
 from koco_stream.cache import private_folder
-from koco_stream.errors import WrongInput
+from koco_stream.errors import StoreUnavailable, WrongInput
 from koco_stream.files import file_hash, written_atomically
 from koco_stream.linalg import Array
-from koco_stream.manifest import Manifest, datasets_folder, load_manifest
+from koco_stream.manifest import Manifest, dataset_place, load_manifest
+from koco_stream.places import Where
 from koco_stream.rows import Rows, dense_rows, frozen, sparse_rows
 from koco_stream.runs import Stream
 
@@ -33,7 +34,7 @@ class Block(NamedTuple):
 class StreamReader:
     """One stream, opened. Raises `WrongInput` if the dataset is not prepared or has changed since the sweep was planned."""
 
-    def __init__(self, store: str | Path, stream: Stream) -> None:
+    def __init__(self, store: Where, stream: Stream) -> None:
         self.store, self.stream = store, stream
         self.manifest = load_manifest(store, stream.dataset)
         if self.manifest.dataset_hash != stream.dataset_hash:
@@ -107,7 +108,7 @@ class ShardArrays(NamedTuple):
         return sparse_rows(self.indptr[lo : hi + 1] - a, self.indices[a:b], self.values[a:b], self.n_features)
 
 
-def shared_copies(store: str | Path, manifest: Manifest) -> list[Path]:
+def shared_copies(store: Where, manifest: Manifest) -> list[Path]:
     """The dataset's shards as uncompressed Arrow files in the cache folder, written if they are not there yet.
 
     Raises `WrongInput` if a shard is missing or damaged.
@@ -117,11 +118,16 @@ def shared_copies(store: str | Path, manifest: Manifest) -> list[Path]:
     for number, shard in enumerate(manifest.shards):
         path = folder / f"{number:05d}-{shard.sha256[:16]}.arrow"
         if not path.exists():
-            source = datasets_folder(store) / manifest.name / shard.path
+            source = dataset_place(store, manifest.name) / shard.path
             try:
-                if file_hash(source) != shard.sha256:
-                    raise WrongInput(f"{source} is not the file that was prepared: it was altered or damaged; prepare the dataset again")
-                table = pq.read_table(source, memory_map=True).combine_chunks()
+                with source.local() as file:  # of an object store, fetched once, to be hashed and read
+                    if file_hash(file) != shard.sha256:
+                        raise WrongInput(
+                            f"{source} is not the file that was prepared: it was altered or damaged; prepare the dataset again"
+                        )
+                    table = pq.read_table(file, memory_map=True).combine_chunks()
+            except StoreUnavailable:
+                raise
             except (OSError, pa.ArrowInvalid) as error:
                 raise WrongInput(f"{source}: {error}; prepare the dataset again") from None
             with written_atomically(path) as temporary, pa.OSFile(str(temporary), "wb") as sink:

@@ -11,7 +11,8 @@ import numpy as np
 
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.linalg import Array, orthonormalise, product
-from koco_stream.manifest import Manifest, datasets_folder, load_manifest
+from koco_stream.manifest import Manifest, dataset_place, load_manifest
+from koco_stream.places import Where
 from storage.prepare import publish
 from storage.table import MOST_DENSE_VALUES, Table
 
@@ -104,7 +105,7 @@ def _text(value: float) -> str:
     return repr(value).removesuffix(".0")
 
 
-def existing_synthetic(store: str | Path, generator: str, given: dict[str, Any]) -> Manifest | None:
+def existing_synthetic(store: Where, generator: str, given: dict[str, Any]) -> Manifest | None:
     """The dataset if the store has it, as this version makes it. Raises `WrongInput` if its name is taken by another dataset."""
     name = synthetic_name(generator, given)
     try:
@@ -114,7 +115,7 @@ def existing_synthetic(store: str | Path, generator: str, given: dict[str, Any])
     if manifest.source.get("generator") != generator:
         raise WrongInput(
             f"the dataset {name!r} in {store} was not made by the generator {generator}, whose name it has: prepare it under another "
-            f"name, and remove the folder {datasets_folder(store) / name}"
+            f"name, and remove the folder {dataset_place(store, name)}"
         )
     return manifest if manifest.source == _origin(generator, given) else None
 
