@@ -20,8 +20,8 @@ STORE = click.option(
     default="store",
     envvar="KOCO_STORE",
     show_default=True,
-    type=click.Path(file_okay=False),
-    help="The store's folder; KOCO_STORE sets it too.",
+    metavar="PLACE",
+    help="The store: a folder, or s3://BUCKET/PREFIX or gs://BUCKET/PREFIX; KOCO_STORE sets it too.",
 )
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
@@ -212,7 +212,7 @@ def report(name: str, store: str) -> None:
     from flows.report import write_report
     from storage.store import existing_store
 
-    click.echo(write_report(existing_store(store), name))
+    click.echo(str(write_report(existing_store(store), name)))
 
 
 def show(rows: Iterable[dict[str, Any]], columns: tuple[str, ...], as_json: bool) -> None:

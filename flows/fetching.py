@@ -12,6 +12,7 @@ from flows.progress import PLAIN_EVERY, say
 from koco_stream.cache import private_folder
 from koco_stream.errors import WrongInput
 from koco_stream.files import file_hash
+from koco_stream.places import place
 from storage.catalogue import Address, Edition, Entry, how_to_get
 from storage.checksums import FILE, record, recorded
 from storage.fetch import Gone, Unreachable, WrongChecksum, fetch
@@ -62,7 +63,7 @@ def _fetch(store: str, entry: Entry, file: str, address: Address, recorded_sha25
     except WrongChecksum as error:
         if expected == recorded_sha256:
             since = f"that is what it gave when {entry.name} was first fetched into {store}"
-            remedy = f"if you trust the new file, delete the address in {Path(store) / FILE}; else pass the old one with --from"
+            remedy = f"if you trust the new file, delete the address in {place(store) / FILE}; else pass the old one with --from"
         else:
             since, remedy = "that is the published file's", "get the published file and pass it with --from"
         raise WrongInput(f"{error}: {since}. Nothing was prepared; {remedy}") from None

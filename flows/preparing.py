@@ -9,7 +9,7 @@ from typing import Any
 from flows.fetching import fetch_edition, record_edition
 from flows.progress import say
 from koco_stream.errors import WrongInput
-from koco_stream.manifest import Manifest, datasets_folder, load_manifest
+from koco_stream.manifest import Manifest, load_manifest, prepared_names
 from storage.catalogue import CATALOGUE, Edition, Entry, entry_named, find_edition, remarks
 from storage.checksums import recorded
 from storage.prepare import check_name, prepare_file
@@ -56,9 +56,9 @@ def _prepare_edition(store: str, entry: Entry, edition: Edition, paths: list[Pat
 
 def dataset_rows(store: str) -> list[dict[str, Any]]:
     """One row (`DETAILS`) for each dataset of the store, of the catalogue and of the generators."""
-    check_store(Path(store).expanduser().absolute())
+    check_store(store)
     known = recorded(store)
-    there = {path.parent.name: load_manifest(store, path.parent.name) for path in datasets_folder(store).glob("*/manifest.json")}
+    there = {name: load_manifest(store, name) for name in prepared_names(store)}
     rows = []
     for name in sorted({*there, *CATALOGUE}):
         manifest, entry = there.get(name), CATALOGUE.get(name)

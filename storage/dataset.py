@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from koco_stream.manifest import Manifest, datasets_folder, load_manifest
+from koco_stream.manifest import Manifest, dataset_place, load_manifest
+from koco_stream.places import Place, Where, place
 from storage.facts import array_of, as_chunk
 from storage.source import Piece
 
@@ -20,8 +19,8 @@ class Dataset:
     manifest: what is known of it.
     """
 
-    def __init__(self, store: str | Path, name: str) -> None:
-        self.store = Path(store).expanduser().absolute()
+    def __init__(self, store: Where, name: str) -> None:
+        self.store = place(store)
         self.manifest: Manifest = load_manifest(self.store, name)
 
     def to_dask_array(self) -> Any:
@@ -44,19 +43,19 @@ class Dataset:
         ]
         return dask.array.concatenate(blocks)
 
-    def _paths(self) -> list[Path]:
-        folder = datasets_folder(self.store) / self.manifest.name
+    def _paths(self) -> list[Place]:
+        folder = dataset_place(self.store, self.manifest.name)
         return [folder / shard.path for shard in self.manifest.shards]
 
 
-def shard_chunk(path: Path, n_features: int, layout: str) -> Any:
+def shard_chunk(path: Place, n_features: int, layout: str) -> Any:
     """A shard as `sparse.GCXS` or a NumPy array (rows, d)."""
-    return as_chunk(prepared_rows(pq.read_table(path), layout), n_features, layout)
+    return as_chunk(prepared_rows(path.read_table(), layout), n_features, layout)
 
 
-def shard_labels(path: Path) -> Any:
+def shard_labels(path: Place) -> Any:
     """A shard's labels, (rows,)."""
-    return pq.read_table(path, columns=["label"]).column("label").to_numpy()
+    return path.read_table(["label"]).column("label").to_numpy()
 
 
 def prepared_rows(table: pa.Table, layout: str) -> Piece:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-import shutil
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -19,9 +19,11 @@ from typing import Any
 
 import numpy as np
 
+from koco_stream.cache import private_folder
 from koco_stream.errors import WrongInput
-from koco_stream.files import file_hash, locked, sync_folder, write_text
-from koco_stream.manifest import Manifest, datasets_folder
+from koco_stream.files import file_hash, sync_folder
+from koco_stream.manifest import Manifest, dataset_place
+from koco_stream.places import LocalPlace, Place, Where, place
 from storage.facts import facts_for
 from storage.parallel import OnDask, Serially
 from storage.parts import MOST_DISTINCT, Part, Parts, store_piece
@@ -60,7 +62,7 @@ class Preparing:
 
 
 def prepare_file(
-    store: str | Path,
+    store: Where,
     name: str,
     source: Path | Sequence[Path],
     *,
@@ -78,7 +80,7 @@ def prepare_file(
 
     Raises `WrongInput` naming the place and the remedy; the store is then as it was.
     """
-    check_store(Path(store).expanduser().absolute())
+    check_store(store)
     check_name(name)
     how = Preparing(layout, scale, hash_bits, task, values_per_shard, worker or Serially(), progress)
     return prepare_source(store, name, source_of([source] if isinstance(source, Path) else list(source), Reading(**reading)), how)
@@ -90,11 +92,11 @@ def check_name(name: str) -> None:
         raise WrongInput(f"{name!r} cannot be a dataset's name; use letters, digits and . _ - = , and begin with a letter or digit")
 
 
-def prepare_source(store: str | Path, name: str, source: Source, how: Preparing | None = None) -> Manifest:
+def prepare_source(store: Where, name: str, source: Source, how: Preparing | None = None) -> Manifest:
     """Prepare a source as dataset `name`. Raises `WrongInput` for what is wrong with it; the store is then as it was."""
     how = how or Preparing()
-    root = Path(store).expanduser().absolute()
-    with staging_folder(root) as staging:
+    root = place(store)
+    with staging_folder(root.path if isinstance(root, LocalPlace) else private_folder("preparing")) as staging:
         scratch = staging / "scratch"
         scratch.mkdir()
         files = list(how.worker.each(hashed_file, source.files))
@@ -108,7 +110,7 @@ def prepare_source(store: str | Path, name: str, source: Source, how: Preparing 
         written = list(written_shards(transformation, facts, parts, ranges, single, staging, how))
         manifest = manifest_of(name, source, transformation, facts, task, parts, written, single)
         manifest = replace(manifest, source={**source.origin, "files": files, "format": source.format} if files else source.origin)
-        return publish(root, staging, manifest)
+        return publish(root, staging / "shards", manifest, how)
 
 
 def hashed_file(path: Path) -> dict[str, str]:
@@ -257,38 +259,49 @@ def transformation_of_labels(transformation: Transformation) -> tuple[float, flo
     return low, high
 
 
-def publish(root: Path, staging: Path, manifest: Manifest) -> Manifest:
-    """Make the shards in `staging` the dataset: move them into the store, then its manifest, whose rename makes it visible."""
+def publish(root: Place, written: Path, manifest: Manifest, how: Preparing) -> Manifest:
+    """Make the shards in the folder `written` the dataset: put them into the store, then its manifest, which makes them visible at once."""
     open_store(root)
-    folder = datasets_folder(root) / manifest.name
-    folder.mkdir(parents=True, exist_ok=True)
-    with locked(root / LOCK):
-        manifest, target = place_shards(staging / "shards", folder, manifest)
-        write_text(folder / "manifest.json", manifest.to_json())
-        for old in folder.iterdir():
-            if old.is_dir() and old != target:
-                shutil.rmtree(old, ignore_errors=True)
+    folder = dataset_place(root, manifest.name)
+    with (root / LOCK).locked():
+        manifest, target = place_shards(written, folder, manifest, how)
+        (folder / "manifest.json").write_text(manifest.to_json())
+        for name in folder.names():
+            if name not in (target, "manifest.json"):
+                left = folder / name  # the shards before these, or what a killed process left
+                left.remove() if left.is_file() else left.remove_tree()
     return manifest
 
 
-def place_shards(written: Path, folder: Path, manifest: Manifest) -> tuple[Manifest, Path]:
-    """Move the folder `written` of shards into the dataset's `folder`; returns the manifest that has their place, and that place.
+def place_shards(written: Path, folder: Place, manifest: Manifest, how: Preparing) -> tuple[Manifest, str]:
+    """Put the shards from `written` into the dataset's `folder`; returns the manifest that has their place, and that place's name.
 
     Nothing there is replaced, because the present manifest may point to it: the same files stay, and others get a folder of their own.
     """
-    name = manifest.dataset_hash[:16]
-    target, number = folder / name, 1
-    while target.exists():
-        if all(_is_file(target / shard.path, shard.sha256) for shard in manifest.shards):
+    name, number = manifest.dataset_hash[:16], 1
+    target = folder / name
+    while target.names():
+        if all(holds(target / shard.path, shard.sha256) for shard in manifest.shards):
             break
         number += 1
         target = folder / f"{name}-{number}"
     else:
-        written.replace(target)
-        sync_folder(folder)
+        if isinstance(target, LocalPlace):
+            target.path.parent.mkdir(parents=True, exist_ok=True)
+            written.replace(target.path)
+            sync_folder(target.path.parent)
+        else:
+            deque(how.worker.each(put_shard, [(written / shard.path, target / shard.path) for shard in manifest.shards]), maxlen=0)
     shards = [replace(shard, path=f"{target.name}/{shard.path}") for shard in manifest.shards]
-    return replace(manifest, shards=shards), target
+    return replace(manifest, shards=shards), target.name
 
 
-def _is_file(path: Path, sha256: str) -> bool:
-    return path.is_file() and file_hash(path) == sha256
+def put_shard(what: tuple[Path, Place]) -> None:
+    """Copy a shard to its place in an object store."""
+    path, target = what
+    target.put(path)
+
+
+def holds(path: Place, sha256: str) -> bool:
+    """Whether the file is there and has this hash."""
+    return path.is_file() and path.sha256() == sha256

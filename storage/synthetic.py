@@ -7,14 +7,14 @@ import inspect
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.linalg import Array, orthonormalise, product
-from koco_stream.manifest import Manifest, datasets_folder, load_manifest
+from koco_stream.manifest import Manifest, dataset_place, load_manifest
+from koco_stream.places import Where
 from storage.parallel import OnDask, Serially
 from storage.prepare import Preparing, prepare_source
 from storage.source import Piece, Source
@@ -157,7 +157,7 @@ def _block_of_table(number: int, generator: str, values: tuple[tuple[str, Any], 
     return Piece(labels, np.arange(0, (labels.size + 1) * d, d), table.indices, table.values[rows.start * d : rows.stop * d])
 
 
-def existing_synthetic(store: str | Path, generator: str, given: dict[str, Any]) -> Manifest | None:
+def existing_synthetic(store: Where, generator: str, given: dict[str, Any]) -> Manifest | None:
     """The dataset if the store has it, as this version makes it. Raises `WrongInput` if its name is taken by another dataset."""
     name = synthetic_name(generator, given)
     try:
@@ -167,12 +167,12 @@ def existing_synthetic(store: str | Path, generator: str, given: dict[str, Any])
     if manifest.source.get("generator") != generator:
         raise WrongInput(
             f"the dataset {name!r} in {store} was not made by the generator {generator}, whose name it has: prepare it under another "
-            f"name, and remove the folder {datasets_folder(store) / name}"
+            f"name, and remove the folder {dataset_place(store, name)}"
         )
     return manifest if manifest.source == _origin(generator, given) else None
 
 
-def prepare_synthetic(store: str | Path, generator: str, given: dict[str, Any], worker: Serially | OnDask | None = None) -> Manifest:
+def prepare_synthetic(store: Where, generator: str, given: dict[str, Any], worker: Serially | OnDask | None = None) -> Manifest:
     """The dataset, made now unless the store has it already. Raises `WrongInput` as `existing_synthetic` does."""
     manifest = existing_synthetic(store, generator, given)
     if manifest is not None:

@@ -353,7 +353,7 @@ def test_prepared_again__and_killed_anywhere_keeps_the_dataset(tmp_path, monkeyp
         raise Killed
 
     with monkeypatch.context() as patched:
-        patched.setattr("storage.prepare.write_text", kill)
+        patched.setattr("koco_stream.places.LocalPlace.write_text", kill)
         with pytest.raises(Killed):
             prepare_file(tmp_path / "store", "x", tmp_path / "a.svm")
     assert path.is_file()
