@@ -9,6 +9,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -147,6 +148,23 @@ def test_writing__by_several_at_once_shows_whole_files_only(somewhere):
     assert all(content in contents for content in seen)
     assert (somewhere / "x").names() == ["file"]
     assert left_over() == []
+
+
+def test_reading__an_object_that_is_replaced_meanwhile_gives_the_new_one(s3_store):
+    file = place(s3_store) / "x" / "file"
+    file.write_bytes(b"short")
+    times = []
+
+    def read(handle):
+        times.append(handle.size())
+        if len(times) == 1:
+            file.write_bytes(b"much longer")
+        return handle.read()
+
+    assert file._read(read) == b"much longer"
+    assert times == [5, 11]
+    with pytest.raises(StoreUnavailable, match="it changed each of"):
+        file._read(lambda handle: file.write_bytes(b"x" * (handle.size() + 1)))
 
 
 @pytest.mark.parametrize(
@@ -339,6 +357,55 @@ def test_collect__while_another_collects_without_a_lock_loses_no_run_and_no_curv
     if not new_part:  # both saw the same parts and wrote the same files
         assert rows_in_files(s3_copy, "runs") == len(reference[0])
         assert rows_in_files(s3_copy, "curves") == len(reference[1])
+
+
+def test_collect__leaves_a_part_that_came_meanwhile(s3_copy, planned, monkeypatch):
+    todo, reference = planned
+    run_serially(s3_copy, "try", todo.cohorts[:-1], lambda receipt: None)
+    write = results._write
+
+    def then_one_more(table, file):
+        write(table, file)
+        monkeypatch.setattr(results, "_write", write)
+        run_serially(s3_copy, "try", todo.cohorts[-1:], lambda receipt: None)
+
+    monkeypatch.setattr(results, "_write", then_one_more)
+    assert collect(s3_copy) == len(todo.runs) - len(todo.cohorts[-1].runs)
+    assert len(part_files(s3_copy)) == 1
+    assert tables(s3_copy) == reference
+
+
+def test_collect__leaves_the_curves_of_another_that_has_not_written_its_runs_yet(s3_copy, planned, monkeypatch):
+    todo, reference = planned
+    run_serially(s3_copy, "try", todo.cohorts[:-1], lambda receipt: None)
+    write = results._write
+    waiting, go_on = Event(), Event()
+
+    def slow(table, file):
+        if "/runs/" in file.address:
+            waiting.set()
+            assert go_on.wait(60)
+        write(table, file)
+
+    def then_another_begins(table, file):
+        write(table, file)
+        if "/runs/" in file.address:
+            run_serially(s3_copy, "try", todo.cohorts[-1:], lambda receipt: None)
+            monkeypatch.setattr(results, "_write", slow)
+            others.append(pool.submit(collect, s3_copy))
+            assert waiting.wait(60)
+
+    others = []
+    monkeypatch.setattr(results, "_write", then_another_begins)
+    with ThreadPoolExecutor(1) as pool:
+        try:
+            collect(s3_copy)
+        finally:
+            go_on.set()
+        assert others[0].result() == len(todo.cohorts[-1].runs)
+    assert tables(s3_copy) == reference
+    assert part_files(s3_copy) == []
+    assert rows_in_files(s3_copy, "curves") == len(reference[1])
 
 
 def test_collect__by_several_at_once_and_readers_meanwhile_see_each_run_once(s3_copy, planned):
