@@ -5,7 +5,8 @@ AWS_PROFILE, AWS_REGION and a machine's role for s3://, GOOGLE_APPLICATION_CREDE
 name a server that is not Amazon's; pyarrow does not read them when it is given options, so this module does.
 
 An object appears when its put, or the last call of its upload in parts, has ended, whole and in the place of the one before: no rename is
-needed. Listings show it from then on, as S3's, Google's and the other current servers' do.
+needed. Listings show it from then on, as S3's, Google's and the other current servers' do. Reading takes several requests (the size, then
+ranges), between which another object may come in its place; what was read is therefore used only if it is still the same one afterwards.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ import hashlib
 import os
 import re
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.fs
@@ -32,6 +34,8 @@ from koco_stream.places import Place
 CONNECT_SECONDS = 5.0
 SILENT_SECONDS = 20.0  # without a byte: then the server counts as gone
 ATTEMPTS = 3
+READINGS = 20
+READ_BYTES = 16 << 20  # a request brings so much at most where an object is read through
 KEYS = {"s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE,", "gs": "GOOGLE_APPLICATION_CREDENTIALS"}
 
 # What the libraries say (parts of it), and what it means.
@@ -47,6 +51,8 @@ REFUSED = (
     "OAuth2 access token",
 )
 NO_ANSWER = ("NETWORK_CONNECTION", "CURL error", "UNAVAILABLE")
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -88,27 +94,34 @@ class ObjectPlace(Place):
 
     def read_bytes(self) -> bytes:
         """What the object holds."""
-        with self._told(), self.filesystem.open_input_file(self.key) as handle:
-            return bytes(handle.read())
+        return self._read(lambda handle: bytes(handle.read()))
 
     def read_table(self, columns: Sequence[str] | None = None) -> pa.Table:
         """The Parquet file; of columns that are not asked for nothing is fetched."""
-        with self._told():
-            return pq.read_table(self.key, columns=columns, filesystem=self.filesystem, partitioning=None)
+        return self._read(lambda handle: pq.read_table(handle, columns=columns))
 
     def sha256(self) -> str:
-        """The SHA-256 of the object, which is read once and not kept."""
-        with self._told(), self.filesystem.open_input_file(self.key) as handle:
-            return hashlib.file_digest(handle, "sha256").hexdigest()
+        """The SHA-256 of the object, of which a piece at a time is in memory."""
+
+        def digest(handle: pa.NativeFile) -> str:
+            found = hashlib.sha256()
+            while piece := handle.read(READ_BYTES):
+                found.update(piece)
+            return found.hexdigest()
+
+        return self._read(digest)
 
     @contextmanager
     def local(self) -> Iterator[Path]:
         """A copy in the cache folder, removed at the end."""
+
+        def copy(handle: pa.NativeFile) -> None:
+            with path.open("wb") as out:
+                while piece := handle.read(READ_BYTES):
+                    out.write(piece)
+
         with _temporary(self.name) as path:
-            with self._told():
-                pyarrow.fs.copy_files(
-                    self.key, str(path), source_filesystem=self.filesystem, destination_filesystem=pyarrow.fs.LocalFileSystem()
-                )
+            self._read(copy)
             yield path
 
     @contextmanager
@@ -148,6 +161,25 @@ class ObjectPlace(Place):
     def locked(self) -> AbstractContextManager[None]:
         """Nothing: there are no locks."""
         return nullcontext()
+
+    def _read(self, read: Callable[[pa.NativeFile], T]) -> T:
+        """What `read` makes of the object; read again if another one has come in its place meanwhile."""
+        for _ in range(READINGS):
+            failure: Exception | None = None
+            with self._told():
+                with self.filesystem.open_input_file(self.key) as handle:
+                    version = handle.metadata()
+                    try:
+                        found = read(handle)
+                    except (OSError, pa.ArrowInvalid) as error:  # what is wrong with half of one object and half of another
+                        failure = error
+                with self.filesystem.open_input_file(self.key) as handle:
+                    unchanged = handle.metadata() == version
+                if unchanged and failure:
+                    raise failure
+            if unchanged:
+                return found
+        raise StoreUnavailable(f"{self}: it changed each of {READINGS} times that it was read; try again when it is written less often")
 
     @contextmanager
     def _told(self) -> Iterator[None]:
