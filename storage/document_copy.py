@@ -23,7 +23,7 @@ from storage.file_trees import files_in
 from storage.source import PIECE_BYTES
 
 MOST_DOCUMENT_BYTES = PIECE_BYTES
-MOST_DOCUMENTS = 2_000_000  # their names are sorted in memory
+MOST_DOCUMENTS = 2_000_000  # their names are sorted in memory, in about 250 bytes each
 ROW_BYTES = 64  # what a document counts for besides its text, so that a range of empty ones is bounded too
 
 

@@ -16,7 +16,7 @@ from storage.document_copy import Copy, copy_documents
 from storage.source import PIECE_BYTES, Each, Piece
 
 STRIPS = ("headers", "footers", "quotes")  # in the order in which scikit-learn takes them away
-MOST_TERMS = 4_000_000  # every process holds them
+MOST_TERMS = 3_000_000  # every process holds them, in about 150 bytes each
 MOST_NAMES = 10_000  # so that a manifest stays small
 
 

@@ -12,6 +12,7 @@ import os
 import tarfile
 import zlib
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple, Self
 
@@ -58,7 +59,7 @@ def _below(folder: Path, prefix: str, most_bytes: int, contents: bool) -> Iterat
 def _archived(path: Path, most_bytes: int, contents: bool) -> Iterator[File]:
     name = "its beginning"
     try:
-        with OPENERS.get(path.suffix, open)(path, "rb") as handle:
+        with path.open("rb") as raw, OPENERS[path.suffix](raw) if path.suffix in OPENERS else nullcontext(raw) as handle:
             with tarfile.open(fileobj=handle, mode="r|", tarinfo=_Member) as tar:
                 while (member := tar.next()) is not None:
                     tar.members.clear()  # type: ignore[attr-defined]
