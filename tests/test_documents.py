@@ -16,8 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from koco_stream import WrongInput
+from storage import document_copy
 from storage.document_copy import MOST_DOCUMENT_BYTES
 from storage.documents import documents_source
+from storage.file_trees import files_in
 from storage.source import one_by_one
 
 NEWS = {
@@ -242,6 +244,18 @@ def test_documents__refuses_what_is_no_archive(name, tmp_path):
     (tmp_path / name).write_text("1 1:2\n" * 200)
     with pytest.raises(WrongInput, match=rf"{name}: (no tar archive|damaged)"):
         survey(tmp_path / name, tmp_path / "s")
+
+
+def test_documents__a_file_that_grows_between_the_two_readings_is_an_error(tmp_path, monkeypatch):
+    folder = make_folder(tmp_path / "news", {"a/1": b"word", "a/2": b"two"})
+
+    def growing(*arguments, **options):
+        yield from files_in(*arguments, **options)
+        (folder / "a/1").write_bytes(b"more words")
+
+    monkeypatch.setattr(document_copy, "files_in", growing)
+    with pytest.raises(OSError, match="news: changed while it was read; begin again"):
+        survey(folder, tmp_path / "s")
 
 
 def test_documents__refuses_wrong_options(tmp_path):

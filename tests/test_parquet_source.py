@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from koco_stream import WrongInput
 from koco_stream.files import file_hash
+from koco_stream.manifest import datasets_folder, load_manifest
 from storage import flat_tables, parquet_files
 from storage.parquet_source import parquet_source
 from storage.source import one_by_one
@@ -157,6 +158,20 @@ def test_one_hot__texts_that_no_row_of_the_last_group_has_and_two_files(tmp_path
     write(two, {"c": ["new"], "y": [4.5]})
     with pytest.raises(OSError, match="row group 1, row 1: the file changed while it was read"):
         rows_of(source, tmp_path / "s")
+
+
+@pytest.mark.parametrize("name", ["sparse", "real"])
+def test_prepared_rows__of_a_store_s_own_shards(name, small_store, tmp_path):
+    manifest = load_manifest(small_store, name)
+    paths = [datasets_folder(small_store) / name / shard.path for shard in manifest.shards]
+    source = survey(parquet_source(paths), tmp_path / "s")
+    assert (source.layout, source.n_features) == (manifest.layout, manifest.n_features)
+    expected = []
+    for path in paths:
+        for row in pq.read_table(path).to_pylist():
+            expected.append((row["label"], dict(zip(row.get("indices", range(source.n_features)), row["values"], strict=True))))
+    assert rows_of(source, tmp_path / "s") == expected
+    assert len(expected) == manifest.n_rows
 
 
 def lists_of(*rows, kind=None):
