@@ -4,16 +4,22 @@ place."""
 from __future__ import annotations
 
 import re
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from koco_stream.cache import private_folder
 from koco_stream.errors import WrongInput
-from storage.column_files import read_columns
-from storage.sparse_files import read_sparse
+from storage.column_choice import Chooser
+from storage.column_files import column_source
+from storage.source import PIECE_BYTES, Source, one_by_one
+from storage.sparse_files import sparse_source
 from storage.table import Table, in_layout
-from storage.text import NUMBER, OPENERS, LabelRule, lines_of
+from storage.text import NUMBER, OPENERS, LabelRule, at, lines_of
 
 FORMATS = ("libsvm", "vw", "csv", "space")
 
@@ -47,10 +53,11 @@ class Reading:
 AS_SEEN = Reading()
 
 
-def read_sources(paths: Sequence[Path], reading: Reading = AS_SEEN) -> Table:
-    """Read files, one after the other, as one table.
+def source_of(paths: Sequence[Path], reading: Reading = AS_SEEN, block_bytes: int = PIECE_BYTES) -> Source:
+    """The source that these files are, one after the other; text is read in blocks of about `block_bytes`.
 
-    Raises `WrongInput` naming the file, the line, the text found there and the remedy.
+    Its layout is its own: `reading.layout` is for who puts the pieces together. Raises `WrongInput` if the files are not there or their
+    first lines are not right, and for an option that says nothing about files of their format.
     """
     for number, path in enumerate(paths):
         if not path.is_file():
@@ -58,24 +65,44 @@ def read_sources(paths: Sequence[Path], reading: Reading = AS_SEEN) -> Table:
         if path in paths[:number]:
             raise WrongInput(f"{path}: given twice; its rows would be there twice")
     forms = [reading.format or guess_format(path) for path in paths]
-    for path, form in zip(paths, forms, strict=True):
-        if form != forms[0]:
-            raise WrongInput(f"{path} is {form} and {paths[0]} is {forms[0]}; name the format of both with --format")
+    form = forms[0]
+    for path, other in zip(paths, forms, strict=True):
+        if other != form:
+            raise WrongInput(f"{path} is {other} and {paths[0]} is {form}; name the format of both with --format")
+    if form not in FORMATS:
+        raise WrongInput(f"--format {form} is not one of {', '.join(FORMATS)}")
     rule = LabelRule(reading.labels)
-    if forms[0] in ("csv", "space"):
-        _refuse(
-            paths[0],
-            forms[0],
-            "LIBSVM and VW files",
-            {"--n-features": reading.n_features, "--zero-based or --one-based": reading.zero_based},
-        )
-        table = read_columns(
-            paths, forms[0], rule, target=reading.target, drop=reading.drop, one_hot=reading.one_hot, header=reading.header
-        )
-    else:
-        columns = {"--target": reading.target, "--drop": reading.drop or None, "--one-hot": reading.one_hot or None}
-        _refuse(paths[0], forms[0], "the columns of a CSV file", {**columns, "--header or --no-header": reading.header})
-        table = read_sparse(paths, forms[0], rule, reading.zero_based, reading.n_features)
+    origin = {**reading.given(), "files": [{"file": path.name} for path in paths], "format": form}
+    if form in ("csv", "space"):
+        numbered = {"--n-features": reading.n_features, "--zero-based or --one-based": reading.zero_based}
+        _refuse(paths[0], form, "LIBSVM and VW files", numbered)
+        chooser = Chooser(form, rule, reading.target, reading.drop, reading.one_hot, reading.header)
+        return column_source(paths, chooser, origin, block_bytes)
+    named = {"--target": reading.target, "--drop": reading.drop or None, "--one-hot": reading.one_hot or None}
+    _refuse(paths[0], form, "the columns of a CSV file", {**named, "--header or --no-header": reading.header})
+    return sparse_source(paths, form, rule, origin, block_bytes, reading.zero_based, reading.n_features)
+
+
+def read_sources(paths: Sequence[Path], reading: Reading = AS_SEEN) -> Table:
+    """Files, one after the other, as one table in memory. Raises `WrongInput` naming the file, the line, the text there and the remedy."""
+    with tempfile.TemporaryDirectory(dir=private_folder("unpacked")) as scratch:
+        source = source_of(paths, reading).surveyed(one_by_one, Path(scratch))
+        pieces = [source.read(piece) for piece in source.pieces(Path(scratch))]
+    ends = np.cumsum([0, *(piece.indptr[-1] for piece in pieces)])
+    indptr = [piece.indptr[1:] + end for piece, end in zip(pieces, ends[:-1], strict=True)]
+    indices = np.concatenate([piece.indices for piece in pieces])
+    d = source.n_features if source.n_features is not None else int(indices.max(initial=-1)) + 1
+    table = Table(
+        np.concatenate([piece.labels for piece in pieces]),
+        np.concatenate([np.zeros(1, np.int64), *indptr]),
+        indices,
+        np.concatenate([piece.values for piece in pieces]),
+        d,
+        source.layout,
+        source.format,
+        source.feature_names,
+        source.done,
+    )
     return in_layout(table, reading.layout)
 
 
@@ -105,5 +132,5 @@ def guess_format(path: Path) -> str:
         if all(NUMBER.match(token) for token in text.split()):
             return "space"
         shown = text[:60].decode("utf-8", "replace")
-        raise WrongInput(f"{path}, line {number}: neither LIBSVM, VW nor CSV: {shown!r}; name it with --format {', '.join(FORMATS)}")
+        raise WrongInput(f"{at(path, number)}: neither LIBSVM, VW nor CSV: {shown!r}; name it with --format {', '.join(FORMATS)}")
     raise WrongInput(f"{path}: the file holds no rows")
