@@ -61,7 +61,9 @@ class ColumnText(TextSource[Parsed]):
                 found[k].update(dict.fromkeys(texts[k]))
                 if len(found[k]) > MOST_TEXTS:
                     column = self.choice.called(k)
-                    raise WrongInput(f"{column} holds more than {MOST_TEXTS:,} different texts; leave it out with --drop {k + 1}")
+                    raise WrongInput(
+                        f"{self.files[0].path}: {column} holds more than {MOST_TEXTS:,} different texts; leave it out with --drop {k + 1}"
+                    )
         for k, met in found.items():
             self._refuse_numbers(k, list(met))
         sorted_texts = {k: sorted(met) for k, met in found.items()}
@@ -108,7 +110,8 @@ class ColumnText(TextSource[Parsed]):
         numbers = [text for text in met if NUMBER.match(text.encode())]
         if numbers and all(NUMBER.match(text.encode()) or text.lower() in MISSING for text in met):
             raise WrongInput(
-                f"{self.choice.called(column)} holds numbers, and {met[0]!r} in its first row; fill the value in or remove the row"
+                f"{self.files[0].path}: {self.choice.called(column)} holds numbers, and {met[0]!r} in its first row; fill the value in or "
+                "remove the row"
             )
 
 

@@ -191,7 +191,7 @@ def test_shards__are_read_by_other_tools(small_store):
 @pytest.mark.parametrize(
     ("lines", "options", "message"),
     [
-        ("1 5:1\n", {"n_features": 4}, "line 1: feature 5 is beyond --n-features 4"),
+        ("1 5:1\n", {"n_features": 4}, "line 1, column 3: feature 5 is beyond --n-features 4"),
         ("1 5:1\n", {"one_hot": True}, "--one-hot is for the columns of a CSV file, and this file is libsvm"),
         ("1 2000000000:1\n1 1:1\n", {"layout": "dense"}, "GiB; keep this source sparse"),
         ("1 1:-1\n1 2:1\n", {"scale": "minmax"}, "add --layout dense"),
