@@ -1,198 +1,145 @@
-"""CSV and space-separated text: rows of as many columns as the first, of which one is the target."""
+"""A source of CSV or space-separated files: rows of as many columns as the first, of which one is the target."""
 
 from __future__ import annotations
 
-import csv
-from array import array
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 
-from koco_stream.errors import WrongInput, nearest
-from storage.table import Table
-from storage.text import MISSING, NUMBER, LabelRule, lines_of, number_of
+from koco_stream.errors import WrongInput
+from storage.column_choice import Chooser, without_mark
+from storage.column_fast import column_fast
+from storage.column_lines import column_lines
+from storage.columns import Choice, Parsed
+from storage.source import Each, Piece
+from storage.text import MISSING, NUMBER, checked_lines
+from storage.text_blocks import Block, remove
+from storage.text_source import TextSource
+
+MOST_TEXTS = 1_000_000  # different ones, in one column
 
 
-def read_columns(
-    paths: Sequence[Path],
-    form: str,
-    rule: LabelRule,
-    *,
-    target: str | None = None,
-    drop: Sequence[str] = (),
-    one_hot: bool = False,
-    header: bool | None = None,
-) -> Table:
-    """Files of columns (`form` is "csv" or "space"), one after the other, the columns being those of the first.
+@dataclass
+class ColumnText(TextSource[Parsed]):
+    """Files of columns, one after the other: as dense rows; or, one-hot, as sparse ones, each text of a column of texts being a feature.
 
-    The target column (by default the last) gives the labels; those in `drop` are left out; with `one_hot`, a column whose first value is
-    no number becomes one feature for each of its values, in sorted order, and "?" is a value like any other. Raises `WrongInput`.
+    texts: of each column of texts all that it holds, sorted, once the source is surveyed.
     """
-    reader = ColumnReader(form, rule, target, drop, one_hot, header)
-    for path in paths:
-        reader.read(path)
-    return reader.table()
 
+    choice: Choice
+    texts: dict[int, list[str]] = field(default_factory=dict)
 
-class ColumnReader:
-    """Reads files of the same columns into one table."""
+    def text(self, block: Block) -> bytes:
+        """The lines of a block; a # before the first one's columns is taken away."""
+        text = super().text(block)
+        return without_mark(text) if block.line == 1 else text
 
-    def __init__(self, form: str, rule: LabelRule, target: str | None, drop: Sequence[str], one_hot: bool, header: bool | None) -> None:
-        self.form, self.rule, self.wanted, self.dropped = form, rule, target, drop
-        self.one_hot, self.header = one_hot, header
-        self.names: list[str] = []
-        self.width = self.target = 0
-        self.features: list[int] = []  # the columns that are features
-        self.texts: dict[int, dict[str, int]] = {}  # of the columns of texts: each text's number, in first-seen order
-        self.labels, self.values = array("d"), array("d")
+    def fast(self, text: bytes) -> Parsed | None:
+        """The rows of some lines, if they are plain."""
+        return column_fast(text, self.choice, self.rule)
 
-    def read(self, path: Path) -> None:
-        """Append a file's rows. Raises `WrongInput` naming the line and column that are not right."""
-        before, first, line = len(self.labels), True, 0
-        try:
-            for line, fields in (csv_rows if self.form == "csv" else space_rows)(path):
-                if first:
-                    first = False
-                    if self.width == 0:
-                        self._begin(path, line, fields)
-                    if self._is_header(path, line, fields):
-                        if self.names and self.names != fields:
-                            raise WrongInput(f"{path}, line {line}: other columns than the first file's; give files of the same columns")
-                        self._choose(path, fields)
-                        continue
-                    if not self.features:
-                        self._choose(path, [])
-                if len(fields) != self.width:
+    def slow(self, text: bytes, path: Path, line: int) -> Parsed:
+        """The rows of some lines, one by one. Raises `WrongInput`."""
+        return column_lines(checked_lines(path, text.split(b"\n"), line), path, self.choice, self.rule)
+
+    def surveyed(self, each: Each, scratch: Path) -> Self:
+        """The source that knows all texts of its columns of texts.
+
+        Raises `WrongInput` for a row that is not right, for more than `MOST_TEXTS` texts in a column, and for a column that holds numbers
+        but in its first row.
+        """
+        source = super().surveyed(each, scratch)
+        if not self.choice.one_hot:
+            return source
+        found: dict[int, dict[str, None]] = {k: {} for k in self.choice.texts}
+        for texts in each(self.texts_of, self.pieces(scratch)):
+            for k in self.choice.texts:
+                found[k].update(dict.fromkeys(texts[k]))
+                if len(found[k]) > MOST_TEXTS:
+                    column = self.choice.called(k)
                     raise WrongInput(
-                        f"{path}, line {line}: {len(fields)} columns where the first line has {self.width}; correct or remove the line"
+                        f"{self.files[0].path}: {column} holds more than {MOST_TEXTS:,} different texts; leave it out with --drop {k + 1}"
                     )
-                self._append(path, line, fields)
-        except csv.Error as error:
-            raise WrongInput(f"{path}, line {line + 1}: {error}; correct the quotes") from None
-        if len(self.labels) == before:
-            raise WrongInput(f"{path}: the file holds no rows")
+        for k, met in found.items():
+            self._refuse_numbers(k, list(met))
+        sorted_texts = {k: sorted(met) for k, met in found.items()}
+        names = [name for k in self.choice.features for name in _names(self.choice, k, sorted_texts)]
+        columns = ", ".join(f"{self.choice.called(k)} ({len(texts)})" for k, texts in sorted_texts.items())
+        done = f"one-hot, values in sorted order: {columns}" if columns else "one-hot: no column of texts"
+        return replace(source, texts=sorted_texts, feature_names=names, n_features=len(names), done=(*source.done, done))
 
-    def _begin(self, path: Path, line: int, fields: list[str]) -> None:
-        self.width = len(fields)
-        if self.width < 2:
-            raise WrongInput(f"{path}, line {line}: one column only; a row needs a target and at least one feature, separated by commas")
+    def texts_of(self, block: Block) -> dict[int, list[str]]:
+        """The different texts of a block, by column. Raises `WrongInput`."""
+        texts = self.rows(block).texts
+        remove(block)
+        return texts
 
-    def _is_header(self, path: Path, line: int, fields: list[str]) -> bool:
-        """As told; else a line without any number. Raises `WrongInput` for a line with both where texts cannot be values."""
-        if self.header is not None:
-            return self.header
-        texts = [field for field in fields if not NUMBER.match(field.encode())]
-        if 0 < len(texts) < len(fields) and not self.one_hot and self.rule.text is None:
-            raise WrongInput(
-                f"{path}, line {line}: numbers, and text {texts[0][:60]!r}: if the line holds names, add --header; if it is a row, fill "
-                "the value in, or declare texts as categories with --one-hot, or as labels with --labels"
-            )
-        return len(texts) == len(fields)
-
-    def _choose(self, path: Path, names: list[str]) -> None:
-        """Find the target and the features among the columns."""
-        if self.features:
-            return
-        repeated = next((name for k, name in enumerate(names) if name in names[:k]), None)
-        if repeated is not None:
-            raise WrongInput(f"{path}: the header has {repeated!r} twice; give each column a name of its own")
-        self.names = names
-        self.target = self.width - 1 if self.wanted is None else self._column(path, "--target", self.wanted)
-        out = {self._column(path, "--drop", name) for name in self.dropped}
-        if self.target in out:
-            raise WrongInput(f"{path}: --drop names the target column, {self._called(self.target)}; name another --target")
-        self.features = [k for k in range(self.width) if k != self.target and k not in out]
-        if not self.features:
-            raise WrongInput(f"{path}: --drop leaves no feature; keep at least one column besides the target")
-
-    def _column(self, path: Path, option: str, wanted: str) -> int:
-        if wanted in self.names:
-            return self.names.index(wanted)
-        if wanted.isascii() and wanted.isdigit() and len(wanted) < 10 and 1 <= int(wanted) <= self.width:
-            return int(wanted) - 1
-        if self.names:
-            raise WrongInput(f"{path}: {option} {wanted}: no such column{nearest(wanted, self.names)}")
-        raise WrongInput(f"{path}: {option} {wanted}: the file has no header; give the column's number, 1 to {self.width}")
-
-    def _called(self, column: int) -> str:
-        return f"column {self.names[column]!r}" if self.names else f"column {column + 1}"
-
-    def _append(self, path: Path, line: int, fields: list[str]) -> None:
-        if self.one_hot and not self.labels:
-            self.texts = {k: {} for k in self.features if not NUMBER.match(fields[k].encode())}
-        for k in self.features:
-            text = fields[k]
-            if k in self.texts:
-                numbers = self.texts[k]
-                self.values.append(numbers.setdefault(text, len(numbers)))
-            else:
-                remedy = "correct it" if self.one_hot else "correct it, or declare its texts as categories with --one-hot"
-                self.values.append(number_of(text.encode(), path, line, self._called(k), remedy))
-        self.labels.append(self.rule(fields[self.target].encode(), path, line, self._called(self.target)))
-
-    def table(self) -> Table:
-        """What was read, dense; sparse if columns were made one-hot."""
-        n, width = len(self.labels), len(self.features)
-        done = list(self.rule.done)
-        if self.dropped:
-            done.append(f"left out: {', '.join(self._called(self._column(Path(), '--drop', name)) for name in self.dropped)}")
-        if self.one_hot:
-            return self._one_hot(done)
-        indptr = np.arange(0, (n + 1) * width, width)
-        names = [self.names[k] for k in self.features] if self.names else []
-        return Table(
-            np.array(self.labels), indptr, np.zeros(0, np.int32), np.array(self.values), width, "dense", self.form, names, tuple(done)
-        )
-
-    def _one_hot(self, done: list[str]) -> Table:
-        """Numbers where they are, and a 1 at the feature of each text: canonical CSR."""
-        n, width = len(self.labels), len(self.features)
-        values = np.array(self.values).reshape(n, width)
+    def piece(self, rows: Parsed) -> Piece:
+        """The rows, dense; or one-hot: numbers where they are, and a 1 at the feature of each text."""
+        n, width = rows.values.shape
+        if not self.choice.one_hot:
+            return Piece(rows.labels, np.arange(0, (n + 1) * width, width), np.zeros(0, np.int32), rows.values.reshape(-1))
         indices = np.empty((n, width), np.int32)
-        names: list[str] = []
-        for place, k in enumerate(self.features):
-            called = self.names[k] if self.names else f"column {k + 1}"
-            if k not in self.texts:
-                indices[:, place] = len(names)
-                names.append(called)
-                continue
-            texts = sorted(self.texts[k])
-            numbers = [text for text in texts if NUMBER.match(text.encode())]
-            if numbers and all(text in numbers or text.lower() in MISSING for text in texts):
-                missing = next(iter(self.texts[k]))
-                raise WrongInput(f"{self._called(k)} holds numbers, and {missing!r} in its first row; fill the value in or remove the row")
-            rank = {text: number for number, text in enumerate(texts)}
-            to_rank = np.array([rank[text] for text in self.texts[k]])
-            indices[:, place] = len(names) + to_rank[values[:, place].astype(np.int64)]
-            values[:, place] = 1.0
-            names += [f"{called}={text}" for text in texts]
-        columns = ", ".join(f"{self._called(k)} ({len(texts)})" for k, texts in self.texts.items())
-        done.append(f"one-hot, values in sorted order: {columns}" if self.texts else "one-hot: no column of texts")
+        values = rows.values.copy()
+        begin = 0
+        for place, k in enumerate(self.choice.features):
+            indices[:, place] = begin
+            if k in self.choice.texts:
+                ranks = np.array([self._rank(k, text) for text in rows.texts[k]], np.int32)
+                indices[:, place] += ranks[rows.values[:, place].astype(np.int64)]
+                values[:, place] = 1.0
+            begin += len(self.texts.get(k, "1"))
         kept = values != 0.0
-        indptr = np.concatenate([[0], np.cumsum(kept.sum(axis=1))])
-        return Table(np.array(self.labels), indptr, indices[kept], values[kept], len(names), "sparse", self.form, names, tuple(done))
+        return Piece(rows.labels, np.append(0, np.cumsum(kept.sum(axis=1))), indices[kept], values[kept])
+
+    def _rank(self, column: int, text: str) -> int:
+        texts = self.texts[column]
+        rank = bisect_left(texts, text)
+        if rank == len(texts) or texts[rank] != text:
+            raise WrongInput(
+                f"{self.choice.called(column)}: {text[:60]!r} was not there when the files were read first; do not change them meanwhile"
+            )
+        return rank
+
+    def _refuse_numbers(self, column: int, met: list[str]) -> None:
+        """Refuse a column of texts that are numbers, and marks of missing ones; `met` are its texts, that of the first row first."""
+        numbers = [text for text in met if NUMBER.match(text.encode())]
+        if numbers and all(NUMBER.match(text.encode()) or text.lower() in MISSING for text in met):
+            raise WrongInput(
+                f"{self.files[0].path}: {self.choice.called(column)} holds numbers, and {met[0]!r} in its first row; fill the value in or "
+                "remove the row"
+            )
 
 
-def csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """(line, fields without spaces around them) of a CSV file. A # before the first line's names is taken away."""
-    lines = csv.reader(_decoded(path), strict=True, skipinitialspace=True)
-    for fields in lines:
-        if fields and fields != [""]:
-            yield lines.line_num, [field.strip() for field in fields]
+def column_source(paths: Sequence[Path], chooser: Chooser, origin: dict[str, Any], block_bytes: int) -> ColumnText:
+    """A source of files of columns, as `chooser` finds them to be, to be read in blocks. Raises `WrongInput` if their first lines are not
+    right.
+    """
+    files = tuple(chooser.look(path) for path in paths)
+    choice = chooser.choice
+    assert choice is not None
+    done = chooser.rule.done
+    if chooser.dropped:
+        done = (*done, f"left out: {', '.join(choice.called(k) for k in chooser.dropped)}")
+    return ColumnText(
+        choice.form,
+        "sparse" if choice.one_hot else "dense",
+        None if choice.one_hot else len(choice.features),
+        [choice.names[k] for k in choice.features] if choice.names and not choice.one_hot else [],
+        done,
+        sum(file.n_bytes for file in files),
+        origin,
+        files,
+        chooser.rule,
+        block_bytes,
+        choice,
+    )
 
 
-def space_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """(line, fields) of a file whose columns are separated by spaces or tabs."""
-    for number, line in enumerate(_decoded(path), 1):
-        if fields := line.split():
-            yield number, fields
-
-
-def _decoded(path: Path) -> Iterator[str]:
-    for number, line in lines_of(path):
-        try:
-            text = line.decode("utf-8") + "\n"
-        except UnicodeDecodeError as error:
-            raise WrongInput(f"{path}, line {number}: {error}; save the file as UTF-8") from None
-        yield text.lstrip("# ") if number == 1 and text.startswith("#") else text
+def _names(choice: Choice, column: int, texts: dict[int, list[str]]) -> list[str]:
+    name = choice.feature(column)
+    return [f"{name}={text}" for text in texts[column]] if column in texts else [name]

@@ -81,7 +81,7 @@ class Documents:
                 f"terms counted by scikit-learn's CountVectorizer(): the {len(names)} of {read_from}, by name in the order of characters",
                 f"labels 1 to {len(copy.groups)}: {', '.join(copy.groups)}",
             ),
-            origin={**({"strip": list(self.strip)} if self.strip else {}), "files": [copy.identity]},
+            origin={"format": self.format, **({"strip": list(self.strip)} if self.strip else {}), "files": [copy.identity]},
         )
 
     def pieces(self, scratch: Path) -> Iterator[tuple[int, int]]:
@@ -100,6 +100,9 @@ class Documents:
             counts.indices.astype(np.int32),
             counts.data.astype(np.float64),
         )
+
+    def release(self, piece: tuple[int, int]) -> None:
+        """The copy of all documents stays: there is nothing of a piece's own."""
 
     def piece_bytes(self, piece: tuple[int, int]) -> int:
         """The bytes of its texts."""

@@ -54,9 +54,11 @@ class ParquetRows(ABC):
 
     def read(self, piece: Slice) -> Piece:
         """The rows of a slice. Raises `WrongInput` naming file, row group, row and column."""
-        result = self.piece(rows_of(piece, self.columns, self.texts), piece)
+        return self.piece(rows_of(piece, self.columns, self.texts), piece)
+
+    def release(self, piece: Slice) -> None:
+        """Remove the slice of a large row group."""
         remove(piece)
-        return result
 
     def piece_bytes(self, piece: Slice) -> int:
         """Its share of the files' bytes, as they are stored."""

@@ -37,7 +37,7 @@ def parquet_source(
             raise WrongInput(f"{path}: the file holds no rows")
         n_bytes += sum(stored)
     options = {"target": target, "labels": labels, "drop": list(drop) or None, "one_hot": one_hot or None, "n_features": n_features}
-    origin = {name: value for name, value in options.items() if value is not None}
+    origin = {name: value for name, value in options.items() if value is not None} | {"format": "parquet"}
     rule = LabelRule(labels)
     prepared = is_prepared(schemas[0])
     for path, schema in zip(paths, schemas, strict=True):

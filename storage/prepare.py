@@ -13,7 +13,6 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ import numpy as np
 
 from koco_stream.cache import private_folder
 from koco_stream.errors import WrongInput
-from koco_stream.files import file_hash, sync_folder
+from koco_stream.files import sync_folder
 from koco_stream.manifest import Manifest, dataset_place
 from koco_stream.places import LocalPlace, Place, Where, place
 from storage.facts import facts_for
@@ -99,7 +98,6 @@ def prepare_source(store: Where, name: str, source: Source, how: Preparing | Non
     with staging_folder(root.path if isinstance(root, LocalPlace) else private_folder("preparing")) as staging:
         scratch = staging / "scratch"
         scratch.mkdir()
-        files = list(how.worker.each(hashed_file, source.files))
         source = source.surveyed(how.worker.each, scratch)
         parts = Parts(list(read_parts(source, scratch, how)))
         task = how.task or task_of(source, parts.parts)
@@ -109,21 +107,21 @@ def prepare_source(store: Where, name: str, source: Source, how: Preparing | Non
         single = is_single_throughout(transformation, facts, parts, ranges, how)
         written = list(written_shards(transformation, facts, parts, ranges, single, staging, how))
         manifest = manifest_of(name, source, transformation, facts, task, parts, written, single)
-        manifest = replace(manifest, source={**source.origin, "files": files, "format": source.format} if files else source.origin)
         return publish(root, staging / "shards", manifest, how)
-
-
-def hashed_file(path: Path) -> dict[str, str]:
-    """A source file's name and hash, for the manifest."""
-    return {"file": path.name, "sha256": file_hash(path)}
 
 
 def read_parts(source: Source, scratch: Path, how: Preparing) -> Iterator[Part]:
     """Read all pieces of the source, each into a file of its own. Raises `WrongInput` as the source does."""
     done = rows = 0
-    numbers = count()
-    tasks = ((piece, scratch / f"part-{next(numbers):07d}.arrow") for piece in source.pieces(scratch))
-    for part in how.worker.each(partial(_store, source), tasks):
+    under_way: deque[Any] = deque()
+
+    def tasks() -> Iterator[tuple[Any, Path]]:
+        for number, piece in enumerate(source.pieces(scratch)):
+            under_way.append(piece)
+            yield piece, scratch / f"part-{number:07d}.arrow"
+
+    for part in how.worker.each(partial(_store, source), tasks()):
+        source.release(under_way.popleft())
         done, rows = done + part.n_bytes, rows + part.n_rows
         how.progress("reading", done, source.n_bytes, rows)
         yield part
@@ -238,7 +236,7 @@ def manifest_of(
         classes=distinct or [],
         dataset_hash=identity_of((one.digests for one in written), n, d, layout, value_type),
         shards=[one.shard for one in written],
-        source={},
+        source=source.origin,
         transformations=[*source.done, *transformation.done(facts)],
         statistics={
             "label_min": labels[0],

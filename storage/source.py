@@ -58,11 +58,6 @@ class Source(Protocol):
         ...
 
     @property
-    def files(self) -> tuple[Path, ...]:
-        """The files it is read from, if any."""
-        ...
-
-    @property
     def n_features(self) -> int | None:
         """d, or None if it is the largest feature number in any piece plus one."""
         ...
@@ -84,7 +79,7 @@ class Source(Protocol):
 
     @property
     def origin(self) -> dict[str, Any]:
-        """What the manifest says of where the rows came from, besides the files."""
+        """What the manifest says of where the rows came from."""
         ...
 
     def surveyed(self, each: Each, scratch: Path) -> Source:
@@ -95,7 +90,7 @@ class Source(Protocol):
         ...
 
     def pieces(self, scratch: Path) -> Iterator[Any]:
-        """Its pieces by name, in order; small and picklable. Files may be written to `scratch`; `read` of a piece may remove its own.
+        """Its pieces by name, in order; small and picklable. Files may be written to `scratch`.
 
         Raises `WrongInput` if the source cannot be read on (a damaged archive).
         """
@@ -103,6 +98,10 @@ class Source(Protocol):
 
     def read(self, piece: Any) -> Piece:
         """The rows of a piece. Raises `WrongInput` naming the file, the line, the column, the text found there and the remedy."""
+        ...
+
+    def release(self, piece: Any) -> None:
+        """Remove what was written to `scratch` for a piece; it was read, and will not be again."""
         ...
 
     def piece_bytes(self, piece: Any) -> int:

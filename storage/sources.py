@@ -1,21 +1,31 @@
-"""Reading source files: LIBSVM, VW, CSV and space-separated text, plain or compressed. Whatever is not exactly right is refused with its
-place."""
+"""Which source files are: LIBSVM, VW, CSV and space-separated text, plain or compressed, Parquet, or documents. Whatever is not exactly
+right is refused with its place."""
 
 from __future__ import annotations
 
 import re
+import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from koco_stream.errors import WrongInput
-from storage.column_files import read_columns
-from storage.sparse_files import read_sparse
-from storage.table import Table
-from storage.text import NUMBER, OPENERS, LabelRule, lines_of
+import numpy as np
 
-FORMATS = ("libsvm", "vw", "csv", "space")
+from koco_stream.cache import private_folder
+from koco_stream.errors import WrongInput
+from storage.column_choice import Chooser
+from storage.column_files import column_source
+from storage.documents import documents_source
+from storage.parquet_source import parquet_source
+from storage.source import PIECE_BYTES, Source, one_by_one
+from storage.sparse_files import sparse_source
+from storage.table import Table
+from storage.text import NUMBER, OPENERS, LabelRule, at, lines_of
+
+TEXTS = ("libsvm", "vw", "csv", "space")
+FORMATS = (*TEXTS, "parquet", "documents")
+ARCHIVES = (".tar", ".tgz", *(f".tar{ending}" for ending in OPENERS))
 
 
 @dataclass(frozen=True)
@@ -25,7 +35,7 @@ class Reading:
     target: the column of labels, by name or by number from 1. labels: the rule by which their texts become numbers (`LabelRule`).
     drop: columns to leave out. one_hot: columns of texts become one feature a value. header: whether the first line holds names.
     n_features: d of a LIBSVM or VW file, if its largest feature does not occur. zero_based: whether such a file counts from 0.
-    layout: "dense" or "sparse", if not the source's own.
+    strip: what is taken away from documents: "headers", "footers", "quotes".
     """
 
     format: str | None = None
@@ -36,7 +46,7 @@ class Reading:
     header: bool | None = None
     n_features: int | None = None
     zero_based: bool | None = None
-    layout: str | None = None
+    strip: tuple[str, ...] = ()
 
     def given(self) -> dict[str, Any]:
         """What differs from the defaults, for the manifest."""
@@ -47,36 +57,68 @@ class Reading:
 AS_SEEN = Reading()
 
 
-def read_sources(paths: Sequence[Path], reading: Reading = AS_SEEN) -> Table:
-    """Read files, one after the other, as one table.
+def source_of(paths: Sequence[Path], reading: Reading = AS_SEEN, block_bytes: int = PIECE_BYTES) -> Source:
+    """The source that these files are, one after the other; text is read in blocks of about `block_bytes`.
 
-    Raises `WrongInput` naming the file, the line, the text found there and the remedy.
+    Raises `WrongInput` if the files are not there or their first lines are not right, and for an option that says nothing about files of
+    their format.
     """
     for number, path in enumerate(paths):
-        if not path.is_file():
+        if not path.is_file() and not (path.is_dir() and reading.format == "documents"):
             raise WrongInput(f"{path}: no such file; give the source with --from FILE")
         if path in paths[:number]:
             raise WrongInput(f"{path}: given twice; its rows would be there twice")
     forms = [reading.format or guess_format(path) for path in paths]
-    for path, form in zip(paths, forms, strict=True):
-        if form != forms[0]:
-            raise WrongInput(f"{path} is {form} and {paths[0]} is {forms[0]}; name the format of both with --format")
+    form = forms[0]
+    for path, other in zip(paths, forms, strict=True):
+        if other != form:
+            raise WrongInput(f"{path} is {other} and {paths[0]} is {form}; name the format of both with --format")
+    if form not in FORMATS:
+        raise WrongInput(f"--format {form} is not one of {', '.join(FORMATS)}")
+    columns = {"--target": reading.target, "--drop": reading.drop or None, "--one-hot": reading.one_hot or None}
+    lines = {"--header or --no-header": reading.header, "--zero-based or --one-based": reading.zero_based}
+    if form != "documents":
+        _refuse(paths[0], form, "documents", {"--strip": reading.strip or None})
+    if form == "documents":
+        _refuse(paths[0], form, "files of rows", {**columns, **lines, "--labels": reading.labels})
+        if len(paths) > 1:
+            raise WrongInput(f"{paths[1]}: documents are one folder or one archive; give that alone")
+        return documents_source(paths[0], strip=reading.strip, n_features=reading.n_features)
+    if form == "parquet":
+        _refuse(paths[0], form, "text", lines)
+        names: dict[str, Any] = {"target": reading.target, "drop": reading.drop, "one_hot": reading.one_hot}
+        return parquet_source(paths, labels=reading.labels, n_features=reading.n_features, **names)
     rule = LabelRule(reading.labels)
-    if forms[0] in ("csv", "space"):
-        _refuse(
-            paths[0],
-            forms[0],
-            "LIBSVM and VW files",
-            {"--n-features": reading.n_features, "--zero-based or --one-based": reading.zero_based},
-        )
-        table = read_columns(
-            paths, forms[0], rule, target=reading.target, drop=reading.drop, one_hot=reading.one_hot, header=reading.header
-        )
-    else:
-        columns = {"--target": reading.target, "--drop": reading.drop or None, "--one-hot": reading.one_hot or None}
-        _refuse(paths[0], forms[0], "the columns of a CSV file", {**columns, "--header or --no-header": reading.header})
-        table = read_sparse(paths, forms[0], rule, reading.zero_based, reading.n_features)
-    return table
+    origin = {**reading.given(), "files": [{"file": path.name} for path in paths], "format": form}
+    if form in ("csv", "space"):
+        numbered = {"--n-features": reading.n_features, "--zero-based or --one-based": reading.zero_based}
+        _refuse(paths[0], form, "LIBSVM and VW files", numbered)
+        chooser = Chooser(form, rule, reading.target, reading.drop, reading.one_hot, reading.header)
+        return column_source(paths, chooser, origin, block_bytes)
+    _refuse(paths[0], form, "the columns of a CSV file", {**columns, "--header or --no-header": reading.header})
+    return sparse_source(paths, form, rule, origin, block_bytes, reading.zero_based, reading.n_features)
+
+
+def read_sources(paths: Sequence[Path], reading: Reading = AS_SEEN) -> Table:
+    """Files, one after the other, as one table in memory. Raises `WrongInput` naming the file, the line, the text there and the remedy."""
+    with tempfile.TemporaryDirectory(dir=private_folder("unpacked")) as scratch:
+        source = source_of(paths, reading).surveyed(one_by_one, Path(scratch))
+        pieces = [source.read(piece) for piece in source.pieces(Path(scratch))]
+    ends = np.cumsum([0, *(piece.indptr[-1] for piece in pieces)])
+    indptr = [piece.indptr[1:] + end for piece, end in zip(pieces, ends[:-1], strict=True)]
+    indices = np.concatenate([piece.indices for piece in pieces])
+    d = source.n_features if source.n_features is not None else int(indices.max(initial=-1)) + 1
+    return Table(
+        np.concatenate([piece.labels for piece in pieces]),
+        np.concatenate([np.zeros(1, np.int64), *indptr]),
+        indices,
+        np.concatenate([piece.values for piece in pieces]),
+        d,
+        source.layout,
+        source.format,
+        source.feature_names,
+        source.done,
+    )
 
 
 def _refuse(path: Path, form: str, what_for: str, options: dict[str, Any]) -> None:
@@ -87,7 +129,12 @@ def _refuse(path: Path, form: str, what_for: str, options: dict[str, Any]) -> No
 
 
 def guess_format(path: Path) -> str:
-    """csv, space, vw or libsvm, from the name or the first line. Raises `WrongInput` for an empty file or one that is none of these."""
+    """The format, from the name, the first bytes or the first line. Raises `WrongInput` for an empty file or one that is none of these."""
+    if path.is_dir() or path.name.lower().endswith(ARCHIVES):
+        return "documents"
+    with path.open("rb") as handle:
+        if handle.read(4) == b"PAR1":
+            return "parquet"
     bare = path.with_suffix("") if path.suffix in OPENERS else path
     named = {".csv": "csv", ".vw": "vw", ".svm": "libsvm", ".libsvm": "libsvm"}.get(bare.suffix.lower())
     for number, line in lines_of(path):
@@ -105,10 +152,5 @@ def guess_format(path: Path) -> str:
         if all(NUMBER.match(token) for token in text.split()):
             return "space"
         shown = text[:60].decode("utf-8", "replace")
-        raise WrongInput(f"{path}, line {number}: neither LIBSVM, VW nor CSV: {shown!r}; name it with --format {', '.join(FORMATS)}")
+        raise WrongInput(f"{at(path, number)}: neither LIBSVM, VW nor CSV: {shown!r}; name it with --format {', '.join(FORMATS)}")
     raise WrongInput(f"{path}: the file holds no rows")
-
-
-def source_of(paths: Sequence[Path], reading: Reading) -> Table:
-    """The files as one source."""
-    return replace(read_sources(paths, reading), files=tuple(paths), origin=reading.given())

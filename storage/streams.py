@@ -44,7 +44,6 @@ class Blocks:
     format: str = "synthetic"
     feature_names: list[str] = field(default_factory=list)
     done: tuple[str, ...] = ()
-    files: tuple[Path, ...] = ()
     n_bytes: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -67,6 +66,9 @@ class Blocks:
         a, b = block.indptr[begin], block.indptr[begin + n]
         indptr = block.indptr[begin : begin + n + 1] - a
         return Piece(block.labels[begin : begin + n], indptr, block.indices[a:b], block.values[a:b])
+
+    def release(self, piece: tuple[int, int]) -> None:
+        """Nothing was written."""
 
     def piece_bytes(self, piece: tuple[int, int]) -> int:
         """What the piece counts for in `n_bytes`."""

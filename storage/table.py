@@ -29,7 +29,6 @@ class Table:
     done: tuple[str, ...] = ()
     origin: dict[str, Any] = field(default_factory=dict)
     rows_a_piece: int = 65536
-    files: tuple[Path, ...] = ()
 
     @property
     def n_bytes(self) -> int:
@@ -52,6 +51,9 @@ class Table:
         indptr = np.asarray(self.indptr[lo : hi + 1] - a, np.int64)
         indices = self.indices[a:b] if self.layout == "sparse" else self.indices
         return Piece(np.asarray(self.labels[lo:hi], np.float64), indptr, np.asarray(indices, np.int32), self.values[a:b])
+
+    def release(self, piece: tuple[int, int]) -> None:
+        """Nothing was written."""
 
     def piece_bytes(self, piece: tuple[int, int]) -> int:
         """The bytes of the piece's values."""

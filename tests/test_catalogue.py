@@ -23,7 +23,7 @@ def test_son_datasets__are_23_of_which_three_are_absent():
 
 
 def test_options__are_those_of_prepare():
-    allowed = {*Reading.__dataclass_fields__, "scale", "task", "strip"}
+    allowed = {*Reading.__dataclass_fields__, "layout", "scale", "task"}
     assert all(set(edition.options) <= allowed for entry in ENTRIES for edition in entry.editions)
 
 

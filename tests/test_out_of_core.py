@@ -57,7 +57,7 @@ def literal_identity(X, y, layout, value_type):
     return digest.hexdigest()
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     data=st.data(),
     n=st.integers(1, 200),

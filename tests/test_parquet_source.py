@@ -37,6 +37,7 @@ def rows_of(source, scratch):
     for name in source.pieces(scratch):
         n_bytes += source.piece_bytes(name)
         piece = source.read(pickle.loads(pickle.dumps(name)))
+        source.release(name)
         assert (piece.labels.dtype, piece.indptr.dtype, piece.indices.dtype) == (np.float64, np.int64, np.int32)
         assert piece.indptr[0] == 0
         for label, (a, b) in zip(piece.labels.tolist(), pairwise(piece.indptr), strict=True):
@@ -131,7 +132,8 @@ def test_tables__every_kind_of_number_and_target(tmp_path):
     second = [-(2.0**63), 2.0**60, -2.0, 3.0, 0.0, float(ten[1]), float(ten[1]), 9.0]
     assert rows_of(source, tmp_path / "s") == [(-1, dict(enumerate(first))), (1, dict(enumerate(second)))]
     assert source.done == ("labels by the rule spam=1,ham=-1",)
-    assert source.origin == {"labels": "spam=1,ham=-1", "files": [{"file": "a.parquet", "sha256": file_hash(tmp_path / "a.parquet")}]}
+    files = [{"file": "a.parquet", "sha256": file_hash(tmp_path / "a.parquet")}]
+    assert source.origin == {"format": "parquet", "labels": "spam=1,ham=-1", "files": files}
     numbered = survey(parquet_source([tmp_path / "a.parquet"], target="5", labels="1=2,0=-1", drop=["y", "1"]), tmp_path / "s")
     assert [label for label, _ in rows_of(numbered, tmp_path / "s")] == [2, -1]
     assert numbered.feature_names == ["u", "h", "f", "d", "e", "n"]
