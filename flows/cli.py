@@ -23,6 +23,7 @@ STORE = click.option(
     metavar="PLACE",
     help="The store: a folder, or s3://BUCKET/PREFIX or gs://BUCKET/PREFIX; KOCO_STORE sets it too.",
 )
+FORMATS = ("libsvm", "vw", "csv", "space", "parquet", "documents")  # storage.sources has them too, but takes its time to import
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
@@ -81,8 +82,8 @@ def koco() -> None:
     "sources",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="The source file: LIBSVM, CSV, space-separated or VW text, plain, .gz, .bz2 or .xz; several are read in order. Or a folder with "
-    "the files of a dataset that the catalogue has.",
+    help="The source file: LIBSVM, CSV, space-separated or VW text, plain, .gz, .bz2, .xz or .zst, or Parquet; several are read in order. "
+    "Or a folder with the files of a dataset that the catalogue has; or documents, as a folder or .tar archive of GROUP/DOCUMENT files.",
 )
 @click.option("--target", help="Columns: the target, by name or by number from 1.  [default: the last]")
 @click.option("--labels", help="The labels' texts as numbers, for example g=1,b=-1; or: letters (A to Z as 1 to 26).")
@@ -93,23 +94,33 @@ def koco() -> None:
 @click.option("--zero-based/--one-based", default=None, help="Features are counted from 0 or 1.  [default: LIBSVM from 1, VW from 0]")
 @click.option("--layout", type=click.Choice(["dense", "sparse"]), help="How rows are kept.  [default: as in the source]")
 @click.option("--scale", help="none, minmax, unit-rows, unit-mean-square or tf-idf.  [default: none, or the catalogue's]")
+@click.option("--hash-bits", type=click.IntRange(1, 30), metavar="B", help="Hash the features to 2^B, after scaling.")
+@click.option("--strip", metavar="PARTS", help="Documents: take away headers, footers, quotes (with commas).")
 @click.option("--task", type=click.Choice(["classification", "regression"]), help="What the labels are.  [default: seen from them]")
-@click.option("--format", "form", type=click.Choice(["libsvm", "vw", "csv", "space"]), help="The source's.  [default: seen from it]")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["libsvm", "vw", "csv", "space", "parquet", "documents"]),
+    help="The source's.  [default: seen from it]",
+)
+@click.option("--workers", type=click.IntRange(min=0), help="Processes for large files; 0: only this one.  [default: the cores]")
 @STORE
 @JSON
 @example("koco prepare cpusmall --from cpu.small.csv.xz --target usr --scale minmax")
-def prepare(name: str, sources: tuple[Path, ...], form: str | None, store: str, as_json: bool, **options: Any) -> None:
+def prepare(name: str, sources: tuple[Path, ...], form: str | None, store: str, workers: int | None, as_json: bool, **options: Any) -> None:
     """Turn source files into the dataset NAME: Parquet shards and a manifest, all or nothing.
 
     A dataset of the catalogue (koco datasets) has its options there: --from FOLDER is enough. Without --from its files are fetched into
     the cache folder; if that cannot be done the command says which files it needs and where they come from. Options given here come
     before the catalogue's.
     """
+    from cluster.local import cores
     from flows.preparing import prepare_named
 
     options["one_hot"] = options["one_hot"] or None
+    options["strip"] = tuple(part.strip() for part in options["strip"].split(",")) if options["strip"] else ()
     given = {option: value for option, value in {**options, "format": form}.items() if value is not None and value != ()}
-    manifest = prepare_named(store, name, sources, given)
+    manifest = prepare_named(store, name, sources, given, cores() if workers is None else workers)
     if as_json:
         click.echo(manifest.to_json(), nl=False)
         return
@@ -133,6 +144,24 @@ def datasets(store: str, as_json: bool) -> None:
     from flows.preparing import DATASETS, DETAILS, dataset_rows
 
     show(dataset_rows(store), DETAILS if as_json else DATASETS, as_json)
+
+
+@koco.command()
+@click.argument("names", nargs=-1)
+@STORE
+@JSON
+@example("koco verify 20news")
+def verify(names: tuple[str, ...], store: str, as_json: bool) -> None:
+    """Compute every hash of the datasets NAMES (of all datasets and tables of results, if none is named) again.
+
+    Exit status 1 if a file is missing, altered or damaged; each is named with what to do.
+    """
+    from flows.verifying import VERIFIED, verified
+
+    rows = list(verified(store, names))
+    show(rows, VERIFIED, as_json)
+    if any(row["state"] != "ok" for row in rows):
+        raise SystemExit(1)
 
 
 @koco.command()

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
-
-from flows.progress import PLAIN_EVERY, say
+from flows.progress import BytesProgress, say
 from koco_stream.cache import private_folder
 from koco_stream.errors import WrongInput
 from koco_stream.files import file_hash
@@ -54,7 +50,7 @@ def _fetch(store: str, entry: Entry, file: str, address: Address, recorded_sha25
     name = None if address.member else address.name_of(file)
     say(f"fetching {address.url}")
     try:
-        with FetchProgress() as progress:
+        with BytesProgress("fetching") as progress:
             return fetch(address.url, expected, folder, progress, name=name)
     except Unreachable as error:
         raise WrongInput(f"{error}. {how_to_get(entry)}") from None
@@ -67,28 +63,3 @@ def _fetch(store: str, entry: Entry, file: str, address: Address, recorded_sha25
         else:
             since, remedy = "that is the published file's", "get the published file and pass it with --from"
         raise WrongInput(f"{error}: {since}. Nothing was prepared; {remedy}") from None
-
-
-class FetchProgress:
-    """Bytes of one file: a bar on a terminal, a plain line now and then in a log."""
-
-    def __init__(self) -> None:
-        console = Console(stderr=True)
-        columns = (TextColumn("fetching"), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
-        self.live = Progress(*columns, console=console, disable=not console.is_terminal)
-        self.task = self.live.add_task("fetching", total=None)
-        self.last = time.monotonic()
-
-    def __enter__(self) -> FetchProgress:
-        self.live.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.live.stop()
-
-    def __call__(self, done: int, total: int | None) -> None:
-        """Note how many bytes there are, of how many."""
-        self.live.update(self.task, completed=done, total=total)
-        if self.live.disable and time.monotonic() - self.last > PLAIN_EVERY:
-            say(f"  {done:,} of {f'{total:,}' if total else 'unknown'} bytes")
-            self.last = time.monotonic()

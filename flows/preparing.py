@@ -7,25 +7,29 @@ from pathlib import Path
 from typing import Any
 
 from flows.fetching import fetch_edition, record_edition
-from flows.progress import say
+from flows.progress import BytesProgress, say
 from koco_stream.errors import WrongInput
 from koco_stream.manifest import Manifest, load_manifest, prepared_names
 from storage.catalogue import CATALOGUE, Edition, Entry, entry_named, find_edition, remarks
 from storage.checksums import recorded
+from storage.parallel import OnDask
 from storage.prepare import check_name, prepare_file
 from storage.store import check_store
 from storage.synthetic import ABOUT, GENERATORS, parameters_of
+from storage.text import OPENERS
 
 DATASETS = ("name", "task", "n_rows", "n_features", "prepared", "papers")
+LARGE = 64 << 20  # bytes of text from which on starting workers, some seconds, is worth it
+PACKED = 4  # times smaller than its text a compressed file is, about
 DETAILS = (*DATASETS, "source", "editions")
 
 
-def prepare_named(store: str, name: str, sources: Sequence[Path], given: dict[str, Any]) -> Manifest:
+def prepare_named(store: str, name: str, sources: Sequence[Path], given: dict[str, Any], workers: int = 0) -> Manifest:
     """Prepare `name` from files, with the options `given`; or, from one folder, as the catalogue says, `given` coming first. Without
     sources the files are fetched from the catalogue's addresses.
 
     Raises `WrongInput` if something is wrong; if files cannot be fetched it says what to get, and how to pass it. What a user must know
-    of the result (a part, or not of the expected size) is said on stderr.
+    of the result (a part, or not of the expected size) is said on stderr. Large files are prepared by `workers` processes, if any.
     """
     check_name(name)
     if name.split(",")[0] in GENERATORS:
@@ -33,22 +37,20 @@ def prepare_named(store: str, name: str, sources: Sequence[Path], given: dict[st
     if not sources:
         entry = entry_named(name)
         edition, paths, came = fetch_edition(store, entry)
-        manifest = _prepare_edition(store, entry, edition, paths, given)
+        manifest = _prepare_edition(store, entry, edition, paths, given, workers)
         record_edition(store, came)
         return manifest
-    if not any(path.is_dir() for path in sources):
-        _announce(sources)
-        return prepare_file(store, name, list(sources), **given)
+    if given.get("format") == "documents" or not any(path.is_dir() for path in sources):
+        return _prepare(store, name, list(sources), given, workers)
     if len(sources) > 1:
         raise WrongInput("--from takes one folder, or one or several files; give the folder alone")
     entry = entry_named(name)
-    return _prepare_edition(store, entry, *find_edition(entry, sources[0]), given)
+    return _prepare_edition(store, entry, *find_edition(entry, sources[0]), given, workers)
 
 
-def _prepare_edition(store: str, entry: Entry, edition: Edition, paths: list[Path], given: dict[str, Any]) -> Manifest:
+def _prepare_edition(store: str, entry: Entry, edition: Edition, paths: list[Path], given: dict[str, Any], workers: int) -> Manifest:
     """Prepare an edition of the catalogue, and say what is not as expected."""
-    _announce(paths)
-    manifest = prepare_file(store, entry.name, paths, **{**edition.options, **given})
+    manifest = _prepare(store, entry.name, paths, {**edition.options, **given}, workers)
     for remark in remarks(entry, edition, manifest.n_rows, manifest.n_features):
         say(f"koco: warning: {remark}")
     return manifest
@@ -93,6 +95,16 @@ def _edition_row(edition: Edition, recorded: dict[str, str]) -> dict[str, Any]:
     return {**row, "options": dict(edition.options)}
 
 
-def _announce(paths: Sequence[Path]) -> None:
+def _prepare(store: str, name: str, paths: list[Path], options: dict[str, Any], workers: int) -> Manifest:
+    """Prepare files, with progress; on a cluster of this machine if they are large."""
+    n_bytes = 0
     for path in paths:
+        n_bytes += path.stat().st_size * (PACKED if path.suffix in OPENERS else 1) if path.is_file() else 0
         say(f"reading {path} ({path.stat().st_size:,} bytes)" if path.is_file() else f"reading {path}")
+    with BytesProgress("reading") as progress:
+        if workers < 2 or n_bytes < LARGE:
+            return prepare_file(store, name, paths, progress=progress.step, **options)
+        from cluster.local import local_cluster
+
+        with local_cluster(workers) as client:
+            return prepare_file(store, name, paths, worker=OnDask(client), progress=progress.step, **options)

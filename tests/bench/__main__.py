@@ -1,6 +1,7 @@
 """`python -m tests.bench [--quick] [--only NAME]`: print every table, then the claims."""
 
 import argparse
+import os
 import platform
 import tempfile
 import time
@@ -9,7 +10,7 @@ from pathlib import Path
 
 from tests.bench.measure import pin
 
-PARTS = ("20news", "dense", "ill-conditioned", "roofline", "growth", "kernel")
+PARTS = ("20news", "dense", "ill-conditioned", "roofline", "growth", "kernel", "preparing")
 PACKAGES = ("koco-stream", "numpy", "numba", "scipy", "vowpalwabbit", "river", "scikit-learn")
 
 
@@ -21,12 +22,14 @@ def main() -> None:
     parts, quick = given.only or PARTS, given.quick
     repetitions = 3 if quick else 7
     start = time.perf_counter()
+    cores = os.sched_getaffinity(0)
     print(f"machine: {processor()}, {platform.system()} {platform.machine()}, {pin()}")
 
     from tests.bench import data
     from tests.bench.claims import claims
     from tests.bench.growth import growth
     from tests.bench.kernel import kernel
+    from tests.bench.preparing import preparing
     from tests.bench.roofline import roofline
     from tests.bench.side_by_side import side_by_side
 
@@ -49,6 +52,8 @@ def main() -> None:
         results["growth"] = growth(repetitions, quick)
     if "kernel" in parts:
         results["kernel"] = kernel(repetitions, quick)
+    if "preparing" in parts:
+        results["preparing"] = preparing(cores, repetitions, quick)
     claims(results)
     print(f"\nthe whole run took {time.perf_counter() - start:.0f} s" + (" (--quick: the numbers are rough)" if quick else ""))
 

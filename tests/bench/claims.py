@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from tests.bench.preparing import ONE, PEER, TWO
 from tests.bench.side_by_side import US
 from tests.bench.table import show
 
@@ -33,6 +34,8 @@ CLAIMS: list[tuple[str, float, Callable[[Any], float]]] = [
     ("PROS-N-KONS, d = 90: NumPy / ours", +4.0, lambda r: r["kernel"]["wide"]["NumPy"].us / r["kernel"]["wide"]["ours"].us),
     ("Sketched-KONS on casp, seconds", -30.0, lambda r: r["kernel"]["sketched"]["one"].us),
     ("Sketched-KONS, 32 configurations / one", -4.0, lambda r: r["kernel"]["sketched"]["cohort"].us / r["kernel"]["sketched"]["one"].us),
+    ("preparing, one core: load_svmlight_file's time / ours", +0.75, lambda r: r["preparing"][PEER].us / r["preparing"][ONE].us),
+    ("preparing, two cores: load_svmlight_file's time / ours", +1.4, lambda r: r["preparing"][PEER].us / r["preparing"][TWO].us),
     ("OjaSON, m from 10 to 40", -8.0, lambda r: grown(r, "OjaSON", "m", 10, 40)),
 ]
 KEPT = "NumPy, kept inverses"
