@@ -62,7 +62,7 @@ def with_bars(text: bytes, lines: int) -> bytes | None:
     """VW lines with '|' alone for what is between the label and the features, if that is the same in all `lines` of them."""
     text = text.replace(b"\t", b" ")
     match = VW_HEAD.match(text)
-    if match is None or text.count(b"|") != lines:
+    if match is None:
         return None
     head, empty = match[1], match[1].rstrip() + b"\n"  # of rows, and of rows without features
     heads = text.count(head)
@@ -91,7 +91,7 @@ def labels_by(rule: LabelRule, labels: Array) -> Array | None:
 
 
 def _read(text: bytes) -> tuple[Array, Array] | None:
-    """Numbers before the ':' of each line, -1 if there is none, and after it; None if a line is something else."""
+    """Numbers before the ':' of each line, -1 if there is none, and after it, NaN if there is none; None if a line is something else."""
     if b"x" in text or b"X" in text:  # the reader takes hexadecimal numbers
         return None
     try:
@@ -106,6 +106,4 @@ def _read(text: bytes) -> tuple[Array, Array] | None:
     except pa.ArrowInvalid:
         return None
     features, values = table.columns
-    if values.null_count:
-        return None
     return features.fill_null(-1).to_numpy(), values.to_numpy()
