@@ -20,6 +20,7 @@ from koco_stream.runs import Run, Stream, sharding_of
 from koco_stream.stream import StreamReader
 from storage.prepare import publish
 from storage.table import Table
+from tests.shared_pages import held_by_two
 
 ROOT = Path(__file__).parent.parent
 ORDERS = ("as-stored", "shuffled", "shuffled-in-windows")
@@ -373,37 +374,12 @@ def test_disk_that_takes_no_more__is_said_with_the_folder(cache, tmp_path):
     assert not copies(cache, "part")
 
 
-MAPPED = """
-import re
-def kilobytes(field, of):
-    parts = re.split(r"(?m)^(?=[0-9a-f]+-[0-9a-f]+ )", open("/proc/self/smaps").read())
-    return sum(int(n) for part in parts if of in part.split("\\n")[0] for n in re.findall(rf"(?m)^{field}: +(\\d+) kB", part))
-before = kilobytes("Anonymous", "")
-blocks = list(reader.blocks())
-sums = [rows.values.sum() for rows, _ in blocks]
-print("ready", flush=True)
-input()
-print(kilobytes("Rss", ".arrow"), kilobytes("Pss", ".arrow"), kilobytes("Anonymous", "") - before, flush=True)
-input()
-"""
-
-
 @pytest.mark.skipif(not Path("/proc/self/smaps").is_file(), reason="needs Linux's account of memory")
 def test_two_processes__hold_one_copy_in_memory(cache, tmp_path):
     manifest = published(tmp_path, "a", 150_000, 4, d=100)
     for _ in StreamReader(tmp_path, stream_of(manifest)).blocks():
         pass  # so that neither process makes the copy
-    both = [process(READ + MAPPED, tmp_path, "a", manifest.dataset_hash) for _ in range(2)]
-    for one in both:
-        assert one.stdout.readline() == "ready\n", one.stderr.read()
-    found = []
-    for one in both:
-        one.stdin.write("\n")
-        one.stdin.flush()
-        found.append([int(word) for word in one.stdout.readline().split()])
-    for one in both:
-        one.communicate("\n", timeout=60)
-    for rss, pss, anonymous in found:
-        assert rss > 55_000  # of 60 MB
-        assert 0.45 < pss / rss < 0.55
-        assert anonymous < 12_000
+    rss, pss, anonymous = held_by_two(tmp_path, stream_of(manifest))
+    assert rss > 55_000  # of 60 MB
+    assert 0.45 < pss / rss < 0.55
+    assert anonymous < 12_000

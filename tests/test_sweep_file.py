@@ -188,7 +188,7 @@ def test_memory__of_the_order_and_the_rows_follows_the_order():
     assert terms["as-stored"]["block"] < terms["shuffled"]["block"] == terms["shuffled-in-windows"]["block"]
     for term in terms.values():
         assert term["comparator"] < 1 << 20  # nothing in it grows with the rows
-        assert term["copy of a shard"] == 96 << 20
+        assert term["copy of a shard"] == 4 * 48 << 20
 
 
 def test_generated_name__taken_by_a_user_s_dataset_is_refused(tmp_path, small_store):
