@@ -7,13 +7,13 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import fmean
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from flows.drawing import Figure, Style, lines_svg
+from koco_stream.places import Where
 from storage.results import read_curves
 
 LOGARITHMIC = 0.25  # a regret a·log t has at T = 2,000 the exponent 0.16 over the last factor of ten, √t has 0.5, t/log t about 0.86
@@ -91,7 +91,7 @@ def _name(learner: str, params: Mapping[str, object]) -> str:
     return " ".join([NAMES.get(learner, learner), *parts])
 
 
-def kons_adversary(store: str | Path, runs: pa.Table) -> Figure:
+def kons_adversary(store: Where, runs: pa.Table) -> Figure:
     """The regret against w = 0 and the dictionary's size over the rounds, and the section's claims."""
     lines = lines_of(runs, read_curves(store))
     styles: dict[str, Style] = {name: (COLOURS[k % len(COLOURS)], *MARKS[k // len(COLOURS) % len(MARKS)]) for k, name in enumerate(lines)}

@@ -20,8 +20,8 @@ STORE = click.option(
     default="store",
     envvar="KOCO_STORE",
     show_default=True,
-    type=click.Path(file_okay=False),
-    help="The store's folder; KOCO_STORE sets it too.",
+    metavar="PLACE",
+    help="The store: a folder, or s3://BUCKET/PREFIX or gs://BUCKET/PREFIX; KOCO_STORE sets it too.",
 )
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
@@ -101,8 +101,9 @@ def koco() -> None:
 def prepare(name: str, sources: tuple[Path, ...], form: str | None, store: str, as_json: bool, **options: Any) -> None:
     """Turn source files into the dataset NAME: Parquet shards and a manifest, all or nothing.
 
-    A dataset of the catalogue (koco datasets) has its options there: --from FOLDER is enough, and without --from the command says
-    which files it needs and where they come from. Options given here come before the catalogue's.
+    A dataset of the catalogue (koco datasets) has its options there: --from FOLDER is enough. Without --from its files are fetched into
+    the cache folder; if that cannot be done the command says which files it needs and where they come from. Options given here come
+    before the catalogue's.
     """
     from flows.preparing import prepare_named
 
@@ -126,11 +127,12 @@ def prepare(name: str, sources: tuple[Path, ...], form: str | None, store: str, 
 def datasets(store: str, as_json: bool) -> None:
     """List the datasets of the store and of the catalogue, and those that are generated on demand.
 
-    For a dataset that is not prepared, n_rows and n_features are the catalogue's.
+    For a dataset that is not prepared, n_rows and n_features are the catalogue's. --json also shows the files, their addresses and
+    checksums, and the options they are prepared with.
     """
-    from flows.preparing import DATASETS, dataset_rows
+    from flows.preparing import DATASETS, DETAILS, dataset_rows
 
-    show(dataset_rows(store), DATASETS, as_json)
+    show(dataset_rows(store), DETAILS if as_json else DATASETS, as_json)
 
 
 @koco.command()
@@ -210,7 +212,7 @@ def report(name: str, store: str) -> None:
     from flows.report import write_report
     from storage.store import existing_store
 
-    click.echo(write_report(existing_store(store), name))
+    click.echo(str(write_report(existing_store(store), name)))
 
 
 def show(rows: Iterable[dict[str, Any]], columns: tuple[str, ...], as_json: bool) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -13,8 +12,9 @@ from flows.poster_tables import poster_tables
 from flows.recovery import son_figure_2
 from flows.son_figure_1 import son_figure_1
 from flows.son_figure_3 import son_figure_3
+from koco_stream.places import Where
 
-FIGURES: dict[str, Callable[[str | Path, pa.Table], Figure]] = {
+FIGURES: dict[str, Callable[[Where, pa.Table], Figure]] = {
     "son-figure-1": son_figure_1,
     "son-figure-2": son_figure_2,
     "son-figure-3": son_figure_3,

@@ -11,6 +11,7 @@ from koco_stream.copies import cache_limit, check_room
 from koco_stream.errors import WrongInput
 from koco_stream.manifest import Manifest, load_manifest
 from koco_stream.orders import SHUFFLED
+from koco_stream.places import Place, place, store_name
 from koco_stream.plan import DataSize, Limits, plan
 from koco_stream.runs import Run
 from koco_stream.warm import needed
@@ -19,7 +20,7 @@ from storage.store import check_store
 from storage.synthetic import GENERATORS, existing_synthetic
 
 
-def known_manifests(sweep: Sweep, store: Path) -> dict[str, Manifest | None]:
+def known_manifests(sweep: Sweep, store: Place) -> dict[str, Manifest | None]:
     """The manifests that there are; None for a generated dataset that is not made yet. Raises `WrongInput` if another is missing."""
     manifests: dict[str, Manifest | None] = {}
     for use in sweep.datasets:
@@ -36,7 +37,7 @@ def known_manifests(sweep: Sweep, store: Path) -> dict[str, Manifest | None]:
 def checked(spec: Path, store: str) -> tuple[Sweep, dict[str, Manifest | None], list[Run], list[Run]]:
     """The sweep, its manifests, its runs, and those not in the store. What can be wrong is found here, before anything starts."""
     sweep = read_sweep(spec)
-    root = Path(store).expanduser().absolute()
+    root = place(store)
     check_store(root)
     manifests = known_manifests(sweep, root)
     for use in sweep.datasets:
@@ -87,7 +88,7 @@ def launch(spec: Path, store: str, workers: int, block_rows: int) -> dict[str, A
         begin(workers, needed(missing, value_types))
     try:
         sweep_flow = _flow()
-        return sweep_flow(str(spec), str(Path(store).expanduser().absolute()), workers, block_rows)
+        return sweep_flow(str(spec), store_name(store), workers, block_rows)
     finally:
         abandon()
 

@@ -24,6 +24,7 @@ from flows.drawing import Figure, Panel, Style, scatter_svg
 from koco_stream.batch import Batch
 from koco_stream.cache import private_folder
 from koco_stream.files import content_hash, write_text
+from koco_stream.places import Where
 from koco_stream.runs import Stream
 from koco_stream.stream import StreamReader
 
@@ -244,7 +245,7 @@ def verdict(published: Published, mean: float, std: float) -> str:
     return "better" if mean < published.mean else "worse"
 
 
-def batch_of(store: str | Path, ours: Ours) -> float | None:
+def batch_of(store: Where, ours: Ours) -> float | None:
     """The loss (error rate for labels −1, +1) of the best function in hindsight in the space of the final dictionary of the group's first
     run, from the cache folder if it was computed before; None if that is too much work for a report."""
     if ours.size is None or ours.size * ours.first["rounds"] > MOST_BATCH_VALUES:
@@ -306,9 +307,7 @@ class Row:
         return f"{scale * mean:.{digits}f}{spread}{' %' if percent else ''}"
 
 
-def rows_of(
-    store: str | Path, groups: dict[tuple[str, str], list[Ours]], found: dict[Key, dict[Reading, Ours]], best: Reading
-) -> list[Row]:
+def rows_of(store: Where, groups: dict[tuple[str, str], list[Ours]], found: dict[Key, dict[Reading, Ours]], best: Reading) -> list[Row]:
     """The paper's rows that these runs can be held against, in the paper's order.
 
     Parkinsons' target belongs to the reading; for baselines, quoted from elsewhere, and for BATCH each target has a row.
@@ -334,7 +333,7 @@ def rows_of(
     return rows
 
 
-def poster_tables(store: str | Path, runs: pa.Table) -> Figure:
+def poster_tables(store: Where, runs: pa.Table) -> Figure:
     """The paper's tables and ours: under the one reading that fits all rows best, under each row's own best, and the tuned best."""
     groups = groups_of(runs)
     found = readings_of(groups)

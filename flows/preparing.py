@@ -6,46 +6,59 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from flows.fetching import fetch_edition, record_edition
 from flows.progress import say
 from koco_stream.errors import WrongInput
-from koco_stream.manifest import Manifest, datasets_folder, load_manifest
-from storage.catalogue import CATALOGUE, entry_named, find_edition, how_to_get, remarks
+from koco_stream.manifest import Manifest, load_manifest, prepared_names
+from storage.catalogue import CATALOGUE, Edition, Entry, entry_named, find_edition, remarks
+from storage.checksums import recorded
 from storage.prepare import check_name, prepare_file
 from storage.store import check_store
 from storage.synthetic import ABOUT, GENERATORS, parameters_of
 
 DATASETS = ("name", "task", "n_rows", "n_features", "prepared", "papers")
+DETAILS = (*DATASETS, "source", "editions")
 
 
 def prepare_named(store: str, name: str, sources: Sequence[Path], given: dict[str, Any]) -> Manifest:
-    """Prepare `name` from files, with the options `given`; or, from one folder, as the catalogue says, `given` coming first.
+    """Prepare `name` from files, with the options `given`; or, from one folder, as the catalogue says, `given` coming first. Without
+    sources the files are fetched from the catalogue's addresses.
 
-    Raises `WrongInput` if something is wrong; without sources it says what to get for a dataset of the catalogue. What a user must know
+    Raises `WrongInput` if something is wrong; if files cannot be fetched it says what to get, and how to pass it. What a user must know
     of the result (a part, or not of the expected size) is said on stderr.
     """
     check_name(name)
     if name.split(",")[0] in GENERATORS:
         raise WrongInput(f"{name!r} is generated on demand: name it in a sweep file; for data of your own take another name")
     if not sources:
-        raise WrongInput(how_to_get(entry_named(name)))
+        entry = entry_named(name)
+        edition, paths, came = fetch_edition(store, entry)
+        manifest = _prepare_edition(store, entry, edition, paths, given)
+        record_edition(store, came)
+        return manifest
     if not any(path.is_dir() for path in sources):
         _announce(sources)
         return prepare_file(store, name, list(sources), **given)
     if len(sources) > 1:
         raise WrongInput("--from takes one folder, or one or several files; give the folder alone")
     entry = entry_named(name)
-    edition, paths = find_edition(entry, sources[0])
+    return _prepare_edition(store, entry, *find_edition(entry, sources[0]), given)
+
+
+def _prepare_edition(store: str, entry: Entry, edition: Edition, paths: list[Path], given: dict[str, Any]) -> Manifest:
+    """Prepare an edition of the catalogue, and say what is not as expected."""
     _announce(paths)
-    manifest = prepare_file(store, name, paths, **{**edition.options, **given})
+    manifest = prepare_file(store, entry.name, paths, **{**edition.options, **given})
     for remark in remarks(entry, edition, manifest.n_rows, manifest.n_features):
         say(f"koco: warning: {remark}")
     return manifest
 
 
 def dataset_rows(store: str) -> list[dict[str, Any]]:
-    """One row (`DATASETS`) for each dataset of the store, of the catalogue and of the generators."""
-    check_store(Path(store).expanduser().absolute())
-    there = {path.parent.name: load_manifest(store, path.parent.name) for path in datasets_folder(store).glob("*/manifest.json")}
+    """One row (`DETAILS`) for each dataset of the store, of the catalogue and of the generators."""
+    check_store(store)
+    known = recorded(store)
+    there = {name: load_manifest(store, name) for name in prepared_names(store)}
     rows = []
     for name in sorted({*there, *CATALOGUE}):
         manifest, entry = there.get(name), CATALOGUE.get(name)
@@ -59,12 +72,25 @@ def dataset_rows(store: str) -> list[dict[str, Any]]:
             whole = entry.editions[0]
             task, size, prepared = entry.task, (whole.n_rows, whole.n_features), "no"
         papers = ", ".join(entry.papers) if entry else ""
-        rows.append(dict(zip(DATASETS, (name, task, *size, prepared, papers), strict=True)))
+        editions = [_edition_row(edition, known) for edition in entry.editions] if entry else []
+        rows.append(dict(zip(DETAILS, (name, task, *size, prepared, papers, entry.source if entry else "", editions), strict=True)))
     for name in GENERATORS:
         values, (kind, paper) = parameters_of(name), ABOUT[name]
         task = "binary" if kind == "classification" else kind
-        rows.append(dict(zip(DATASETS, (name, task, values["n_rows"], values["n_features"], "on demand", paper), strict=True)))
+        size = (values["n_rows"], values["n_features"])
+        rows.append(dict(zip(DETAILS, (name, task, *size, "on demand", paper, f"synthetic: {name}", []), strict=True)))
     return rows
+
+
+def _edition_row(edition: Edition, recorded: dict[str, str]) -> dict[str, Any]:
+    """An edition as `koco datasets --json` shows it. `sha256` is that of the file as published, `recorded_sha256` what came from the
+    address when it was first fetched into this store."""
+    files: list[dict[str, Any]] = [{"file": name} for name in edition.files]
+    for row, address in zip(files, edition.addresses, strict=False):  # an edition without addresses has none for any file
+        inside = "/".join(address.member) or None
+        row |= {"address": address.url, "member": inside, "sha256": address.sha256, "recorded_sha256": recorded.get(address.url)}
+    row = {"files": files, "n_rows": edition.n_rows, "n_features": edition.n_features, "part": edition.part}
+    return {**row, "options": dict(edition.options)}
 
 
 def _announce(paths: Sequence[Path]) -> None:

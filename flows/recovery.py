@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from koco_stream import OjaSON
 from koco_stream.linalg import Array
 from koco_stream.losses import curvature_of
 from koco_stream.manifest import load_manifest
+from koco_stream.places import Where
 from koco_stream.records import curve_points
 from koco_stream.runs import Stream
 from koco_stream.stream import StreamReader
@@ -43,7 +43,7 @@ def recovery_errors(X: Array, y: Array, model: OjaSON, rounds: Array) -> Array:
     return np.array(errors)
 
 
-def son_figure_2(store: str | Path, runs: pa.Table) -> Figure:
+def son_figure_2(store: Where, runs: pa.Table) -> Figure:
     """The recovery error over the rounds, for the smallest and the largest condition number and each sketch rate, over the data seeds.
 
     The model of a line has the parameters of the best run with m = 10 on that dataset and with that rate.

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 import koco_stream
 from flows.figures import FIGURES
 from flows.tables import best_of, runs_of, summary_of, sweep_note
-from koco_stream.files import write_text
 from koco_stream.manifest import load_manifest
+from koco_stream.places import Place, Where, place
 
 
-def write_report(store: str | Path, sweep: str) -> Path:
-    """Write the report of a sweep that has run on `store`; returns its path. Raises `WrongInput` if it has not."""
+def write_report(store: Where, sweep: str) -> Place:
+    """Write the report of a sweep that has run on `store`; returns its place. Raises `WrongInput` if it has not."""
     note = sweep_note(store, sweep)
     runs = runs_of(store, sweep)
     figures = note["figures"] if "figures" in note else [note["figure"]] if note.get("figure") else []  # one, in older stores
@@ -42,6 +41,6 @@ def write_report(store: str | Path, sweep: str) -> Path:
             version=koco_stream.__version__,
         )
     )
-    path = Path(store) / "reports" / f"{sweep}.html"
-    write_text(path, page)
-    return path
+    written = place(store) / "reports" / f"{sweep}.html"
+    written.write_text(page)
+    return written

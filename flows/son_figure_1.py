@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -11,6 +10,7 @@ import pyarrow as pa
 
 from flows.drawing import Figure, lines_svg
 from koco_stream.manifest import load_manifest
+from koco_stream.places import Where
 
 # Okabe and Ito's palette: told apart by readers who do not see all colours; the markers say the same again.
 STYLES = {
@@ -22,7 +22,7 @@ STYLES = {
 }
 
 
-def son_figure_1(store: str | Path, runs: pa.Table) -> Figure:
+def son_figure_1(store: Where, runs: pa.Table) -> Figure:
     """SON's Figure 1: the best final progressive error against the condition number, one line a learner, over the data seeds."""
     best: dict[tuple[str, int, float], float] = {}
     data: dict[str, dict[str, Any]] = {}

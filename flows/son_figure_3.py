@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from pathlib import Path
 from statistics import fmean, median
 
 import pyarrow as pa
 
 from flows.drawing import Figure, Panel, Style, scatter_svg
+from koco_stream.places import Where
 from storage.catalogue import ENTRIES, SON
 
 STYLES: dict[str, Style] = {
@@ -41,7 +41,7 @@ def errors_of(runs: pa.Table) -> Errors:
     return best
 
 
-def son_figure_3(store: str | Path, runs: pa.Table) -> Figure:
+def son_figure_3(store: Where, runs: pa.Table) -> Figure:
     """SON's Figure 3: (a) m = 10 against m = 0, (b) m = 10, with and without diagonal adaptation, against AdaGrad."""
     best = errors_of(runs)
     names = sorted({name for errors in best.values() for name in errors})

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar
 
 from prefect import flow, task
@@ -16,8 +15,8 @@ from cluster.local import worker_bytes
 from flows.progress import SweepProgress, say
 from flows.startup import started
 from flows.sweep_file import Sweep, read_sweep
-from koco_stream.files import write_text
 from koco_stream.manifest import Manifest, load_manifest
+from koco_stream.places import place
 from koco_stream.plan import DataSize, Limits, Plan, plan
 from koco_stream.runs import Run
 from koco_stream.stream import BLOCK_ROWS
@@ -86,7 +85,7 @@ def write_sweep_report(store: str, name: str) -> str:
 def remember(store: str, sweep: Sweep, runs: list[Run]) -> None:
     """Note in the store what the sweep consists of: its file and its run_ids, which reports and results are read by."""
     content: dict[str, Any] = {"name": sweep.name, "file": sweep.text, "figures": sweep.figures, "run_ids": [run.run_id for run in runs]}
-    write_text(Path(store) / "sweeps" / f"{sweep.name}.json", json.dumps(content) + "\n")
+    (place(store) / "sweeps" / f"{sweep.name}.json").write_text(json.dumps(content) + "\n")
 
 
 @flow(name="sweep", validate_parameters=False)

@@ -20,7 +20,7 @@ from koco_stream.orders import AS_STORED, IN_WINDOWS, WINDOW_ROWS
 from koco_stream.plan import DataSize
 from koco_stream.run import check_labels
 from koco_stream.runs import Run, Stream, sharding_of, without_repeats
-from storage.synthetic import GENERATORS, parameters_of, synthetic_name
+from storage.synthetic import GENERATORS, expected_values, parameters_of, synthetic_name
 
 FigureName = Literal["son-figure-1", "son-figure-2", "son-figure-3", "poster-tables", "kons-adversary"]
 LARGEST = 2**63 - 1
@@ -90,7 +90,7 @@ class DatasetUse:
         """The size of a generated dataset, known before it is made."""
         values = {**parameters_of(self.generator), **(self.given or {})}
         n, d = int(values["n_rows"]), int(values["n_features"])
-        return DataSize(n, d, n * d)
+        return DataSize(n, d, expected_values(self.generator, self.given or {}))
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
@@ -12,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from koco_stream.errors import WrongInput, nearest
+from koco_stream.places import Where, place
 from storage.results import read_runs
 
 SUMMARY = (
@@ -31,16 +31,17 @@ SUMMARY = (
 )
 
 
-def sweep_note(store: str | Path, name: str) -> dict[str, Any]:
+def sweep_note(store: Where, name: str) -> dict[str, Any]:
     """What the store remembers of a sweep. Raises `WrongInput` with the nearest name if it has not run here."""
-    path = Path(store) / "sweeps" / f"{name}.json"
-    if not path.is_file():
-        there = [p.stem for p in path.parent.glob("*.json")]
+    notes = place(store) / "sweeps"
+    note = notes / f"{name}.json"
+    if not note.is_file():
+        there = [path.name.removesuffix(".json") for path in notes.files(".json")]
         raise WrongInput(f"no sweep {name!r} has run on {store}" + (nearest(name, there) if there else ""))
-    return json.loads(path.read_text(encoding="utf-8"))  # type: ignore[no-any-return]
+    return json.loads(note.read_text())  # type: ignore[no-any-return]
 
 
-def runs_of(store: str | Path, sweep: str | None) -> pa.Table:
+def runs_of(store: Where, sweep: str | None) -> pa.Table:
     """The `runs` table, or the part of it that belongs to a sweep."""
     table = read_runs(store)
     if sweep is None:

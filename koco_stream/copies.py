@@ -29,25 +29,27 @@ import pyarrow.parquet as pq
 from koco_stream.cache import cache_folder, private_folder
 from koco_stream.errors import WrongInput
 from koco_stream.files import file_hash, locked
-from koco_stream.manifest import Manifest, Shard, datasets_folder
+from koco_stream.manifest import Manifest, Shard, dataset_place
+from koco_stream.places import Where
 
 LIMIT = "KOCO_CACHE_BYTES"
 FOLDER = "datasets"
 FRAME_BYTES = 1 << 13  # at most: what an Arrow file holds besides its columns
 
 
-def read_shard(store: str | Path, manifest: Manifest, shard: Shard) -> pa.Table:
+def read_shard(store: Where, manifest: Manifest, shard: Shard) -> pa.Table:
     """The shard's rows, each column in one piece. Raises `WrongInput` if the shard is missing, or not what was prepared."""
-    source = datasets_folder(store) / manifest.name / shard.path
+    source = dataset_place(store, manifest.name) / shard.path
     try:
-        if file_hash(source) != shard.sha256:
-            raise WrongInput(f"{source} is not the file that was prepared: it was altered or damaged; prepare the dataset again")
-        return pq.ParquetFile(source, memory_map=True).read().combine_chunks()
+        with source.local() as file:  # of an object store, fetched once, to be hashed and read
+            if file_hash(file) != shard.sha256:
+                raise WrongInput(f"{source} is not the file that was prepared: it was altered or damaged; prepare the dataset again")
+            return pq.ParquetFile(file, memory_map=True).read().combine_chunks()
     except (FileNotFoundError, pa.ArrowInvalid) as error:
         raise WrongInput(f"{source}: {error}; prepare the dataset again") from None
 
 
-def open_copy(store: str | Path, manifest: Manifest, number: int) -> pa.RecordBatch:
+def open_copy(store: Where, manifest: Manifest, number: int) -> pa.RecordBatch:
     """Shard `number` as a view of its mapped copy, which is made if it is not there. Raises `WrongInput` as `read_shard` does, and
     `OSError` if the copy cannot be written."""
     shard = manifest.shards[number]

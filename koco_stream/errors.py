@@ -7,6 +7,10 @@ class WrongInput(ValueError):
     """The input is wrong; nothing was changed. The command line prints it and ends with exit status 2."""
 
 
+class StoreUnavailable(OSError):
+    """An object store does not answer, refuses access or has no such bucket: exit status 1, with the remedy."""
+
+
 def nearest(word: str, words: list[str]) -> str:
     """`; did you mean 'x'?` for the word most like `word`, or the list of what there is."""
     from difflib import get_close_matches

@@ -6,6 +6,7 @@ import fcntl
 import hashlib
 import json
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Any
 def written_atomically(path: Path) -> Iterator[Path]:
     """Give a temporary path beside `path`; when the block ends well it is synced and takes `path`'s place, else it is removed."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_native_id()}.tmp")
     try:
         yield temporary
         sync_file(temporary)

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from koco_stream.errors import WrongInput, nearest
+from koco_stream.places import Place, Where, place
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True)
@@ -53,21 +54,31 @@ class Manifest:
 
 
 def datasets_folder(store: str | Path) -> Path:
-    """The folder of a store that holds its datasets."""
+    """The folder that holds the datasets of a store that is a folder."""
     return Path(store) / "datasets"
 
 
-def load_manifest(store: str | Path, name: str) -> Manifest:
+def dataset_place(store: Where, name: str) -> Place:
+    """Where a store has dataset `name`: its manifest and, below, its shards."""
+    return place(store) / "datasets" / name
+
+
+def prepared_names(store: Where) -> list[str]:
+    """The names of the datasets in a store, sorted."""
+    return [name for name in (place(store) / "datasets").names() if (dataset_place(store, name) / "manifest.json").is_file()]
+
+
+def load_manifest(store: Where, name: str) -> Manifest:
     """The manifest of dataset `name`. Raises `WrongInput` if it is not prepared, or of a newer format."""
-    path = datasets_folder(store) / name / "manifest.json"
+    path = dataset_place(store, name) / "manifest.json"
     if not path.is_file():
-        there = sorted(p.parent.name for p in datasets_folder(store).glob("*/manifest.json"))
+        there = prepared_names(store)
         hint = nearest(name, there) if there else "; the store has no dataset yet"
         raise WrongInput(
             f"dataset {name!r} is not prepared in {store}{hint}. To prepare it: koco prepare {name} --from FILE --store {store}"
         )
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text())
         if content["format"] > FORMAT:
             raise WrongInput(f"{path} has format {content['format']}; this version reads up to {FORMAT}: upgrade koco-stream")
         content["shards"] = [Shard(**shard) for shard in content["shards"]]

@@ -20,10 +20,11 @@ import pyarrow.parquet as pq
 import koco_stream
 from koco_stream.comparator import Comparator, comparator_of
 from koco_stream.errors import WrongInput
-from koco_stream.files import canonical_json, written_atomically
+from koco_stream.files import canonical_json
 from koco_stream.learners import learner_named
 from koco_stream.linalg import Array
 from koco_stream.losses import LOSSES
+from koco_stream.places import Place, Where, place
 from koco_stream.records import RUNS, curve_points, part_schema, recorded
 from koco_stream.rows import Rows, with_intercept
 from koco_stream.runs import Cohort, Run
@@ -59,9 +60,9 @@ class Member:
     error: str | None = None
 
 
-def parts_folder(store: str | Path) -> Path:
+def parts_folder(store: Where) -> Place:
     """Where workers commit result parts."""
-    return Path(store) / "results" / "parts"
+    return place(store) / "results" / "parts"
 
 
 def run_cohort(store: str, sweep: str, cohort: Cohort, block_rows: int = BLOCK_ROWS) -> Receipt:
@@ -82,8 +83,7 @@ def run_cohort(store: str, sweep: str, cohort: Cohort, block_rows: int = BLOCK_R
                 rows = widened if live[0].run.params["fit_intercept"] else block.rows
                 advance_group(live, rows, block.labels, points)
     table = part_of(sweep, cohort, members, points, reader.manifest.task, comparators_for(reader, members))
-    folder = parts_folder(store)
-    with written_atomically(folder / f"{cohort.cohort_id}.parquet") as temporary:
+    with (parts_folder(store) / f"{cohort.cohort_id}.parquet").written() as temporary:
         pq.write_table(table, temporary, compression="zstd")
     return Receipt(
         cohort.cohort_id,

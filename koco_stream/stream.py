@@ -7,7 +7,6 @@ cache and than memory; a full shuffle has all of them open.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +17,7 @@ from koco_stream.errors import WrongInput
 from koco_stream.linalg import Array
 from koco_stream.manifest import Manifest, load_manifest
 from koco_stream.orders import IN_WINDOWS, SHUFFLED, Order, Shuffled, ShuffledInWindows
+from koco_stream.places import Where
 from koco_stream.rows import Rows, dense_rows, frozen, full_rows, sparse_rows
 from koco_stream.runs import Stream, sharding_of
 
@@ -35,7 +35,7 @@ class StreamReader:
     """One stream, opened. Raises `WrongInput` if the dataset is not prepared, has changed since the sweep was planned, or is to be fully
     shuffled and is larger than the cache may be. Shards are looked at when they are read: see `copies.open_copy` for what that raises."""
 
-    def __init__(self, store: str | Path, stream: Stream) -> None:
+    def __init__(self, store: Where, stream: Stream) -> None:
         self.store, self.stream = store, stream
         self.manifest = load_manifest(store, stream.dataset)
         in_windows = stream.order == IN_WINDOWS
@@ -145,7 +145,7 @@ class ShardArrays(NamedTuple):
     values: Array
 
 
-def shard_arrays(store: str | Path, manifest: Manifest, number: int) -> ShardArrays:
+def shard_arrays(store: Where, manifest: Manifest, number: int) -> ShardArrays:
     """A shard of the dataset, opened. Raises as `copies.open_copy` does."""
     batch = open_copy(store, manifest, number)
     labels = batch.column("label").to_numpy()

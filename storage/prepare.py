@@ -1,56 +1,89 @@
-"""Preparing a dataset: source → transformations → shards and manifest, all or nothing."""
+"""Preparing a dataset: source → parts → facts → shards and manifest, out of core, all or nothing.
+
+Every step works on pieces of bounded size, so the memory of a process is bounded whatever the source's size: a piece is at most 16 MB of
+text or one line, a shard at most 4 million values or one row, and each is held a few times over while it changes form. Nothing that the
+store shows changes before the manifest is renamed into place.
+"""
 
 from __future__ import annotations
 
-import hashlib
+import math
 import re
-import shutil
-from collections.abc import Sequence
-from dataclasses import replace
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
+from koco_stream.cache import private_folder
 from koco_stream.errors import WrongInput
-from koco_stream.files import file_hash, locked, sync_file, sync_folder, write_text
-from koco_stream.linalg import Array
-from koco_stream.manifest import Manifest, Shard, datasets_folder
-from storage.sources import Reading, read_sources
+from koco_stream.files import file_hash, sync_folder
+from koco_stream.manifest import Manifest, dataset_place
+from koco_stream.places import LocalPlace, Place, Where, place
+from storage.facts import facts_for
+from storage.parallel import OnDask, Serially
+from storage.parts import MOST_DISTINCT, Part, Parts, store_piece
+from storage.shards import BLOCK, ShardTask, Written, identity_of, is_narrow, ranges_of, whole_blocks, write_shard
+from storage.source import Source
+from storage.sources import Reading, source_of
 from storage.store import LOCK, check_store, open_store, staging_folder
-from storage.table import Table
-from storage.transform import transform
+from storage.transform import Facts, Shape, Transformation
 
 VALUES_PER_SHARD = 4_000_000
-MOST_CLASSES = 200
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._,=-]*\Z")
+REAL_FROM = 20  # distinct values from which the target of columns is taken for real numbers
+
+Progress = Callable[[str, int, int, int], None]
+
+
+def no_progress(what: str, done: int, total: int, rows: int) -> None:
+    """Say nothing: what is being done, how much of it is done and how much there is (bytes), rows so far."""
+
+
+@dataclass(frozen=True)
+class Preparing:
+    """How a dataset is prepared, besides how its source is read.
+
+    layout, scale, hash_bits: see `storage.transform`. task: "classification", "regression", or seen from the labels if None (`task_of`).
+    worker: where the work is done. progress: is told of it.
+    """
+
+    layout: str | None = None
+    scale: str = "none"
+    hash_bits: int | None = None
+    task: str | None = None
+    values_per_shard: int = VALUES_PER_SHARD
+    worker: Serially | OnDask = field(default_factory=Serially)
+    progress: Progress = no_progress
 
 
 def prepare_file(
-    store: str | Path,
+    store: Where,
     name: str,
     source: Path | Sequence[Path],
     *,
+    layout: str | None = None,
     scale: str = "none",
+    hash_bits: int | None = None,
     task: str | None = None,
     values_per_shard: int = VALUES_PER_SHARD,
+    worker: Serially | OnDask | None = None,
+    progress: Progress = no_progress,
     **reading: Any,
 ) -> Manifest:
-    """Prepare the file `source`, or several of them in order, as dataset `name` of the store. `reading` are the fields of `Reading`.
+    """Prepare the file `source`, or several of them in order, as dataset `name` of the store. `reading` are the fields of `Reading`,
+    the others those of `Preparing`.
 
-    `task` is "classification" or "regression"; if None, a CSV file whose target takes more than 20 values, or any label that is not a whole
-    number, is taken for regression. Raises `WrongInput` naming the place and the remedy; the store is then as it was.
+    Raises `WrongInput` naming the place and the remedy; the store is then as it was.
     """
-    check_store(Path(store).expanduser().absolute())
+    check_store(store)
     check_name(name)
-    sources = [source] if isinstance(source, Path) else list(source)
-    how = Reading(**reading)
-    table = read_sources(sources, how)
-    files = [{"file": path.name, "sha256": file_hash(path)} for path in sources]
-    origin = {**how.given(), "files": files, "format": table.format}
-    return publish(store, name, table, origin, scale=scale, task=task, values_per_shard=values_per_shard)
+    how = Preparing(layout, scale, hash_bits, task, values_per_shard, worker or Serially(), progress)
+    return prepare_source(store, name, source_of([source] if isinstance(source, Path) else list(source), Reading(**reading)), how)
 
 
 def check_name(name: str) -> None:
@@ -59,156 +92,216 @@ def check_name(name: str) -> None:
         raise WrongInput(f"{name!r} cannot be a dataset's name; use letters, digits and . _ - = , and begin with a letter or digit")
 
 
-def publish(
-    store: str | Path,
-    name: str,
-    table: Table,
-    origin: dict[str, Any],
-    *,
-    scale: str = "none",
-    task: str | None = None,
-    values_per_shard: int = VALUES_PER_SHARD,
-) -> Manifest:
-    """Write `table` as dataset `name`: shards first, then the manifest, whose rename makes it visible."""
-    kind = task or guess_task(table)
-    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused next
-        table, done = transform(table, scale, kind)
-        check_finite(table, scale)
-        values = narrowed(table.values)
-    table = replace(table, values=values)
-    identity = dataset_hash(table)
-    distinct = np.unique(table.labels) if kind == "classification" else np.zeros(0)
-    if distinct.size > MOST_CLASSES:
-        raise WrongInput(f"the labels take {distinct.size} values; for real targets add --task regression")
-    root = Path(store).expanduser().absolute()
-    with staging_folder(root) as staging:
-        shards = write_shards(table, staging, identity[:16], values_per_shard)
-        n2 = np.add.reduceat(np.append(values.astype(np.float64) ** 2, 0.0), table.indptr[:-1]) if values.size else np.zeros(1)
-        n2 = np.where(np.diff(table.indptr) > 0, n2, 0.0)
-        manifest = Manifest(
-            name=name,
-            n_rows=table.labels.size,
-            n_features=table.n_features,
-            n_values=int(values.size),
-            layout=table.layout,
-            value_type=str(values.dtype),
-            task=kind,
-            classes=[float(c) for c in distinct],
-            dataset_hash=identity,
-            shards=shards,
-            source=origin,
-            transformations=[*table.done, *done],
-            statistics={
-                "label_min": float(table.labels.min()),
-                "label_max": float(table.labels.max()),
-                "label_mean": float(table.labels.mean()),
-                "mean_square_norm": float(n2.mean()),
-                "empty_rows": int((np.diff(table.indptr) == 0).sum()),
-            },
-            feature_names=table.feature_names,
-        )
-        open_store(root)
-        folder = datasets_folder(root) / name
-        folder.mkdir(parents=True, exist_ok=True)
-        target = folder / identity[:16]
-        with locked(root / LOCK):
-            manifest, target = place_shards(staging, folder, manifest)
-            write_text(folder / "manifest.json", manifest.to_json())
-            for old in folder.iterdir():
-                if old.is_dir() and old != target:
-                    shutil.rmtree(old, ignore_errors=True)
-    return manifest
+def prepare_source(store: Where, name: str, source: Source, how: Preparing | None = None) -> Manifest:
+    """Prepare a source as dataset `name`. Raises `WrongInput` for what is wrong with it; the store is then as it was."""
+    how = how or Preparing()
+    root = place(store)
+    with staging_folder(root.path if isinstance(root, LocalPlace) else private_folder("preparing")) as staging:
+        scratch = staging / "scratch"
+        scratch.mkdir()
+        files = list(how.worker.each(hashed_file, source.files))
+        source = source.surveyed(how.worker.each, scratch)
+        parts = Parts(list(read_parts(source, scratch, how)))
+        task = how.task or task_of(source, parts.parts)
+        transformation = transformation_for(source, parts, how, task)
+        ranges = list(ranges_of(parts, transformation, how.values_per_shard))
+        facts = facts_for(transformation, parts, whole_blocks(ranges), how.worker.compute)
+        single = is_single_throughout(transformation, facts, parts, ranges, how)
+        written = list(written_shards(transformation, facts, parts, ranges, single, staging, how))
+        manifest = manifest_of(name, source, transformation, facts, task, parts, written, single)
+        manifest = replace(manifest, source={**source.origin, "files": files, "format": source.format} if files else source.origin)
+        return publish(root, staging / "shards", manifest, how)
 
 
-def check_finite(table: Table, scale: str) -> None:
-    """Refuse a table with a label, a value or a row's square norm that is no finite number. Raises `WrongInput` naming the row."""
-    after = "" if scale == "none" else f" after --scale {scale}"
-    for what, bad in (("label", ~np.isfinite(table.labels)), ("value", ~np.isfinite(table.values))):
-        if bad.any():
-            place = int(np.flatnonzero(bad)[0])
-            row = place if what == "label" else int(np.searchsorted(table.indptr, place, side="right")) - 1
-            raise WrongInput(f"row {row + 1} has a {what} that is no finite number{after}; the source's numbers are too large: divide them")
-    if not np.isfinite(np.sum(table.values**2)) or not np.isfinite(table.labels.sum()):
-        raise WrongInput(
-            f"the largest value is {np.abs(table.values).max(initial=0.0):g} and the largest label {np.abs(table.labels).max():g}"
-            f"{after}: their squares or sums are beyond what a number can hold; divide them, for example with --scale unit-rows"
-        )
+def hashed_file(path: Path) -> dict[str, str]:
+    """A source file's name and hash, for the manifest."""
+    return {"file": path.name, "sha256": file_hash(path)}
 
 
-def place_shards(staging: Path, folder: Path, manifest: Manifest) -> tuple[Manifest, Path]:
-    """Move the shards from `staging` into the dataset's `folder`; returns the manifest that has their place, and that place.
-
-    Nothing there is replaced, because the present manifest may point to it: the same files stay, and others get a folder of their own.
-    """
-    name = Path(manifest.shards[0].path).parent.name
-    target, number = folder / name, 1
-    while target.exists():
-        if all(_is_file(target / Path(shard.path).name, shard.sha256) for shard in manifest.shards):
-            break
-        number += 1
-        target = folder / f"{name}-{number}"
-    else:
-        (staging / name).replace(target)
-        sync_folder(folder)
-    shards = [replace(shard, path=f"{target.name}/{Path(shard.path).name}") for shard in manifest.shards]
-    return replace(manifest, shards=shards), target
+def read_parts(source: Source, scratch: Path, how: Preparing) -> Iterator[Part]:
+    """Read all pieces of the source, each into a file of its own. Raises `WrongInput` as the source does."""
+    done = rows = 0
+    numbers = count()
+    tasks = ((piece, scratch / f"part-{next(numbers):07d}.arrow") for piece in source.pieces(scratch))
+    for part in how.worker.each(partial(_store, source), tasks):
+        done, rows = done + part.n_bytes, rows + part.n_rows
+        how.progress("reading", done, source.n_bytes, rows)
+        yield part
 
 
-def _is_file(path: Path, sha256: str) -> bool:
-    return path.is_file() and file_hash(path) == sha256
+def _store(source: Source, task: tuple[Any, Path]) -> Part:
+    return store_piece(source, *task)
 
 
-def guess_task(table: Table) -> str:
-    """Regression if a label is not a whole number, or a CSV or space-separated target takes more than 20 values; else classification."""
-    distinct = np.unique(table.labels)
-    if (distinct != np.rint(distinct)).any() or (table.format in ("csv", "space") and distinct.size > 20):
+def task_of(source: Source, parts: Sequence[Part]) -> str:
+    """Regression if a label is not a whole number, or the target of columns takes more than 20 values; else classification."""
+    distinct = distinct_labels(parts)
+    many = distinct is None or len(distinct) > REAL_FROM
+    if not all(part.whole for part in parts) or (source.format in ("csv", "space", "parquet") and many):
         return "regression"
     return "classification"
 
 
-def narrowed(values: Array) -> Array:
-    """The values as float32 if that loses nothing, else as they are: half the memory for counts and the like, the same numbers."""
-    small = values.astype(np.float32)
-    return small if (small.astype(np.float64) == values).all() else values
-
-
-def dataset_hash(table: Table) -> str:
-    """The dataset's identity: SHA-256 over its schema and its rows in canonical form, whatever the sharding or compression."""
-    parts = (table.labels, np.diff(table.indptr).astype(np.int64), table.indices, table.values)
-    digest = hashlib.sha256(f"koco-stream rows 1|{table.n_features}|{table.layout}|{table.values.dtype}".encode())
+def distinct_labels(parts: Sequence[Part]) -> list[float] | None:
+    """The distinct labels, sorted, or None if there are more than `MOST_DISTINCT`."""
+    found: set[float] = set()
     for part in parts:
-        digest.update(hashlib.sha256(np.ascontiguousarray(part).tobytes()).digest())
-    return digest.hexdigest()
+        if part.labels is None:
+            return None
+        found.update(part.labels)
+    return sorted(found) if len(found) <= MOST_DISTINCT else None
 
 
-def write_shards(table: Table, staging: Path, folder: str, values_per_shard: int) -> list[Shard]:
-    """Parquet files of consecutive rows, at most `values_per_shard` values each (one row at least)."""
-    (staging / folder).mkdir()
-    shards: list[Shard] = []
-    lo = 0
-    while lo < table.labels.size:
-        hi = int(np.searchsorted(table.indptr, table.indptr[lo] + values_per_shard, side="right")) - 1
-        hi = min(max(hi, lo + 1), table.labels.size)
-        path = f"{folder}/{len(shards):05d}.parquet"
-        pq.write_table(arrow_rows(table, lo, hi), staging / path, compression="zstd", compression_level=9, row_group_size=1 << 20)
-        sync_file(staging / path)
-        shards.append(Shard(path, hi - lo, int(table.indptr[hi] - table.indptr[lo]), file_hash(staging / path)))
-        lo = hi
-    return shards
+def transformation_for(source: Source, parts: Parts, how: Preparing, task: str) -> Transformation:
+    """What is done to the rows. Raises `WrongInput` for what does not fit them."""
+    seen = max((part.n_features for part in parts.parts), default=0)
+    shape = Shape(
+        parts.n_rows,
+        source.n_features if source.n_features is not None else seen,
+        sum(part.n_values for part in parts.parts),
+        source.layout,
+        min(part.least for part in parts.parts),
+        min(part.label_min for part in parts.parts),
+        max(part.label_max for part in parts.parts),
+    )
+    if task == "classification" and distinct_labels(parts.parts) is None:
+        raise WrongInput(f"the labels take more than {MOST_DISTINCT} values; for real targets add --task regression")
+    return Transformation(shape, how.layout, how.scale, how.hash_bits, task)
 
 
-def arrow_rows(table: Table, lo: int, hi: int) -> pa.Table:
-    """Rows lo to hi as prepared rows: `label`, then `indices` and `values`, or `values` of fixed size."""
-    a, b = table.indptr[lo], table.indptr[hi]
-    metadata = {"n_features": str(table.n_features), "label": "the target as in the source, after the transformations"}
-    if table.layout == "dense":
-        values = pa.FixedSizeListArray.from_arrays(pa.array(table.values[a:b]), table.n_features)
-        return pa.table({"label": table.labels[lo:hi], "values": values}).replace_schema_metadata(metadata)
-    offsets = pa.array((table.indptr[lo : hi + 1] - a).astype(np.int32))
-    return pa.table(
-        {
-            "label": table.labels[lo:hi],
-            "indices": pa.ListArray.from_arrays(offsets, pa.array(table.indices[a:b])),
-            "values": pa.ListArray.from_arrays(offsets, pa.array(table.values[a:b])),
-        }
-    ).replace_schema_metadata(metadata)
+def is_single_throughout(
+    transformation: Transformation, facts: Facts, parts: Parts, ranges: Sequence[tuple[int, int]], how: Preparing
+) -> bool:
+    """Whether float32 holds every value of the dataset exactly."""
+    if transformation.nothing:
+        return all(part.single for part in parts.parts)
+    check = partial(is_narrow, transformation=transformation, facts=facts)
+    if not check(parts.cover(*ranges[0])):  # as a rule; then the others need not be looked at
+        return False
+    return all(how.worker.each(check, (parts.cover(lo, hi) for lo, hi in ranges[1:])))
+
+
+def written_shards(
+    transformation: Transformation,
+    facts: Facts,
+    parts: Parts,
+    ranges: Sequence[tuple[int, int]],
+    single: bool,
+    staging: Path,
+    how: Preparing,
+) -> Iterator[Written]:
+    """Write every shard; a part goes when the shards that need it are there."""
+    folder = staging / "shards"
+    folder.mkdir()
+
+    def tasks() -> Iterator[ShardTask]:
+        for number, (lo, hi) in enumerate(ranges):
+            first_block, end = -(-lo // BLOCK) * BLOCK, min(-(-hi // BLOCK) * BLOCK, parts.n_rows)
+            beyond = parts.cover(hi, end) if first_block < hi < end else []
+            yield ShardTask(parts.cover(lo, hi), beyond, lo, f"{number:05d}.parquet", str(folder), single)
+
+    gone = values = rows = 0
+    total = sum(part.n_values for part in parts.parts)
+    for written in how.worker.each(partial(write_shard, transformation=transformation, facts=facts), tasks()):
+        values, rows = values + written.shard.n_values, rows + written.shard.n_rows
+        how.progress("writing", 12 * values, 12 * total, rows)
+        while gone < len(parts.parts) and parts.firsts[gone + 1] <= rows - BLOCK:
+            Path(parts.parts[gone].path).unlink()
+            gone += 1
+        yield written
+
+
+def manifest_of(
+    name: str,
+    source: Source,
+    transformation: Transformation,
+    facts: Facts,
+    task: str,
+    parts: Parts,
+    written: Sequence[Written],
+    single: bool,
+) -> Manifest:
+    """The manifest of the written shards, their place not known yet."""
+    sums = np.vstack([one.sums for one in written])
+    value_type = "float32" if single else "float64"
+    n, d, layout = parts.n_rows, transformation.n_features, transformation.kept
+    labels = transformation_of_labels(transformation)
+    distinct = distinct_labels(parts.parts) if task == "classification" else None
+    return Manifest(
+        name=name,
+        n_rows=n,
+        n_features=d,
+        n_values=sum(one.shard.n_values for one in written),
+        layout=layout,
+        value_type=value_type,
+        task=task,
+        classes=distinct or [],
+        dataset_hash=identity_of((one.digests for one in written), n, d, layout, value_type),
+        shards=[one.shard for one in written],
+        source={},
+        transformations=[*source.done, *transformation.done(facts)],
+        statistics={
+            "label_min": labels[0],
+            "label_max": labels[1],
+            "label_mean": math.fsum(sums[:, 0].tolist()) / n,
+            "mean_square_norm": math.fsum(sums[:, 1].tolist()) / n,
+            "empty_rows": sum(one.empty_rows for one in written),
+        },
+        feature_names=source.feature_names if transformation.bits is None else [],
+    )
+
+
+def transformation_of_labels(transformation: Transformation) -> tuple[float, float]:
+    """The least and the largest label of the dataset."""
+    low, high = transformation.shape.label_min, transformation.shape.label_max
+    if transformation.scale == "minmax" and transformation.task == "regression":
+        return 0.0, 1.0 if high > low else 0.0
+    return low, high
+
+
+def publish(root: Place, written: Path, manifest: Manifest, how: Preparing) -> Manifest:
+    """Make the shards in the folder `written` the dataset: put them into the store, then its manifest, which makes them visible at once."""
+    open_store(root)
+    folder = dataset_place(root, manifest.name)
+    with (root / LOCK).locked():
+        manifest, target = place_shards(written, folder, manifest, how)
+        (folder / "manifest.json").write_text(manifest.to_json())
+        for name in folder.names():
+            if name not in (target, "manifest.json"):
+                left = folder / name  # the shards before these, or what a killed process left
+                left.remove() if left.is_file() else left.remove_tree()
+    return manifest
+
+
+def place_shards(written: Path, folder: Place, manifest: Manifest, how: Preparing) -> tuple[Manifest, str]:
+    """Put the shards from `written` into the dataset's `folder`; returns the manifest that has their place, and that place's name.
+
+    Nothing there is replaced, because the present manifest may point to it: the same files stay, and others get a folder of their own.
+    """
+    name, number = manifest.dataset_hash[:16], 1
+    target = folder / name
+    while target.names():
+        if all(holds(target / shard.path, shard.sha256) for shard in manifest.shards):
+            break
+        number += 1
+        target = folder / f"{name}-{number}"
+    else:
+        if isinstance(target, LocalPlace):
+            target.path.parent.mkdir(parents=True, exist_ok=True)
+            written.replace(target.path)
+            sync_folder(target.path.parent)
+        else:
+            deque(how.worker.each(put_shard, [(written / shard.path, target / shard.path) for shard in manifest.shards]), maxlen=0)
+    shards = [replace(shard, path=f"{target.name}/{shard.path}") for shard in manifest.shards]
+    return replace(manifest, shards=shards), target.name
+
+
+def put_shard(what: tuple[Path, Place]) -> None:
+    """Copy a shard to its place in an object store."""
+    path, target = what
+    target.put(path)
+
+
+def holds(path: Place, sha256: str) -> bool:
+    """Whether the file is there and has this hash."""
+    return path.is_file() and path.sha256() == sha256

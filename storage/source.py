@@ -45,20 +45,47 @@ class Each(Protocol):
 
 
 class Source(Protocol):
-    """A source of rows. Picklable and small: it is sent along with every piece.
+    """A source of rows. Picklable and small: it is sent along with every piece."""
 
-    format: its name in the manifest. layout: "dense" or "sparse", how its pieces are. n_features: d, or None if it is the largest feature
-    number in any piece plus one. feature_names: names (d,) or none. done: what reading does besides reading, in words. n_bytes: the size
-    that progress is counted in, as `piece_bytes` of its pieces. origin: what the manifest says of where the rows came from.
-    """
+    @property
+    def format(self) -> str:
+        """Its name in the manifest."""
+        ...
 
-    format: str
-    layout: str
-    n_features: int | None
-    feature_names: list[str]
-    done: tuple[str, ...]
-    n_bytes: int
-    origin: dict[str, Any]
+    @property
+    def layout(self) -> str:
+        """ "dense" or "sparse": how its pieces are."""
+        ...
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files it is read from, if any."""
+        ...
+
+    @property
+    def n_features(self) -> int | None:
+        """d, or None if it is the largest feature number in any piece plus one."""
+        ...
+
+    @property
+    def feature_names(self) -> list[str]:
+        """Names (d,), or none."""
+        ...
+
+    @property
+    def done(self) -> tuple[str, ...]:
+        """What reading does besides reading, in words."""
+        ...
+
+    @property
+    def n_bytes(self) -> int:
+        """The size that progress is counted in."""
+        ...
+
+    @property
+    def origin(self) -> dict[str, Any]:
+        """What the manifest says of where the rows came from, besides the files."""
+        ...
 
     def surveyed(self, each: Each, scratch: Path) -> Source:
         """The source after what has to be known of all of it before the first piece can be read (a column's texts, a vocabulary).

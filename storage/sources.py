@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from koco_stream.errors import WrongInput
 from storage.column_files import read_columns
 from storage.sparse_files import read_sparse
-from storage.table import Table, in_layout
+from storage.table import Table
 from storage.text import NUMBER, OPENERS, LabelRule, lines_of
 
 FORMATS = ("libsvm", "vw", "csv", "space")
@@ -76,7 +76,7 @@ def read_sources(paths: Sequence[Path], reading: Reading = AS_SEEN) -> Table:
         columns = {"--target": reading.target, "--drop": reading.drop or None, "--one-hot": reading.one_hot or None}
         _refuse(paths[0], forms[0], "the columns of a CSV file", {**columns, "--header or --no-header": reading.header})
         table = read_sparse(paths, forms[0], rule, reading.zero_based, reading.n_features)
-    return in_layout(table, reading.layout)
+    return table
 
 
 def _refuse(path: Path, form: str, what_for: str, options: dict[str, Any]) -> None:
@@ -107,3 +107,8 @@ def guess_format(path: Path) -> str:
         shown = text[:60].decode("utf-8", "replace")
         raise WrongInput(f"{path}, line {number}: neither LIBSVM, VW nor CSV: {shown!r}; name it with --format {', '.join(FORMATS)}")
     raise WrongInput(f"{path}: the file holds no rows")
+
+
+def source_of(paths: Sequence[Path], reading: Reading) -> Table:
+    """The files as one source."""
+    return replace(read_sources(paths, reading), files=tuple(paths), origin=reading.given())

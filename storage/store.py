@@ -1,4 +1,4 @@
-"""The store: a folder that holds datasets, results and reports, and says which format they have."""
+"""The store: a folder or object-store prefix that holds datasets, results and reports, and says which format they have."""
 
 from __future__ import annotations
 
@@ -13,42 +13,50 @@ from pathlib import Path
 
 import koco_stream
 from koco_stream.errors import WrongInput
-from koco_stream.files import write_text
+from koco_stream.places import Place, Where, place
 
 FORMAT = 1
 MARK = "koco-store.json"
 LOCK = "koco-store.lock"
 
 
-def open_store(folder: str | Path) -> Path:
-    """The store at `folder`, created if there is none. Raises `WrongInput` if the folder is something else or of a newer format."""
-    store = Path(folder).expanduser().absolute()
+def open_store(where: Where) -> Place:
+    """The store at `where`, created if there is none. Raises `WrongInput` if the place is something else or of a newer format."""
+    store = place(where)
     if not check_store(store):
-        store.mkdir(parents=True, exist_ok=True)
-        write_text(store / MARK, json.dumps({"format": FORMAT, "created_by": koco_stream.__version__}) + "\n")
+        (store / MARK).write_text(json.dumps({"format": FORMAT, "created_by": koco_stream.__version__}) + "\n")
     return store
 
 
-def existing_store(folder: str | Path) -> Path:
-    """The store at `folder`. Raises `WrongInput` if there is none."""
-    store = Path(folder).expanduser().absolute()
+def existing_store(where: Where) -> Place:
+    """The store at `where`. Raises `WrongInput` if there is none."""
+    store = place(where)
     if not check_store(store):
         raise WrongInput(f"there is no store at {store}; name one with --store, or make one with koco prepare or koco sweep")
     return store
 
 
-def check_store(store: Path) -> bool:
-    """Whether there is a store at this path; False if nothing is there yet, or an empty folder."""
+def check_store(where: Where) -> bool:
+    """Whether there is a store at this place; False if nothing is there yet, or an empty folder.
+
+    Raises `WrongInput` if something else is there, or a store of a newer format; `StoreUnavailable` for an object store that does not
+    answer, refuses access or has no such bucket.
+    """
+    store = place(where)
     mark = store / MARK
     if mark.is_file():
         try:
-            found = int(json.loads(mark.read_text(encoding="utf-8"))["format"])
+            found = int(json.loads(mark.read_text())["format"])
         except (ValueError, KeyError, TypeError):
             raise WrongInput(f'{mark} is damaged; a store of this version has the line {{"format": {FORMAT}}} there') from None
         if found > FORMAT:
             raise WrongInput(f"the store {store} has format {found}; this version reads up to {FORMAT}: upgrade koco-stream")
         return True
-    if store.exists() and (not store.is_dir() or any(p.name != ".staging" for p in store.iterdir())):
+    try:
+        free = set(store.names()) <= {".staging"}
+    except NotADirectoryError:
+        free = False
+    if not free:
         raise WrongInput(f"{store} is not a store (it has no {MARK}) and is not empty; choose another --store")
     return False
 

@@ -1,19 +1,26 @@
-"""Synthetic datasets, made from a seed. Every product is summed in a fixed order, so the same seed gives the same bytes."""
+"""Synthetic datasets, made from a seed: tables that are made at once, and streams of any size that are made in blocks (`streams`). Every
+product is summed in a fixed order, so the same seed gives the same bytes."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from pathlib import Path
+from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.linalg import Array, orthonormalise, product
-from koco_stream.manifest import Manifest, datasets_folder, load_manifest
-from storage.prepare import publish
-from storage.table import MOST_DENSE_VALUES, Table
+from koco_stream.manifest import Manifest, dataset_place, load_manifest
+from koco_stream.places import Where
+from storage.parallel import OnDask, Serially
+from storage.prepare import Preparing, prepare_source
+from storage.source import Piece, Source
+from storage.streams import BLOCK_ROWS, Blocks, dense_stream, sparse_text
+from storage.table import Table
+from storage.transform import MOST_DENSE_VALUES
 
 VERSION = 1
 LIMIT = 2**63
@@ -69,11 +76,16 @@ def slice_like(n_rows: int = 53_500, n_features: int = 385, data_seed: int = 1, 
     return _dense(0.5 + 0.5 * X / (1.0 + np.abs(X)), 0.5 + 0.5 * score[:, 0] / (1.0 + np.abs(score[:, 0])))
 
 
-GENERATORS: dict[str, Callable[..., Table]] = {"ill-conditioned": ill_conditioned, "adversary": adversary, "slice-like": slice_like}
+TABLES: dict[str, Callable[..., Table]] = {"ill-conditioned": ill_conditioned, "adversary": adversary, "slice-like": slice_like}
+STREAMS: dict[str, Callable[..., Blocks]] = {"sparse-text": sparse_text, "dense-stream": dense_stream}
+GENERATORS: dict[str, Callable[..., Table] | Callable[..., Blocks]] = {**TABLES, **STREAMS}
+CHOICES = {"scale": ("unit-rows", "none")}  # of a parameter that is a word
 ABOUT = {
     "ill-conditioned": ("classification", "SON 2016"),
     "adversary": ("regression", "KONS 2017"),
     "slice-like": ("regression", "PROS-N-KONS 2017"),
+    "sparse-text": ("classification", "SON 2016"),
+    "dense-stream": ("regression", "PROS-N-KONS 2017"),
 }
 
 
@@ -88,23 +100,64 @@ def synthetic_name(generator: str, given: dict[str, Any]) -> str:
     for name, value in given.items():
         if name not in known:
             raise WrongInput(f"{generator} has no parameter {name!r}{nearest(name, list(known))}")
+        if isinstance(known[name], str):
+            if value not in CHOICES[name]:
+                raise WrongInput(f"{generator}: {name} must be one of {', '.join(CHOICES[name])}, not {value!r}")
+            continue
         whole = isinstance(known[name], int)
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < LIMIT or (whole and value != int(value)):
             raise WrongInput(f"{generator}: {name} must be a positive {'whole ' if whole else ''}number below {LIMIT:g}, not {value!r}")
-    values = {**known, **given}
-    if "n_rows" in values and values["n_rows"] * values["n_features"] > MOST_DENSE_VALUES:
+    values = all_values(generator, given)
+    if generator in STREAMS:
+        STREAMS[generator](**values)  # which makes no rows, and refuses parameters that do not go together
+    elif values["n_rows"] * values["n_features"] > MOST_DENSE_VALUES:
         raise WrongInput(
             f"{generator}: n_rows = {values['n_rows']} of n_features = {values['n_features']} are more than {MOST_DENSE_VALUES:,} values"
         )
-    return ",".join([generator, *(f"{name}={_text(type(known[name])(given[name]))}" for name in known if name in given)])
+    return ",".join([generator, *(f"{name}={_text(values[name])}" for name in known if name in given)])
 
 
-def _text(value: float) -> str:
-    """The shortest text that says exactly this number: 10 for 10.0."""
-    return repr(value).removesuffix(".0")
+def _text(value: float | str) -> str:
+    """The shortest text that says exactly this number: 10 for 10.0. A word as it is."""
+    return value if isinstance(value, str) else repr(value).removesuffix(".0")
 
 
-def existing_synthetic(store: str | Path, generator: str, given: dict[str, Any]) -> Manifest | None:
+def all_values(generator: str, given: dict[str, Any]) -> dict[str, Any]:
+    """All the generator's parameters: those given, in the type of their defaults, and the defaults."""
+    return {name: type(default)(given.get(name, default)) for name, default in parameters_of(generator).items()}
+
+
+def expected_values(generator: str, given: dict[str, Any]) -> int:
+    """How many values the dataset will have, non-zeros if it is sparse: about as many, before it is made."""
+    values = all_values(generator, given)
+    return int(values["n_rows"] * values.get("mean_nonzeros", values["n_features"]))
+
+
+def synthetic_source(generator: str, values: dict[str, Any]) -> Source:
+    """The rows of a generator with these parameters, as a source. Raises `WrongInput` for parameters that do not go together."""
+    origin = _origin(generator, values)
+    if generator in STREAMS:
+        return replace(STREAMS[generator](**all_values(generator, values)), origin=origin)
+    model = {"generator": generator, "values": tuple(all_values(generator, values).items())}
+    n, d = origin["n_rows"], origin["n_features"]
+    return Blocks(_block_of_table, model, n, d, "dense", BLOCK_ROWS, 8 * d + 8, origin)
+
+
+@lru_cache(maxsize=1)
+def _table(generator: str, values: tuple[tuple[str, Any], ...]) -> Table:
+    """The table, made once in each process that reads pieces of it."""
+    return TABLES[generator](**dict(values))
+
+
+def _block_of_table(number: int, generator: str, values: tuple[tuple[str, Any], ...]) -> Piece:
+    """Rows of a table that is made whole: all its rows depend on one sequence of random numbers."""
+    table = _table(generator, values)
+    rows = slice(number * BLOCK_ROWS, (number + 1) * BLOCK_ROWS)
+    d, labels = table.n_features, table.labels[rows]
+    return Piece(labels, np.arange(0, (labels.size + 1) * d, d), table.indices, table.values[rows.start * d : rows.stop * d])
+
+
+def existing_synthetic(store: Where, generator: str, given: dict[str, Any]) -> Manifest | None:
     """The dataset if the store has it, as this version makes it. Raises `WrongInput` if its name is taken by another dataset."""
     name = synthetic_name(generator, given)
     try:
@@ -114,24 +167,22 @@ def existing_synthetic(store: str | Path, generator: str, given: dict[str, Any])
     if manifest.source.get("generator") != generator:
         raise WrongInput(
             f"the dataset {name!r} in {store} was not made by the generator {generator}, whose name it has: prepare it under another "
-            f"name, and remove the folder {datasets_folder(store) / name}"
+            f"name, and remove the folder {dataset_place(store, name)}"
         )
     return manifest if manifest.source == _origin(generator, given) else None
 
 
-def prepare_synthetic(store: str | Path, generator: str, given: dict[str, Any]) -> Manifest:
+def prepare_synthetic(store: Where, generator: str, given: dict[str, Any], worker: Serially | OnDask | None = None) -> Manifest:
     """The dataset, made now unless the store has it already. Raises `WrongInput` as `existing_synthetic` does."""
     manifest = existing_synthetic(store, generator, given)
     if manifest is not None:
         return manifest
-    origin = _origin(generator, given)
-    values = {name: origin[name] for name in parameters_of(generator)}
-    return publish(store, synthetic_name(generator, given), GENERATORS[generator](**values), origin, task=ABOUT[generator][0])
+    source = synthetic_source(generator, given)
+    return prepare_source(store, synthetic_name(generator, given), source, Preparing(task=ABOUT[generator][0], worker=worker or Serially()))
 
 
 def _origin(generator: str, given: dict[str, Any]) -> dict[str, Any]:
-    values = {name: type(default)(given.get(name, default)) for name, default in parameters_of(generator).items()}
-    return {"generator": generator, "generator_version": VERSION, **values}
+    return {"generator": generator, "generator_version": VERSION, **all_values(generator, given)}
 
 
 def _dense(X: Array, labels: Array) -> Table:

@@ -1,22 +1,22 @@
-"""A source in memory: what reading gives, transformations change and shards hold."""
+"""A source that is in memory already: what tests and small generators have."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from koco_stream.errors import WrongInput
 from koco_stream.linalg import Array
-
-LAYOUTS = ("dense", "sparse")
-MOST_DENSE_VALUES = 500_000_000
+from storage.source import Each, Piece
 
 
 @dataclass(frozen=True)
 class Table:
-    """A source, read: labels (n,), rows as canonical CSR (indptr (n + 1,), indices, values), or dense (then `indices` is empty and each
-    row has `n_features` values). `done` says in words what reading did besides reading: labels mapped, columns left out or one-hot."""
+    """Rows as canonical CSR, labels (n,), indptr (n + 1,), indices, values, or dense: then `indices` is empty and each row has `n_features`
+    values. As a `Source` it is for one process: it goes along with each of its pieces."""
 
     labels: Array
     indptr: Array
@@ -24,40 +24,35 @@ class Table:
     values: Array
     n_features: int
     layout: str
-    format: str
-    feature_names: list[str]
+    format: str = "table"
+    feature_names: list[str] = field(default_factory=list)
     done: tuple[str, ...] = ()
+    origin: dict[str, Any] = field(default_factory=dict)
+    rows_a_piece: int = 65536
+    files: tuple[Path, ...] = ()
 
+    @property
+    def n_bytes(self) -> int:
+        """The bytes of its values."""
+        return int(self.values.nbytes)
 
-def row_numbers(table: Table) -> Array:
-    """The row of each value, (number of values,)."""
-    return np.repeat(np.arange(table.labels.size), np.diff(table.indptr))
+    def surveyed(self, each: Each, scratch: Path) -> Table:
+        """Itself: everything is known."""
+        return self
 
+    def pieces(self, scratch: Path) -> Iterator[tuple[int, int]]:
+        """Ranges of rows."""
+        for lo in range(0, self.labels.size, self.rows_a_piece):
+            yield lo, min(lo + self.rows_a_piece, self.labels.size)
 
-def without_zeros(table: Table) -> Table:
-    """A sparse table in canonical form: stored zeros dropped."""
-    kept = table.values != 0.0
-    if kept.all():
-        return table
-    sizes = np.bincount(row_numbers(table)[kept], minlength=table.labels.size)
-    indptr = np.concatenate([[0], np.cumsum(sizes)])
-    return replace(table, indptr=indptr, indices=table.indices[kept], values=table.values[kept])
+    def read(self, piece: tuple[int, int]) -> Piece:
+        """The rows of a range."""
+        lo, hi = piece
+        a, b = int(self.indptr[lo]), int(self.indptr[hi])
+        indptr = np.asarray(self.indptr[lo : hi + 1] - a, np.int64)
+        indices = self.indices[a:b] if self.layout == "sparse" else self.indices
+        return Piece(np.asarray(self.labels[lo:hi], np.float64), indptr, np.asarray(indices, np.int32), self.values[a:b])
 
-
-def in_layout(table: Table, layout: str | None) -> Table:
-    """The same rows as "dense" or "sparse"; as they are if None. Raises `WrongInput` if dense rows would not fit in memory."""
-    if layout is None or layout == table.layout:
-        return table
-    if layout not in LAYOUTS:
-        raise WrongInput(f"--layout {layout} is not one of {', '.join(LAYOUTS)}")
-    n, d = table.labels.size, table.n_features
-    done = (*table.done, f"rows kept {layout}")
-    if layout == "sparse":
-        indices = np.tile(np.arange(d, dtype=np.int32), n)
-        return without_zeros(replace(table, indices=indices, layout="sparse", done=done))
-    if n * d > MOST_DENSE_VALUES:
-        raise WrongInput(f"--layout dense would hold {n:,} x {d:,} values, {8 * n * d / 2**30:.0f} GiB; keep this source sparse")
-    matrix = np.zeros((n, d))
-    matrix[row_numbers(table), table.indices] = table.values
-    indptr = np.arange(0, (n + 1) * d, d)
-    return replace(table, indptr=indptr, indices=np.zeros(0, np.int32), values=matrix.reshape(-1), layout="dense", done=done)
+    def piece_bytes(self, piece: tuple[int, int]) -> int:
+        """The bytes of the piece's values."""
+        return int(self.indptr[piece[1]] - self.indptr[piece[0]]) * self.values.itemsize

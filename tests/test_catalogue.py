@@ -23,7 +23,7 @@ def test_son_datasets__are_23_of_which_three_are_absent():
 
 
 def test_options__are_those_of_prepare():
-    allowed = {*Reading.__dataclass_fields__, "scale", "task"}
+    allowed = {*Reading.__dataclass_fields__, "scale", "task", "strip"}
     assert all(set(edition.options) <= allowed for entry in ENTRIES for edition in entry.editions)
 
 
@@ -49,10 +49,18 @@ def run(*words):
     return CliRunner().invoke(koco, [str(word) for word in words])
 
 
-def test_without_files__the_command_says_what_to_get(tmp_path):
+def test_without_files_and_network__the_command_says_what_to_get(tmp_path, monkeypatch):
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")  # nobody listens there: no way out
+    monkeypatch.setenv("KOCO_CACHE", str(tmp_path / "cache"))
     done = run("prepare", "ijcnn1", "--store", tmp_path / "store")
     assert done.exit_code == 2
-    for told in ("ijcnn1 and ijcnn1.t", "LIBSVM data sets", "koco prepare ijcnn1 --from FOLDER"):
+    for told in (
+        "ijcnn1 and ijcnn1.t",
+        "LIBSVM data sets",
+        "/datasets/binary/ijcnn1.t.bz2",
+        "no connection",
+        "koco prepare ijcnn1 --from FOLDER",
+    ):
         assert told in done.stderr
     done = run("prepare", "ijcn1", "--store", tmp_path / "store")
     assert "did you mean 'ijcnn1'?" in done.stderr

@@ -9,7 +9,7 @@ from koco_stream.comparator import comparator_of, least_squares
 from koco_stream.manifest import load_manifest
 from koco_stream.runs import Stream, sharding_of
 from koco_stream.stream import StreamReader
-from storage.prepare import publish
+from storage.prepare import Preparing, prepare_source
 from storage.table import Table
 
 
@@ -51,7 +51,7 @@ def test_least_squares__streams_the_rows_whatever_their_scales_and_shards(tmp_pa
     table, X, y = wide_table()
     readers = []
     for shards in (1, 5):
-        manifest = publish(tmp_path / str(shards), "a", table, {}, values_per_shard=X.size // shards)
+        manifest = prepare_source(tmp_path / str(shards), "a", table, Preparing(values_per_shard=X.size // shards))
         assert len(manifest.shards) == shards
         readers.append(StreamReader(tmp_path / str(shards), Stream("a", manifest.dataset_hash)))
     least_squares(readers[0], True)  # compiled, and the copies made

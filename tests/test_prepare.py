@@ -5,7 +5,6 @@ import gzip
 import lzma
 import os
 import socket
-from dataclasses import replace
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -20,10 +19,10 @@ from koco_stream.files import file_hash
 from koco_stream.manifest import datasets_folder, load_manifest
 from koco_stream.runs import Stream
 from koco_stream.stream import StreamReader
-from storage.prepare import prepare_file, publish
-from storage.sources import read_sources
+from storage.prepare import Preparing, prepare_file, prepare_source
 from storage.store import staging_folder
 from storage.synthetic import prepare_synthetic, synthetic_name
+from storage.table import Table
 
 
 def read_back(store, name, **stream):
@@ -330,10 +329,9 @@ def test_scaling__of_zeros_and_of_the_smallest_and_largest_numbers(tmp_path):
     prepare_file(tmp_path / "store", "a", tmp_path / "a.csv", scale="unit-mean-square")
     assert (read_back(tmp_path / "store", "a")[0] ** 2).sum(1).mean() == pytest.approx(1)
     (tmp_path / "b.svm").write_text("1 1:1e308\n1 2:1\n")
+    table = Table(np.ones(2), np.arange(3), np.arange(2, dtype=np.int32), np.array([1.7e308, np.inf]), 2, "sparse")
     with pytest.raises(WrongInput, match="row 1 has a value that is no finite number after --scale tf-idf"):
-        publish(
-            tmp_path / "store", "b", replace(read_sources([tmp_path / "b.svm"]), values=np.array([1.7e308, np.inf])), {}, scale="tf-idf"
-        )
+        prepare_source(tmp_path / "store", "b", table, Preparing(scale="tf-idf"))
 
 
 def test_scaling__of_a_row_s_smallest_values_leaves_no_stored_zero(tmp_path):
@@ -355,7 +353,7 @@ def test_prepared_again__and_killed_anywhere_keeps_the_dataset(tmp_path, monkeyp
         raise Killed
 
     with monkeypatch.context() as patched:
-        patched.setattr("storage.prepare.write_text", kill)
+        patched.setattr("koco_stream.places.LocalPlace.write_text", kill)
         with pytest.raises(Killed):
             prepare_file(tmp_path / "store", "x", tmp_path / "a.svm")
     assert path.is_file()

@@ -18,7 +18,7 @@ from koco_stream.manifest import datasets_folder
 from koco_stream.orders import Shuffled, ShuffledInWindows
 from koco_stream.runs import Run, Stream, sharding_of
 from koco_stream.stream import StreamReader
-from storage.prepare import publish
+from storage.prepare import Preparing, prepare_source
 from storage.table import Table
 from tests.shared_pages import held_by_two
 
@@ -33,11 +33,11 @@ def published(store, name, n_rows, n_shards, layout="dense", d=7):
     X[:, 0] = np.arange(1, n_rows + 1)
     if layout == "dense":
         table = Table(labels, np.arange(0, (n_rows + 1) * d, d), np.zeros(0, np.int32), X.reshape(-1), d, "dense", "test", [])
-        return publish(store, name, table, {}, values_per_shard=-(-n_rows // n_shards) * d)
+        return prepare_source(store, name, table, Preparing(values_per_shard=-(-n_rows // n_shards) * d))
     X[:, 1:][np.arange(n_rows)[:, None] % np.arange(2, d + 1) == 0] = 0.0
     csr = scipy.sparse.csr_array(X)
     table = Table(labels, csr.indptr.astype(np.int64), csr.indices.astype(np.int32), csr.data, d, "sparse", "test", [])
-    return publish(store, name, table, {}, values_per_shard=-(-csr.nnz // n_shards))
+    return prepare_source(store, name, table, Preparing(values_per_shard=-(-csr.nnz // n_shards)))
 
 
 def stream_of(manifest, order="as-stored", seed=0, window_rows=None, **more):
@@ -157,7 +157,7 @@ def test_stored_blocks__are_views_of_the_mapped_copy(tmp_path):
 
 def test_blocks__with_zeros_keep_them_without_a_copy(tmp_path):
     table = Table(np.ones(3), np.arange(0, 9, 2), np.zeros(0, np.int32), np.array([0.0, 1, 2, 0, 3, 0]), 2, "dense", "test", [])
-    manifest = publish(tmp_path, "a", table, {})
+    manifest = prepare_source(tmp_path, "a", table)
     reader = StreamReader(tmp_path, stream_of(manifest))
     (with_zeros,), (without,) = reader.blocks(zeros=True), reader.blocks()
     assert with_zeros.rows.values.tolist() == [0, 1, 2, 0, 3, 0]

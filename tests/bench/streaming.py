@@ -13,7 +13,7 @@ from koco_stream._jit import jit
 from koco_stream.manifest import Manifest
 from koco_stream.runs import Stream, sharding_of
 from koco_stream.stream import StreamReader
-from storage.prepare import prepare_file, publish
+from storage.prepare import prepare_file, prepare_source
 from storage.table import Table
 from tests.bench import data
 from tests.bench.measure import in_turn, seconds
@@ -61,7 +61,7 @@ def prepared_news(store: Path) -> Manifest:
     news = data.news_stand_in()
     X = news.X
     table = Table(news.y, X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data, X.shape[1], "sparse", "test", [])
-    return publish(store, "20news-stand-in", table, {})
+    return prepare_source(store, "20news-stand-in", table)
 
 
 @contextmanager

@@ -1,0 +1,71 @@
+"""A prepared dataset in Python: its manifest, its rows as a dask array, shard by shard."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from koco_stream.manifest import Manifest, dataset_place, load_manifest
+from koco_stream.places import Place, Where, place
+from storage.facts import array_of, as_chunk
+from storage.source import Piece
+
+
+class Dataset:
+    """Dataset `name` of a store. Raises `WrongInput` if it is not there.
+
+    manifest: what is known of it.
+    """
+
+    def __init__(self, store: Where, name: str) -> None:
+        self.store = place(store)
+        self.manifest: Manifest = load_manifest(self.store, name)
+
+    def to_dask_array(self) -> Any:
+        """The rows as a dask array (n, d), one chunk a shard, read when computed: `sparse.GCXS` by rows, or NumPy arrays where rows are
+        dense."""
+        from dask import delayed
+
+        manifest = self.manifest
+        chunks = [delayed(shard_chunk, pure=True)(path, manifest.n_features, manifest.layout) for path in self._paths()]
+        return array_of(chunks, [shard.n_rows for shard in manifest.shards], manifest.n_features, manifest.layout)
+
+    def labels(self) -> Any:
+        """The labels as a dask array (n,), in the same chunks."""
+        import dask.array
+        from dask import delayed
+
+        blocks = [
+            dask.array.from_delayed(delayed(shard_labels, pure=True)(path), (shard.n_rows,), meta=np.zeros(0))
+            for path, shard in zip(self._paths(), self.manifest.shards, strict=True)
+        ]
+        return dask.array.concatenate(blocks)
+
+    def _paths(self) -> list[Place]:
+        folder = dataset_place(self.store, self.manifest.name)
+        return [folder / shard.path for shard in self.manifest.shards]
+
+
+def shard_chunk(path: Place, n_features: int, layout: str) -> Any:
+    """A shard as `sparse.GCXS` or a NumPy array (rows, d)."""
+    return as_chunk(prepared_rows(path.read_table(), layout), n_features, layout)
+
+
+def shard_labels(path: Place) -> Any:
+    """A shard's labels, (rows,)."""
+    return path.read_table(["label"]).column("label").to_numpy()
+
+
+def prepared_rows(table: pa.Table, layout: str) -> Piece:
+    """An Arrow table of prepared rows as arrays."""
+    table = table.combine_chunks()
+    labels = table.column("label").to_numpy()
+    values = table.column("values").combine_chunks()
+    if layout == "dense":
+        d = values.type.list_size
+        return Piece(labels, np.arange(labels.size + 1, dtype=np.int64) * d, np.zeros(0, np.int32), values.flatten().to_numpy())
+    indices = table.column("indices").combine_chunks()
+    offsets = values.offsets.to_numpy().astype(np.int64)
+    return Piece(labels, offsets - offsets[0], indices.flatten().to_numpy(), values.flatten().to_numpy())

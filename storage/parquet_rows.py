@@ -1,0 +1,63 @@
+"""What the sources of Parquet files have in common: their files are cut into slices, of which some columns are read."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Self
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from koco_stream.files import file_hash
+from storage.parquet_files import Slice, remove, rows_of, slices
+from storage.source import Each, Piece
+from storage.text import LabelRule
+
+
+@dataclass
+class ParquetRows(ABC):
+    """A `Source` of Parquet files, one after the other, of which `columns` are read, those in `texts` as dictionaries."""
+
+    paths: tuple[Path, ...]
+    rule: LabelRule
+    columns: tuple[str, ...]
+    texts: tuple[str, ...]
+    layout: str
+    n_features: int | None
+    feature_names: list[str]
+    done: tuple[str, ...]
+    n_bytes: int
+    origin: dict[str, Any]
+    format: str
+
+    @abstractmethod
+    def decoded_bytes(self, file: pq.ParquetFile, group: int) -> int:
+        """What the rows of a row group take in memory as a piece, at most or about."""
+
+    @abstractmethod
+    def piece(self, rows: pa.RecordBatch, part: Slice) -> Piece:
+        """The rows of a slice as the source gives them. Raises `WrongInput` naming the place."""
+
+    def surveyed(self, each: Each, scratch: Path) -> Self:
+        """The source, its origin with the files' hashes."""
+        hashes = each(file_hash, self.paths)
+        files = [{"file": path.name, "sha256": sha256} for path, sha256 in zip(self.paths, hashes, strict=True)]
+        return replace(self, origin={**self.origin, "files": files})
+
+    def pieces(self, scratch: Path) -> Iterator[Slice]:
+        """The slices of all files. Raises `WrongInput` for a damaged file."""
+        for number, path in enumerate(self.paths):
+            yield from slices(path, self.columns, self.texts, self.decoded_bytes, scratch / f"slice-{number}")
+
+    def read(self, piece: Slice) -> Piece:
+        """The rows of a slice. Raises `WrongInput` naming file, row group, row and column."""
+        result = self.piece(rows_of(piece, self.columns, self.texts), piece)
+        remove(piece)
+        return result
+
+    def piece_bytes(self, piece: Slice) -> int:
+        """Its share of the files' bytes, as they are stored."""
+        return piece.n_bytes
