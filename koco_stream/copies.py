@@ -18,6 +18,7 @@ import errno
 import fcntl
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -27,7 +28,7 @@ import pyarrow.parquet as pq
 
 from koco_stream.cache import cache_folder, private_folder
 from koco_stream.errors import WrongInput
-from koco_stream.files import file_hash, locked, sync_folder
+from koco_stream.files import file_hash, locked
 from koco_stream.manifest import Manifest, Shard, dataset_place
 from koco_stream.places import Where
 
@@ -78,14 +79,19 @@ def check_room(manifest: Manifest) -> None:
 
 def cache_limit() -> int:
     """Bytes that all copies may take together. Raises `WrongInput` if `KOCO_CACHE_BYTES` is not a positive whole number."""
+    folder = cache_folder() / FOLDER
+    return _limit(folder, sum(size for _, _, size in _files(folder)))
+
+
+def _limit(folder: Path, used: int) -> int:
+    """As `cache_limit`, with the copies in `folder` taking `used` bytes now."""
     given = os.environ.get(LIMIT)
     if given is not None:
         if not given.isascii() or not given.isdigit() or int(given) == 0:
             raise WrongInput(f"{LIMIT} is {given!r}; give a positive whole number of bytes, such as 20000000000, or unset it")
         return int(given)
-    folder = cache_folder() / FOLDER
     there = next(place for place in (folder, *folder.parents) if place.exists())
-    return (shutil.disk_usage(there).free + sum(size for _, size, _ in _files(folder))) // 2
+    return (shutil.disk_usage(there).free + used) // 2
 
 
 def copy_bytes(manifest: Manifest, shard: Shard) -> int:
@@ -102,7 +108,7 @@ def _mapped(path: Path, shard: Shard) -> pa.RecordBatch | None:
         with pa.memory_map(str(path)) as source:  # the views keep the map; closing gives the file handle back
             reader = pa.ipc.open_file(source)
             batch = reader.get_batch(0) if reader.num_record_batches == 1 else None
-        os.utime(path)
+        os.utime(path, ns=(time.time_ns(),) * 2)  # the clock of files is coarser
     except (FileNotFoundError, pa.ArrowInvalid):
         return None
     return batch if batch is not None and batch.num_rows == shard.n_rows else None
@@ -119,9 +125,8 @@ def _make(path: Path, table: pa.Table) -> None:
                 writer.write_table(table)
             handle.truncate()
             handle.flush()
-            os.fsync(handle.fileno())
+            os.fsync(handle.fileno())  # no copy with holes after a power cut; its name may be lost, then it is made again
         unfinished.replace(path)
-        sync_folder(path.parent)
     except OSError as error:
         raise OSError(
             error.errno or errno.EIO,
@@ -136,10 +141,11 @@ def _reserve(handle: int, needed: int, path: Path) -> None:
     """Make room within the limit for the copy `path`, and give the open file its size: for whoever looks, it counts from now on."""
     root = private_folder(FOLDER)
     with locked(root / "room.lock"):
-        limit = cache_limit()
-        others = sorted((used_at, file, size) for file, size, used_at in _files(root) if file.with_suffix("") != path.with_suffix(""))
-        used = needed + sum(size for _, _, size in others)
-        for _, file, size in others:
+        files = sorted(_files(root))
+        limit = _limit(root, sum(size for _, _, size in files))
+        others = [(file, size) for _, file, size in files if file.with_suffix("") != path.with_suffix("")]
+        used = needed + sum(size for _, size in others)
+        for file, size in others:
             if (used > limit or file.suffix == ".part") and _removed(file):  # a part whose lock is free has lost its maker
                 used -= size
         os.ftruncate(handle, needed)
@@ -156,13 +162,15 @@ def _removed(path: Path) -> bool:
         return True
 
 
-def _files(root: Path) -> Iterator[tuple[Path, int, int]]:
-    """Each copy, finished or not: its path, its size in bytes, and when it was last used."""
-    for path in root.glob("*/*"):
-        if path.suffix in (".arrow", ".part"):
-            with suppress(FileNotFoundError):
-                state = path.stat()
-                yield path, state.st_size, state.st_mtime_ns
+def _files(root: Path) -> Iterator[tuple[int, Path, int]]:
+    """Each copy, finished or not: when it was last used, its path, and its size in bytes."""
+    for folder in root.iterdir() if root.is_dir() else ():
+        if folder.is_dir():
+            for entry in os.scandir(folder):
+                if entry.name.endswith((".arrow", ".part")):
+                    with suppress(FileNotFoundError):
+                        state = entry.stat()
+                        yield state.st_mtime_ns, folder / entry.name, state.st_size
 
 
 def _lock_of(path: Path) -> Path:

@@ -98,7 +98,7 @@ def shared_bytes(stream: Stream, size: DataSize) -> dict[str, int]:
     numbers = {AS_STORED: 0, SHUFFLED: size.n_rows, IN_WINDOWS: min(stream.window_rows or 0, size.n_rows)}[stream.order]
     return {
         "worker": WORKER_BYTES,
-        "copy of a shard": 2 * size.shard_bytes,  # as read, and in one piece
+        "copy of a shard": 4 * size.shard_bytes,  # measured: the columns, what they are decoded from, and what Arrow's allocator keeps
         "block": (1 + gathered) * block,
         "order": 8 * numbers,
         "comparator": 48 * (size.n_features + 1) + (block if gathered and stream.max_rows else 4096 * 16),

@@ -222,19 +222,30 @@ def test_results__of_an_older_version_have_nulls_where_it_had_no_column(small_st
     assert tables(small_store) == reference
 
 
+WINDOWS = 'order = "shuffled-in-windows"'
+
+
 def test_summary__keeps_streams_apart(small_store, tmp_path):
-    for name, more in (("a", ""), ("b", 'order = "shuffled"'), ("c", "max_rows = 100"), ("d", "max_rows = 200")):
+    for name, more in (
+        ("a", ""),
+        ("b", 'order = "shuffled"'),
+        ("c", "max_rows = 100"),
+        ("d", "max_rows = 200"),
+        ("e", WINDOWS),
+        ("f", f"{WINDOWS}\nwindow_rows = 9"),
+    ):
         spec = tmp_path / f"{name}.toml"
         spec.write_text(f'name = "{name}"\n[[dataset]]\nname = "real"\n{more}\n[[learner]]\nname = "OGD"')
         _, _, runs, _ = checked(spec, str(small_store))
         run_serially(
             str(small_store), name, plan(runs, {runs[0].stream.dataset_hash: DataSize(500, 6, 3000)}, Limits(1, 4 << 30)).cohorts, print
         )
-    found = [(row["order"], row["max_rows"], row["n_runs"]) for row in summary_of(read_runs(small_store))]
-    assert found == [("as-stored", None, 1), ("as-stored", 100, 1), ("as-stored", 200, 1), ("shuffled", None, 1)]
+    found = [(row["order"], row["window_rows"], row["max_rows"], row["n_runs"]) for row in summary_of(read_runs(small_store))]
+    stored = [("as-stored", None, None, 1), ("as-stored", None, 100, 1), ("as-stored", None, 200, 1)]
+    assert found == [*stored, ("shuffled", None, None, 1), ("shuffled-in-windows", 9, None, 1), ("shuffled-in-windows", 500, None, 1)]
     again = read_runs(small_store)
     other = again.set_column(again.column_names.index("dataset_hash"), "dataset_hash", pa.array(["other"] * again.num_rows))
-    assert len(summary_of(pa.concat_tables([again, other.cast(again.schema)]))) == 8
+    assert len(summary_of(pa.concat_tables([again, other.cast(again.schema)]))) == 12
 
 
 def test_diverging_run__is_a_row_and_leaves_its_cohort_alone(small_store, tmp_path):

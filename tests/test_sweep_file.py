@@ -5,7 +5,9 @@ import pytest
 from flows.launch import checked, dry_run_of
 from flows.sweep_file import read_sweep, values_of
 from koco_stream import WrongInput
-from koco_stream.plan import DataSize, Limits, plan
+from koco_stream.manifest import load_manifest
+from koco_stream.plan import DataSize, Limits, plan, shared_bytes
+from koco_stream.runs import Stream, sharding_of
 from storage.prepare import prepare_file
 
 GOOD = """
@@ -77,6 +79,10 @@ WRONG = [
     ('name = "sparse"', 'name = "sparce"', r"'sparce' is not prepared .*did you mean 'sparse'.*koco prepare sparce --from"),
     ('order = "shuffled"', 'order = "random"', r"line 7, dataset 1, order: .*as-stored"),
     ('order = "shuffled"\n', "", r"dataset 1, order_seeds: only a shuffled order"),
+    ("order_seeds = 3", "window_rows = 100", r'line 8, dataset 1, window_rows: .*add order = "shuffled-in-windows"'),
+    ('order = "shuffled"\norder_seeds = 3', "window_rows = 100", r"dataset 1, window_rows: .*only one order has windows"),
+    ('order = "shuffled"', 'order = "shuffled-in-windows"\nwindow_rows = 0', r"line 8, dataset 1, window_rows: .*greater than 0"),
+    ('order = "shuffled"', 'order = "shuffled-in-windows"\nwindow_row = 9', r"line 8, dataset 1, window_row: .*did you mean 'window_rows'"),
     ("positive_class = [1, 2]", "positiv_class = 1", r"line 6, dataset 1, positiv_class: unknown key; did you mean 'positive_class'"),
     ("positive_class = [1, 2]", "positive_class = 9", r"no label 9; its labels are 1, 2, 3"),
     ("positive_class = [1, 2]\n", "", r"labels 1, 2, 3, not -1 and \+1; add positive_class = 3"),
@@ -144,6 +150,45 @@ def test_streams__that_read_the_same_are_one(tmp_path, small_store):
         assert runs_of("", name) == runs_of("positive_class = 1", name) == runs_of("max_rows = 10000", name)
     assert runs_of("max_rows = 2") == runs_of("")
     assert runs_of("max_rows = 1") != runs_of("") != runs_of("positive_class = -1")
+
+
+def test_windows__are_part_of_the_streams_of_their_order_alone(tmp_path, small_store):
+    def streams_of(keys):
+        text = f'name = "a"\n[[dataset]]\nname = "sparse"\npositive_class = 1\n{keys}\n[[learner]]\nname = "OGD"'
+        return [run.stream for run in checked(written(tmp_path, text), str(small_store))[2]]
+
+    sharding = sharding_of(load_manifest(small_store, "sparse"))
+    two = streams_of('order = "shuffled-in-windows"\norder_seeds = 2\nwindow_rows = 100')
+    assert [(s.order, s.order_seed, s.window_rows, s.sharding) for s in two] == [("shuffled-in-windows", k, 100, sharding) for k in (0, 1)]
+    (unsaid,) = streams_of('order = "shuffled-in-windows"')
+    assert unsaid.window_rows == 700  # of 65,536: the dataset has no more
+    for other in (streams_of(""), streams_of('order = "shuffled"')):
+        assert [(s.window_rows, s.sharding) for s in other] == [(None, None)]
+    planned = dry_run_of(written(tmp_path, GOOD.replace('"shuffled"', '"shuffled-in-windows"')), str(small_store), 1)
+    assert planned["orders"] == ["shuffled-in-windows, window_rows = 65536, 3 order seeds"]
+
+
+def test_full_shuffle__beyond_the_cache_s_limit_is_refused_before_anything_starts(tmp_path, small_store, monkeypatch):
+    monkeypatch.setenv("KOCO_CACHE_BYTES", "10000")
+    with pytest.raises(WrongInput, match="shuffled-in-windows"):
+        checked(written(tmp_path, GOOD), str(small_store))
+    written(tmp_path, GOOD.replace('"shuffled"', '"shuffled-in-windows"'))
+    assert dry_run_of(tmp_path / "try.toml", str(small_store), 1)["limit of the shared copies in bytes"] == 10000
+
+
+def test_memory__of_the_order_and_the_rows_follows_the_order():
+    size = DataSize(1_000_000, 1000, 50_000_000, 48 << 20)
+    streams = {
+        "as-stored": Stream("a", ""),
+        "shuffled": Stream("a", "", "shuffled", 0),
+        "shuffled-in-windows": Stream("a", "", "shuffled-in-windows", 0, window_rows=65536, sharding=""),
+    }
+    terms = {order: shared_bytes(stream, size) for order, stream in streams.items()}
+    assert [terms[order]["order"] for order in streams] == [0, 8_000_000, 8 * 65536]
+    assert terms["as-stored"]["block"] < terms["shuffled"]["block"] == terms["shuffled-in-windows"]["block"]
+    for term in terms.values():
+        assert term["comparator"] < 1 << 20  # nothing in it grows with the rows
+        assert term["copy of a shard"] == 4 * 48 << 20
 
 
 def test_generated_name__taken_by_a_user_s_dataset_is_refused(tmp_path, small_store):

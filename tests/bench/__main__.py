@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.bench.measure import pin
 
-PARTS = ("20news", "dense", "ill-conditioned", "roofline", "growth", "kernel", "preparing")
+PARTS = ("20news", "dense", "ill-conditioned", "roofline", "growth", "kernel", "preparing", "streaming")
 PACKAGES = ("koco-stream", "numpy", "numba", "scipy", "vowpalwabbit", "river", "scikit-learn")
 
 
@@ -32,6 +32,7 @@ def main() -> None:
     from tests.bench.preparing import preparing
     from tests.bench.roofline import roofline
     from tests.bench.side_by_side import side_by_side
+    from tests.bench.streaming import streaming
 
     print(f"versions: Python {platform.python_version()}, " + ", ".join(f"{name} {version(name)}" for name in PACKAGES))
     streams = {}
@@ -54,6 +55,8 @@ def main() -> None:
         results["kernel"] = kernel(repetitions, quick)
     if "preparing" in parts:
         results["preparing"] = preparing(cores, repetitions, quick)
+    if "streaming" in parts:
+        results["streaming"] = streaming(repetitions)
     claims(results)
     print(f"\nthe whole run took {time.perf_counter() - start:.0f} s" + (" (--quick: the numbers are rough)" if quick else ""))
 
