@@ -1,6 +1,6 @@
 """Preparing a dataset: source → parts → facts → shards and manifest, out of core, all or nothing.
 
-Every step works on pieces of bounded size, so the memory of a process is bounded whatever the source's size: a piece is at most 16 MB of
+Every step works on pieces of bounded size, so the memory of a process is bounded whatever the source's size: a piece is at most 8 MB of
 text or one line, a shard at most 4 million values or one row, and each is held a few times over while it changes form. Nothing that the
 store shows changes before the manifest is renamed into place.
 """

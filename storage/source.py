@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 
 from koco_stream.linalg import Array
 
-PIECE_BYTES = 16 << 20  # text that is read at once, if no line is longer
+PIECE_BYTES = 8 << 20  # text that is read at once, if no line is longer
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cluster.local import local_cluster
-from koco_stream.runs import Stream
+from koco_stream.runs import Stream, sharding_of
 from koco_stream.stream import StreamReader
 from storage.parallel import OnDask
 from storage.prepare import prepare_file
@@ -42,7 +42,8 @@ def test_ten_gigabytes__within_one_gigabyte_a_process(tmp_path):
     assert len(hashes) == 1
     source.unlink()
     assert dataset_problems(tmp_path / "store", "large") == []
-    for order in ({"order": "as-stored"}, {"order": "shuffled-in-windows", "order_seed": 1, "window_rows": 65536}):
+    windows = {"order": "shuffled-in-windows", "order_seed": 1, "window_rows": 65536, "sharding": sharding_of(manifest)}
+    for order in ({"order": "as-stored"}, windows):
         begun = time.perf_counter()
         with AnonymousPeak() as memory:
             rows, values = streamed(tmp_path / "store", Stream("large", manifest.dataset_hash, **order))
