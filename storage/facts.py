@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from storage.source import Piece
 from storage.transform import NO_FACTS, Facts, Transformation, row_numbers
 
 Compute = Callable[..., Any]
+
+MOST_FEATURES = 50_000_000
+FAN_IN = 16  # results that are put together at once
 
 
 def chunk_of(cover: Sequence[tuple[str, int, int]], transformation: Transformation) -> Any:
@@ -44,32 +47,85 @@ def array_of(chunks: Sequence[Any], sizes: Sequence[int], n_features: int, layou
     return dask.array.concatenate(blocks)
 
 
+class Seen(NamedTuple):
+    """Features that occur in some rows, increasing, with the least and the largest value and the number of rows of each; all (k,). And the
+    number of the rows."""
+
+    features: Array
+    low: Array
+    high: Array
+    rows_with: Array
+    n_rows: int
+
+
 def facts_for(transformation: Transformation, parts: Parts, ranges: Sequence[tuple[int, int]], compute: Compute) -> Facts:
     """What `transformation` has to know; `ranges` of rows become the chunks, each beginning at a whole number of blocks. `compute` is
     `dask.compute`, or a client's.
 
-    Raises `WrongInput` if every row is empty and the mean square is to be 1.
+    Raises `WrongInput` if every row is empty and the mean square is to be 1, or if there are too many features to keep numbers of each.
     """
     from dask import delayed
 
     scale, shape = transformation.scale, transformation.shape
     if scale not in ("minmax", "tf-idf", "unit-mean-square"):
         return NO_FACTS
-    chunks = [delayed(chunk_of, pure=False)(parts.cover(lo, hi), transformation) for lo, hi in ranges]
-    X = array_of(chunks, [hi - lo for lo, hi in ranges], shape.n_features, transformation.kept)
-    if scale == "minmax":  # a feature that some row does not have is 0 there
-        low, high = compute(X.min(axis=0), X.max(axis=0))
-        return Facts(_dense(low), _dense(high), np.zeros(0))
-    if scale == "tf-idf":
-        (rows_with,) = compute((X != 0).sum(axis=0))
-        return Facts(np.zeros(0), np.zeros(0), _dense(rows_with))
-    (largest,) = compute(abs(X).max())
-    exponent = int(np.frexp(float(_dense(largest)))[1])
-    sums = compute(*(delayed(block_energies, pure=False)(chunk, exponent) for chunk in X.to_delayed().ravel()))
-    root = math.sqrt(math.fsum(value for block in sums for value in block.tolist()) / shape.n_rows)
-    if root == 0.0:
-        raise WrongInput("--scale unit-mean-square: every row is empty")
-    return Facts(np.zeros(0), np.zeros(0), np.zeros(0), exponent, root)
+    if scale != "unit-mean-square" and shape.n_features > MOST_FEATURES:
+        raise WrongInput(
+            f"--scale {scale} keeps numbers of each feature, and {shape.n_features:,} are more than {MOST_FEATURES:,}; number the features "
+            "anew, or use --scale unit-rows"
+        )
+    covers = [delayed(chunk_of, pure=False)(parts.cover(lo, hi), transformation) for lo, hi in ranges]
+    X = array_of(covers, [hi - lo for lo, hi in ranges], shape.n_features, transformation.kept)
+    chunks = X.to_delayed().ravel()
+    if scale == "unit-mean-square":
+        exponent = int(np.frexp(max(compute(*(delayed(largest, pure=False)(chunk) for chunk in chunks))))[1])
+        sums = compute(*(delayed(block_energies, pure=False)(chunk, exponent) for chunk in chunks))
+        root = math.sqrt(math.fsum(value for block in sums for value in block.tolist()) / shape.n_rows)
+        if root == 0.0:
+            raise WrongInput("--scale unit-mean-square: every row is empty")
+        return Facts(np.zeros(0), np.zeros(0), np.zeros(0), exponent, root)
+    found = [delayed(seen_in, pure=False)(chunk) for chunk in chunks]
+    while len(found) > 1:
+        found = [delayed(together, pure=False)(found[k : k + FAN_IN]) for k in range(0, len(found), FAN_IN)]
+    (seen,) = compute(*found)
+    low, high, rows_with = np.zeros(shape.n_features), np.zeros(shape.n_features), np.zeros(shape.n_features)
+    everywhere = seen.rows_with == seen.n_rows  # a feature that some row does not have is 0 there
+    low[seen.features] = np.where(everywhere, seen.low, np.minimum(seen.low, 0.0))
+    high[seen.features] = np.where(everywhere, seen.high, np.maximum(seen.high, 0.0))
+    rows_with[seen.features] = seen.rows_with
+    return Facts(low, high, rows_with)
+
+
+def largest(chunk: Any) -> float:
+    """The largest absolute value of a chunk."""
+    return float(np.abs(chunk if isinstance(chunk, np.ndarray) else chunk.data).max(initial=0.0))
+
+
+def seen_in(chunk: Any) -> Seen:
+    """What a chunk has of each feature. Written with NumPy: the reductions of `sparse` are compiled anew in every process, for seconds."""
+    n, d = chunk.shape
+    if isinstance(chunk, np.ndarray):
+        return Seen(np.arange(d), chunk.min(axis=0), chunk.max(axis=0), np.full(d, n), n)
+    order = np.argsort(chunk.indices, kind="stable")
+    return _by_feature(chunk.indices[order], chunk.data[order], chunk.data[order], np.ones(order.size, np.int64), n)
+
+
+def together(parts: Sequence[Seen]) -> Seen:
+    """What several sets of rows have of each feature."""
+    features = np.concatenate([part.features for part in parts])
+    order = np.argsort(features, kind="stable")
+    low, high, rows_with = (np.concatenate(column)[order] for column in zip(*((p.low, p.high, p.rows_with) for p in parts), strict=True))
+    return _by_feature(features[order], low, high, rows_with, sum(part.n_rows for part in parts))
+
+
+def _by_feature(features: Array, low: Array, high: Array, rows_with: Array, n_rows: int) -> Seen:
+    """One entry a feature, of several; `features` does not decrease."""
+    if not features.size:
+        return Seen(features, low, high, rows_with, n_rows)
+    starts = np.flatnonzero(np.diff(features, prepend=-1))
+    return Seen(
+        features[starts], np.minimum.reduceat(low, starts), np.maximum.reduceat(high, starts), np.add.reduceat(rows_with, starts), n_rows
+    )
 
 
 def block_energies(chunk: Any, exponent: int) -> Array:
@@ -83,7 +139,3 @@ def block_energies(chunk: Any, exponent: int) -> Array:
         values, numbers = chunk.data, row_numbers(Piece(empty, chunk.indptr, chunk.indices, chunk.data))
     norms = np.bincount(numbers, weights=np.ldexp(values, -exponent) ** 2, minlength=n)
     return np.add.reduceat(norms, np.arange(0, n, BLOCK))
-
-
-def _dense(array: Any) -> Array:
-    return np.asarray(array.todense() if hasattr(array, "todense") else array)

@@ -1,0 +1,64 @@
+"""Preparing on a cluster gives what preparing in one process gives: the same manifest, the same refusal."""
+
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from cluster.local import local_cluster
+from flows.cli import koco
+from koco_stream import WrongInput
+from koco_stream.manifest import datasets_folder, load_manifest
+from storage.parallel import OnDask, Serially
+from storage.prepare import Preparing, prepare_source
+from storage.sources import Reading, source_of
+
+
+@pytest.fixture(scope="module")
+def worker():
+    with local_cluster(2) as client:
+        yield OnDask(client)
+
+
+def lines(n):
+    draw = np.random.default_rng(3)
+    for t in range(n):
+        features = np.sort(draw.choice(60, draw.integers(0, 9), replace=False)) + 1
+        yield f"{t % 3} " + " ".join(f"{j}:{draw.random():.3g}" for j in features) + "\n"
+
+
+@pytest.mark.parametrize("scale", ["none", "minmax", "tf-idf", "unit-mean-square"])
+def test_on_dask__the_same_bytes(scale, worker, tmp_path):
+    (tmp_path / "a.svm").write_text("".join(lines(700)))
+    source = source_of([tmp_path / "a.svm"], Reading(), block_bytes=900)
+    manifests = [
+        prepare_source(tmp_path / name, "x", source, Preparing(scale=scale, values_per_shard=400, worker=how))
+        for name, how in (("one", Serially()), ("two", worker))
+    ]
+    assert manifests[0] == manifests[1]
+    assert len(manifests[0].shards) > 5
+
+
+def test_on_dask__the_first_wrong_line_is_named(worker, tmp_path):
+    text = list(lines(400))
+    text[150] = "1 3:x\n"
+    text[300] = "1 4:y\n"
+    (tmp_path / "a.svm").write_text("".join(text))
+    source = source_of([tmp_path / "a.svm"], Reading(), block_bytes=500)
+    for how in (Serially(), worker):
+        with pytest.raises(WrongInput, match=r"a\.svm, line 151, column 5: the value of feature 3 is 'x'"):
+            prepare_source(tmp_path / "store", "x", source, Preparing(worker=how))
+        assert not (tmp_path / "store").exists()
+
+
+def test_verify__from_the_command_line(small_store):
+    said = CliRunner().invoke(koco, ["verify", "--store", str(small_store), "--json"], catch_exceptions=False)
+    assert said.exit_code == 0
+    assert {row["what"]: row["state"] for row in json.loads(said.stdout)} == {"dataset real": "ok", "dataset sparse": "ok", "results": "ok"}
+    shard = datasets_folder(small_store) / "real" / load_manifest(small_store, "real").shards[0].path
+    shard.write_bytes(shard.read_bytes()[:-1])
+    said = CliRunner().invoke(koco, ["verify", "--store", str(small_store)], catch_exceptions=False)
+    assert said.exit_code == 1
+    assert str(shard) in said.stdout
+    assert CliRunner().invoke(koco, ["verify", "other", "--store", str(small_store)], catch_exceptions=False).exit_code == 2
