@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.bench.measure import pin
 
-PARTS = ("20news", "dense", "ill-conditioned", "roofline", "growth", "kernel", "preparing", "streaming")
+PARTS = ("20news", "dense", "ill-conditioned", "roofline", "growth", "kernel", "preparing", "streaming", "disk")
 PACKAGES = ("koco-stream", "numpy", "numba", "scipy", "vowpalwabbit", "river", "scikit-learn")
 
 
@@ -27,6 +27,7 @@ def main() -> None:
 
     from tests.bench import data
     from tests.bench.claims import claims
+    from tests.bench.disk import disk
     from tests.bench.growth import growth
     from tests.bench.kernel import kernel
     from tests.bench.preparing import preparing
@@ -57,6 +58,8 @@ def main() -> None:
         results["preparing"] = preparing(cores, repetitions, quick)
     if "streaming" in parts:
         results["streaming"] = streaming(repetitions)
+    if "disk" in parts and (ratios := disk()):
+        results["disk"] = ratios
     claims(results)
     print(f"\nthe whole run took {time.perf_counter() - start:.0f} s" + (" (--quick: the numbers are rough)" if quick else ""))
 
