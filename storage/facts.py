@@ -19,7 +19,7 @@ from storage.transform import NO_FACTS, Facts, Transformation, row_numbers
 
 Compute = Callable[..., Any]
 
-MOST_FEATURES = 50_000_000
+MOST_FEATURES = 20_000_000
 FAN_IN = 16  # results that are put together at once
 
 

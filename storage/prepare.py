@@ -30,7 +30,7 @@ from storage.shards import BLOCK, ShardTask, Written, identity_of, is_narrow, ra
 from storage.source import Source
 from storage.sources import Reading, source_of
 from storage.store import LOCK, check_store, open_store, staging_folder
-from storage.transform import Facts, Shape, Transformation
+from storage.transform import Facts, Shape, Transformation, check_words, save_facts
 
 VALUES_PER_SHARD = 4_000_000
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._,=-]*\Z")
@@ -94,6 +94,7 @@ def check_name(name: str) -> None:
 def prepare_source(store: Where, name: str, source: Source, how: Preparing | None = None) -> Manifest:
     """Prepare a source as dataset `name`. Raises `WrongInput` for what is wrong with it; the store is then as it was."""
     how = how or Preparing()
+    check_words(how.layout, how.scale, how.hash_bits)
     root = place(store)
     with staging_folder(root.path if isinstance(root, LocalPlace) else private_folder("preparing")) as staging:
         scratch = staging / "scratch"
@@ -104,8 +105,9 @@ def prepare_source(store: Where, name: str, source: Source, how: Preparing | Non
         transformation = transformation_for(source, parts, how, task)
         ranges = list(ranges_of(parts, transformation, how.values_per_shard))
         facts = facts_for(transformation, parts, whole_blocks(ranges), how.worker.compute)
-        single = is_single_throughout(transformation, facts, parts, ranges, how)
-        written = list(written_shards(transformation, facts, parts, ranges, single, staging, how))
+        saved = save_facts(facts, staging / "facts")
+        single = is_single_throughout(transformation, saved, parts, ranges, how)
+        written = list(written_shards(transformation, saved, parts, ranges, single, staging, how))
         manifest = manifest_of(name, source, transformation, facts, task, parts, written, single)
         return publish(root, staging / "shards", manifest, how)
 
@@ -168,7 +170,7 @@ def transformation_for(source: Source, parts: Parts, how: Preparing, task: str) 
 
 
 def is_single_throughout(
-    transformation: Transformation, facts: Facts, parts: Parts, ranges: Sequence[tuple[int, int]], how: Preparing
+    transformation: Transformation, facts: Path, parts: Parts, ranges: Sequence[tuple[int, int]], how: Preparing
 ) -> bool:
     """Whether float32 holds every value of the dataset exactly."""
     if transformation.nothing:
@@ -181,7 +183,7 @@ def is_single_throughout(
 
 def written_shards(
     transformation: Transformation,
-    facts: Facts,
+    facts: Path,
     parts: Parts,
     ranges: Sequence[tuple[int, int]],
     single: bool,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ from koco_stream.linalg import Array
 from koco_stream.manifest import Shard
 from storage.parts import Parts, is_single, read_rows, rows_of
 from storage.source import Piece
-from storage.transform import Facts, Transformation, square_norms
+from storage.transform import Transformation, saved_facts, square_norms
 
 BLOCK = 64  # rows that are hashed and summed together, counted from the dataset's first: part of what the identity means
 LABEL = "the target as in the source, after the transformations"
@@ -62,9 +63,9 @@ def whole_blocks(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     return [(lo, hi) for lo, hi in moved if lo < hi]
 
 
-def is_narrow(cover: Sequence[tuple[str, int, int]], transformation: Transformation, facts: Facts) -> bool:
+def is_narrow(cover: Sequence[tuple[str, int, int]], transformation: Transformation, facts: Path) -> bool:
     """Whether float32 holds every value of these rows exactly, after the transformation."""
-    return is_single(transformation(rows_of(cover), facts).values)
+    return is_single(transformation(rows_of(cover), saved_facts(facts)).values)
 
 
 @dataclass(frozen=True)
@@ -80,9 +81,13 @@ class ShardTask:
     single: bool
 
 
-def write_shard(task: ShardTask, transformation: Transformation, facts: Facts) -> Written:
-    """Write a shard, hash and sum its blocks. Raises `WrongInput` naming the row for a value that is not finite."""
-    rows = transformation(rows_of(task.cover), facts)
+def write_shard(task: ShardTask, transformation: Transformation, facts: Path) -> Written:
+    """Write a shard, hash and sum its blocks; `facts` is where they were saved.
+
+    Raises `WrongInput` naming the row for a value that is not finite.
+    """
+    transformed = partial(transformation, facts=saved_facts(facts))
+    rows = transformed(rows_of(task.cover))
     check_finite(rows, task.first, transformation.scale)
     rows = narrowed(rows, task.single)
     d, layout = transformation.n_features, transformation.kept
@@ -90,7 +95,7 @@ def write_shard(task: ShardTask, transformation: Transformation, facts: Facts) -
     write_parquet(rows, path, d, layout)
     shard = Shard(task.name, rows.n_rows, int(rows.values.size), file_hash(path))
     own = min(-task.first % BLOCK, rows.n_rows)  # rows of a block that began in an earlier shard
-    more = narrowed(transformation(rows_of(task.beyond), facts), task.single) if task.beyond else None
+    more = narrowed(transformed(rows_of(task.beyond)), task.single) if task.beyond else None
     digests, sums = digests_of(joined(tail(rows, own), more), layout)
     return Written(shard, digests, sums, int((np.diff(rows.indptr) == 0).sum()))
 

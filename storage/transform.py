@@ -7,6 +7,9 @@ largest value of a feature, in how many rows it occurs) gets it as `Facts`.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -35,8 +38,7 @@ class Shape:
     label_max: float
 
 
-@dataclass(frozen=True)
-class Facts:
+class Facts(NamedTuple):
     """What a scale needs to know of the whole source. low, high: (d,) of each feature; rows_with: (d,) rows that have it; the root of the
     mean square norm of rows whose values were multiplied by 2^-exponent. Empty where not asked for."""
 
@@ -48,6 +50,21 @@ class Facts:
 
 
 NO_FACTS = Facts(np.zeros(0), np.zeros(0), np.zeros(0))
+
+
+def save_facts(facts: Facts, folder: Path) -> Path:
+    """Write facts to files in `folder`, for whoever transforms rows: they may be larger than the rows."""
+    folder.mkdir()
+    for name, numbers in facts._asdict().items():
+        np.save(folder / f"{name}.npy", numbers)
+    return folder
+
+
+@lru_cache(maxsize=1)
+def saved_facts(folder: Path) -> Facts:
+    """The facts in `folder`, mapped into memory."""
+    low, high, rows_with, exponent, root = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in Facts._fields)
+    return Facts(low, high, rows_with, int(exponent), float(root))
 
 
 @dataclass(frozen=True)
@@ -63,10 +80,7 @@ class Transformation:
 
     def __post_init__(self) -> None:
         n, d = self.shape.n_rows, self.shape.n_features
-        if self.scale not in SCALES:
-            raise WrongInput(f"--scale {self.scale} is not one of {', '.join(SCALES)}")
-        if self.kept not in LAYOUTS:
-            raise WrongInput(f"--layout {self.layout} is not one of {', '.join(LAYOUTS)}")
+        check_words(self.layout, self.scale, self.bits)
         if (
             self.kept != self.shape.layout
             and self.kept == "dense"
@@ -80,8 +94,6 @@ class Transformation:
                 "--scale minmax would make every row of this sparse source dense, because it has negative values; add --layout dense, or "
                 "use --scale unit-rows"
             )
-        if self.bits is not None and not 1 <= self.bits <= MOST_BITS:
-            raise WrongInput(f"--hash-bits {self.bits}: give 1 to {MOST_BITS}; features are hashed to 2^bits")
         if self.bits is not None and self.kept == "dense":
             raise WrongInput("--hash-bits is for sparse rows; add --layout sparse")
 
@@ -158,6 +170,16 @@ class Transformation:
             low, high = np.array(self.shape.label_min), np.array(self.shape.label_max)
             rows = replace(rows, labels=to_unit(rows.labels, low, high))
         return rows
+
+
+def check_words(layout: str | None, scale: str, bits: int | None) -> None:
+    """Refuse a layout, a scale or a number of bits that there is not."""
+    if scale not in SCALES:
+        raise WrongInput(f"--scale {scale} is not one of {', '.join(SCALES)}")
+    if layout not in (None, *LAYOUTS):
+        raise WrongInput(f"--layout {layout} is not one of {', '.join(LAYOUTS)}")
+    if bits is not None and not 1 <= bits <= MOST_BITS:
+        raise WrongInput(f"--hash-bits {bits}: give 1 to {MOST_BITS}; features are hashed to 2^bits")
 
 
 def row_numbers(rows: Piece) -> Array:
