@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from functools import wraps
+from inspect import cleandoc
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,7 @@ def example(text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         def command(*args: Any, **kwargs: Any) -> Any:
             return function(*args, **kwargs)
 
-        command.__doc__ = f"{function.__doc__}\n\n\b\nExample:\n  {text}"
+        command.__doc__ = f"{cleandoc(function.__doc__ or '')}\n\n\b\nExample:\n  {text}"
         return command
 
     return decorate
@@ -97,12 +98,7 @@ def koco() -> None:
 @click.option("--hash-bits", type=click.IntRange(1, 30), metavar="B", help="Hash the features to 2^B, after scaling.")
 @click.option("--strip", metavar="PARTS", help="Documents: take away headers, footers, quotes (with commas).")
 @click.option("--task", type=click.Choice(["classification", "regression"]), help="What the labels are.  [default: seen from them]")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["libsvm", "vw", "csv", "space", "parquet", "documents"]),
-    help="The source's.  [default: seen from it]",
-)
+@click.option("--format", "form", type=click.Choice(FORMATS), help="The source's.  [default: seen from it; a folder of documents must be named]")
 @click.option("--workers", type=click.IntRange(min=0), help="Processes for large files; 0: only this one.  [default: the cores]")
 @STORE
 @JSON
@@ -112,7 +108,7 @@ def prepare(name: str, sources: tuple[Path, ...], form: str | None, store: str, 
 
     A dataset of the catalogue (koco datasets) has its options there: --from FOLDER is enough. Without --from its files are fetched into
     the cache folder; if that cannot be done the command says which files it needs and where they come from. Options given here come
-    before the catalogue's.
+    before the catalogue's; files given one by one are read as the options here say, whatever the NAME.
     """
     from cluster.local import cores
     from flows.preparing import prepare_named
