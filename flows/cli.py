@@ -98,7 +98,9 @@ def koco() -> None:
 @click.option("--hash-bits", type=click.IntRange(1, 30), metavar="B", help="Hash the features to 2^B, after scaling.")
 @click.option("--strip", metavar="PARTS", help="Documents: take away headers, footers, quotes (with commas).")
 @click.option("--task", type=click.Choice(["classification", "regression"]), help="What the labels are.  [default: seen from them]")
-@click.option("--format", "form", type=click.Choice(FORMATS), help="The source's.  [default: seen from it; a folder of documents must be named]")
+@click.option(
+    "--format", "form", type=click.Choice(FORMATS), help="The source's.  [default: seen from it; a folder of documents must be named]"
+)
 @click.option("--workers", type=click.IntRange(min=0), help="Processes for large files; 0: only this one.  [default: the cores]")
 @STORE
 @JSON
@@ -120,10 +122,10 @@ def prepare(name: str, sources: tuple[Path, ...], form: str | None, store: str, 
     if as_json:
         click.echo(manifest.to_json(), nl=False)
         return
-    labels = f"labels {', '.join(f'{c:g}' for c in manifest.classes)}" if manifest.classes else "real targets"
     click.echo(
-        f"{name}: {manifest.n_rows:,} rows, {manifest.n_features:,} features, {manifest.n_values / manifest.n_rows:.2f} non-zeros a row "
-        f"({manifest.layout}, {manifest.value_type}), {labels}; {len(manifest.shards)} shard(s), identity {manifest.dataset_hash[:12]}"
+        f"{name}: {manifest.n_rows:,} rows, {manifest.n_features:,} features, {manifest.n_values / manifest.n_rows:.2f} values a row "
+        f"({manifest.layout}, {manifest.value_type}), {labels_of(manifest.classes)}; "
+        f"{len(manifest.shards)} shard(s), identity {manifest.dataset_hash[:12]}"
     )
 
 
@@ -176,7 +178,7 @@ def sweep(spec: Path, store: str, workers: int | None, block_rows: int, dry_run:
     workers = cores() if workers is None else workers
     if dry_run:
         planned = dry_run_of(spec, store, workers)
-        click.echo(json.dumps(planned) if as_json else "\n".join(f"{name}: {value}" for name, value in planned.items()))
+        click.echo(json.dumps(planned) if as_json else "\n".join(f"{name}: {in_words(value)}" for name, value in planned.items()))
         return
     begun = time.monotonic()
     summary = launch(spec, store, workers, block_rows)
@@ -238,6 +240,24 @@ def report(name: str, store: str) -> None:
     from storage.store import existing_store
 
     click.echo(str(write_report(existing_store(store), name)))
+
+
+def labels_of(classes: list[float]) -> str:
+    """A dataset's labels in words; `classes` are sorted, or none for real targets."""
+    if not classes:
+        return "real targets"
+    if len(classes) > 12:
+        return f"{len(classes)} classes, labels {classes[0]:g} to {classes[-1]:g}"
+    return f"labels {', '.join(f'{c:g}' for c in classes)}"
+
+
+def in_words(planned: Any) -> str:
+    """A value of the plan for people: large numbers with commas, lists and tables on one line."""
+    if isinstance(planned, dict):
+        return ", ".join(f"{name} {in_words(value)}" for name, value in planned.items())
+    if isinstance(planned, list):
+        return "; ".join(in_words(value) for value in planned)
+    return f"{planned:,}" if isinstance(planned, int | float) else str(planned)
 
 
 def show(rows: Iterable[dict[str, Any]], columns: tuple[str, ...], as_json: bool) -> None:
