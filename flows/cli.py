@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from functools import wraps
+from inspect import cleandoc
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,7 @@ def example(text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         def command(*args: Any, **kwargs: Any) -> Any:
             return function(*args, **kwargs)
 
-        command.__doc__ = f"{function.__doc__}\n\n\b\nExample:\n  {text}"
+        command.__doc__ = f"{cleandoc(function.__doc__ or '')}\n\n\b\nExample:\n  {text}"
         return command
 
     return decorate
@@ -98,10 +99,7 @@ def koco() -> None:
 @click.option("--strip", metavar="PARTS", help="Documents: take away headers, footers, quotes (with commas).")
 @click.option("--task", type=click.Choice(["classification", "regression"]), help="What the labels are.  [default: seen from them]")
 @click.option(
-    "--format",
-    "form",
-    type=click.Choice(["libsvm", "vw", "csv", "space", "parquet", "documents"]),
-    help="The source's.  [default: seen from it]",
+    "--format", "form", type=click.Choice(FORMATS), help="The source's.  [default: seen from it; a folder of documents must be named]"
 )
 @click.option("--workers", type=click.IntRange(min=0), help="Processes for large files; 0: only this one.  [default: the cores]")
 @STORE
@@ -112,7 +110,7 @@ def prepare(name: str, sources: tuple[Path, ...], form: str | None, store: str, 
 
     A dataset of the catalogue (koco datasets) has its options there: --from FOLDER is enough. Without --from its files are fetched into
     the cache folder; if that cannot be done the command says which files it needs and where they come from. Options given here come
-    before the catalogue's.
+    before the catalogue's; files given one by one are read as the options here say, whatever the NAME.
     """
     from cluster.local import cores
     from flows.preparing import prepare_named
@@ -124,10 +122,10 @@ def prepare(name: str, sources: tuple[Path, ...], form: str | None, store: str, 
     if as_json:
         click.echo(manifest.to_json(), nl=False)
         return
-    labels = f"labels {', '.join(f'{c:g}' for c in manifest.classes)}" if manifest.classes else "real targets"
     click.echo(
-        f"{name}: {manifest.n_rows:,} rows, {manifest.n_features:,} features, {manifest.n_values / manifest.n_rows:.2f} non-zeros a row "
-        f"({manifest.layout}, {manifest.value_type}), {labels}; {len(manifest.shards)} shard(s), identity {manifest.dataset_hash[:12]}"
+        f"{name}: {manifest.n_rows:,} rows, {manifest.n_features:,} features, {manifest.n_values / manifest.n_rows:.2f} values a row "
+        f"({manifest.layout}, {manifest.value_type}), {labels_of(manifest.classes)}; "
+        f"{len(manifest.shards)} shard(s), identity {manifest.dataset_hash[:12]}"
     )
 
 
@@ -180,7 +178,7 @@ def sweep(spec: Path, store: str, workers: int | None, block_rows: int, dry_run:
     workers = cores() if workers is None else workers
     if dry_run:
         planned = dry_run_of(spec, store, workers)
-        click.echo(json.dumps(planned) if as_json else "\n".join(f"{name}: {value}" for name, value in planned.items()))
+        click.echo(json.dumps(planned) if as_json else "\n".join(f"{name}: {in_words(value)}" for name, value in planned.items()))
         return
     begun = time.monotonic()
     summary = launch(spec, store, workers, block_rows)
@@ -242,6 +240,24 @@ def report(name: str, store: str) -> None:
     from storage.store import existing_store
 
     click.echo(str(write_report(existing_store(store), name)))
+
+
+def labels_of(classes: list[float]) -> str:
+    """A dataset's labels in words; `classes` are sorted, or none for real targets."""
+    if not classes:
+        return "real targets"
+    if len(classes) > 12:
+        return f"{len(classes)} classes, labels {classes[0]:g} to {classes[-1]:g}"
+    return f"labels {', '.join(f'{c:g}' for c in classes)}"
+
+
+def in_words(planned: Any) -> str:
+    """A value of the plan for people: large numbers with commas, lists and tables on one line."""
+    if isinstance(planned, dict):
+        return ", ".join(f"{name} {in_words(value)}" for name, value in planned.items())
+    if isinstance(planned, list):
+        return "; ".join(in_words(value) for value in planned)
+    return f"{planned:,}" if isinstance(planned, int | float) else str(planned)
 
 
 def show(rows: Iterable[dict[str, Any]], columns: tuple[str, ...], as_json: bool) -> None:

@@ -42,6 +42,11 @@ def prepare_named(store: str, name: str, sources: Sequence[Path], given: dict[st
         return manifest
     if given.get("format") == "documents" or not any(path.is_dir() for path in sources):
         return _prepare(store, name, list(sources), given, workers)
+    if name not in CATALOGUE and len(sources) == 1:
+        raise WrongInput(
+            f"{sources[0]} is a folder, and the catalogue does not have {name!r}; give the files, or for a folder of documents add "
+            "--format documents"
+        )
     if len(sources) > 1:
         raise WrongInput("--from takes one folder, or one or several files; give the folder alone")
     entry = entry_named(name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -37,6 +38,7 @@ def write_report(store: Where, sweep: str) -> Place:
             versions=sorted(set(runs.column("version").to_pylist())),
             best=[{**row, "params": json.loads(row["params"])} for row in best_of(summary_of(runs))],
             scan_seconds=sum(runs.column("seconds").to_pylist()),
+            came_from=came_from,
             figures=[FIGURES[name](store, runs) for name in figures if runs.num_rows],
             version=koco_stream.__version__,
         )
@@ -44,3 +46,9 @@ def write_report(store: Where, sweep: str) -> Place:
     written = place(store) / "reports" / f"{sweep}.html"
     written.write_text(page)
     return written
+
+
+def came_from(source: dict[str, Any]) -> str:
+    """A manifest's source in a few words: its files, its folder of documents, its generator; – if it says nothing."""
+    files = source.get("files") or [source]
+    return ", ".join(str(file.get("file") or file.get("folder") or file.get("generator") or "–") for file in files)

@@ -17,8 +17,8 @@ from numba.core import cgutils, config
 from numba.extending import intrinsic
 
 from koco_stream.elementary import emit_cos_sin, emit_exp, literal_cos_sin, literal_exp
-from koco_stream.lanes import INT64, _halved, _Lines
 from koco_stream.linalg import Array
+from koco_stream.registers import INT64, Lines, halved, in_two_chains
 
 BLOCK = 16
 
@@ -81,7 +81,7 @@ def literal_dot(x: Array, at: int, y: Array, to: int, n: int) -> float:
     sums = np.zeros(BLOCK)
     for first in range(0, n, BLOCK):
         sums += x.reshape(-1)[at + first : at + first + BLOCK] * y.reshape(-1)[to + first : to + first + BLOCK]
-    return _halved([sums[:8], sums[8:]])
+    return halved([sums[:8], sums[8:]])
 
 
 def literal_add_scaled(factor: float, x: Array, at: int, y: Array, to: int, n: int) -> None:
@@ -122,18 +122,6 @@ class _Place:
         return b.gep(self.data, [b.add(b.mul(first, self.lines), b.mul(j, INT64(BLOCK)))])
 
 
-def _in_two_chains(builder: Any, lines: _Lines, count: Any, term: Any) -> list[Any]:
-    """Σ_i term(i), a line each, even and odd i apart."""
-    sums = lines.zeros(), lines.zeros()
-    pairs = builder.and_(count, INT64(-2))
-    with cgutils.for_range_slice(builder, INT64(0), pairs, INT64(2)) as (i, _):
-        for chain in (0, 1):
-            lines.set(sums[chain], lines.add(lines.get(sums[chain]), term(builder.add(i, INT64(chain)))))
-    with builder.if_then(builder.icmp_signed("!=", pairs, count)):
-        lines.set(sums[0], lines.add(lines.get(sums[0]), term(pairs)))
-    return lines.add(lines.get(sums[0]), lines.get(sums[1]))
-
-
 def _value(builder: Any, data: Any, i: Any) -> Any:
     value = builder.load(builder.gep(data, [i]))
     return value if value.type == ir.DoubleType() else builder.fpext(value, ir.DoubleType())
@@ -143,7 +131,7 @@ def _value(builder: Any, data: Any, i: Any) -> Any:
 def _products(typing_context: Any, points: Any, line_of: Any, idx: Any, val: Any, n: Any, out: Any, at: Any) -> Any:
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         table, line_of, idx, val, out = (_Place(context, builder, signature, args, k) for k in (0, 1, 2, 3, 5))
-        wide = _Lines(builder, BLOCK)
+        wide = Lines(builder, BLOCK)
 
         with cgutils.for_range_slice(builder, INT64(0), args[4], INT64(BLOCK)) as (first, _):
 
@@ -152,7 +140,7 @@ def _products(typing_context: Any, points: Any, line_of: Any, idx: Any, val: Any
                 line = builder.sext(builder.load(builder.gep(line_of.data, [j])), INT64)
                 return wide.multiply(wide.load(table.line(first, line)), wide.spread(_value(builder, val.data, i)))
 
-            total = _in_two_chains(builder, wide, idx.size, term)
+            total = in_two_chains(builder, wide, idx.size, term)
             wide.store(total, builder.gep(out.data, [builder.add(args[6], first)]))
 
         squares = [cgutils.alloca_once_value(builder, ir.DoubleType()(0.0)) for _ in range(2)]
@@ -176,7 +164,7 @@ def _products(typing_context: Any, points: Any, line_of: Any, idx: Any, val: Any
 def _gaussian(typing_context: Any, norms: Any, n2: Any, scale: Any, n: Any, out: Any, at: Any) -> Any:
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         norms, out = (_Place(context, builder, signature, args, k) for k in (0, 4))
-        wide = _Lines(builder, BLOCK)
+        wide = Lines(builder, BLOCK)
         n2, two, zero = wide.spread(args[1]), wide.spread(ir.DoubleType()(2.0)), wide.spread(ir.DoubleType()(0.0))
         scale = wide.spread(builder.fneg(args[2]))
         with cgutils.for_range_slice(builder, INT64(0), args[3], INT64(BLOCK)) as (first, _):
@@ -194,7 +182,7 @@ def _gaussian(typing_context: Any, norms: Any, n2: Any, scale: Any, n: Any, out:
 def _apply(typing_context: Any, matrix: Any, lower: Any, n: Any, x: Any, at: Any, out: Any, to: Any) -> Any:
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         matrix, x, out = (_Place(context, builder, signature, args, k) for k in (0, 3, 5))
-        wide = _Lines(builder, BLOCK)
+        wide = Lines(builder, BLOCK)
         vector = builder.gep(x.data, [args[4]])
         with cgutils.for_range_slice(builder, INT64(0), args[2], INT64(BLOCK)) as (first, _):
             end = builder.add(first, INT64(BLOCK))
@@ -204,7 +192,7 @@ def _apply(typing_context: Any, matrix: Any, lower: Any, n: Any, x: Any, at: Any
             def term(j: Any) -> list[Any]:
                 return wide.multiply(wide.load(matrix.line(first, j)), wide.spread(builder.load(builder.gep(vector, [j]))))
 
-            total = _in_two_chains(builder, wide, count, term)
+            total = in_two_chains(builder, wide, count, term)
             wide.store(total, builder.gep(out.data, [builder.add(args[6], first)]))
         return context.get_dummy_value()
 
@@ -215,7 +203,7 @@ def _apply(typing_context: Any, matrix: Any, lower: Any, n: Any, x: Any, at: Any
 def _subtract_outer(typing_context: Any, matrix: Any, n: Any, factor: Any, v: Any, at: Any) -> Any:
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         matrix, v = (_Place(context, builder, signature, args, k) for k in (0, 3))
-        wide = _Lines(builder, BLOCK)
+        wide = Lines(builder, BLOCK)
         vector = builder.gep(v.data, [args[4]])
         with cgutils.for_range_slice(builder, INT64(0), args[1], INT64(BLOCK)) as (first, _):
             line = wide.load(builder.gep(vector, [first]))
@@ -232,7 +220,7 @@ def _subtract_outer(typing_context: Any, matrix: Any, n: Any, factor: Any, v: An
 def _dot(typing_context: Any, x: Any, at: Any, y: Any, to: Any, n: Any) -> Any:
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         x, y = (_Place(context, builder, signature, args, k) for k in (0, 2))
-        wide = _Lines(builder, BLOCK)
+        wide = Lines(builder, BLOCK)
         sums = wide.zeros()
         with cgutils.for_range_slice(builder, INT64(0), args[4], INT64(BLOCK)) as (first, _):
             left = wide.load(builder.gep(x.data, [builder.add(args[1], first)]))
@@ -247,7 +235,7 @@ def _dot(typing_context: Any, x: Any, at: Any, y: Any, to: Any, n: Any) -> Any:
 def _add_scaled(typing_context: Any, factor: Any, x: Any, at: Any, y: Any, to: Any, n: Any) -> Any:
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         x, y = (_Place(context, builder, signature, args, k) for k in (1, 3))
-        wide = _Lines(builder, BLOCK)
+        wide = Lines(builder, BLOCK)
         factor = wide.spread(args[0])
         with cgutils.for_range_slice(builder, INT64(0), args[5], INT64(BLOCK)) as (first, _):
             left = wide.load(builder.gep(x.data, [builder.add(args[2], first)]))
@@ -262,7 +250,7 @@ def _add_scaled(typing_context: Any, factor: Any, x: Any, at: Any, y: Any, to: A
 def _accumulate(typing_context: Any, tile: Any, first: Any, end: Any, c: Any, at: Any, sums: Any, to: Any) -> Any:
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         tile, c, sums = (_Place(context, builder, signature, args, k) for k in (0, 3, 5))
-        wide = _Lines(builder, BLOCK)
+        wide = Lines(builder, BLOCK)
         places = [builder.gep(sums.data, [builder.add(args[6], INT64(k * BLOCK))]) for k in (0, 1)]
         held = wide.zeros(), wide.zeros()
         for place, variables in zip(places, held, strict=True):
@@ -293,7 +281,7 @@ def _accumulate(typing_context: Any, tile: Any, first: Any, end: Any, c: Any, at
 def _waves(typing_context: Any, x: Any, at: Any, n: Any, cosines: Any, sines: Any) -> Any:
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         x = _Place(context, builder, signature, args, 0)
-        wide = _Lines(builder, BLOCK)
+        wide = Lines(builder, BLOCK)
         with cgutils.for_range_slice(builder, INT64(0), args[2], INT64(BLOCK)) as (first, _):
             line = wide.load(builder.gep(x.data, [builder.add(args[1], first)]))
             pairs = [emit_cos_sin(builder, register) for register in line]

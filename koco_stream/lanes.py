@@ -25,8 +25,7 @@ from numba.core import cgutils, config
 from numba.extending import intrinsic
 
 from koco_stream.linalg import Array
-
-INT32, INT64 = ir.IntType(32), ir.IntType(64)
+from koco_stream.registers import INT32, INT64, Lines, halved, in_two_chains
 
 
 def lanes_for(columns: int) -> tuple[int, ...]:
@@ -67,21 +66,21 @@ def literal_times(a: Array, lanes: Any, matrix: int, vector: int, out: int) -> N
     width = len(lanes)
     for i in range(width):
         line = a[matrix + i * width : matrix + (i + 1) * width] * a[vector : vector + width]
-        a[out + i] = _halved([line[k : k + 8] for k in range(0, width, 8)])
+        a[out + i] = halved([line[k : k + 8] for k in range(0, width, 8)])
 
 
 def literal_dot(a: Array, lanes: Any, x: int, y: int) -> float:
     """Σ_i x_i y_i."""
     width = len(lanes)
     line = a[x : x + width] * a[y : y + width]
-    return _halved([line[k : k + 8] for k in range(0, width, 8)])
+    return halved([line[k : k + 8] for k in range(0, width, 8)])
 
 
 def literal_dot3(a: Array, lanes: Any, x: int, y: int, z: int) -> float:
     """Σ_i x_i y_i z_i."""
     width = len(lanes)
     line = a[x : x + width] * a[y : y + width] * a[z : z + width]
-    return _halved([line[k : k + 8] for k in range(0, width, 8)])
+    return halved([line[k : k + 8] for k in range(0, width, 8)])
 
 
 def literal_sums_before(a: Array, lanes: Any, x: int, y: int, out: int) -> None:
@@ -108,20 +107,6 @@ def literal_sums_after(a: Array, lanes: Any, x: int, y: int, out: int) -> None:
             register = register + np.append(register[shift:], np.zeros(shift))
         a[out + first : out + first + register.size] = np.append(register[1:], 0.0) + carry
         carry = carry + register[0]
-
-
-def _halved(registers: list[Array]) -> float:
-    """The order in which a line is summed: registers of equal size in order, eights folded to fours, fours to twos, twos to one."""
-    eights = [r for r in registers if r.size == 8]
-    fours = [r for r in registers if r.size == 4]
-    if eights:
-        total = eights[0]
-        for r in eights[1:]:
-            total = total + r
-        fours.insert(0, total[:4] + total[4:])
-    total = fours[0] if len(fours) == 1 else fours[0] + fours[1]
-    pair = total[:2] + total[2:]
-    return float(pair[0] + pair[1])
 
 
 def literal_substitute(a: Array, lanes: Any, n: int, matrix: int, keep: int, take: int, q: int) -> None:
@@ -159,124 +144,7 @@ def literal_rotate(a: Array, lanes: Any, first: int, second: int, c: float, s: f
     a[second : second + width] = s * f + c * g
 
 
-class _Lines:
-    """Emits what the loops share: lines of `width` lanes, cut into registers of eight lanes and one of four."""
-
-    def __init__(self, builder: Any, width: int) -> None:
-        self.b = builder
-        self.width = width
-        self.registers = [(first, min(8, width - first)) for first in range(0, width, 8)]
-
-    def vector(self, lanes: int) -> Any:
-        """The type of a register."""
-        return ir.VectorType(ir.DoubleType(), lanes)
-
-    def zeros(self) -> list[Any]:
-        """A line of variables, all zero."""
-        return [cgutils.alloca_once_value(self.b, ir.Constant(self.vector(n), [0.0] * n)) for _, n in self.registers]
-
-    def spread(self, value: Any) -> list[Any]:
-        """A line with `value` in every lane."""
-        return [self._spread(value, n) for _, n in self.registers]
-
-    def _spread(self, value: Any, lanes: int) -> Any:
-        first = self.b.insert_element(ir.Constant(self.vector(lanes), ir.Undefined), value, INT32(0))
-        return self.b.shuffle_vector(first, first, ir.Constant(ir.VectorType(INT32, lanes), [0] * lanes))
-
-    def load(self, pointer: Any) -> list[Any]:
-        """The line at `pointer`, which need not be aligned to a register."""
-        loaded = [self.b.load(self._place(pointer, first, n)) for first, n in self.registers]
-        for value in loaded:
-            value.align = 8
-        return loaded
-
-    def store(self, line: list[Any], pointer: Any) -> None:
-        """Write a line to `pointer`."""
-        for value, (first, n) in zip(line, self.registers, strict=True):
-            self.b.store(value, self._place(pointer, first, n)).align = 8
-
-    def _place(self, pointer: Any, first: int, lanes: int) -> Any:
-        return self.b.bitcast(self.b.gep(pointer, [INT64(first)]), self.vector(lanes).as_pointer())
-
-    def add(self, left: list[Any], right: list[Any]) -> list[Any]:
-        """left + right."""
-        return [self.b.fadd(x, y) for x, y in zip(left, right, strict=True)]
-
-    def subtract(self, left: list[Any], right: list[Any]) -> list[Any]:
-        """left − right."""
-        return [self.b.fsub(x, y) for x, y in zip(left, right, strict=True)]
-
-    def multiply(self, left: list[Any], right: list[Any]) -> list[Any]:
-        """left · right, lane by lane."""
-        return [self.b.fmul(x, y) for x, y in zip(left, right, strict=True)]
-
-    def get(self, variables: list[Any]) -> list[Any]:
-        """The values of a line of variables."""
-        return [self.b.load(v) for v in variables]
-
-    def set(self, variables: list[Any], line: list[Any]) -> None:
-        """Change a line of variables."""
-        for value, variable in zip(line, variables, strict=True):
-            self.b.store(value, variable)
-
-    def four(self, line: list[Any]) -> Any:
-        """A line's registers added until four lanes are left, in the order of `_halved`."""
-        eights = [value for value, (_, n) in zip(line, self.registers, strict=True) if n == 8]
-        fours = [value for value, (_, n) in zip(line, self.registers, strict=True) if n == 4]
-        if eights:
-            total = eights[0]
-            for value in eights[1:]:
-                total = self.b.fadd(total, value)
-            fours.insert(0, self._fold(total, 8))
-        return fours[0] if len(fours) == 1 else self.b.fadd(*fours)
-
-    def total(self, line: list[Any]) -> Any:
-        """The sum of a line's lanes, in the order of `_halved`."""
-        pair = self._fold(self.four(line), 4)
-        return self.b.fadd(self.b.extract_element(pair, INT32(0)), self.b.extract_element(pair, INT32(1)))
-
-    def totals(self, rows: list[list[Any]]) -> Any:
-        """The sums of eight or four lines in one register, each in the order of `_halved`."""
-        fours = [self.four(line) for line in rows]
-        pairs = [
-            self.b.fadd(self.shuffle(x, y, [0, 1, 4, 5]), self.shuffle(x, y, [2, 3, 6, 7]))
-            for x, y in zip(fours[::2], fours[1::2], strict=True)
-        ]
-        sums = [
-            self.b.fadd(self.shuffle(x, y, [0, 2, 4, 6]), self.shuffle(x, y, [1, 3, 5, 7]))
-            for x, y in zip(pairs[::2], pairs[1::2], strict=True)
-        ]
-        return sums[0] if len(sums) == 1 else self.shuffle(sums[0], sums[1], list(range(8)))
-
-    def running(self, line: list[Any], back: bool) -> list[Any]:
-        """In each lane the sum of the lanes before it, or with `back` after it, in the order of `literal_sums_before`."""
-        carry: Any = ir.DoubleType()(0.0)
-        out = list(line)
-        places = range(len(line))
-        for k in reversed(places) if back else places:
-            value, n = line[k], self.registers[k][1]
-            for shift in (1, 2, 4)[: n.bit_length() - 1]:
-                value = self.b.fadd(value, self._moved(value, n, -shift if back else shift))
-            out[k] = self.b.fadd(self._moved(value, n, -1 if back else 1), self._spread(carry, n))
-            carry = self.b.fadd(carry, self.b.extract_element(value, INT32(0 if back else n - 1)))
-        return out
-
-    def _moved(self, value: Any, lanes: int, by: int) -> Any:
-        """Every lane `by` places further, zeros where nothing comes from."""
-        zeros = ir.Constant(self.vector(lanes), [0.0] * lanes)
-        return self.shuffle(value, zeros, [k - by if 0 <= k - by < lanes else lanes for k in range(lanes)])
-
-    def shuffle(self, x: Any, y: Any, lanes: list[int]) -> Any:
-        """A register of the named lanes of x, then y."""
-        return self.b.shuffle_vector(x, y, ir.Constant(ir.VectorType(INT32, len(lanes)), lanes))
-
-    def _fold(self, value: Any, lanes: int) -> Any:
-        half = lanes // 2
-        low, high = (self.shuffle(value, value, list(range(k, k + half))) for k in (0, half))
-        return self.b.fadd(low, high)
-
-
-class _Row(_Lines):
+class _Row(Lines):
     """A sparse row and the table it points into."""
 
     def __init__(self, context: Any, builder: Any, signature: Any, args: Any) -> None:
@@ -334,7 +202,7 @@ def _scatter(typing_context: Any, table: Any, lanes: Any, idx: Any, val: Any, a:
 @intrinsic
 def _times(typing_context: Any, a: Any, lanes: Any, matrix: Any, vector: Any, out: Any) -> Any:
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        lines = _Lines(builder, len(signature.args[1]))
+        lines = Lines(builder, len(signature.args[1]))
         base = context.make_array(signature.args[0])(context, builder, args[0]).data
         right = lines.load(builder.gep(base, [args[3]]))
 
@@ -355,9 +223,9 @@ def _times(typing_context: Any, a: Any, lanes: Any, matrix: Any, vector: Any, ou
     return types.void(a, lanes, *(types.int64,) * 3), emit
 
 
-def _loaded(context: Any, builder: Any, signature: Any, args: Any, vectors: int) -> tuple[_Lines, Any, list[Any]]:
+def _loaded(context: Any, builder: Any, signature: Any, args: Any, vectors: int) -> tuple[Lines, Any, list[Any]]:
     """(the emitter, the base of `a`, the product of the first `vectors` lines that the arguments name)."""
-    lines = _Lines(builder, len(signature.args[1]))
+    lines = Lines(builder, len(signature.args[1]))
     base = context.make_array(signature.args[0])(context, builder, args[0]).data
     product = lines.load(builder.gep(base, [args[2]]))
     for k in range(3, 2 + vectors):
@@ -406,7 +274,7 @@ def _sums_after(typing_context: Any, a: Any, lanes: Any, x: Any, y: Any, out: An
 @intrinsic
 def _substitute(typing_context: Any, a: Any, lanes: Any, n: Any, matrix: Any, keep: Any, take: Any, q: Any) -> Any:
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        lines = _Lines(builder, len(signature.args[1]))
+        lines = Lines(builder, len(signature.args[1]))
         base = context.make_array(signature.args[0])(context, builder, args[0]).data
         r = lines.zeros()
         with cgutils.for_range(builder, args[2]) as loop:
@@ -423,7 +291,7 @@ def _substitute(typing_context: Any, a: Any, lanes: Any, n: Any, matrix: Any, ke
 @intrinsic
 def _add_outer(typing_context: Any, a: Any, lanes: Any, n: Any, matrix: Any, left: Any, right: Any) -> Any:
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        lines = _Lines(builder, len(signature.args[1]))
+        lines = Lines(builder, len(signature.args[1]))
         base = context.make_array(signature.args[0])(context, builder, args[0]).data
         line = lines.load(builder.gep(base, [args[5]]))
         with cgutils.for_range(builder, args[2]) as loop:
@@ -438,22 +306,14 @@ def _add_outer(typing_context: Any, a: Any, lanes: Any, n: Any, matrix: Any, lef
 @intrinsic
 def _combine(typing_context: Any, a: Any, lanes: Any, n: Any, matrix: Any, x: Any, factors: Any, b: Any, out: Any) -> Any:
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        lines = _Lines(builder, len(signature.args[1]))
+        lines = Lines(builder, len(signature.args[1]))
         base, factor, result = (context.make_array(signature.args[k])(context, builder, args[k]).data for k in (0, 4, 6))
-        sums = lines.zeros(), lines.zeros()
 
-        def add(k: Any, chain: int) -> None:
+        def term(k: Any) -> list[Any]:
             line = lines.load(builder.gep(base, [builder.add(args[3], builder.mul(k, INT64(lines.width)))]))
-            x_k = lines.spread(builder.load(builder.gep(factor, [builder.add(args[5], k)])))
-            lines.set(sums[chain], lines.add(lines.get(sums[chain]), lines.multiply(x_k, line)))
+            return lines.multiply(lines.spread(builder.load(builder.gep(factor, [builder.add(args[5], k)]))), line)
 
-        pairs = builder.and_(args[2], INT64(-2))
-        with cgutils.for_range_slice(builder, INT64(0), pairs, INT64(2)) as (k, _):
-            add(k, 0)
-            add(builder.add(k, INT64(1)), 1)
-        with builder.if_then(builder.icmp_signed("!=", pairs, args[2])):
-            add(pairs, 0)
-        lines.store(lines.add(lines.get(sums[0]), lines.get(sums[1])), builder.gep(result, [args[7]]))
+        lines.store(in_two_chains(builder, lines, args[2], term), builder.gep(result, [args[7]]))
         return context.get_dummy_value()
 
     return types.void(a, lanes, types.int64, types.int64, x, types.int64, b, types.int64), emit
@@ -462,7 +322,7 @@ def _combine(typing_context: Any, a: Any, lanes: Any, n: Any, matrix: Any, x: An
 @intrinsic
 def _rotate(typing_context: Any, a: Any, lanes: Any, first: Any, second: Any, c: Any, s: Any) -> Any:
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        lines = _Lines(builder, len(signature.args[1]))
+        lines = Lines(builder, len(signature.args[1]))
         base = context.make_array(signature.args[0])(context, builder, args[0]).data
         places = [builder.gep(base, [args[k]]) for k in (2, 3)]
         f, g = (lines.load(place) for place in places)

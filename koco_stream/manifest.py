@@ -75,7 +75,7 @@ def load_manifest(store: Where, name: str) -> Manifest:
         there = prepared_names(store)
         hint = nearest(name, there) if there else "; the store has no dataset yet"
         raise WrongInput(
-            f"dataset {name!r} is not prepared in {store}{hint}. To prepare it: koco prepare {name} --from FILE --store {store}"
+            f"dataset {name!r} is not prepared in {store}{hint} (to prepare it: koco prepare {name} --from FILE --store {store})"
         )
     try:
         content = json.loads(path.read_text())

@@ -97,11 +97,6 @@ def curve_points(n_rounds: int, per_decade: int = 8) -> Array:
     return np.unique(np.append(points[points <= n_rounds], float(n_rounds)))
 
 
-def as_rows_of(columns: tuple[Column, ...], table: pa.Table) -> list[dict[str, Any]]:
-    """The table's rows as dictionaries in the declared order of columns."""
-    return table.select([c.name for c in columns]).to_pylist()  # type: ignore[no-any-return]
-
-
 def recorded(state: Any) -> dict[str, Any]:
     """What `COUNTED` and `RECORDED` name, in a state or the states within it."""
     found: dict[str, Any] = {}

@@ -482,7 +482,7 @@ def how_to_get(entry: Entry) -> str:
     lines += addresses_of(entry.editions[0])
     for edition in entry.editions[1:]:
         lines += [f"  or {edition_text(edition)}", *addresses_of(edition)]
-    lines.append("  plain, .gz, .bz2 or .xz, in a folder of your choice or in its subfolder named like the dataset; then")
+    lines.append("  plain, .gz, .bz2, .xz or .zst, in a folder of your choice or in its subfolder named like the dataset; then")
     lines.append(f"  koco prepare {entry.name} --from FOLDER")
     return "\n".join(lines)
 

@@ -35,7 +35,11 @@ class Chooser:
         rows = fields_of(_head(path), path, self.form)
         line, fields = _next(path, rows)
         if self.choice is None and len(fields) < 2:
-            raise WrongInput(f"{at(path, line)}: one column only; a row needs a target and at least one feature, separated by commas")
+            between = "commas" if self.form == "csv" else "spaces"
+            raise WrongInput(
+                f"{at(path, line)}: one column only; a row needs a target and at least one feature, separated by {between}, and this is "
+                f"{fields[0][:60]!r}"
+            )
         if not self._is_header(path, line, fields):
             self.choice = self.choice or self._choose(path, [], fields)
             return TextFile(path, 0, 1, path.stat().st_size)

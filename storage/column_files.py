@@ -15,9 +15,10 @@ from storage.column_choice import Chooser, without_mark
 from storage.column_fast import column_fast
 from storage.column_lines import column_lines
 from storage.columns import Choice, Parsed
-from storage.source import Each, Piece
+from storage.one_hot import feature_names, in_words, one_hot_piece
+from storage.source import Each, Piece, dense_piece
 from storage.text import MISSING, NUMBER, checked_lines
-from storage.text_blocks import Block, remove
+from storage.text_blocks import Block
 from storage.text_source import TextSource
 
 MOST_TEXTS = 1_000_000  # different ones, in one column
@@ -67,34 +68,27 @@ class ColumnText(TextSource[Parsed]):
         for k, met in found.items():
             self._refuse_numbers(k, list(met))
         sorted_texts = {k: sorted(met) for k, met in found.items()}
-        names = [name for k in self.choice.features for name in _names(self.choice, k, sorted_texts)]
-        columns = ", ".join(f"{self.choice.called(k)} ({len(texts)})" for k, texts in sorted_texts.items())
-        done = f"one-hot, values in sorted order: {columns}" if columns else "one-hot: no column of texts"
-        return replace(source, texts=sorted_texts, feature_names=names, n_features=len(names), done=(*source.done, done))
+        names = feature_names((self.choice.feature(k), sorted_texts.get(k)) for k in self.choice.features)
+        done = (*source.done, in_words((self.choice.called(k), texts) for k, texts in sorted_texts.items()))
+        return replace(source, texts=sorted_texts, feature_names=names, n_features=len(names), done=done)
 
     def texts_of(self, block: Block) -> dict[int, list[str]]:
         """The different texts of a block, by column. Raises `WrongInput`."""
         texts = self.rows(block).texts
-        remove(block)
+        self.release(block)
         return texts
 
     def piece(self, rows: Parsed) -> Piece:
         """The rows, dense; or one-hot: numbers where they are, and a 1 at the feature of each text."""
-        n, width = rows.values.shape
         if not self.choice.one_hot:
-            return Piece(rows.labels, np.arange(0, (n + 1) * width, width), np.zeros(0, np.int32), rows.values.reshape(-1))
-        indices = np.empty((n, width), np.int32)
-        values = rows.values.copy()
-        begin = 0
-        for place, k in enumerate(self.choice.features):
-            indices[:, place] = begin
+            return dense_piece(rows.labels, rows.values)
+        values, places = rows.values.copy(), np.zeros(rows.values.shape, np.int32)
+        for j, k in enumerate(self.choice.features):
             if k in self.choice.texts:
                 ranks = np.array([self._rank(k, text) for text in rows.texts[k]], np.int32)
-                indices[:, place] += ranks[rows.values[:, place].astype(np.int64)]
-                values[:, place] = 1.0
-            begin += len(self.texts.get(k, "1"))
-        kept = values != 0.0
-        return Piece(rows.labels, np.append(0, np.cumsum(kept.sum(axis=1))), indices[kept], values[kept])
+                places[:, j] = ranks[rows.values[:, j].astype(np.int64)]
+                values[:, j] = 1.0
+        return one_hot_piece(rows.labels, values, places, [len(self.texts[k]) if k in self.texts else 1 for k in self.choice.features])
 
     def _rank(self, column: int, text: str) -> int:
         texts = self.texts[column]
@@ -138,8 +132,3 @@ def column_source(paths: Sequence[Path], chooser: Chooser, origin: dict[str, Any
         block_bytes,
         choice,
     )
-
-
-def _names(choice: Choice, column: int, texts: dict[int, list[str]]) -> list[str]:
-    name = choice.feature(column)
-    return [f"{name}={text}" for text in texts[column]] if column in texts else [name]

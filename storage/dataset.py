@@ -10,7 +10,7 @@ import pyarrow as pa
 from koco_stream.manifest import Manifest, dataset_place, load_manifest
 from koco_stream.places import Place, Where, place
 from storage.facts import array_of, as_chunk
-from storage.source import Piece
+from storage.source import Piece, dense_piece
 
 
 class Dataset:
@@ -64,8 +64,7 @@ def prepared_rows(table: pa.Table, layout: str) -> Piece:
     labels = table.column("label").to_numpy()
     values = table.column("values").combine_chunks()
     if layout == "dense":
-        d = values.type.list_size
-        return Piece(labels, np.arange(labels.size + 1, dtype=np.int64) * d, np.zeros(0, np.int32), values.flatten().to_numpy())
+        return dense_piece(labels, values.flatten().to_numpy().reshape(labels.size, values.type.list_size))
     indices = table.column("indices").combine_chunks()
     offsets = values.offsets.to_numpy().astype(np.int64)
     return Piece(labels, offsets - offsets[0], indices.flatten().to_numpy(), values.flatten().to_numpy())

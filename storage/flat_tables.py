@@ -13,9 +13,10 @@ import pyarrow.parquet as pq
 
 from koco_stream.errors import WrongInput, nearest
 from storage.arrow_numbers import encoded, is_numeric, is_text, labels, numbers
+from storage.one_hot import feature_names, in_words, one_hot_piece
 from storage.parquet_files import Slice, batches_of, groups_of, opened
 from storage.parquet_rows import ParquetRows
-from storage.source import Each, Piece
+from storage.source import Each, Piece, dense_piece
 from storage.text import LabelRule
 
 MOST_TEXTS = 100_000  # different ones of a column: each is a feature, named in the manifest
@@ -97,11 +98,8 @@ class FlatTable(ParquetRows):
                     met[name] |= texts
                     self._check_number(name, met[name])
         known = {name: sorted(texts) for name, texts in met.items()}
-        names = [
-            feature for name in self.columns[:-1] for feature in ([f"{name}={text}" for text in known[name]] if name in known else [name])
-        ]
-        said = ", ".join(f"column {name!r} ({len(texts)})" for name, texts in known.items())
-        done = (*self.done, f"one-hot, values in sorted order: {said}" if known else "one-hot: no column of texts")
+        names = feature_names((name, known.get(name)) for name in self.columns[:-1])
+        done = (*self.done, in_words((f"column {name!r}", texts) for name, texts in known.items()))
         return replace(source, known=known, n_features=len(names), feature_names=names, done=done)
 
     def texts_of(self, part: Slice) -> dict[str, set[str]]:
@@ -130,26 +128,20 @@ class FlatTable(ParquetRows):
         n, features, target = rows.num_rows, self.columns[:-1], self.columns[-1]
         known = labels(rows.column(target), self.rule, part.at, f"column {target!r}")
         values = np.empty((n, len(features)))
-        indices = np.empty((n, len(features)) if self.layout == "sparse" else (0, 0), np.int32)
-        first = 0
+        places = np.zeros((n, len(features)), np.int32)
         for k, name in enumerate(features):
             if name not in self.known:
                 values[:, k] = numbers(rows.column(name), part.at, f"column {name!r}")
-                places = np.zeros(n, np.int32)
             else:
                 codes, texts = encoded(rows.column(name), part.at, f"column {name!r}")
                 rank = {text: number for number, text in enumerate(self.known[name])}
-                places = np.array([rank.get(text, -1) for text in texts], np.int32)[codes]
+                places[:, k] = np.array([rank.get(text, -1) for text in texts], np.int32)[codes]
                 values[:, k] = 1.0
-                if (places < 0).any():
-                    raise OSError(f"{part.at(int(np.argmin(places)))}: the file changed while it was read; begin again")
-            if self.layout == "sparse":
-                indices[:, k] = first + places
-                first += len(self.known.get(name, [""]))
+                if (places[:, k] < 0).any():
+                    raise OSError(f"{part.at(int(np.argmin(places[:, k])))}: the file changed while it was read; begin again")
         if self.layout == "dense":
-            return Piece(known, np.arange(0, values.size + 1, len(features)), np.zeros(0, np.int32), values.reshape(-1))
-        kept = values != 0.0
-        return Piece(known, np.concatenate([[0], np.cumsum(kept.sum(axis=1))]), indices[kept], values[kept])
+            return dense_piece(known, values)
+        return one_hot_piece(known, values, places, [len(self.known[name]) if name in self.known else 1 for name in features])
 
     def _groups(self) -> Iterator[Slice]:
         for path in self.paths:

@@ -11,9 +11,8 @@ from typing import Any, Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from koco_stream.files import file_hash
 from storage.parquet_files import Slice, remove, rows_of, slices
-from storage.source import Each, Piece
+from storage.source import Each, Piece, with_hashes
 from storage.text import LabelRule
 
 
@@ -43,9 +42,7 @@ class ParquetRows(ABC):
 
     def surveyed(self, each: Each, scratch: Path) -> Self:
         """The source, its origin with the files' hashes."""
-        hashes = each(file_hash, self.paths)
-        files = [{"file": path.name, "sha256": sha256} for path, sha256 in zip(self.paths, hashes, strict=True)]
-        return replace(self, origin={**self.origin, "files": files})
+        return replace(self, origin=with_hashes(self.origin, self.paths, each))
 
     def pieces(self, scratch: Path) -> Iterator[Slice]:
         """The slices of all files. Raises `WrongInput` for a damaged file."""

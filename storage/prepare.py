@@ -134,9 +134,10 @@ def _store(source: Source, task: tuple[Any, Path]) -> Part:
 
 
 def task_of(source: Source, parts: Sequence[Part]) -> str:
-    """Regression if a label is not a whole number, or the target of columns takes more than 20 values; else classification."""
+    """Regression if a label is not a whole number, or the target of columns takes more than 20 values that --labels did not name; else
+    classification."""
     distinct = distinct_labels(parts)
-    many = distinct is None or len(distinct) > REAL_FROM
+    many = (distinct is None or len(distinct) > REAL_FROM) and "labels" not in source.origin
     if not all(part.whole for part in parts) or (source.format in ("csv", "space", "parquet") and many):
         return "regression"
     return "classification"

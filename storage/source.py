@@ -6,11 +6,14 @@ that memory is too, whatever the source's size.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+import numpy as np
+
+from koco_stream.files import file_hash
 from koco_stream.linalg import Array
 
 PIECE_BYTES = 8 << 20  # text that is read at once, if no line is longer
@@ -33,6 +36,12 @@ class Piece:
     def n_rows(self) -> int:
         """n."""
         return int(self.labels.size)
+
+
+def dense_piece(labels: Array, matrix: Array) -> Piece:
+    """The rows of `matrix` (n, d) with labels (n,) as dense rows."""
+    n, d = matrix.shape
+    return Piece(labels, np.arange(n + 1) * d, np.zeros(0, np.int32), matrix.reshape(-1))
 
 
 class Each(Protocol):
@@ -107,6 +116,12 @@ class Source(Protocol):
     def piece_bytes(self, piece: Any) -> int:
         """What the piece counts for in the progress; `n_bytes` in all."""
         ...
+
+
+def with_hashes(origin: dict[str, Any], paths: Sequence[Path], each: Each) -> dict[str, Any]:
+    """What the manifest says of where the rows came from, with the names and hashes of the files at `paths`."""
+    files = [{"file": path.name, "sha256": sha256} for path, sha256 in zip(paths, each(file_hash, paths), strict=True)]
+    return {**origin, "files": files}
 
 
 def one_by_one(function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:

@@ -147,7 +147,7 @@ def guess_format(path: Path) -> str:
             return "vw"
         if b"," in text:
             return "csv"
-        if re.match(rb"\S+(\s+\d+:\S+)*\s*(#.*)?\Z", text):
+        if re.match(rb"\S+(\s+\d+:\S+)+\s*(#.*)?\Z", text) or NUMBER.match(text.partition(b"#")[0].strip()):
             return "libsvm"
         if all(NUMBER.match(token) for token in text.split()):
             return "space"

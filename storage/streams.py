@@ -16,7 +16,7 @@ import numpy as np
 
 from koco_stream.errors import WrongInput
 from koco_stream.linalg import Array, orthonormalise, product
-from storage.source import Each, Piece, Source
+from storage.source import Each, Piece, Source, dense_piece
 
 BLOCK_ROWS = 16_384
 BLOCK_VALUES = 1 << 22  # of one block, about: rows of many values make blocks of fewer rows
@@ -192,5 +192,4 @@ def _dense_block(number: int, n_features: int, condition_number: float, data_see
     product(Z, mixing, X)
     product(Z, theta, score)
     u = score[:, 0] + noise * draw.standard_normal(block_rows)
-    indptr = np.arange(0, (block_rows + 1) * n_features, n_features)
-    return Piece(0.5 + 0.5 * u / (1.0 + np.abs(u)), indptr, np.zeros(0, np.int32), X.astype(np.float32).reshape(-1))
+    return dense_piece(0.5 + 0.5 * u / (1.0 + np.abs(u)), X.astype(np.float32))

@@ -17,7 +17,7 @@ from koco_stream.manifest import Manifest, dataset_place, load_manifest
 from koco_stream.places import Where
 from storage.parallel import OnDask, Serially
 from storage.prepare import Preparing, prepare_source
-from storage.source import Piece, Source
+from storage.source import Piece, Source, dense_piece
 from storage.streams import BLOCK_ROWS, Blocks, dense_stream, sparse_text
 from storage.table import Table
 from storage.transform import MOST_DENSE_VALUES
@@ -154,7 +154,7 @@ def _block_of_table(number: int, generator: str, values: tuple[tuple[str, Any], 
     table = _table(generator, values)
     rows = slice(number * BLOCK_ROWS, (number + 1) * BLOCK_ROWS)
     d, labels = table.n_features, table.labels[rows]
-    return Piece(labels, np.arange(0, (labels.size + 1) * d, d), table.indices, table.values[rows.start * d : rows.stop * d])
+    return dense_piece(labels, table.values[rows.start * d : rows.stop * d].reshape(labels.size, d))
 
 
 def existing_synthetic(store: Where, generator: str, given: dict[str, Any]) -> Manifest | None:

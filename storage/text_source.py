@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any, Generic, Self, TypeVar
 
 from koco_stream.errors import WrongInput
-from koco_stream.files import file_hash
-from storage.source import Each, Piece
+from storage.source import Each, Piece, with_hashes
 from storage.text import LabelRule
 from storage.text_blocks import Block, TextFile, blocks_of, first_line, remove, text_of
 
@@ -65,9 +64,7 @@ class TextSource(ABC, Generic[Rows]):
 
     def surveyed(self, each: Each, scratch: Path) -> Self:
         """The source, its origin with the files' hashes."""
-        hashes = each(file_hash, [file.path for file in self.files])
-        files = [{"file": file.path.name, "sha256": sha256} for file, sha256 in zip(self.files, hashes, strict=True)]
-        return replace(self, origin={**self.origin, "files": files})
+        return replace(self, origin=with_hashes(self.origin, [file.path for file in self.files], each))
 
     def pieces(self, scratch: Path) -> Iterator[Block]:
         """The blocks of all files. Raises `WrongInput` for an archive that is cut short or damaged."""

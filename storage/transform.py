@@ -16,7 +16,7 @@ import numpy as np
 from koco_stream.errors import WrongInput
 from koco_stream.linalg import Array
 from storage.hashing import hashed
-from storage.source import Piece
+from storage.source import Piece, dense_piece
 
 LAYOUTS = ("dense", "sparse")
 SCALES = ("none", "minmax", "unit-rows", "unit-mean-square", "tf-idf")
@@ -122,7 +122,7 @@ class Transformation:
             return without_zeros(replace(rows, indices=np.tile(np.arange(d, dtype=np.int32), n)))
         matrix = np.zeros((n, d))
         matrix[row_numbers(rows), rows.indices] = rows.values
-        return Piece(rows.labels, np.arange(n + 1) * d, np.zeros(0, np.int32), matrix.reshape(-1))
+        return dense_piece(rows.labels, matrix)
 
     def __call__(self, rows: Piece, facts: Facts = NO_FACTS) -> Piece:
         """The rows as the dataset holds them, values float64."""

@@ -1,4 +1,4 @@
-"""The report's figures: what they compute, and that they say what is missing."""
+"""What a user is shown: the figures of the report and what they compute, its words, and those on the screen."""
 
 import json
 
@@ -6,10 +6,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from flows.cli import in_words, labels_of
 from flows.recovery import recovery_errors
+from flows.report import came_from
 from flows.son_figure_3 import claims_of, errors_of, son_figure_3
 from flows.sweep_file import read_sweep
 from koco_stream import OjaSON, WrongInput
+from storage.prepare import prepare_file
+from storage.synthetic import prepare_synthetic
 
 
 def test_recovery__is_exact_where_the_sketch_is_the_whole_space():
@@ -50,3 +54,20 @@ def test_report__takes_one_figure_or_several(tmp_path):
     (tmp_path / "a.toml").write_text(text + '["son-figure-9"]')
     with pytest.raises(WrongInput, match=r"line 7.*figure"):
         read_sweep(tmp_path / "a.toml")
+
+
+def test_report__names_every_kind_of_source(tmp_path):
+    (tmp_path / "mails" / "cats").mkdir(parents=True)
+    (tmp_path / "mails" / "cats" / "1").write_text("the cat sat")
+    (tmp_path / "a.csv").write_text("x,y\n1,2\n3,4\n")
+    from_folder = prepare_file(tmp_path / "store", "mails", tmp_path / "mails", format="documents")
+    assert came_from(from_folder.source) == "mails"
+    assert came_from(prepare_file(tmp_path / "store", "a", tmp_path / "a.csv").source) == "a.csv"
+    assert came_from(prepare_synthetic(tmp_path / "store", "ill-conditioned", {"n_rows": 9}).source) == "ill-conditioned"
+
+
+def test_words_on_the_screen__stay_short_and_have_commas():
+    assert labels_of([]) == "real targets"
+    assert labels_of([-1.0, 1.0]) == "labels -1, 1"
+    assert labels_of([float(k) for k in range(1, 106)]) == "105 classes, labels 1 to 105"
+    assert in_words({"block": 1327104, "order": [2.5, "shuffled"]}) == "block 1,327,104, order 2.5; shuffled"

@@ -368,3 +368,24 @@ def test_generated_names__tell_every_parameter(tmp_path):
     ):
         with pytest.raises(WrongInput, match=name):
             synthetic_name("ill-conditioned", {name: value})
+
+
+def test_labels_that_were_given_numbers__are_classes_however_many(tmp_path):
+    letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    path = tmp_path / "letters.csv"
+    path.write_text("".join(f"{k},{letter}\n" for k, letter in enumerate(letters)))
+    assert prepare_file(tmp_path / "store", "letters", path, labels="letters").classes == list(range(1, 27))
+    path.write_text("".join(f"{k},{k}\n" for k in range(26)))
+    assert prepare_file(tmp_path / "store", "numbers", path).task == "regression"
+
+
+def test_folder__that_no_dataset_of_the_catalogue_has_is_told_about_documents(tmp_path):
+    with pytest.raises(WrongInput, match=r"is a folder, and the catalogue does not have 'mails'.*--format documents"):
+        prepare_named(str(tmp_path / "store"), "mails", [tmp_path], {})
+
+
+def test_web_page__is_no_libsvm_file(tmp_path):
+    path = tmp_path / "page"
+    path.write_text("<html>404</html>\n")
+    with pytest.raises(WrongInput, match="page, line 1: neither LIBSVM, VW nor CSV: '<html>404</html>'"):
+        prepare_file(tmp_path / "store", "page", path)

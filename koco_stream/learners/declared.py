@@ -8,10 +8,25 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from koco_stream.errors import WrongInput, nearest
-from koco_stream.losses import curvature_of
+from koco_stream.losses import LOSSES, curvature_of
 from koco_stream.parameters import Parameter, Value
 
 Public = dict[str, Value]
+
+
+def real(q: Public, name: str) -> float:
+    """The parameter `name`, which is a number."""
+    return float(q[name])  # type: ignore[arg-type]
+
+
+def whole(q: Public, name: str) -> int:
+    """The parameter `name`, which is a whole number."""
+    return int(q[name])  # type: ignore[arg-type]
+
+
+def newton_params(q: Public) -> tuple[int, float, float, float, bool]:
+    """What the `Params` of every online Newton step begin with: loss, alpha, clip, curvature, decreasing."""
+    return LOSSES[str(q["loss"])], real(q, "alpha"), real(q, "clip"), float(q["curvature"] or 0.0), q["curvature_schedule"] == "decreasing"
 
 
 class StreamSize(NamedTuple):
@@ -69,7 +84,7 @@ class Learner:
         public = {q.name: q.check(given.get(q.name, q.default)) for q in self.parameters}
         if "curvature" in public and "curvature" not in self.idle(public):
             if public["curvature"] is None:
-                sigma = curvature_of(str(public["loss"]), float(public["clip"]))  # type: ignore[arg-type]
+                sigma = curvature_of(str(public["loss"]), real(public, "clip"))
                 public["curvature"] = self.curvature_share * sigma
             if public["curvature"] == 0.0:
                 raise WrongInput(

@@ -11,7 +11,7 @@ from koco_stream.dictionary import points_floats
 from koco_stream.fourier import fourier_floats
 from koco_stream.kernels import KERNELS, Kernel, gaussian_kernel
 from koco_stream.learners import dual_sgd, fogd, kors, nogd, norma, pros_n_kons, sketched_kons
-from koco_stream.learners.declared import Learner, Public, Shared, StreamSize
+from koco_stream.learners.declared import Learner, Public, Shared, StreamSize, newton_params, real, whole
 from koco_stream.losses import LOSSES
 
 NO_LIMIT = 1 << 40
@@ -31,28 +31,20 @@ def idle_of_kernel(q: Public) -> set[str]:
 
 def kors_params(q: Public) -> kors.Params:
     """KORS as these parameters say, for itself or inside a learner."""
-    epsilon, most = float(q["epsilon"]), q.get("max_dictionary")  # type: ignore[arg-type]
+    epsilon, most = real(q, "epsilon"), q.get("max_dictionary")
     return kors.Params(
         kernel=kernel_of(q),
-        ridge=float(q["ridge"]),  # type: ignore[arg-type]
+        ridge=real(q, "ridge"),
         factor=1.0 + epsilon if q["estimate"] == "icml" else 1.0 - epsilon,
-        beta=float(q["beta"]),  # type: ignore[arg-type]
+        beta=real(q, "beta"),
         most=NO_LIMIT if most is None else int(most),
-        clip=float(q["clip"]),  # type: ignore[arg-type]
+        clip=real(q, "clip"),
     )
 
 
 def _pros_params(restart: bool) -> Any:
     def to_params(q: Public) -> pros_n_kons.Params:
-        return pros_n_kons.Params(
-            loss=LOSSES[str(q["loss"])],
-            alpha=float(q["alpha"]),  # type: ignore[arg-type]
-            clip=float(q["clip"]),  # type: ignore[arg-type]
-            curvature=float(q["curvature"] or 0.0),
-            decreasing=q["curvature_schedule"] == "decreasing",
-            restart=restart,
-            kors=kors_params(q),
-        )
+        return pros_n_kons.Params(*newton_params(q), restart=restart, kors=kors_params(q))
 
     return to_params
 
@@ -97,34 +89,34 @@ def _fogd_params(q: Public) -> fogd.Params:
     return fogd.Params(
         loss=LOSSES[str(q["loss"])],
         clip=math.inf,
-        step_size=float(q["step_size"]),  # type: ignore[arg-type]
-        frequencies=int(q["n_frequencies"]),  # type: ignore[arg-type]
-        bandwidth=float(q["bandwidth"]),  # type: ignore[arg-type]
+        step_size=real(q, "step_size"),
+        frequencies=whole(q, "n_frequencies"),
+        bandwidth=real(q, "bandwidth"),
         tube=float(q.get("tube") or 0.0),
     )
 
 
 def _nogd_params(q: Public) -> nogd.Params:
-    budget = int(q["budget"])  # type: ignore[arg-type]
+    budget = whole(q, "budget")
     return nogd.Params(
         loss=LOSSES[str(q["loss"])],
         clip=math.inf,
-        step_size=float(q["step_size"]),  # type: ignore[arg-type]
+        step_size=real(q, "step_size"),
         budget=budget,
-        rank=min(int(q["rank"]), budget),  # type: ignore[arg-type]
+        rank=min(whole(q, "rank"), budget),
         kernel=kernel_of(q),
         tube=float(q.get("tube") or 0.0),
     )
 
 
 def _dual_sgd_params(q: Public) -> dual_sgd.Params:
-    bandwidth = float(q["bandwidth"])  # type: ignore[arg-type]
+    bandwidth = real(q, "bandwidth")
     return dual_sgd.Params(
         loss=LOSSES[str(q["loss"])],
-        clip=float(q["clip"]),  # type: ignore[arg-type]
-        regularisation=float(q["regularisation"]),  # type: ignore[arg-type]
-        budget=int(q["budget"]),  # type: ignore[arg-type]
-        frequencies=int(q["n_frequencies"]),  # type: ignore[arg-type]
+        clip=real(q, "clip"),
+        regularisation=real(q, "regularisation"),
+        budget=whole(q, "budget"),
+        frequencies=whole(q, "n_frequencies"),
         kernel=gaussian_kernel(bandwidth),
         bandwidth=bandwidth,
     )
@@ -137,32 +129,32 @@ def _not_truncated(q: Public) -> set[str]:
 
 def _budget_floats(q: Public, size: StreamSize) -> int:
     """The points of a budget, twice: while their lines grow, the old and the new are both there."""
-    n = int(q["budget"])  # type: ignore[arg-type]
+    n = whole(q, "budget")
     return 2 * points_floats(n, min(size.d + 1, max(2 * int(n * size.s), 64)), size.d) + 4 * room_for(n)
 
 
 def _nogd_floats(q: Public, size: StreamSize) -> int:
-    room, rank = room_for(int(q["budget"])), room_for(min(int(q["rank"]), int(q["budget"])))  # type: ignore[arg-type]
+    room, rank = room_for(whole(q, "budget")), room_for(min(whole(q, "rank"), whole(q, "budget")))
     return _budget_floats(q, size) + room * (room + rank + 3) + 2 * rank + 64
 
 
 def _dual_sgd_floats(q: Public, size: StreamSize) -> int:
-    budget, n = int(q["budget"]), int(q["n_frequencies"])  # type: ignore[arg-type]
+    budget, n = whole(q, "budget"), whole(q, "n_frequencies")
     lines = min(size.d + 1, 2 * int(size.rounds * size.s) + 64)  # the lines of features that removed points had are not given back
     points = 2 * points_floats(budget, lines, size.d) + 4 * room_for(budget)
     return points + fourier_floats(size.d, n) + (2 * budget + 2) * room_for(n)
 
 
 def _fourier_ns(q: Public, size: StreamSize) -> float:
-    return 100 + int(q["n_frequencies"]) * (1.8 + 0.075 * size.s)  # type: ignore[arg-type]
+    return 100 + whole(q, "n_frequencies") * (1.8 + 0.075 * size.s)
 
 
 def _points_ns(q: Public, size: StreamSize) -> float:
-    return 100 + int(q["budget"]) * (3 + 0.1 * size.s)  # type: ignore[arg-type]
+    return 100 + whole(q, "budget") * (3 + 0.1 * size.s)
 
 
 def _nogd_ns(q: Public, size: StreamSize) -> float:
-    budget, rank = int(q["budget"]), int(q["rank"])  # type: ignore[arg-type]
+    budget, rank = whole(q, "budget"), whole(q, "rank")
     return _points_ns(q, size) + 0.1 * budget * room_for(min(rank, budget)) + 3.0 * budget**3 / max(size.rounds, 1)
 
 
@@ -170,11 +162,7 @@ def _kons_params(exact: bool) -> Any:
     def to_params(q: Public) -> sketched_kons.Params:
         epsilon = float(q.get("epsilon") or 0.0)
         return sketched_kons.Params(
-            loss=LOSSES[str(q["loss"])],
-            alpha=float(q["alpha"]),  # type: ignore[arg-type]
-            clip=float(q["clip"]),  # type: ignore[arg-type]
-            curvature=float(q["curvature"] or 0.0),
-            decreasing=q["curvature_schedule"] == "decreasing",
+            *newton_params(q),
             kernel=kernel_of(q),
             exact=exact,
             factor=1.0 - epsilon if q.get("estimate") == "poster" else 1.0 + epsilon,
@@ -188,12 +176,12 @@ def _kons_params(exact: bool) -> Any:
 def _norma_params(q: Public) -> norma.Params:
     return norma.Params(
         loss=LOSSES[str(q["loss"])],
-        clip=float(q["clip"]),  # type: ignore[arg-type]
-        step_size=float(q["step_size"]),  # type: ignore[arg-type]
-        regularisation=float(q["regularisation"]),  # type: ignore[arg-type]
+        clip=real(q, "clip"),
+        step_size=real(q, "step_size"),
+        regularisation=real(q, "regularisation"),
         tube=float(q.get("tube") or 0.0),
         kernel=kernel_of(q),
-        budget=int(q["budget"]),  # type: ignore[arg-type]
+        budget=whole(q, "budget"),
     )
 
 
@@ -212,12 +200,12 @@ def _all_earlier(q: Public, size: StreamSize) -> float:
 
 
 def _within_budget(q: Public, size: StreamSize) -> float:
-    return min(float(q["budget"]), size.rounds / 2)  # type: ignore[arg-type]
+    return min(real(q, "budget"), size.rounds / 2)
 
 
 def _kons_floats(exact: bool) -> Any:
     def state_floats(q: Public, size: StreamSize) -> int:
-        n = size.rounds if exact else min(size.rounds, max(PLANNED_POINTS, int(1.2 * float(q["sampling_floor"] or 0.0) * size.rounds)))  # type: ignore[arg-type]
+        n = size.rounds if exact else min(size.rounds, max(PLANNED_POINTS, int(1.2 * float(q["sampling_floor"] or 0.0) * size.rounds)))
         return 2 * size.rounds + (1 if exact else 2) * 3 * (n + 16) ** 2 + 16 * n
 
     return state_floats
@@ -225,7 +213,7 @@ def _kons_floats(exact: bool) -> Any:
 
 def _kons_ns(exact: bool) -> Any:
     def round_ns(q: Public, size: StreamSize) -> float:
-        n = size.rounds / 2 if exact else min(size.rounds / 2, 100 + float(q["sampling_floor"] or 0.0) * size.rounds / 2)  # type: ignore[arg-type]
+        n = size.rounds / 2 if exact else min(size.rounds / 2, 100 + float(q["sampling_floor"] or 0.0) * size.rounds / 2)
         return 500 + 0.15 * size.rounds / 2 + 0.3 * n * n
 
     return round_ns
@@ -274,7 +262,7 @@ KERNEL: dict[str, Learner] = {
         _norma_params,
         lambda q: idle_of_kernel(q) | (set() if q["loss"] == "hinge" else {"tube"}),
         lambda q: False,
-        lambda q, size: 4 * int(q["budget"]),  # type: ignore[arg-type]
+        lambda q, size: 4 * whole(q, "budget"),
         lambda q, size: 300 + 2 * _within_budget(q, size),
         shared=_kernel_values(_within_budget),
     ),
@@ -285,7 +273,7 @@ KERNEL: dict[str, Learner] = {
         _fogd_params,
         _not_truncated,
         lambda q: True,
-        lambda q, size: fourier_floats(size.d, int(q["n_frequencies"])) + 2 * room_for(int(q["n_frequencies"])),  # type: ignore[arg-type]
+        lambda q, size: fourier_floats(size.d, whole(q, "n_frequencies")) + 2 * room_for(whole(q, "n_frequencies")),
         _fourier_ns,
     ),
     "NOGD": Learner(

@@ -10,12 +10,8 @@ from koco_stream import parameters as p
 from koco_stream.lanes import lanes_for
 from koco_stream.lazy_maps import maps_floats
 from koco_stream.learners import adagrad, fd_son, ogd, oja_son, ons, rp_son
-from koco_stream.learners.declared import Learner, Public, StreamSize
+from koco_stream.learners.declared import Learner, Public, StreamSize, newton_params, real, whole
 from koco_stream.losses import LOSSES
-
-
-def _loss(public: Public) -> int:
-    return LOSSES[str(public["loss"])]
 
 
 def _nothing(public: Public) -> set[str]:
@@ -36,20 +32,16 @@ def _plain_ns(public: Public, size: StreamSize) -> float:
 
 def _step_size_params(module: ModuleType) -> Callable[[Public], Any]:
     def to_params(q: Public) -> Any:
-        return module.Params(_loss(q), q["clip"], q["step_size"])
+        return module.Params(LOSSES[str(q["loss"])], q["clip"], q["step_size"])
 
     return to_params
 
 
 def _oja_params(q: Public) -> oja_son.Params:
-    m, diagonal = int(q["sketch_size"]), bool(q["diagonal"])  # type: ignore[arg-type]
+    m, diagonal = whole(q, "sketch_size"), bool(q["diagonal"])
     return oja_son.Params(
-        loss=_loss(q),
-        alpha=float(q["alpha"]),  # type: ignore[arg-type]
-        clip=float(q["clip"]),  # type: ignore[arg-type]
-        curvature=float(q["curvature"] or 0.0),
-        decreasing=q["curvature_schedule"] == "decreasing",
-        rate=float(q["sketch_rate"]),  # type: ignore[arg-type]
+        *newton_params(q),
+        rate=real(q, "sketch_rate"),
         sketch_size=m,
         from_gradients=q["sketch_start"] == "gradients",
         diagonal=diagonal,
@@ -62,46 +54,36 @@ def _oja_idle(q: Public) -> set[str]:
 
 
 def _oja_floats(q: Public, size: StreamSize) -> int:
-    width = len(lanes_for(int(q["sketch_size"]) + 1 + bool(q["diagonal"])))  # type: ignore[arg-type]
+    width = len(lanes_for(whole(q, "sketch_size") + 1 + bool(q["diagonal"])))
     return (size.d + width + 16) * width + (size.d if q["diagonal"] else 0)
 
 
 def _oja_ns(q: Public, size: StreamSize) -> float:
-    width = len(lanes_for(int(q["sketch_size"]) + 1))  # type: ignore[arg-type]
+    width = len(lanes_for(whole(q, "sketch_size") + 1))
     return 50 + (0.35 * size.s + 0.6 * width + 8) * width
 
 
-def _ons_params(q: Public) -> ons.Params:
-    return ons.Params(
-        loss=_loss(q),
-        alpha=float(q["alpha"]),  # type: ignore[arg-type]
-        clip=float(q["clip"]),  # type: ignore[arg-type]
-        curvature=float(q["curvature"] or 0.0),
-        decreasing=q["curvature_schedule"] == "decreasing",
-    )
-
-
 def _rp_params(q: Public) -> rp_son.Params:
-    m, diagonal = int(q["sketch_size"]), bool(q["diagonal"])  # type: ignore[arg-type]
-    return rp_son.Params(*_ons_params(q), sketch_size=m, diagonal=diagonal, lanes=lanes_for(m + 1 + diagonal))
+    m, diagonal = whole(q, "sketch_size"), bool(q["diagonal"])
+    return rp_son.Params(*newton_params(q), sketch_size=m, diagonal=diagonal, lanes=lanes_for(m + 1 + diagonal))
 
 
 def _fd_params(q: Public) -> fd_son.Params:
-    m, diagonal = int(q["sketch_size"]), bool(q["diagonal"])  # type: ignore[arg-type]
+    m, diagonal = whole(q, "sketch_size"), bool(q["diagonal"])
     return fd_son.Params(
-        *_ons_params(q), sketch_size=m, diagonal=diagonal, lanes=lanes_for(2 * m + 1 + diagonal), out_lanes=lanes_for(m + 1)
+        *newton_params(q), sketch_size=m, diagonal=diagonal, lanes=lanes_for(2 * m + 1 + diagonal), out_lanes=lanes_for(m + 1)
     )
 
 
 def _fd_floats(q: Public, size: StreamSize) -> int:
     d = size.d
-    m = int(q["sketch_size"])  # type: ignore[arg-type]
+    m = whole(q, "sketch_size")
     width, out = len(lanes_for(2 * m + 1 + bool(q["diagonal"]))), len(lanes_for(m + 1))
     return (d + 13 + 6 * m) * width + maps_floats(d, 2 * m + 1, m + 1, out) + (d if q["diagonal"] else 0)
 
 
 def _fd_ns(q: Public, size: StreamSize) -> float:
-    m = int(q["sketch_size"])  # type: ignore[arg-type]
+    m = whole(q, "sketch_size")
     return 500 + 2 * m * m + 8 * m * m + size.s * (2 * m + 30)
 
 
@@ -125,7 +107,7 @@ LINEAR: dict[str, Learner] = {
         "ONS",
         ons,
         (*p.SHARED, p.ALPHA, p.CURVATURE, p.CURVATURE_SCHEDULE),
-        _ons_params,
+        lambda q: ons.Params(*newton_params(q)),
         _nothing,
         _never,
         lambda q, size: size.d * (size.d + 2),
@@ -138,7 +120,7 @@ LINEAR: dict[str, Learner] = {
         _rp_params,
         _nothing,
         lambda q: True,
-        lambda q, size: _oja_floats(q, size) + 2 * len(lanes_for(int(q["sketch_size"]) + 2)) ** 2,  # type: ignore[arg-type]
+        lambda q, size: _oja_floats(q, size) + 2 * len(lanes_for(whole(q, "sketch_size") + 2)) ** 2,
         lambda q, size: 100 + _oja_ns(q, size),
         numbers_version=2,
     ),

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from koco_stream._jit import jit
-from koco_stream.linalg import Array
+from koco_stream.linalg import Array, square_norm
 from koco_stream.losses import loss_slope
 
 
@@ -48,9 +48,7 @@ def predict(params: Params, s: State, idx: Array, val: Array) -> float:
 def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     """One round on the row (idx, val) with label y. Updates `s`; returns the prediction ŷ."""
     y_hat = predict(params, s, idx, val)
-    n2 = 0.0
-    for i in range(idx.size):
-        n2 += np.float64(val[i]) * np.float64(val[i])
+    n2 = square_norm(val)
     if n2 == 0.0:
         return 0.0
     change = 0.0
