@@ -63,6 +63,8 @@ class Transformation:
 
     def __post_init__(self) -> None:
         n, d = self.shape.n_rows, self.shape.n_features
+        if d < 1:
+            raise WrongInput("no row has a value other than zero, so that the number of features is not known; give it with --n-features")
         if self.scale not in SCALES:
             raise WrongInput(f"--scale {self.scale} is not one of {', '.join(SCALES)}")
         if self.kept not in LAYOUTS:

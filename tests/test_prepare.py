@@ -1,5 +1,6 @@
 """Preparing: what comes out is what went in, in order; what is wrong is refused with its place, and the store stays as it was."""
 
+import json
 import os
 import socket
 
@@ -82,6 +83,33 @@ def test_same_rows__same_identity_from_every_format_and_compression(tmp_path):
     for source in sorted(p for p in tmp_path.iterdir() if p.is_file()):
         identities.add(prepare_file(tmp_path / "store", "x", source).dataset_hash)
     assert len(identities) == 1
+
+
+@pytest.mark.parametrize("layout", ["dense", "sparse"])
+def test_zeros_with_a_sign__are_zeros(layout, tmp_path):
+    texts = "1,0,0\n-3,2,1\n", "1,-0.0,-0\n-3,2,1\n"
+    manifests = []
+    for number, text in enumerate(texts):
+        (tmp_path / f"{number}.csv").write_text(text)
+        manifests.append(prepare_file(tmp_path / "store", f"{number}", tmp_path / f"{number}.csv", layout=layout))
+    assert manifests[0].dataset_hash == manifests[1].dataset_hash
+    assert json.dumps(manifests[1].classes) == "[0.0, 1.0]"
+
+
+@pytest.mark.parametrize("scale", ["none", "minmax", "unit-rows", "unit-mean-square", "tf-idf"])
+@pytest.mark.parametrize("layout", ["dense", "sparse"])
+def test_rows_of_zeros_only__are_refused_or_rows_of_zeros(scale, layout, tmp_path):
+    if (layout, scale) == ("dense", "tf-idf"):
+        return
+    (tmp_path / "a.svm").write_text("1 2:0\n-1\n")
+    with pytest.raises(WrongInput, match="the number of features is not known; give it with --n-features"):
+        prepare_file(tmp_path / "store", "a", tmp_path / "a.svm", layout=layout, scale=scale)
+    if scale == "unit-mean-square":
+        with pytest.raises(WrongInput, match="every row is empty"):
+            prepare_file(tmp_path / "store", "a", tmp_path / "a.svm", layout=layout, scale=scale, n_features=2)
+    else:
+        prepare_file(tmp_path / "store", "a", tmp_path / "a.svm", layout=layout, scale=scale, n_features=2)
+        assert read_back(tmp_path / "store", "a")[0].tolist() == [[0, 0], [0, 0]]
 
 
 def test_csv__header_target_and_minmax(tmp_path):
