@@ -2,7 +2,9 @@
 
 import json
 import os
+import shutil
 import socket
+import tempfile
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -15,10 +17,11 @@ from flows.preparing import prepare_named
 from koco_stream import WrongInput
 from koco_stream.files import file_hash
 from koco_stream.manifest import datasets_folder, load_manifest
+from koco_stream.places import LocalPlace
 from koco_stream.runs import Stream
 from koco_stream.stream import StreamReader
 from storage.prepare import Preparing, prepare_file, prepare_source
-from storage.store import staging_folder
+from storage.store import check_store, open_store, staging_folder
 from storage.synthetic import prepare_synthetic, synthetic_name
 from storage.table import Table
 from tests.malformed import MALFORMED, PACKED
@@ -365,6 +368,35 @@ def test_staging_folders__of_the_living_and_of_other_machines_stay(tmp_path):
     with staging_folder(tmp_path) as folder, staging_folder(tmp_path) as other:
         assert folder != other
         assert {p.name for p in staging.iterdir()} == {mine, "elsewhere-99999999-abc", folder.name, other.name}
+
+
+def test_store__whose_first_maker_was_killed_or_is_at_work_is_opened(tmp_path, monkeypatch):
+    (tmp_path / ".koco-store.json.4711-4711.tmp").write_text("{")
+    assert not check_store(tmp_path)
+    open_store(tmp_path)
+    names = LocalPlace.names
+
+    def names_after_another_made_it(self):
+        (self.path / "datasets").mkdir(parents=True)
+        shutil.copy(tmp_path / "koco-store.json", self.path)
+        return names(self)
+
+    monkeypatch.setattr(LocalPlace, "names", names_after_another_made_it)
+    assert check_store(tmp_path / "other")
+
+
+def test_staging_folder__is_made_though_another_process_removes_the_empty_one(tmp_path, monkeypatch):
+    make, removed = tempfile.mkdtemp, []
+
+    def removed_before(*args, dir, **kwargs):
+        if not removed:
+            removed.append(dir.rmdir())
+        return make(*args, dir=dir, **kwargs)
+
+    monkeypatch.setattr(tempfile, "mkdtemp", removed_before)
+    with staging_folder(tmp_path) as folder:
+        assert folder.is_dir()
+        assert removed == [None]
 
 
 @pytest.mark.parametrize("name", ["ill-conditioned", "ill-conditioned,data_seed=3"])
