@@ -97,7 +97,8 @@ def write_shard(task: ShardTask, transformation: Transformation, facts: Facts) -
 
 def narrowed(rows: Piece, single: bool) -> Piece:
     """The rows with values of the dataset's type, and no zero with a sign: -0 and 0 are equal, and equal rows have one identity."""
-    return Piece(rows.labels + 0.0, rows.indptr, rows.indices, rows.values.astype(np.float32 if single else np.float64) + np.float32(0.0))
+    values: Array = rows.values.astype(np.float32 if single else np.float64)
+    return Piece(np.add(rows.labels, 0.0), rows.indptr, rows.indices, np.add(values, 0.0))
 
 
 def tail(rows: Piece, start: int) -> Piece:
