@@ -30,7 +30,7 @@ from storage.shards import BLOCK, ShardTask, Written, identity_of, is_narrow, ra
 from storage.source import Source
 from storage.sources import Reading, source_of
 from storage.store import LOCK, check_store, open_store, staging_folder
-from storage.transform import Facts, Shape, Transformation
+from storage.transform import Facts, Shape, Transformation, check_choices
 
 VALUES_PER_SHARD = 4_000_000
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._,=-]{0,199}\Z")
@@ -96,6 +96,7 @@ def check_name(name: str) -> None:
 def prepare_source(store: Where, name: str, source: Source, how: Preparing | None = None) -> Manifest:
     """Prepare a source as dataset `name`. Raises `WrongInput` for what is wrong with it; the store is then as it was."""
     how = how or Preparing()
+    check_choices(source.layout, how.layout, how.scale, how.hash_bits)
     root = place(store)
     with staging_folder(root.path if isinstance(root, LocalPlace) else private_folder("preparing")) as staging:
         scratch = staging / "scratch"

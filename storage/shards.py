@@ -35,8 +35,8 @@ class Written:
 
 
 def ranges_of(parts: Parts, transformation: Transformation, values_a_shard: int) -> Iterator[tuple[int, int]]:
-    """The rows of each shard: at most so many values, as stored in the parts, and one row at least. Whatever the parts are, these are the
-    same."""
+    """The rows of each shard: at most so many values, as stored in the parts, and as many rows, of which many may be empty; one row at
+    least. Whatever the parts are, these are the same."""
     lo = row = 0  # the first row of the present shard, and of the present part
     value = from_value = 0  # values before the present part, and before the present shard
     for part in parts.parts:
@@ -44,7 +44,7 @@ def ranges_of(parts: Parts, transformation: Transformation, values_a_shard: int)
             ends = value + np.arange(1, part.n_rows + 1) * transformation.shape.n_features
         else:
             ends = value + read_rows(part.path).indptr[1:]
-        while (fit := int(np.searchsorted(ends, from_value + values_a_shard, side="right"))) < part.n_rows:
+        while (fit := min(int(np.searchsorted(ends, from_value + values_a_shard, side="right")), lo + values_a_shard - row)) < part.n_rows:
             stop = max(row + fit, lo + 1)  # a row larger than a shard is one
             yield lo, stop
             lo, from_value = stop, int(ends[stop - row - 1]) if stop > row else value

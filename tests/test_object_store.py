@@ -302,9 +302,9 @@ def test_dataset__is_read_from_an_object_store_as_from_a_folder(s3_copy, small_s
     manifest = load_manifest(s3_copy, "sparse")
     stream = Stream("sparse", manifest.dataset_hash)
     shutil.rmtree(private_folder("datasets"))
-    (here,) = StreamReader(s3_copy, stream).blocks(10**6)
+    here = StreamReader(s3_copy, stream).whole()
     shutil.rmtree(private_folder("datasets"))
-    (there,) = StreamReader(small_store, stream).blocks(10**6)
+    there = StreamReader(small_store, stream).whole()
     assert here.labels.tolist() == there.labels.tolist()
     assert here.rows.values.tolist() == there.rows.values.tolist()
     with pytest.raises(WrongInput, match="did you mean 'sparse'"):
@@ -319,16 +319,15 @@ def test_dataset__whose_shard_was_altered_is_refused_and_a_store_out_of_reach_is
     shutil.rmtree(private_folder("datasets"))
     shard.write_bytes(whole[:-1] + b"x")
     with pytest.raises(WrongInput, match=r"s3://.*altered or damaged; prepare the dataset again"):
-        StreamReader(s3_copy, stream)
+        StreamReader(s3_copy, stream).whole()
     shard.remove()
     with pytest.raises(WrongInput, match="prepare the dataset again"):
-        StreamReader(s3_copy, stream)
-    reader = StreamReader.__init__
+        StreamReader(s3_copy, stream).whole()
     load = load_manifest(s3_copy, "real")
     monkeypatch.setattr("koco_stream.stream.load_manifest", lambda *words: load)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
     with pytest.raises(StoreUnavailable, match="access is refused"):
-        reader(StreamReader.__new__(StreamReader), s3_copy, stream)
+        StreamReader(s3_copy, stream).whole()
 
 
 def run_all(todo, store):

@@ -115,6 +115,30 @@ def test_rows_of_zeros_only__are_refused_or_rows_of_zeros(scale, layout, tmp_pat
         assert read_back(tmp_path / "store", "a")[0].tolist() == [[0, 0], [0, 0]]
 
 
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        ("1 2147483647:1\n-1 1:1\n", {"scale": "minmax"}, "--scale minmax keeps .* at most 16,777,216, and there are 2,147,483,647; use"),
+        ("1 2147483647:1\n-1 1:1\n", {"scale": "tf-idf"}, "--scale tf-idf keeps .* at most 16,777,216, and there are 2,147,483,647; use"),
+        ("1 400000000:1\n", {"layout": "dense"}, "--layout dense takes at most 16,777,216 features, and there are 400,000,000; keep"),
+        ("1 1:1\n", {"n_features": 2**31}, "--n-features 2147483648: .* give at most 2147483647"),
+        ("1 1:1\nx\n", {"scale": "median"}, "--scale median is not one of"),  # before the source is read, which may take long
+        ("1 1:1\nx\n", {"layout": "dense", "hash_bits": 3}, "--hash-bits is for sparse rows"),
+    ],
+)
+def test_what_no_memory_holds_and_what_fits_no_source__is_refused(text, options, message, tmp_path):
+    (tmp_path / "a.svm").write_text(text)
+    with pytest.raises(WrongInput, match=message):
+        prepare_file(tmp_path / "store", "a", tmp_path / "a.svm", **options)
+
+
+def test_shards__have_no_more_rows_than_values_may_be(tmp_path):
+    (tmp_path / "a.svm").write_text("1\n" * 250 + "1 1:1\n")
+    manifest = prepare_file(tmp_path / "store", "a", tmp_path / "a.svm", values_per_shard=100)
+    assert [shard.n_rows for shard in manifest.shards] == [100, 100, 51]
+    assert manifest.dataset_hash == prepare_file(tmp_path / "store", "b", tmp_path / "a.svm").dataset_hash
+
+
 def test_csv__header_target_and_minmax(tmp_path):
     (tmp_path / "a.csv").write_text("y,a,b\n10,1,5\n20,3,5\n30,2,5\n")
     manifest = prepare_file(tmp_path / "store", "a", tmp_path / "a.csv", target="y", scale="minmax", task="regression")
