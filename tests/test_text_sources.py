@@ -16,6 +16,7 @@ from koco_stream import WrongInput
 from koco_stream.files import file_hash
 from storage.source import one_by_one
 from storage.sources import TEXTS, Reading, read_sources, source_of
+from storage.text_blocks import text_of
 from tests.malformed import MALFORMED, PACKED, ROWS
 
 
@@ -264,7 +265,7 @@ def test_real_text__is_read_the_fast_way_and_the_same(name, data_folder, tmp_pat
     source = source_of([data_folder / name], block_bytes=1 << 20)
     seen = 0
     for number, block in enumerate(source.pieces(tmp_path)):
-        text = source.text(block)
+        text = text_of(block)
         if number % 4 == 0:
             check_fast(source, text)
             assert source.fast(text) is not None
