@@ -109,7 +109,7 @@ def _prepare(store: str, name: str, paths: list[Path], options: dict[str, Any], 
     with BytesProgress("reading") as progress:
         if workers < 2 or n_bytes < LARGE:
             return prepare_file(store, name, paths, progress=progress.step, **options)
-        from cluster.local import local_cluster
+        from flows.startup import started
 
-        with local_cluster(workers) as client:
+        with started(workers, []) as client:
             return prepare_file(store, name, paths, worker=OnDask(client), progress=progress.step, **options)

@@ -87,7 +87,7 @@ class LocalStart:
         self.client: Future[Client] = Future()
         resource_tracker.ensure_running()  # its start, which Dask would cause, lets the signals through again
         with shielded():
-            self.compiling = compiling(kinds)
+            self.compiling = compiling(kinds) if kinds else None
             threading.Thread(target=self._start, args=(workers,), daemon=True).start()
 
     def _start(self, workers: int) -> None:
@@ -108,12 +108,12 @@ class LocalStart:
         return client
 
     def _compiled(self) -> None:
-        if self.compiling.wait() != 0:
+        if self.compiling is not None and self.compiling.wait() != 0:
             raise RuntimeError("compiling the learners failed; what the compiler said stands above")
 
     def close(self) -> None:
         """Stop the workers."""
-        if self.compiling.poll() is None:
+        if self.compiling is not None and self.compiling.poll() is None:
             self.compiling.terminate()
             self.compiling.wait()
         if self.client.exception() is None:

@@ -44,9 +44,12 @@ def read_shard(store: Where, manifest: Manifest, shard: Shard) -> pa.Table:
         with source.local() as file:  # of an object store, fetched once, to be hashed and read
             if file_hash(file) != shard.sha256:
                 raise WrongInput(f"{source} is not the file that was prepared: it was altered or damaged; prepare the dataset again")
-            return pq.ParquetFile(file, memory_map=True).read().combine_chunks()
+            table = pq.ParquetFile(file, memory_map=True).read().combine_chunks()
     except (FileNotFoundError, pa.ArrowInvalid) as error:
         raise WrongInput(f"{source}: {error}; prepare the dataset again") from None
+    if table.num_rows != shard.n_rows:
+        raise WrongInput(f"{source} has {table.num_rows} rows, and {shard.n_rows} in the manifest; prepare the dataset again")
+    return table
 
 
 def open_copy(store: Where, manifest: Manifest, number: int) -> pa.RecordBatch:

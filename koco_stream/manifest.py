@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from koco_stream.errors import WrongInput, nearest
+from koco_stream.files import canonical_json
 from koco_stream.places import Place, Where, place
 
 FORMAT = 2
+SEAL = "manifest_hash"
 
 
 @dataclass(frozen=True)
@@ -49,8 +52,14 @@ class Manifest:
     feature_names: list[str] = field(default_factory=list)
 
     def to_json(self) -> str:
-        """The manifest file's text."""
-        return json.dumps(asdict(self), indent=1, sort_keys=True) + "\n"
+        """The manifest file's text. It ends up with a hash of all the rest: what is read from it later is what was written."""
+        content = asdict(self)
+        return json.dumps({**content, SEAL: seal_of(content)}, indent=1, sort_keys=True) + "\n"
+
+
+def seal_of(content: dict[str, Any]) -> str:
+    """The SHA-256 of a manifest's content."""
+    return hashlib.sha256(canonical_json(content).encode()).hexdigest()
 
 
 def datasets_folder(store: str | Path) -> Path:
@@ -69,7 +78,8 @@ def prepared_names(store: Where) -> list[str]:
 
 
 def load_manifest(store: Where, name: str) -> Manifest:
-    """The manifest of dataset `name`. Raises `WrongInput` if it is not prepared, or of a newer format."""
+    """The manifest of dataset `name`. Raises `WrongInput` if it is not prepared, of a newer format, damaged or altered, or if it leads to
+    files that are not the dataset's own."""
     path = dataset_place(store, name) / "manifest.json"
     if not path.is_file():
         there = prepared_names(store)
@@ -81,9 +91,25 @@ def load_manifest(store: Where, name: str) -> Manifest:
         content = json.loads(path.read_text())
         if content["format"] > FORMAT:
             raise WrongInput(f"{path} has format {content['format']}; this version reads up to {FORMAT}: upgrade koco-stream")
+        seal = content.pop(SEAL, None)  # manifests of the first version have none
+        if seal is not None and seal != seal_of(content):
+            raise WrongInput(f"{path} was altered after it was written; prepare the dataset again")
         content["shards"] = [Shard(**shard) for shard in content["shards"]]
-        return Manifest(**content)
+        manifest = Manifest(**content)
+        _check_own(manifest, name, path)
+        return manifest
     except (ValueError, KeyError, TypeError) as error:
         if isinstance(error, WrongInput):
             raise
         raise WrongInput(f"{path} is damaged ({error}); prepare the dataset again") from None
+
+
+def _check_own(manifest: Manifest, name: str, path: Place) -> None:
+    """Refuse a manifest of another dataset, with shards outside of the dataset's folder, or whose shards do not have its rows."""
+    if manifest.name != name:
+        raise WrongInput(f"{path} is the manifest of dataset {manifest.name!r}; a dataset is not renamed: prepare it under the new name")
+    for shard in manifest.shards:
+        if "\\" in shard.path or any(part in ("", ".", "..") for part in shard.path.split("/")):
+            raise WrongInput(f"{path}: the shard {shard.path!r} is not in the dataset's folder; prepare the dataset again")
+    if sum(shard.n_rows for shard in manifest.shards) != manifest.n_rows:
+        raise WrongInput(f"{path} is damaged (its shards do not have {manifest.n_rows} rows together); prepare the dataset again")

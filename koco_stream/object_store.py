@@ -98,7 +98,7 @@ class ObjectPlace(Place):
 
     def read_table(self, columns: Sequence[str] | None = None) -> pa.Table:
         """The Parquet file; of columns that are not asked for nothing is fetched."""
-        return self._read(lambda handle: pq.read_table(handle, columns=columns))
+        return self._read(lambda handle: pq.read_table(handle, columns=columns, page_checksum_verification=True))
 
     def sha256(self) -> str:
         """The SHA-256 of the object, of which a piece at a time is in memory."""

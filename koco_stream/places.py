@@ -58,7 +58,7 @@ class Place(ABC):
 
     @abstractmethod
     def read_table(self, columns: Sequence[str] | None = None) -> pa.Table:
-        """The Parquet file, or only these of its columns."""
+        """The Parquet file, or only these of its columns. Raises `OSError` if it has checksums and they are not its content's."""
 
     @abstractmethod
     def sha256(self) -> str:
@@ -137,7 +137,7 @@ class LocalPlace(Place):
 
     def read_table(self, columns: Sequence[str] | None = None) -> pa.Table:
         """The Parquet file; nothing is read into the names of its folders."""
-        return pq.read_table(self.path, columns=columns, partitioning=None)
+        return pq.read_table(self.path, columns=columns, partitioning=None, page_checksum_verification=True)
 
     def sha256(self) -> str:
         """The SHA-256 of the file."""

@@ -84,7 +84,7 @@ def run_cohort(store: str, sweep: str, cohort: Cohort, block_rows: int = BLOCK_R
                 advance_group(live, rows, block.labels, points)
     table = part_of(sweep, cohort, members, points, reader.manifest.task, comparators_for(reader, members))
     with (parts_folder(store) / f"{cohort.cohort_id}.parquet").written() as temporary:
-        pq.write_table(table, temporary, compression="zstd")
+        pq.write_table(table, temporary, compression="zstd", write_page_checksum=True)
     return Receipt(
         cohort.cohort_id,
         len(members),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 
 from koco_stream.errors import WrongInput, nearest
@@ -10,11 +11,6 @@ from storage.column_lines import fields_of
 from storage.columns import Choice
 from storage.text import NUMBER, LabelRule, at, lines_of, opened
 from storage.text_blocks import TextFile
-
-
-def without_mark(line: bytes) -> bytes:
-    """A file's first line without a # before its names."""
-    return line.lstrip(b"# ") if line.startswith(b"#") else line
 
 
 class Chooser:
@@ -32,7 +28,7 @@ class Chooser:
 
     def look(self, path: Path) -> TextFile:
         """The file, to be read from its first row on. Raises `WrongInput` if its columns are not right, or it has no rows."""
-        rows = fields_of(_head(path), path, self.form)
+        rows = fields_of(lines_of(path) if self.header is False else _unmarked(path), path, self.form)
         line, fields = _next(path, rows)
         if self.choice is None and len(fields) < 2:
             between = "commas" if self.form == "csv" else "spaces"
@@ -41,11 +37,19 @@ class Chooser:
                 f"{fields[0][:60]!r}"
             )
         if not self._is_header(path, line, fields):
+            if self.header is None and line == 1 and _is_marked(path):
+                raise WrongInput(f"{at(path, 1)}: a # before a row; remove the line if it is a comment, or add --no-header if it is a row")
             self.choice = self.choice or self._choose(path, [], fields)
             return TextFile(path, 0, 1, path.stat().st_size)
         if self.choice is not None and self.choice.names and list(self.choice.names) != fields:
             raise WrongInput(f"{at(path, line)}: other columns than the first file's; give files of the same columns")
+        if self.header is None and self.choice is not None and not self.choice.names:
+            raise WrongInput(f"{at(path, line)}: no number, and the first file has no names; add --no-header if it is a row, or remove it")
         _, first = _next(path, rows)
+        if self.header is None and not any(NUMBER.match(field.encode()) for field in first):
+            raise WrongInput(
+                f"{at(path, line)}: neither it nor the next row has a number; add --header if it holds names, else --no-header"
+            )
         self.choice = self.choice or self._choose(path, fields, first)
         with opened(path) as (_, text):
             begin = sum(len(text.readline()) for _ in range(line))
@@ -81,9 +85,14 @@ class Chooser:
         return choice
 
 
-def _head(path: Path) -> Iterator[tuple[int, bytes]]:
+def _is_marked(path: Path) -> bool:
+    return any(line.startswith(b"#") for _, line in islice(lines_of(path), 1))
+
+
+def _unmarked(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The lines, the first one without a # before its names."""
     for number, line in lines_of(path):
-        yield number, without_mark(line) if number == 1 else line
+        yield number, line.lstrip(b"# ") if number == 1 and line.startswith(b"#") else line
 
 
 def _next(path: Path, rows: Iterator[tuple[int, list[str]]]) -> tuple[int, list[str]]:

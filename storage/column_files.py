@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from koco_stream.errors import WrongInput
-from storage.column_choice import Chooser, without_mark
+from storage.column_choice import Chooser
 from storage.column_fast import column_fast
 from storage.column_lines import column_lines
 from storage.columns import Choice, Parsed
@@ -33,11 +33,6 @@ class ColumnText(TextSource[Parsed]):
 
     choice: Choice
     texts: dict[int, list[str]] = field(default_factory=dict)
-
-    def text(self, block: Block) -> bytes:
-        """The lines of a block; a # before the first one's columns is taken away."""
-        text = super().text(block)
-        return without_mark(text) if block.line == 1 else text
 
     def fast(self, text: bytes) -> Parsed | None:
         """The rows of some lines, if they are plain."""

@@ -46,12 +46,12 @@ def fields_of(lines: Iterable[tuple[int, bytes]], path: Path, form: str) -> Iter
 
 
 def _csv_fields(text: str, path: Path, line: int) -> list[str]:
-    if '"' not in text and "\r" not in text:
+    if '"' not in text:
         return [field.strip() for field in text.split(",")]
     try:
         fields = next(csv.reader([text], strict=True, skipinitialspace=True), [])
     except csv.Error as error:
-        place = at(path, line, max(text.rfind('"'), text.find("\r")) + 1)
+        place = at(path, line, text.rfind('"') + 1)
         if "unexpected end" in str(error):
             raise WrongInput(
                 f"{place}: a quoted field goes on in the next line, or its quote is not closed: {text[-60:]!r}; close it, "

@@ -19,7 +19,6 @@ from storage.transform import NO_FACTS, Facts, Transformation, row_numbers
 
 Compute = Callable[..., Any]
 
-MOST_FEATURES = 20_000_000
 FAN_IN = 16  # results that are put together at once
 
 
@@ -62,18 +61,13 @@ def facts_for(transformation: Transformation, parts: Parts, ranges: Sequence[tup
     """What `transformation` has to know; `ranges` of rows become the chunks, each beginning at a whole number of blocks. `compute` is
     `dask.compute`, or a client's.
 
-    Raises `WrongInput` if every row is empty and the mean square is to be 1, or if there are too many features to keep numbers of each.
+    Raises `WrongInput` if every row is empty and the mean square is to be 1.
     """
     from dask import delayed
 
     scale, shape = transformation.scale, transformation.shape
     if scale not in ("minmax", "tf-idf", "unit-mean-square"):
         return NO_FACTS
-    if scale != "unit-mean-square" and shape.n_features > MOST_FEATURES:
-        raise WrongInput(
-            f"--scale {scale} keeps numbers of each feature, and {shape.n_features:,} are more than {MOST_FEATURES:,}; number the features "
-            "anew, or use --scale unit-rows"
-        )
     covers = [delayed(chunk_of, pure=False)(parts.cover(lo, hi), transformation) for lo, hi in ranges]
     X = array_of(covers, [hi - lo for lo, hi in ranges], shape.n_features, transformation.kept)
     chunks = X.to_delayed().ravel()

@@ -27,7 +27,8 @@ class Serially:
 
 
 class OnDask:
-    """On the workers of a client's cluster. The results, the first exception and their order are those of `Serially`."""
+    """On the workers of a client's cluster. The results, the first exception and their order are those of `Serially`; a piece of work at
+    which several workers die is an `OSError`."""
 
     def __init__(self, client: Any) -> None:
         self.client = client
@@ -40,13 +41,25 @@ class OnDask:
             for item in items:
                 under_way.append(self.client.submit(function, item, pure=False))
                 if len(under_way) >= at_once:
-                    yield under_way.popleft().result()
+                    yield self._result(under_way.popleft())
             while under_way:
-                yield under_way.popleft().result()
+                yield self._result(under_way.popleft())
         finally:
             if under_way:
                 self.client.cancel(list(under_way), force=True)
 
     def compute(self, *collections: Any) -> Any:
         """The values of dask collections."""
-        return tuple(self.client.gather(self.client.compute(list(collections))))
+        return tuple(self._result(future) for future in self.client.compute(list(collections)))
+
+    def _result(self, future: Any) -> Any:
+        """What a task gave, once it has ended: waiting for the result itself leaves complaints on stderr when it is interrupted. Raises
+        `OSError` if the workers that had the task died: of memory, as a rule."""
+        from distributed import as_completed
+        from distributed.scheduler import KilledWorker
+
+        try:
+            return next(as_completed([future], loop=self.client.loop)).result()
+        except KilledWorker as error:
+            said = "one worker process after the other was killed at the same piece of the work; make more memory free, or take --workers 0"
+            raise OSError(said) from error

@@ -30,10 +30,10 @@ from storage.shards import BLOCK, ShardTask, Written, identity_of, is_narrow, ra
 from storage.source import Source
 from storage.sources import Reading, source_of
 from storage.store import LOCK, check_store, open_store, staging_folder
-from storage.transform import Facts, Shape, Transformation, check_words, save_facts
+from storage.transform import Facts, Shape, Transformation, check_choices, save_facts
 
 VALUES_PER_SHARD = 4_000_000
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._,=-]*\Z")
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._,=-]{0,199}\Z")
 REAL_FROM = 20  # distinct values from which the target of columns is taken for real numbers
 
 Progress = Callable[[str, int, int, int], None]
@@ -88,13 +88,15 @@ def prepare_file(
 def check_name(name: str) -> None:
     """Refuse a name that could not be a folder's."""
     if not NAME.match(name):
-        raise WrongInput(f"{name!r} cannot be a dataset's name; use letters, digits and . _ - = , and begin with a letter or digit")
+        raise WrongInput(
+            f"{name!r} cannot be a dataset's name; use up to 200 letters, digits and . _ - = , and begin with a letter or digit"
+        )
 
 
 def prepare_source(store: Where, name: str, source: Source, how: Preparing | None = None) -> Manifest:
     """Prepare a source as dataset `name`. Raises `WrongInput` for what is wrong with it; the store is then as it was."""
     how = how or Preparing()
-    check_words(how.layout, how.scale, how.hash_bits)
+    check_choices(source.layout, how.layout, how.scale, how.hash_bits)
     root = place(store)
     with staging_folder(root.path if isinstance(root, LocalPlace) else private_folder("preparing")) as staging:
         scratch = staging / "scratch"

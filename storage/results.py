@@ -160,7 +160,7 @@ def curves_of(parts: pa.Table) -> pa.Table:
 
 def _write(table: pa.Table, file: Place) -> None:
     with file.written() as temporary:
-        pq.write_table(table, temporary, compression="zstd")
+        pq.write_table(table, temporary, compression="zstd", write_page_checksum=True)
 
 
 def _first_of_each(table: pa.Table) -> pa.Table:

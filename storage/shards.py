@@ -36,8 +36,8 @@ class Written:
 
 
 def ranges_of(parts: Parts, transformation: Transformation, values_a_shard: int) -> Iterator[tuple[int, int]]:
-    """The rows of each shard: at most so many values, as stored in the parts, and one row at least. Whatever the parts are, these are the
-    same."""
+    """The rows of each shard: at most so many values, as stored in the parts, and as many rows, of which many may be empty; one row at
+    least. Whatever the parts are, these are the same."""
     lo = row = 0  # the first row of the present shard, and of the present part
     value = from_value = 0  # values before the present part, and before the present shard
     for part in parts.parts:
@@ -45,7 +45,7 @@ def ranges_of(parts: Parts, transformation: Transformation, values_a_shard: int)
             ends = value + np.arange(1, part.n_rows + 1) * transformation.shape.n_features
         else:
             ends = value + read_rows(part.path).indptr[1:]
-        while (fit := int(np.searchsorted(ends, from_value + values_a_shard, side="right"))) < part.n_rows:
+        while (fit := min(int(np.searchsorted(ends, from_value + values_a_shard, side="right")), lo + values_a_shard - row)) < part.n_rows:
             stop = max(row + fit, lo + 1)  # a row larger than a shard is one
             yield lo, stop
             lo, from_value = stop, int(ends[stop - row - 1]) if stop > row else value
@@ -101,8 +101,9 @@ def write_shard(task: ShardTask, transformation: Transformation, facts: Path) ->
 
 
 def narrowed(rows: Piece, single: bool) -> Piece:
-    """The rows with values of the dataset's type."""
-    return Piece(rows.labels, rows.indptr, rows.indices, rows.values.astype(np.float32 if single else np.float64))
+    """The rows with values of the dataset's type, and no zero with a sign: -0 and 0 are equal, and equal rows have one identity."""
+    values: Array = rows.values.astype(np.float32 if single else np.float64)
+    return Piece(np.add(rows.labels, 0.0), rows.indptr, rows.indices, np.add(values, 0.0))
 
 
 def tail(rows: Piece, start: int) -> Piece:

@@ -53,12 +53,19 @@ def check_store(where: Where) -> bool:
             raise WrongInput(f"the store {store} has format {found}; this version reads up to {FORMAT}: upgrade koco-stream")
         return True
     try:
-        free = set(store.names()) <= {".staging"}
+        free = all(name == ".staging" or _unfinished_mark(name) for name in store.names())
     except NotADirectoryError:
         free = False
+    if not free and mark.is_file():  # another process has made it one meanwhile
+        return check_store(store)
     if not free:
         raise WrongInput(f"{store} is not a store (it has no {MARK}) and is not empty; choose another --store")
     return False
+
+
+def _unfinished_mark(name: str) -> bool:
+    """Whether this is the name of a mark that is being written, or that a killed process left."""
+    return name.startswith(f".{MARK}.") and name.endswith(".tmp")
 
 
 @contextmanager
@@ -69,12 +76,11 @@ def staging_folder(store: Path) -> Iterator[Path]:
     """
     root = store / ".staging"
     created = [p for p in (root, *root.parents) if not p.exists()]
-    for left in root.iterdir() if root.is_dir() else ():
+    for left in _inside(root):
         host, _, process = left.name.rpartition("-")[0].rpartition("-")
         if host == socket.gethostname() and process.isdigit() and not _alive(int(process)):
             shutil.rmtree(left, ignore_errors=True)
-    root.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix=f"{socket.gethostname()}-{os.getpid()}-", dir=root))
+    folder = _made_in(root)
     try:
         yield folder
     finally:
@@ -84,6 +90,23 @@ def staging_folder(store: Path) -> Iterator[Path]:
                 path.rmdir()  # only what is empty: on failure the disk is as it was
             except OSError:
                 break
+
+
+def _inside(root: Path) -> list[Path]:
+    try:
+        return list(root.iterdir())
+    except FileNotFoundError:
+        return []
+
+
+def _made_in(root: Path) -> Path:
+    """A new folder in `root`, which another process may remove at any time as long as it is empty."""
+    while True:
+        root.mkdir(parents=True, exist_ok=True)
+        try:
+            return Path(tempfile.mkdtemp(prefix=f"{socket.gethostname()}-{os.getpid()}-", dir=root))
+        except FileNotFoundError:
+            continue
 
 
 def _alive(process: int) -> bool:

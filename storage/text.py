@@ -11,19 +11,26 @@ import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
 import pyarrow as pa
 
 from koco_stream.errors import WrongInput
+from storage.members import members
 
 
 def _zst(raw: BinaryIO) -> Any:
     return io.BufferedReader(pa.CompressedInputStream(raw, "zstd"))
 
 
-OPENERS: dict[str, Callable[[BinaryIO], Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open, ".zst": _zst}
+OPENERS: dict[str, Callable[[BinaryIO], Any]] = {
+    ".gz": gzip.open,
+    ".bz2": partial(members, new=bz2.BZ2Decompressor),
+    ".xz": partial(members, new=lzma.LZMADecompressor),
+    ".zst": _zst,
+}
 DAMAGE = (EOFError, lzma.LZMAError, zlib.error, OSError)
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\Z")
@@ -70,11 +77,16 @@ def _raw_lines(path: Path, text: Any) -> Iterator[bytes]:
 
 
 def checked_lines(path: Path, lines: Iterable[bytes], first: int) -> Iterator[tuple[int, bytes]]:
-    """(number, line without its end), counted from `first`. Raises `WrongInput` for a NUL byte."""
+    """(number, line without its end), counted from `first`. Raises `WrongInput` for a NUL byte, and for a carriage return within a line,
+    where some programs begin a new one."""
     for number, line in enumerate(lines, first):
         if b"\0" in line:
             raise WrongInput(f"{at(path, number, line.index(0) + 1)}: a NUL byte; this is not text, or it is compressed under a wrong name")
-        yield number, line.rstrip(b"\r\n")
+        line = line.rstrip(b"\r\n")
+        if b"\r" in line:
+            place = at(path, number, line.index(b"\r") + 1)
+            raise WrongInput(f"{place}: a carriage return within the line; save the file with line feeds as line ends")
+        yield number, line
 
 
 def number_of(token: bytes, path: Path, line: int, what: str, remedy: str = "correct it", column: int | None = None) -> float:

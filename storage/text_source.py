@@ -49,7 +49,7 @@ class TextSource(ABC, Generic[Rows]):
 
     def rows(self, block: Block) -> Rows:
         """The rows of a block. Raises `WrongInput`."""
-        text = self.text(block)
+        text = text_of(block)
         rows = self.fast(text)
         if rows is not None:
             return rows
@@ -57,10 +57,6 @@ class TextSource(ABC, Generic[Rows]):
             return self.slow(text, block.path, block.line or 1)
         except WrongInput:
             return self.slow(text, block.path, first_line(block))  # it is wrong again, and now the line's number is known
-
-    def text(self, block: Block) -> bytes:
-        """The lines of a block."""
-        return text_of(block)
 
     def surveyed(self, each: Each, scratch: Path) -> Self:
         """The source, its origin with the files' hashes."""

@@ -23,6 +23,24 @@ SCALES = ("none", "minmax", "unit-rows", "unit-mean-square", "tf-idf")
 MOST_DENSE_VALUES = 500_000_000
 MOST_TIMES_DENSER = 50
 MOST_BITS = 30
+MOST_FEATURES = 2**31 - 1
+MOST_KNOWN_FEATURES = 1 << 24  # of which two numbers each, 256 MB, or a whole row, can be in memory
+ONLY_COUNTS = "--scale tf-idf takes counts: a sparse file without negative values"
+
+
+def check_choices(source_layout: str, layout: str | None, scale: str, bits: int | None) -> None:
+    """Raise `WrongInput` for choices that fit no source of this layout: these can be told before it is read."""
+    kept = layout or source_layout
+    if scale not in SCALES:
+        raise WrongInput(f"--scale {scale} is not one of {', '.join(SCALES)}")
+    if kept not in LAYOUTS:
+        raise WrongInput(f"--layout {layout} is not one of {', '.join(LAYOUTS)}")
+    if scale == "tf-idf" and kept == "dense":
+        raise WrongInput(ONLY_COUNTS)
+    if bits is not None and not 1 <= bits <= MOST_BITS:
+        raise WrongInput(f"--hash-bits {bits}: give 1 to {MOST_BITS}; features are hashed to 2^bits")
+    if bits is not None and kept == "dense":
+        raise WrongInput("--hash-bits is for sparse rows; add --layout sparse")
 
 
 @dataclass(frozen=True)
@@ -80,22 +98,31 @@ class Transformation:
 
     def __post_init__(self) -> None:
         n, d = self.shape.n_rows, self.shape.n_features
-        check_words(self.layout, self.scale, self.bits)
+        if d < 1:
+            raise WrongInput("no row has a value other than zero, so that the number of features is not known; give it with --n-features")
+        if d > MOST_FEATURES:
+            raise WrongInput(f"--n-features {d}: feature numbers are kept in 32 bits; give at most {MOST_FEATURES}")
+        check_choices(self.shape.layout, self.layout, self.scale, self.bits)
+        if self.scale in ("minmax", "tf-idf") and d > MOST_KNOWN_FEATURES:
+            raise WrongInput(
+                f"--scale {self.scale} keeps what it has to know of every feature in memory: of at most {MOST_KNOWN_FEATURES:,}, and there "
+                f"are {d:,}; use --scale unit-rows"
+            )
         if (
             self.kept != self.shape.layout
             and self.kept == "dense"
             and n * d > max(MOST_DENSE_VALUES, MOST_TIMES_DENSER * self.shape.n_values)
         ):
             raise WrongInput(f"--layout dense would hold {n:,} x {d:,} values, {8 * n * d / 2**30:.0f} GiB; keep this source sparse")
-        if self.scale == "tf-idf" and (self.kept == "dense" or self.shape.least < 0):
-            raise WrongInput("--scale tf-idf takes counts: a sparse file without negative values")
+        if self.kept != self.shape.layout and self.kept == "dense" and d > MOST_KNOWN_FEATURES:
+            raise WrongInput(f"--layout dense takes at most {MOST_KNOWN_FEATURES:,} features, and there are {d:,}; keep this source sparse")
+        if self.scale == "tf-idf" and self.shape.least < 0:
+            raise WrongInput(ONLY_COUNTS)
         if self.scale == "minmax" and self.kept == "sparse" and self.shape.least < 0:
             raise WrongInput(
                 "--scale minmax would make every row of this sparse source dense, because it has negative values; add --layout dense, or "
                 "use --scale unit-rows"
             )
-        if self.bits is not None and self.kept == "dense":
-            raise WrongInput("--hash-bits is for sparse rows; add --layout sparse")
 
     @property
     def kept(self) -> str:
@@ -170,16 +197,6 @@ class Transformation:
             low, high = np.array(self.shape.label_min), np.array(self.shape.label_max)
             rows = replace(rows, labels=to_unit(rows.labels, low, high))
         return rows
-
-
-def check_words(layout: str | None, scale: str, bits: int | None) -> None:
-    """Refuse a layout, a scale or a number of bits that there is not."""
-    if scale not in SCALES:
-        raise WrongInput(f"--scale {scale} is not one of {', '.join(SCALES)}")
-    if layout not in (None, *LAYOUTS):
-        raise WrongInput(f"--layout {layout} is not one of {', '.join(LAYOUTS)}")
-    if bits is not None and not 1 <= bits <= MOST_BITS:
-        raise WrongInput(f"--hash-bits {bits}: give 1 to {MOST_BITS}; features are hashed to 2^bits")
 
 
 def row_numbers(rows: Piece) -> Array:

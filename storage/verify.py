@@ -11,7 +11,7 @@ from koco_stream.errors import WrongInput
 from koco_stream.manifest import Manifest, dataset_place, load_manifest
 from koco_stream.places import Where
 from storage.dataset import prepared_rows
-from storage.results import table_files
+from storage.results import part_files, table_files
 from storage.shards import BLOCK, digests_of, identity_of, joined, tail
 from storage.source import Piece
 
@@ -20,11 +20,22 @@ IDENTITY_SINCE = 2  # the format of manifests from which on the identity is the 
 
 def dataset_problems(store: Where, name: str) -> list[str]:
     """What is wrong with a dataset, each as one line; nothing if every file is the one that was prepared and holds the rows of its
-    identity."""
-    try:
-        manifest = load_manifest(store, name)
-    except WrongInput as error:
-        return [str(error)]
+    identity. A dataset that is prepared anew meanwhile is looked at again: the files of the old one go."""
+    while True:
+        try:
+            manifest = load_manifest(store, name)
+            try:
+                problems = problems_of(store, name, manifest)
+            except FileNotFoundError as error:
+                problems = [f"{error.filename or error} is missing; prepare the dataset again"]
+            if not problems or load_manifest(store, name) == manifest:
+                return problems
+        except WrongInput as error:
+            return [str(error)]
+
+
+def problems_of(store: Where, name: str, manifest: Manifest) -> list[str]:
+    """As `dataset_problems`, with this manifest. Raises `FileNotFoundError` for a shard that goes while it is looked at."""
     problems = []
     for shard in manifest.shards:
         path = dataset_place(store, name) / shard.path
@@ -47,7 +58,10 @@ def block_digests(store: Where, manifest: Manifest) -> Iterator[bytes]:
     """The hashes of the dataset's blocks of rows, read from its shards one after the other."""
     left: Piece | None = None
     for number, shard in enumerate(manifest.shards):
-        rows = prepared_rows((dataset_place(store, manifest.name) / shard.path).read_table(), manifest.layout)
+        path = dataset_place(store, manifest.name) / shard.path
+        rows = prepared_rows(path.read_table(), manifest.layout)
+        if (rows.n_rows, rows.values.size) != (shard.n_rows, shard.n_values):
+            raise pa.ArrowInvalid(f"{path} has {rows.n_rows} rows and {rows.values.size} values, and the manifest says otherwise")
         rows = joined(left, rows) if left is not None else rows
         last = number == len(manifest.shards) - 1
         whole = rows.n_rows if last else rows.n_rows // BLOCK * BLOCK
@@ -58,14 +72,24 @@ def block_digests(store: Where, manifest: Manifest) -> Iterator[bytes]:
 
 
 def result_problems(store: Where) -> list[str]:
-    """What is wrong with the tables of results: a file's name is the hash of the runs in it."""
+    """What is wrong with the tables of results: a file's pages have checksums, the name of a file of runs is the hash of its runs, and a
+    file of curves of that name is there."""
     problems = []
-    for path in table_files(store, "runs"):
+    curves = {path.name for path in table_files(store, "curves")}
+    for path in (*part_files(store), *table_files(store, "curves"), *table_files(store, "runs")):
+        folder = str(path).split("/")[-2]
+        again = "remove it and the file of runs of its name" if folder == "curves" else "remove it"
         try:
-            names = "".join(path.read_table(["run_id"]).column("run_id").to_pylist())
-        except (OSError, pa.ArrowInvalid) as error:
-            problems.append(f"{path} cannot be read ({error}); remove it, and its runs will be run again")
+            names = "".join(path.read_table().column("run_id").to_pylist())
+        except FileNotFoundError:  # collected meanwhile
             continue
-        if hashlib.sha256(names.encode()).hexdigest()[:32] != path.name.removesuffix(".parquet"):
+        except (OSError, KeyError, pa.ArrowInvalid) as error:
+            problems.append(f"{path} cannot be read ({error}); {again}, and its runs will be run again")
+            continue
+        if folder != "runs":
+            continue
+        if path.name not in curves:
+            problems.append(f"{path}: the curves of its runs are missing; remove it, and they will be run again")
+        elif hashlib.sha256(names.encode()).hexdigest()[:32] != path.name.removesuffix(".parquet"):
             problems.append(f"{path} does not hold the runs of its name; remove it, and its runs will be run again")
     return problems

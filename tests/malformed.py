@@ -31,6 +31,12 @@ def damaged(suffix):
     return bytes(whole)
 
 
+def two_members(suffix):
+    """`ROWS` as two archives one after the other, the second's first byte inverted."""
+    first, second = PACKED[suffix](ROWS), PACKED[suffix](ROWS)
+    return first + bytes([255 - second[0]]) + second[1:]
+
+
 CUT = r"cut short or damaged after line \d+ \(.*; fetch the file again"
 
 MALFORMED: dict[str, tuple[str, bytes, dict, str]] = {
@@ -88,7 +94,7 @@ MALFORMED: dict[str, tuple[str, bytes, dict, str]] = {
         r"line 2, column 1: the label is '3', which --labels .*add it",
     ),
     "nul": ("a.svm", b"1 1:2\n1 1:\x00\n", {}, r"a\.svm, line 2, column 5: a NUL byte; this is not text, or it is compressed"),
-    "carriage return": ("a.svm", b"1 1:2\r1 1:3\n", {}, r"a\.svm, line 1, column 7: '1' is not a feature"),
+    "carriage return": ("a.svm", b"1 1:2\r1 1:3\n", {}, r"a\.svm, line 1, column 6: a carriage return within the line; save"),
     "error after CRLF": ("a.svm", b"1 1:2\r\n\r\n-1 3:x\r\n", {}, r"a\.svm, line 3, column 6: the value of feature 3 is 'x'.*; correct it"),
     "error after a BOM": ("a.svm", b"\xef\xbb\xbf1 1:x\n", {}, r"a\.svm, line 1, column 5: the value of feature 1 is 'x'.*; correct it"),
     "BOM in the middle": ("a.svm", b"1 1:2\n\xef\xbb\xbf1 1:2\n", {}, r"a\.svm, line 2, column 1: the label is '.*give its number"),
@@ -122,7 +128,15 @@ MALFORMED: dict[str, tuple[str, bytes, dict, str]] = {
     "text after a quote": ("a.csv", b'a,b\n1,"2"3\n', {}, r"a\.csv, line 2, column 5: .*expected after.*1,\"2\"3.*; correct the quotes"),
     "csv latin-1": ("a.csv", b"a,b\n1,\xff\n", {}, r"a\.csv, line 2, column 3: .*0xff.*; save the file as UTF-8"),
     "csv nul": ("a.csv", b"a,b\n1,2\n1,\x002\n", {}, r"a\.csv, line 3, column 3: a NUL byte; this is not text"),
-    "csv carriage return": ("a.csv", b"1,2\n3,4\r5,6\n", {}, r"a\.csv, line 2, column 4: new-line character.*; correct"),
+    "csv carriage return": ("a.csv", b"1,2\n3,4\r5,6\n", {}, r"a\.csv, line 2, column 4: a carriage return within the line; save"),
+    "only carriage returns": ("a.txt", b"1 2 3\r4 5 6\r", {}, r"a\.txt, line 1, column 6: a carriage return within the line; save"),
+    "row after a comment's mark": ("a.csv", b"#1,2,3\n4,5,6\n", {}, r"a\.csv, line 1: a # before a row; remove the line .* --no-header"),
+    "names or a row": (
+        "a.csv",
+        b"a,b,g\nc,d,b\n",
+        {"one_hot": True, "labels": "g=1,b=-1"},
+        r"a\.csv, line 1: neither it nor the next row has a number; add --header if it holds names, else --no-header",
+    ),
     "csv error after CRLF": ("a.csv", b"1,2\r\n3,x\r\n", {}, r"a\.csv, line 2: column 2 is 'x'.*give its number with --labels"),
     "csv error after a BOM": ("a.csv", b"\xef\xbb\xbf1,2\n3,x\n", {}, r"a\.csv, line 2: column 2 is 'x'.*give its number with --labels"),
     "csv missing in the first line": (
@@ -180,4 +194,8 @@ MALFORMED: dict[str, tuple[str, bytes, dict, str]] = {
         {},
         r"a\.svm\.gz, line 9001, column 5: the value of feature 7 is 'y'",
     ),
+    "damaged second member .gz": ("a.svm.gz", two_members(".gz"), {}, CUT),
+    "damaged second member .bz2": ("a.svm.bz2", two_members(".bz2"), {}, CUT),
+    "damaged second member .xz": ("a.svm.xz", two_members(".xz"), {}, CUT),
+    "damaged second member .zst": ("a.svm.zst", two_members(".zst"), {}, CUT),
 }

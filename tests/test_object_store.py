@@ -3,7 +3,9 @@
 import hashlib
 import json
 import os
+import random
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -12,14 +14,17 @@ from pathlib import Path
 from threading import Event
 
 import pyarrow as pa
+import pyarrow.fs
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 from test_sweep import SWEEP, koco, plan_for, tables
 
 from cluster.executors import run_serially
+from cluster.local import local_cluster
 from flows import cli
 from flows.preparing import dataset_rows
+from flows.verifying import verified
 from koco_stream.cache import private_folder
 from koco_stream.errors import StoreUnavailable, WrongInput
 from koco_stream.manifest import load_manifest
@@ -28,6 +33,8 @@ from koco_stream.runs import Stream
 from koco_stream.stream import StreamReader
 from koco_stream.warm import needed, warm
 from storage import results
+from storage.parallel import OnDask
+from storage.prepare import prepare_file
 from storage.results import collect, finished_runs, part_files, read_curves, read_runs, table_files
 from storage.store import check_store, existing_store, open_store
 
@@ -213,6 +220,79 @@ def test_store__is_opened_once_and_nothing_else_is_taken_for_one(somewhere):
     with pytest.raises(WrongInput, match="is not a store"):
         open_store(somewhere)
     assert somewhere.names() == ["letter.txt"]
+
+
+def rows_of_a_source(path, seed):
+    draw = random.Random(seed)
+    path.write_text("".join(f"{t % 2} " + " ".join(f"{j}:{draw.random():.4f}" for j in range(1, 7)) + "\n" for t in range(300)))
+    return path
+
+
+def in_the_bucket(store):
+    """The names of all objects below a store."""
+    return sorted(
+        info.path.partition("/store/")[2]
+        for info in place(store).filesystem.get_file_info(pyarrow.fs.FileSelector(place(store).key, recursive=True))
+        if info.is_file
+    )
+
+
+def test_prepare__into_an_object_store_makes_what_a_folder_would_hold(s3_store, tmp_path):
+    source, folder = rows_of_a_source(tmp_path / "a.svm", 1), tmp_path / "folder"
+    options = {"scale": "unit-mean-square", "values_per_shard": 500}
+    with local_cluster(1) as client:
+        there = prepare_file(s3_store, "x", source, worker=OnDask(client), **options)
+    here = prepare_file(folder, "x", source, **options)
+    assert there == here
+    assert len(there.shards) > 3
+    assert verified_states(s3_store) == ["ok", "ok"]
+    kept = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file() and path.name != "koco-store.lock")
+    assert in_the_bucket(s3_store) == kept
+    for name in kept:
+        if "datasets" in name:
+            assert (place(s3_store) / name).read_bytes() == (folder / name).read_bytes()
+    again = prepare_file(s3_store, "x", source, values_per_shard=700, scale="unit-mean-square")
+    assert again.dataset_hash == there.dataset_hash
+    assert in_the_bucket(s3_store) == sorted(["koco-store.json", *(f"datasets/x/{name}" for name in ["manifest.json", *paths_of(again)])])
+    assert left_over() == list(private_folder("preparing").iterdir()) == []
+
+
+def paths_of(manifest):
+    return [shard.path for shard in manifest.shards]
+
+
+def verified_states(store):
+    return [row["state"] for row in verified(store, [])]
+
+
+@pytest.mark.parametrize("puts", [0, 3, 5])  # five shards, then the manifest
+def test_prepare__into_an_object_store_killed_in_mid_upload_keeps_the_old_dataset_and_then_completes(s3_store, tmp_path, puts):
+    old, new = rows_of_a_source(tmp_path / "old.svm", 1), rows_of_a_source(tmp_path / "new.svm", 2)
+    before = prepare_file(s3_store, "x", old, values_per_shard=400)
+    code = f"""
+import os, signal, sys
+from pathlib import Path
+from koco_stream.object_store import ObjectPlace
+from storage.prepare import prepare_file
+put, left = ObjectPlace.put, [{puts}]
+def killed(self, path):
+    if not left[0]:
+        os.kill(os.getpid(), signal.SIGKILL)
+    left[0] -= 1
+    put(self, path)
+ObjectPlace.put = killed
+prepare_file({s3_store!r}, "x", Path({str(new)!r}), values_per_shard=400)
+"""
+    cache = tmp_path / "cache"
+    environment = {**os.environ, "KOCO_CACHE": str(cache)}
+    ended = subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parent.parent, env=environment, capture_output=True, text=True)
+    assert ended.returncode == -signal.SIGKILL, ended.stderr
+    assert load_manifest(s3_store, "x") == before
+    assert verified_states(s3_store) == ["ok", "ok"]
+    after = prepare_file(s3_store, "x", new, values_per_shard=400)
+    assert after.dataset_hash != before.dataset_hash
+    assert verified_states(s3_store) == ["ok", "ok"]
+    assert in_the_bucket(s3_store) == sorted(["koco-store.json", *(f"datasets/x/{name}" for name in ["manifest.json", *paths_of(after)])])
 
 
 def test_dataset__is_read_from_an_object_store_as_from_a_folder(s3_copy, small_store):

@@ -1,7 +1,12 @@
 """Preparing piece by piece: the dataset does not depend on how its source was cut, nor on where the work was done."""
 
 import hashlib
+import json
 import math
+import os
+import re
+import signal
+from dataclasses import replace
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -11,9 +16,16 @@ import sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import storage.verify
+from cluster.local import local_cluster
+from flows.verifying import verified
+from koco_stream import WrongInput
 from koco_stream.manifest import datasets_folder, load_manifest
+from koco_stream.runs import Stream
+from koco_stream.stream import StreamReader
 from storage.dataset import Dataset
-from storage.prepare import Preparing, prepare_source
+from storage.parallel import OnDask
+from storage.prepare import Preparing, prepare_file, prepare_source
 from storage.table import Table
 from storage.transform import SCALES
 from storage.verify import dataset_problems
@@ -123,5 +135,73 @@ def test_verify__names_what_was_altered(small_store):
     assert "missing" in dataset_problems(small_store, "sparse")[0]
     path.write_bytes(whole)
     text = datasets_folder(small_store) / "sparse" / "manifest.json"
-    text.write_text(text.read_text().replace(manifest.dataset_hash, "0" * 64))
+    text.write_text(replace(manifest, dataset_hash="0" * 64).to_json())
     assert "not that of these shards" in dataset_problems(small_store, "sparse")[0]
+
+
+def test_manifest__altered_anywhere_is_refused(small_store):
+    manifest = load_manifest(small_store, "sparse")
+    path = datasets_folder(small_store) / "sparse" / "manifest.json"
+    whole = path.read_bytes()
+    content = json.loads(whole)
+    for key in content.keys() - {"format"}:
+        path.write_text(json.dumps({**content, key: [content[key]]}))
+        with pytest.raises(WrongInput, match=r"was altered after it was written|is damaged"):
+            load_manifest(small_store, "sparse")
+    for place in range(0, len(whole), 17):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 2]) + whole[place + 1 :])
+        assert dataset_problems(small_store, "sparse") or load_manifest(small_store, "sparse") == manifest
+    row = next(iter(verified(str(small_store), ["sparse"])))
+    assert row["state"] != "ok"
+
+
+def test_manifest__that_leads_elsewhere_or_miscounts_is_refused(small_store):
+    manifest = load_manifest(small_store, "sparse")
+    path = datasets_folder(small_store) / "sparse" / "manifest.json"
+    first, second, *others = manifest.shards
+    real = load_manifest(small_store, "real").shards[0]
+    moved = [replace(first, n_rows=first.n_rows - 1), replace(second, n_rows=second.n_rows + 1)]
+    cases = {
+        "is not in the dataset's folder": {"shards": [replace(first, path=f"../real/{real.path}"), second, *others]},
+        "is not in the dataset's": {
+            "shards": [replace(first, path=str(small_store / "datasets" / "sparse" / first.path)), second, *others]
+        },
+        "is the manifest of dataset 'real'": {"name": "real"},
+        "do not have 701 rows": {"n_rows": 701},
+        "shards cannot be read .* rows .* manifest says otherwise": {"shards": [*moved, *others]},
+        "values, and the manifest says": {"shards": [replace(first, n_values=first.n_values + 1), second, *others]},
+        "not that of these shards": {"shards": [second, first, *others]},
+        "manifest is not that of": {"n_features": 41},
+    }
+    for message, wrong in cases.items():
+        path.write_text(replace(manifest, **wrong).to_json())
+        (problem,) = dataset_problems(small_store, "sparse")
+        assert re.search(message, problem), problem
+    path.write_text(replace(manifest, shards=[*moved, *others]).to_json())
+    with pytest.raises(WrongInput, match=r"rows, and .* in the manifest"):
+        list(StreamReader(small_store, Stream("sparse", manifest.dataset_hash)).blocks())
+
+
+def test_verify__of_a_dataset_that_is_prepared_anew_meanwhile_is_of_the_new_one(small_store, tmp_path, monkeypatch):
+    looked = storage.verify.problems_of
+
+    def after_it_was_prepared_again(store, name, manifest):
+        if len(manifest.shards) > 1:
+            prepare_file(store, name, tmp_path / "sparse.svm")
+        return looked(store, name, manifest)
+
+    monkeypatch.setattr(storage.verify, "problems_of", after_it_was_prepared_again)
+    assert dataset_problems(small_store, "sparse") == []
+    assert len(load_manifest(small_store, "sparse").shards) == 1
+
+
+class Deadly:
+    """A stand-in for a source's piece that no worker survives."""
+
+    def __call__(self, item):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_work_that_no_worker_survives__is_an_error_of_the_environment():
+    with local_cluster(1) as client, pytest.raises(OSError, match="killed at the same piece of the work"):
+        list(OnDask(client).each(Deadly(), [1]))

@@ -1,7 +1,10 @@
 """Preparing: what comes out is what went in, in order; what is wrong is refused with its place, and the store stays as it was."""
 
+import json
 import os
+import shutil
 import socket
+import tempfile
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -14,10 +17,11 @@ from flows.preparing import prepare_named
 from koco_stream import WrongInput
 from koco_stream.files import file_hash
 from koco_stream.manifest import datasets_folder, load_manifest
+from koco_stream.places import LocalPlace
 from koco_stream.runs import Stream
 from koco_stream.stream import StreamReader
 from storage.prepare import Preparing, prepare_file, prepare_source
-from storage.store import staging_folder
+from storage.store import check_store, open_store, staging_folder
 from storage.synthetic import prepare_synthetic, synthetic_name
 from storage.table import Table
 from tests.malformed import MALFORMED, PACKED
@@ -82,6 +86,57 @@ def test_same_rows__same_identity_from_every_format_and_compression(tmp_path):
     for source in sorted(p for p in tmp_path.iterdir() if p.is_file()):
         identities.add(prepare_file(tmp_path / "store", "x", source).dataset_hash)
     assert len(identities) == 1
+
+
+@pytest.mark.parametrize("layout", ["dense", "sparse"])
+def test_zeros_with_a_sign__are_zeros(layout, tmp_path):
+    texts = "1,0,0\n-3,2,1\n", "1,-0.0,-0\n-3,2,1\n"
+    manifests = []
+    for number, text in enumerate(texts):
+        (tmp_path / f"{number}.csv").write_text(text)
+        manifests.append(prepare_file(tmp_path / "store", f"{number}", tmp_path / f"{number}.csv", layout=layout))
+    assert manifests[0].dataset_hash == manifests[1].dataset_hash
+    assert json.dumps(manifests[1].classes) == "[0.0, 1.0]"
+
+
+@pytest.mark.parametrize("scale", ["none", "minmax", "unit-rows", "unit-mean-square", "tf-idf"])
+@pytest.mark.parametrize("layout", ["dense", "sparse"])
+def test_rows_of_zeros_only__are_refused_or_rows_of_zeros(scale, layout, tmp_path):
+    if (layout, scale) == ("dense", "tf-idf"):
+        return
+    (tmp_path / "a.svm").write_text("1 2:0\n-1\n")
+    with pytest.raises(WrongInput, match="the number of features is not known; give it with --n-features"):
+        prepare_file(tmp_path / "store", "a", tmp_path / "a.svm", layout=layout, scale=scale)
+    if scale == "unit-mean-square":
+        with pytest.raises(WrongInput, match="every row is empty"):
+            prepare_file(tmp_path / "store", "a", tmp_path / "a.svm", layout=layout, scale=scale, n_features=2)
+    else:
+        prepare_file(tmp_path / "store", "a", tmp_path / "a.svm", layout=layout, scale=scale, n_features=2)
+        assert read_back(tmp_path / "store", "a")[0].tolist() == [[0, 0], [0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        ("1 2147483647:1\n-1 1:1\n", {"scale": "minmax"}, "--scale minmax keeps .* at most 16,777,216, and there are 2,147,483,647; use"),
+        ("1 2147483647:1\n-1 1:1\n", {"scale": "tf-idf"}, "--scale tf-idf keeps .* at most 16,777,216, and there are 2,147,483,647; use"),
+        ("1 400000000:1\n", {"layout": "dense"}, "--layout dense takes at most 16,777,216 features, and there are 400,000,000; keep"),
+        ("1 1:1\n", {"n_features": 2**31}, "--n-features 2147483648: .* give at most 2147483647"),
+        ("1 1:1\nx\n", {"scale": "median"}, "--scale median is not one of"),  # before the source is read, which may take long
+        ("1 1:1\nx\n", {"layout": "dense", "hash_bits": 3}, "--hash-bits is for sparse rows"),
+    ],
+)
+def test_what_no_memory_holds_and_what_fits_no_source__is_refused(text, options, message, tmp_path):
+    (tmp_path / "a.svm").write_text(text)
+    with pytest.raises(WrongInput, match=message):
+        prepare_file(tmp_path / "store", "a", tmp_path / "a.svm", **options)
+
+
+def test_shards__have_no_more_rows_than_values_may_be(tmp_path):
+    (tmp_path / "a.svm").write_text("1\n" * 250 + "1 1:1\n")
+    manifest = prepare_file(tmp_path / "store", "a", tmp_path / "a.svm", values_per_shard=100)
+    assert [shard.n_rows for shard in manifest.shards] == [100, 100, 51]
+    assert manifest.dataset_hash == prepare_file(tmp_path / "store", "b", tmp_path / "a.svm").dataset_hash
 
 
 def test_csv__header_target_and_minmax(tmp_path):
@@ -337,6 +392,35 @@ def test_staging_folders__of_the_living_and_of_other_machines_stay(tmp_path):
     with staging_folder(tmp_path) as folder, staging_folder(tmp_path) as other:
         assert folder != other
         assert {p.name for p in staging.iterdir()} == {mine, "elsewhere-99999999-abc", folder.name, other.name}
+
+
+def test_store__whose_first_maker_was_killed_or_is_at_work_is_opened(tmp_path, monkeypatch):
+    (tmp_path / ".koco-store.json.4711-4711.tmp").write_text("{")
+    assert not check_store(tmp_path)
+    open_store(tmp_path)
+    names = LocalPlace.names
+
+    def names_after_another_made_it(self):
+        (self.path / "datasets").mkdir(parents=True)
+        shutil.copy(tmp_path / "koco-store.json", self.path)
+        return names(self)
+
+    monkeypatch.setattr(LocalPlace, "names", names_after_another_made_it)
+    assert check_store(tmp_path / "other")
+
+
+def test_staging_folder__is_made_though_another_process_removes_the_empty_one(tmp_path, monkeypatch):
+    make, removed = tempfile.mkdtemp, []
+
+    def removed_before(*args, dir, **kwargs):
+        if not removed:
+            removed.append(dir.rmdir())
+        return make(*args, dir=dir, **kwargs)
+
+    monkeypatch.setattr(tempfile, "mkdtemp", removed_before)
+    with staging_folder(tmp_path) as folder:
+        assert folder.is_dir()
+        assert removed == [None]
 
 
 @pytest.mark.parametrize("name", ["ill-conditioned", "ill-conditioned,data_seed=3"])

@@ -1,7 +1,10 @@
 """A preparation killed at any moment leaves the old dataset or the new one, whole, and the next one completes."""
 
+import os
+import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -56,3 +59,32 @@ def test_killed_at_five_moments(tmp_path):
 @pytest.mark.soak
 def test_killed_at_thirty_moments(tmp_path):
     assert check(range(30), tmp_path) == {True, False}  # before it was published and after
+
+
+def test_stopped_by_hand_with_workers__says_so_in_one_line_and_leaves_nothing(tmp_path):
+    rows = b"".join(b"%d %d:%d\n" % (t % 2, 1 + t % 50, t % 97) for t in range(50_000))
+    (tmp_path / "a.svm").write_bytes(rows * 40)
+    code = "import flows.cli, flows.preparing; flows.preparing.LARGE = 0; flows.cli.main()"
+    words = [
+        sys.executable,
+        "-c",
+        code,
+        "prepare",
+        "x",
+        "--workers",
+        "2",
+        "--from",
+        str(tmp_path / "a.svm"),
+        "--store",
+        str(tmp_path / "s"),
+    ]
+    begun = subprocess.Popen(words, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    while begun.poll() is None and not list(tmp_path.glob("s/.staging/*/scratch/part-*")):
+        time.sleep(0.02)
+    os.killpg(begun.pid, signal.SIGINT)  # as a terminal does: to all processes of the group
+    said = begun.communicate(timeout=30)[1]  # ends when no process has stderr open: none is left
+    assert begun.returncode == 1, said
+    first, second = said.splitlines()
+    assert first.startswith("reading ")
+    assert second.startswith("koco: stopped")
+    assert not (tmp_path / "s").exists()

@@ -26,6 +26,7 @@ from koco_stream.records import CURVES, RUNS, curve_points
 from koco_stream.warm import needed, warm
 from storage import results
 from storage.results import collect, finished_runs, part_files, read_curves, read_runs
+from storage.verify import result_problems
 
 SWEEP = """
 name = "try"
@@ -223,6 +224,32 @@ def test_results__of_an_older_version_have_nulls_where_it_had_no_column(small_st
 
 
 WINDOWS = 'order = "shuffled-in-windows"'
+
+
+def test_verify__names_the_tables_of_results_that_were_altered(small_store, tmp_path, reference):
+    store = Path(copy_of(small_store, tmp_path / "verified"))
+    todo, _ = plan_for(small_store, tmp_path, 1)
+    run_serially(str(store), "try", todo.cohorts[:1], lambda receipt: None)
+    collect(store)
+    run_serially(str(store), "try", todo.cohorts[1:], lambda receipt: None)
+    assert result_problems(store) == []
+    files = sorted((store / "results").rglob("*.parquet"))
+    assert {path.parent.name for path in files} == {"runs", "curves", "parts"}
+    for path in files:
+        whole, table, noticed = path.read_bytes(), pq.read_table(path), 0
+        end = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")  # of the pages
+        places = range(4, end, max(end // 50, 1))
+        for place in places:
+            path.write_bytes(whole[:place] + bytes([whole[place] ^ 16]) + whole[place + 1 :])
+            found = any(str(path) in problem for problem in result_problems(store))
+            assert found or pq.read_table(path).equals(table), (path, place)  # a page's header says more than is needed to read it
+            noticed += found
+        assert noticed > len(places) / 4
+        path.write_bytes(whole)
+    (curves,) = (store / "results" / "curves").iterdir()
+    curves.unlink()
+    (problem,) = result_problems(store)
+    assert "the curves of its runs are missing" in problem
 
 
 def test_summary__keeps_streams_apart(small_store, tmp_path):

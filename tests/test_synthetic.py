@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from flows.sweep_file import read_sweep
 from koco_stream import WrongInput
 from koco_stream.manifest import load_manifest
-from storage.sources import read_sources
+from storage.sources import Reading, read_sources
 from storage.streams import BLOCK_ROWS
 from storage.synthetic import GENERATORS, expected_values, prepare_synthetic, synthetic_name, synthetic_source
 from tests.bench.textfile import ROWS, write_libsvm
@@ -200,7 +200,7 @@ def test_text_file_of_a_size__is_legal_and_not_constant(tmp_path, n_bytes):
     size = path.stat().st_size
     assert size <= n_bytes or n_rows == 1
     assert size > n_bytes - 20_000  # no more than a row is missing
-    table = read_sources([path])
+    table = read_sources([path], Reading("libsvm"))
     assert (table.labels.size, table.values.size) == (n_rows, n_values)
     assert set(np.unique(table.labels)) <= {-1.0, 1.0}
     if n_rows > 2 * ROWS:

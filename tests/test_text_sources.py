@@ -16,6 +16,7 @@ from koco_stream import WrongInput
 from koco_stream.files import file_hash
 from storage.source import one_by_one
 from storage.sources import TEXTS, Reading, read_sources, source_of
+from storage.text_blocks import text_of
 from tests.malformed import MALFORMED, PACKED, ROWS
 
 
@@ -232,6 +233,30 @@ def test_columns_of_several_files__are_the_first_one_s(tmp_path):
         assert [part.tolist() for part in rows_of(pieces)] == [[2, 4, 6], [1, 1, 1], [], [1, 3, 5]]
 
 
+@pytest.mark.parametrize("second", [b"x,y,z\n4,5,6\n", b"c,?,b\n"])
+def test_later_file_whose_first_line_may_be_names__is_refused_if_the_first_has_none(second, tmp_path):
+    paths = [small(tmp_path / "a.csv", b"a,1,g\n"), small(tmp_path / "b.csv", second)]
+    with pytest.raises(WrongInput, match=r"b\.csv, line 1: no number, and the first file has no names; add --no-header"):
+        source_of(paths, Reading(one_hot=True, labels="g=1,b=-1"))
+    assert source_of(paths, Reading(one_hot=True, labels="g=1,b=-1", header=False)).n_bytes
+
+
+def test_mark_of_a_comment__stays_in_a_row_s_text_where_no_names_are_said_to_be(tmp_path):
+    path = small(tmp_path / "a.csv", b"#x,1\n# y,2\n")
+    source, pieces = pieces_of([path], tmp_path, format="csv", one_hot=True, header=False)
+    assert source.feature_names == ["column 1=# y", "column 1=#x"]
+    assert rows_of(pieces)[2].tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".bz2", ".xz", ".zst"])
+def test_archive_of_many_members__is_read_whole(suffix, tmp_path):
+    parts = [PACKED[suffix](text) for text in (b"1 1:2\n1 2", b":3\n", b"", ROWS)]
+    padding = b"\0" * 8 if suffix in (".gz", ".xz") else b""
+    path = small(tmp_path / f"a.svm{suffix}", padding.join(parts) + padding)
+    plain = small(tmp_path / "a.svm", b"1 1:2\n1 2:3\n" + ROWS)
+    assert same(rows_of(pieces_of([path], tmp_path, 5000)[1]), rows_of(pieces_of([plain], tmp_path, 5000)[1]))
+
+
 @pytest.mark.data
 @pytest.mark.parametrize(
     "name", ["20news/20news_bow_counts.svm.xz", "rcv1/rcv1_small.dat.xz", "slice/slice_localization_data.first682.csv.xz"]
@@ -240,7 +265,7 @@ def test_real_text__is_read_the_fast_way_and_the_same(name, data_folder, tmp_pat
     source = source_of([data_folder / name], block_bytes=1 << 20)
     seen = 0
     for number, block in enumerate(source.pieces(tmp_path)):
-        text = source.text(block)
+        text = text_of(block)
         if number % 4 == 0:
             check_fast(source, text)
             assert source.fast(text) is not None
