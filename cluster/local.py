@@ -14,6 +14,8 @@ from koco_stream.cache import private_folder
 
 ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")}
 
+QUIET = {"DASK_DISTRIBUTED__LOGGING__DISTRIBUTED": "critical"}  # what a task raises reaches whoever waits for it, and is said there, once
+
 
 def cores() -> int:
     """The cores that this process may use."""
@@ -31,7 +33,7 @@ def local_cluster(workers: int) -> Iterator[Client]:
     with dask.config.set(
         {
             "temporary-directory": str(private_folder("dask")),
-            "distributed.nanny.pre-spawn-environ": ONE_THREAD,
+            "distributed.nanny.pre-spawn-environ": {**ONE_THREAD, **QUIET},
             "distributed.worker.use-file-locking": False,
             "distributed.logging.distributed": "error",
         }

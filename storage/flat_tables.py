@@ -19,7 +19,7 @@ from storage.parquet_rows import ParquetRows
 from storage.source import Each, Piece, dense_piece
 from storage.text import LabelRule
 
-MOST_TEXTS = 100_000  # different ones of a column: each is a feature, named in the manifest
+MOST_TEXTS = 1_000_000  # different ones of a column: each is a feature, named in the manifest
 SURVEY_ROWS = 1 << 16
 
 

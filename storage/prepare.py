@@ -7,7 +7,9 @@ store shows changes before the manifest is renamed into place.
 
 from __future__ import annotations
 
+import errno
 import math
+import os
 import re
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -34,6 +36,7 @@ from storage.transform import Facts, Shape, Transformation, check_choices, save_
 
 VALUES_PER_SHARD = 4_000_000
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._,=-]{0,199}\Z")
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 REAL_FROM = 20  # distinct values from which the target of columns is taken for real numbers
 
 Progress = Callable[[str, int, int, int], None]
@@ -98,20 +101,35 @@ def prepare_source(store: Where, name: str, source: Source, how: Preparing | Non
     how = how or Preparing()
     check_choices(source.layout, how.layout, how.scale, how.hash_bits)
     root = place(store)
-    with staging_folder(root.path if isinstance(root, LocalPlace) else private_folder("preparing")) as staging:
-        scratch = staging / "scratch"
-        scratch.mkdir()
-        source = source.surveyed(how.worker.each, scratch)
-        parts = Parts(list(read_parts(source, scratch, how)))
-        task = how.task or task_of(source, parts.parts)
-        transformation = transformation_for(source, parts, how, task)
-        ranges = list(ranges_of(parts, transformation, how.values_per_shard))
-        facts = facts_for(transformation, parts, whole_blocks(ranges), how.worker.compute)
-        saved = save_facts(facts, staging / "facts")
-        single = is_single_throughout(transformation, saved, parts, ranges, how)
-        written = list(written_shards(transformation, saved, parts, ranges, single, staging, how))
-        manifest = manifest_of(name, source, transformation, facts, task, parts, written, single)
-        return publish(root, staging / "shards", manifest, how)
+    scratch_root = root.path if isinstance(root, LocalPlace) else private_folder("preparing")
+    try:
+        with staging_folder(scratch_root) as staging:
+            return prepared_in(staging, root, name, source, how)
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        raise OSError(
+            error.errno,
+            f"no room for preparing {name} in {scratch_root} ({os.strerror(error.errno)}): it needs 12 bytes a value besides the dataset; "
+            "make room there, or choose another --store",
+        ) from None
+
+
+def prepared_in(staging: Path, root: Place, name: str, source: Source, how: Preparing) -> Manifest:
+    """Prepare a source in the folder `staging`, and publish it."""
+    scratch = staging / "scratch"
+    scratch.mkdir()
+    source = source.surveyed(how.worker.each, scratch)
+    parts = Parts(list(read_parts(source, scratch, how)))
+    task = how.task or task_of(source, parts.parts)
+    transformation = transformation_for(source, parts, how, task)
+    ranges = list(ranges_of(parts, transformation, how.values_per_shard))
+    facts = facts_for(transformation, parts, whole_blocks(ranges), how.worker.compute)
+    saved = save_facts(facts, staging / "facts")
+    single = is_single_throughout(transformation, saved, parts, ranges, how)
+    written = list(written_shards(transformation, saved, parts, ranges, single, staging, how))
+    manifest = manifest_of(name, source, transformation, facts, task, parts, written, single)
+    return publish(root, staging / "shards", manifest, how)
 
 
 def read_parts(source: Source, scratch: Path, how: Preparing) -> Iterator[Part]:

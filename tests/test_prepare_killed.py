@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from resource import RLIMIT_FSIZE, setrlimit
 
 import numpy as np
 import pytest
@@ -88,3 +89,19 @@ def test_stopped_by_hand_with_workers__says_so_in_one_line_and_leaves_nothing(tm
     assert first.startswith("reading ")
     assert second.startswith("koco: stopped")
     assert not (tmp_path / "s").exists()
+
+
+def test_no_room__is_said_and_leaves_the_store_as_it_was(tmp_path):
+    source = write_source(tmp_path / "a.svm", 1)
+    store = tmp_path / "store"
+    before = prepare_file(store, "x", source)
+    larger = tmp_path / "b.svm"
+    larger.write_text(source.read_text() * 200)
+    command = [sys.executable, "-m", "flows.cli", "prepare", "x", "--from", str(larger), "--store", str(store), "--workers", "0"]
+    limits = (500_000, 500_000)  # of a file: what a full disk is, for one process
+    done = subprocess.run(command, capture_output=True, text=True, preexec_fn=lambda: setrlimit(RLIMIT_FSIZE, limits))
+    assert done.returncode == 1
+    assert f"no room for preparing x in {store}" in done.stderr.splitlines()[-1]
+    assert load_manifest(store, "x") == before
+    assert dataset_problems(store, "x") == []
+    assert not (store / ".staging").exists()

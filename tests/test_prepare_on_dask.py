@@ -40,7 +40,7 @@ def test_on_dask__the_same_bytes(scale, worker, tmp_path):
     assert len(manifests[0].shards) > 5
 
 
-def test_on_dask__the_first_wrong_line_is_named(worker, tmp_path):
+def test_on_dask__the_first_wrong_line_is_named_once(worker, tmp_path, capfd):
     text = list(lines(400))
     text[150] = "1 3:x\n"
     text[300] = "1 4:y\n"
@@ -50,6 +50,7 @@ def test_on_dask__the_first_wrong_line_is_named(worker, tmp_path):
         with pytest.raises(WrongInput, match=r"a\.svm, line 151, column 5: the value of feature 3 is 'x'"):
             prepare_source(tmp_path / "store", "x", source, Preparing(worker=how))
         assert not (tmp_path / "store").exists()
+    assert "Traceback" not in capfd.readouterr().err  # from the workers
 
 
 def test_verify__from_the_command_line(small_store):
