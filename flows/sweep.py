@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from prefect import flow, task
@@ -18,6 +18,7 @@ from flows.sweep_file import Sweep, read_sweep
 from koco_stream.manifest import Manifest, load_manifest
 from koco_stream.places import place
 from koco_stream.plan import DataSize, Limits, Plan, plan
+from koco_stream.resume import remove_finished, unfinished
 from koco_stream.runs import Run
 from koco_stream.stream import BLOCK_ROWS
 from koco_stream.warm import needed, warm
@@ -41,13 +42,13 @@ def prepare_datasets(sweep: Sweep, store: str) -> dict[str, Manifest]:
 def plan_sweep(runs: list[Run], manifests: dict[str, Manifest], store: str, workers: int) -> Plan:
     """Cohorts of the runs that the store does not have."""
     finished = finished_runs(store)
-    return plan_of([run for run in runs if run.run_id not in finished], manifests, workers)
+    return plan_of([run for run in runs if run.run_id not in finished], manifests, workers, unfinished(store))
 
 
-def plan_of(runs: list[Run], manifests: dict[str, Manifest], workers: int) -> Plan:
-    """The plan for these runs on this many local workers."""
+def plan_of(runs: list[Run], manifests: dict[str, Manifest], workers: int, begun: Sequence[Sequence[str]] = ()) -> Plan:
+    """The plan for these runs on this many local workers; cohorts that were begun stay as they were."""
     sizes = {m.dataset_hash: DataSize.of(m) for m in manifests.values()}
-    return plan(runs, sizes, Limits(workers, worker_bytes(workers)))
+    return plan(runs, sizes, Limits(workers, worker_bytes(workers)), begun)
 
 
 @task(name="run", cache_policy=NO_CACHE)
@@ -70,8 +71,10 @@ def run_plan(todo: Plan, store: str, name: str, workers: int, value_types: dict[
 
 @task(name="collect", cache_policy=NO_CACHE)
 def collect_results(store: str) -> int:
-    """Parts into tables."""
-    return collect(store)
+    """Parts into tables; checkpoints that nobody needs any more go."""
+    collected = collect(store)
+    remove_finished(store, finished_runs(store))
+    return collected
 
 
 @task(name="report", cache_policy=NO_CACHE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from koco_stream.copies import copy_bytes
 from koco_stream.learners import StreamSize, learner_named
@@ -36,11 +36,13 @@ class DataSize:
 
 @dataclass(frozen=True)
 class Limits:
-    """What a plan must respect: workers, the memory of each in bytes, and the longest cohort wished for, in seconds."""
+    """What a plan must respect: workers, the memory of each in bytes, the longest cohort wished for, and how much of a longer one may be
+    lost, both in seconds."""
 
     workers: int
     worker_bytes: int
     cohort_seconds: float = 20.0
+    checkpoint_seconds: float = 60.0
 
 
 @dataclass(frozen=True)
@@ -105,17 +107,42 @@ def shared_bytes(stream: Stream, size: DataSize) -> dict[str, int]:
     }
 
 
-def plan(runs: Sequence[Run], sizes: dict[str, DataSize], limits: Limits) -> Plan:
+def with_checkpoints(cohort: Cohort, size: DataSize, limits: Limits) -> Cohort:
+    """The cohort with checkpoints every `checkpoint_seconds`, if it takes longer."""
+    if cohort.seconds <= limits.checkpoint_seconds:
+        return cohort
+    rounds = min(size.n_rows, cohort.stream.max_rows or size.n_rows)
+    return replace(cohort, checkpoint_rounds=max(1, int(rounds * limits.checkpoint_seconds / cohort.seconds)))
+
+
+def begun_cohorts(runs: Sequence[Run], sizes: dict[str, DataSize], begun: Sequence[Sequence[str]]) -> list[Cohort]:
+    """The cohorts that `begun` names by their run_ids, if all their runs are among these."""
+    by_id = {run.run_id: run for run in runs}
+    cohorts = []
+    for ids in begun:
+        if all(run_id in by_id for run_id in ids):
+            members = tuple(by_id.pop(run_id) for run_id in ids)
+            size = sizes[members[0].stream.dataset_hash]
+            once = {key: seconds for key, seconds, _ in (shared_work(run, size) for run in members)}
+            cohorts.append(Cohort(members[0].stream, members, sum(once.values()) + sum(run_seconds(run, size) for run in members)))
+    return cohorts
+
+
+def plan(runs: Sequence[Run], sizes: dict[str, DataSize], limits: Limits, begun: Sequence[Sequence[str]] = ()) -> Plan:
     """Group runs into cohorts: few passes, all workers busy to the end, memory within the limit.
 
-    `sizes` is by dataset hash. Raises `MemoryError` with the sum if a single run does not fit a worker.
+    `sizes` is by dataset hash. Cohorts that were begun and left a checkpoint, named by their run_ids, stay as they were.
+
+    Raises `MemoryError` with the sum if a single run does not fit a worker.
     """
+    cohorts = begun_cohorts(runs, sizes, begun)
+    kept = {run.run_id for cohort in cohorts for run in cohort.runs}
+    runs = [run for run in runs if run.run_id not in kept]
     streams: dict[Stream, list[Run]] = {}
     for run in runs:
         streams.setdefault(run.stream, []).append(run)
     total = sum(run_seconds(run, sizes[run.stream.dataset_hash]) for run in runs)
     target = min(limits.cohort_seconds, max(0.25, total / (12 * max(limits.workers, 1))))
-    cohorts: list[Cohort] = []
     memory: dict[str, int] = {}
     for stream, members in streams.items():
         size = sizes[stream.dataset_hash]
@@ -148,5 +175,6 @@ def plan(runs: Sequence[Run], sizes: dict[str, DataSize], limits: Limits) -> Pla
             if used > sum(memory.values()):
                 memory = {**shared, "states of a cohort": used - sum(shared.values())}
         cohorts.append(Cohort(stream, tuple(batch), seconds + COMMIT_SECONDS))
+    cohorts = [with_checkpoints(cohort, sizes[cohort.stream.dataset_hash], limits) for cohort in cohorts]
     cohorts.sort(key=lambda cohort: (-cohort.seconds, cohort.cohort_id))
     return Plan(tuple(cohorts), memory)

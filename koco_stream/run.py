@@ -6,7 +6,7 @@ import platform
 import socket
 import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -24,8 +24,10 @@ from koco_stream.files import canonical_json
 from koco_stream.learners import learner_named
 from koco_stream.linalg import Array
 from koco_stream.losses import LOSSES
+from koco_stream.member import Member, start
 from koco_stream.places import Place, Where, place
 from koco_stream.records import RUNS, curve_points, part_schema, recorded
+from koco_stream.resume import checkpoint_of, resumed, save_cohort
 from koco_stream.rows import Rows, with_intercept
 from koco_stream.runs import Cohort, Run
 from koco_stream.scan import advance, tally
@@ -45,71 +47,63 @@ class Receipt:
     seconds: float
 
 
-@dataclass
-class Member:
-    """A run under way: its state, totals (rounds, loss, mistakes), curve, and time spent in its scan."""
-
-    run: Run
-    params: Any
-    state: Any
-    curve: Array
-    totals: Array = field(default_factory=lambda: np.zeros(3))
-    at: int = 0
-    seconds: float = 0.0
-    status: str = "ok"
-    error: str | None = None
-
-
 def parts_folder(store: Where) -> Place:
     """Where workers commit result parts."""
     return place(store) / "results" / "parts"
 
 
 def run_cohort(store: str, sweep: str, cohort: Cohort, block_rows: int = BLOCK_ROWS) -> Receipt:
-    """Run a cohort over its stream and commit its part. Doing it twice gives the same file.
+    """Run a cohort over its stream and commit its part. Doing it twice gives the same file. If it was cut, it goes on from its last
+    checkpoint, which goes when the part is there.
 
     Raises `WrongInput` if the dataset is missing, damaged or changed.
     """
     begun = time.perf_counter()
     reader = StreamReader(store, cohort.stream)
     points = curve_points(reader.n_rows)
-    members = [start(run, reader.manifest.n_features, points) for run in cohort.runs]
+    members, done = [start(run, reader.manifest.n_features, points) for run in cohort.runs], 0
+    checkpoint = checkpoint_of(store, cohort)
+    if cohort.checkpoint_rounds:
+        done = resumed(checkpoint, members)
+    known = sum(int(member.totals[0]) for member in members)
+    while done < reader.n_rows:
+        every = cohort.checkpoint_rounds or reader.n_rows
+        until = min((done // every + 1) * every, reader.n_rows)
+        advance_members(members, reader, done, until, block_rows, points)
+        done = until
+        if done < reader.n_rows:
+            save_cohort(checkpoint, done, members)
+    table = part_of(sweep, cohort, members, points, reader.manifest.task, comparators_for(reader, members))
+    with (parts_folder(store) / f"{cohort.cohort_id}.parquet").written() as temporary:
+        pq.write_table(table, temporary, compression="zstd", write_page_checksum=True)
+    if cohort.checkpoint_rounds:
+        checkpoint.remove()
+    return Receipt(
+        cohort.cohort_id,
+        len(members),
+        sum(member.status != "ok" for member in members),
+        sum(int(member.totals[0]) for member in members) - known,
+        sum(member.seconds for member in members),
+        time.perf_counter() - begun,
+    )
+
+
+def advance_members(members: list[Member], reader: StreamReader, first: int, last: int, block_rows: int, points: Array) -> None:
+    """Rounds `first` to `last` of the stream, for all members that are still ok."""
     groups = grouped(members)
-    for block in reader.blocks(block_rows):
+    for block in reader.blocks(block_rows, start=first, stop=last):
         widened = with_intercept(block.rows) if any(member.run.params["fit_intercept"] for member in members) else block.rows
         for group in groups:
             live = [member for member in group if member.status == "ok"]
             if live:
                 rows = widened if live[0].run.params["fit_intercept"] else block.rows
                 advance_group(live, rows, block.labels, points)
-    table = part_of(sweep, cohort, members, points, reader.manifest.task, comparators_for(reader, members))
-    with (parts_folder(store) / f"{cohort.cohort_id}.parquet").written() as temporary:
-        pq.write_table(table, temporary, compression="zstd", write_page_checksum=True)
-    return Receipt(
-        cohort.cohort_id,
-        len(members),
-        sum(member.status != "ok" for member in members),
-        int(sum(member.totals[0] for member in members)),
-        sum(member.seconds for member in members),
-        time.perf_counter() - begun,
-    )
 
 
 def comparators_for(reader: StreamReader, members: list[Member]) -> dict[bool, Comparator]:
     """The comparators, by `fit_intercept`, of the runs that have one: those with the squared loss that went through the whole stream."""
     wanted = {bool(m.run.params["fit_intercept"]) for m in members if m.status == "ok" and m.run.params.get("loss") == "squared"}
     return {intercept: comparator_of(reader, intercept) for intercept in sorted(wanted)}
-
-
-def start(run: Run, n_features: int, points: Array) -> Member:
-    """The run before its first round. What fails here is the run's own fault and becomes its status."""
-    declared = learner_named(run.learner)
-    params = declared.to_params(declared.complete(run.params))
-    try:
-        state = declared.module.init(params, n_features + int(bool(run.params["fit_intercept"])), run.learner_seed or 0)
-    except (ValueError, MemoryError) as error:
-        return Member(run, params, None, np.zeros((points.size, 3)), status="failed", error=str(error) or type(error).__name__)
-    return Member(run, params, state, np.zeros((points.size, 3)))
 
 
 def grouped(members: list[Member]) -> list[list[Member]]:

@@ -90,11 +90,13 @@ class Run:
 
 @dataclass(frozen=True)
 class Cohort:
-    """Runs that share a pass over `stream`. `seconds` is what the planner expects it to take."""
+    """Runs that share a pass over `stream`. `seconds` is what the planner expects it to take. After each `checkpoint_rounds` rounds their
+    states are saved; 0 for never."""
 
     stream: Stream
     runs: tuple[Run, ...]
     seconds: float
+    checkpoint_rounds: int = 0
 
     @cached_property
     def cohort_id(self) -> str:

@@ -56,24 +56,25 @@ class StreamReader:
         """Rounds in the stream."""
         return min(self.manifest.n_rows, self.stream.max_rows or self.manifest.n_rows)
 
-    def blocks(self, block_rows: int = BLOCK_ROWS, zeros: bool = False) -> Iterator[Block]:
-        """The stream in blocks of at most `block_rows` rows. The size of a block changes no number.
+    def blocks(self, block_rows: int = BLOCK_ROWS, zeros: bool = False, start: int = 0, stop: int | None = None) -> Iterator[Block]:
+        """Rounds `start` to `stop` of the stream (all of it, if not told) in blocks of at most `block_rows` rows. The size of a block
+        changes no number.
 
         As stored, a block ends where its shard does, and its values are a view. With `zeros`, dense rows keep their zeros: for sums, which
         zeros do not change, without the work of dropping them.
         """
-        start = 0
-        while start < self.n_rows:
-            stop = min(start + block_rows, self.n_rows)
+        last = self.n_rows if stop is None else stop
+        while start < last:
+            end = min(start + block_rows, last)
             if self.order is not None:
-                self._keep(self.order.shards(start, stop))
-                yield self._gathered(self.order.rows(start, stop), zeros)
+                self._keep(self.order.shards(start, end))
+                yield self._gathered(self.order.rows(start, end), zeros)
             else:
                 k = int(np.searchsorted(self.firsts, start, side="right")) - 1
-                stop = min(stop, int(self.firsts[k + 1]))
+                end = min(end, int(self.firsts[k + 1]))
                 self._keep({k})
-                yield self._viewed(k, start - int(self.firsts[k]), stop - int(self.firsts[k]), zeros)
-            start = stop
+                yield self._viewed(k, start - int(self.firsts[k]), end - int(self.firsts[k]), zeros)
+            start = end
 
     def whole(self) -> Block:
         """The stream as one block, for a dataset that memory holds."""
