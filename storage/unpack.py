@@ -38,6 +38,7 @@ def unpack(archive: Path, member: Sequence[str], target: Path, expected_sha256: 
                 _skip(temporary, skip_lines)
     except KeyError:
         raise WrongInput(f"{archive} does not have the file {'/'.join(member)}; the archive is another version") from None
+    # The last two are zipfile's own words for a compression that it does not know and for an encrypted member.
     except (zipfile.BadZipFile, tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
         raise WrongInput(f"{archive}: damaged, or not an archive that can be read ({error}); delete it and fetch it again") from None
     return target

@@ -3,7 +3,6 @@
 import io
 import lzma
 import os
-import pickle
 import re
 import tarfile
 from collections import Counter
@@ -21,6 +20,7 @@ from storage.document_copy import MOST_DOCUMENT_BYTES
 from storage.documents import documents_source
 from storage.file_trees import files_in
 from storage.source import one_by_one
+from tests.wire import as_on_a_worker
 
 NEWS = {
     "n-test/b/9": b"a new day, a NEW word",
@@ -55,7 +55,7 @@ def survey(path, scratch, strip=(), n_features=None, bytes_per_piece=1 << 20):
 
 def rows_of(source, scratch):
     """(label, {term number: count}) of each row, the source having gone through a pickle as on its way to a worker."""
-    source = pickle.loads(pickle.dumps(source))
+    source = as_on_a_worker(source)
     rows = []
     for piece in source.pieces(scratch):
         part = source.read(piece)

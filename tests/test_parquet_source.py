@@ -2,7 +2,6 @@
 
 import datetime
 import decimal
-import pickle
 from itertools import pairwise
 
 import numpy as np
@@ -18,6 +17,7 @@ from koco_stream.manifest import datasets_folder, load_manifest
 from storage import flat_tables, parquet_files
 from storage.parquet_source import parquet_source
 from storage.source import one_by_one
+from tests.wire import as_on_a_worker
 
 
 def write(path, columns, per_group=None, **options):
@@ -28,7 +28,7 @@ def write(path, columns, per_group=None, **options):
 
 def survey(source, scratch):
     scratch.mkdir(exist_ok=True)
-    return pickle.loads(pickle.dumps(source.surveyed(one_by_one, scratch)))
+    return as_on_a_worker(source.surveyed(one_by_one, scratch))
 
 
 def rows_of(source, scratch):
@@ -36,7 +36,7 @@ def rows_of(source, scratch):
     rows, n_bytes = [], 0
     for name in source.pieces(scratch):
         n_bytes += source.piece_bytes(name)
-        piece = source.read(pickle.loads(pickle.dumps(name)))
+        piece = source.read(as_on_a_worker(name))
         source.release(name)
         assert (piece.labels.dtype, piece.indptr.dtype, piece.indices.dtype) == (np.float64, np.int64, np.int32)
         assert piece.indptr[0] == 0

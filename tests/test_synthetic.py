@@ -1,7 +1,6 @@
 """Synthetic datasets: the same rows however they are asked for, with the statistics that are documented; the old ones keep their bytes."""
 
 import hashlib
-import pickle
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +15,7 @@ from storage.sources import Reading, read_sources
 from storage.streams import BLOCK_ROWS
 from storage.synthetic import GENERATORS, expected_values, prepare_synthetic, synthetic_name, synthetic_source
 from tests.bench.textfile import ROWS, write_libsvm
+from tests.wire import as_on_a_worker
 
 SMALL = {
     "sparse-text": {"n_rows": 40_000, "n_features": 3000, "mean_nonzeros": 20.0},
@@ -57,7 +57,7 @@ def test_pieces__are_all_rows_in_order_and_the_same_whenever_and_wherever_read(g
     assert sum(n for _, n in pieces) == 40_000
     assert sum(source.piece_bytes(piece) for piece in pieces) == source.n_bytes
     read = [bytes_of(source.read(piece)) for piece in pieces]
-    elsewhere = pickle.loads(pickle.dumps(synthetic_source(generator, SMALL[generator])))
+    elsewhere = as_on_a_worker(synthetic_source(generator, SMALL[generator]))
     assert [bytes_of(elsewhere.read(piece)) for piece in reversed(pieces)] == read[::-1]
     assert len({tuple(block) for block in read}) == 3  # no block comes twice
 

@@ -2,7 +2,6 @@
 with its place."""
 
 import os
-import pickle
 import resource
 from dataclasses import fields
 from pathlib import Path
@@ -18,12 +17,13 @@ from storage.source import one_by_one
 from storage.sources import TEXTS, Reading, read_sources, source_of
 from storage.text_blocks import text_of
 from tests.malformed import MALFORMED, PACKED, ROWS
+from tests.wire import as_on_a_worker
 
 
 def pieces_of(paths, scratch, block_bytes=1 << 24, **options):
     """The source, surveyed, and its pieces."""
     source = source_of(paths, Reading(**options), block_bytes).surveyed(one_by_one, scratch)
-    source = pickle.loads(pickle.dumps(source))  # as a worker gets it
+    source = as_on_a_worker(source)
     named = list(source.pieces(scratch))
     assert sum(source.piece_bytes(piece) for piece in named) == source.n_bytes == sum(path.stat().st_size for path in paths)
     pieces = [source.read(piece) for piece in named]
