@@ -133,7 +133,7 @@ def guess_format(path: Path) -> str:
     if path.is_dir() or path.name.lower().endswith(ARCHIVES):
         return "documents"
     with path.open("rb") as handle:
-        if handle.read(4) == b"PAR1":
+        if handle.read(4) == b"PAR1" or path.suffix.lower() == ".parquet":  # by its name too, so that a damaged one is told as such
             return "parquet"
     bare = path.with_suffix("") if path.suffix in OPENERS else path
     named = {".csv": "csv", ".vw": "vw", ".svm": "libsvm", ".libsvm": "libsvm"}.get(bare.suffix.lower())

@@ -17,6 +17,7 @@ from koco_stream.manifest import datasets_folder, load_manifest
 from storage import flat_tables, parquet_files
 from storage.parquet_source import parquet_source
 from storage.source import one_by_one
+from storage.sources import Reading, source_of
 from tests.wire import as_on_a_worker
 
 
@@ -347,3 +348,9 @@ def test_wrong__no_file_and_a_folder(tmp_path):
     for path in (tmp_path / "nowhere.parquet", tmp_path):
         with pytest.raises(WrongInput, match="no such file; give Parquet files"):
             parquet_source([path])
+
+
+def test_damaged_file__is_called_so_by_its_name(tmp_path):
+    (tmp_path / "a.parquet").write_bytes(b"\x99 not what its name says")
+    with pytest.raises(WrongInput, match=r"a\.parquet.*Parquet"):
+        source_of([tmp_path / "a.parquet"], Reading())
