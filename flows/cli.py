@@ -24,7 +24,7 @@ STORE = click.option(
     metavar="PLACE",
     help="The store: a folder, or s3://BUCKET/PREFIX or gs://BUCKET/PREFIX; KOCO_STORE sets it too.",
 )
-FORMATS = ("libsvm", "vw", "csv", "space", "parquet", "documents")  # storage.sources has them too, but takes its time to import
+FORMATS = ("libsvm", "vw", "csv", "space", "parquet", "documents")  # storage.sources.reading has them too, but takes its time to import
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 

@@ -9,10 +9,10 @@ from koco_stream.cache import private_folder
 from koco_stream.errors import WrongInput
 from koco_stream.files import file_hash
 from koco_stream.places import place
-from storage.catalogue import Address, Edition, Entry, how_to_get
-from storage.checksums import FILE, record, recorded
-from storage.fetch import Gone, Unreachable, WrongChecksum, fetch
-from storage.unpack import unpack
+from storage.catalogue.checksums import FILE, record, recorded
+from storage.catalogue.fetch import Gone, Unreachable, WrongChecksum, fetch
+from storage.catalogue.papers import Address, Edition, Entry, how_to_get
+from storage.catalogue.unpack import unpack
 
 
 def fetch_edition(store: str, entry: Entry) -> tuple[Edition, list[Path], dict[str, Path]]:

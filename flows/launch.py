@@ -15,9 +15,9 @@ from koco_stream.places import Place, place, store_name
 from koco_stream.plan import DataSize, Limits, plan
 from koco_stream.runs import Run
 from koco_stream.warm import needed
+from storage.generated.datasets import GENERATORS, existing_synthetic
 from storage.results import finished_runs
 from storage.store import check_store
-from storage.synthetic import GENERATORS, existing_synthetic
 
 
 def known_manifests(sweep: Sweep, store: Place) -> dict[str, Manifest | None]:

@@ -10,13 +10,13 @@ from flows.fetching import fetch_edition, record_edition
 from flows.progress import BytesProgress, say
 from koco_stream.errors import WrongInput
 from koco_stream.manifest import Manifest, load_manifest, prepared_names
-from storage.catalogue import CATALOGUE, Edition, Entry, entry_named, find_edition, remarks
-from storage.checksums import recorded
-from storage.parallel import OnDask
-from storage.prepare import check_name, prepare_file
+from storage.catalogue.checksums import recorded
+from storage.catalogue.papers import CATALOGUE, Edition, Entry, entry_named, find_edition, remarks
+from storage.generated.datasets import ABOUT, GENERATORS, parameters_of
+from storage.preparing.parallel import OnDask
+from storage.preparing.prepare import check_name, prepare_file
+from storage.sources.compressed import OPENERS
 from storage.store import check_store
-from storage.synthetic import ABOUT, GENERATORS, parameters_of
-from storage.text import OPENERS
 
 DATASETS = ("name", "task", "n_rows", "n_features", "prepared", "papers")
 LARGE = 64 << 20  # bytes of text from which on starting workers, some seconds, is worth it

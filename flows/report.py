@@ -9,7 +9,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 import koco_stream
-from flows.figures import FIGURES
+from flows.figures.by_name import FIGURES
 from flows.tables import best_of, runs_of, summary_of, sweep_note
 from koco_stream.manifest import load_manifest
 from koco_stream.places import Place, Where, place

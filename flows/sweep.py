@@ -22,9 +22,9 @@ from koco_stream.resume import remove_finished, unfinished
 from koco_stream.runs import Run
 from koco_stream.stream import BLOCK_ROWS
 from koco_stream.warm import needed, warm
+from storage.generated.datasets import prepare_synthetic
 from storage.results import collect, finished_runs
 from storage.store import open_store
-from storage.synthetic import prepare_synthetic
 
 T = TypeVar("T")
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from koco_stream.manifest import Manifest, dataset_place, load_manifest
 from koco_stream.places import Place, Where, place
-from storage.facts import array_of, as_chunk
-from storage.source import Piece, dense_piece
+from storage.preparing.facts import array_of, as_chunk
+from storage.sources.source import Piece, dense_piece
 
 
 class Dataset:

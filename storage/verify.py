@@ -11,11 +11,11 @@ from koco_stream.errors import WrongInput
 from koco_stream.manifest import Manifest, dataset_place, load_manifest
 from koco_stream.places import Where
 from storage.dataset import prepared_rows
+from storage.preparing.shards import BLOCK, digests_of, identity_of, joined, tail
 from storage.results import part_files, table_files
-from storage.shards import BLOCK, digests_of, identity_of, joined, tail
-from storage.source import Piece
+from storage.sources.source import Piece
 
-IDENTITY_SINCE = 2  # the format of manifests from which on the identity is the one of `storage.shards`
+IDENTITY_SINCE = 2  # the format of manifests from which on the identity is the one of `storage.preparing.shards`
 
 
 def dataset_problems(store: Where, name: str) -> list[str]:

@@ -36,7 +36,7 @@ def small_store(tmp_path):
     """A store with a small sparse classification set and a small regression set."""
     import numpy as np
 
-    from storage.prepare import prepare_file
+    from storage.preparing.prepare import prepare_file
 
     draw = np.random.default_rng(0)
     lines = []

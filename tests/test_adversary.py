@@ -14,7 +14,7 @@ from koco_stream.theory import (
     online_effective_dimension,
     online_leverage_scores,
 )
-from storage.synthetic import adversary, prepare_synthetic
+from storage.generated.datasets import adversary, prepare_synthetic
 
 
 def rows_of(table):

@@ -6,9 +6,9 @@ from click.testing import CliRunner
 from flows.cli import koco
 from koco_stream import WrongInput
 from koco_stream.manifest import load_manifest
-from storage.catalogue import CATALOGUE, ENTRIES, SON, entry_named, find_edition, remarks
-from storage.prepare import prepare_file
-from storage.sources import Reading
+from storage.catalogue.papers import CATALOGUE, ENTRIES, SON, entry_named, find_edition, remarks
+from storage.preparing.prepare import prepare_file
+from storage.sources.reading import Reading
 
 HAVE = [entry.name for entry in ENTRIES if not entry.absent]
 

@@ -9,8 +9,8 @@ from koco_stream.comparator import comparator_of, least_squares
 from koco_stream.manifest import load_manifest
 from koco_stream.runs import Stream, sharding_of
 from koco_stream.stream import StreamReader
-from storage.prepare import Preparing, prepare_source
-from storage.table import Table
+from storage.preparing.prepare import Preparing, prepare_source
+from storage.sources.table import Table
 
 
 def matrix_of(reader):

@@ -15,11 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from koco_stream import WrongInput
-from storage import document_copy
-from storage.document_copy import MOST_DOCUMENT_BYTES
-from storage.documents import documents_source
-from storage.file_trees import files_in
-from storage.source import one_by_one
+from storage.sources.documents import copying as document_copy
+from storage.sources.documents.copying import MOST_DOCUMENT_BYTES
+from storage.sources.documents.source import documents_source
+from storage.sources.documents.trees import files_in
+from storage.sources.source import one_by_one
 from tests.wire import as_on_a_worker
 
 NEWS = {

@@ -22,11 +22,11 @@ from click.testing import CliRunner
 from flows.cli import koco
 from koco_stream import WrongInput
 from koco_stream.manifest import load_manifest
-from storage import catalogue
-from storage.catalogue import CATALOGUE, ENTRIES, Address, Edition, Entry
-from storage.checksums import record, recorded
-from storage.fetch import TRIES, Gone, Unreachable, WrongChecksum, check_address, fetch
-from storage.unpack import unpack
+from storage.catalogue import papers as catalogue
+from storage.catalogue.checksums import record, recorded
+from storage.catalogue.fetch import TRIES, Gone, Unreachable, WrongChecksum, check_address, fetch
+from storage.catalogue.papers import CATALOGUE, ENTRIES, Address, Edition, Entry
+from storage.catalogue.unpack import unpack
 
 CONTENT = bytes(range(256)) * 4096  # 1 MiB
 
@@ -254,7 +254,7 @@ def test_killed_in_the_middle__the_bytes_that_are_here_are_not_asked_for_again(s
     site.plan = [("hold", 300_000)]
     here = tmp_path / "data.txt.part"
     code = (
-        "import sys, pathlib; from storage.fetch import fetch; "
+        "import sys, pathlib; from storage.catalogue.fetch import fetch; "
         "fetch(sys.argv[1], None, pathlib.Path(sys.argv[2]), lambda *told: print(*told, flush=True))"
     )
     child = subprocess.Popen([sys.executable, "-c", code, site.at("data.txt"), str(tmp_path)], stdout=subprocess.PIPE, text=True)

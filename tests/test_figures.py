@@ -7,13 +7,13 @@ import pyarrow as pa
 import pytest
 
 from flows.cli import in_words, labels_of
-from flows.recovery import recovery_errors
+from flows.figures.son_figure_2 import recovery_errors
+from flows.figures.son_figure_3 import claims_of, errors_of, son_figure_3
 from flows.report import came_from
-from flows.son_figure_3 import claims_of, errors_of, son_figure_3
 from flows.sweep_file import read_sweep
 from koco_stream import OjaSON, WrongInput
-from storage.prepare import prepare_file
-from storage.synthetic import prepare_synthetic
+from storage.generated.datasets import prepare_synthetic
+from storage.preparing.prepare import prepare_file
 
 
 def test_recovery__is_exact_where_the_sketch_is_the_whole_space():

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from koco_stream import WrongInput
-from storage.hashing import hashed
+from storage.preparing.hashing import hashed
 
 
 def murmur3(number):

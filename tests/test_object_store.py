@@ -33,8 +33,8 @@ from koco_stream.runs import Stream
 from koco_stream.stream import StreamReader
 from koco_stream.warm import needed, warm
 from storage import results
-from storage.parallel import OnDask
-from storage.prepare import prepare_file
+from storage.preparing.parallel import OnDask
+from storage.preparing.prepare import prepare_file
 from storage.results import collect, finished_runs, part_files, read_curves, read_runs, table_files
 from storage.store import check_store, existing_store, open_store
 
@@ -273,7 +273,7 @@ def test_prepare__into_an_object_store_killed_in_mid_upload_keeps_the_old_datase
 import os, signal, sys
 from pathlib import Path
 from koco_stream.object_store import ObjectPlace
-from storage.prepare import prepare_file
+from storage.preparing.prepare import prepare_file
 put, left = ObjectPlace.put, [{puts}]
 def killed(self, path):
     if not left[0]:

@@ -24,10 +24,10 @@ from koco_stream.manifest import datasets_folder, load_manifest
 from koco_stream.runs import Stream
 from koco_stream.stream import StreamReader
 from storage.dataset import Dataset
-from storage.parallel import OnDask
-from storage.prepare import Preparing, prepare_file, prepare_source
-from storage.table import Table
-from storage.transform import SCALES
+from storage.preparing.parallel import OnDask
+from storage.preparing.prepare import Preparing, prepare_file, prepare_source
+from storage.preparing.transform import SCALES
+from storage.sources.table import Table
 from storage.verify import dataset_problems
 
 numbers = st.sampled_from([0.0, 0.0, 0.0, 1.0, 3.0, 0.1, 7.5, 1e-9])

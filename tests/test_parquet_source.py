@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from koco_stream import WrongInput
 from koco_stream.files import file_hash
 from koco_stream.manifest import datasets_folder, load_manifest
-from storage import flat_tables, parquet_files
-from storage.parquet_source import parquet_source
-from storage.source import one_by_one
-from storage.sources import Reading, source_of
+from storage.sources.parquet import flat_tables
+from storage.sources.parquet import slices as parquet_files
+from storage.sources.parquet.source import parquet_source
+from storage.sources.reading import Reading, source_of
+from storage.sources.source import one_by_one
 from tests.wire import as_on_a_worker
 
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from cluster.executors import run_serially
-from flows.adversary import Line, claims_of, exponent, kons_adversary, lines_of
-from flows.poster_tables import ROUNDS, TABLES, Published, Reading, fits_of, groups_of, misfit, poster_tables, readings_of, verdict
+from flows.figures.kons_adversary import Line, claims_of, exponent, kons_adversary, lines_of
+from flows.figures.poster_tables import ROUNDS, TABLES, Published, Reading, fits_of, groups_of, misfit, poster_tables, readings_of, verdict
 from flows.report import write_report
 from flows.sweep import plan_of, remember
 from flows.sweep_file import read_sweep
@@ -18,10 +18,10 @@ from flows.tables import runs_of
 from koco_stream import PROSNKONS
 from koco_stream.batch import Batch
 from koco_stream.manifest import load_manifest
-from storage.prepare import prepare_file
+from storage.generated.datasets import prepare_synthetic
+from storage.preparing.prepare import prepare_file
 from storage.results import collect, read_curves
 from storage.store import open_store
-from storage.synthetic import prepare_synthetic
 
 SWEEPS = Path(__file__).parents[1] / "flows" / "sweeps"
 POSTER = sorted(path.name for path in SWEEPS.glob("poster-*.toml"))

@@ -20,10 +20,10 @@ from koco_stream.manifest import datasets_folder, load_manifest
 from koco_stream.places import LocalPlace
 from koco_stream.runs import Stream
 from koco_stream.stream import StreamReader
-from storage.prepare import Preparing, prepare_file, prepare_source
+from storage.generated.datasets import prepare_synthetic, synthetic_name
+from storage.preparing.prepare import Preparing, prepare_file, prepare_source
+from storage.sources.table import Table
 from storage.store import check_store, open_store, staging_folder
-from storage.synthetic import prepare_synthetic, synthetic_name
-from storage.table import Table
 from tests.malformed import MALFORMED, PACKED
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from koco_stream.manifest import load_manifest
-from storage.prepare import prepare_file
+from storage.preparing.prepare import prepare_file
 from storage.verify import dataset_problems
 
 

@@ -10,9 +10,9 @@ from cluster.local import local_cluster
 from flows.cli import koco
 from koco_stream import WrongInput
 from koco_stream.manifest import datasets_folder, load_manifest
-from storage.parallel import OnDask, Serially
-from storage.prepare import Preparing, prepare_source
-from storage.sources import Reading, source_of
+from storage.preparing.parallel import OnDask, Serially
+from storage.preparing.prepare import Preparing, prepare_source
+from storage.sources.reading import Reading, source_of
 
 
 @pytest.fixture(scope="module")

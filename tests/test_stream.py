@@ -18,8 +18,8 @@ from koco_stream.manifest import datasets_folder
 from koco_stream.orders import Shuffled, ShuffledInWindows
 from koco_stream.runs import Run, Stream, sharding_of
 from koco_stream.stream import StreamReader
-from storage.prepare import Preparing, prepare_source
-from storage.table import Table
+from storage.preparing.prepare import Preparing, prepare_source
+from storage.sources.table import Table
 from tests.shared_pages import held_by_two
 
 ROOT = Path(__file__).parent.parent

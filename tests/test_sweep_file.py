@@ -8,7 +8,7 @@ from koco_stream import WrongInput
 from koco_stream.manifest import load_manifest
 from koco_stream.plan import DataSize, Limits, plan, shared_bytes
 from koco_stream.runs import Stream, sharding_of
-from storage.prepare import prepare_file
+from storage.preparing.prepare import prepare_file
 
 GOOD = """
 name = "try"

@@ -11,8 +11,8 @@ import pytest
 from cluster.local import local_cluster
 from koco_stream.runs import Stream, sharding_of
 from koco_stream.stream import StreamReader
-from storage.parallel import OnDask
-from storage.prepare import prepare_file
+from storage.preparing.parallel import OnDask
+from storage.preparing.prepare import prepare_file
 from storage.verify import dataset_problems
 from tests.bench.textfile import write_libsvm
 from tests.memory import AnonymousPeak

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from koco_stream import WrongInput
-from storage.source import one_by_one
-from storage.sources import TEXTS, Reading, source_of
+from storage.sources.reading import TEXTS, Reading, source_of
+from storage.sources.source import one_by_one
 from tests.malformed import PACKED
 
 TEXT = {

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from koco_stream import WrongInput
 from koco_stream.files import file_hash
-from storage.source import one_by_one
-from storage.sources import TEXTS, Reading, read_sources, source_of
-from storage.text_blocks import text_of
+from storage.sources.reading import TEXTS, Reading, read_sources, source_of
+from storage.sources.source import one_by_one
+from storage.sources.text.blocks import text_of
 from tests.malformed import MALFORMED, PACKED, ROWS
 from tests.wire import as_on_a_worker
 
@@ -212,7 +212,7 @@ def test_survey__has_the_hashes_of_all_files_and_the_sorted_texts(tmp_path):
 
 
 def test_too_many_texts__are_refused_with_a_remedy(tmp_path, monkeypatch):
-    monkeypatch.setattr("storage.column_files.MOST_TEXTS", 3)
+    monkeypatch.setattr("storage.sources.text.columns.MOST_TEXTS", 3)
     with pytest.raises(WrongInput, match="column 1 holds more than 3 different texts; leave it out with --drop 1"):
         pieces_of([small(tmp_path / "a.csv", b"a,1\nb,1\nc,1\nd,1\n")], tmp_path, 4, one_hot=True)
 

@@ -8,8 +8,8 @@ import numpy as np
 import scipy.sparse
 
 from koco_stream.rows import Rows, as_rows
-from storage.sources import read_sources
-from storage.synthetic import ill_conditioned
+from storage.generated.datasets import ill_conditioned
+from storage.sources.reading import read_sources
 
 AUTOS = 8  # rec.autos
 

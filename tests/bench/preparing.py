@@ -6,8 +6,8 @@ from functools import partial
 from pathlib import Path
 
 from cluster.local import local_cluster
-from storage.parallel import OnDask, Serially
-from storage.prepare import prepare_file
+from storage.preparing.parallel import OnDask, Serially
+from storage.preparing.prepare import prepare_file
 from tests.bench.measure import Time, in_turn, seconds
 from tests.bench.table import show
 from tests.bench.textfile import write_libsvm

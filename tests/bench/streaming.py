@@ -13,8 +13,8 @@ from koco_stream._jit import jit
 from koco_stream.manifest import Manifest
 from koco_stream.runs import Stream, sharding_of
 from koco_stream.stream import StreamReader
-from storage.prepare import prepare_file, prepare_source
-from storage.table import Table
+from storage.preparing.prepare import prepare_file, prepare_source
+from storage.sources.table import Table
 from tests.bench import data
 from tests.bench.measure import in_turn, seconds
 from tests.bench.table import show

@@ -1,0 +1,1 @@
+"""The papers' figures and tables, drawn from a sweep's results."""

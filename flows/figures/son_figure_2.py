@@ -1,0 +1,98 @@
+"""Figure 2 of Luo et al. (2016): how well Oja's sketch recovers the largest eigenvalues of what it was given to sketch."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from flows.figures.drawing import Figure, Style, lines_svg
+from koco_stream import OjaSON
+from koco_stream.linalg import Array
+from koco_stream.losses import curvature_of
+from koco_stream.manifest import load_manifest
+from koco_stream.places import Where
+from koco_stream.records import curve_points
+from koco_stream.runs import Stream
+from koco_stream.stream import StreamReader
+
+FIRST_ROUND = 30  # before it the tenth eigenvalue of a sum of a few outer products says little
+SKETCH_SIZE = 10
+COLOURS = ("#009E73", "#0072B2", "#D55E00", "#000000", "#CC79A7")
+
+
+def recovery_errors(X: Array, y: Array, model: OjaSON, rounds: Array) -> Array:
+    """max_i |tΛ_i − λ_i|/λ_i after each of `rounds` (increasing), (k,): the sketch's eigenvalues, in order of size, against the
+    true largest ones of Σ ĝĝᵀ, ĝ = √curvature · 2(ŷ − y) x.
+
+    `model` is a new OjaSON with squared loss, a constant curvature and no diagonal; X (n, d) is dense.
+    """
+    curvature = curvature_of(model.loss, model.clip) if model.curvature is None else model.curvature
+    gram = np.zeros((X.shape[1], X.shape[1]))
+    errors, done = [], 0
+    for stop in rounds.astype(np.int64):
+        rows, labels = X[done:stop], y[done:stop]
+        sketched = np.sqrt(curvature) * 2.0 * (model.progressive(rows, labels) - labels)[:, None] * rows
+        gram += sketched.T @ sketched
+        done = stop
+        estimated = np.sort(model.eigenvalues_)[::-1]
+        true = np.linalg.eigvalsh(gram)[::-1][: estimated.size]
+        errors.append(np.max(np.abs(estimated - true) / true))
+    return np.array(errors)
+
+
+def son_figure_2(store: Where, runs: pa.Table) -> Figure:
+    """The recovery error over the rounds, for the smallest and the largest condition number and each sketch rate, over the data seeds.
+
+    The model of a line has the parameters of the best run with m = 10 on that dataset and with that rate.
+    """
+    best: dict[tuple[float, float, int], dict[str, Any]] = {}
+    for row in runs.select(["dataset", "dataset_hash", "learner", "params", "status", "error_rate", "learner_seed"]).to_pylist():
+        params = json.loads(row["params"])
+        if row["learner"] != "OjaSON" or row["status"] != "ok" or params["sketch_size"] != SKETCH_SIZE or params.get("diagonal"):
+            continue
+        origin = load_manifest(store, row["dataset"]).source if row["dataset"].startswith("ill-conditioned") else {}
+        if "condition_number" in origin:
+            key = (origin["condition_number"], params["sketch_rate"], origin["data_seed"])
+            if key not in best or row["error_rate"] < best[key]["error_rate"]:
+                best[key] = row
+    kappas = sorted({kappa for kappa, _, _ in best})
+    errors: dict[str, dict[int, list[float]]] = {}
+    points: Array = np.zeros(0)
+    for (kappa, rate, seed), row in sorted(best.items(), key=lambda item: item[0]):
+        if kappa in (kappas[0], kappas[-1]):
+            block = StreamReader(store, Stream(row["dataset"], row["dataset_hash"])).whole()
+            X = block.rows.values.reshape(block.rows.n_rows, -1).astype(np.float64)
+            points = np.array([t for t in curve_points(len(X)) if t >= FIRST_ROUND])
+            model = OjaSON(**json.loads(row["params"]), seed=row["learner_seed"] or 0)
+            errors.setdefault(f"κ = {kappa:g}, rate {rate:g}", {})[seed] = recovery_errors(X, block.labels, model, points).tolist()
+    markers: tuple[tuple[str, str], ...] = (("o", "-"), ("^", "--"), ("s", ":"), ("v", "-."))
+    styles: dict[str, Style] = {line: (COLOURS[k % 5], *markers[k % 4]) for k, line in enumerate(errors)}
+    return Figure(
+        "Error of the sketch's ten eigenvalues over the rounds (Figure 2 of Luo et al., 2016)",
+        lines_svg(points.tolist(), errors, styles, "round t", "largest relative error of ten eigenvalues", log=True),
+        "Largest relative error of the sketch's ten eigenvalues over the rounds. "
+        + " ".join(f"{line}: {_mean(by_seed, -1):.2f} at the end." for line, by_seed in errors.items()),
+        [_drops(line, by_seed, points) for line, by_seed in errors.items()],
+        ["line", "data seed", *(f"t = {t:g}" for t in points)],
+        [[line, seed, *(float(f"{e:.3g}") for e in found)] for line, by_seed in errors.items() for seed, found in by_seed.items()],
+        f"Lines are means over the data seeds, bands their range, from round {FIRST_ROUND} on; each with the parameters of its best run. "
+        "True values: the largest eigenvalues of the sum of the outer products of the vectors that were sketched, at that round.",
+    )
+
+
+def _drops(line: str, by_seed: dict[int, list[float]], points: Array) -> tuple[str, str, str, bool]:
+    early, late = int(np.abs(points - 100).argmin()), int(np.abs(points - 1000).argmin())
+    ratios = [errors[late] / errors[early] for errors in by_seed.values()]
+    return (
+        f"the gap drops quickly after 500 examples ({line})",
+        "its error at round 1,000 at most half that at round 100",
+        ", ".join(f"{ratio:.2f}" for ratio in ratios) + f"; at the end {_mean(by_seed, -1):.2f}",
+        max(ratios) <= 0.5,
+    )
+
+
+def _mean(by_seed: dict[int, list[float]], place: int) -> float:
+    return float(np.mean([errors[place] for errors in by_seed.values()]))

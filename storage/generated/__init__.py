@@ -1,0 +1,1 @@
+"""Synthetic datasets, made from a seed."""

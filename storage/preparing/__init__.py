@@ -1,0 +1,1 @@
+"""From a source to a dataset: parts, facts, transformation, shards and manifest."""

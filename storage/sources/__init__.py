@@ -1,0 +1,1 @@
+"""What preparing reads from: the protocol of a source, and the readers of text, Parquet and documents."""

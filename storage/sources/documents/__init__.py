@@ -1,0 +1,1 @@
+"""Folders and archives of documents as sources: a row a document."""

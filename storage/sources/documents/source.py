@@ -1,0 +1,156 @@
+"""Documents in folders as a source: a row a document, its terms counted by scikit-learn's CountVectorizer, its label that of its folder."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from koco_stream.errors import WrongInput, nearest
+from storage.sources.documents.copying import Copy, copy_documents
+from storage.sources.source import PIECE_BYTES, Each, Piece
+
+STRIPS = ("headers", "footers", "quotes")  # in the order in which scikit-learn takes them away
+MOST_TERMS = 3_000_000  # every process holds them, in about 150 bytes each
+MOST_NAMES = 10_000  # so that a manifest stays small
+
+
+def documents_source(path: Path, *, strip: tuple[str, ...] = (), n_features: int | None = None) -> Documents:
+    """The documents `<group>/<id>` or `<split>/<group>/<id>` of a folder, or of a .tar archive, plain or compressed, as rows of counts.
+
+    Rows come by split (one whose name ends in "train" first), group and id. Labels are 1 to k, the groups by name. Features are the terms
+    of the train split if there is one, else of all documents, by name; `n_features` is d if it is to be more. Text is read as latin-1;
+    `strip` names what is taken away from it: "headers", "footers", "quotes". Raises `WrongInput` for another name there.
+    """
+    for name in strip:
+        if name not in STRIPS:
+            raise WrongInput(f"--strip {name}: no such part of a document{nearest(name, list(STRIPS))}")
+    return Documents(path, tuple(part for part in STRIPS if part in strip), n_features)
+
+
+@dataclass
+class Documents:
+    """A source of counted documents, of which only the place is known before `surveyed`. A piece is (first row, row after the last)."""
+
+    path: Path
+    strip: tuple[str, ...]
+    n_features: int | None
+    bytes_per_piece: int = PIECE_BYTES
+    copy: Copy | None = None
+    vocabulary: Path | None = None  # a file of terms, a line each
+    format: str = "documents"
+    layout: str = "sparse"
+    feature_names: list[str] = field(default_factory=list)
+    done: tuple[str, ...] = ()
+    n_bytes: int = 0
+    origin: dict[str, Any] = field(default_factory=dict)
+
+    def surveyed(self, each: Each, scratch: Path) -> Documents:
+        """The source after copying the texts to `scratch` and collecting their terms there.
+
+        Raises `WrongInput` as `copy_documents` does, and for no terms, too many, or more than `n_features`; `OSError` as that does.
+        """
+        copy = copy_documents(self.path, scratch)
+        known = replace(self, copy=copy, n_bytes=copy.n_bytes)
+        terms: set[str] = set()
+        for found in each(known.terms, copy.ranges(copy.n_train or copy.n_rows, self.bytes_per_piece)):
+            terms |= found
+            if len(terms) > MOST_TERMS:
+                raise WrongInput(f"{self.path}: more than {MOST_TERMS:,} terms; prepare fewer documents, or count and hash them yourself")
+        if not terms:
+            raise WrongInput(
+                f"{self.path}: no document has a word of two letters{' after --strip' if self.strip else ''}; look at the files"
+            )
+        d = self.n_features or len(terms)
+        if d < len(terms):
+            raise WrongInput(f"{self.path}: {len(terms)} terms, which --n-features {d} does not hold; give a larger number")
+        names = sorted(terms)
+        read_from = " and ".join(copy.train) or "all documents"
+        return replace(
+            known,
+            vocabulary=_written(names, scratch),
+            n_features=d,
+            feature_names=names if len(names) == d <= MOST_NAMES else [],
+            done=(
+                *([f"{', '.join(self.strip)} taken away, as scikit-learn does"] if self.strip else []),
+                f"terms counted by scikit-learn's CountVectorizer(): the {len(names)} of {read_from}, by name in the order of characters",
+                f"labels 1 to {len(copy.groups)}: {', '.join(copy.groups)}",
+            ),
+            origin={"format": self.format, **({"strip": list(self.strip)} if self.strip else {}), "files": [copy.identity]},
+        )
+
+    def pieces(self, scratch: Path) -> Iterator[tuple[int, int]]:
+        """Ranges of rows whose texts have about `bytes_per_piece` together, one row at least."""
+        copy = self._copied()
+        return copy.ranges(copy.n_rows, self.bytes_per_piece)
+
+    def read(self, piece: tuple[int, int]) -> Piece:
+        """The counts of a range of documents; a document without known terms is an empty row."""
+        assert self.vocabulary is not None, "surveyed comes first"
+        counts = _counter(self.vocabulary).transform(self._texts(piece))
+        counts.sort_indices()
+        return Piece(
+            self._copied().labels(*piece),
+            counts.indptr.astype(np.int64),
+            counts.indices.astype(np.int32),
+            counts.data.astype(np.float64),
+        )
+
+    def release(self, piece: tuple[int, int]) -> None:
+        """The copy of all documents stays: there is nothing of a piece's own."""
+
+    def piece_bytes(self, piece: tuple[int, int]) -> int:
+        """The bytes of its texts."""
+        return self._copied().text_bytes(*piece)
+
+    def terms(self, piece: tuple[int, int]) -> set[str]:
+        """The terms of a range of documents."""
+        from sklearn.feature_extraction.text import CountVectorizer
+
+        analyse = CountVectorizer().build_analyzer()
+        return {term for text in self._texts(piece) for term in analyse(text)}
+
+    def _texts(self, piece: tuple[int, int]) -> Iterator[str]:
+        strippers = _strippers(self.strip)
+        for content in self._copied().texts(*piece):
+            text = content.decode("latin-1")
+            for stripped in strippers:
+                text = stripped(text)
+            yield text
+
+    def _copied(self) -> Copy:
+        assert self.copy is not None, "surveyed comes first"
+        return self.copy
+
+
+def _strippers(strip: tuple[str, ...]) -> list[Callable[[str], str]]:
+    from sklearn.datasets import _twenty_newsgroups as newsgroups
+
+    functions = {
+        "headers": newsgroups.strip_newsgroup_header,
+        "footers": newsgroups.strip_newsgroup_footer,
+        "quotes": newsgroups.strip_newsgroup_quoting,
+    }
+    return [functions[part] for part in strip]
+
+
+def _written(names: list[str], scratch: Path) -> Path:
+    """The terms in a file that is named by its content, so that no process takes it for another that it knows."""
+    text = "\n".join(names)
+    path = scratch / f"terms-{hashlib.sha256(text.encode()).hexdigest()[:32]}"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@lru_cache(maxsize=1)
+def _counter(vocabulary: Path) -> Any:
+    """The counter of these terms; each process reads them once."""
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    terms = vocabulary.read_text(encoding="utf-8").split("\n")
+    return CountVectorizer(vocabulary={term: k for k, term in enumerate(terms)})

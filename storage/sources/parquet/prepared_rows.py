@@ -1,0 +1,164 @@
+"""Parquet files of prepared rows as a source: columns `label`, `indices` and `values`, or `label` and `values` of one size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyarrow import types
+
+from koco_stream.errors import WrongInput
+from koco_stream.linalg import Array
+from storage.sources.numbers import LabelRule
+from storage.sources.parquet.base import ParquetRows
+from storage.sources.parquet.numbers import Place, is_numeric, is_text, labels, numbers, refuse_nulls
+from storage.sources.parquet.slices import Slice, values_in
+from storage.sources.source import Piece
+
+MOST_FEATURES = np.iinfo(np.int32).max
+
+
+def is_prepared(schema: pa.Schema) -> bool:
+    """Whether a file with this schema holds prepared rows: then `values` is a list in each."""
+    return "values" in schema.names and _is_list(schema.field("values").type)
+
+
+def prepared_rows(
+    paths: tuple[Path, ...], schemas: list[pa.Schema], rule: LabelRule, n_features: int | None, n_bytes: int, origin: dict[str, Any]
+) -> PreparedRows:
+    """A source of prepared rows. d is `n_features`, or what the files' metadata say, or the largest feature number plus one.
+
+    Raises `WrongInput` for columns that are not those of prepared rows, or for files that differ in layout or d.
+    """
+    for path, schema in zip(paths, schemas, strict=True):
+        _check(path, schema)
+    dense = "indices" not in schemas[0].names
+    sizes = [_n_features(path, schema, n_features) for path, schema in zip(paths, schemas, strict=True)]
+    for path, schema, size in zip(paths, schemas, sizes, strict=True):
+        if ("indices" not in schema.names) != dense:
+            raise WrongInput(f"{path}: dense rows in one file and sparse rows in another; prepare them as two datasets")
+        if size != sizes[0]:
+            remedy = "prepare them as two datasets" if dense else "say with --n-features how many there are"
+            raise WrongInput(f"{path}: n_features is {size}, and {sizes[0]} in {paths[0]}; {remedy}")
+    if dense and n_features is not None:
+        raise WrongInput(f"{paths[0]}: --n-features is for sparse rows, and these are dense; leave it out")
+    return PreparedRows(
+        paths,
+        rule,
+        ("label", "values") if dense else ("label", "indices", "values"),
+        tuple(schemas[0].names[k] for k, kind in enumerate(schemas[0].types) if is_text(kind)),
+        "dense" if dense else "sparse",
+        sizes[0],
+        [],
+        rule.done,
+        n_bytes,
+        origin,
+        "parquet",
+    )
+
+
+@dataclass
+class PreparedRows(ParquetRows):
+    """Rows that were prepared before, by this or another program; sparse ones without the zeros that they may store."""
+
+    def decoded_bytes(self, file: pq.ParquetFile, group: int) -> int:
+        """8 bytes for a label and a value, 4 for an index."""
+        return 8 * file.metadata.row_group(group).num_rows + 12 * values_in(file, group, "values")
+
+    def piece(self, rows: pa.RecordBatch, part: Slice) -> Piece:
+        """The rows of a slice, checked. Raises `WrongInput`."""
+        known = labels(rows.column("label"), self.rule, part.at, "column 'label'")
+        ends, items = _items(rows.column("values"), part, "values")
+        values = numbers(items, _place(part, ends), "an item of column 'values'")
+        if types.is_float32(items.type):
+            values = values.astype(np.float32)
+        indptr = np.concatenate([[0], ends]).astype(np.int64)
+        if self.layout == "dense":
+            return Piece(known, indptr, np.zeros(0, np.int32), values)
+        indices = self._indices(rows.column("indices"), ends, part)
+        kept = values != 0.0
+        before = np.concatenate([[0], np.cumsum(kept)])
+        return Piece(known, before[indptr], indices[kept], values[kept])
+
+    def _indices(self, column: pa.Array, ends: Array, part: Slice) -> Array:
+        """The feature numbers, increasing in each row, as many as there are values. Raises `WrongInput`."""
+        own, items = _items(column, part, "indices")
+        other = np.flatnonzero(own != ends)
+        if other.size:
+            row = int(other[0])
+            sizes = [int(e[row] - (e[row - 1] if row else 0)) for e in (ends, own)]
+            raise WrongInput(f"{part.at(row)}: {sizes[0]} values and {sizes[1]} indices; give each value its index")
+        place = _place(part, ends)
+        refuse_nulls(items, place, "an item of column 'indices'")
+        raw = items.to_numpy(zero_copy_only=False)
+        most = self.n_features or MOST_FEATURES
+        outside = np.flatnonzero((raw < 0) | (raw >= most))
+        if outside.size:
+            k = int(outside[0])
+            remedy = "features are counted from 0" if raw[k] < 0 else "give more with --n-features, or hash them to fewer"
+            raise WrongInput(f"{place(k)}: an item of column 'indices' is {raw[k]}, and n_features is {most}; {remedy}")
+        indices = raw.astype(np.int32)
+        starts = np.zeros(indices.size + 1, bool)
+        starts[ends] = True
+        wrong = np.flatnonzero((np.diff(indices) <= 0) & ~starts[1:-1]) if indices.size else np.zeros(0, int)
+        if wrong.size:
+            k = int(wrong[0]) + 1
+            raise WrongInput(
+                f"{place(k)}: column 'indices' has {indices[k]} after {indices[k - 1]}; sort each row by feature, each one once"
+            )
+        return indices
+
+
+def _check(path: Path, schema: pa.Schema) -> None:
+    """Raise `WrongInput` for a column that prepared rows do not have, lack, or have of another type."""
+    for name in schema.names:
+        if name not in ("label", "indices", "values") or schema.names.count(name) > 1:
+            raise WrongInput(
+                f"{path}: column {name!r}; where 'values' is a list, the columns are label, indices and values; write the file without it"
+            )
+    if "label" not in schema.names:
+        raise WrongInput(f"{path}: no column 'label' beside the lists 'values'; add it")
+    label, values = schema.field("label").type, schema.field("values").type
+    if not (is_numeric(label) or is_text(label)):
+        raise WrongInput(f"{path}: column 'label' is {label}; store it as a number")
+    if not is_numeric(values.value_type):
+        raise WrongInput(f"{path}: column 'values' is {values}; its items must be numbers")
+    if "indices" in schema.names:
+        indices = schema.field("indices").type
+        if not (_is_list(indices) and types.is_integer(indices.value_type)):
+            raise WrongInput(f"{path}: column 'indices' is {indices}; it must be a list of integers")
+    elif not (types.is_fixed_size_list(values) and values.list_size):
+        raise WrongInput(f"{path}: column 'values' is {values} and there are no 'indices'; add them, or make the lists a fixed_size_list")
+
+
+def _n_features(path: Path, schema: pa.Schema, given: int | None) -> int | None:
+    """d of one file, if it is known without reading its rows."""
+    if "indices" not in schema.names:
+        return int(schema.field("values").type.list_size)
+    text = (schema.metadata or {}).get(b"n_features")
+    if given is not None or text is None:
+        return given
+    if not (text.isdigit() and 1 <= int(text[:11]) <= MOST_FEATURES):
+        shown = text[:60].decode("utf-8", "replace")
+        raise WrongInput(f"{path}: the metadata say n_features = {shown!r}, no number from 1 to {MOST_FEATURES}; say it with --n-features")
+    return int(text)
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
+
+
+def _items(column: pa.Array, part: Slice, name: str) -> tuple[Array, pa.Array]:
+    """The end of each row among the items (n,), and the items. Raises `WrongInput` for a row that is null."""
+    refuse_nulls(column, part.at, f"column {name!r}")
+    return np.cumsum(pc.list_value_length(column).to_numpy(zero_copy_only=False), dtype=np.int64), column.flatten()
+
+
+def _place(part: Slice, ends: Array) -> Place:
+    """Where the items of rows with these ends are."""
+    return lambda k: part.at(int(np.searchsorted(ends, k, side="right")))
