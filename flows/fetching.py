@@ -10,8 +10,9 @@ from koco_stream.errors import WrongInput
 from koco_stream.files import file_hash
 from koco_stream.places import place
 from storage.catalogue.checksums import FILE, record, recorded
+from storage.catalogue.entry import Address, Edition, Entry
 from storage.catalogue.fetch import Gone, Unreachable, WrongChecksum, fetch
-from storage.catalogue.papers import Address, Edition, Entry, how_to_get
+from storage.catalogue.finding import how_to_get
 from storage.catalogue.unpack import unpack
 
 

@@ -15,7 +15,8 @@ from koco_stream.places import Place, place, store_name
 from koco_stream.plan import DataSize, Limits, plan
 from koco_stream.runs import Run
 from koco_stream.warm import needed
-from storage.generated.datasets import GENERATORS, existing_synthetic
+from storage.generated.datasets import existing_synthetic
+from storage.generated.generators import GENERATORS
 from storage.results import finished_runs
 from storage.store import check_store
 

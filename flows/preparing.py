@@ -11,8 +11,10 @@ from flows.progress import BytesProgress, say
 from koco_stream.errors import WrongInput
 from koco_stream.manifest import Manifest, load_manifest, prepared_names
 from storage.catalogue.checksums import recorded
-from storage.catalogue.papers import CATALOGUE, Edition, Entry, entry_named, find_edition, remarks
-from storage.generated.datasets import ABOUT, GENERATORS, parameters_of
+from storage.catalogue.entry import Edition, Entry
+from storage.catalogue.finding import entry_named, find_edition, remarks
+from storage.catalogue.papers import CATALOGUE
+from storage.generated.generators import ABOUT, GENERATORS, parameters_of
 from storage.preparing.parallel import OnDask
 from storage.preparing.prepare import check_name, prepare_file
 from storage.sources.compressed import OPENERS

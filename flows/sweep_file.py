@@ -20,7 +20,7 @@ from koco_stream.orders import AS_STORED, IN_WINDOWS, WINDOW_ROWS
 from koco_stream.plan import DataSize
 from koco_stream.run import check_labels
 from koco_stream.runs import Run, Stream, sharding_of, without_repeats
-from storage.generated.datasets import GENERATORS, expected_values, parameters_of, synthetic_name
+from storage.generated.generators import GENERATORS, expected_values, parameters_of, synthetic_name
 
 FigureName = Literal["son-figure-1", "son-figure-2", "son-figure-3", "poster-tables", "kons-adversary"]
 LARGEST = 2**63 - 1

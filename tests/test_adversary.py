@@ -14,7 +14,8 @@ from koco_stream.theory import (
     online_effective_dimension,
     online_leverage_scores,
 )
-from storage.generated.datasets import adversary, prepare_synthetic
+from storage.generated.datasets import prepare_synthetic
+from storage.generated.tables import adversary
 
 
 def rows_of(table):

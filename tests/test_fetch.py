@@ -24,8 +24,9 @@ from koco_stream import WrongInput
 from koco_stream.manifest import load_manifest
 from storage.catalogue import papers as catalogue
 from storage.catalogue.checksums import record, recorded
+from storage.catalogue.entry import Address, Edition, Entry
 from storage.catalogue.fetch import TRIES, Gone, Unreachable, WrongChecksum, check_address, fetch
-from storage.catalogue.papers import CATALOGUE, ENTRIES, Address, Edition, Entry
+from storage.catalogue.papers import CATALOGUE, ENTRIES
 from storage.catalogue.unpack import unpack
 
 CONTENT = bytes(range(256)) * 4096  # 1 MiB

@@ -10,7 +10,8 @@ import pytest
 
 from cluster.executors import run_serially
 from flows.figures.kons_adversary import Line, claims_of, exponent, kons_adversary, lines_of
-from flows.figures.poster_tables import ROUNDS, TABLES, Published, Reading, fits_of, groups_of, misfit, poster_tables, readings_of, verdict
+from flows.figures.poster_published import ROUNDS, TABLES, Published
+from flows.figures.poster_tables import Reading, fits_of, groups_of, misfit, poster_tables, readings_of, verdict
 from flows.report import write_report
 from flows.sweep import plan_of, remember
 from flows.sweep_file import read_sweep

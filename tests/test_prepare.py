@@ -20,7 +20,8 @@ from koco_stream.manifest import datasets_folder, load_manifest
 from koco_stream.places import LocalPlace
 from koco_stream.runs import Stream
 from koco_stream.stream import StreamReader
-from storage.generated.datasets import prepare_synthetic, synthetic_name
+from storage.generated.datasets import prepare_synthetic
+from storage.generated.generators import synthetic_name
 from storage.preparing.prepare import Preparing, prepare_file, prepare_source
 from storage.sources.table import Table
 from storage.store import check_store, open_store, staging_folder

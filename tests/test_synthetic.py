@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from flows.sweep_file import read_sweep
 from koco_stream import WrongInput
 from koco_stream.manifest import load_manifest
-from storage.generated.datasets import GENERATORS, expected_values, prepare_synthetic, synthetic_name, synthetic_source
+from storage.generated.datasets import prepare_synthetic, synthetic_source
+from storage.generated.generators import GENERATORS, expected_values, synthetic_name
 from storage.generated.streams import BLOCK_ROWS
 from storage.sources.reading import Reading, read_sources
 from tests.bench.textfile import ROWS, write_libsvm

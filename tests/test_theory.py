@@ -31,7 +31,7 @@ from koco_stream.theory import (
     theorem_2_size,
     theorem_3,
 )
-from storage.catalogue.papers import entry_named, find_edition
+from storage.catalogue.finding import entry_named, find_edition
 
 REAL = ("parkinsons", "cpusmall", "cadata", "casp")
 

@@ -6,13 +6,9 @@ here only where the publisher is known to have the file under it; where there is
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from koco_stream.errors import WrongInput, nearest
-from storage.sources.compressed import OPENERS
+from storage.catalogue.entry import Address, Edition, Entry
 
 SON = "SON 2016"
 PROS = "PROS-N-KONS 2017"
@@ -23,82 +19,6 @@ LIBSVM_MULTI = "LIBSVM data sets, multi-class classification"
 UCI = "UCI Machine Learning Repository"
 LIBSVM_FILES = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/"
 UCI_FILES = "https://archive.ics.uci.edu/static/public/"
-
-
-@dataclass(frozen=True)
-class Address:
-    """Where a file is published. `member` is its name in the archive that the address gives, after those of the archives between.
-
-    sha256: of the file as published, where that is known. skip_lines: lines at its beginning that are no rows, left out after fetching.
-    suffix: the file's compression (".gz") if its name does not say it.
-    """
-
-    url: str
-    member: tuple[str, ...] = ()
-    sha256: str | None = None
-    skip_lines: int = 0
-    suffix: str | None = None
-
-    def name_of(self, file: str) -> str:
-        """The name that an edition's `file` has on disk once fetched: with the suffix of its compression."""
-        if self.suffix is not None:
-            return file + self.suffix
-        published = Path(self.member[-1] if self.member else self.url).suffix
-        return file + published if published in OPENERS else file
-
-    def text(self) -> str:
-        """The address, and what to take out of the archive there."""
-        inside = f" (in it {', in that '.join(self.member)})" if self.member else ""
-        left_out = f", without its first {'line' if self.skip_lines == 1 else f'{self.skip_lines} lines'}" if self.skip_lines else ""
-        return f"{self.url}{inside}{left_out}"
-
-
-@dataclass(frozen=True)
-class Edition:
-    """Files that make a dataset when read in order, and what comes out: n rows of d features (after one-hot; None if not known).
-
-    `part` says what of the whole it is, if it is not the whole. `tested`: this project has the files and its tests prepare them.
-    `options` are those of `prepare_file`. `addresses` are the files' in their order, or none: then they cannot be fetched.
-    """
-
-    files: tuple[str, ...]
-    n_rows: int
-    n_features: int | None
-    options: Mapping[str, Any] = field(default_factory=dict)
-    part: str | None = None
-    tested: bool = True
-    addresses: tuple[Address, ...] = ()
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A dataset of the papers: its name there, what its labels are, its official source by name, and its editions, the whole one first.
-
-    `positive_class` is the class that this project's sweeps set against the rest, None if the labels are two classes or real numbers.
-    """
-
-    name: str
-    papers: tuple[str, ...]
-    task: str
-    source: str
-    editions: tuple[Edition, ...]
-    positive_class: float | None = None
-
-    @property
-    def absent(self) -> bool:
-        """Whether this project has no copy at all: the entry's numbers are the publisher's, and no test prepares it."""
-        return not any(edition.tested for edition in self.editions)
-
-    @property
-    def partial(self) -> str | None:
-        """What part this project has, if it has no copy of the whole."""
-        whole = [edition for edition in self.editions if edition.part is None]
-        return None if any(edition.tested for edition in whole) else next((e.part for e in self.editions if e.tested), None)
-
-    @property
-    def fetchable(self) -> Edition | None:
-        """The first edition whose files have addresses; None if they must be brought along."""
-        return next((edition for edition in self.editions if edition.addresses), None)
 
 
 def _of(
@@ -465,66 +385,3 @@ ENTRIES: tuple[Entry, ...] = (
 )
 
 CATALOGUE: dict[str, Entry] = {entry.name: entry for entry in ENTRIES}
-
-
-def entry_named(name: str) -> Entry:
-    """The entry of a dataset. Raises `WrongInput` with the nearest name if there is none."""
-    if name not in CATALOGUE:
-        raise WrongInput(
-            f"koco prepare {name} --from FILE needs a file, because the catalogue does not have {name!r}{nearest(name, list(CATALOGUE))}"
-        )
-    return CATALOGUE[name]
-
-
-def how_to_get(entry: Entry) -> str:
-    """Which files an entry needs, where they come from, and how they are passed."""
-    lines = [f"{entry.name}: get {edition_text(entry.editions[0])} from {entry.source}"]
-    lines += addresses_of(entry.editions[0])
-    for edition in entry.editions[1:]:
-        lines += [f"  or {edition_text(edition)}", *addresses_of(edition)]
-    lines.append("  plain, .gz, .bz2, .xz or .zst, in a folder of your choice or in its subfolder named like the dataset; then")
-    lines.append(f"  koco prepare {entry.name} --from FOLDER")
-    return "\n".join(lines)
-
-
-def addresses_of(edition: Edition) -> list[str]:
-    """Where an edition's files are, each on a line; none if the source is known in words only."""
-    return [f"    {address.text()}" for address in edition.addresses]
-
-
-def edition_text(edition: Edition) -> str:
-    """`a9a and a9a.t (48,842 rows, 123 features)`."""
-    size = f"{edition.n_rows:,} rows, {edition.n_features:,} features" if edition.n_features else f"{edition.n_rows:,} rows"
-    return f"{' and '.join(edition.files)} ({edition.part or size})"
-
-
-def find_edition(entry: Entry, folder: Path) -> tuple[Edition, list[Path]]:
-    """The first edition whose files are all in `folder` or its subfolder `entry.name`, and the files' paths in order.
-
-    Raises `WrongInput` saying what is missing and where to get it.
-    """
-    found: dict[str, Path] = {}
-    for edition in entry.editions:
-        for name in edition.files:
-            places = [base / (name + suffix) for base in (folder, folder / entry.name) for suffix in ("", *OPENERS)]
-            path = next((place for place in places if place.is_file()), None)
-            if path is not None:
-                found[name] = path
-        if all(name in found for name in edition.files):
-            return edition, [found[name] for name in edition.files]
-    there = f" (only {', '.join(sorted(found))})" if found else ""
-    raise WrongInput(f"{folder} does not have the files of {entry.name}{there}. {how_to_get(entry)}")
-
-
-def remarks(entry: Entry, edition: Edition, n_rows: int, n_features: int) -> list[str]:
-    """What a user must know of a dataset that was prepared from `edition`: that it is a part, or not what the catalogue expects."""
-    said = []
-    if edition.part:
-        said.append(f"this is a part of {entry.name}: {edition.part}. The whole: {edition_text(entry.editions[0])}, from {entry.source}")
-    expected = (edition.n_rows, edition.n_features or n_features)
-    if (n_rows, n_features) != expected:
-        said.append(
-            f"{' and '.join(edition.files)} gave {n_rows:,} rows of {n_features:,} features where the catalogue has {expected[0]:,} of "
-            f"{expected[1]:,}: the file may be cut, or another version; results are not comparable with the papers'"
-        )
-    return said

@@ -13,7 +13,7 @@ import os
 import re
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,17 +22,17 @@ import numpy as np
 
 from koco_stream.cache import private_folder
 from koco_stream.errors import WrongInput
-from koco_stream.files import sync_folder
-from koco_stream.manifest import Manifest, dataset_place
+from koco_stream.manifest import Manifest
 from koco_stream.places import LocalPlace, Place, Where, place
 from storage.preparing.facts import facts_for
 from storage.preparing.parallel import OnDask, Serially
 from storage.preparing.parts import MOST_DISTINCT, Part, Parts, store_piece
+from storage.preparing.publish import publish
 from storage.preparing.shards import BLOCK, ShardTask, Written, identity_of, is_narrow, ranges_of, whole_blocks, write_shard
 from storage.preparing.transform import Facts, Shape, Transformation, check_choices, save_facts
 from storage.sources.reading import Reading, source_of
 from storage.sources.source import Source
-from storage.store import LOCK, check_store, open_store, staging_folder
+from storage.store import check_store, staging_folder
 
 VALUES_PER_SHARD = 4_000_000
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._,=-]{0,199}\Z")
@@ -129,7 +129,7 @@ def prepared_in(staging: Path, root: Place, name: str, source: Source, how: Prep
     single = is_single_throughout(transformation, saved, parts, ranges, how)
     written = list(written_shards(transformation, saved, parts, ranges, single, staging, how))
     manifest = manifest_of(name, source, transformation, facts, task, parts, written, single)
-    return publish(root, staging / "shards", manifest, how)
+    return publish(root, staging / "shards", manifest, how.worker)
 
 
 def read_parts(source: Source, scratch: Path, how: Preparing) -> Iterator[Part]:
@@ -278,51 +278,3 @@ def transformation_of_labels(transformation: Transformation) -> tuple[float, flo
     if transformation.scale == "minmax" and transformation.task == "regression":
         return 0.0, 1.0 if high > low else 0.0
     return low, high
-
-
-def publish(root: Place, written: Path, manifest: Manifest, how: Preparing) -> Manifest:
-    """Make the shards in the folder `written` the dataset: put them into the store, then its manifest, which makes them visible at once."""
-    open_store(root)
-    folder = dataset_place(root, manifest.name)
-    with (root / LOCK).locked():
-        manifest, target = place_shards(written, folder, manifest, how)
-        (folder / "manifest.json").write_text(manifest.to_json())
-        for name in folder.names():
-            if name not in (target, "manifest.json"):
-                left = folder / name  # the shards before these, or what a killed process left
-                left.remove() if left.is_file() else left.remove_tree()
-    return manifest
-
-
-def place_shards(written: Path, folder: Place, manifest: Manifest, how: Preparing) -> tuple[Manifest, str]:
-    """Put the shards from `written` into the dataset's `folder`; returns the manifest that has their place, and that place's name.
-
-    Nothing there is replaced, because the present manifest may point to it: the same files stay, and others get a folder of their own.
-    """
-    name, number = manifest.dataset_hash[:16], 1
-    target = folder / name
-    while target.names():
-        if all(holds(target / shard.path, shard.sha256) for shard in manifest.shards):
-            break
-        number += 1
-        target = folder / f"{name}-{number}"
-    else:
-        if isinstance(target, LocalPlace):
-            target.path.parent.mkdir(parents=True, exist_ok=True)
-            written.replace(target.path)
-            sync_folder(target.path.parent)
-        else:
-            deque(how.worker.each(put_shard, [(written / shard.path, target / shard.path) for shard in manifest.shards]), maxlen=0)
-    shards = [replace(shard, path=f"{target.name}/{shard.path}") for shard in manifest.shards]
-    return replace(manifest, shards=shards), target.name
-
-
-def put_shard(what: tuple[Path, Place]) -> None:
-    """Copy a shard to its place in an object store."""
-    path, target = what
-    target.put(path)
-
-
-def holds(path: Place, sha256: str) -> bool:
-    """Whether the file is there and has this hash."""
-    return path.is_file() and path.sha256() == sha256

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse
 
 from koco_stream.rows import Rows, as_rows
-from storage.generated.datasets import ill_conditioned
+from storage.generated.tables import ill_conditioned
 from storage.sources.reading import read_sources
 
 AUTOS = 8  # rec.autos
