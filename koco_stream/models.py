@@ -8,10 +8,10 @@ from typing import Any, Self
 import numpy as np
 
 from koco_stream.dictionary import Points
+from koco_stream.embedding import embedded
 from koco_stream.errors import WrongInput
 from koco_stream.lazy_maps import refresh
-from koco_stream.learners import fd_son, fogd, nogd, oja_son
-from koco_stream.learners.pros_n_kons import embed_rows
+from koco_stream.learners import fd_son, fogd, nogd, oja_son, pros_n_kons
 from koco_stream.linalg import Array
 from koco_stream.model import Model
 from koco_stream.rows import as_rows
@@ -192,9 +192,7 @@ class PROSNKONS(KernelModel):
     def features(self, X: Any) -> Array:
         """The embedding (n, J) of the rows of X (n, d) in the span of the dictionary: φ̃ = L⁻¹k with LLᵀ = K_I, zero for repeated points."""
         rows = self._rows_of(X)
-        out = np.empty((rows.n_rows, int(self._points.n)))
-        embed_rows(self._params, self._readable_state(), rows.indptr, rows.indices, rows.index_stride, rows.values, out)
-        return out
+        return embedded(pros_n_kons, self._params, self._readable_state(), rows, int(self._points.n))
 
 
 class CONKONS(PROSNKONS):
@@ -261,9 +259,7 @@ class FOGD(Model):
     def features(self, X: Any) -> Array:
         """The features (n, 2D) of the rows of X (n, d): cosines, then sines, over √D."""
         rows = self._rows_of(X)
-        out = np.empty((rows.n_rows, 2 * int(self.n_frequencies)))
-        fogd.embed_rows(self._params, self._state, rows.indptr, rows.indices, rows.index_stride, rows.values, out)
-        return out
+        return embedded(fogd, self._params, self._state, rows, 2 * int(self.n_frequencies))
 
 
 class NOGD(KernelModel):
@@ -279,9 +275,7 @@ class NOGD(KernelModel):
         rows = self._rows_of(X)
         if not self._state.mapped:
             raise WrongInput(f"{self!r} has {self._points.n} points yet; the features are there once it has {int(self.budget)}")
-        out = np.empty((rows.n_rows, self._params.rank))
-        nogd.embed_rows(self._params, self._state, rows.indptr, rows.indices, rows.index_stride, rows.values, out)
-        return out
+        return embedded(nogd, self._params, self._state, rows, self._params.rank)
 
 
 class DualSGD(KernelModel):

@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from koco_stream._jit import jit
-from koco_stream.diagonal import FIRST_D, adapt, rescale, scratch
+from koco_stream._jit import inlined, jit
+from koco_stream.diagonal import FIRST_D, scratch, with_diagonal
 from koco_stream.eigen import symmetric_eigen
 from koco_stream.lanes import aligned_zeros, gather, prefetch, scatter
 from koco_stream.lazy_maps import Maps, empty_maps, end_epoch, refresh, restart
@@ -90,7 +90,7 @@ def init(params: Params, n_features: int, seed: int) -> State:
 
 @jit
 def look(params: Params, s: State, idx: Array, val: Array) -> tuple[float, float]:
-    """uᵀx and ‖x‖² for the row (idx, val); leaves x̂ = Sx in the scratch."""
+    """uᵀx and ‖x‖² for the row (idx, val); leaves x̂ = Sx in the scratch, and brings the row's columns up to date."""
     a, m, W = s.a, params.sketch_size, len(params.lanes)
     for i in range(idx.size):
         prefetch(s.sw, params.lanes, int(idx[i]))
@@ -107,24 +107,10 @@ def look(params: Params, s: State, idx: Array, val: Array) -> tuple[float, float
     return margin, n2
 
 
-@jit
-def predict(params: Params, s: State, idx: Array, val: Array) -> float:
-    """uᵀx for the row (idx, val), before it is held within [−C, C]. Learns nothing (columns may be brought up to date)."""
-    if params.diagonal:
-        rescale(s.sw, 2 * params.sketch_size + 1, idx, val, s.scaled)
-        return look(params, s, idx, s.scaled_view[: idx.size])[0]
-    return look(params, s, idx, val)[0]
-
-
-@jit
-def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
-    """One round on the row (idx, val) with label y. Updates `s`; returns the prediction ŷ."""
-    if not params.diagonal:
-        return newton_step(params, s, idx, val, y)
-    rescale(s.sw, 2 * params.sketch_size + 1, idx, val, s.scaled)
-    y_hat = newton_step(params, s, idx, s.scaled_view[: idx.size], y)
-    adapt(s.sw, 2 * params.sketch_size + 1, idx, val, params.loss, y_hat, y)
-    return y_hat
+@inlined
+def diagonal_of(params: Params, s: State) -> tuple[Array, int]:
+    """Where D is: the table, and the column there."""
+    return s.sw, 2 * params.sketch_size + 1
 
 
 @jit
@@ -261,3 +247,6 @@ def shrink(params: Params, s: State) -> None:
             refresh(s.maps, s.sw, j, n + 1, m + 1, params.out_lanes)
         restart(s.maps)
         s.folds[()] += 1
+
+
+predict, step = with_diagonal("fd_son", look, newton_step, diagonal_of)

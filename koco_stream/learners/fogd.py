@@ -73,13 +73,10 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
 
 
 @jit
-def embed_rows(params: Params, s: State, indptr: Array, indices: Array, index_stride: int, values: Array, out: Array) -> None:
-    """out[i] ← z of row i: (n, 2D), the cosines first."""
+def embed(params: Params, s: State, idx: Array, val: Array, out: Array) -> None:
+    """out ← z of the row (idx, val), (2D,): the cosines first."""
     D, root = params.frequencies, np.sqrt(np.float64(params.frequencies))
-    for i in range(out.shape[0]):
-        lo, hi = indptr[i], indptr[i + 1]
-        first = lo * index_stride
-        predict(params, s, indices[first : first + hi - lo], values[lo:hi])
-        for p in range(D):
-            out[i, p] = s.a[COSINES, p] / root
-            out[i, D + p] = s.a[COSINES + 1, p] / root
+    predict(params, s, idx, val)
+    for p in range(D):
+        out[p] = s.a[COSINES, p] / root
+        out[D + p] = s.a[COSINES + 1, p] / root

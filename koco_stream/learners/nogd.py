@@ -146,11 +146,8 @@ def make_map(params: Params, s: State) -> None:
 
 
 @jit
-def embed_rows(params: Params, s: State, indptr: Array, indices: Array, index_stride: int, values: Array, out: Array) -> None:
-    """out[i] ← z of row i: (n, k). There must be the map."""
-    for i in range(out.shape[0]):
-        lo, hi = indptr[i], indptr[i + 1]
-        first = lo * index_stride
-        look(params, s, indices[first : first + hi - lo], values[lo:hi])
-        for r in range(out.shape[1]):
-            out[i, r] = s.b[Z, r]
+def embed(params: Params, s: State, idx: Array, val: Array, out: Array) -> None:
+    """out ← z of the row (idx, val), (k,). There must be the map."""
+    look(params, s, idx, val)
+    for r in range(out.size):
+        out[r] = s.b[Z, r]

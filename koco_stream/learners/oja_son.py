@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from koco_stream._jit import jit
-from koco_stream.diagonal import FIRST_D, adapt, rescale, scratch
+from koco_stream._jit import inlined, jit
+from koco_stream.diagonal import FIRST_D, scratch, with_diagonal
 from koco_stream.lanes import aligned_zeros, dot, dot3, gather, scatter, substitute, sums_after, sums_before, times
 from koco_stream.linalg import Array, orthonormalise
 from koco_stream.losses import curvature_at, loss_slope
@@ -109,24 +109,10 @@ def look(params: Params, s: State, idx: Array, val: Array) -> tuple[float, float
     return s.a[Z * W + m] + dot(s.a, params.lanes, BETA * W, P * W), n2  # w̄ᵀx + βᵀVx
 
 
-@jit
-def predict(params: Params, s: State, idx: Array, val: Array) -> float:
-    """uᵀx for the row (idx, val), before it is held within [−C, C]. Learns nothing."""
-    if params.diagonal:
-        rescale(s.zw, params.sketch_size + 1, idx, val, s.scaled)
-        return look(params, s, idx, s.scaled_view[: idx.size])[0]
-    return look(params, s, idx, val)[0]
-
-
-@jit
-def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
-    """One round on the row (idx, val) with label y. Updates `s`; returns the prediction ŷ."""
-    if not params.diagonal:
-        return newton_step(params, s, idx, val, y)
-    rescale(s.zw, params.sketch_size + 1, idx, val, s.scaled)
-    y_hat = newton_step(params, s, idx, s.scaled_view[: idx.size], y)
-    adapt(s.zw, params.sketch_size + 1, idx, val, params.loss, y_hat, y)
-    return y_hat
+@inlined
+def diagonal_of(params: Params, s: State) -> tuple[Array, int]:
+    """Where D is: the table, and the column there."""
+    return s.zw, params.sketch_size + 1
 
 
 @jit
@@ -256,3 +242,6 @@ def fold(zw: Array, a: Array, m: int, W: int) -> None:
         for k in range(m):
             a[(F + i) * W + k] = 1.0 if i == k else 0.0
     orthonormalise(zw, m, a[KEEP * W :])
+
+
+predict, step = with_diagonal("oja_son", look, newton_step, diagonal_of)

@@ -143,11 +143,8 @@ def enter(params: Params, s: State, k_tt: float) -> None:
 
 
 @jit
-def embed_rows(params: Params, s: State, indptr: Array, indices: Array, index_stride: int, values: Array, out: Array) -> None:
-    """out[i] ← φ̃ of row i: (n, J)."""
-    for i in range(out.shape[0]):
-        lo, hi = indptr[i], indptr[i + 1]
-        first = lo * index_stride
-        look(params, s, indices[first : first + hi - lo], values[lo:hi])
-        for p in range(out.shape[1]):
-            out[i, p] = s.a[PHI, p]
+def embed(params: Params, s: State, idx: Array, val: Array, out: Array) -> None:
+    """out ← φ̃ of the row (idx, val), (J,)."""
+    look(params, s, idx, val)
+    for p in range(out.size):
+        out[p] = s.a[PHI, p]

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from koco_stream._jit import jit
-from koco_stream.diagonal import FIRST_D, adapt, rescale, scratch
+from koco_stream._jit import inlined, jit
+from koco_stream.diagonal import FIRST_D, scratch, with_diagonal
 from koco_stream.lanes import add_outer, aligned_zeros, gather, scatter, times
 from koco_stream.linalg import Array, dot, factor_shifted, inverse_of_shifted, solve_factored
 from koco_stream.losses import curvature_at, loss_slope
@@ -93,24 +93,10 @@ def look(params: Params, s: State, idx: Array, val: Array) -> tuple[float, float
     return margin, n2
 
 
-@jit
-def predict(params: Params, s: State, idx: Array, val: Array) -> float:
-    """uᵀx for the row (idx, val), before it is held within [−C, C]. Learns nothing."""
-    if params.diagonal:
-        rescale(s.sw, params.sketch_size + 1, idx, val, s.scaled)
-        return look(params, s, idx, s.scaled_view[: idx.size])[0]
-    return look(params, s, idx, val)[0]
-
-
-@jit
-def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
-    """One round on the row (idx, val) with label y. Updates `s`; returns the prediction ŷ."""
-    if not params.diagonal:
-        return newton_step(params, s, idx, val, y)
-    rescale(s.sw, params.sketch_size + 1, idx, val, s.scaled)
-    y_hat = newton_step(params, s, idx, s.scaled_view[: idx.size], y)
-    adapt(s.sw, params.sketch_size + 1, idx, val, params.loss, y_hat, y)
-    return y_hat
+@inlined
+def diagonal_of(params: Params, s: State) -> tuple[Array, int]:
+    """Where D is: the table, and the column there."""
+    return s.sw, params.sketch_size + 1
 
 
 @jit
@@ -210,3 +196,6 @@ def fold(sw: Array, a: Array, m: int, W: int) -> None:
             sw[j, m] += a[B * W + i] * sw[j, i]
     for i in range(m):
         a[B * W + i] = 0.0
+
+
+predict, step = with_diagonal("rp_son", look, newton_step, diagonal_of)
