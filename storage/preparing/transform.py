@@ -15,14 +15,13 @@ import numpy as np
 
 from koco_stream.errors import WrongInput
 from koco_stream.linalg import Array
-from storage.preparing.hashing import hashed
+from storage.preparing.hashing import MOST_BITS, hashed
 from storage.sources.source import Piece, dense_piece
 
 LAYOUTS = ("dense", "sparse")
 SCALES = ("none", "minmax", "unit-rows", "unit-mean-square", "tf-idf")
 MOST_DENSE_VALUES = 500_000_000
 MOST_TIMES_DENSER = 50
-MOST_BITS = 30
 MOST_FEATURES = 2**31 - 1
 MOST_KNOWN_FEATURES = 1 << 24  # of which two numbers each, 256 MB, or a whole row, can be in memory
 ONLY_COUNTS = "--scale tf-idf takes counts: a sparse file without negative values"
