@@ -2,37 +2,174 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+import queue
+import time
+from asyncio import CancelledError
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
-from distributed import Client, as_completed
+from distributed import Client, Future
+from distributed.scheduler import KilledWorker
 
-from koco_stream.run import Receipt, run_cohort
+from koco_stream.errors import WrongInput
+from koco_stream.run import Receipt, fail_cohort, run_cohort
 from koco_stream.runs import Cohort
 from koco_stream.stream import BLOCK_ROWS
 
 OnReceipt = Callable[[Receipt], None]
+LOOK_EVERY = 1.0  # seconds, at the scheduler and its workers
+WITHOUT_WORKERS = 60.0  # seconds: a lost worker comes back well before
+ALONE = "alone-"  # begins the keys of single runs that are run with nothing beside them
+LOST = "its worker died each time it was run, the last times with nothing beside it; it may need more memory than a worker has"
+
+
+class LostCluster(RuntimeError):
+    """The scheduler does not answer any more, or has had no worker for long."""
+
+
+@dataclass
+class Refused:
+    """Datasets that were found missing, damaged or changed while the sweep ran, and why. Their cohorts are left out, the others run."""
+
+    reasons: dict[str, WrongInput] = field(default_factory=dict)
+
+    def note(self, cohort: Cohort, error: WrongInput) -> None:
+        """The cohort's dataset cannot be read, for this reason."""
+        self.reasons.setdefault(cohort.stream.dataset_hash, error)
+
+    def holds(self, cohort: Cohort) -> bool:
+        """Whether the cohort's dataset is among them."""
+        return cohort.stream.dataset_hash in self.reasons
+
+    def say(self) -> None:
+        """Raise `WrongInput` with all reasons, if there are any."""
+        if self.reasons:
+            raise WrongInput("; ".join(str(reason) for reason in self.reasons.values()) + "; the runs on other datasets are done and kept")
 
 
 def run_serially(store: str, sweep: str, cohorts: Sequence[Cohort], on_receipt: OnReceipt, block_rows: int = BLOCK_ROWS) -> None:
-    """One cohort after the other, in this process."""
+    """One cohort after the other, in this process.
+
+    Raises `WrongInput` at the end for datasets that were found damaged, and `OSError` at once if the disk fails or is full.
+    """
+    refused = Refused()
     for cohort in cohorts:
-        on_receipt(run_cohort(store, sweep, cohort, block_rows))
+        if not refused.holds(cohort):
+            try:
+                receipt = run_cohort(store, sweep, cohort, block_rows)
+            except WrongInput as error:
+                refused.note(cohort, error)
+            else:
+                on_receipt(receipt)
+    refused.say()
 
 
 def run_on_dask(
     client: Client, store: str, sweep: str, cohorts: Sequence[Cohort], on_receipt: OnReceipt, block_rows: int = BLOCK_ROWS
 ) -> None:
-    """Cohorts as Dask futures, keyed by their content, a bounded number in flight. Only `run_cohort` and names cross the wire."""
-    waiting: Iterator[Cohort] = iter(cohorts)
-    in_flight = 2 * max(1, sum(client.nthreads().values()))
+    """Cohorts as Dask futures, keyed by their content, a bounded number in flight. Only functions of `koco_stream.run` and names cross the
+    wire.
 
-    def submit(cohort: Cohort) -> object:
-        return client.submit(run_cohort, store, sweep, cohort, block_rows, key=f"cohort-{cohort.cohort_id}", pure=False)
+    A worker that is lost is not a run's fault: Dask gives its cohort to another. A cohort that has cost more workers than the scheduler
+    allows (`cluster.local`: two) is cut in two. Single runs left by that wait until all else is done and are then run one at a time, with
+    nothing beside them; one that loses its workers even so is a row with the status failed.
 
-    arriving = as_completed([submit(cohort) for cohort in islice(waiting, in_flight)], loop=client.loop)
-    for future in arriving:
-        on_receipt(future.result())
+    Raises as `run_serially` does, and `LostCluster`.
+    """
+    OnDask(client, store, sweep, on_receipt, block_rows).run(cohorts)
+
+
+class OnDask:
+    """One sweep on one client: what waits, what is under way."""
+
+    def __init__(self, client: Client, store: str, sweep: str, on_receipt: OnReceipt, block_rows: int) -> None:
+        self.client, self.store, self.sweep, self.on_receipt, self.block_rows = client, store, sweep, on_receipt, block_rows
+        self.waiting: deque[Cohort] = deque()
+        self.alone: deque[Cohort] = deque()
+        self.under_way: dict[str, tuple[Cohort, Future]] = {}
+        self.ended: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self.refused = Refused()
+        self.threads, self.looked, self.last_seen = 1, 0.0, time.monotonic()
+
+    def run(self, cohorts: Sequence[Cohort]) -> None:
+        """Run all of them; see `run_on_dask`."""
+        self.waiting.extend(cohorts)
+        try:
+            while self.waiting or self.under_way or self.alone:
+                self._look_after()
+                self._submit()
+                try:
+                    key = self.ended.get(timeout=LOOK_EVERY)
+                except queue.Empty:
+                    continue
+                self._receive(key)
+        finally:
+            for _, future in self.under_way.values():
+                future.cancel()
+        self.refused.say()
+
+    def _look_after(self) -> None:
+        """See now and then how many threads there are. Raises `LostCluster` if the scheduler is gone, or all workers for long."""
+        now = time.monotonic()
+        if now - self.looked < LOOK_EVERY:
+            return
+        self.looked = now
+        if self.client.status != "running":
+            raise LostCluster("the scheduler is gone")
+        try:
+            self.threads = sum(self.client.nthreads().values())
+        except (OSError, TimeoutError) as error:
+            raise LostCluster(f"the scheduler does not answer: {error}") from error
+        if self.threads:
+            self.last_seen = now
+        elif now - self.last_seen > WITHOUT_WORKERS:
+            raise LostCluster(f"there has been no worker for {WITHOUT_WORKERS:.0f} s")
+
+    def _submit(self) -> None:
+        """Keep two cohorts a thread under way; suspects one at a time, when nothing else is left."""
+        while self.waiting and len(self.under_way) < 2 * max(self.threads, 1):
+            cohort = self.waiting.popleft()
+            if not self.refused.holds(cohort):
+                self._send(cohort, f"cohort-{cohort.cohort_id}")
+        if self.alone and not self.under_way:
+            cohort = self.alone.popleft()
+            self._send(cohort, f"{ALONE}{cohort.cohort_id}")
+
+    def _send(self, cohort: Cohort, key: str) -> None:
+        future = self.client.submit(run_cohort, self.store, self.sweep, cohort, self.block_rows, key=key, pure=False)
+        self.under_way[key] = cohort, future
+        future.add_done_callback(lambda done: self.ended.put(done.key))
+
+    def _receive(self, key: str) -> None:
+        """Take what ended: a receipt, a lost worker, a dataset that cannot be read. Anything else is raised: the sweep cannot go on."""
+        cohort, future = self.under_way[key]
+        try:
+            self.on_receipt(future.result(timeout=LOOK_EVERY))
+        except TimeoutError:
+            self.ended.put(key)  # its worker died with the receipt in its hands: the next one finds the part, and says so
+            return
+        except KilledWorker:
+            self._lost_workers(key, cohort)
+        except WrongInput as error:
+            self.refused.note(cohort, error)
+        except CancelledError as error:
+            raise LostCluster("the scheduler is gone") from error
+        del self.under_way[key]
         future.release()
-        for cohort in islice(waiting, 1):
-            arriving.add(submit(cohort))
+
+    def _lost_workers(self, key: str, cohort: Cohort) -> None:
+        """Halve a cohort that costs its workers their lives; a single run is tried once more alone, and then has failed."""
+        if len(cohort.runs) > 1:
+            self.waiting.extend(halves(cohort))
+        elif not key.startswith(ALONE):
+            self.alone.append(cohort)
+        else:
+            self.on_receipt(self.client.submit(fail_cohort, self.store, self.sweep, cohort, LOST, pure=False).result())
+
+
+def halves(cohort: Cohort) -> tuple[Cohort, Cohort]:
+    """The cohort in two."""
+    middle = len(cohort.runs) // 2
+    first, second = cohort.runs[:middle], cohort.runs[middle:]
+    return replace(cohort, runs=first, seconds=cohort.seconds / 2), replace(cohort, runs=second, seconds=cohort.seconds / 2)

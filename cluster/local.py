@@ -27,24 +27,35 @@ def worker_bytes(workers: int) -> int:
     return int(0.8 * psutil.virtual_memory().available / max(workers, 1))
 
 
+SETTINGS = {
+    "distributed.nanny.pre-spawn-environ": {**ONE_THREAD, **QUIET},
+    "distributed.worker.use-file-locking": False,
+    "distributed.logging.distributed": "error",
+    "distributed.scheduler.allowed-failures": 1,  # what has cost two workers their lives is not given to a third
+    "distributed.scheduler.worker-saturation": 1.0,  # nothing waits on a worker: its death then says something of one cohort only
+    "distributed.worker.memory.target": False,  # there is nothing to spill: states are not Dask's
+    "distributed.worker.memory.spill": False,
+    "distributed.worker.memory.pause": False,  # a paused worker would wait for ever for memory that its cohort holds
+    # So long after a worker was lost Dask looks whether it is back, and gives its place up for good if it is just being started once more.
+    "distributed.deploy.lost-worker-timeout": "87600h",
+}
+
+
 @contextmanager
-def local_cluster(workers: int) -> Iterator[Client]:
-    """A client of a cluster with `workers` worker processes, closed at the end."""
-    with dask.config.set(
-        {
-            "temporary-directory": str(private_folder("dask")),
-            "distributed.nanny.pre-spawn-environ": {**ONE_THREAD, **QUIET},
-            "distributed.worker.use-file-locking": False,
-            "distributed.logging.distributed": "error",
-        }
-    ):
+def local_cluster(workers: int, mapped_bytes: int = 0) -> Iterator[Client]:
+    """A client of a cluster with `workers` worker processes, closed at the end.
+
+    Dask counts what a worker has mapped as its memory; `mapped_bytes` of copies of datasets, which all workers share and the system takes
+    back when it must, are therefore allowed on top of a worker's limit.
+    """
+    with dask.config.set({**SETTINGS, "temporary-directory": str(private_folder("dask"))}):
         with LocalCluster(
             n_workers=workers,
             threads_per_worker=1,
             processes=True,
             host="127.0.0.1",
             dashboard_address="127.0.0.1:0",
-            memory_limit=worker_bytes(workers),
+            memory_limit=worker_bytes(workers) + mapped_bytes,
             silence_logs=40,
         ) as cluster:
             client = Client(cluster, set_as_default=False)

@@ -41,7 +41,7 @@ class Usage(click.Group):
             click.echo(f"koco: {error}", err=True)
             ctx.exit(2)
         except KeyboardInterrupt:
-            click.echo("koco: stopped; what was finished is kept. The same command goes on from there.", err=True)
+            click.echo(f"koco: stopped; what was finished is kept. To go on: {' '.join(['koco', *sys.argv[1:]])}", err=True)
             ctx.exit(1)
         except (click.exceptions.Exit, BrokenPipeError):
             raise
@@ -165,13 +165,22 @@ def verify(names: tuple[str, ...], store: str, as_json: bool) -> None:
 @koco.command()
 @click.argument("spec", type=click.Path(path_type=Path))
 @STORE
-@click.option("--workers", type=click.IntRange(min=0), help="Worker processes; 0 to run in this one.  [default: the cores]")
+@click.option(
+    "--cluster", default="local", show_default=True, metavar="WHERE", help="local, or a scheduler's address: tcp://127.0.0.1:8786."
+)
+@click.option("--workers", type=click.IntRange(min=0), help="Local worker processes; 0 to run in this one.  [default: the cores]")
 @click.option("--block-rows", type=click.IntRange(min=1), default=4096, show_default=True, help="Rows read at a time; changes no number.")
+@click.option("--retry-failed", is_flag=True, help="Run the runs again that have failed.")
 @click.option("--dry-run", is_flag=True, help="Print the plan and do nothing.")
 @JSON
 @example("koco sweep flows/sweeps/ill-conditioned.toml --store store")
-def sweep(spec: Path, store: str, workers: int | None, block_rows: int, dry_run: bool, as_json: bool) -> None:
-    """Run the sweep in SPEC (TOML). Runs that the store has are not run again; a sweep that was stopped goes on."""
+def sweep(
+    spec: Path, store: str, cluster: str, workers: int | None, block_rows: int, retry_failed: bool, dry_run: bool, as_json: bool
+) -> None:
+    """Run the sweep in SPEC (TOML). Runs that the store has are not run again; a sweep that was stopped or killed goes on.
+
+    Exit status 1 if runs have failed, after all others are done. A run that diverged has not failed: its row says when.
+    """
     from cluster.local import cores
     from flows.launch import dry_run_of, launch
 
@@ -181,15 +190,58 @@ def sweep(spec: Path, store: str, workers: int | None, block_rows: int, dry_run:
         click.echo(json.dumps(planned) if as_json else "\n".join(f"{name}: {in_words(value)}" for name, value in planned.items()))
         return
     begun = time.monotonic()
-    summary = launch(spec, store, workers, block_rows)
+    summary = launch(spec, store, workers, block_rows, cluster, retry_failed)
     whole = time.monotonic() - begun
-    computing = summary["seconds"].get("computing", 0.0)
+    seconds = summary["seconds"]
+    computing = seconds.get("computing", 0.0)
     if not summary["computed"]:
         click.echo("nothing to compute: all runs are in the store", err=True)
-    phases = ", ".join(f"{name} {took:.1f}" for name, took in summary["seconds"].items() if name in ("prepare", "start-up", "report"))
+    phases = ", ".join(f"{name} {took:.1f}" for name, took in seconds.items() if name not in ("computing", "scans"))
     click.echo(f"computing {computing:.1f} s, the rest {whole - computing:.1f} s ({phases})", err=True)
-    summary["seconds"]["total"] = round(whole, 2)
+    seconds["total"] = round(whole, 2)
+    failed = summary["statuses"].get("failed", 0)
+    if failed:
+        for row in summary["failed"]:
+            click.echo(f"failed: {row['learner']} {row['params']} on {row['dataset']}: {row['error']}", err=True)
+        command = f"koco sweep {spec} --store {store} --retry-failed"
+        click.echo(f"{failed:,} of {summary['runs']:,} runs have failed; to run them again: {command}", err=True)
     click.echo(json.dumps(summary) if as_json else f"report: {summary['report']}")
+    if failed:
+        raise SystemExit(1)
+
+
+@koco.command()
+@STORE
+@JSON
+@example("koco status")
+def status(store: str, as_json: bool) -> None:
+    """Show how far the sweeps of a store are: those that run, and how the others ended.
+
+    state is running, done, stopped (by Ctrl-C), ended by an error, or killed; all but done go on with the same koco sweep.
+    """
+    from dataclasses import asdict
+
+    from flows.status import COLUMNS, statuses
+    from storage.store import existing_store
+
+    short = ("sweep", "state", "runs", "done", "diverged", "failed", "rounds_per_second", "seconds_left", "dashboard", "updated")
+    show(map(asdict, statuses(existing_store(store))), COLUMNS if as_json else short, as_json)
+
+
+@koco.command()
+@STORE
+@JSON
+@example("koco compact")
+def compact(store: str, as_json: bool) -> None:
+    """Make one file of each table of results, of the many that sweeps have left.
+
+    Nothing is lost wherever this is stopped, and koco results may be used meanwhile.
+    """
+    from storage.results import compact as compact_results
+    from storage.store import existing_store
+
+    before, after = compact_results(existing_store(store))
+    click.echo(json.dumps({"before": before, "after": after}) if as_json else f"{before} files of runs before, {after} now")
 
 
 @koco.command()

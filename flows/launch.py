@@ -8,11 +8,12 @@ from typing import Any
 
 from flows.sweep_file import Sweep, read_sweep
 from koco_stream.copies import cache_limit, check_room
+from koco_stream.costs import DataSize
 from koco_stream.errors import WrongInput
 from koco_stream.manifest import Manifest, load_manifest
 from koco_stream.orders import SHUFFLED
 from koco_stream.places import Place, place, store_name
-from koco_stream.plan import DataSize, Limits, plan
+from koco_stream.plan import plan
 from koco_stream.runs import Run
 from koco_stream.warm import needed
 from storage.generated.datasets import existing_synthetic
@@ -35,8 +36,8 @@ def known_manifests(sweep: Sweep, store: Place) -> dict[str, Manifest | None]:
     return manifests
 
 
-def checked(spec: Path, store: str) -> tuple[Sweep, dict[str, Manifest | None], list[Run], list[Run]]:
-    """The sweep, its manifests, its runs, and those not in the store. What can be wrong is found here, before anything starts."""
+def checked(spec: Path, store: str, retry_failed: bool = False) -> tuple[Sweep, dict[str, Manifest | None], list[Run], list[Run]]:
+    """The sweep, its manifests, its runs, and those to be computed. What can be wrong is found here, before anything starts."""
     sweep = read_sweep(spec)
     root = place(store)
     check_store(root)
@@ -46,21 +47,29 @@ def checked(spec: Path, store: str) -> tuple[Sweep, dict[str, Manifest | None], 
         if manifest and use.orders[0][0] == SHUFFLED:
             check_room(manifest)
     runs = sweep.runs(manifests)
-    finished = finished_runs(root)
+    finished = finished_runs(root, retry_failed)
     return sweep, manifests, runs, [run for run in runs if run.run_id not in finished]
+
+
+def sizes_of_all(sweep: Sweep, manifests: dict[str, Manifest | None]) -> dict[str, DataSize]:
+    """The sizes of all datasets, by dataset hash or what stands for it in the runs."""
+    sizes = {}
+    for use in sweep.datasets:
+        manifest = manifests[use.name]
+        sizes[manifest.dataset_hash if manifest else f"not prepared: {use.name}"] = (
+            DataSize.of(manifest) if manifest else use.unprepared_size()
+        )
+    return sizes
 
 
 def dry_run_of(spec: Path, store: str, workers: int) -> dict[str, Any]:
     """The plan in numbers: runs, passes, expected seconds, memory and disk in bytes. Nothing is written."""
-    from cluster.local import worker_bytes
+    from cluster.clusters import LOCAL
+    from flows.planning import cost_factors, limits_of
 
     sweep, manifests, runs, missing = checked(spec, store)
-    sizes = {}
-    for use in sweep.datasets:
-        manifest = manifests[use.name]
-        size = DataSize.of(manifest) if manifest else use.unprepared_size()
-        sizes[manifest.dataset_hash if manifest else f"not prepared: {use.name}"] = size
-    todo = plan(missing, sizes, Limits(max(workers, 1), worker_bytes(max(workers, 1))))
+    sizes = sizes_of_all(sweep, manifests)
+    todo = plan(missing, sizes, limits_of(LOCAL, workers), factors=cost_factors(store, sizes))
     return {
         "sweep": sweep.name,
         "runs": len(runs),
@@ -77,19 +86,22 @@ def dry_run_of(spec: Path, store: str, workers: int) -> dict[str, Any]:
     }
 
 
-def launch(spec: Path, store: str, workers: int, block_rows: int) -> dict[str, Any]:
-    """Run the sweep through its Prefect flow. The Dask cluster, the compiler and Prefect's server start side by side."""
+def launch(spec: Path, store: str, workers: int, block_rows: int, cluster: str, retry_failed: bool) -> dict[str, Any]:
+    """Run the sweep through its Prefect flow. The cluster, the compiler and Prefect's server start side by side."""
+    from cluster.clusters import cluster_named
+    from flows.planning import mapped_bytes
     from flows.startup import abandon, begin, configure_prefect
 
     configure_prefect()
-    _, manifests, _, missing = checked(spec, store)
-    if missing and workers:
-        value_types = {run.stream.dataset_hash: "float64" for run in missing}
-        value_types |= {m.dataset_hash: m.value_type for m in manifests.values() if m}
-        begin(workers, needed(missing, value_types))
+    sweep, found, _, missing = checked(spec, store, retry_failed)
+    manifests = [manifest for manifest in found.values() if manifest]
+    chosen = cluster_named(cluster, workers, mapped_bytes(manifests))
+    if missing and chosen:
+        value_types = {run.stream.dataset_hash: "float64" for run in missing} | {m.dataset_hash: m.value_type for m in manifests}
+        begin(chosen, needed(missing, value_types, sizes_of_all(sweep, found)))
     try:
         sweep_flow = _flow()
-        return sweep_flow(str(spec), store_name(store), workers, block_rows)
+        return sweep_flow(str(spec), store_name(store), workers, block_rows, cluster, retry_failed)
     finally:
         abandon()
 

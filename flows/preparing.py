@@ -111,7 +111,9 @@ def _prepare(store: str, name: str, paths: list[Path], options: dict[str, Any], 
     with BytesProgress("reading") as progress:
         if workers < 2 or n_bytes < LARGE:
             return prepare_file(store, name, paths, progress=progress.step, **options)
-        from flows.startup import started
+        from cluster.clusters import LOCAL, cluster_named
+        from flows.startup import engine
 
-        with started(workers, []) as client:
+        with engine(cluster_named(LOCAL, workers, 0), []) as started:
+            client = started.client
             return prepare_file(store, name, paths, worker=OnDask(client), progress=progress.step, **options)

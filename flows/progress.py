@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import sys
 import time
+from datetime import UTC, datetime
 from types import TracebackType
 from typing import Self
 
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
+from flows.status import Status, tell
+from koco_stream.places import Where
 from koco_stream.run import Receipt
 
-PLAIN_EVERY = 10.0  # seconds
+LINE_EVERY = 60.0  # seconds: of a sweep, in a log
+STATUS_EVERY = 3.0  # seconds: of what `koco status` reads
+PLAIN_EVERY = 10.0  # seconds: of preparing and fetching, in a log
 
 
 def say(message: str) -> None:
@@ -21,11 +28,17 @@ def say(message: str) -> None:
 
 
 class SweepProgress:
-    """Counts receipts: runs done of total, rounds per second, runs that were not ok, time left."""
+    """Counts receipts: runs done of total, rounds per second, runs that were not ok, time left.
 
-    def __init__(self, total: int) -> None:
-        self.total, self.done, self.rounds, self.not_ok, self.scan_seconds = total, 0, 0, 0, 0.0
-        self.begun = self.last = time.monotonic()
+    On a terminal it is a live line, in a log a line a minute; `koco status` shows the same from the store.
+    """
+
+    def __init__(self, store: Where, sweep: str) -> None:
+        self.store, self.sweep, self.total, self.done, self.computed = store, sweep, 0, 0, 0
+        self.rounds, self.diverged, self.failed, self.scan_seconds = 0, 0, 0, 0.0
+        self.dashboard: str | None = None
+        self.begun = self.last_line = self.last_status = time.monotonic()
+        self.started_at = datetime.now(UTC)
         console = Console(stderr=True)
         self.live = Progress(
             TextColumn("runs"),
@@ -36,30 +49,77 @@ class SweepProgress:
             console=console,
             disable=not console.is_terminal,
         )
-        self.task = self.live.add_task("runs", total=total, speed="")
+        self.task = self.live.add_task("runs", total=None, speed="")
 
     def __enter__(self) -> Self:
         self.live.start()
+        self._tell("running")
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.live.stop()
+        ended = "done" if error is None else "stopped" if isinstance(error, KeyboardInterrupt) else "ended by an error"
+        self._tell(ended, None if error is None or ended == "stopped" else str(error))
+
+    def more(self, runs: int, there: int) -> None:
+        """So many more runs are wanted, some of which the store has already."""
+        again = " more" if self.total else ""
+        self.total += runs
+        self.done += there
+        self.live.update(self.task, total=self.total, completed=self.done)
+        say(f"sweep {self.sweep}: {runs:,}{again} runs, {there:,} in the store already, {runs - there:,} to compute")
+
+    def computing(self, dashboard: str | None) -> None:
+        """The workers are ready: from now on runs are computed. `dashboard` is the address of Dask's page."""
+        self.begun, self.dashboard = time.monotonic(), dashboard
+        if dashboard:
+            say(f"  what the workers do: {dashboard}")
 
     def receive(self, receipt: Receipt) -> None:
         """Note a finished cohort."""
         self.done += receipt.runs
+        self.computed += receipt.runs
         self.rounds += receipt.rounds
-        self.not_ok += receipt.not_ok
+        self.diverged += receipt.diverged
+        self.failed += receipt.failed
         self.scan_seconds += receipt.scan_seconds
         now = time.monotonic()
+        self.live.update(self.task, completed=self.done, speed=self._speed(now))
+        if self.live.disable and (now - self.last_line > LINE_EVERY or self.done == self.total):
+            say(f"  {self.done:,} of {self.total:,} runs, {self._speed(now)}, about {self._left(now):.0f} s left")
+            self.last_line = now
+        if now - self.last_status > STATUS_EVERY:
+            self._tell("running")
+
+    def _speed(self, now: float) -> str:
         speed = f"{self.rounds / max(now - self.begun, 1e-9):,.0f} rounds/s"
-        if self.not_ok:
-            speed += f", {self.not_ok} not ok"
-        self.live.update(self.task, completed=self.done, speed=speed)
-        if self.live.disable and (now - self.last > PLAIN_EVERY or self.done == self.total):
-            left = (now - self.begun) * (self.total - self.done) / max(self.done, 1)
-            say(f"  {self.done:,} of {self.total:,} runs, {speed}, about {left:.0f} s left")
-            self.last = now
+        not_ok = [f", {count:,} {status}" for count, status in ((self.diverged, "diverged"), (self.failed, "failed")) if count]
+        return speed + "".join(not_ok)
+
+    def _left(self, now: float) -> float:
+        return (now - self.begun) * (self.total - self.done) / max(self.computed, 1)
+
+    def _tell(self, state: str, error: str | None = None) -> None:
+        now = self.last_status = time.monotonic()
+        tell(
+            self.store,
+            Status(
+                sweep=self.sweep,
+                state=state,
+                runs=self.total,
+                done=self.done,
+                diverged=self.diverged,
+                failed=self.failed,
+                rounds_per_second=self.rounds / max(now - self.begun, 1e-9),
+                seconds_left=self._left(now) if self.computed and state == "running" else None,
+                dashboard=self.dashboard if state == "running" else None,
+                host=socket.gethostname(),
+                process=os.getpid(),
+                begun=self.started_at.isoformat(timespec="seconds"),
+                updated=datetime.now(UTC).isoformat(timespec="seconds"),
+                error=error,
+            ),
+        )
 
 
 class BytesProgress:

@@ -10,15 +10,18 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from multiprocessing import resource_tracker
-from typing import Any
+from typing import Any, NamedTuple
 
 from distributed import Client
 
-from cluster.local import ONE_THREAD, local_cluster
+from cluster.local import ONE_THREAD
 from koco_stream.cache import private_folder
-from koco_stream.warm import Needed
+from koco_stream.costs import Timing
+from koco_stream.files import canonical_json
+from koco_stream.learners import StreamSize
+from koco_stream.warm import Needed, warm
 
 
 def configure_prefect() -> None:
@@ -72,44 +75,62 @@ def shield_prefect_server() -> None:
     SubprocessASGIServer._run_uvicorn_command = start_shielded
 
 
-def compiling(kinds: list[Needed]) -> subprocess.Popen[bytes]:
-    """A process that compiles what these need."""
+def compiling(kinds: list[Needed]) -> subprocess.Popen[str]:
+    """A process that compiles what these need, and prints how long each took for a few rows."""
     command = [sys.executable, "-m", "koco_stream.warm", json.dumps(kinds)]
-    return subprocess.Popen(command, env={**os.environ, **ONE_THREAD})
+    return subprocess.Popen(command, env={**os.environ, **ONE_THREAD}, stdout=subprocess.PIPE, text=True)
 
 
-class LocalStart:
-    """A local cluster and the compilation of what its workers need, both begun when this is made."""
+class Engine(NamedTuple):
+    """What runs cohorts: a client of Dask, or none for this process alone; and timings of each learner on a few rows."""
 
-    def __init__(self, workers: int, kinds: list[Needed]) -> None:
-        self.kinds = kinds
+    client: Client | None
+    timings: list[Timing]
+
+    @property
+    def dashboard(self) -> str | None:
+        """The address of the page on which Dask shows its workers."""
+        return self.client.dashboard_link if self.client else None
+
+
+class Start:
+    """A cluster and the compilation of what its workers need, both begun when this is made."""
+
+    def __init__(self, cluster: Callable[[], AbstractContextManager[Client]], kinds: list[Needed]) -> None:
+        self.kinds, self.timings = kinds, list[Timing]()
         self.stack = ExitStack()
         self.client: Future[Client] = Future()
         resource_tracker.ensure_running()  # its start, which Dask would cause, lets the signals through again
         with shielded():
             self.compiling = compiling(kinds) if kinds else None
-            threading.Thread(target=self._start, args=(workers,), daemon=True).start()
+            threading.Thread(target=self._start, args=(cluster,), daemon=True).start()
 
-    def _start(self, workers: int) -> None:
+    def _start(self, cluster: Callable[[], AbstractContextManager[Client]]) -> None:
         try:
-            self.client.set_result(self.stack.enter_context(local_cluster(workers)))
+            self.client.set_result(self.stack.enter_context(cluster()))
         except BaseException as error:  # handed to whoever waits for the client
             self.client.set_exception(error)
 
-    def ready(self, kinds: list[Needed]) -> Client:
+    def ready(self, kinds: list[Needed]) -> Engine:
         """The client, once the workers are up and `kinds` are compiled: of data that was not there at the start the type was a guess."""
         client = self.client.result()
         self._compiled()
-        rest = [kind for kind in kinds if kind not in self.kinds]
+        known = {(kind.learner, canonical_json(kind.params), kind.value_type) for kind in self.kinds}
+        rest = [kind for kind in kinds if (kind.learner, canonical_json(kind.params), kind.value_type) not in known]
         if rest:
             with shielded():
                 self.compiling = compiling(rest)
             self._compiled()
-        return client
+        return Engine(client, self.timings)
 
     def _compiled(self) -> None:
-        if self.compiling is not None and self.compiling.wait() != 0:
+        if self.compiling is None:
+            return
+        printed = self.compiling.communicate()[0]
+        if self.compiling.returncode != 0:
             raise RuntimeError("compiling the learners failed; what the compiler said stands above")
+        self.timings += [Timing(learner, params, StreamSize(*size), *rest) for learner, params, size, *rest in json.loads(printed)]
+        self.compiling = None
 
     def close(self) -> None:
         """Stop the workers."""
@@ -120,20 +141,24 @@ class LocalStart:
             self.stack.close()
 
 
-_begun: LocalStart | None = None
+_begun: Start | None = None
 
 
-def begin(workers: int, kinds: list[Needed]) -> None:
-    """Start a local cluster now, for the next `started` to take: what is slow then goes on beside the caller."""
+def begin(cluster: Callable[[], AbstractContextManager[Client]], kinds: list[Needed]) -> None:
+    """Start a cluster now, for the next `engine` to take: what is slow then goes on beside the caller."""
     global _begun
-    _begun = LocalStart(workers, kinds)
+    _begun = Start(cluster, kinds)
 
 
 @contextmanager
-def started(workers: int, kinds: list[Needed]) -> Iterator[Client]:
-    """A client of a local cluster, the one that was begun if there is one, closed at the end."""
+def engine(cluster: Callable[[], AbstractContextManager[Client]] | None, kinds: list[Needed]) -> Iterator[Engine]:
+    """What runs cohorts, with `kinds` compiled: a client of the cluster, the one that was begun if there is one, closed at the end; or,
+    without a cluster, this process."""
     global _begun
-    start, _begun = _begun or LocalStart(workers, kinds), None
+    if cluster is None:
+        yield Engine(None, warm(kinds))
+        return
+    start, _begun = _begun or Start(cluster, kinds), None
     try:
         yield start.ready(kinds)
     finally:

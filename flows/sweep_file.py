@@ -13,11 +13,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, ValidationError
 
+from flows.halving import Halving
+from koco_stream.costs import DataSize
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.learners import learner_named
 from koco_stream.manifest import Manifest
 from koco_stream.orders import AS_STORED, IN_WINDOWS, WINDOW_ROWS
-from koco_stream.plan import DataSize
 from koco_stream.run import check_labels
 from koco_stream.runs import Run, Stream, sharding_of, without_repeats
 from storage.generated.generators import GENERATORS, expected_values, parameters_of, synthetic_name
@@ -55,6 +56,14 @@ class ReportTable(BaseModel):
     figure: FigureName | list[FigureName] = Field(default_factory=list)
 
 
+class HalvingTable(BaseModel):
+    """halving = { factor = 3, first = 1000 }: see `flows.halving`."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    factor: int = Field(default=3, ge=2)
+    first: PositiveInt
+
+
 class SweepFile(BaseModel):
     """A sweep file as written."""
 
@@ -64,6 +73,7 @@ class SweepFile(BaseModel):
     dataset: list[DatasetTable] = Field(min_length=1)
     learner: list[LearnerTable] = Field(min_length=1)
     report: ReportTable = ReportTable()
+    halving: HalvingTable | None = None
 
 
 @dataclass(frozen=True)
@@ -103,6 +113,7 @@ class Sweep:
     configurations: tuple[tuple[str, dict[str, Any], int], ...]
     figures: tuple[str, ...]
     text: str = field(repr=False)
+    halving: Halving | None = None
 
     def runs(self, manifests: dict[str, Manifest | None]) -> list[Run]:
         """All runs, each once. Datasets not prepared yet (None) get a placeholder for a hash: enough to count, not to run.
@@ -158,7 +169,10 @@ def read_sweep(path: str | Path) -> Sweep:
         if names.count(name) > 1:
             raise WrongInput(f"{path}: dataset {name!r} is listed twice; merge the two tables")
     figures = spec.report.figure
-    return Sweep(path, spec.name, tuple(datasets), tuple(configurations), tuple([figures] if isinstance(figures, str) else figures), text)
+    halving = Halving(spec.halving.factor, spec.halving.first) if spec.halving else None
+    return Sweep(
+        path, spec.name, tuple(datasets), tuple(configurations), tuple([figures] if isinstance(figures, str) else figures), text, halving
+    )
 
 
 def _refuse_large_numbers(path: Path, text: str, content: dict[str, Any]) -> None:
@@ -303,9 +317,11 @@ def _explain(path: Path, text: str, error: ValidationError) -> str:
     """The first of pydantic's complaints, with the line and the nearest name."""
     first = error.errors()[0]
     where = list(first["loc"])
-    where = where[: 3 if len(where) > 1 and isinstance(where[1], int) else 2 if where[:1] == ["report"] else 1]  # no names of pydantic's
+    where = where[
+        : 3 if len(where) > 1 and isinstance(where[1], int) else 2 if where[:1] in (["report"], ["halving"]) else 1
+    ]  # no names of pydantic's
     key = str(where[-1]) if where else ""
-    tables: dict[str, type[BaseModel]] = {"dataset": DatasetTable, "learner": LearnerTable, "report": ReportTable}
+    tables: dict[str, type[BaseModel]] = {"dataset": DatasetTable, "learner": LearnerTable, "report": ReportTable, "halving": HalvingTable}
     known = tables.get(str(where[0]), SweepFile) if len(where) > 1 else SweepFile
     if len(where) > 2 and isinstance(where[1], int):
         spot = place(path, text, str(where[0]), where[1], str(where[2]))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import mmap
 import struct
 from pathlib import Path
 from typing import Any
@@ -39,18 +40,33 @@ def write_arrays(path: Path, header: dict[str, Any], arrays: dict[str, Array]) -
     text = canonical_json(_plain({**header, "arrays": entries})).encode()
     digest = hashlib.sha256()
     with path.open("wb") as handle:
-        for part in (MAGIC, struct.pack("<Q", len(text)), text, *(a.tobytes() for a in arrays.values())):
+        raw: list[Any] = [a.reshape(-1).view(np.uint8).data for a in arrays.values() if a.size]
+        for part in (MAGIC, struct.pack("<Q", len(text)), text, *raw):
             digest.update(part)
             handle.write(part)
         handle.write(digest.digest())
 
 
-def read_arrays(data: bytes, newest: int) -> tuple[dict[str, Any], dict[str, Array]]:
+def read_header(path: Path) -> dict[str, Any]:
+    """A file's header alone, with nothing checked but that it can be read. Raises `NotWhole`."""
+    with path.open("rb") as handle:
+        start = handle.read(len(MAGIC) + 8)
+        if not start.startswith(MAGIC) or len(start) < len(MAGIC) + 8:
+            raise NotWhole("it does not begin with a whole header")
+        (length,) = struct.unpack_from("<Q", start, len(MAGIC))
+        text = handle.read(min(length, path.stat().st_size))
+    try:
+        return _special(json.loads(text))  # type: ignore[no-any-return]
+    except ValueError:
+        raise NotWhole("its header cannot be read") from None
+
+
+def read_arrays(data: bytes | mmap.mmap, newest: int) -> tuple[dict[str, Any], dict[str, Array]]:
     """The header, without `arrays`, and the arrays, read-only, of a file's bytes.
 
     Raises `NotWhole`, or `TooNew` for a format above `newest`.
     """
-    if not data.startswith(MAGIC) or len(data) < len(MAGIC) + 40:
+    if len(data) < len(MAGIC) + 40 or data[: len(MAGIC)] != MAGIC:
         raise NotWhole("it does not begin with a whole header")
     (length,) = struct.unpack_from("<Q", data, len(MAGIC))
     place = len(MAGIC) + 8

@@ -26,6 +26,10 @@ class Member:
     status: str = "ok"
     error: str | None = None
 
+    def fail(self, error: Exception) -> None:
+        """End the run as failed, for this reason."""
+        self.status, self.error = "failed", f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
 
 def start(run: Run, n_features: int, points: Array) -> Member:
     """The run before its first round. What fails here is the run's own fault and becomes its status."""
@@ -33,6 +37,8 @@ def start(run: Run, n_features: int, points: Array) -> Member:
     params = declared.to_params(declared.complete(run.params))
     try:
         state = declared.module.init(params, n_features + int(bool(run.params["fit_intercept"])), run.learner_seed or 0)
-    except (ValueError, MemoryError) as error:
-        return Member(run, params, None, np.zeros((points.size, 3)), status="failed", error=str(error) or type(error).__name__)
+    except Exception as error:
+        failed = Member(run, params, None, np.zeros((points.size, 3)))
+        failed.fail(error)
+        return failed
     return Member(run, params, state, np.zeros((points.size, 3)))

@@ -1,48 +1,33 @@
-"""The plan: runs → cohorts. Pure arithmetic, no I/O; the same input gives the same plan."""
+"""The plan: runs → cohorts. Pure arithmetic, no I/O; the same input gives the same plan.
+
+Two aims are balanced: few passes over the data, since what a pass reads, and kernel values, are shared by the runs of a cohort; and all
+workers busy to the end, which takes many cohorts, the longest first. Memory is a limit, not an aim.
+"""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 
-from koco_stream.copies import copy_bytes
-from koco_stream.learners import StreamSize, learner_named
-from koco_stream.manifest import Manifest
-from koco_stream.orders import AS_STORED, IN_WINDOWS, SHUFFLED
-from koco_stream.records import curve_points
+from koco_stream.costs import SAVED_BYTES_PER_SECOND, Cost, Costs, DataSize, pass_bytes
 from koco_stream.runs import Cohort, Run, Stream
 
-WORKER_BYTES = 180 << 20  # a worker with its libraries loaded, before any data
-COMMIT_SECONDS = 0.02  # a cohort's part: written, synced, renamed
-
-
-@dataclass(frozen=True)
-class DataSize:
-    """What the plan needs to know of a dataset: rows, features, stored values in all, and the bytes of its largest shard's copy (0 while
-    there are no shards)."""
-
-    n_rows: int
-    n_features: int
-    n_values: int
-    shard_bytes: int = 0
-
-    @staticmethod
-    def of(manifest: Manifest) -> DataSize:
-        """The size of a prepared dataset."""
-        shard_bytes = max((copy_bytes(manifest, shard) for shard in manifest.shards), default=0)
-        return DataSize(manifest.n_rows, manifest.n_features, manifest.n_values, shard_bytes)
+SHORTEST = 0.25  # seconds of a cohort, where there is work for more: what sending and committing it costs is then small
+PASSES = 10  # a cohort takes at least so many times what reading its stream does
+COHORTS_A_WORKER = 24  # so that the last one, which others wait for, is a small part of the whole
+SAVING_SHARE = 0.01  # of a cohort's time, at most, for its checkpoints
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a plan must respect: workers, the memory of each in bytes, the longest cohort wished for, and how much of a longer one may be
-    lost, both in seconds."""
+    """What a plan must respect: workers, the memory of each in bytes; the longest cohort wished for and how much of a longer one may be
+    lost, both in seconds; the most runs of a cohort."""
 
     workers: int
     worker_bytes: int
     cohort_seconds: float = 20.0
     checkpoint_seconds: float = 60.0
+    cohort_runs: int = 4096
 
 
 @dataclass(frozen=True)
@@ -63,118 +48,103 @@ class Plan:
         return sum(cohort.seconds for cohort in self.cohorts)
 
 
-def stream_size(run: Run, size: DataSize) -> StreamSize:
-    """What the run's stream is to its learner."""
-    rounds = min(size.n_rows, run.stream.max_rows or size.n_rows)
-    return StreamSize(rounds, size.n_features + int(bool(run.params["fit_intercept"])), size.n_values / max(size.n_rows, 1))
+@dataclass
+class Batch:
+    """A cohort being filled."""
+
+    stream: Stream
+    costs: Costs
+    runs: list[Run] = field(default_factory=list)
+    seconds: float = 0.0
+    bytes: int = 0
+    shared: set[tuple[object, ...]] = field(default_factory=set)
+
+    def more_bytes(self, cost: Cost) -> int:
+        """What a run of this cost would add."""
+        return cost.bytes + (0 if cost.key in self.shared else cost.shared_bytes)
+
+    def add(self, run: Run, cost: Cost) -> None:
+        """Take a run in."""
+        self.runs.append(run)
+        self.bytes += self.more_bytes(cost)
+        self.seconds += cost.seconds + (0.0 if cost.key in self.shared else cost.shared_seconds)
+        self.shared.add(cost.key)
+
+    def cohort(self, limits: Limits) -> Cohort:
+        """The cohort, with checkpoints if it takes longer than may be lost: rarely enough that saving takes little of its time."""
+        seconds = self.seconds + self.costs.reading(self.stream)
+        between = max(limits.checkpoint_seconds, self.bytes / SAVED_BYTES_PER_SECOND / SAVING_SHARE)
+        rounds = self.costs.sizes[self.stream.dataset_hash].rounds(self.stream)
+        every = max(1, int(rounds * between / seconds)) if seconds > between else 0
+        return Cohort(self.stream, tuple(self.runs), seconds, every)
 
 
-def run_seconds(run: Run, size: DataSize) -> float:
-    """About how long the scan of `run` takes on one core."""
-    stream = stream_size(run, size)
-    return 2e-5 + stream.rounds * learner_named(run.learner).round_ns(run.params, stream) * 1e-9
-
-
-def run_bytes(run: Run, size: DataSize) -> int:
-    """Memory that one run of a cohort needs for itself: its state, its predictions and its curve."""
-    state = learner_named(run.learner).state_floats(run.params, stream_size(run, size))
-    return 8 * (state + 4096 + 3 * curve_points(size.n_rows).size) + 4096
-
-
-def shared_work(run: Run, size: DataSize) -> tuple[tuple[object, ...], float, int]:
-    """What runs of a cohort with the same first item do once: it, seconds, bytes. Nothing for learners that share nothing."""
-    shared = learner_named(run.learner).shared
-    if shared is None:
-        return (), 0.0, 0
-    stream = stream_size(run, size)
-    found = shared(run.params, stream)
-    return found.key, stream.rounds * found.ns * 1e-9, 8 * found.floats
-
-
-def shared_bytes(stream: Stream, size: DataSize) -> dict[str, int]:
-    """Memory that the runs of a cohort share, as named terms: the worker itself, the copy of a shard being made, a block of rows (with an
-    intercept it is copied; in another order than stored, gathered before), the order's numbers, and the comparator of the regret (six
-    vectors, and a gathered block if it may read only some rows). What is mapped of the copies, which all workers share, is apart."""
-    block = 4096 * (16 + math.ceil(12 * size.n_values / max(size.n_rows, 1)))
-    gathered = stream.order != AS_STORED
-    numbers = {AS_STORED: 0, SHUFFLED: size.n_rows, IN_WINDOWS: min(stream.window_rows or 0, size.n_rows)}[stream.order]
-    return {
-        "worker": WORKER_BYTES,
-        "copy of a shard": 4 * size.shard_bytes,  # measured: the columns, what they are decoded from, and what Arrow's allocator keeps
-        "block": (1 + gathered) * block,
-        "order": 8 * numbers,
-        "comparator": 48 * (size.n_features + 1) + (block if gathered and stream.max_rows else 4096 * 16),
-    }
-
-
-def with_checkpoints(cohort: Cohort, size: DataSize, limits: Limits) -> Cohort:
-    """The cohort with checkpoints every `checkpoint_seconds`, if it takes longer."""
-    if cohort.seconds <= limits.checkpoint_seconds:
-        return cohort
-    rounds = min(size.n_rows, cohort.stream.max_rows or size.n_rows)
-    return replace(cohort, checkpoint_rounds=max(1, int(rounds * limits.checkpoint_seconds / cohort.seconds)))
-
-
-def begun_cohorts(runs: Sequence[Run], sizes: dict[str, DataSize], begun: Sequence[Sequence[str]]) -> list[Cohort]:
+def begun_cohorts(runs: Sequence[Run], costs: Costs, limits: Limits, begun: Sequence[Sequence[str]]) -> list[Cohort]:
     """The cohorts that `begun` names by their run_ids, if all their runs are among these."""
-    by_id = {run.run_id: run for run in runs}
+    by_id = {run.run_id: run for run in runs} if begun else {}
     cohorts = []
     for ids in begun:
-        if all(run_id in by_id for run_id in ids):
-            members = tuple(by_id.pop(run_id) for run_id in ids)
-            size = sizes[members[0].stream.dataset_hash]
-            once = {key: seconds for key, seconds, _ in (shared_work(run, size) for run in members)}
-            cohorts.append(Cohort(members[0].stream, members, sum(once.values()) + sum(run_seconds(run, size) for run in members)))
+        if ids and all(run_id in by_id for run_id in ids):
+            members = [by_id.pop(run_id) for run_id in ids]
+            batch = Batch(members[0].stream, costs)
+            for run in members:
+                batch.add(run, costs.of(run))
+            cohorts.append(batch.cohort(limits))
     return cohorts
 
 
-def plan(runs: Sequence[Run], sizes: dict[str, DataSize], limits: Limits, begun: Sequence[Sequence[str]] = ()) -> Plan:
+def plan(
+    runs: Sequence[Run],
+    sizes: dict[str, DataSize],
+    limits: Limits,
+    begun: Sequence[Sequence[str]] = (),
+    factors: dict[str, float] | None = None,
+) -> Plan:
     """Group runs into cohorts: few passes, all workers busy to the end, memory within the limit.
 
-    `sizes` is by dataset hash. Cohorts that were begun and left a checkpoint, named by their run_ids, stay as they were.
+    `sizes` is by dataset hash; `factors` correct the declared costs, by learner (see `costs.factors_of`). Cohorts that were begun and left
+    a checkpoint, named by their run_ids, stay as they were.
 
     Raises `MemoryError` with the sum if a single run does not fit a worker.
     """
-    cohorts = begun_cohorts(runs, sizes, begun)
+    costs = Costs(sizes, factors or {})
+    cohorts = begun_cohorts(runs, costs, limits, begun)
     kept = {run.run_id for cohort in cohorts for run in cohort.runs}
-    runs = [run for run in runs if run.run_id not in kept]
-    streams: dict[Stream, list[Run]] = {}
+    streams: dict[Stream, list[tuple[Run, Cost]]] = {}
     for run in runs:
-        streams.setdefault(run.stream, []).append(run)
-    total = sum(run_seconds(run, sizes[run.stream.dataset_hash]) for run in runs)
-    target = min(limits.cohort_seconds, max(0.25, total / (12 * max(limits.workers, 1))))
+        if not kept or run.run_id not in kept:
+            streams.setdefault(run.stream, []).append((run, costs.of(run)))
+    total = sum(cost.seconds for members in streams.values() for _, cost in members)
+    target = min(limits.cohort_seconds, max(SHORTEST, total / (COHORTS_A_WORKER * max(limits.workers, 1))))
     memory: dict[str, int] = {}
     for stream, members in streams.items():
-        size = sizes[stream.dataset_hash]
-        shared = shared_bytes(stream, size)
-        batch: list[Run] = []
-        together: set[tuple[object, ...]] = set()  # what runs of this cohort share already
-        seconds, used = 0.0, sum(shared.values())
-        own: dict[str, float] = {}
-        for run in members:
-            own[str(shared_work(run, size)[0])] = own.get(str(shared_work(run, size)[0]), 0.0) + run_seconds(run, size)
-        for run in sorted(members, key=lambda run: str(shared_work(run, size)[0])):
-            key, once_seconds, once_bytes = shared_work(run, size)
-            # Runs that share much stay together until their own work outweighs it, if that leaves something for every worker.
-            longest = max(target, once_seconds + min(3 * once_seconds, own[str(key)] / max(limits.workers, 1)))
-            more = run_bytes(run, size) + (0 if key in together else once_bytes)
-            if sum(shared.values()) + more > limits.worker_bytes:
-                raise MemoryError(
-                    f"{run.learner} on {stream.dataset} needs {(sum(shared.values()) + more) >> 20} MiB on a worker, and a worker has "
-                    f"{limits.worker_bytes >> 20} MiB; use fewer workers, a smaller sketch or a machine with more memory"
-                )
-            if batch and (seconds >= longest or used + more > limits.worker_bytes):
-                cohorts.append(Cohort(stream, tuple(batch), seconds + COMMIT_SECONDS))
-                batch, seconds, used = [], 0.0, sum(shared.values())
-                together.clear()
-                more = run_bytes(run, size) + once_bytes
-            batch.append(run)
-            seconds += run_seconds(run, size) + (0.0 if key in together else once_seconds)
-            together.add(key)
-            used += more
-            if used > sum(memory.values()):
-                memory = {**shared, "states of a cohort": used - sum(shared.values())}
-        cohorts.append(Cohort(stream, tuple(batch), seconds + COMMIT_SECONDS))
-    cohorts = [with_checkpoints(cohort, sizes[cohort.stream.dataset_hash], limits) for cohort in cohorts]
+        terms = pass_bytes(stream, sizes[stream.dataset_hash])
+        for batch in batches_of(stream, members, costs, limits, max(target, PASSES * costs.reading(stream)), sum(terms.values())):
+            cohorts.append(batch.cohort(limits))
+            if sum(terms.values()) + batch.bytes > sum(memory.values()):
+                memory = {**terms, "states of a cohort": batch.bytes}
     cohorts.sort(key=lambda cohort: (-cohort.seconds, cohort.cohort_id))
     return Plan(tuple(cohorts), memory)
+
+
+def batches_of(stream: Stream, members: list[tuple[Run, Cost]], costs: Costs, limits: Limits, target: float, taken: int) -> list[Batch]:
+    """The runs of one stream in batches of about `target` seconds; `taken` are the bytes of a worker without any run."""
+    own: dict[tuple[object, ...], float] = {}
+    for _, cost in members:
+        own[cost.key] = own.get(cost.key, 0.0) + cost.seconds
+    batches = [Batch(stream, costs)]
+    for run, cost in sorted(members, key=lambda member: str(member[1].key)) if len(own) > 1 else members:
+        # Runs that share much stay together until their own work outweighs it, if that leaves something for every worker.
+        longest = max(target, cost.shared_seconds + min(3 * cost.shared_seconds, own[cost.key] / max(limits.workers, 1)))
+        batch = batches[-1]
+        full = len(batch.runs) >= limits.cohort_runs or batch.seconds >= longest
+        if batch.runs and (full or taken + batch.bytes + batch.more_bytes(cost) > limits.worker_bytes):
+            batch = Batch(stream, costs)
+            batches.append(batch)
+        if taken + batch.bytes + batch.more_bytes(cost) > limits.worker_bytes:
+            raise MemoryError(
+                f"{run.learner} on {stream.dataset} needs {(taken + batch.more_bytes(cost)) >> 20} MiB on a worker, and a worker has "
+                f"{limits.worker_bytes >> 20} MiB; use fewer workers, a smaller sketch or a machine with more memory"
+            )
+        batch.add(run, cost)
+    return batches

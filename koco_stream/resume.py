@@ -7,11 +7,12 @@ saves is time.
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Sequence
 from typing import Any
 
 from koco_stream._jit import code_hash
-from koco_stream.arrays_file import NotWhole, TooNew, read_arrays, write_arrays
+from koco_stream.arrays_file import NotWhole, TooNew, read_arrays, read_header, write_arrays
 from koco_stream.checkpoint import grows, restored, state_arrays
 from koco_stream.learners import learner_named
 from koco_stream.linalg import Array
@@ -67,13 +68,17 @@ def resumed(where: Place, members: Sequence[Member]) -> int:
         return 0
     arrays |= {name: arrays[first] for name, first in header["shared"].items()}
     histories: dict[str, Any] = {}
+    states: list[dict[str, Array]] = [{} for _ in members]
+    for name, array in arrays.items():
+        number, _, inside = name.partition(".state.")
+        if inside:
+            states[int(number)][inside] = array
     for k, (member, kept) in enumerate(zip(members, header["members"], strict=True)):
         for name in KEPT:
             setattr(member, name, kept[name])
         member.totals[:], member.curve[:] = arrays[f"{k}.totals"], arrays[f"{k}.curve"]
         if member.state is not None:
-            mine = {name.removeprefix(f"{k}.state."): array for name, array in arrays.items() if name.startswith(f"{k}.state.")}
-            member.state = restored(member.state, mine, grows(learner_named(member.run.learner)))
+            member.state = restored(member.state, states[k], grows(learner_named(member.run.learner)))
             if "history" in member.state._fields:  # one for all that share it, as it was
                 rows_seen = f"{k}.state.history.n"
                 history = histories.setdefault(header["shared"].get(rows_seen, rows_seen), member.state.history)
@@ -82,22 +87,35 @@ def resumed(where: Place, members: Sequence[Member]) -> int:
 
 
 def read_checkpoint(where: Place) -> tuple[dict[str, Any], dict[str, Array]]:
-    """A checkpoint's header and arrays; nothing if there is none, or it is damaged or of a newer format."""
+    """A checkpoint's header and arrays, which are views of the mapped file; nothing if there is none, or it is damaged or of a newer
+    format."""
     try:
-        return read_arrays(where.read_bytes(), FORMAT)
+        with where.local() as path, path.open("rb") as handle:
+            if path.stat().st_size == 0:
+                return {}, {}
+            return read_arrays(mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ), FORMAT)
     except (FileNotFoundError, NotWhole, TooNew):
         return {}, {}
+
+
+def header_of(where: Place) -> dict[str, Any]:
+    """A checkpoint's header; nothing if there is none, or it cannot be read. Whether the arrays are whole is seen by who opens it."""
+    try:
+        with where.local() as path:
+            return read_header(path)
+    except (FileNotFoundError, NotWhole):
+        return {}
 
 
 def remove_finished(store: Where, finished: set[str]) -> None:
     """Remove the checkpoints of which all runs are among `finished`: of cohorts that were cut in two, or planned anew."""
     for path in checkpoints_folder(store).files(".koco"):
-        header = read_checkpoint(path)[0]
+        header = header_of(path)
         if header and finished.issuperset(header["runs"]):
             path.remove()
 
 
 def unfinished(store: Where) -> list[tuple[str, ...]]:
     """The run_ids of each cohort that left a checkpoint which this code can go on from."""
-    headers = [read_checkpoint(path)[0] for path in checkpoints_folder(store).files(".koco")]
+    headers = [header_of(path) for path in checkpoints_folder(store).files(".koco")]
     return [tuple(header["runs"]) for header in headers if header.get("code") == code_hash()]

@@ -35,6 +35,11 @@ class Stream:
         window = None if self.window_rows is None else min(self.window_rows, n_rows)
         return replace(self, max_rows=limit, window_rows=window, positive_class=None if as_read else self.positive_class)
 
+    @property
+    def group(self) -> tuple[Any, ...]:
+        """What the streams of one dataset have in common that differ in their `order_seed` only."""
+        return (self.dataset_hash, self.order, self.positive_class, self.max_rows, self.window_rows, self.sharding)
+
     def identity(self) -> dict[str, Any]:
         """All that decides which rows come in which order (the name does not). What only windows have is not in that of other orders."""
         windows = {} if self.window_rows is None else {"window_rows": self.window_rows, "sharding": self.sharding}

@@ -105,6 +105,8 @@ def advance(learner: str, params: Any, state: Any, rows: Rows, labels: Array, pr
     if reads_tiles(learner):
         together = Together([learner], [params], [state])
         done = together.advance(rows, labels, predictions.reshape(1, -1))[0]
+        if together.failures:
+            raise together.failures[0]
         return together.states[0], done
     scan, module, done = scan_of(learner), learner_named(learner).module, 0
     while True:

@@ -76,12 +76,14 @@ def reads_tiles(learner: str) -> bool:
 class Together:
     """Runs of the same kernel on the same rows: `learners`, `params`, `states` go together by place.
 
-    `advance` changes `states`; a run whose prediction was not finite takes no further part.
+    `advance` changes `states`; a run whose prediction was not finite, or whose step raised what `failures` then holds by its place, takes
+    no further part.
     """
 
     def __init__(self, learners: Sequence[str], params: Sequence[Any], states: Sequence[Any]) -> None:
         self.learners, self.params, self.states = list(learners), list(params), list(states)
         self.live = [True] * len(self.states)
+        self.failures: dict[int, Exception] = {}
         self.history: History = self.states[0].history
         self.coefficients = np.zeros((len(self.states), 0))
         self.sums = np.zeros((len(self.states), 2, BLOCK))
@@ -103,9 +105,13 @@ class Together:
             for i, learner in enumerate(self.learners):
                 if not self.live[i]:
                     continue
-                self.states[i] = learner_named(learner).module.with_room(self.params[i], self.states[i])
                 part = predictions[i, first : first + count]
-                rounds = rounds_of(learner)(self.params[i], self.states[i], self.tile, own, known, labels[first : first + count], part)
+                try:
+                    self.states[i] = learner_named(learner).module.with_room(self.params[i], self.states[i])
+                    rounds = rounds_of(learner)(self.params[i], self.states[i], self.tile, own, known, labels[first : first + count], part)
+                except Exception as error:  # this run's own: the others go on
+                    self.live[i], self.failures[i] = False, error
+                    continue
                 done[i] += rounds
                 self.live[i] = rounds == count
         return done

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from koco_stream.part import parts_folder
 from koco_stream.places import Place, Where, place
 from koco_stream.records import CURVES, RUNS, Column, part_schema, schema
-from koco_stream.run import parts_folder
 from storage.store import LOCK
 
 ATTEMPTS = 20
+MANY_FILES = 32  # of a table: more become one when results are collected
+FULL_FILE = 1_000_000  # runs: what is as large is left alone
+FAILED = "failed"
+_LISTED = pa.schema([("run_id", pa.string()), ("status", pa.string()), ("file", pa.int64())])
 T = TypeVar("T")
 
 
@@ -29,14 +35,28 @@ def part_files(store: Where) -> list[Place]:
     return parts_folder(store).files(".parquet")
 
 
-def finished_runs(store: Where) -> set[str]:
-    """The run_ids of all runs in the store, collected or not."""
-    return set().union(*_each(store, "runs", _ids))
+def finished_runs(store: Where, but_failed: bool = False) -> set[str]:
+    """The run_ids of all runs in the store, collected or not; without those that failed, if these are to be tried again."""
+
+    def ids(file: Place) -> set[str]:
+        table = file.read_table(["run_id", "status"])
+        if but_failed:
+            table = table.filter(pc.not_equal(table.column("status"), FAILED))
+        return set(table.column("run_id").to_pylist())
+
+    return set().union(*_each(store, "runs", ids))
 
 
 def read_runs(store: Where) -> pa.Table:
     """The `runs` table: one row a run, those of finished cohorts of a running sweep included."""
     return _first_of_each(pa.concat_tables([schema(RUNS).empty_table(), *_each(store, "runs", lambda file: _as(RUNS, file.read_table()))]))
+
+
+def read_columns(store: Where, names: Sequence[str]) -> pa.Table:
+    """These columns of the collected runs, file after file: a run that two files have is there twice."""
+    columns = tuple(column for column in RUNS if column.name in names)
+    empty = schema(columns).empty_table()
+    return pa.concat_tables([empty, *_there(table_files(store, "runs"), lambda file: _as(columns, file.read_table(list(names))))])
 
 
 def read_curves(store: Where) -> pa.Table:
@@ -46,12 +66,7 @@ def read_curves(store: Where) -> pa.Table:
         table = file.read_table()
         return curves_of(table) if "curve" in table.column_names else _as(CURVES, table)
 
-    tables = [schema(CURVES).empty_table()]
-    seen: set[str] = set()
-    for table in _each(store, "curves", curves):
-        tables.append(_without(table, seen))
-        seen.update(pc.unique(table.column("run_id")).to_pylist())
-    return pa.concat_tables(tables)
+    return _curves_once([schema(CURVES).empty_table(), *_each(store, "curves", curves)])
 
 
 def _each(store: Where, table: str, read: Callable[[Place], T]) -> list[T]:
@@ -71,67 +86,130 @@ def _each(store: Where, table: str, read: Callable[[Place], T]) -> list[T]:
 
 
 def collect(store: Where) -> int:
-    """Move all parts into one more file of each table; returns how many runs were added.
+    """Move all parts into one more file of each table; returns how many runs were added or replaced. When there are many files, the small
+    ones become one.
 
-    The curves' file appears first, then the runs' file, then the parts go: wherever this is cut, no run is lost, and the next call
-    finishes it without doubling one. A curves' file without its runs' file is what a cut left; it goes once another file has its runs.
+    A run that failed is replaced by the same run done again; otherwise what is there stays. First the new curves' file appears, then its
+    runs' file, then what they replace goes: wherever this is cut no run is lost, and the next call finishes it without doubling one. A
+    curves' file without its runs' file is what a cut left; it goes once another file has its runs.
 
-    In a folder a lock lets only one process do so at a time. An object store has no lock, and several may: nothing is lost then either.
-    A part goes only after its runs are in a runs' file, whose curves are complete, and no file of a table that is complete ever goes.
-    Collectors that saw the same parts write the same files, by name and content. If they saw others, a run may be in two files of a
-    table, with the same content; `read_runs` and `read_curves` count it once, and who reads the files directly takes each run_id once.
+    In a folder a lock lets only one process do so at a time. An object store has no lock, and several may: nothing is lost then either. A
+    part or a file goes only after its runs are in another runs' file, whose curves are complete. Collectors that saw the same files write
+    the same, by name and content. If they saw others, a run may be in two files of a table: `read_runs` and `read_curves` count it once,
+    the next collector removes one, and who reads the files directly meanwhile takes each run_id once.
     """
-    if not part_files(store):
+    if not part_files(store) and len(table_files(store, "runs")) <= MANY_FILES:
         return 0
+    return _rewritten(store, everything=False)
+
+
+def compact(store: Where) -> tuple[int, int]:
+    """Collect, and make one file of all that are not large already; returns how many runs' files there were and are. A reader sees each run
+    at any moment: see `collect`."""
+    before = len(table_files(store, "runs")) + len(part_files(store))
+    _rewritten(store, everything=True)
+    return before, len(table_files(store, "runs"))
+
+
+def _rewritten(store: Where, everything: bool) -> int:
+    """`_collect` under the lock; where there is none, again if another collector took a file away."""
+    for _ in range(ATTEMPTS - 1):
+        with (place(store) / LOCK).locked(), suppress(FileNotFoundError):
+            return _collect(store, everything)
     with (place(store) / LOCK).locked():
-        return _collect(store)
+        return _collect(store, everything)
 
 
-def _collect(store: Where) -> int:
+def _collect(store: Where, everything: bool) -> int:
     parts = part_files(store)
-    table = _first_of_each(pa.concat_tables([part_schema().empty_table(), *_parts(parts)]))
-    known = _known(store)  # after the parts were read: what another collector has taken away by now is in it
-    table = _without(table, known)
-    if table.num_rows:
-        table = table.sort_by([(name, "ascending") for name in ("dataset", "learner", "params", "order_seed", "learner_seed", "run_id")])
-        ids = table.column("run_id").to_pylist()
-        name = hashlib.sha256("".join(ids).encode()).hexdigest()[:32]
+    fresh = _first_of_each(pa.concat_tables([part_schema().empty_table(), *_there(parts, _part)]))
+    files = table_files(store, "runs")  # after the parts were read: what another collector has taken away by now is in it
+    listed = pa.concat_tables([_LISTED.empty_table(), *(_listed(file, number) for number, file in enumerate(files))])
+    known, failed = _ids(listed), _ids(listed.filter(pc.equal(listed.column("status"), FAILED)))
+    again = failed & _ids(fresh.filter(pc.not_equal(fresh.column("status"), FAILED)))
+    fresh = _without(fresh, known - again)
+    absorbed = [files[number] for number in _absorbed(listed, again, everything)]
+    if fresh.num_rows or absorbed:
+        done = _ids(fresh)
         results = place(store) / "results"
-        _write(curves_of(table), results / "curves" / f"{name}.parquet")
-        _write(table.select([c.name for c in RUNS]).cast(schema(RUNS)), results / "runs" / f"{name}.parquet")
-        known.update(ids)
+        runs = [_as(RUNS, fresh), *(_without(_as(RUNS, file.read_table()), done) for file in absorbed)]
+        curves = [curves_of(fresh), *(_without(_as(CURVES, (results / "curves" / file.name).read_table()), done) for file in absorbed)]
+        table = _first_of_each(pa.concat_tables(runs))
+        table = table.sort_by([(name, "ascending") for name in ("dataset", "learner", "params", "order_seed", "learner_seed", "run_id")])
+        name = file_name(table)
+        _write(_curves_once(curves), results / "curves" / name)
+        _write(table, results / "runs" / name)
+        for table_name in ("runs", "curves"):
+            for file in absorbed:
+                if file.name != name:
+                    (results / table_name / file.name).remove()
+        known |= done
     whole = {file.name for file in table_files(store, "runs")}
     for file in table_files(store, "curves"):
-        if file.name not in whole and _ids_if_there(file) <= known:
+        if file.name not in whole and set().union(*_there([file], _ids_of)) <= known:
             file.remove()
     for file in parts:
         file.remove()
-    return int(table.num_rows)
+    return int(fresh.num_rows)
 
 
-def _parts(files: list[Place]) -> Iterator[pa.Table]:
-    """The parts that are still there: one that has gone is in the tables."""
+def file_name(runs: pa.Table) -> str:
+    """The name of the files of these runs: a hash of their run_ids and of which have failed."""
+    ids = runs.column("run_id").to_pylist()
+    failed = runs.filter(pc.equal(runs.column("status"), FAILED)).column("run_id").to_pylist()
+    return f"{hashlib.sha256(''.join([*ids, *failed]).encode()).hexdigest()[:32]}.parquet"
+
+
+def _absorbed(listed: pa.Table, again: set[str], everything: bool) -> list[int]:
+    """Which files, by number, are to become part of the new one: those with runs that were done again or that another file has too; and
+    when they are many, or `everything` is to be compacted, the smallest up to a full file."""
+    numbers = listed.column("file").to_numpy()
+    counts = Counter(numbers.tolist())
+    doubled = listed.group_by("run_id").aggregate([("file", "count")])
+    doubled = doubled.filter(pc.greater(doubled.column("file_count"), 1))
+    touched = pa.array(sorted({*again, *doubled.column("run_id").to_pylist()}), pa.string())
+    chosen = set(numbers[pc.is_in(listed.column("run_id"), touched).to_numpy()].tolist())
+    if len(counts) > MANY_FILES or (everything and len(counts) > 1):
+        room = FULL_FILE
+        for number, n_rows in sorted(counts.items(), key=lambda item: (item[1], item[0])):
+            room -= n_rows
+            if room >= 0:
+                chosen.add(number)
+    return sorted(chosen)
+
+
+def _listed(file: Place, number: int) -> pa.Table:
+    table = file.read_table(["run_id", "status"])
+    return table.append_column("file", pa.array([number] * table.num_rows, pa.int64())).cast(_LISTED)
+
+
+def _curves_once(tables: list[pa.Table]) -> pa.Table:
+    """The curves of all tables, each run's from the first that has it."""
+    kept: list[pa.Table] = []
+    seen: set[str] = set()
+    for table in tables:
+        kept.append(_without(table, seen))
+        seen.update(pc.unique(table.column("run_id")).to_pylist())
+    return pa.concat_tables(kept)
+
+
+def _there(files: list[Place], read: Callable[[Place], T]) -> list[T]:
+    """What `read` gives for the files that are still there: a part that has gone is in the tables."""
+    found = []
     for file in files:
         try:
-            yield _part(file)
+            found.append(read(file))
         except FileNotFoundError:
             continue
+    return found
 
 
-def _known(store: Where) -> set[str]:
-    """The run_ids in the runs' files."""
-    return set().union(*map(_ids, table_files(store, "runs")))
+def _ids_of(file: Place) -> set[str]:
+    return _ids(file.read_table(["run_id"]))
 
 
-def _ids_if_there(file: Place) -> set[str]:
-    try:
-        return _ids(file)
-    except FileNotFoundError:
-        return set()
-
-
-def _ids(file: Place) -> set[str]:
-    return set(file.read_table(["run_id"]).column("run_id").to_pylist())
+def _ids(table: pa.Table) -> set[str]:
+    return set(table.column("run_id").to_pylist())
 
 
 def _as(columns: tuple[Column, ...], table: pa.Table) -> pa.Table:
@@ -164,11 +242,14 @@ def _write(table: pa.Table, file: Place) -> None:
 
 
 def _first_of_each(table: pa.Table) -> pa.Table:
-    ids = table.column("run_id").to_pylist()
-    if len(set(ids)) == len(ids):
+    """Each run once: the first row that did not fail, or the first."""
+    if pc.count_distinct(table.column("run_id")).as_py() == table.num_rows:
         return table
-    first = {run_id: place for place, run_id in reversed(list(enumerate(ids)))}
-    return table.take(sorted(first.values()))
+    ids, statuses = table.column("run_id").to_pylist(), table.column("status").to_pylist()
+    chosen: dict[str, int] = {}
+    for row in sorted(range(len(ids)), key=lambda row: (statuses[row] == FAILED, row)):
+        chosen.setdefault(ids[row], row)
+    return table.take(sorted(chosen.values()))
 
 
 def _without(table: pa.Table, run_ids: set[str]) -> pa.Table:

@@ -78,7 +78,7 @@ def staging_folder(store: Path) -> Iterator[Path]:
     created = [p for p in (root, *root.parents) if not p.exists()]
     for left in _inside(root):
         host, _, process = left.name.rpartition("-")[0].rpartition("-")
-        if host == socket.gethostname() and process.isdigit() and not _alive(int(process)):
+        if host == socket.gethostname() and process.isdigit() and not process_lives(int(process)):
             shutil.rmtree(left, ignore_errors=True)
     folder = _made_in(root)
     try:
@@ -109,7 +109,8 @@ def _made_in(root: Path) -> Path:
             continue
 
 
-def _alive(process: int) -> bool:
+def process_lives(process: int) -> bool:
+    """Whether a process of this number runs on this machine."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:

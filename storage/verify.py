@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 
 import pyarrow as pa
@@ -12,7 +11,7 @@ from koco_stream.manifest import Manifest, dataset_place, load_manifest
 from koco_stream.places import Where
 from storage.dataset import prepared_rows
 from storage.preparing.shards import BLOCK, digests_of, identity_of, joined, tail
-from storage.results import part_files, table_files
+from storage.results import file_name, part_files, table_files
 from storage.sources.source import Piece
 
 IDENTITY_SINCE = 2  # the format of manifests from which on the identity is the one of `storage.preparing.shards`
@@ -80,7 +79,8 @@ def result_problems(store: Where) -> list[str]:
         folder = str(path).split("/")[-2]
         again = "remove it and the file of runs of its name" if folder == "curves" else "remove it"
         try:
-            names = "".join(path.read_table().column("run_id").to_pylist())
+            table = path.read_table()
+            table.column("run_id")
         except FileNotFoundError:  # collected meanwhile
             continue
         except (OSError, KeyError, pa.ArrowInvalid) as error:
@@ -90,6 +90,6 @@ def result_problems(store: Where) -> list[str]:
             continue
         if path.name not in curves:
             problems.append(f"{path}: the curves of its runs are missing; remove it, and they will be run again")
-        elif hashlib.sha256(names.encode()).hexdigest()[:32] != path.name.removesuffix(".parquet"):
+        elif file_name(table) != path.name:
             problems.append(f"{path} does not hold the runs of its name; remove it, and its runs will be run again")
     return problems

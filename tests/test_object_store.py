@@ -23,6 +23,7 @@ from test_sweep import SWEEP, koco, plan_for, tables
 from cluster.executors import run_serially
 from cluster.local import local_cluster
 from flows import cli
+from flows.planning import sizes_of
 from flows.preparing import dataset_rows
 from flows.verifying import verified
 from koco_stream.cache import private_folder
@@ -338,7 +339,7 @@ def planned(small_store, tmp_path):
     """The plan of a sweep, compiled, and its tables as a folder has them."""
     todo, manifests = plan_for(small_store, tmp_path, 2)
     assert len(todo.cohorts) > 2
-    warm(needed(todo.runs, {m.dataset_hash: m.value_type for m in manifests.values()}))
+    warm(needed(todo.runs, {m.dataset_hash: m.value_type for m in manifests.values()}, sizes_of(list(manifests.values()))))
     store = shutil.copytree(small_store, tmp_path / "reference")
     run_all(todo, store)
     return todo, tables(store)

@@ -11,12 +11,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import koco_stream.run
+from koco_stream.costs import DataSize
 from koco_stream.learners import LEARNERS
 from koco_stream.manifest import load_manifest
-from koco_stream.plan import DataSize, Limits, plan
+from koco_stream.part import parts_folder
+from koco_stream.plan import Limits, plan
 from koco_stream.records import RUNS
 from koco_stream.resume import checkpoint_of, checkpoints_folder, read_checkpoint, unfinished
-from koco_stream.run import parts_folder, run_cohort
+from koco_stream.run import run_cohort
 from koco_stream.runs import Cohort, Run, Stream
 from tests.test_contract import EXAMPLES
 
@@ -31,7 +33,10 @@ def cohort_on(store, learners, every, name="real", order="shuffled"):
 
 
 def part(store, cohort):
-    table = pq.read_table(parts_folder(store).path / f"{cohort.cohort_id}.parquet")
+    """What the cohort's part says; the part is taken away, so that the cohort can be run again."""
+    path = parts_folder(store).path / f"{cohort.cohort_id}.parquet"
+    table = pq.read_table(path)
+    path.unlink()
     return table.drop_columns(MEASURED).to_pylist()
 
 
@@ -117,7 +122,6 @@ def test_plan__keeps_cohorts_that_were_begun(small_store, monkeypatch):
     found = plan([*more, *cohort.runs], size, Limits(2, 4 << 30, cohort_seconds=1e-4, checkpoint_seconds=1e-5), unfinished(small_store))
     assert cohort.cohort_id in {one.cohort_id for one in found.cohorts}
     assert sorted(run.run_id for run in found.runs) == sorted(run.run_id for run in [*more, *cohort.runs])
-    assert all(0 < one.checkpoint_rounds <= 500 for one in found.cohorts)
     without = plan([*more, *cohort.runs[1:]], size, Limits(2, 4 << 30), unfinished(small_store))  # one of its runs is in the store
     assert sorted(run.run_id for run in without.runs) == sorted(run.run_id for run in [*more, *cohort.runs[1:]])
     assert all(one.checkpoint_rounds == 0 for one in without.cohorts)  # too short to need any

@@ -19,9 +19,11 @@ from oracles import oja_son_dense
 from cluster.executors import run_on_dask, run_serially
 from cluster.local import local_cluster
 from flows.launch import checked
+from flows.planning import sizes_of
 from flows.tables import summary_of
 from koco_stream import OjaSON
-from koco_stream.plan import DataSize, Limits, plan
+from koco_stream.costs import DataSize
+from koco_stream.plan import Limits, plan
 from koco_stream.records import CURVES, RUNS, curve_points
 from koco_stream.warm import needed, warm
 from storage import results
@@ -73,7 +75,7 @@ def reference(small_store, tmp_path):
     """The tables of the serial executor."""
     todo, manifests = plan_for(small_store, tmp_path, 1)
     store = copy_of(small_store, tmp_path / "serial")
-    warm(needed(todo.runs, {m.dataset_hash: m.value_type for m in manifests.values()}))
+    warm(needed(todo.runs, {m.dataset_hash: m.value_type for m in manifests.values()}, sizes_of(list(manifests.values()))))
     receipts = []
     run_serially(store, "try", todo.cohorts, receipts.append)
     assert sum(r.runs for r in receipts) == len(todo.runs)

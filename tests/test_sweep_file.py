@@ -5,8 +5,9 @@ import pytest
 from flows.launch import checked, dry_run_of
 from flows.sweep_file import read_sweep, values_of
 from koco_stream import WrongInput
+from koco_stream.costs import DataSize, pass_bytes
 from koco_stream.manifest import load_manifest
-from koco_stream.plan import DataSize, Limits, plan, shared_bytes
+from koco_stream.plan import Limits, plan
 from koco_stream.runs import Stream, sharding_of
 from storage.preparing.prepare import prepare_file
 
@@ -183,7 +184,7 @@ def test_memory__of_the_order_and_the_rows_follows_the_order():
         "shuffled": Stream("a", "", "shuffled", 0),
         "shuffled-in-windows": Stream("a", "", "shuffled-in-windows", 0, window_rows=65536, sharding=""),
     }
-    terms = {order: shared_bytes(stream, size) for order, stream in streams.items()}
+    terms = {order: pass_bytes(stream, size) for order, stream in streams.items()}
     assert [terms[order]["order"] for order in streams] == [0, 8_000_000, 8 * 65536]
     assert terms["as-stored"]["block"] < terms["shuffled"]["block"] == terms["shuffled-in-windows"]["block"]
     for term in terms.values():

@@ -1,0 +1,58 @@
+"""What a sweep says of itself while it runs, in the store, for `koco status` in another shell."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, fields, replace
+from datetime import UTC, datetime
+
+from koco_stream.places import Where, place
+from storage.store import process_lives
+
+SILENT_SECONDS = 60.0  # a sweep on another machine that said nothing for so long is taken for dead
+
+
+@dataclass(frozen=True)
+class Status:
+    """A sweep's progress. `state` is running, done, stopped (by Ctrl-C), ended by an error, or killed: it said running and is no more."""
+
+    sweep: str
+    state: str
+    runs: int
+    done: int
+    diverged: int
+    failed: int
+    rounds_per_second: float
+    seconds_left: float | None
+    dashboard: str | None
+    host: str
+    process: int
+    begun: str
+    updated: str
+    error: str | None = None
+
+
+COLUMNS = tuple(field.name for field in fields(Status))
+
+
+def tell(store: Where, status: Status) -> None:
+    """Write the sweep's status into the store."""
+    (place(store) / "status" / f"{status.sweep}.json").write_text(json.dumps(asdict(status)) + "\n")
+
+
+def statuses(store: Where) -> Iterator[Status]:
+    """What each sweep of the store said last."""
+    for file in (place(store) / "status").files(".json"):
+        status = Status(**json.loads(file.read_text()))
+        yield (
+            replace(status, state="killed", dashboard=None, seconds_left=None) if status.state == "running" and is_dead(status) else status
+        )
+
+
+def is_dead(status: Status) -> bool:
+    """Whether the process that wrote this is gone."""
+    if status.host == socket.gethostname():
+        return not process_lives(status.process)
+    return (datetime.now(UTC) - datetime.fromisoformat(status.updated)).total_seconds() > SILENT_SECONDS
