@@ -88,7 +88,7 @@ class OnDask:
         self.waiting: deque[Cohort] = deque()
         self.alone: deque[Cohort] = deque()
         self.under_way: dict[str, tuple[Cohort, Future]] = {}
-        self.ended: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self.ended: queue.SimpleQueue[tuple[str, Receipt | BaseException]] = queue.SimpleQueue()
         self.refused = Refused()
         self.threads, self.looked, self.last_seen = 1, 0.0, time.monotonic()
 
@@ -100,10 +100,10 @@ class OnDask:
                 self._look_after()
                 self._submit()
                 try:
-                    key = self.ended.get(timeout=LOOK_EVERY)
+                    key, ended = self.ended.get(timeout=LOOK_EVERY)
                 except queue.Empty:
                     continue
-                self._receive(key)
+                self._receive(key, ended)
         finally:
             for _, future in self.under_way.values():
                 future.cancel()
@@ -139,24 +139,30 @@ class OnDask:
     def _send(self, cohort: Cohort, key: str) -> None:
         future = self.client.submit(run_cohort, self.store, self.sweep, cohort, self.block_rows, key=key, pure=False)
         self.under_way[key] = cohort, future
-        future.add_done_callback(lambda done: self.ended.put(done.key))
+        future.add_done_callback(self._note)
 
-    def _receive(self, key: str) -> None:
-        """Take what ended: a receipt, a lost worker, a dataset that cannot be read. Anything else is raised: the sweep cannot go on."""
-        cohort, future = self.under_way[key]
+    def _note(self, done: Future) -> None:
+        """Called in a thread of Dask's when a future has ended. If its worker died with the receipt in its hands this waits for the next
+        one, which finds the part and says so."""
         try:
-            self.on_receipt(future.result(timeout=LOOK_EVERY))
-        except TimeoutError:
-            self.ended.put(key)  # its worker died with the receipt in its hands: the next one finds the part, and says so
-            return
-        except KilledWorker:
-            self._lost_workers(key, cohort)
-        except WrongInput as error:
-            self.refused.note(cohort, error)
-        except CancelledError as error:
-            raise LostCluster("the scheduler is gone") from error
-        del self.under_way[key]
+            self.ended.put((done.key, done.result()))
+        except BaseException as error:  # handed to the sweep's thread
+            self.ended.put((done.key, error))
+
+    def _receive(self, key: str, ended: Receipt | BaseException) -> None:
+        """Take what ended: a receipt, a lost worker, a dataset that cannot be read. Anything else is raised: the sweep cannot go on."""
+        cohort, future = self.under_way.pop(key)
         future.release()
+        if isinstance(ended, Receipt):
+            self.on_receipt(ended)
+        elif isinstance(ended, KilledWorker):
+            self._lost_workers(key, cohort)
+        elif isinstance(ended, WrongInput):
+            self.refused.note(cohort, ended)
+        elif isinstance(ended, CancelledError):
+            raise LostCluster("the scheduler is gone") from ended
+        else:
+            raise ended
 
     def _lost_workers(self, key: str, cohort: Cohort) -> None:
         """Halve a cohort that costs its workers their lives; a single run is tried once more alone, and then has failed."""

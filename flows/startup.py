@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from multiprocessing import resource_tracker
-from typing import Any, NamedTuple
+from typing import Any
 
 from distributed import Client
 
@@ -81,11 +81,11 @@ def compiling(kinds: list[Needed]) -> subprocess.Popen[str]:
     return subprocess.Popen(command, env={**os.environ, **ONE_THREAD}, stdout=subprocess.PIPE, text=True)
 
 
-class Engine(NamedTuple):
+class Engine:
     """What runs cohorts: a client of Dask, or none for this process alone; and timings of each learner on a few rows."""
 
-    client: Client | None
-    timings: list[Timing]
+    def __init__(self, client: Client | None, timings: list[Timing]) -> None:
+        self.client, self.timings = client, timings
 
     @property
     def dashboard(self) -> str | None:

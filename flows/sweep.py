@@ -24,12 +24,12 @@ from flows.sweep_file import Sweep, read_sweep
 from flows.tables import runs_of
 from koco_stream.manifest import Manifest, load_manifest
 from koco_stream.places import place
-from koco_stream.plan import Limits, Plan, plan
+from koco_stream.plan import Plan, plan
 from koco_stream.resume import remove_finished, unfinished
 from koco_stream.run import Receipt
 from koco_stream.runs import Run, without_repeats
 from koco_stream.stream import BLOCK_ROWS
-from koco_stream.warm import needed
+from koco_stream.warm import Needed, needed
 from storage.generated.datasets import prepare_synthetic
 from storage.results import collect, finished_runs, read_columns
 from storage.store import open_store
@@ -38,51 +38,78 @@ SHOWN = 20  # failed runs in a summary
 MANY_PARTS = 500  # the tables of a sweep that runs long are put together now and then
 
 
+class Work:
+    """What the tasks of one sweep share. A plain object on purpose: Prefect looks into every list and dataclass that a task is given."""
+
+    def __init__(self, sweep_file: str, store: str, workers: int, block_rows: int, cluster: str, retry_failed: bool) -> None:
+        self.sweep, self.store, self.workers, self.block_rows = read_sweep(sweep_file), store, workers, block_rows
+        self.cluster, self.retry_failed = cluster, retry_failed
+        self.manifests: dict[str, Manifest] = {}
+        self.every: list[Run] = []  # all runs of the sweep
+        self.missing: list[Run] = []  # those wanted now that the store does not have
+        self.plan = Plan((), {})
+        self.decisions: list[dict[str, object]] = []
+
+    @property
+    def sets(self) -> list[Manifest]:
+        """The manifests."""
+        return list(self.manifests.values())
+
+    def stages(self) -> Iterator[list[Run]]:
+        """See `halving.stages`."""
+        n_rows = {m.dataset_hash: m.n_rows for m in self.sets}
+        return stages(self.every, n_rows, self.sweep.halving, lambda ids: losses_of(self.store, ids), self.decisions)
+
+    def kinds(self) -> list[Needed]:
+        """What must be compiled."""
+        return needed(self.every, {m.dataset_hash: m.value_type for m in self.sets}, sizes_of(self.sets))
+
+
 @task(name="prepare", cache_policy=NO_CACHE)
-def prepare_datasets(sweep: Sweep, store: str) -> dict[str, Manifest]:
+def prepare_datasets(work: Work) -> None:
     """The manifests of all datasets; those that are generated and not there yet are made now. What a killed sweep left is collected."""
-    manifests = {}
-    for use in sweep.datasets:
-        manifests[use.name] = load_manifest(store, use.name) if use.given is None else prepare_synthetic(store, use.generator, use.given)
-    collect_results(store)
-    return manifests
+    for use in work.sweep.datasets:
+        prepared = load_manifest(work.store, use.name) if use.given is None else prepare_synthetic(work.store, use.generator, use.given)
+        work.manifests[use.name] = prepared
+    work.every = work.sweep.runs(dict(work.manifests))
+    collect_results(work.store)
 
 
 @task(name="plan", cache_policy=NO_CACHE)
-def plan_runs(missing: list[Run], manifests: Sequence[Manifest], store: str, limits: Limits, engine: Engine) -> Plan:
-    """Cohorts of the runs; those that were begun stay as they were."""
-    sizes = sizes_of(manifests)
-    return plan(missing, sizes, limits, unfinished(store), cost_factors(store, sizes, engine.timings))
+def plan_runs(work: Work, engine: Engine) -> None:
+    """Cohorts of the missing runs; those that were begun stay as they were."""
+    sizes = sizes_of(work.sets)
+    factors = cost_factors(work.store, sizes, engine.timings)
+    work.plan = plan(work.missing, sizes, limits_of(work.cluster, work.workers, engine.client), unfinished(work.store), factors)
 
 
 @task(name="run", cache_policy=NO_CACHE)
-def run_plan(todo: Plan, store: str, name: str, engine: Engine, progress: SweepProgress, block_rows: int) -> None:
+def run_plan(work: Work, engine: Engine, progress: SweepProgress) -> None:
     """Run the cohorts, on Dask or in this process."""
 
     def receive(receipt: Receipt) -> None:
         progress.receive(receipt)
         received.append(receipt.cohort_id)
         if len(received) % MANY_PARTS == 0:
-            collect(store)
+            collect(work.store)
 
     received: list[str] = []
     if engine.client is None:
-        run_serially(store, name, todo.cohorts, receive, block_rows)
+        run_serially(work.store, work.sweep.name, work.plan.cohorts, receive, work.block_rows)
     else:
-        run_on_dask(engine.client, store, name, todo.cohorts, receive, block_rows)
+        run_on_dask(engine.client, work.store, work.sweep.name, work.plan.cohorts, receive, work.block_rows)
 
 
 @task(name="collect", cache_policy=NO_CACHE)
-def collect_task(store: str) -> int:
+def collect_task(store: str) -> None:
     """Parts into tables; checkpoints that nobody needs any more go."""
-    return collect_results(store)
+    collect_results(store)
 
 
-def collect_results(store: str) -> int:
+def collect_results(store: str) -> None:
     """See `collect_task`."""
-    collected = collect(store)
-    remove_finished(store, finished_runs(store))
-    return collected
+    collect(store)
+    remove_finished(store, lambda: finished_runs(store))
 
 
 @task(name="report", cache_policy=NO_CACHE)
@@ -110,47 +137,45 @@ def sweep_flow(
     are run again. Raises `WrongInput` as `read_sweep` and `Sweep.runs` do, and at the end for datasets that were found damaged.
     """
     clock = Clock()
-    sweep = read_sweep(sweep_file)
+    work = Work(sweep_file, store, workers, block_rows, cluster, retry_failed)
+    name = work.sweep.name
     open_store(store)
     with clock("prepare"):
-        manifests = prepare_datasets(sweep, store)
-    every, sets = sweep.runs(dict(manifests)), list(manifests.values())
-    n_rows, value_types = {m.dataset_hash: m.n_rows for m in sets}, {m.dataset_hash: m.value_type for m in sets}
-    decisions: list[dict[str, object]] = []
+        prepare_datasets(work)
     runs: list[Run] = []
     computed = 0
     with ExitStack() as stack:
-        progress = stack.enter_context(SweepProgress(store, sweep.name))
+        progress = stack.enter_context(SweepProgress(store, name))
         ready: Engine | None = None
-        for stage in stages(every, n_rows, sweep.halving, lambda ids: losses_of(store, ids), decisions):
-            runs = without_repeats([*runs, *stage])
+        for stage in work.stages():
+            runs = without_repeats([*runs, *stage]) if runs else stage
             with clock("plan"):
                 finished = finished_runs(store, retry_failed)
-            missing = [run for run in stage if run.run_id not in finished]
-            progress.more(len(stage), len(stage) - len(missing))
-            remember(store, sweep, runs)
-            if missing:
+                work.missing = [run for run in stage if run.run_id not in finished]
+                remember(store, work.sweep, runs)
+            progress.more(len(stage), len(stage) - len(work.missing))
+            if work.missing:
                 if ready is None:
                     with clock("start-up"):
-                        kinds = needed(every, value_types, sizes_of(sets))
-                        ready = stack.enter_context(engine(cluster_named(cluster, workers, mapped_bytes(sets)), kinds))
+                        chosen = cluster_named(cluster, workers, mapped_bytes(work.sets))
+                        ready = stack.enter_context(engine(chosen, work.kinds()))
                     progress.computing(ready.dashboard)
                 with clock("plan"):
-                    todo = plan_runs(missing, sets, store, limits_of(cluster, workers, ready.client), ready)
+                    plan_runs(work, ready)
                 with clock("computing"):
-                    run_plan(todo, store, sweep.name, ready, progress, block_rows)
-                computed += len(missing)
-            with clock("collect"):
-                collect_task(store)
-    if decisions:
-        write_decisions(store, sweep.name, decisions)
+                    run_plan(work, ready, progress)
+                computed += len(work.missing)
+                with clock("collect"):
+                    collect_task(store)
+    if work.decisions:
+        write_decisions(store, name, work.decisions)
     with clock("report"):
-        report = write_sweep_report(store, sweep.name)
+        report = write_sweep_report(store, name)
     return {
-        "sweep": sweep.name,
+        "sweep": name,
         "runs": len(runs),
         "computed": computed,
-        **outcome(store, sweep.name),
+        **outcome(store, name),
         "report": report,
         "seconds": {**{phase: round(value, 2) for phase, value in clock.seconds.items()}, "scans": round(progress.scan_seconds, 2)},
     }

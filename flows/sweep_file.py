@@ -8,6 +8,7 @@ import re
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -20,7 +21,7 @@ from koco_stream.learners import learner_named
 from koco_stream.manifest import Manifest
 from koco_stream.orders import AS_STORED, IN_WINDOWS, WINDOW_ROWS
 from koco_stream.run import check_labels
-from koco_stream.runs import Run, Stream, sharding_of, without_repeats
+from koco_stream.runs import Run, Stream, configuration_of, sharding_of, without_repeats
 from storage.generated.generators import GENERATORS, expected_values, parameters_of, synthetic_name
 
 FigureName = Literal["son-figure-1", "son-figure-2", "son-figure-3", "poster-tables", "kons-adversary"]
@@ -105,21 +106,28 @@ class DatasetUse:
 
 @dataclass(frozen=True)
 class Sweep:
-    """A sweep, expanded: its datasets and its configurations (learner, given parameters, learner_seed)."""
+    """A sweep, expanded: its datasets and its configurations (learner, parameters, learner_seed: see `configuration_of`)."""
 
     path: Path
     name: str
     datasets: tuple[DatasetUse, ...]
-    configurations: tuple[tuple[str, dict[str, Any], int], ...]
+    configurations: tuple[tuple[str, dict[str, Any], int | None], ...]
     figures: tuple[str, ...]
     text: str = field(repr=False)
     halving: Halving | None = None
+    expanded: dict[tuple[str, ...], list[Run]] = field(default_factory=dict, repr=False, compare=False)  # by the datasets it was for
 
     def runs(self, manifests: dict[str, Manifest | None]) -> list[Run]:
         """All runs, each once. Datasets not prepared yet (None) get a placeholder for a hash: enough to count, not to run.
 
         Raises `WrongInput` if a dataset's labels do not fit.
         """
+        key = tuple(f"{m.dataset_hash} {sharding_of(m)}" if m else "" for m in (manifests[use.name] for use in self.datasets))
+        if key not in self.expanded:
+            self.expanded[key] = self._expand(manifests)
+        return self.expanded[key]
+
+    def _expand(self, manifests: dict[str, Manifest | None]) -> list[Run]:
         runs = []
         for use in self.datasets:
             manifest = manifests[use.name]
@@ -130,7 +138,7 @@ class Sweep:
                 n_rows = manifest.n_rows if manifest else use.unprepared_size().n_rows
                 classes, task = (manifest.classes, manifest.task) if manifest else ([-1.0, 1.0], "classification")
                 stream = asked.reduced(n_rows, classes)
-                mine = [Run.of(stream, *configuration) for configuration in self.configurations]
+                mine = [Run(stream, *configuration) for configuration in self.configurations]
                 for run in {run.params["loss"]: run for run in mine}.values():
                     check_labels(replace(run, stream=asked), classes, task)
                 runs += mine
@@ -146,6 +154,11 @@ def read_sweep(path: str | Path) -> Sweep:
         raise WrongInput(f"{path}: no such sweep file; flows/sweeps/ has examples") from None
     except (OSError, UnicodeDecodeError) as error:
         raise WrongInput(f"{path}: {error}") from None
+    return _sweep_of(path, text)
+
+
+@lru_cache(maxsize=1)  # the command line checks a sweep before its flow reads it
+def _sweep_of(path: Path, text: str) -> Sweep:
     try:
         content = tomllib.loads(text)
     except ValueError as error:
@@ -159,10 +172,7 @@ def read_sweep(path: str | Path) -> Sweep:
     datasets = [use for number, table in enumerate(spec.dataset) for use in _datasets(path, text, number, table)]
     seeds = _seeds(spec.learner_seeds)
     configurations = [
-        (name, given, seed)
-        for number, table in enumerate(spec.learner)
-        for name, given in _configurations(path, text, number, table)
-        for seed in seeds
+        configuration for number, table in enumerate(spec.learner) for configuration in _configurations(path, text, number, table, seeds)
     ]
     names = [use.name for use in datasets]
     for name in names:
@@ -250,8 +260,10 @@ def values_of(value: Any, where: str) -> list[Any]:
     return [value]
 
 
-def _configurations(path: Path, text: str, number: int, table: LearnerTable) -> list[tuple[str, dict[str, Any]]]:
-    """The product of a learner's grids, every parameter checked."""
+def _configurations(
+    path: Path, text: str, number: int, table: LearnerTable, seeds: Sequence[int]
+) -> list[tuple[str, dict[str, Any], int | None]]:
+    """The product of a learner's grids and the seeds, every parameter checked."""
     try:
         learner = learner_named(table.name)
     except WrongInput as error:
@@ -264,13 +276,14 @@ def _configurations(path: Path, text: str, number: int, table: LearnerTable) -> 
             grids[key] = [declared.check(v) for v in values_of(value, where)]
         except WrongInput as error:
             raise WrongInput(str(error) if str(error).startswith(where) else f"{where}: {error}") from None
-    combinations = [dict(zip(grids, values, strict=True)) for values in itertools.product(*grids.values())]
-    for given in combinations:
+    found: list[tuple[str, dict[str, Any], int | None]] = []
+    for values in itertools.product(*grids.values()):
         try:
-            learner.complete(given)
+            name, kept, seed = configuration_of(table.name, dict(zip(grids, values, strict=True)), seeds[0])
         except WrongInput as error:
             raise WrongInput(f"{place(path, text, 'learner', number, 'name')}: {error}") from None
-    return [(table.name, given) for given in combinations]
+        found += [(name, kept, seed)] if seed is None else [(name, kept, one) for one in seeds]
+    return found
 
 
 def _datasets(path: Path, text: str, number: int, table: DatasetTable) -> list[DatasetUse]:

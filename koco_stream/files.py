@@ -58,12 +58,20 @@ def sync_folder(folder: Path) -> None:
 
 def canonical_json(value: Any) -> str:
     """JSON with sorted keys and no spaces: equal values give equal text. Raises `ValueError` for NaN or infinity."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=True)
+    return _CANONICAL.encode(value)
+
+
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=True)
 
 
 def content_hash(value: Any) -> str:
     """The first 32 hexadecimal digits of the SHA-256 of `value` as canonical JSON."""
-    return hashlib.sha256(canonical_json(value).encode()).hexdigest()[:32]
+    return text_hash(canonical_json(value))
+
+
+def text_hash(text: str) -> str:
+    """The first 32 hexadecimal digits of the SHA-256 of `text`."""
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def file_hash(path: Path) -> str:

@@ -34,7 +34,7 @@ class Member:
 def start(run: Run, n_features: int, points: Array) -> Member:
     """The run before its first round. What fails here is the run's own fault and becomes its status."""
     declared = learner_named(run.learner)
-    params = declared.to_params(declared.complete(run.params))
+    params = declared.to_params(declared.refilled(run.params))
     try:
         state = declared.module.init(params, n_features + int(bool(run.params["fit_intercept"])), run.learner_seed or 0)
     except Exception as error:

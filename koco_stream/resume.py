@@ -8,7 +8,7 @@ saves is time.
 from __future__ import annotations
 
 import mmap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from koco_stream._jit import code_hash
@@ -107,11 +107,13 @@ def header_of(where: Place) -> dict[str, Any]:
         return {}
 
 
-def remove_finished(store: Where, finished: set[str]) -> None:
-    """Remove the checkpoints of which all runs are among `finished`: of cohorts that were cut in two, or planned anew."""
-    for path in checkpoints_folder(store).files(".koco"):
-        header = header_of(path)
-        if header and finished.issuperset(header["runs"]):
+def remove_finished(store: Where, finished: Callable[[], set[str]]) -> None:
+    """Remove the checkpoints of which all runs are among `finished`, which is asked if there are any: of cohorts that were cut in two, or
+    planned anew."""
+    left = [(path, header) for path in checkpoints_folder(store).files(".koco") if (header := header_of(path))]
+    done = finished() if left else set()
+    for path, header in left:
+        if done.issuperset(header["runs"]):
             path.remove()
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from koco_stream.files import content_hash
+from koco_stream.files import canonical_json, content_hash, text_hash
 from koco_stream.learners import Public, learner_named
 from koco_stream.manifest import Manifest
 
@@ -34,6 +34,11 @@ class Stream:
         as_read = self.positive_class == 1.0 and bool(classes) and set(classes) <= {-1.0, 1.0}
         window = None if self.window_rows is None else min(self.window_rows, n_rows)
         return replace(self, max_rows=limit, window_rows=window, positive_class=None if as_read else self.positive_class)
+
+    @cached_property
+    def identity_text(self) -> str:
+        """`identity` as canonical JSON."""
+        return canonical_json(self.identity())
 
     @property
     def group(self) -> tuple[Any, ...]:
@@ -72,25 +77,29 @@ class Run:
 
     @staticmethod
     def of(stream: Stream, learner: str, given: dict[str, Any], learner_seed: int) -> Run:
-        """The run of checked and completed parameters, reduced to what matters."""
-        declared = learner_named(learner)
-        public = declared.complete(given)
-        idle = declared.idle(public)
-        kept = {name: value for name, value in public.items() if name not in idle}
-        return Run(stream, learner, kept, learner_seed if declared.draws(public) else None)
+        """The run of parameters that are checked, completed and reduced to what matters."""
+        return Run(stream, *configuration_of(learner, given, learner_seed))
 
     @cached_property
     def run_id(self) -> str:
-        """Hash of everything that can change the run's numbers (32 hexadecimal digits)."""
-        return content_hash(
-            {
-                "stream": self.stream.identity(),
-                "learner": self.learner,
-                "numbers_version": learner_named(self.learner).numbers_version,
-                "params": self.params,
-                "learner_seed": self.learner_seed,
-            }
+        """Hash of everything that can change the run's numbers (32 hexadecimal digits): the content hash of its stream's identity, its
+        learner, that one's numbers_version, its params and its learner_seed. The text is put together here, since the stream's part is the
+        same for many runs."""
+        seed = "null" if self.learner_seed is None else self.learner_seed
+        version = learner_named(self.learner).numbers_version
+        return text_hash(
+            f'{{"learner":"{self.learner}","learner_seed":{seed},"numbers_version":{version},'
+            f'"params":{canonical_json(self.params)},"stream":{self.stream.identity_text}}}'
         )
+
+
+def configuration_of(learner: str, given: dict[str, Any], learner_seed: int) -> tuple[str, dict[str, Any], int | None]:
+    """Learner, parameters and learner_seed, reduced to what matters. Raises `WrongInput` as `Learner.complete` does."""
+    declared = learner_named(learner)
+    public = declared.complete(given)
+    idle = declared.idle(public)
+    kept = {name: value for name, value in public.items() if name not in idle}
+    return learner, kept, learner_seed if declared.draws(public) else None
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -79,9 +80,20 @@ class Learner:
 
         Raises `WrongInput` for an unknown name, a value out of range, or a loss without curvature where one is needed.
         """
-        for name in given:
-            self.parameter(name)
-        public = {q.name: q.check(given.get(q.name, q.default)) for q in self.parameters}
+        checked = {name: self.parameter(name).check(value) for name, value in given.items()}
+        return self.with_curvature({**self.defaults, **checked})
+
+    def refilled(self, reduced: Public) -> Public:
+        """All parameters of a run, in order, from those that matter, which were checked before."""
+        return self.with_curvature({**self.defaults, **reduced})
+
+    @cached_property
+    def defaults(self) -> Public:
+        """The defaults, in order, checked."""
+        return {q.name: q.check(q.default) for q in self.parameters}
+
+    def with_curvature(self, public: Public) -> Public:
+        """The parameters with a curvature of None made the loss's σ. Raises `WrongInput` for a loss that has none where one is needed."""
         if "curvature" in public and "curvature" not in self.idle(public):
             if public["curvature"] is None:
                 sigma = curvature_of(str(public["loss"]), real(public, "clip"))
