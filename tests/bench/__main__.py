@@ -10,8 +10,8 @@ from pathlib import Path
 
 from tests.bench.measure import pin
 
-PARTS = ("20news", "dense", "ill-conditioned", "roofline", "growth", "kernel", "preparing", "streaming", "disk")
-PACKAGES = ("koco-stream", "numpy", "numba", "scipy", "vowpalwabbit", "river", "scikit-learn")
+PARTS = ("20news", "dense", "ill-conditioned", "roofline", "growth", "kernel", "preparing", "streaming", "disk", "sweep")
+PACKAGES = ("koco-stream", "numpy", "numba", "scipy", "vowpalwabbit", "river", "scikit-learn", "ray", "optuna", "joblib")
 
 
 def main() -> None:
@@ -34,6 +34,7 @@ def main() -> None:
     from tests.bench.roofline import roofline
     from tests.bench.side_by_side import side_by_side
     from tests.bench.streaming import streaming
+    from tests.bench.sweeping import sweeping
 
     print(f"versions: Python {platform.python_version()}, " + ", ".join(f"{name} {version(name)}" for name in PACKAGES))
     streams = {}
@@ -60,6 +61,8 @@ def main() -> None:
         results["streaming"] = streaming(repetitions)
     if "disk" in parts and (ratios := disk()):
         results["disk"] = ratios
+    if "sweep" in parts and (found := sweeping(cores, quick)):
+        results["sweep"] = found
     claims(results)
     print(f"\nthe whole run took {time.perf_counter() - start:.0f} s" + (" (--quick: the numbers are rough)" if quick else ""))
 

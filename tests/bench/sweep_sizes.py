@@ -20,8 +20,9 @@ from tests.bench.measure import seconds
 from tests.bench.sweeping import our_sweep, runs_of, serially, some_alone, spec
 from tests.bench.table import show
 
-ALPHAS = [2.0**k for k in range(-3, 7)]
-RATES = [2.0**k for k in range(10)]
+ALPHAS = [2.0 ** (k / 2) for k in range(-6, 14)]
+RATES = [1.0, 2.0, 3.0, 4.0, 5.0]
+ALONE = 8  # of the runs are also run alone
 
 
 def news_like(folder: Path, quick: bool) -> tuple[Path, dict[str, object], Manifest]:
@@ -42,7 +43,7 @@ def cohorts(folder: Path, cores: set[int], quick: bool) -> dict[str, float]:
     kernel = spec(folder, "sketched", {"name": "casp"}, "SketchedKONS", bandwidth=8 / np.sqrt(2), **grids)
     lines, found = [], {}
     for name, path, place in (("OjaSON, m = 10", linear, store), ("Sketched-KONS", kernel, folder / "kernel")):
-        solo = some_alone(place, runs_of(path, place))
+        solo = some_alone(place, runs_of(path, place), ALONE)
         sweep = our_sweep(path, place, cores)
         found[name] = sweep.computing * len(cores) / (mean(solo) * sweep.runs)
         each = f"{min(solo):.3g} to {max(solo):.3g}"
@@ -50,10 +51,10 @@ def cohorts(folder: Path, cores: set[int], quick: bool) -> dict[str, float]:
     points = pc.max(read_runs(folder / "kernel").column("dictionary_size")).as_py()
     show(
         f"Sweeps on {len(cores)} cores beside their runs alone: {manifest.n_rows:,} rows of d = {manifest.n_features:,}; casp, {n:,} rows",
-        ["sweep", "runs", "4 of them alone, s", "all alone / cores, s", "computing, s", "scans / cores, s", "computing / alone"],
+        ["sweep", "runs", f"{ALONE} of them alone, s", "all alone / cores, s", "computing, s", "scans / cores, s", "computing / alone"],
         lines,
-        "Alone: the initialisation and the scan of a cohort of one, in this process; all alone: the mean of the 4, spread over the grid,",
-        "times the number of runs. The copy of the stream and the comparator of the regret were made before, when the first ran alone.",
+        f"Alone: the initialisation and the scan of a cohort of one, in this process; all alone: the mean of the {ALONE}, spread over the",
+        "grid, times the number of runs. The copy of the stream and the comparator of the regret were made before, when the first ran alone.",
         f"The largest sketch of Sketched-KONS has {points} points.",
     )
     return {"cohorts": found["OjaSON, m = 10"], "sketched": found["Sketched-KONS"], "points": float(points)}
@@ -71,11 +72,12 @@ def checkpoints(folder: Path, quick: bool) -> dict[str, float]:
     without, having = (median(column) for column in zip(*times, strict=True))
     each = (having - without) / saves
     between = Limits(1, 1).checkpoint_seconds
+    megabytes = len(runs) * manifest.n_features * len(lanes_for(11)) * 8e-6
     show(
         f"A cohort of {len(runs)} runs of OjaSON, m = 10, d = {manifest.n_features:,}, with {saves} checkpoints and without, in turn",
         ["seconds without", "seconds with", "one checkpoint, s", f"% of {between:g} s, which lie between two"],
         [[without, having, each, 100 * each / between]],
-        f"In this process, medians of {repetitions}; a checkpoint holds about {len(runs) * manifest.n_features * len(lanes_for(11)) * 8e-6:.0f} MB.",
+        f"In this process, medians of {repetitions}; a checkpoint holds about {megabytes:.0f} MB.",
     )
     return {"checkpoint": each / between}
 
@@ -115,8 +117,11 @@ def many_small(folder: Path, cores: set[int], quick: bool) -> dict[str, float]:
     show(
         f"{sweep.computed:,} runs of OjaSON, m = 2, of 1,000 rounds, d = 1,000, s = 10, on {len(cores)} cores",
         ["wall", "seconds", "scans, s", "ms a run beside its scan"],
-        [["computing", sweep.computing, sweep.scans, each(sweep.computing)], ["all but starting", rest, sweep.scans, each(rest)]],
-        f"Starting: what the command takes for one run, {first.whole:.1f} s; it took {sweep.whole:.1f} s for all, and {again.whole:.1f} s "
+        [
+            [name, wall, sweep.scans, each(wall)]
+            for name, wall in (("computing", sweep.computing), ("its phases but starting", sweep.phases), ("all but starting", rest))
+        ],
+        f"Phases: prepare to report. Starting: what the command takes for one run, {first.whole:.1f} s; it took {sweep.whole:.1f} s for all, and {again.whole:.1f} s "
         f"again, computing {again.computed}.",
         f"The process of the command had {sweep.megabytes:.0f} MB at most (again: {again.megabytes:.0f}); the store has {files} files.",
     )

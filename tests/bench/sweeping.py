@@ -1,4 +1,4 @@
-"""Sweeps as a user runs them: `koco sweep` in a process of its own, on two cores; and beside them runs alone, by the serial code, on one."""
+"""Sweeps as a user runs them: `koco sweep` in a process of its own, on two cores; and runs alone, by the serial code, on one."""
 
 import json
 import os
@@ -24,12 +24,13 @@ from tests.bench.streaming import own_cache
 
 
 class Timing(NamedTuple):
-    """Of one `koco sweep`, in seconds: waiting for the workers; computing; the scans, summed over the workers; the whole process. Then the
-    most memory of that process, which holds the scheduler, in MB; and the runs of the sweep and those computed."""
+    """Of one `koco sweep`, in seconds: waiting for the workers; computing; the scans, summed over the workers; all its phases but the start;
+    the whole process. Then the most memory of that process, which holds the scheduler, in MB; and the runs of the sweep and those computed."""
 
     startup: float
     computing: float
     scans: float
+    phases: float
     whole: float
     megabytes: float
     runs: int
@@ -96,7 +97,8 @@ def our_sweep(path: Path, store: Path, cores: set[int]) -> Timing:
     summary = json.loads(out.read_text().splitlines()[-1])
     by_phase = summary["seconds"]
     phases = [float(by_phase.get(phase, 0.0)) for phase in ("start-up", "computing", "scans")]
-    return Timing(*phases, whole, most / 1e3, summary["runs"], summary["computed"])
+    rest = sum(took for phase, took in by_phase.items() if phase not in ("start-up", "scans", "total"))
+    return Timing(*phases, rest, whole, most / 1e3, summary["runs"], summary["computed"])
 
 
 def peak(pid: int) -> int:
@@ -130,7 +132,7 @@ def alone(store: Path, run: Run) -> float:
 
 
 def some_alone(store: Path, runs: list[Run], count: int = 4) -> list[float]:
-    """The times alone of some runs, spread over the list. One goes before, unmeasured: it has the stream's copy made and the code compiled."""
+    """The times alone of some runs, spread over the list. One goes before, unmeasured: it has the code compiled and the stream copied."""
     chosen = runs[len(runs) // (2 * count) :: max(len(runs) // count, 1)][:count]
     serially(store, Cohort(chosen[0].stream, (chosen[0],), 0.0))
     return [alone(store, run) for run in chosen]
