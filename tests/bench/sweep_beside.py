@@ -71,7 +71,7 @@ def beside(folder: Path, cores: set[int], quick: bool) -> dict[str, float]:
         [[name, call[name], call[name] / call[OURS], whole[name], whole[name] / whole[OURS], taken[name].done] for name in taken],
         "Where fewer runs were done, their time was multiplied. Seconds: ours, computing, with the regret's comparator; of the others,",
         "the call that does all runs, after imports, reading the rows and ray.init; joblib's starts its processes within. The last two",
-        f"start a process a run: Vowpal Wabbit reads its cache, and the {started:.2f} s in which Python only loads it are taken off in front.",
+        f"start a process a run: Vowpal Wabbit reads its cache; {started:.2f} s for Python to load it are taken off in front.",
         f"Mean losses of joblib, optuna, ray tune and single processes: {len(compared):,} compared with ours, {different} of other bits.",
     )
     ratios = {name: call[peer] / call[OURS] for name, peer in (("ray", RAY), ("VW", VW), ("optuna", OPTUNA))}

@@ -54,7 +54,7 @@ def cohorts(folder: Path, cores: set[int], quick: bool) -> dict[str, float]:
         ["sweep", "runs", f"{ALONE} of them alone, s", "all alone / cores, s", "computing, s", "scans / cores, s", "computing / alone"],
         lines,
         f"Alone: the initialisation and the scan of a cohort of one, in this process; all alone: the mean of the {ALONE}, spread over the",
-        "grid, times the number of runs. The copy of the stream and the comparator of the regret were made before, when the first ran alone.",
+        "grid, times the number of runs. The stream's copy and the regret's comparator were made before, by the first alone.",
         f"The largest sketch of Sketched-KONS has {points} points.",
     )
     return {"cohorts": found["OjaSON, m = 10"], "sketched": found["Sketched-KONS"], "points": float(points)}
@@ -121,8 +121,8 @@ def many_small(folder: Path, cores: set[int], quick: bool) -> dict[str, float]:
             [name, wall, sweep.scans, each(wall)]
             for name, wall in (("computing", sweep.computing), ("its phases but starting", sweep.phases), ("all but starting", rest))
         ],
-        f"Phases: prepare to report. Starting: what the command takes for one run, {first.whole:.1f} s; it took {sweep.whole:.1f} s for all, and {again.whole:.1f} s "
-        f"again, computing {again.computed}.",
+        f"Phases: prepare to report. Starting: what the command takes for one run, {first.whole:.1f} s; it took {sweep.whole:.1f} s for",
+        f"all, and {again.whole:.1f} s again, computing {again.computed}.",
         f"The process of the command had {sweep.megabytes:.0f} MB at most (again: {again.megabytes:.0f}); the store has {files} files.",
     )
     return {

@@ -24,8 +24,8 @@ from tests.bench.streaming import own_cache
 
 
 class Timing(NamedTuple):
-    """Of one `koco sweep`, in seconds: waiting for the workers; computing; the scans, summed over the workers; all its phases but the start;
-    the whole process. Then the most memory of that process, which holds the scheduler, in MB; and the runs of the sweep and those computed."""
+    """Of one `koco sweep`, in seconds: waiting for the workers; computing; the scans, summed over the workers; all its phases but the
+    start; the whole process. Then the most memory of that process, which holds the scheduler, in MB; the runs, and those computed."""
 
     startup: float
     computing: float
