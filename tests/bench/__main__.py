@@ -15,8 +15,10 @@ PACKAGES = ("koco-stream", "numpy", "numba", "scipy", "vowpalwabbit", "river", "
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(prog="python -m tests.bench", description="Our learners beside their peers, in one run on one core.")
-    options.add_argument("--quick", action="store_true", help="about a minute: fewer rows, repetitions and grid points")
+    options = argparse.ArgumentParser(
+        prog="python -m tests.bench", description="Our learners beside their peers, in one run on one core; sweeps on two."
+    )
+    options.add_argument("--quick", action="store_true", help="a few minutes: fewer rows, repetitions and grid points")
     options.add_argument("--only", choices=PARTS, action="append", help="one part (may be given again)")
     given = options.parse_args()
     parts, quick = given.only or PARTS, given.quick

@@ -39,7 +39,7 @@ def cohorts(folder: Path, cores: set[int], quick: bool) -> dict[str, float]:
     n = 6000 if quick else len(y)
     rows = Table(y[:n], np.arange(0, X[:n].size + 1, X.shape[1]), np.zeros(0, np.int32), X[:n].reshape(-1), X.shape[1], "dense")
     prepare_source(folder / "kernel", "casp", rows)
-    grids = {"alpha": [1.0, 2.0, 4.0, 8.0], "beta": [0.5, 1.0, 1.5, 2.0], "curvature": [0.25, 0.5, 1.0, 2.0]}
+    grids = {"alpha": [1.0, 2.0, 4.0, 8.0], "beta": [0.25, 0.5, 0.75, 1.0], "curvature": [0.25, 0.5, 1.0, 2.0]}
     kernel = spec(folder, "sketched", {"name": "casp"}, "SketchedKONS", bandwidth=8 / np.sqrt(2), **grids)
     lines, found = [], {}
     for name, path, place in (("OjaSON, m = 10", linear, store), ("Sketched-KONS", kernel, folder / "kernel")):
