@@ -70,6 +70,7 @@ def with_optuna(folder: Path, grid: Grid) -> Answer:
 def with_ray(folder: Path, grid: Grid, reuse: bool, longest: float) -> Answer:
     """ray tune on two processors, on this machine alone, until all is done or `longest` seconds have passed."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # else ray.init takes the network address for 127.0.0.1
     import ray
     from ray import tune
 
