@@ -10,13 +10,15 @@ from pathlib import Path
 
 from tests.bench.measure import pin
 
-PARTS = ("20news", "dense", "ill-conditioned", "roofline", "growth", "kernel", "preparing", "streaming", "disk")
-PACKAGES = ("koco-stream", "numpy", "numba", "scipy", "vowpalwabbit", "river", "scikit-learn")
+PARTS = ("20news", "dense", "ill-conditioned", "roofline", "growth", "kernel", "preparing", "streaming", "disk", "sweep")
+PACKAGES = ("koco-stream", "numpy", "numba", "scipy", "vowpalwabbit", "river", "scikit-learn", "ray", "optuna", "joblib")
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(prog="python -m tests.bench", description="Our learners beside their peers, in one run on one core.")
-    options.add_argument("--quick", action="store_true", help="about a minute: fewer rows, repetitions and grid points")
+    options = argparse.ArgumentParser(
+        prog="python -m tests.bench", description="Our learners beside their peers, in one run on one core; sweeps on two."
+    )
+    options.add_argument("--quick", action="store_true", help="a few minutes: fewer rows, repetitions and grid points")
     options.add_argument("--only", choices=PARTS, action="append", help="one part (may be given again)")
     given = options.parse_args()
     parts, quick = given.only or PARTS, given.quick
@@ -34,6 +36,7 @@ def main() -> None:
     from tests.bench.roofline import roofline
     from tests.bench.side_by_side import side_by_side
     from tests.bench.streaming import streaming
+    from tests.bench.sweeping import sweeping
 
     print(f"versions: Python {platform.python_version()}, " + ", ".join(f"{name} {version(name)}" for name in PACKAGES))
     streams = {}
@@ -60,6 +63,8 @@ def main() -> None:
         results["streaming"] = streaming(repetitions)
     if "disk" in parts and (ratios := disk()):
         results["disk"] = ratios
+    if "sweep" in parts and (found := sweeping(cores, quick)):
+        results["sweep"] = found
     claims(results)
     print(f"\nthe whole run took {time.perf_counter() - start:.0f} s" + (" (--quick: the numbers are rough)" if quick else ""))
 

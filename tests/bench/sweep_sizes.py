@@ -1,0 +1,134 @@
+"""Sweeps of several sizes: what sharing a pass saves, what a checkpoint costs, how busy two cores are, what a small run costs."""
+
+from dataclasses import replace
+from pathlib import Path
+from statistics import mean, median
+
+import numpy as np
+import pyarrow.compute as pc
+
+from koco_stream.lanes import lanes_for
+from koco_stream.manifest import Manifest
+from koco_stream.plan import Limits
+from koco_stream.runs import Cohort
+from storage.prepare import prepare_source
+from storage.results import read_runs
+from storage.synthetic import prepare_synthetic
+from storage.table import Table
+from tests.bench.kernel import regression_set
+from tests.bench.measure import seconds
+from tests.bench.sweeping import our_sweep, runs_of, serially, some_alone, spec
+from tests.bench.table import show
+
+ALPHAS = [2.0 ** (k / 2) for k in range(-6, 14)]
+RATES = [1.0, 2.0, 3.0, 4.0, 5.0]
+ALONE = 8  # of the runs are also run alone
+
+
+def news_like(folder: Path, quick: bool) -> tuple[Path, dict[str, object], Manifest]:
+    """A store with many rows like those of 20 Newsgroups, its table of a sweep file, and its manifest."""
+    given = {"n_rows": 20_000 if quick else 500_000}
+    return folder / "news", {"name": "sparse-text", **given}, prepare_synthetic(folder / "news", "sparse-text", given)
+
+
+def cohorts(folder: Path, cores: set[int], quick: bool) -> dict[str, float]:
+    """A sweep of OjaSON and one of Sketched-KONS, beside what their runs would take alone."""
+    store, table, manifest = news_like(folder, quick)
+    linear = spec(folder, "linear", table, "OjaSON", sketch_size=10, alpha=ALPHAS, sketch_rate=RATES)
+    X, y = regression_set("casp")
+    n = 6000 if quick else len(y)
+    rows = Table(y[:n], np.arange(0, X[:n].size + 1, X.shape[1]), np.zeros(0, np.int32), X[:n].reshape(-1), X.shape[1], "dense")
+    prepare_source(folder / "kernel", "casp", rows)
+    grids = {"alpha": [1.0, 2.0, 4.0, 8.0], "beta": [0.25, 0.5, 0.75, 1.0], "curvature": [0.25, 0.5, 1.0, 2.0]}
+    kernel = spec(folder, "sketched", {"name": "casp"}, "SketchedKONS", bandwidth=8 / np.sqrt(2), **grids)
+    lines, found = [], {}
+    for name, path, place in (("OjaSON, m = 10", linear, store), ("Sketched-KONS", kernel, folder / "kernel")):
+        solo = some_alone(place, runs_of(path, place), ALONE)
+        sweep = our_sweep(path, place, cores)
+        found[name] = sweep.computing * len(cores) / (mean(solo) * sweep.runs)
+        each = f"{min(solo):.3g} to {max(solo):.3g}"
+        lines.append([name, sweep.runs, each, mean(solo) * sweep.runs / len(cores), sweep.computing, sweep.scans / 2, found[name]])
+    points = pc.max(read_runs(folder / "kernel").column("dictionary_size")).as_py()
+    show(
+        f"Sweeps on {len(cores)} cores beside their runs alone: {manifest.n_rows:,} rows of d = {manifest.n_features:,}; casp, {n:,} rows",
+        ["sweep", "runs", f"{ALONE} of them alone, s", "all alone / cores, s", "computing, s", "scans / cores, s", "computing / alone"],
+        lines,
+        f"Alone: the initialisation and the scan of a cohort of one, in this process; all alone: the mean of the {ALONE}, spread over the",
+        "grid, times the number of runs. The stream's copy and the regret's comparator were made before, by the first alone.",
+        f"The largest sketch of Sketched-KONS has {points} points.",
+    )
+    return {"cohorts": found["OjaSON, m = 10"], "sketched": found["Sketched-KONS"], "points": float(points)}
+
+
+def checkpoints(folder: Path, quick: bool) -> dict[str, float]:
+    """A cohort with and without checkpoints, in turn; what one costs, as a share of the time between two of them."""
+    store, table, manifest = news_like(folder, quick)
+    path = spec(folder, "saved", table, "OjaSON", sketch_size=10, alpha=[2.0**k for k in range(-10, 10)])
+    runs = runs_of(path, store)
+    saves, repetitions = (2, 1) if quick else (8, 3)
+    plain = Cohort(runs[0].stream, tuple(runs), 0.0)
+    saving = replace(plain, checkpoint_rounds=-(-manifest.n_rows // (saves + 1)))
+    times = [[seconds(lambda cohort=cohort: serially(store, cohort)) for cohort in (plain, saving)] for _ in range(repetitions)]
+    without, having = (median(column) for column in zip(*times, strict=True))
+    each = (having - without) / saves
+    between = Limits(1, 1).checkpoint_seconds
+    megabytes = len(runs) * manifest.n_features * len(lanes_for(11)) * 8e-6
+    show(
+        f"A cohort of {len(runs)} runs of OjaSON, m = 10, d = {manifest.n_features:,}, with {saves} checkpoints and without, in turn",
+        ["seconds without", "seconds with", "one checkpoint, s", f"% of {between:g} s, which lie between two"],
+        [[without, having, each, 100 * each / between]],
+        f"In this process, medians of {repetitions}; a checkpoint holds about {megabytes:.0f} MB.",
+    )
+    return {"checkpoint": each / between}
+
+
+def two_cores(folder: Path, cores: set[int], quick: bool) -> dict[str, float]:
+    """A sweep of about two minutes on dense rows: how much of the time the workers scan."""
+    table = {"name": "dense-stream", "n_rows": 50_000 if quick else 200_000}
+    alphas = [1.25**k for k in range(30 if quick else 80)]
+    path = spec(folder, "dense", table, "OjaSON", sketch_size=10, alpha=alphas, sketch_rate=[1.5**k for k in range(10 if quick else 20)])
+    sweep = our_sweep(path, folder / "dense", cores)
+    busy = sweep.scans / (len(cores) * sweep.computing)
+    show(
+        f"OjaSON, m = 10, on {table['n_rows']:,} dense rows, d = 90: how busy {len(cores)} cores are",
+        ["runs", "computing, s", "scans, s", "scans / (cores x computing)", "start-up, s", "the whole command, s"],
+        [[sweep.runs, sweep.computing, sweep.scans, busy, sweep.startup, sweep.whole]],
+        "A scan's seconds are by the clock; the stream's first reading is within computing.",
+    )
+    return {"busy": busy}
+
+
+def many_small(folder: Path, cores: set[int], quick: bool) -> dict[str, float]:
+    """A great many runs of a thousand rounds: what each costs beside its scan."""
+    table = {"name": "sparse-text", "n_rows": 1000, "n_features": 1000, "mean_nonzeros": 10}
+    many = 100 if quick else 1000
+    grids = {"alpha": [1.02**k for k in range(many)], "sketch_rate": [1.06**k for k in range(100)]}
+    store = folder / "small"
+    first = our_sweep(spec(folder, "one", table, "OjaSON", sketch_size=2, alpha=0.5), store, cores)
+    path = spec(folder, "many", table, "OjaSON", sketch_size=2, **grids)
+    sweep = our_sweep(path, store, cores)
+    again = our_sweep(path, store, cores)
+    files = sum(file.is_file() for file in store.rglob("*"))
+    rest = sweep.whole - first.whole  # the start of everything costs the sweep of one run as much
+
+    def each(wall: float) -> float:
+        return 1e3 * (len(cores) * wall - sweep.scans) / sweep.computed
+
+    show(
+        f"{sweep.computed:,} runs of OjaSON, m = 2, of 1,000 rounds, d = 1,000, s = 10, on {len(cores)} cores",
+        ["wall", "seconds", "scans, s", "ms a run beside its scan"],
+        [
+            [name, wall, sweep.scans, each(wall)]
+            for name, wall in (("computing", sweep.computing), ("its phases but starting", sweep.phases), ("all but starting", rest))
+        ],
+        f"Phases: prepare to report. Starting: what the command takes for one run, {first.whole:.1f} s; it took {sweep.whole:.1f} s for",
+        f"all, and {again.whole:.1f} s again, computing {again.computed}.",
+        f"The process of the command had {sweep.megabytes:.0f} MB at most (again: {again.megabytes:.0f}); the store has {files} files.",
+    )
+    return {
+        "small, computing": each(sweep.computing),
+        "small, all": each(rest),
+        "small, MB": max(sweep.megabytes, again.megabytes),
+        "small, files": float(files),
+        "small, again": float(again.computed),
+    }

@@ -1,0 +1,138 @@
+"""Sweeps as a user runs them: `koco sweep` in a process of its own, on two cores; and runs alone, by the serial code, on one."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from cluster.executors import run_serially
+from flows.sweep_file import read_sweep
+from koco_stream.cache import private_folder
+from koco_stream.manifest import load_manifest
+from koco_stream.member import start
+from koco_stream.records import curve_points
+from koco_stream.run import Receipt, parts_folder
+from koco_stream.runs import Cohort, Run
+from tests.bench.measure import seconds
+from tests.bench.streaming import own_cache
+
+
+class Timing(NamedTuple):
+    """Of one `koco sweep`, in seconds: waiting for the workers; computing; the scans, summed over the workers; all its phases but the
+    start; the whole process. Then the most memory of that process, which holds the scheduler, in MB; the runs, and those computed."""
+
+    startup: float
+    computing: float
+    scans: float
+    phases: float
+    whole: float
+    megabytes: float
+    runs: int
+    computed: int
+
+
+def sweeping(cores: set[int], quick: bool) -> dict[str, float]:
+    """All of it; returns what the claims are about. `cores` are all that this process may use; two of them do the sweeps."""
+    from tests.bench.sweep_beside import beside
+    from tests.bench.sweep_sizes import checkpoints, cohorts, many_small, two_cores
+
+    if len(cores) < 2:
+        print("  (sweep: skipped, it needs two cores)")
+        return {}
+    two = set(sorted(cores)[-2:])
+    with tempfile.TemporaryDirectory(prefix="koco-bench-") as name:
+        folder = Path(name)
+        compiled = private_folder("compiled")
+        with own_cache(folder / "cache") as cache:
+            cache.mkdir(mode=0o700)
+            (cache / "compiled").symlink_to(compiled)  # all else that sweeps keep goes with the folder
+            found = cohorts(folder, two, quick)
+            found |= checkpoints(folder, quick)
+            found |= two_cores(folder, two, quick)
+            found |= many_small(folder, two, quick)
+            found |= beside(folder, two, quick)
+    return found
+
+
+@contextmanager
+def on(cores: set[int]) -> Iterator[None]:
+    """What is started within may use these cores."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cores)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def spec(folder: Path, name: str, dataset: dict[str, Any], learner: str, **grids: Any) -> Path:
+    """A sweep file of one dataset and one learner."""
+    tables = [f"name = {json.dumps(name)}"]
+    for table, keys in (("dataset", dataset), ("learner", {"name": learner, **grids})):
+        tables.append("\n".join([f"[[{table}]]", *(f"{key} = {json.dumps(value)}" for key, value in keys.items())]))
+    path = folder / f"{name}.toml"
+    path.write_text("\n\n".join(tables) + "\n")
+    return path
+
+
+def our_sweep(path: Path, store: Path, cores: set[int]) -> Timing:
+    """`koco sweep` with one worker a core, and what it says of itself."""
+    command = [sys.executable, "-m", "flows.cli", "sweep", str(path), "--store", str(store), "--workers", str(len(cores)), "--json"]
+    out, said = path.with_suffix(".out"), path.with_suffix(".err")
+    begun, most = time.perf_counter(), 0
+    with on(cores), out.open("w") as stdout, said.open("w") as stderr:
+        process = subprocess.Popen(command, stdout=stdout, stderr=stderr)
+    while process.poll() is None:
+        most = max(most, peak(process.pid))
+        time.sleep(0.1)
+    whole = time.perf_counter() - begun
+    if process.returncode:
+        raise RuntimeError(f"koco sweep {path.name} failed: {said.read_text()}")
+    summary = json.loads(out.read_text().splitlines()[-1])
+    by_phase = summary["seconds"]
+    phases = [float(by_phase.get(phase, 0.0)) for phase in ("start-up", "computing", "scans")]
+    rest = sum(took for phase, took in by_phase.items() if phase not in ("start-up", "scans", "total"))
+    return Timing(*phases, rest, whole, most / 1e3, summary["runs"], summary["computed"])
+
+
+def peak(pid: int) -> int:
+    """The most memory that a process has had so far, in kB; 0 if it has ended."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith("VmHWM")), 0)
+
+
+def runs_of(path: Path, store: Path) -> list[Run]:
+    """The runs of a sweep file whose datasets the store has."""
+    sweep = read_sweep(path)
+    return sweep.runs({use.name: load_manifest(store, use.name) for use in sweep.datasets})
+
+
+def serially(store: Path, cohort: Cohort) -> Receipt:
+    """Run a cohort in this process, and take what it wrote away."""
+    receipts: list[Receipt] = []
+    run_serially(str(store), "alone", [cohort], receipts.append)
+    (parts_folder(store) / f"{cohort.cohort_id}.parquet").remove()
+    return receipts[0]
+
+
+def alone(store: Path, run: Run) -> float:
+    """Seconds of the initialisation and the scan of a run in a cohort of its own."""
+    n_features = load_manifest(store, run.stream.dataset).n_features
+    begin = seconds(lambda: start(run, n_features, curve_points(1)))
+    return begin + serially(store, Cohort(run.stream, (run,), 0.0)).scan_seconds
+
+
+def some_alone(store: Path, runs: list[Run], count: int = 4) -> list[float]:
+    """The times alone of some runs, spread over the list. One goes before, unmeasured: it has the code compiled and the stream copied."""
+    chosen = runs[len(runs) // (2 * count) :: max(len(runs) // count, 1)][:count]
+    serially(store, Cohort(chosen[0].stream, (chosen[0],), 0.0))
+    return [alone(store, run) for run in chosen]
