@@ -18,13 +18,15 @@ import numpy as np
 
 from koco_stream._jit import jit
 from koco_stream.cache import private_folder
-from koco_stream.files import content_hash, write_text
+from koco_stream.files import content_hash, locked, write_text
 from koco_stream.linalg import Array
 from koco_stream.orders import AS_STORED
 from koco_stream.runs import Stream
 from koco_stream.stream import StreamReader
 
-STEPS = 500
+STEPS, FEWEST_STEPS = 500, 20
+VALUES = 2_000_000_000  # read, over all steps
+SLOW_STEPS, SLOW = 10, 1e-7
 TOLERANCE = 1e-9  # of ‖Xᵀ(y − Xw)‖, each entry over its feature's norm, against its start
 
 
@@ -35,16 +37,19 @@ class Comparator(NamedTuple):
     largest: float
 
 
-def comparator_of(reader: StreamReader, fit_intercept: bool) -> Comparator:
-    """The comparator of a stream, from the cache folder if it was computed before. The order of the rows does not matter."""
+def comparator_of(reader: StreamReader, fit_intercept: bool) -> Comparator | None:
+    """The comparator of a stream, from the cache folder if it was computed before; None if it was not found within `steps_for` steps. The
+    order of the rows does not matter."""
     stream = as_summed(reader.stream)
-    identity = {**stream.identity(), "intercept": fit_intercept, "version": 2}
+    identity = {**stream.identity(), "intercept": fit_intercept, "version": 3}
     path = Path(private_folder("comparators")) / f"{content_hash(identity)}.json"
-    if path.is_file():
-        return Comparator(**json.loads(path.read_text()))
-    found = least_squares(reader, fit_intercept)
-    write_text(path, json.dumps(found._asdict()))
-    return found
+    if not path.is_file():
+        with locked(path.with_suffix(".lock")):  # the workers of a machine come here at about the same time: one computes it
+            if not path.is_file():
+                found = least_squares(reader, fit_intercept)
+                write_text(path, json.dumps(found and found._asdict()))
+    kept = json.loads(path.read_text())
+    return kept and Comparator(**kept)
 
 
 def as_summed(stream: Stream) -> Stream:
@@ -54,24 +59,36 @@ def as_summed(stream: Stream) -> Stream:
     return replace(stream, order=AS_STORED, order_seed=None, window_rows=None, sharding=None)
 
 
-def least_squares(reader: StreamReader, fit_intercept: bool) -> Comparator:
-    """To a relative tolerance of 1e-9 or 500 steps, whatever the blocks and shards."""
+def steps_for(n_values: int) -> int:
+    """How many steps may be taken on a stream of so many values: more data, fewer steps, so that it stays a small part of a sweep."""
+    return min(STEPS, max(FEWEST_STEPS, VALUES // max(n_values, 1)))
+
+
+def least_squares(reader: StreamReader, fit_intercept: bool) -> Comparator | None:
+    """Until the gradient is 1e-9 of what it was, or ten steps together gain less than 1e-7 of the loss of predicting 0 (of labels -1 and +1:
+    a ten-millionth of a loss a round), whatever the blocks and shards. None if that takes more than `steps_for` steps: it does where there
+    are as many features as rows, and a predictor without loss is near but slow to reach."""
     rows = Passes(StreamReader(reader.store, as_summed(reader.stream)), fit_intercept)
     w = np.zeros(rows.d)
     scale = rows.square_columns()
     gradient, found = rows.residual(w)
     norm2 = first = scaled_norm2(gradient, scale)
-    steps = 0
-    while norm2 > TOLERANCE**2 * first and steps < STEPS:
-        before, direction = norm2, gradient / scale
-        while norm2 > TOLERANCE**2 * first and steps < STEPS:
-            steps += 1
+    zero_loss, left = found.loss, steps_for(reader.manifest.n_values * reader.n_rows // max(reader.manifest.n_rows, 1))
+    settled = False
+    while norm2 > TOLERANCE**2 * first and not settled:
+        before, direction, gains = norm2, gradient / scale, list[float]()
+        while norm2 > TOLERANCE**2 * first and not settled:
+            if left == 0:
+                return None
+            left -= 1
             image, curvature = rows.normal(direction)
             if curvature == 0.0:
                 break
             step = norm2 / curvature
             w += step * direction
             gradient -= step * image
+            gains.append(step * norm2)
+            settled = len(gains) >= SLOW_STEPS and sum(gains[-SLOW_STEPS:]) < SLOW * zero_loss
             last, norm2 = norm2, scaled_norm2(gradient, scale)
             direction = gradient / scale + (norm2 / last) * direction
         gradient, found = rows.residual(w)
@@ -113,6 +130,21 @@ class Passes:
 
 
 @jit
+def row_product(indices: Array, first: int, values: Array, lo: int, size: int, w: Array) -> float:
+    """xᵀw of a row, in four sums that do not wait for each other, each in order."""
+    a = b = c = d = 0.0
+    whole = size - size % 4
+    for i in range(0, whole, 4):
+        a += np.float64(values[lo + i]) * w[indices[first + i]]
+        b += np.float64(values[lo + i + 1]) * w[indices[first + i + 1]]
+        c += np.float64(values[lo + i + 2]) * w[indices[first + i + 2]]
+        d += np.float64(values[lo + i + 3]) * w[indices[first + i + 3]]
+    for i in range(whole, size):
+        a += np.float64(values[lo + i]) * w[indices[first + i]]
+    return (a + b) + (c + d)
+
+
+@jit
 def normal_rows(
     indptr: Array,
     indices: Array,
@@ -129,9 +161,7 @@ def normal_rows(
     last = w.size - 1
     for t in range(labels.size):
         first, size = indptr[t] * stride, indptr[t + 1] - indptr[t]
-        product = 0.0
-        for i in range(size):
-            product += np.float64(values[indptr[t] + i]) * w[indices[first + i]]
+        product = row_product(indices, first, values, indptr[t], size, w)
         if intercept:
             product += w[last]
         totals[1] = max(totals[1], abs(product))

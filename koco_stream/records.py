@@ -55,7 +55,12 @@ RUNS: tuple[Column, ...] = (
     Column("rounds", pa.int64(), "rounds done", "rounds"),
     Column("mean_loss", pa.float64(), "progressive loss: the mean over the rounds done"),
     Column("error_rate", pa.float64(), "progressive error: mistakes over rounds; null for a regression set"),
-    Column("regret", pa.float64(), "cumulative squared loss above that of the best linear predictor in hindsight; null for other losses"),
+    Column(
+        "regret",
+        pa.float64(),
+        "cumulative squared loss above that of the best linear predictor in hindsight; null for other losses, and where that predictor takes "
+        "too many passes to find",
+    ),
     Column("comparator_largest", pa.float64(), "that predictor's largest |prediction|: it does not respect the clip"),
     Column("dictionary_size", pa.int64(), "points in the dictionary at the end; null if the learner has none", "points"),
     Column("seconds", pa.float64(), "the scan alone: no compilation, reading or waiting", "s", measured=True),

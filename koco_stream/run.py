@@ -105,9 +105,11 @@ def advance_members(members: list[Member], reader: StreamReader, first: int, las
 
 
 def comparators_for(reader: StreamReader, members: list[Member]) -> dict[bool, Comparator]:
-    """The comparators, by `fit_intercept`, of the runs that have one: those with the squared loss that went through the whole stream."""
+    """The comparators, by `fit_intercept`, of the runs that have one: those with the squared loss that went through the whole stream.
+    None where it could not be found at a fair price: see `comparator.least_squares`."""
     wanted = {bool(m.run.params["fit_intercept"]) for m in members if m.status == "ok" and m.run.params.get("loss") == "squared"}
-    return {intercept: comparator_of(reader, intercept) for intercept in sorted(wanted)}
+    found = {intercept: comparator_of(reader, intercept) for intercept in sorted(wanted)}
+    return {intercept: comparator for intercept, comparator in found.items() if comparator}
 
 
 def grouped(members: list[Member]) -> list[list[Member]]:

@@ -13,8 +13,8 @@ import scipy.sparse
 
 from koco_stream.runs import Stream
 from koco_stream.stream import StreamReader
+from storage.generated.datasets import prepare_synthetic
 from storage.results import read_runs
-from storage.synthetic import prepare_synthetic
 from tests.bench import data
 from tests.bench.measure import seconds
 from tests.bench.peers import write_text

@@ -11,10 +11,10 @@ from koco_stream.lanes import lanes_for
 from koco_stream.manifest import Manifest
 from koco_stream.plan import Limits
 from koco_stream.runs import Cohort
-from storage.prepare import prepare_source
+from storage.generated.datasets import prepare_synthetic
+from storage.preparing.prepare import prepare_source
 from storage.results import read_runs
-from storage.synthetic import prepare_synthetic
-from storage.table import Table
+from storage.sources.table import Table
 from tests.bench.kernel import regression_set
 from tests.bench.measure import seconds
 from tests.bench.sweeping import our_sweep, runs_of, serially, some_alone, spec

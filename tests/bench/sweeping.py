@@ -16,8 +16,9 @@ from flows.sweep_file import read_sweep
 from koco_stream.cache import private_folder
 from koco_stream.manifest import load_manifest
 from koco_stream.member import start
+from koco_stream.part import parts_folder
 from koco_stream.records import curve_points
-from koco_stream.run import Receipt, parts_folder
+from koco_stream.run import Receipt
 from koco_stream.runs import Cohort, Run
 from tests.bench.measure import seconds
 from tests.bench.streaming import own_cache
