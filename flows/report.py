@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from typing import Any
 
+import pyarrow.compute as pc
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 import koco_stream
@@ -20,7 +20,8 @@ def write_report(store: Where, sweep: str) -> Place:
     note = sweep_note(store, sweep)
     runs = runs_of(store, sweep)
     figures = note["figures"] if "figures" in note else [note["figure"]] if note.get("figure") else []  # one, in older stores
-    names = sorted(set(runs.column("dataset").to_pylist()))
+    names = sorted(pc.unique(runs.column("dataset")).to_pylist())
+    not_ok = runs.select(["dataset", "learner", "params", "status", "error"]).filter(pc.not_equal(runs.column("status"), "ok"))
     page = (
         Environment(loader=PackageLoader("flows", "templates"), autoescape=True, undefined=StrictUndefined)
         .get_template("report.html")
@@ -29,15 +30,13 @@ def write_report(store: Where, sweep: str) -> Place:
             file=note["file"],
             runs=runs.num_rows,
             planned=len(note["run_ids"]),
-            statuses=Counter(runs.column("status").to_pylist()),
-            not_ok=[row for row in runs.select(["dataset", "learner", "params", "status", "error"]).to_pylist() if row["status"] != "ok"][
-                :50
-            ],
+            statuses={row["values"]: row["counts"] for row in pc.value_counts(runs.column("status")).to_pylist()},
+            not_ok=not_ok.slice(0, 50).to_pylist(),
             datasets=[load_manifest(store, name) for name in names],
-            hosts=sorted(set(runs.column("host").to_pylist())),
-            versions=sorted(set(runs.column("version").to_pylist())),
+            hosts=sorted(pc.unique(runs.column("host")).to_pylist()),
+            versions=sorted(pc.unique(runs.column("version")).to_pylist()),
             best=[{**row, "params": json.loads(row["params"])} for row in best_of(summary_of(runs))],
-            scan_seconds=sum(runs.column("seconds").to_pylist()),
+            scan_seconds=pc.sum(runs.column("seconds")).as_py() or 0.0,
             came_from=came_from,
             figures=[FIGURES[name](store, runs) for name in figures if runs.num_rows],
             version=koco_stream.__version__,

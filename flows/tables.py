@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
-from statistics import fmean, stdev
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -56,40 +55,56 @@ def summary_of(runs: pa.Table) -> list[dict[str, Any]]:
     A stream here is a dataset (what it holds, not its name alone), its positive class, its order, and how many rows of it are read. Of
     runs that older code has computed too, only the newest count.
     """
-    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
-    keys = ("dataset", "positive_class", "dataset_hash", "order", "window_rows", "sharding", "max_rows", "learner", "params")
-    newest: dict[tuple[Any, ...], int] = defaultdict(int)
-    listed = runs.select([*keys, "numbers_version", "status", "mean_loss", "error_rate", "seconds"]).to_pylist()
-    for row in listed:
-        key = tuple(row[k] for k in keys)
-        newest[key] = max(newest[key], row["numbers_version"] or 0)
-    for row in listed:
-        key = tuple(row[k] for k in keys)
-        if row["status"] == "ok" and row["mean_loss"] is not None and (row["numbers_version"] or 0) == newest[key]:
-            groups[key].append(row)
+    keys = ["dataset", "positive_class", "dataset_hash", "order", "window_rows", "sharding", "max_rows", "learner", "params"]
+    versions = pc.fill_null(runs.column("numbers_version"), 0)
+    table = runs.select([*keys, "status", "mean_loss", "error_rate", "seconds"]).append_column("version", versions)
+    newest = table.group_by(keys).aggregate([("version", "max")])
+    ok = table.filter(pc.and_(pc.equal(table.column("status"), "ok"), pc.is_valid(table.column("mean_loss"))))
+    deviation = pc.VarianceOptions(ddof=1)
+    measured = ok.group_by([*keys, "version"]).aggregate(
+        [
+            ("mean_loss", "count"),
+            ("mean_loss", "mean"),
+            ("mean_loss", "stddev", deviation),
+            ("error_rate", "count"),
+            ("error_rate", "mean"),
+            ("error_rate", "stddev", deviation),
+            ("seconds", "mean"),
+        ]
+    )
+    last = dict(
+        zip(zip(*(newest.column(key).to_pylist() for key in keys), strict=True), newest.column("version_max").to_pylist(), strict=True)
+    )
     rows = []
-    for (dataset, positive, identity, order, window_rows, _, max_rows, learner, params), members in groups.items():
-        losses = [m["mean_loss"] for m in members]
-        errors = [m["error_rate"] for m in members if m["error_rate"] is not None]
+    for row in rows_of(measured):
+        if row["version"] != last[tuple(row[key] for key in keys)]:
+            continue
+        positive = row["positive_class"]
         rows.append(
             {
-                "dataset": dataset if positive is None else f"{dataset}:{positive:g}",
-                "dataset_hash": identity[:12],
-                "order": order,
-                "window_rows": window_rows,
-                "max_rows": max_rows,
-                "learner": learner,
-                "params": params,
-                "n_runs": len(members),
-                "mean_loss_mean": fmean(losses),
-                "mean_loss_std": stdev(losses) if len(losses) > 1 else None,
-                "error_rate_mean": fmean(errors) if errors else None,
-                "error_rate_std": stdev(errors) if len(errors) > 1 else None,
-                "seconds_mean": fmean(m["seconds"] for m in members),
+                "dataset": row["dataset"] if positive is None else f"{row['dataset']}:{positive:g}",
+                "dataset_hash": row["dataset_hash"][:12],
+                "order": row["order"],
+                "window_rows": row["window_rows"],
+                "max_rows": row["max_rows"],
+                "learner": row["learner"],
+                "params": row["params"],
+                "n_runs": row["mean_loss_count"],
+                "mean_loss_mean": row["mean_loss_mean"],
+                "mean_loss_std": row["mean_loss_stddev"] if row["mean_loss_count"] > 1 else None,
+                "error_rate_mean": row["error_rate_mean"],
+                "error_rate_std": row["error_rate_stddev"] if row["error_rate_count"] > 1 else None,
+                "seconds_mean": row["seconds_mean"],
             }
         )
     rows.sort(key=lambda r: (*stream_of(r), merit(r), r["learner"], r["params"]))
     return rows
+
+
+def rows_of(table: pa.Table) -> Iterator[dict[str, Any]]:
+    """The table's rows: `to_pylist`, but column by column, which is much faster for many rows."""
+    for values in zip(*(column.to_pylist() for column in table.columns), strict=True):
+        yield dict(zip(table.column_names, values, strict=True))
 
 
 def stream_of(row: dict[str, Any]) -> tuple[Any, ...]:

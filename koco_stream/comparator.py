@@ -65,9 +65,9 @@ def steps_for(n_values: int) -> int:
 
 
 def least_squares(reader: StreamReader, fit_intercept: bool) -> Comparator | None:
-    """Until the gradient is 1e-9 of what it was, or ten steps together gain less than 1e-7 of the loss of predicting 0 (of labels -1 and +1:
-    a ten-millionth of a loss a round), whatever the blocks and shards. None if that takes more than `steps_for` steps: it does where there
-    are as many features as rows, and a predictor without loss is near but slow to reach."""
+    """Until the gradient is 1e-9 of what it was, or ten steps together gain less than 1e-7 of the loss of predicting 0 (with labels -1 and
+    +1 a ten-millionth of a loss a round), whatever the blocks and shards. None if that takes more than `steps_for` steps: it does where
+    there are as many features as rows, and a predictor without loss is near but slow to reach."""
     rows = Passes(StreamReader(reader.store, as_summed(reader.stream)), fit_intercept)
     w = np.zeros(rows.d)
     scale = rows.square_columns()

@@ -6,6 +6,7 @@ workers busy to the end, which takes many cohorts, the longest first. Memory is 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -15,6 +16,7 @@ from koco_stream.runs import Cohort, Run, Stream
 SHORTEST = 0.25  # seconds of a cohort, where there is work for more: what sending and committing it costs is then small
 PASSES = 10  # a cohort takes at least so many times what reading its stream does
 COHORTS_A_WORKER = 24  # so that the last one, which others wait for, is a small part of the whole
+OUTWEIGHS = 8  # times what they share, at least, is the own work of runs that share something, before they are parted further
 SAVING_SHARE = 0.01  # of a cohort's time, at most, for its checkpoints
 
 
@@ -129,22 +131,33 @@ def plan(
 
 def batches_of(stream: Stream, members: list[tuple[Run, Cost]], costs: Costs, limits: Limits, target: float, taken: int) -> list[Batch]:
     """The runs of one stream in batches of about `target` seconds; `taken` are the bytes of a worker without any run."""
-    own: dict[tuple[object, ...], float] = {}
-    for _, cost in members:
-        own[cost.key] = own.get(cost.key, 0.0) + cost.seconds
+    by_key: dict[tuple[object, ...], list[tuple[Run, Cost]]] = {}
+    for member in members:
+        by_key.setdefault(member[1].key, []).append(member)
     batches = [Batch(stream, costs)]
-    for run, cost in sorted(members, key=lambda member: str(member[1].key)) if len(own) > 1 else members:
-        # Runs that share much stay together until their own work outweighs it, if that leaves something for every worker.
-        longest = max(target, cost.shared_seconds + min(3 * cost.shared_seconds, own[cost.key] / max(limits.workers, 1)))
-        batch = batches[-1]
-        full = len(batch.runs) >= limits.cohort_runs or batch.seconds >= longest
-        if batch.runs and (full or taken + batch.bytes + batch.more_bytes(cost) > limits.worker_bytes):
-            batch = Batch(stream, costs)
-            batches.append(batch)
-        if taken + batch.bytes + batch.more_bytes(cost) > limits.worker_bytes:
-            raise MemoryError(
-                f"{run.learner} on {stream.dataset} needs {(taken + batch.more_bytes(cost)) >> 20} MiB on a worker, and a worker has "
-                f"{limits.worker_bytes >> 20} MiB; use fewer workers, a smaller sketch or a machine with more memory"
-            )
-        batch.add(run, cost)
+    for _, alike in sorted(by_key.items(), key=lambda item: str(item[0])):
+        longest = batch_seconds(alike, limits, target)
+        for run, cost in alike:
+            batch = batches[-1]
+            full = len(batch.runs) >= limits.cohort_runs or batch.seconds + cost.seconds / 2 > longest
+            if batch.runs and (full or taken + batch.bytes + batch.more_bytes(cost) > limits.worker_bytes):
+                batch = Batch(stream, costs)
+                batches.append(batch)
+            if taken + batch.bytes + batch.more_bytes(cost) > limits.worker_bytes:
+                raise MemoryError(
+                    f"{run.learner} on {stream.dataset} needs {(taken + batch.more_bytes(cost)) >> 20} MiB on a worker, and a worker has "
+                    f"{limits.worker_bytes >> 20} MiB; use fewer workers, a smaller sketch or a machine with more memory"
+                )
+            batch.add(run, cost)
     return batches
+
+
+def batch_seconds(alike: list[tuple[Run, Cost]], limits: Limits, target: float) -> float:
+    """How long a batch of these runs, which share what they share, is to be: equal parts, and as many as keep all workers busy. Runs that
+    share much stay together until their own work outweighs it by far, if that leaves something for every worker."""
+    workers = max(limits.workers, 1)
+    own, shared = sum(cost.seconds for _, cost in alike), alike[0][1].shared_seconds
+    parts = math.ceil(own / max(target, min(OUTWEIGHS * shared, own / workers)))
+    if parts > workers:
+        parts = -(-parts // workers) * workers
+    return shared + own / max(parts, 1)

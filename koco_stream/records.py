@@ -58,8 +58,8 @@ RUNS: tuple[Column, ...] = (
     Column(
         "regret",
         pa.float64(),
-        "cumulative squared loss above that of the best linear predictor in hindsight; null for other losses, and where that predictor takes "
-        "too many passes to find",
+        "cumulative squared loss above that of the best linear predictor in hindsight; null for other losses, and where that one "
+        "takes too many passes to find",
     ),
     Column("comparator_largest", pa.float64(), "that predictor's largest |prediction|: it does not respect the clip"),
     Column("dictionary_size", pa.int64(), "points in the dictionary at the end; null if the learner has none", "points"),

@@ -12,13 +12,15 @@ from cluster.executors import run_serially
 from flows.figures.kons_adversary import Line, claims_of, exponent, kons_adversary, lines_of
 from flows.figures.poster_published import ROUNDS, TABLES, Published
 from flows.figures.poster_tables import Reading, fits_of, groups_of, misfit, poster_tables, readings_of, verdict
+from flows.planning import limits_of, sizes_of
 from flows.report import write_report
-from flows.sweep import plan_of, remember
+from flows.sweep import remember
 from flows.sweep_file import read_sweep
 from flows.tables import runs_of
 from koco_stream import PROSNKONS
 from koco_stream.batch import Batch
 from koco_stream.manifest import load_manifest
+from koco_stream.plan import plan
 from storage.generated.datasets import prepare_synthetic
 from storage.preparing.prepare import prepare_file
 from storage.results import collect, read_curves
@@ -68,7 +70,7 @@ def swept(tmp_path, text):
         for use in sweep.datasets
     }
     runs = sweep.runs(dict(manifests))
-    run_serially(str(store), "tiny", plan_of(runs, manifests, 1).cohorts, lambda *_: None, 4096)
+    run_serially(str(store), "tiny", plan(runs, sizes_of(list(manifests.values())), limits_of("local", 1)).cohorts, lambda *_: None, 4096)
     collect(store)
     remember(str(store), sweep, runs)
     return runs_of(store, "tiny")
