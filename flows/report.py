@@ -10,16 +10,21 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 import koco_stream
 from flows.figures.by_name import FIGURES
-from flows.tables import best_of, runs_of, summary_of, sweep_note
+from flows.tables import STREAM_AND_CONFIGURATION, best_of, runs_of, sweep_note
 from koco_stream.manifest import load_manifest
 from koco_stream.places import Place, Where, place
+
+SHOWN = (
+    *STREAM_AND_CONFIGURATION,
+    *("run_id", "numbers_version", "status", "error", "sketch_size", "mean_loss", "error_rate", "seconds", "host", "version"),
+)
 
 
 def write_report(store: Where, sweep: str) -> Place:
     """Write the report of a sweep that has run on `store`; returns its place. Raises `WrongInput` if it has not."""
     note = sweep_note(store, sweep)
-    runs = runs_of(store, sweep)
     figures = note["figures"] if "figures" in note else [note["figure"]] if note.get("figure") else []  # one, in older stores
+    runs = runs_of(store, sweep, None if figures else SHOWN)
     names = sorted(pc.unique(runs.column("dataset")).to_pylist())
     not_ok = runs.select(["dataset", "learner", "params", "status", "error"]).filter(pc.not_equal(runs.column("status"), "ok"))
     page = (
@@ -35,7 +40,7 @@ def write_report(store: Where, sweep: str) -> Place:
             datasets=[load_manifest(store, name) for name in names],
             hosts=sorted(pc.unique(runs.column("host")).to_pylist()),
             versions=sorted(pc.unique(runs.column("version")).to_pylist()),
-            best=[{**row, "params": json.loads(row["params"])} for row in best_of(summary_of(runs))],
+            best=[{**row, "params": json.loads(row["params"])} for row in best_of(runs)],
             scan_seconds=pc.sum(runs.column("seconds")).as_py() or 0.0,
             came_from=came_from,
             figures=[FIGURES[name](store, runs) for name in figures if runs.num_rows],

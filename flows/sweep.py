@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -183,11 +182,11 @@ def sweep_flow(
 
 def outcome(store: str, name: str) -> dict[str, Any]:
     """How the sweep's runs ended: how many by status, and the first few that failed, with their reasons."""
-    runs = runs_of(store, name).select(["dataset", "learner", "params", "status", "error"])
+    runs = runs_of(store, name, ("run_id", "dataset", "learner", "params", "status", "error"))
     failed = runs.filter(pc.equal(runs.column("status"), "failed"))
     return {
-        "statuses": dict(Counter(runs.column("status").to_pylist())),
-        "failed": failed.slice(0, SHOWN).drop_columns("status").to_pylist(),
+        "statuses": {row["values"]: row["counts"] for row in pc.value_counts(runs.column("status")).to_pylist()},
+        "failed": failed.slice(0, SHOWN).drop_columns(["run_id", "status"]).to_pylist(),
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -29,6 +29,19 @@ SUMMARY = (
     "seconds_mean",
 )
 
+STREAM_AND_CONFIGURATION = (
+    "dataset",
+    "positive_class",
+    "dataset_hash",
+    "order",
+    "window_rows",
+    "sharding",
+    "max_rows",
+    "learner",
+    "params",
+)
+BEST_OF = ("dataset", "dataset_hash", "order", "window_rows", "max_rows", "learner", "sketch_size")
+
 
 def sweep_note(store: Where, name: str) -> dict[str, Any]:
     """What the store remembers of a sweep. Raises `WrongInput` with the nearest name if it has not run here."""
@@ -40,9 +53,9 @@ def sweep_note(store: Where, name: str) -> dict[str, Any]:
     return json.loads(note.read_text())  # type: ignore[no-any-return]
 
 
-def runs_of(store: Where, sweep: str | None) -> pa.Table:
-    """The `runs` table, or the part of it that belongs to a sweep."""
-    table = read_runs(store)
+def runs_of(store: Where, sweep: str | None, columns: Sequence[str] | None = None) -> pa.Table:
+    """The `runs` table, or the part of it that belongs to a sweep; only these columns, if they are given."""
+    table = read_runs(store, columns)
     if sweep is None:
         return table
     ids = pa.array(sweep_note(store, sweep)["run_ids"], pa.string())
@@ -50,76 +63,65 @@ def runs_of(store: Where, sweep: str | None) -> pa.Table:
 
 
 def summary_of(runs: pa.Table) -> list[dict[str, Any]]:
-    """One row for each stream and configuration, over order seeds and learner seeds; by dataset, then best first (see `merit`).
+    """The rows of `summary_table`, with the columns of `SUMMARY`."""
+    return list(rows_of(summary_table(runs).select(SUMMARY)))
+
+
+def best_of(runs: pa.Table) -> list[dict[str, Any]]:
+    """The best row of each stream and learner (Oja-SON by sketch size), in the order of the summary."""
+    table = summary_table(runs)
+    first = table.append_column("place", pa.array(range(table.num_rows), pa.int64())).group_by(BEST_OF).aggregate([("place", "min")])
+    return list(rows_of(table.take(sorted(first.column("place_min").to_pylist())).select(SUMMARY)))
+
+
+def summary_table(runs: pa.Table) -> pa.Table:
+    """One row for each stream and configuration, over order seeds and learner seeds; by dataset, then best first: by error rate, or by loss
+    where there is none.
 
     A stream here is a dataset (what it holds, not its name alone), its positive class, its order, and how many rows of it are read. Of
     runs that older code has computed too, only the newest count.
     """
-    keys = ["dataset", "positive_class", "dataset_hash", "order", "window_rows", "sharding", "max_rows", "learner", "params"]
-    versions = pc.fill_null(runs.column("numbers_version"), 0)
-    table = runs.select([*keys, "status", "mean_loss", "error_rate", "seconds"]).append_column("version", versions)
-    newest = table.group_by(keys).aggregate([("version", "max")])
-    ok = table.filter(pc.and_(pc.equal(table.column("status"), "ok"), pc.is_valid(table.column("mean_loss"))))
-    deviation = pc.VarianceOptions(ddof=1)
-    measured = ok.group_by([*keys, "version"]).aggregate(
+    table = runs.select([*STREAM_AND_CONFIGURATION, "sketch_size", "status", "mean_loss", "error_rate", "seconds"])
+    table = table.append_column("version", pc.fill_null(runs.column("numbers_version"), 0))
+    versions = table.group_by(STREAM_AND_CONFIGURATION).aggregate([("version", "min"), ("version", "max")])
+    if not pc.all(pc.equal(versions.column("version_min"), versions.column("version_max"))).as_py():
+        newest = dict(
+            zip(zip(*lists_of(versions, STREAM_AND_CONFIGURATION), strict=True), versions.column("version_max").to_pylist(), strict=True)
+        )
+        mine = zip(zip(*lists_of(table, STREAM_AND_CONFIGURATION), strict=True), table.column("version").to_pylist(), strict=True)
+        table = table.filter(pa.array([newest[key] == version for key, version in mine], pa.bool_()))
+    table = table.filter(pc.and_(pc.equal(table.column("status"), "ok"), pc.is_valid(table.column("mean_loss"))))
+    deviation = pc.VarianceOptions(ddof=1)  # null for a single run
+    found = table.group_by([*STREAM_AND_CONFIGURATION, "sketch_size"]).aggregate(
         [
             ("mean_loss", "count"),
             ("mean_loss", "mean"),
             ("mean_loss", "stddev", deviation),
-            ("error_rate", "count"),
             ("error_rate", "mean"),
             ("error_rate", "stddev", deviation),
             ("seconds", "mean"),
         ]
     )
-    last = dict(
-        zip(zip(*(newest.column(key).to_pylist() for key in keys), strict=True), newest.column("version_max").to_pylist(), strict=True)
-    )
-    rows = []
-    for row in rows_of(measured):
-        if row["version"] != last[tuple(row[key] for key in keys)]:
-            continue
-        positive = row["positive_class"]
-        rows.append(
-            {
-                "dataset": row["dataset"] if positive is None else f"{row['dataset']}:{positive:g}",
-                "dataset_hash": row["dataset_hash"][:12],
-                "order": row["order"],
-                "window_rows": row["window_rows"],
-                "max_rows": row["max_rows"],
-                "learner": row["learner"],
-                "params": row["params"],
-                "n_runs": row["mean_loss_count"],
-                "mean_loss_mean": row["mean_loss_mean"],
-                "mean_loss_std": row["mean_loss_stddev"] if row["mean_loss_count"] > 1 else None,
-                "error_rate_mean": row["error_rate_mean"],
-                "error_rate_std": row["error_rate_stddev"] if row["error_rate_count"] > 1 else None,
-                "seconds_mean": row["seconds_mean"],
-            }
-        )
-    rows.sort(key=lambda r: (*stream_of(r), merit(r), r["learner"], r["params"]))
-    return rows
+    names = {"mean_loss_count": "n_runs", "mean_loss_stddev": "mean_loss_std", "error_rate_stddev": "error_rate_std"}
+    found = found.rename_columns([names.get(name, name) for name in found.column_names])
+    classes = zip(found.column("dataset").to_pylist(), found.column("positive_class").to_pylist(), strict=True)
+    shown = pa.array([name if positive is None else f"{name}:{positive:g}" for name, positive in classes], pa.string())
+    found = found.set_column(found.column_names.index("dataset"), "dataset", shown)
+    short = pc.utf8_slice_codeunits(found.column("dataset_hash"), 0, 12)
+    found = found.set_column(found.column_names.index("dataset_hash"), "dataset_hash", short)
+    found = found.append_column("merit", pc.coalesce(found.column("error_rate_mean"), found.column("mean_loss_mean")))
+    for name in ("window_rows", "max_rows"):
+        found = found.append_column(f"{name} or 0", pc.fill_null(found.column(name), 0))
+    by = ("dataset", "dataset_hash", "order", "window_rows or 0", "max_rows or 0", "merit", "learner", "params")
+    return found.sort_by([(name, "ascending") for name in by])
+
+
+def lists_of(table: pa.Table, names: Sequence[str]) -> Iterator[list[Any]]:
+    """These columns as lists."""
+    return (table.column(name).to_pylist() for name in names)
 
 
 def rows_of(table: pa.Table) -> Iterator[dict[str, Any]]:
     """The table's rows: `to_pylist`, but column by column, which is much faster for many rows."""
-    for values in zip(*(column.to_pylist() for column in table.columns), strict=True):
+    for values in zip(*lists_of(table, table.column_names), strict=True):
         yield dict(zip(table.column_names, values, strict=True))
-
-
-def stream_of(row: dict[str, Any]) -> tuple[Any, ...]:
-    """What tells the streams of a summary apart."""
-    return (row["dataset"], row["dataset_hash"], row["order"], row["window_rows"] or 0, row["max_rows"] or 0)
-
-
-def merit(row: dict[str, Any]) -> float:
-    """What a summary row is ranked by: its error rate, or its loss if it has none."""
-    return float(row["mean_loss_mean"] if row["error_rate_mean"] is None else row["error_rate_mean"])
-
-
-def best_of(summary: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The best row of each stream and learner (Oja-SON by sketch size), in the order of the summary."""
-    seen: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for row in summary:
-        seen.setdefault((*stream_of(row), row["learner"], json.loads(row["params"]).get("sketch_size")), row)
-    return list(seen.values())

@@ -47,16 +47,32 @@ def finished_runs(store: Where, but_failed: bool = False) -> set[str]:
     return set().union(*_each(store, "runs", ids))
 
 
-def read_runs(store: Where) -> pa.Table:
-    """The `runs` table: one row a run, those of finished cohorts of a running sweep included."""
-    return _first_of_each(pa.concat_tables([schema(RUNS).empty_table(), *_each(store, "runs", lambda file: _as(RUNS, file.read_table()))]))
+def read_runs(store: Where, names: Sequence[str] | None = None) -> pa.Table:
+    """The `runs` table: one row a run, those of finished cohorts of a running sweep included. With `names` only these columns, `run_id` and
+    `status` among them."""
+    columns = RUNS if names is None else _named(names)
+    tables = _each(store, "runs", lambda file: _as(columns, _read(file, columns)))
+    return _first_of_each(pa.concat_tables([schema(columns).empty_table(), *tables]))
 
 
 def read_columns(store: Where, names: Sequence[str]) -> pa.Table:
     """These columns of the collected runs, file after file: a run that two files have is there twice."""
-    columns = tuple(column for column in RUNS if column.name in names)
-    empty = schema(columns).empty_table()
-    return pa.concat_tables([empty, *_there(table_files(store, "runs"), lambda file: _as(columns, file.read_table(list(names))))])
+    columns = _named(names)
+    return pa.concat_tables(
+        [schema(columns).empty_table(), *_there(table_files(store, "runs"), lambda file: _as(columns, _read(file, columns)))]
+    )
+
+
+def _named(names: Sequence[str]) -> tuple[Column, ...]:
+    return tuple(column for column in RUNS if column.name in names)
+
+
+def _read(file: Place, columns: tuple[Column, ...]) -> pa.Table:
+    """These columns of a file; all it has, if an older version did not write one of them."""
+    try:
+        return file.read_table([column.name for column in columns])
+    except pa.ArrowInvalid:
+        return file.read_table()
 
 
 def read_curves(store: Where) -> pa.Table:
