@@ -45,7 +45,7 @@ def commit(store: Where, cohort: Cohort, table: pa.Table) -> None:
 def committed(store: Where, cohort: Cohort) -> list[str] | None:
     """The statuses of the cohort's runs, if its part is there and whole; None if it is to be computed."""
     try:
-        return list(part_place(store, cohort).read_table(["status"]).column("status").to_pylist())
+        return list(part_place(store, cohort).read_table().column("status").to_pylist())  # all columns: each page has a checksum
     except FileNotFoundError:
         return None
     except (OSError, pa.ArrowInvalid):

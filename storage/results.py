@@ -23,6 +23,7 @@ FULL_FILE = 1_000_000  # runs: what is as large is left alone
 FAILED = "failed"
 _LISTED = pa.schema([("run_id", pa.string()), ("status", pa.string()), ("file", pa.int64())])
 T = TypeVar("T")
+WithCurves = tuple[pa.Table, pa.Table]  # runs, of which run_id and status are read, and their curves
 
 
 def table_files(store: Where, table: str) -> list[Place]:
@@ -44,12 +45,12 @@ def finished_runs(store: Where, but_failed: bool = False) -> set[str]:
             table = table.filter(pc.not_equal(table.column("status"), FAILED))
         return set(table.column("run_id").to_pylist())
 
-    return set().union(*_each(store, "runs", ids))
+    return set().union(*_each(store, ids))
 
 
 def read_runs(store: Where) -> pa.Table:
     """The `runs` table: one row a run, those of finished cohorts of a running sweep included."""
-    return _first_of_each(pa.concat_tables([schema(RUNS).empty_table(), *_each(store, "runs", lambda file: _as(RUNS, file.read_table()))]))
+    return _first_of_each(pa.concat_tables([schema(RUNS).empty_table(), *_each(store, lambda file: _as(RUNS, file.read_table()))]))
 
 
 def read_columns(store: Where, names: Sequence[str]) -> pa.Table:
@@ -61,16 +62,19 @@ def read_columns(store: Where, names: Sequence[str]) -> pa.Table:
 
 def read_curves(store: Where) -> pa.Table:
     """The `curves` table, those of finished cohorts of a running sweep included."""
+    collected, parts = place(store) / "results" / "curves", str(parts_folder(store))
 
-    def curves(file: Place) -> pa.Table:
-        table = file.read_table()
-        return curves_of(table) if "curve" in table.column_names else _as(CURVES, table)
+    def curves(file: Place) -> WithCurves:
+        if str(file).startswith(parts):
+            part = file.read_table()
+            return part, curves_of(part)
+        return file.read_table(["run_id", "status"]), _as(CURVES, (collected / file.name).read_table())
 
-    return _curves_once([schema(CURVES).empty_table(), *_each(store, "curves", curves)])
+    return _curves_once(_each(store, curves))
 
 
-def _each(store: Where, table: str, read: Callable[[Place], T]) -> list[T]:
-    """What `read` gives for each file of the table, then for each part.
+def _each(store: Where, read: Callable[[Place], T]) -> list[T]:
+    """What `read` gives for each file of runs, then for each part.
 
     Another process may be collecting. Parts are therefore listed first, so that a run is seen in one or the other; and when a file has
     gone in between, all is read again.
@@ -78,7 +82,7 @@ def _each(store: Where, table: str, read: Callable[[Place], T]) -> list[T]:
     for attempt in range(ATTEMPTS):
         parts = part_files(store)
         try:
-            return [read(file) for file in (*table_files(store, table), *parts)]
+            return [read(file) for file in (*table_files(store, "runs"), *parts)]
         except FileNotFoundError:
             if attempt == ATTEMPTS - 1:
                 raise
@@ -98,7 +102,8 @@ def collect(store: Where) -> int:
     the same, by name and content. If they saw others, a run may be in two files of a table: `read_runs` and `read_curves` count it once,
     the next collector removes one, and who reads the files directly meanwhile takes each run_id once.
     """
-    if not part_files(store) and len(table_files(store, "runs")) <= MANY_FILES:
+    runs, curves = ([file.name for file in table_files(store, table)] for table in ("runs", "curves"))
+    if not part_files(store) and len(runs) < 2 and runs == curves:
         return 0
     return _rewritten(store, everything=False)
 
@@ -137,7 +142,7 @@ def _collect(store: Where, everything: bool) -> int:
         table = _first_of_each(pa.concat_tables(runs))
         table = table.sort_by([(name, "ascending") for name in ("dataset", "learner", "params", "order_seed", "learner_seed", "run_id")])
         name = file_name(table)
-        _write(_curves_once(curves), results / "curves" / name)
+        _write(_curves_once(list(zip(runs, curves, strict=True))), results / "curves" / name)
         _write(table, results / "runs" / name)
         for table_name in ("runs", "curves"):
             for file in absorbed:
@@ -183,13 +188,18 @@ def _listed(file: Place, number: int) -> pa.Table:
     return table.append_column("file", pa.array([number] * table.num_rows, pa.int64())).cast(_LISTED)
 
 
-def _curves_once(tables: list[pa.Table]) -> pa.Table:
-    """The curves of all tables, each run's from the first that has it."""
-    kept: list[pa.Table] = []
+def _curves_once(tables: list[WithCurves]) -> pa.Table:
+    """The curves of all tables, each run's from the row that `_first_of_each` takes: the first that did not fail, or the first."""
+    failed = [_ids(runs.filter(pc.equal(runs.column("status"), FAILED))) for runs, _ in tables]
+    kept = [schema(CURVES).empty_table()]
     seen: set[str] = set()
-    for table in tables:
-        kept.append(_without(table, seen))
-        seen.update(pc.unique(table.column("run_id")).to_pylist())
+    for (runs, curves), not_these in zip(tables, failed, strict=True):
+        kept.append(_without(curves, seen | not_these))
+        seen |= _ids(runs) - not_these
+    for (_, curves), these in zip(tables, failed, strict=True):
+        if these - seen:
+            kept.append(curves.filter(pc.is_in(curves.column("run_id"), pa.array(sorted(these - seen), pa.string()))))
+            seen |= these
     return pa.concat_tables(kept)
 
 
