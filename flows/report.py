@@ -10,6 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 import koco_stream
 from flows.figures.by_name import FIGURES
+from flows.halving import read_decisions, rungs_of
 from flows.tables import best_of, runs_of, summary_of, sweep_note
 from koco_stream.manifest import load_manifest
 from koco_stream.places import Place, Where, place
@@ -37,6 +38,7 @@ def write_report(store: Where, sweep: str) -> Place:
             hosts=sorted(set(runs.column("host").to_pylist())),
             versions=sorted(set(runs.column("version").to_pylist())),
             best=[{**row, "params": json.loads(row["params"])} for row in best_of(summary_of(runs))],
+            rungs=rungs_of(read_decisions(store, sweep)),
             scan_seconds=sum(runs.column("seconds").to_pylist()),
             came_from=came_from,
             figures=[FIGURES[name](store, runs) for name in figures if runs.num_rows],

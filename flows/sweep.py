@@ -142,8 +142,7 @@ def sweep_flow(
                 computed += len(missing)
             with clock("collect"):
                 collect_task(store)
-    if decisions:
-        write_decisions(store, sweep.name, decisions)
+    write_decisions(store, sweep.name, decisions)
     with clock("report"):
         report = write_sweep_report(store, sweep.name)
     return {
