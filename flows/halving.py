@@ -16,11 +16,13 @@ from statistics import fmean
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from koco_stream.files import canonical_json
 from koco_stream.places import Where, place
 from koco_stream.runs import Run
+from storage.results import read_columns
 
 LARGEST = 2**63 - 1
 Losses = Callable[[Sequence[str]], dict[str, float]]  # run_ids → mean losses of those that are ok
@@ -124,6 +126,14 @@ def decided(
             }
         )
     return [run for params in going for run, _ in configurations[params]], rows
+
+
+def losses_of(store: Where, run_ids: Sequence[str]) -> dict[str, float]:
+    """The mean losses of those of these runs that were collected and are ok."""
+    runs = read_columns(store, ("run_id", "status", "mean_loss"))
+    wanted = pc.and_(pc.is_in(runs.column("run_id"), pa.array(run_ids, pa.string())), pc.equal(runs.column("status"), "ok"))
+    runs = runs.filter(wanted)
+    return dict(zip(runs.column("run_id").to_pylist(), runs.column("mean_loss").to_pylist(), strict=True))
 
 
 def write_decisions(store: Where, sweep: str, decisions: Sequence[dict[str, object]]) -> None:
