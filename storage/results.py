@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from koco_stream.part import parts_folder
+from koco_stream.part import parts_folder, whole_part
 from koco_stream.places import Place, Where, place
 from koco_stream.records import CURVES, RUNS, Column, part_schema, schema
 from storage.store import LOCK
@@ -39,18 +39,15 @@ def part_files(store: Where) -> list[Place]:
 def finished_runs(store: Where, but_failed: bool = False) -> set[str]:
     """The run_ids of all runs in the store, collected or not; without those that failed, if these are to be tried again."""
 
-    def ids(file: Place) -> set[str]:
-        table = file.read_table(["run_id", "status"])
-        if but_failed:
-            table = table.filter(pc.not_equal(table.column("status"), FAILED))
-        return set(table.column("run_id").to_pylist())
+    def ids(_: Place, table: pa.Table) -> set[str]:
+        return _ids(table.filter(pc.not_equal(table.column("status"), FAILED)) if but_failed else table)
 
-    return set().union(*_each(store, ids))
+    return set().union(*_each(store, ids, ["run_id", "status"]))
 
 
 def read_runs(store: Where) -> pa.Table:
     """The `runs` table: one row a run, those of finished cohorts of a running sweep included."""
-    return _first_of_each(pa.concat_tables([schema(RUNS).empty_table(), *_each(store, lambda file: _as(RUNS, file.read_table()))]))
+    return _first_of_each(pa.concat_tables([schema(RUNS).empty_table(), *_each(store, lambda _, table: _as(RUNS, table))]))
 
 
 def read_columns(store: Where, names: Sequence[str]) -> pa.Table:
@@ -62,19 +59,17 @@ def read_columns(store: Where, names: Sequence[str]) -> pa.Table:
 
 def read_curves(store: Where) -> pa.Table:
     """The `curves` table, those of finished cohorts of a running sweep included."""
-    collected, parts = place(store) / "results" / "curves", str(parts_folder(store))
+    collected = place(store) / "results" / "curves"
 
-    def curves(file: Place) -> WithCurves:
-        if str(file).startswith(parts):
-            part = file.read_table()
-            return part, curves_of(part)
-        return file.read_table(["run_id", "status"]), _as(CURVES, (collected / file.name).read_table())
+    def curves(file: Place, table: pa.Table) -> WithCurves:
+        nested = "curve" in table.column_names
+        return table, curves_of(table) if nested else _as(CURVES, (collected / file.name).read_table())
 
-    return _curves_once(_each(store, curves))
+    return _curves_once(_each(store, curves, ["run_id", "status"]))
 
 
-def _each(store: Where, read: Callable[[Place], T]) -> list[T]:
-    """What `read` gives for each file of runs, then for each part.
+def _each(store: Where, read: Callable[[Place, pa.Table], T], columns: Sequence[str] | None = None) -> list[T]:
+    """What `read` gives for each file of runs, of which these columns are read, then for each part that is whole.
 
     Another process may be collecting. Parts are therefore listed first, so that a run is seen in one or the other; and when a file has
     gone in between, all is read again.
@@ -82,7 +77,8 @@ def _each(store: Where, read: Callable[[Place], T]) -> list[T]:
     for attempt in range(ATTEMPTS):
         parts = part_files(store)
         try:
-            return [read(file) for file in (*table_files(store, "runs"), *parts)]
+            collected = [read(file, file.read_table(columns)) for file in table_files(store, "runs")]
+            return [*collected, *(read(file, table) for file in parts if (table := whole_part(file)) is not None)]
         except FileNotFoundError:
             if attempt == ATTEMPTS - 1:
                 raise
@@ -126,8 +122,8 @@ def _rewritten(store: Where, everything: bool) -> int:
 
 
 def _collect(store: Where, everything: bool) -> int:
-    parts = part_files(store)
-    fresh = _first_of_each(pa.concat_tables([part_schema().empty_table(), *_there(parts, _part)]))
+    parts = [(file, part) for file, part in _there(part_files(store), lambda file: (file, whole_part(file))) if part is not None]
+    fresh = _first_of_each(pa.concat_tables([part_schema().empty_table(), *(_part(part) for _, part in parts)]))
     files = table_files(store, "runs")  # after the parts were read: what another collector has taken away by now is in it
     listed = pa.concat_tables([_LISTED.empty_table(), *(_listed(file, number) for number, file in enumerate(files))])
     known, failed = _ids(listed), _ids(listed.filter(pc.equal(listed.column("status"), FAILED)))
@@ -153,7 +149,7 @@ def _collect(store: Where, everything: bool) -> int:
     for file in table_files(store, "curves"):
         if file.name not in whole and set().union(*_there([file], _ids_of)) <= known:
             file.remove()
-    for file in parts:
+    for file, _ in parts:
         file.remove()
     return int(fresh.num_rows)
 
@@ -230,8 +226,7 @@ def _as(columns: tuple[Column, ...], table: pa.Table) -> pa.Table:
     return table.select([c.name for c in columns]).cast(schema(columns))
 
 
-def _part(file: Place) -> pa.Table:
-    table = file.read_table()
+def _part(table: pa.Table) -> pa.Table:
     return _as(RUNS, table).append_column("curve", table.column("curve")).cast(part_schema())
 
 

@@ -71,7 +71,9 @@ def sweeps(draw):
         limit = draw(st.none() | st.integers(1, n_rows[identity]))
         for learner in draw(st.lists(st.sampled_from(["OGD", "AdaGrad"]), min_size=1, unique=True)):
             for step in range(draw(st.integers(1, 12))):
-                for seed in range(draw(st.integers(1, 3)) if step == 0 else len({r.stream.order_seed for r in runs if r.learner == learner})):
+                for seed in range(
+                    draw(st.integers(1, 3)) if step == 0 else len({r.stream.order_seed for r in runs if r.learner == learner})
+                ):
                     stream = Stream(identity, identity, "shuffled", seed, max_rows=limit)
                     runs.append(Run.of(stream, learner, {"step_size": 1.0 + step}, 0))
     return runs, n_rows
@@ -180,8 +182,16 @@ def test_sweep_with_halving__ends_with_whole_runs_and_decides_the_same_again(koc
 
 WRONG = [
     ("{ factor = 3, first = 40 }", "{ factor = 3, frist = 40 }", r"try\.toml, line 3, halving\.frist: unknown key; did you mean 'first'"),
-    ("{ factor = 3, first = 40 }", "{ factor = 3, first = 40, last = 9 }", r"try\.toml, line 3, halving\.last: unknown key; .*factor, first"),
-    ("{ factor = 3, first = 40 }", "{ factor = 1, first = 40 }", r"try\.toml, line 3, halving\.factor: .*greater than or equal to 2, not 1"),
+    (
+        "{ factor = 3, first = 40 }",
+        "{ factor = 3, first = 40, last = 9 }",
+        r"try\.toml, line 3, halving\.last: unknown key; .*factor, first",
+    ),
+    (
+        "{ factor = 3, first = 40 }",
+        "{ factor = 1, first = 40 }",
+        r"try\.toml, line 3, halving\.factor: .*greater than or equal to 2, not 1",
+    ),
     ("{ factor = 3, first = 40 }", "{ factor = 3 }", r"try\.toml, line 3, halving\.first: this key is missing"),
     ("{ factor = 3, first = 40 }", "{ first = 0 }", r"try\.toml, line 3, halving\.first: .*greater than 0, not 0"),
     ("{ factor = 3, first = 40 }", "{ first = 1.5 }", r"try\.toml, line 3, halving\.first: .*integer.*, not 1.5"),

@@ -96,7 +96,7 @@ PART = st.dictionaries(st.integers(0, 11), st.sampled_from([OK, FAILED]), min_si
 DONE = st.tuples(st.sampled_from([collect, compact]), st.none() | st.integers(0, 12))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.lists(PART | DONE, min_size=2, max_size=12), st.sampled_from([0, 3, 100]))
 def test_collect__cut_anywhere_loses_doubles_and_mixes_nothing(steps, full):
     folder = Path(tempfile.mkdtemp())
