@@ -106,13 +106,13 @@ def test_run_that_shares_kernel_values__fails_alone(where, small_store, monkeypa
 
 
 def test_run_that_raises_when_it_grows__fails_alone(small_store, monkeypatch):
-    cohort = cohort_of(small_store, ("CONKONS", {"alpha": BAD}), ("CONKONS", {"alpha": 0.2}))
+    cohort = cohort_of(small_store, ("CONKONS", {"alpha": BAD, "bandwidth": 0.2}), ("CONKONS", {"alpha": 0.2}))
     run_cohort(str(small_store), "try", cohort)
     whole = rows_of(small_store, cohort)
     monkeypatch.setattr(pros_n_kons, "enlarge", raising(pros_n_kons.enlarge))
     run_cohort(str(small_store), "try", cohort)
     failed, other = rows_of(small_store, cohort)
-    assert (failed["status"], failed["rounds"]) == ("failed", 0)
+    assert (failed["status"], failed["error"]) == ("failed", "RuntimeError: no such luck")
     assert other == whole[1]
 
 
