@@ -59,11 +59,9 @@ def read_columns(store: Where, names: Sequence[str]) -> pa.Table:
 
 def read_curves(store: Where) -> pa.Table:
     """The `curves` table, those of finished cohorts of a running sweep included."""
-    collected = place(store) / "results" / "curves"
 
     def curves(file: Place, table: pa.Table) -> WithCurves:
-        nested = "curve" in table.column_names
-        return table, curves_of(table) if nested else _as(CURVES, (collected / file.name).read_table())
+        return (table, curves_of(table)) if "curve" in table.column_names else _with_curves(store, file, table)
 
     return _curves_once(_each(store, curves, ["run_id", "status"]))
 
@@ -134,11 +132,11 @@ def _collect(store: Where, everything: bool) -> int:
         done = _ids(fresh)
         results = place(store) / "results"
         runs = [_as(RUNS, fresh), *(_without(_as(RUNS, file.read_table()), done) for file in absorbed)]
-        curves = [curves_of(fresh), *(_without(_as(CURVES, (results / "curves" / file.name).read_table()), done) for file in absorbed)]
+        curves = [(fresh, curves_of(fresh)), *(_with_curves(store, file, table) for file, table in zip(absorbed, runs[1:], strict=True))]
         table = _first_of_each(pa.concat_tables(runs))
         table = table.sort_by([(name, "ascending") for name in ("dataset", "learner", "params", "order_seed", "learner_seed", "run_id")])
         name = file_name(table)
-        _write(_curves_once(list(zip(runs, curves, strict=True))), results / "curves" / name)
+        _write(_curves_once(curves), results / "curves" / name)
         _write(table, results / "runs" / name)
         for table_name in ("runs", "curves"):
             for file in absorbed:
@@ -182,6 +180,17 @@ def _absorbed(listed: pa.Table, again: set[str], everything: bool) -> list[int]:
 def _listed(file: Place, number: int) -> pa.Table:
     table = file.read_table(["run_id", "status"])
     return table.append_column("file", pa.array([number] * table.num_rows, pa.int64())).cast(_LISTED)
+
+
+def _with_curves(store: Where, file: Place, runs: pa.Table) -> WithCurves:
+    """The runs of a collected file and their curves; none of either if another collector took the curves for those of a cut: the runs are
+    then in its file too. Raises `FileNotFoundError` if the file itself has gone."""
+    try:
+        return runs, _as(CURVES, (place(store) / "results" / "curves" / file.name).read_table())
+    except FileNotFoundError:
+        if not file.is_file():
+            raise
+        return runs.slice(0, 0), schema(CURVES).empty_table()
 
 
 def _curves_once(tables: list[WithCurves]) -> pa.Table:

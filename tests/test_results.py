@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from flows.cli import koco
 from koco_stream.part import parts_folder
-from koco_stream.places import LocalPlace
+from koco_stream.places import LocalPlace, place
 from koco_stream.records import CURVES, part_schema
 from storage import results
 from storage.results import collect, compact, finished_runs, part_files, read_columns, read_curves, read_runs, table_files
@@ -158,6 +158,20 @@ def test_run_that_fails_again__is_one_failed_row(tmp_path):
     put_part(store, "c", [(2, FAILED)])
     assert collect(store) == 0
     check_files(store, {1: FAILED, 2: OK})
+
+
+def test_runs_whose_curves_another_collector_took_away__have_those_of_its_file(tmp_path):
+    store = open_store(tmp_path / "store")
+    put_part(store, "a", [(1, OK), (2, FAILED)])
+    collect(store)
+    (first,) = table_files(store, "runs")
+    content = first.read_bytes()
+    put_part(store, "b", [(2, OK), (3, OK)])
+    collect(store)
+    (place(store) / "results" / "runs" / first.name).write_bytes(content)  # as one who is late writes it, where there is no lock
+    check_read(store, {1: OK, 2: OK, 3: OK})
+    collect(store)
+    check_files(store, {1: OK, 2: OK, 3: OK})
 
 
 def test_columns__are_those_asked_for_of_collected_runs(tmp_path):
