@@ -1,5 +1,7 @@
 """The koco command within this process: no server of Prefect's, no workers, no process to wait for."""
 
+import os
+
 import pytest
 from click.testing import CliRunner
 
@@ -7,6 +9,7 @@ from click.testing import CliRunner
 @pytest.fixture
 def koco(monkeypatch):
     """Run `koco WORDS`; gives what click's runner does: exit_code, stdout, stderr."""
+    monkeypatch.setenv("PREFECT_HOME", os.path.join(os.environ["KOCO_CACHE"], "prefect"))
     monkeypatch.setenv("PREFECT_LOGGING_LEVEL", "CRITICAL")
     import flows.launch
     import flows.startup
