@@ -29,6 +29,8 @@ def cluster_named(name: str, workers: int, mapped_bytes: int) -> Cluster | None:
     found = re.fullmatch(r"tcp://(\[[0-9a-fA-F:]+\]|[^:/]+):(\d+)", name)
     if not found:
         raise WrongInput(f"no cluster is called {name!r}; give local, or a scheduler's address such as tcp://127.0.0.1:8786")
+    if int(found[2]) > 65535:
+        raise WrongInput(f"{name}: a port is at most 65535")
     if not on_loopback(found[1]):
         raise WrongInput(
             f"{name} is not on the loopback interface: whatever reaches a scheduler is executed by its workers, and tcp:// does not ask "

@@ -8,17 +8,21 @@ over orders and seeds, and 1/factor of them, rounded up, go on. The order depend
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from koco_stream.files import canonical_json
 from koco_stream.places import Where, place
 from koco_stream.runs import Run
+from storage.results import read_columns
 
 LARGEST = 2**63 - 1
 Losses = Callable[[Sequence[str]], dict[str, float]]  # run_ids → mean losses of those that are ok
@@ -77,7 +81,7 @@ def stages(
         for run, cut in zip(alive, now, strict=True):
             if run.run_id in open_ended:
                 groups.setdefault((run.stream.group, run.learner), []).append((run, cut))
-        alive = [run for run in alive if run.run_id not in open_ended]
+        alive = []
         for members in groups.values():
             kept, rows = decided(members, stage, rungs[members[0][0].stream][stage], halving.factor, found)
             alive += kept
@@ -124,9 +128,21 @@ def decided(
     return [run for params in going for run, _ in configurations[params]], rows
 
 
+def losses_of(store: Where, run_ids: Sequence[str]) -> dict[str, float]:
+    """The mean losses of those of these runs that were collected and are ok."""
+    runs = read_columns(store, ("run_id", "status", "mean_loss"))
+    wanted = pc.and_(pc.is_in(runs.column("run_id"), pa.array(run_ids, pa.string())), pc.equal(runs.column("status"), "ok"))
+    runs = runs.filter(wanted)
+    return dict(zip(runs.column("run_id").to_pylist(), runs.column("mean_loss").to_pylist(), strict=True))
+
+
 def write_decisions(store: Where, sweep: str, decisions: Sequence[dict[str, object]]) -> None:
-    """Put the decisions of a sweep into the store, as a table."""
-    with (place(store) / "results" / "halving" / f"{sweep}.parquet").written() as temporary:
+    """Put the decisions of a sweep into the store, as a table; without any, take away those of an earlier sweep of the name."""
+    file = place(store) / "results" / "halving" / f"{sweep}.parquet"
+    if not decisions:
+        file.remove()
+        return
+    with file.written() as temporary:
         pq.write_table(pa.Table.from_pylist(list(decisions), DECISIONS), temporary, compression="zstd")
 
 
@@ -134,3 +150,20 @@ def read_decisions(store: Where, sweep: str) -> pa.Table:
     """The decisions of a sweep; no rows if it has none."""
     file = place(store) / "results" / "halving" / f"{sweep}.parquet"
     return file.read_table() if file.is_file() else DECISIONS.empty_table()
+
+
+def rungs_of(decisions: pa.Table) -> list[dict[str, Any]]:
+    """One row for each rung of a learner on a stream: how many configurations there were, how many went on, and the best of them."""
+    rows = decisions.to_pylist()
+    keys = ("dataset", "positive_class", "order", "learner", "rung", "rounds")
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row[key] for key in keys), []).append(row)
+    found = []
+    for members in groups.values():
+        best = min(members, key=lambda row: row["place"])
+        shown = {key: best[key] for key in ("order", "learner", "rung", "rounds", "mean_loss")}
+        name = best["dataset"] if best["positive_class"] is None else f"{best['dataset']}:{best['positive_class']:g}"
+        went_on = sum(row["goes_on"] for row in members)
+        found.append({**shown, "dataset": name, "params": json.loads(best["params"]), "configurations": len(members), "went_on": went_on})
+    return sorted(found, key=lambda row: (row["dataset"], row["order"], row["learner"], row["rung"]))

@@ -75,6 +75,7 @@ def dry_run_of(spec: Path, store: str, workers: int) -> dict[str, Any]:
         "runs": len(runs),
         "in the store": len(runs) - len(missing),
         "to compute": len(missing),
+        **({"halving": "not counted: these are the numbers without it"} if sweep.halving else {}),
         "orders": sorted({use.order_text for use in sweep.datasets}),
         "passes": len(todo.cohorts),
         "computing seconds on one core": round(todo.seconds, 1),
@@ -86,6 +87,18 @@ def dry_run_of(spec: Path, store: str, workers: int) -> dict[str, Any]:
     }
 
 
+def next_missing(sweep: Sweep, manifests: dict[str, Manifest | None], runs: list[Run], store: str, retry_failed: bool) -> list[Run]:
+    """With halving: what is to be computed of the first stage that is not in the store; nothing if all stages are."""
+    from flows.halving import losses_of, stages
+
+    finished = finished_runs(store, retry_failed)
+    n_rows = {identity: size.n_rows for identity, size in sizes_of_all(sweep, manifests).items()}
+    for stage in stages(runs, n_rows, sweep.halving, lambda ids: losses_of(store, ids), []):
+        if missing := [run for run in stage if run.run_id not in finished]:
+            return missing
+    return []
+
+
 def launch(spec: Path, store: str, workers: int, block_rows: int, cluster: str, retry_failed: bool) -> dict[str, Any]:
     """Run the sweep through its Prefect flow. The cluster, the compiler and Prefect's server start side by side."""
     from cluster.clusters import cluster_named
@@ -93,7 +106,9 @@ def launch(spec: Path, store: str, workers: int, block_rows: int, cluster: str, 
     from flows.startup import abandon, begin, configure_prefect
 
     configure_prefect()
-    sweep, found, _, missing = checked(spec, store, retry_failed)
+    sweep, found, runs, missing = checked(spec, store, retry_failed)
+    if sweep.halving:
+        missing = next_missing(sweep, found, runs, store, retry_failed)
     manifests = [manifest for manifest in found.values() if manifest]
     chosen = cluster_named(cluster, workers, mapped_bytes(manifests))
     if missing and chosen:

@@ -10,6 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 import koco_stream
 from flows.figures.by_name import FIGURES
+from flows.halving import read_decisions, rungs_of
 from flows.tables import STREAM_AND_CONFIGURATION, best_of, runs_of, sweep_note
 from koco_stream.manifest import load_manifest
 from koco_stream.places import Place, Where, place
@@ -41,6 +42,7 @@ def write_report(store: Where, sweep: str) -> Place:
             hosts=sorted(pc.unique(runs.column("host")).to_pylist()),
             versions=sorted(pc.unique(runs.column("version")).to_pylist()),
             best=[{**row, "params": json.loads(row["params"])} for row in best_of(runs)],
+            rungs=rungs_of(read_decisions(store, sweep)),
             scan_seconds=pc.sum(runs.column("seconds")).as_py() or 0.0,
             came_from=came_from,
             figures=[FIGURES[name](store, runs) for name in figures if runs.num_rows],

@@ -8,14 +8,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
 from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
 
 from cluster.clusters import LOCAL, cluster_named
 from cluster.executors import run_on_dask, run_serially
-from flows.halving import stages, write_decisions
+from flows.halving import losses_of, stages, write_decisions
 from flows.planning import cost_factors, limits_of, mapped_bytes, sizes_of
 from flows.progress import SweepProgress
 from flows.startup import Engine, engine
@@ -30,7 +29,7 @@ from koco_stream.runs import Run, without_repeats
 from koco_stream.stream import BLOCK_ROWS
 from koco_stream.warm import Needed, needed
 from storage.generated.datasets import prepare_synthetic
-from storage.results import collect, finished_runs, read_columns
+from storage.results import collect, finished_runs
 from storage.store import open_store
 
 SHOWN = 20  # failed runs in a summary
@@ -164,10 +163,9 @@ def sweep_flow(
                 with clock("computing"):
                     run_plan(work, ready, progress)
                 computed += len(work.missing)
-                with clock("collect"):
-                    collect_task(store)
-    if work.decisions:
-        write_decisions(store, name, work.decisions)
+            with clock("collect"):
+                collect_task(store)
+    write_decisions(store, name, work.decisions)
     with clock("report"):
         report = write_sweep_report(store, name)
     return {
@@ -188,14 +186,6 @@ def outcome(store: str, name: str) -> dict[str, Any]:
         "statuses": {row["values"]: row["counts"] for row in pc.value_counts(runs.column("status")).to_pylist()},
         "failed": failed.slice(0, SHOWN).drop_columns(["run_id", "status"]).to_pylist(),
     }
-
-
-def losses_of(store: str, run_ids: Sequence[str]) -> dict[str, float]:
-    """The mean losses of those of these runs that are ok."""
-    runs = read_columns(store, ("run_id", "status", "mean_loss"))
-    wanted = pc.and_(pc.is_in(runs.column("run_id"), pa.array(run_ids, pa.string())), pc.equal(runs.column("status"), "ok"))
-    runs = runs.filter(wanted)
-    return dict(zip(runs.column("run_id").to_pylist(), runs.column("mean_loss").to_pylist(), strict=True))
 
 
 class Clock:

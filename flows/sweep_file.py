@@ -326,9 +326,15 @@ def _seeds(seeds: int | list[int]) -> Sequence[int]:
     return range(seeds) if isinstance(seeds, int) else seeds
 
 
+def _line_of(text: str, key: str, first: int) -> int | None:
+    """The first line, from that number on, that begins with the key or is its table's header."""
+    lines = enumerate(text.splitlines()[first - 1 :], first)
+    return next((number for number, line in lines if re.match(rf"\s*\[*\s*{re.escape(key)}\b", line)), None)
+
+
 def _explain(path: Path, text: str, error: ValidationError) -> str:
-    """The first of pydantic's complaints, with the line and the nearest name."""
-    first = error.errors()[0]
+    """The first of pydantic's complaints, of unknown keys before others, with the line and the nearest name."""
+    first = min(error.errors(), key=lambda found: found["type"] != "extra_forbidden")
     where = list(first["loc"])
     where = where[
         : 3 if len(where) > 1 and isinstance(where[1], int) else 2 if where[:1] in (["report"], ["halving"]) else 1
@@ -339,7 +345,9 @@ def _explain(path: Path, text: str, error: ValidationError) -> str:
     if len(where) > 2 and isinstance(where[1], int):
         spot = place(path, text, str(where[0]), where[1], str(where[2]))
     else:
-        line = next((n for n, t in enumerate(text.splitlines(), 1) if re.match(rf"\s*\[*\s*{re.escape(key)}\b", t)), None)
+        line = _line_of(text, str(where[0]), 1) if where else None
+        if line and len(where) > 1:
+            line = _line_of(text, key, line) or line  # within a table on one line, that line
         spot = f"{path}{f', line {line}' if line else ''}, {'.'.join(str(w) for w in where)}"
     if first["type"] == "missing":
         return f"{spot}: this key is missing; see the sweeps in flows/sweeps/ for examples"

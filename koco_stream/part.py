@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 import koco_stream
 from koco_stream.comparator import Comparator
+from koco_stream.errors import StoreUnavailable
 from koco_stream.files import canonical_json
 from koco_stream.learners import learner_named
 from koco_stream.linalg import Array
@@ -42,14 +43,23 @@ def commit(store: Where, cohort: Cohort, table: pa.Table) -> None:
         pq.write_table(table, temporary, compression="zstd", write_page_checksum=True)
 
 
+def whole_part(file: Place) -> pa.Table | None:
+    """A part; None if it is damaged: its runs are then run again. Raises `FileNotFoundError` if it is not there."""
+    try:
+        return file.read_table()  # all columns: each page has a checksum
+    except (FileNotFoundError, StoreUnavailable):
+        raise
+    except (OSError, pa.ArrowInvalid):
+        return None
+
+
 def committed(store: Where, cohort: Cohort) -> list[str] | None:
     """The statuses of the cohort's runs, if its part is there and whole; None if it is to be computed."""
     try:
-        return list(part_place(store, cohort).read_table(["status"]).column("status").to_pylist())
+        part = whole_part(part_place(store, cohort))
     except FileNotFoundError:
         return None
-    except (OSError, pa.ArrowInvalid):
-        return None  # damaged: it will be replaced
+    return None if part is None else list(part.column("status").to_pylist())
 
 
 def part_of(sweep: str, cohort: Cohort, members: list[Member], points: Array, task: str, comparators: dict[bool, Comparator]) -> pa.Table:

@@ -59,18 +59,24 @@ class Batch:
     runs: list[Run] = field(default_factory=list)
     seconds: float = 0.0
     bytes: int = 0
-    shared: set[tuple[object, ...]] = field(default_factory=set)
+    shared: dict[tuple[object, ...], tuple[float, int]] = field(default_factory=dict)
 
     def more_bytes(self, cost: Cost) -> int:
         """What a run of this cost would add."""
-        return cost.bytes + (0 if cost.key in self.shared else cost.shared_bytes)
+        return cost.bytes + max(cost.shared_bytes - self.shared.get(cost.key, (0.0, 0))[1], 0)
 
     def add(self, run: Run, cost: Cost) -> None:
-        """Take a run in."""
+        """Take a run in. Of what runs share, that of the one that needs most of it counts."""
+        seconds, held = self.shared.get(cost.key, (0.0, 0))
         self.runs.append(run)
         self.bytes += self.more_bytes(cost)
-        self.seconds += cost.seconds + (0.0 if cost.key in self.shared else cost.shared_seconds)
-        self.shared.add(cost.key)
+        self.seconds += cost.seconds + max(cost.shared_seconds - seconds, 0.0)
+        self.shared[cost.key] = max(seconds, cost.shared_seconds), max(held, cost.shared_bytes)
+
+    @property
+    def memory(self) -> dict[str, int]:
+        """What a worker needs for it, as named terms in bytes."""
+        return {**pass_bytes(self.stream, self.costs.sizes[self.stream.dataset_hash]), "states of a cohort": self.bytes}
 
     def cohort(self, limits: Limits) -> Cohort:
         """The cohort, with checkpoints if it takes longer than may be lost: rarely enough that saving takes little of its time."""
@@ -81,18 +87,20 @@ class Batch:
         return Cohort(self.stream, tuple(self.runs), seconds, every)
 
 
-def begun_cohorts(runs: Sequence[Run], costs: Costs, limits: Limits, begun: Sequence[Sequence[str]]) -> list[Cohort]:
-    """The cohorts that `begun` names by their run_ids, if all their runs are among these."""
+def begun_batches(runs: Sequence[Run], costs: Costs, limits: Limits, begun: Sequence[Sequence[str]]) -> list[Batch]:
+    """The cohorts that `begun` names by their run_ids, if all their runs are among these and they still fit a worker."""
     by_id = {run.run_id: run for run in runs} if begun else {}
-    cohorts = []
+    batches = []
     for ids in begun:
         if ids and all(run_id in by_id for run_id in ids):
-            members = [by_id.pop(run_id) for run_id in ids]
-            batch = Batch(members[0].stream, costs)
-            for run in members:
-                batch.add(run, costs.of(run))
-            cohorts.append(batch.cohort(limits))
-    return cohorts
+            batch = Batch(by_id[ids[0]].stream, costs)
+            for run_id in ids:
+                batch.add(by_id[run_id], costs.of(by_id[run_id]))
+            if sum(batch.memory.values()) <= limits.worker_bytes:
+                batches.append(batch)
+                for run_id in ids:
+                    del by_id[run_id]
+    return batches
 
 
 def plan(
@@ -105,27 +113,24 @@ def plan(
     """Group runs into cohorts: few passes, all workers busy to the end, memory within the limit.
 
     `sizes` is by dataset hash; `factors` correct the declared costs, by learner (see `costs.factors_of`). Cohorts that were begun and left
-    a checkpoint, named by their run_ids, stay as they were.
+    a checkpoint, named by their run_ids, stay as they were, if they fit.
 
     Raises `MemoryError` with the sum if a single run does not fit a worker.
     """
     costs = Costs(sizes, factors or {})
-    cohorts = begun_cohorts(runs, costs, limits, begun)
-    kept = {run.run_id for cohort in cohorts for run in cohort.runs}
+    batches = begun_batches(runs, costs, limits, begun)
+    kept = {run.run_id for batch in batches for run in batch.runs}
     streams: dict[Stream, list[tuple[Run, Cost]]] = {}
     for run in runs:
         if not kept or run.run_id not in kept:
             streams.setdefault(run.stream, []).append((run, costs.of(run)))
     total = sum(cost.seconds for members in streams.values() for _, cost in members)
     target = min(limits.cohort_seconds, max(SHORTEST, total / (COHORTS_A_WORKER * max(limits.workers, 1))))
-    memory: dict[str, int] = {}
     for stream, members in streams.items():
-        terms = pass_bytes(stream, sizes[stream.dataset_hash])
-        for batch in batches_of(stream, members, costs, limits, max(target, PASSES * costs.reading(stream)), sum(terms.values())):
-            cohorts.append(batch.cohort(limits))
-            if sum(terms.values()) + batch.bytes > sum(memory.values()):
-                memory = {**terms, "states of a cohort": batch.bytes}
-    cohorts.sort(key=lambda cohort: (-cohort.seconds, cohort.cohort_id))
+        taken = sum(Batch(stream, costs).memory.values())
+        batches += batches_of(stream, members, costs, limits, max(target, PASSES * costs.reading(stream)), taken)
+    memory = max((batch.memory for batch in batches), key=lambda terms: sum(terms.values()), default={})
+    cohorts = sorted((batch.cohort(limits) for batch in batches), key=lambda cohort: (-cohort.seconds, cohort.cohort_id))
     return Plan(tuple(cohorts), memory)
 
 

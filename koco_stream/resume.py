@@ -74,10 +74,14 @@ def resumed(where: Place, members: Sequence[Member]) -> int:
         if inside:
             states[int(number)][inside] = array
     for k, (member, kept) in enumerate(zip(members, header["members"], strict=True)):
+        if member.state is None and states[k]:
+            continue  # it began then, and now it failed to
         for name in KEPT:
             setattr(member, name, kept[name])
         member.totals[:], member.curve[:] = arrays[f"{k}.totals"], arrays[f"{k}.curve"]
-        if member.state is not None:
+        if not states[k]:
+            member.state = None  # it failed to begin
+        else:
             member.state = restored(member.state, states[k], grows(learner_named(member.run.learner)))
             if "history" in member.state._fields:  # one for all that share it, as it was
                 rows_seen = f"{k}.state.history.n"

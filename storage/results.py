@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from koco_stream.part import parts_folder
+from koco_stream.part import parts_folder, whole_part
 from koco_stream.places import Place, Where, place
 from koco_stream.records import CURVES, RUNS, Column, part_schema, schema
 from storage.store import LOCK
@@ -23,6 +23,7 @@ FULL_FILE = 1_000_000  # runs: what is as large is left alone
 FAILED = "failed"
 _LISTED = pa.schema([("run_id", pa.string()), ("status", pa.string()), ("file", pa.int64())])
 T = TypeVar("T")
+WithCurves = tuple[pa.Table, pa.Table]  # runs, of which run_id and status are read, and their curves
 
 
 def table_files(store: Where, table: str) -> list[Place]:
@@ -38,55 +39,35 @@ def part_files(store: Where) -> list[Place]:
 def finished_runs(store: Where, but_failed: bool = False) -> set[str]:
     """The run_ids of all runs in the store, collected or not; without those that failed, if these are to be tried again."""
 
-    def ids(file: Place) -> set[str]:
-        table = file.read_table(["run_id", "status"])
-        if but_failed:
-            table = table.filter(pc.not_equal(table.column("status"), FAILED))
-        return set(table.column("run_id").to_pylist())
+    def ids(_: Place, table: pa.Table) -> set[str]:
+        return _ids(table.filter(pc.not_equal(table.column("status"), FAILED)) if but_failed else table)
 
-    return set().union(*_each(store, "runs", ids))
+    return set().union(*_each(store, ids, ["run_id", "status"]))
 
 
-def read_runs(store: Where, names: Sequence[str] | None = None) -> pa.Table:
-    """The `runs` table: one row a run, those of finished cohorts of a running sweep included. With `names` only these columns, `run_id` and
-    `status` among them."""
-    columns = RUNS if names is None else _named(names)
-    tables = _each(store, "runs", lambda file: _as(columns, _read(file, columns)))
-    return _first_of_each(pa.concat_tables([schema(columns).empty_table(), *tables]))
+def read_runs(store: Where) -> pa.Table:
+    """The `runs` table: one row a run, those of finished cohorts of a running sweep included."""
+    return _first_of_each(pa.concat_tables([schema(RUNS).empty_table(), *_each(store, lambda _, table: _as(RUNS, table))]))
 
 
 def read_columns(store: Where, names: Sequence[str]) -> pa.Table:
     """These columns of the collected runs, file after file: a run that two files have is there twice."""
-    columns = _named(names)
-    return pa.concat_tables(
-        [schema(columns).empty_table(), *_there(table_files(store, "runs"), lambda file: _as(columns, _read(file, columns)))]
-    )
-
-
-def _named(names: Sequence[str]) -> tuple[Column, ...]:
-    return tuple(column for column in RUNS if column.name in names)
-
-
-def _read(file: Place, columns: tuple[Column, ...]) -> pa.Table:
-    """These columns of a file; all it has, if an older version did not write one of them."""
-    try:
-        return file.read_table([column.name for column in columns])
-    except pa.ArrowInvalid:
-        return file.read_table()
+    columns = tuple(column for column in RUNS if column.name in names)
+    empty = schema(columns).empty_table()
+    return pa.concat_tables([empty, *_there(table_files(store, "runs"), lambda file: _as(columns, file.read_table(list(names))))])
 
 
 def read_curves(store: Where) -> pa.Table:
     """The `curves` table, those of finished cohorts of a running sweep included."""
 
-    def curves(file: Place) -> pa.Table:
-        table = file.read_table()
-        return curves_of(table) if "curve" in table.column_names else _as(CURVES, table)
+    def curves(file: Place, table: pa.Table) -> WithCurves:
+        return (table, curves_of(table)) if "curve" in table.column_names else _with_curves(store, file, table)
 
-    return _curves_once([schema(CURVES).empty_table(), *_each(store, "curves", curves)])
+    return _curves_once(_each(store, curves, ["run_id", "status"]))
 
 
-def _each(store: Where, table: str, read: Callable[[Place], T]) -> list[T]:
-    """What `read` gives for each file of the table, then for each part.
+def _each(store: Where, read: Callable[[Place, pa.Table], T], columns: Sequence[str] | None = None) -> list[T]:
+    """What `read` gives for each file of runs, of which these columns are read, then for each part that is whole.
 
     Another process may be collecting. Parts are therefore listed first, so that a run is seen in one or the other; and when a file has
     gone in between, all is read again.
@@ -94,7 +75,8 @@ def _each(store: Where, table: str, read: Callable[[Place], T]) -> list[T]:
     for attempt in range(ATTEMPTS):
         parts = part_files(store)
         try:
-            return [read(file) for file in (*table_files(store, table), *parts)]
+            collected = [read(file, file.read_table(columns)) for file in table_files(store, "runs")]
+            return [*collected, *(read(file, table) for file in parts if (table := whole_part(file)) is not None)]
         except FileNotFoundError:
             if attempt == ATTEMPTS - 1:
                 raise
@@ -114,7 +96,8 @@ def collect(store: Where) -> int:
     the same, by name and content. If they saw others, a run may be in two files of a table: `read_runs` and `read_curves` count it once,
     the next collector removes one, and who reads the files directly meanwhile takes each run_id once.
     """
-    if not part_files(store) and len(table_files(store, "runs")) <= MANY_FILES:
+    runs, curves = ([file.name for file in table_files(store, table)] for table in ("runs", "curves"))
+    if not part_files(store) and len(runs) < 2 and runs == curves:
         return 0
     return _rewritten(store, everything=False)
 
@@ -137,8 +120,8 @@ def _rewritten(store: Where, everything: bool) -> int:
 
 
 def _collect(store: Where, everything: bool) -> int:
-    parts = part_files(store)
-    fresh = _first_of_each(pa.concat_tables([part_schema().empty_table(), *_there(parts, _part)]))
+    parts = [(file, part) for file, part in _there(part_files(store), lambda file: (file, whole_part(file))) if part is not None]
+    fresh = _first_of_each(pa.concat_tables([part_schema().empty_table(), *(_part(part) for _, part in parts)]))
     files = table_files(store, "runs")  # after the parts were read: what another collector has taken away by now is in it
     listed = pa.concat_tables([_LISTED.empty_table(), *(_listed(file, number) for number, file in enumerate(files))])
     known, failed = _ids(listed), _ids(listed.filter(pc.equal(listed.column("status"), FAILED)))
@@ -149,7 +132,7 @@ def _collect(store: Where, everything: bool) -> int:
         done = _ids(fresh)
         results = place(store) / "results"
         runs = [_as(RUNS, fresh), *(_without(_as(RUNS, file.read_table()), done) for file in absorbed)]
-        curves = [curves_of(fresh), *(_without(_as(CURVES, (results / "curves" / file.name).read_table()), done) for file in absorbed)]
+        curves = [(fresh, curves_of(fresh)), *(_with_curves(store, file, table) for file, table in zip(absorbed, runs[1:], strict=True))]
         table = _first_of_each(pa.concat_tables(runs))
         table = table.sort_by([(name, "ascending") for name in ("dataset", "learner", "params", "order_seed", "learner_seed", "run_id")])
         name = file_name(table)
@@ -164,7 +147,7 @@ def _collect(store: Where, everything: bool) -> int:
     for file in table_files(store, "curves"):
         if file.name not in whole and set().union(*_there([file], _ids_of)) <= known:
             file.remove()
-    for file in parts:
+    for file, _ in parts:
         file.remove()
     return int(fresh.num_rows)
 
@@ -199,13 +182,29 @@ def _listed(file: Place, number: int) -> pa.Table:
     return table.append_column("file", pa.array([number] * table.num_rows, pa.int64())).cast(_LISTED)
 
 
-def _curves_once(tables: list[pa.Table]) -> pa.Table:
-    """The curves of all tables, each run's from the first that has it."""
-    kept: list[pa.Table] = []
+def _with_curves(store: Where, file: Place, runs: pa.Table) -> WithCurves:
+    """The runs of a collected file and their curves; none of either if another collector took the curves for those of a cut: the runs are
+    then in its file too. Raises `FileNotFoundError` if the file itself has gone."""
+    try:
+        return runs, _as(CURVES, (place(store) / "results" / "curves" / file.name).read_table())
+    except FileNotFoundError:
+        if not file.is_file():
+            raise
+        return runs.slice(0, 0), schema(CURVES).empty_table()
+
+
+def _curves_once(tables: list[WithCurves]) -> pa.Table:
+    """The curves of all tables, each run's from the row that `_first_of_each` takes: the first that did not fail, or the first."""
+    failed = [_ids(runs.filter(pc.equal(runs.column("status"), FAILED))) for runs, _ in tables]
+    kept = [schema(CURVES).empty_table()]
     seen: set[str] = set()
-    for table in tables:
-        kept.append(_without(table, seen))
-        seen.update(pc.unique(table.column("run_id")).to_pylist())
+    for (runs, curves), not_these in zip(tables, failed, strict=True):
+        kept.append(_without(curves, seen | not_these))
+        seen |= _ids(runs) - not_these
+    for (_, curves), these in zip(tables, failed, strict=True):
+        if these - seen:
+            kept.append(curves.filter(pc.is_in(curves.column("run_id"), pa.array(sorted(these - seen), pa.string()))))
+            seen |= these
     return pa.concat_tables(kept)
 
 
@@ -236,8 +235,7 @@ def _as(columns: tuple[Column, ...], table: pa.Table) -> pa.Table:
     return table.select([c.name for c in columns]).cast(schema(columns))
 
 
-def _part(file: Place) -> pa.Table:
-    table = file.read_table()
+def _part(table: pa.Table) -> pa.Table:
     return _as(RUNS, table).append_column("curve", table.column("curve")).cast(part_schema())
 
 

@@ -52,12 +52,12 @@ step_size = [0.1, 1]
 MEASURED = [c.name for c in RUNS if c.measured]
 
 
-def plan_for(store, tmp_path, workers):
+def plan_for(store, tmp_path, workers, cohort_runs=4096):
     spec = tmp_path / "try.toml"
     spec.write_text(SWEEP)
     _, manifests, runs, _ = checked(spec, str(store))
     sizes = {m.dataset_hash: DataSize(m.n_rows, m.n_features, m.n_values) for m in manifests.values()}
-    return plan(runs, sizes, Limits(workers, 4 << 30, cohort_seconds=0.001 * workers)), manifests
+    return plan(runs, sizes, Limits(workers, 4 << 30, 0.001 * workers, cohort_runs=cohort_runs)), manifests
 
 
 def tables(store):
@@ -83,11 +83,15 @@ def reference(small_store, tmp_path):
 
 
 def test_tables__do_not_depend_on_workers_cohorts_or_blocks(small_store, tmp_path, reference):
-    for workers, block_rows in ((1, 64), (2, 4096), (3, 100)):
+    for workers, block_rows, cohort_runs in ((0, 500, 1), (1, 64, 4096), (2, 4096, 1), (4, 100, 4096)):
         store = copy_of(small_store, tmp_path / f"dask{workers}")
-        todo, _ = plan_for(small_store, tmp_path, workers)
-        with local_cluster(workers) as client:
-            run_on_dask(client, store, "try", todo.cohorts, lambda receipt: None, block_rows)
+        todo, _ = plan_for(small_store, tmp_path, workers, cohort_runs)
+        assert cohort_runs > 1 or len(todo.cohorts) == len(todo.runs)
+        if workers:
+            with local_cluster(workers) as client:
+                run_on_dask(client, store, "try", todo.cohorts, lambda receipt: None, block_rows)
+        else:
+            run_serially(store, "try", todo.cohorts, lambda receipt: None, block_rows)
         before = tables(store)
         assert before == reference
         assert collect(store) == len(todo.runs)

@@ -1,0 +1,204 @@
+"""The result tables: parts are moved into few files, whatever is cut and wherever, and every run is there once with its own curve."""
+
+import json
+import shutil
+import tempfile
+from collections import Counter
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from flows.cli import koco
+from koco_stream.part import parts_folder
+from koco_stream.places import LocalPlace, place
+from koco_stream.records import CURVES, part_schema
+from storage import results
+from storage.results import collect, compact, finished_runs, part_files, read_columns, read_curves, read_runs, table_files
+from storage.store import open_store
+
+OK, FAILED = "ok", "failed"
+LENGTH = {OK: 5, FAILED: 2}  # points of a curve: what has failed came less far
+
+
+class Cut(BaseException):
+    pass
+
+
+def put_part(store, name, runs):
+    """A part with these (run, status) in it. A run's numbers follow from it alone, as those of a real one do."""
+    rows = []
+    for run, status in runs:
+        curve = [{"t": t, "cumulative_loss": run + t / 8, "mistakes": None, "dictionary_size": None} for t in range(1, LENGTH[status] + 1)]
+        rows.append({"run_id": f"{run:032x}", "dataset": f"d{run % 2}", "learner": "OGD", "status": status, "rounds": 9, "curve": curve})
+    with (parts_folder(store) / f"{name}.parquet").written() as temporary:
+        pq.write_table(pa.Table.from_pylist(rows, part_schema()), temporary)
+
+
+def expected(known):
+    return sorted((f"{run:032x}", status) for run, status in known.items())
+
+
+def check_read(store, known):
+    """What is read is each run once, an ok row before a failed one, with the curve of that row."""
+    runs = read_runs(store).select(["run_id", "status"]).to_pylist()
+    assert sorted((row["run_id"], row["status"]) for row in runs) == expected(known)
+    assert finished_runs(store) == {run for run, _ in expected(known)}
+    assert finished_runs(store, but_failed=True) >= {run for run, status in expected(known) if status == OK}
+    curves = read_curves(store)
+    assert curves.schema == results.schema(CURVES)
+    assert Counter(curves.column("run_id").to_pylist()) == {run: LENGTH[status] for run, status in expected(known)}
+    rows = curves.select(["run_id", "t", "cumulative_loss"]).to_pylist()
+    assert all(row["cumulative_loss"] == int(row["run_id"], 16) + row["t"] / 8 for row in rows)
+    assert len({(row["run_id"], row["t"]) for row in rows}) == len(rows)
+
+
+def check_files(store, known):
+    """The files themselves hold each run once, in few files; the curves' files are those of the runs'."""
+    assert part_files(store) == []
+    runs = [row for file in table_files(store, "runs") for row in file.read_table().select(["run_id", "status"]).to_pylist()]
+    assert sorted((row["run_id"], row["status"]) for row in runs) == expected(known)
+    curves = [run for file in table_files(store, "curves") for run in file.read_table().column("run_id").to_pylist()]
+    assert Counter(curves) == {run: LENGTH[status] for run, status in expected(known)}
+    names = [file.name for file in table_files(store, "runs")]
+    assert names == [file.name for file in table_files(store, "curves")]
+    assert len(names) <= results.MANY_FILES + 1
+    assert all(results.file_name(file.read_table()) == file.name for file in table_files(store, "runs"))
+
+
+@contextmanager
+def cut_after(changes):
+    """Writes and removals of files raise from the given number on."""
+    write, remove, left = results._write, LocalPlace.remove, [changes]
+
+    def counted(function):
+        def changed(*words):
+            if left[0] == 0:
+                raise Cut
+            left[0] -= 1
+            function(*words)
+
+        return changed
+
+    results._write, LocalPlace.remove = counted(write), counted(remove)
+    try:
+        yield
+    finally:
+        results._write, LocalPlace.remove = write, remove
+
+
+PART = st.dictionaries(st.integers(0, 11), st.sampled_from([OK, FAILED]), min_size=1, max_size=4)
+DONE = st.tuples(st.sampled_from([collect, compact]), st.none() | st.integers(0, 12))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(PART | DONE, min_size=2, max_size=12), st.sampled_from([0, 3, 100]))
+def test_collect__cut_anywhere_loses_doubles_and_mixes_nothing(steps, full):
+    folder = Path(tempfile.mkdtemp())
+    known = {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(results, "MANY_FILES", 2)
+        patch.setattr(results, "FULL_FILE", full or 1_000_000)
+        store = open_store(folder / "store")
+        for number, step in enumerate(steps):
+            if isinstance(step, dict):
+                put_part(store, f"{number:032x}", step.items())
+                known = {**step, **{run: status for run, status in known.items() if status == OK or run not in step}}
+            else:
+                work, changes = step
+                if changes is None:
+                    work(store)
+                else:
+                    with cut_after(changes):
+                        try:
+                            work(store)
+                        except Cut:
+                            pass
+            check_read(store, known)
+        collect(store)
+        check_read(store, known)
+        if not full or full == 100:
+            check_files(store, known)
+        assert collect(store) == 0
+        before, after = compact(store)
+        check_read(store, known)
+        assert after <= before
+    shutil.rmtree(folder)
+
+
+def test_retried_run__has_its_own_curve_wherever_replacing_it_was_cut(tmp_path):
+    for changes in range(8):
+        store = open_store(tmp_path / str(changes))
+        put_part(store, "a", [(1, FAILED), (2, OK)])
+        collect(store)
+        put_part(store, "b", [(1, OK)])
+        check_read(store, {1: OK, 2: OK})
+        with cut_after(changes):
+            try:
+                assert collect(store) == 1
+            except Cut:
+                pass
+        check_read(store, {1: OK, 2: OK})
+        collect(store)
+        check_files(store, {1: OK, 2: OK})
+
+
+def test_run_that_fails_again__is_one_failed_row(tmp_path):
+    store = open_store(tmp_path / "store")
+    put_part(store, "a", [(1, FAILED), (2, OK)])
+    assert collect(store) == 2
+    put_part(store, "b", [(1, FAILED)])
+    assert collect(store) == 0
+    check_files(store, {1: FAILED, 2: OK})
+    put_part(store, "c", [(2, FAILED)])
+    assert collect(store) == 0
+    check_files(store, {1: FAILED, 2: OK})
+
+
+def test_runs_whose_curves_another_collector_took_away__have_those_of_its_file(tmp_path):
+    store = open_store(tmp_path / "store")
+    put_part(store, "a", [(1, OK), (2, FAILED)])
+    collect(store)
+    (first,) = table_files(store, "runs")
+    content = first.read_bytes()
+    put_part(store, "b", [(2, OK), (3, OK)])
+    collect(store)
+    (place(store) / "results" / "runs" / first.name).write_bytes(content)  # as one who is late writes it, where there is no lock
+    check_read(store, {1: OK, 2: OK, 3: OK})
+    collect(store)
+    check_files(store, {1: OK, 2: OK, 3: OK})
+
+
+def test_columns__are_those_asked_for_of_collected_runs(tmp_path):
+    store = open_store(tmp_path / "store")
+    assert read_columns(store, ("run_id", "status")).num_rows == 0
+    put_part(store, "a", [(1, OK), (2, FAILED)])
+    assert read_columns(store, ("run_id", "status")).num_rows == 0
+    collect(store)
+    assert read_columns(store, ("run_id", "status")).to_pylist() == [
+        {"run_id": f"{2:032x}", "status": FAILED},
+        {"run_id": f"{1:032x}", "status": OK},
+    ]
+
+
+def test_command_line__compact_makes_one_file_and_says_so(tmp_path):
+    store = open_store(tmp_path / "store")
+    for run in range(5):
+        put_part(store, str(run), [(run, OK)])
+        collect(store)
+    assert len(table_files(store, "runs")) == 5
+    put_part(store, "last", [(9, FAILED)])
+    done = CliRunner().invoke(koco, ["compact", "--store", str(store), "--json"])
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout) == {"before": 6, "after": 1}
+    check_files(store, {**{run: OK for run in range(5)}, 9: FAILED})
+    again = CliRunner().invoke(koco, ["compact", "--store", str(store)])
+    assert again.stdout == "1 files of runs before, 1 now\n"
+    missing = CliRunner().invoke(koco, ["compact", "--store", str(tmp_path / "none")])
+    assert missing.exit_code == 2
+    assert "there is no store" in missing.stderr
