@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import sys
+import threading
 import time
 from datetime import UTC, datetime
 from types import TracebackType
@@ -37,7 +38,8 @@ class SweepProgress:
         self.store, self.sweep, self.total, self.done, self.computed = store, sweep, 0, 0, 0
         self.rounds, self.diverged, self.failed, self.scan_seconds = 0, 0, 0, 0.0
         self.dashboard: str | None = None
-        self.begun = self.last_line = self.last_status = time.monotonic()
+        self.begun = self.last_line = time.monotonic()
+        self.over, self.beating = threading.Event(), threading.Thread(target=self._beat, daemon=True)
         self.started_at = datetime.now(UTC)
         console = Console(stderr=True)
         self.live = Progress(
@@ -54,9 +56,12 @@ class SweepProgress:
     def __enter__(self) -> Self:
         self.live.start()
         self._tell("running")
+        self.beating.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.over.set()
+        self.beating.join()
         self.live.stop()
         ended = "done" if error is None else "stopped" if isinstance(error, KeyboardInterrupt) else "ended by an error"
         self._tell(ended, None if error is None or ended == "stopped" else str(error))
@@ -83,13 +88,21 @@ class SweepProgress:
         self.diverged += receipt.diverged
         self.failed += receipt.failed
         self.scan_seconds += receipt.scan_seconds
-        now = time.monotonic()
-        self.live.update(self.task, completed=self.done, speed=self._speed(now))
-        if self.live.disable and (now - self.last_line > LINE_EVERY or self.done == self.total):
-            say(f"  {self.done:,} of {self.total:,} runs, {self._speed(now)}, about {self._left(now):.0f} s left")
-            self.last_line = now
-        if now - self.last_status > STATUS_EVERY:
+        self.live.update(self.task, completed=self.done, speed=self._speed(time.monotonic()))
+        if self.done == self.total:
+            self._line()
+
+    def _beat(self) -> None:
+        """In a thread of its own: a long cohort gives no receipt for long, and the sweep lives all the same."""
+        while not self.over.wait(STATUS_EVERY):
             self._tell("running")
+            if time.monotonic() - self.last_line > LINE_EVERY:
+                self._line()
+
+    def _line(self) -> None:
+        if self.live.disable:
+            now = self.last_line = time.monotonic()
+            say(f"  {self.done:,} of {self.total:,} runs, {self._speed(now)}, about {self._left(now):.0f} s left")
 
     def _speed(self, now: float) -> str:
         speed = f"{self.rounds / max(now - self.begun, 1e-9):,.0f} rounds/s"
@@ -100,7 +113,7 @@ class SweepProgress:
         return (now - self.begun) * (self.total - self.done) / max(self.computed, 1)
 
     def _tell(self, state: str, error: str | None = None) -> None:
-        now = self.last_status = time.monotonic()
+        now = time.monotonic()
         tell(
             self.store,
             Status(

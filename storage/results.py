@@ -45,16 +45,31 @@ def finished_runs(store: Where, but_failed: bool = False) -> set[str]:
     return set().union(*_each(store, ids, ["run_id", "status"]))
 
 
-def read_runs(store: Where) -> pa.Table:
-    """The `runs` table: one row a run, those of finished cohorts of a running sweep included."""
-    return _first_of_each(pa.concat_tables([schema(RUNS).empty_table(), *_each(store, lambda _, table: _as(RUNS, table))]))
+def read_runs(store: Where, names: Sequence[str] | None = None) -> pa.Table:
+    """The `runs` table: one row a run, those of finished cohorts of a running sweep included. With `names` only these columns, `run_id` and
+    `status` among them."""
+    columns = RUNS if names is None else _named(names)
+    tables = _each(store, lambda _, table: _as(columns, table), [column.name for column in columns])
+    return _first_of_each(pa.concat_tables([schema(columns).empty_table(), *tables]))
 
 
 def read_columns(store: Where, names: Sequence[str]) -> pa.Table:
     """These columns of the collected runs, file after file: a run that two files have is there twice."""
-    columns = tuple(column for column in RUNS if column.name in names)
-    empty = schema(columns).empty_table()
-    return pa.concat_tables([empty, *_there(table_files(store, "runs"), lambda file: _as(columns, file.read_table(list(names))))])
+    columns = _named(names)
+    tables = _there(table_files(store, "runs"), lambda file: _as(columns, _read(file, names)))
+    return pa.concat_tables([schema(columns).empty_table(), *tables])
+
+
+def _named(names: Sequence[str]) -> tuple[Column, ...]:
+    return tuple(column for column in RUNS if column.name in names)
+
+
+def _read(file: Place, names: Sequence[str]) -> pa.Table:
+    """These columns of a file; all it has, if an older version did not write one of them."""
+    try:
+        return file.read_table(list(names))
+    except pa.ArrowInvalid:
+        return file.read_table()
 
 
 def read_curves(store: Where) -> pa.Table:
@@ -66,7 +81,7 @@ def read_curves(store: Where) -> pa.Table:
     return _curves_once(_each(store, curves, ["run_id", "status"]))
 
 
-def _each(store: Where, read: Callable[[Place, pa.Table], T], columns: Sequence[str] | None = None) -> list[T]:
+def _each(store: Where, read: Callable[[Place, pa.Table], T], columns: Sequence[str]) -> list[T]:
     """What `read` gives for each file of runs, of which these columns are read, then for each part that is whole.
 
     Another process may be collecting. Parts are therefore listed first, so that a run is seen in one or the other; and when a file has
@@ -75,7 +90,7 @@ def _each(store: Where, read: Callable[[Place, pa.Table], T], columns: Sequence[
     for attempt in range(ATTEMPTS):
         parts = part_files(store)
         try:
-            collected = [read(file, file.read_table(columns)) for file in table_files(store, "runs")]
+            collected = [read(file, _read(file, columns)) for file in table_files(store, "runs")]
             return [*collected, *(read(file, table) for file in parts if (table := whole_part(file)) is not None)]
         except FileNotFoundError:
             if attempt == ATTEMPTS - 1:
@@ -137,6 +152,7 @@ def _collect(store: Where, everything: bool) -> int:
         table = table.sort_by([(name, "ascending") for name in ("dataset", "learner", "params", "order_seed", "learner_seed", "run_id")])
         name = file_name(table)
         _write(_curves_once(curves), results / "curves" / name)
+        del curves, runs
         _write(table, results / "runs" / name)
         for table_name in ("runs", "curves"):
             for file in absorbed:

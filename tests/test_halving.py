@@ -4,6 +4,7 @@ import json
 import math
 import shutil
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -81,7 +82,7 @@ def sweeps(draw):
 
 def cut_at(run, rounds, n_rows):
     whole = min(n_rows[run.stream.dataset_hash], run.stream.max_rows or 1 << 60)
-    stream = run.stream if rounds >= whole else Stream(**{**vars(run.stream), "max_rows": rounds})
+    stream = run.stream if rounds >= whole else replace(run.stream, max_rows=rounds)
     return Run(stream, run.learner, run.params, run.learner_seed)
 
 

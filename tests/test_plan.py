@@ -11,7 +11,7 @@ from flows.planning import cost_factors, sizes_of
 from koco_stream.costs import RUN_SECONDS, SAVED_BYTES_PER_SECOND, TRUSTED, Costs, DataSize, Timing, factors_of, pass_bytes
 from koco_stream.learners import StreamSize, learner_named
 from koco_stream.manifest import load_manifest
-from koco_stream.plan import PASSES, SAVING_SHARE, SHORTEST, Limits, plan
+from koco_stream.plan import OUTWEIGHS, PASSES, SAVING_SHARE, SHORTEST, Limits, plan
 from koco_stream.records import curve_points
 from koco_stream.run import run_cohort
 from koco_stream.runs import Cohort, Run, Stream, without_repeats
@@ -136,7 +136,7 @@ def test_workers__are_busy_to_the_end_and_passes_few(sweep, workers, slowness):
     factors = dict.fromkeys(LEARNERS, slowness)
     costs = Costs(sizes, factors)
     each = [(costs.of(run), costs.reading(run.stream)) for run in runs]
-    parts = (max(SHORTEST, PASSES * reading, 4 * cost.shared_seconds + cost.seconds) for cost, reading in each)
+    parts = (max(SHORTEST, PASSES * reading, (OUTWEIGHS + 1) * cost.shared_seconds + cost.seconds) for cost, reading in each)
     assume(sum(cost.seconds for cost, _ in each) / workers > 20 * max(parts))
     todo = plan(runs, sizes, Limits(workers, GENEROUS, cohort_seconds=1e9), factors=factors)
     assert todo.seconds / workers / makespan([cohort.seconds for cohort in todo.cohorts], workers) >= 0.9
