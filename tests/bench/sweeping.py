@@ -40,6 +40,7 @@ class Timing(NamedTuple):
 
 def sweeping(cores: set[int], quick: bool) -> dict[str, float]:
     """All of it; returns what the claims are about. `cores` are all that this process may use; two of them do the sweeps."""
+    from tests.bench.simulated import simulated
     from tests.bench.sweep_beside import beside
     from tests.bench.sweep_sizes import checkpoints, cohorts, many_small, two_cores
 
@@ -58,6 +59,7 @@ def sweeping(cores: set[int], quick: bool) -> dict[str, float]:
             found |= two_cores(folder, two, quick)
             found |= many_small(folder, two, quick)
             found |= beside(folder, two, quick)
+            found |= {f"simulated, {workers}": ratio for workers, ratio in simulated(folder, two, quick).items()}
     return found
 
 
@@ -82,9 +84,10 @@ def spec(folder: Path, name: str, dataset: dict[str, Any], learner: str, **grids
     return path
 
 
-def our_sweep(path: Path, store: Path, cores: set[int]) -> Timing:
-    """`koco sweep` with one worker a core, and what it says of itself."""
-    command = [sys.executable, "-m", "flows.cli", "sweep", str(path), "--store", str(store), "--workers", str(len(cores)), "--json"]
+def our_sweep(path: Path, store: Path, cores: set[int], workers: int | None = None) -> Timing:
+    """`koco sweep` with so many workers, or one a core, and what it says of itself."""
+    count = str(len(cores) if workers is None else workers)
+    command = [sys.executable, "-m", "flows.cli", "sweep", str(path), "--store", str(store), "--workers", count, "--json"]
     out, said = path.with_suffix(".out"), path.with_suffix(".err")
     begun, most = time.perf_counter(), 0
     with on(cores), out.open("w") as stdout, said.open("w") as stderr:

@@ -1,0 +1,36 @@
+"""The simulator beside the machine: the same sweep predicted and run with one, two and four workers."""
+
+from pathlib import Path
+from statistics import median
+
+from flows.simulating import predictions
+from tests.bench.sweeping import our_sweep, spec
+from tests.bench.table import show
+
+WORKERS = (1, 2, 4)
+
+
+def simulated(folder: Path, cores: set[int], quick: bool) -> dict[str, float]:
+    """By number of workers, the predicted over the measured wall time of a sweep's computing.
+
+    The costs come from a first run of the sweep with one worker, as they do for a user: from the store.
+    """
+    table = {"name": "dense-stream", "n_rows": 10_000 if quick else 40_000}
+    repetitions = 1 if quick else 3
+    path = spec(folder, "simulated", table, "OjaSON", sketch_size=10, alpha=[1.25**k for k in range(40)], sketch_rate=[1.0, 1.5, 2.0])
+    our_sweep(path, folder / "timed", cores, workers=1)
+    predicted = {row["workers"]: row for row in predictions(path, str(folder / "timed"), WORKERS, cores=len(cores))}
+    measured = {
+        workers: median(our_sweep(path, folder / f"with-{workers}-{k}", cores, workers=workers).computing for k in range(repetitions))
+        for workers in WORKERS
+    }
+    show(
+        f"The simulator's prediction of a sweep of 120 runs of OjaSON on {table['n_rows']:,} dense rows, on {len(cores)} cores",
+        ["workers", "cohorts", "predicted, s", f"measured, s (median of {repetitions})", "predicted / measured", "predicted efficiency"],
+        [
+            [w, predicted[w]["cohorts"], predicted[w]["wall"], measured[w], predicted[w]["wall"] / measured[w], predicted[w]["efficiency"]]
+            for w in WORKERS
+        ],
+        "Measured: the phase `computing`; the costs are those of a first run of the sweep with one worker.",
+    )
+    return {str(workers): predicted[workers]["wall"] / measured[workers] for workers in WORKERS}
