@@ -49,6 +49,10 @@ CLAIMS: list[tuple[str, float, Callable[[Any], float]]] = [
     ("100,000 small runs: MB of the driver", -1000.0, lambda r: r["sweep"]["small, MB"]),
     ("100,000 small runs: files in the store", -300.0, lambda r: r["sweep"]["small, files"]),
     ("100,000 small runs, swept again: runs computed", -0.0, lambda r: r["sweep"]["small, again"]),
+    *[
+        (f"the simulator on {w} workers: off by, in shares", -0.15, lambda r, w=w: abs(r["sweep"][f"simulated, {w}"] - 1.0))
+        for w in (1, 2, 4)
+    ],
     ("1,000 runs: ray tune's seconds / ours", +10.0, lambda r: r["sweep"]["ray"]),
     ("1,000 runs: Vowpal Wabbit's seconds / ours", +8.0, lambda r: r["sweep"]["VW"]),
     ("1,000 runs: optuna's seconds / ours", +1.8, lambda r: r["sweep"]["optuna"]),

@@ -24,13 +24,11 @@ def simulated(folder: Path, cores: set[int], quick: bool) -> dict[str, float]:
         workers: median(our_sweep(path, folder / f"with-{workers}-{k}", cores, workers=workers).computing for k in range(repetitions))
         for workers in WORKERS
     }
+    ratios = {workers: predicted[workers]["wall"] / measured[workers] for workers in WORKERS}
     show(
         f"The simulator's prediction of a sweep of 120 runs of OjaSON on {table['n_rows']:,} dense rows, on {len(cores)} cores",
         ["workers", "cohorts", "predicted, s", f"measured, s (median of {repetitions})", "predicted / measured", "predicted efficiency"],
-        [
-            [w, predicted[w]["cohorts"], predicted[w]["wall"], measured[w], predicted[w]["wall"] / measured[w], predicted[w]["efficiency"]]
-            for w in WORKERS
-        ],
+        [[w, predicted[w]["cohorts"], predicted[w]["wall"], measured[w], ratios[w], predicted[w]["efficiency"]] for w in WORKERS],
         "Measured: the phase `computing`; the costs are those of a first run of the sweep with one worker.",
     )
-    return {str(workers): predicted[workers]["wall"] / measured[workers] for workers in WORKERS}
+    return {str(workers): ratio for workers, ratio in ratios.items()}
