@@ -6,6 +6,7 @@ import os
 import socket
 import sys
 import time
+from contextlib import nullcontext, suppress
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Self
@@ -59,7 +60,8 @@ class SweepProgress:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.live.stop()
         ended = "done" if error is None else "stopped" if isinstance(error, KeyboardInterrupt) else "ended by an error"
-        self._tell(ended, None if error is None or ended == "stopped" else str(error))
+        with nullcontext() if error is None else suppress(OSError):  # on a full disk, what ended the sweep is to be heard
+            self._tell(ended, None if error is None or ended == "stopped" else str(error))
 
     def more(self, runs: int, there: int) -> None:
         """So many more runs are wanted, some of which the store has already."""
