@@ -179,6 +179,7 @@ class DisturbedSweep:
         self.mark = f"{folder.name}-{time.monotonic_ns()}"
         self.out, self.err = folder / f"{self.mark}.out", folder / f"{self.mark}.err"
         self.cluster: OwnCluster | None = None
+        self.begun = time.monotonic()
         with self.out.open("wb") as out, self.err.open("wb") as err:
             command = [sys.executable, "-m", "tests.sweep_in_short_cohorts", "sweep", *words, "--json"]
             given = environment(**{MARK: self.mark}, **more)
@@ -235,6 +236,10 @@ class DisturbedSweep:
     def status(self) -> int:
         """Its exit status, when it has ended."""
         return self.process.wait(timeout=PATIENCE)
+
+    def lasted(self) -> float:
+        """Seconds since it was begun."""
+        return time.monotonic() - self.begun
 
     def said(self) -> str:
         """What it wrote to stderr."""

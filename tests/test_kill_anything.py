@@ -122,11 +122,12 @@ def test_killed__the_same_command_goes_on_to_the_same_tables(seed, sweeps, tmp_p
                 if struck:
                     sweep.strike(blow, disk)
                 blow = blow if struck else None
-            before = kept
+            before, when = kept, sweep.lasted()
             if blow is not None and blow.kind not in ENDING:
                 kept = finished(store)  # while the sweep goes on
                 assert kept.items() >= before.items()
             status, said = sweep.status(), sweep.said()
+            print(f"\n  {seed}: {blow.kind if blow else 'nothing'} after {when:.1f} s, ended {sweep.lasted() - when:.1f} s later", end="")
             assert "Traceback" not in said, said
             if blow is not None and blow.kind in ENDING and not (needless(blow) and status == 0):
                 check_end(blow, status, said, store)
@@ -138,6 +139,7 @@ def test_killed__the_same_command_goes_on_to_the_same_tables(seed, sweeps, tmp_p
                     disk.free()
                 kept = finished(store)
                 assert kept.items() >= before.items()
+                print(f", {len(kept)} of {sweeps.total} runs kept", end="")
                 continue
             assert status == 0, said
             sweep.wait_for_its_processes()
