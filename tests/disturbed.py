@@ -133,7 +133,9 @@ class OwnCluster:
         """Start them; `address` is the scheduler's."""
         self.address = f"tcp://127.0.0.1:{free_port()}"
         local = ["--host", "127.0.0.1"]
-        self.scheduler = self._begin("dask_scheduler", *local, "--port", self.address.rpartition(":")[2], "--dashboard-address", "127.0.0.1:0")
+        self.scheduler = self._begin(
+            "dask_scheduler", *local, "--port", self.address.rpartition(":")[2], "--dashboard-address", "127.0.0.1:0"
+        )
         more = ["--nthreads", "1", "--no-dashboard", "--memory-limit", "1GiB", "--local-directory", str(self.folder / "dask")]
         self.workers = [self._begin("dask_worker", self.address, *local, *more) for _ in range(WORKERS)]
 
@@ -194,7 +196,9 @@ class DisturbedSweep:
         return self.process.poll() is None
 
     def _reached(self, blow: Blow) -> bool:
-        parts, curves = (now - before for now, before in zip((names(self.store, "parts"), names(self.store, "curves")), self.before, strict=True))
+        parts, curves = (
+            now - before for now, before in zip((names(self.store, "parts"), names(self.store, "curves")), self.before, strict=True)
+        )
         if blow.phase == "start-up":
             return "worker" not in blow.kind or bool(self.workers())
         if "worker" in blow.kind and not self.workers():
