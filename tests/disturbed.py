@@ -237,9 +237,9 @@ class DisturbedSweep:
                 with suppress(ProcessLookupError):
                     os.kill(worker, signal.SIGKILL)
 
-    def status(self) -> int:
+    def status(self, patience: float = PATIENCE) -> int:
         """Its exit status, when it has ended."""
-        return self.process.wait(timeout=PATIENCE)
+        return self.process.wait(timeout=patience)
 
     def lasted(self) -> float:
         """Seconds since it was begun."""

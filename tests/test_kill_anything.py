@@ -1,17 +1,23 @@
 """Whatever of a sweep is killed, and whenever: the same command goes on, to the same tables, and does nothing twice."""
 
+import json
 import os
+import random
 import shutil
 import subprocess
 import sys
+import time
 from contextlib import ExitStack
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from koco_stream.plan import Limits
+from koco_stream.resume import checkpoints_folder, header_of
+from storage.generated.datasets import prepare_synthetic
 from storage.preparing.prepare import prepare_file
-from tests.disturbed import ENDING, PARTS, Disk, DisturbedSweep, OwnCluster, copy_into, drawn, finished, prefect_server, tables
+from tests.disturbed import ENDING, PARTS, Disk, DisturbedSweep, OwnCluster, copy_into, drawn, finished, prefect_server, tables, wait_until
 
 ORDINARY = (10, 1, 37, 13, 9)  # of each kind one
 TRIALS = [pytest.param(seed, marks=[] if seed in ORDINARY else [pytest.mark.soak]) for seed in range(40)]
@@ -181,3 +187,61 @@ def test_two_sweeps_at_once__share_a_store(sweeps, tmp_path):
     for sweep in both:
         assert sweep.status() == 0, sweep.said()
     sweeps.check(store)
+
+
+LONG = """
+name = "long"
+[[dataset]]
+name = "dense-stream"
+n_rows = ROWS
+n_features = 2000
+[[learner]]
+name = "ONS"
+"""
+
+
+@pytest.mark.soak
+def test_long_run_killed__goes_on_from_its_last_checkpoint(sweeps, tmp_path):
+    minutes = float(os.environ.get("KOCO_SOAK_MINUTES", "10"))
+    between = Limits.checkpoint_seconds * minutes / 10
+    receipts = tmp_path / "receipts"
+    more = {"KOCO_TEST_RECEIPTS": str(receipts), "KOCO_TEST_SECONDS": str(between)}
+    more |= {name: value for name, value in sweeps.more.items() if name.startswith("PREFECT")}
+    patience = 60 * (5 * minutes + 5)
+
+    def begun(name, n_rows):
+        (tmp_path / "long.toml").write_text(LONG.replace("ROWS", str(n_rows)))
+        prepare_synthetic(tmp_path / name, "dense-stream", {"n_rows": n_rows, "n_features": 2000})
+        return DisturbedSweep(
+            tmp_path, [str(tmp_path / "long.toml"), "--store", str(tmp_path / name), "--workers", "1"], tmp_path / name, more
+        )
+
+    def ended(sweep):
+        assert sweep.status(patience) == 0, sweep.said()
+        receipt = json.loads(receipts.read_text().splitlines()[-1])
+        return receipt["rounds"], receipt["scan_seconds"]
+
+    rounds, seconds = ended(begun("calibrating", 2_000))
+    n_rows = int(60 * minutes * rounds / seconds)
+    rounds, seconds = ended(begun("undisturbed", n_rows))
+    assert rounds == n_rows
+    store = tmp_path / "store"
+    sweep = begun("store", n_rows)
+    wait_until(lambda: sweep.computing() or sweep.process.poll() is not None, "it did not begin")
+    first = time.time()
+    time.sleep(random.Random(1).uniform(0.3, 0.7) * seconds)
+    sweep.process.kill()
+    killed = time.time()
+    assert sweep.status() == -9
+    sweep.wait_for_its_processes()
+    (checkpoint,) = checkpoints_folder(store).files(".koco")
+    saved, age = header_of(checkpoint)["rounds"], killed - checkpoint.path.stat().st_mtime
+    done, again = ended(begun("store", n_rows))
+    print(
+        f"\n  {n_rows:,} rounds in {seconds:.0f} s; killed {killed - first:.0f} s after the start, {age:.1f} s after the last checkpoint, of "
+        f"{saved:,} rounds; {done:,} rounds more, {again:.0f} s of scanning in all"
+    )
+    assert done == n_rows - saved
+    assert age < 2 * between  # what it cost is estimated, and the machine may be busy
+    assert tables(store) == tables(tmp_path / "undisturbed")
+    assert checkpoints_folder(store).names() == []
