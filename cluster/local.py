@@ -60,8 +60,8 @@ def local_cluster(workers: int, mapped_bytes: int = 0) -> Iterator[Client]:
 
 
 def started(workers: int, limit: int) -> LocalCluster:
-    """A cluster of so many workers with this limit of memory. A worker that is lost while it starts fails the start of the cluster, which is
-    then tried again, a few times."""
+    """A cluster of so many workers with this limit of memory. A worker that is lost while it starts fails the start of the cluster, which
+    is then tried again, a few times."""
     for attempt in range(STARTS):
         try:
             return LocalCluster(

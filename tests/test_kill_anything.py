@@ -238,8 +238,8 @@ def test_long_run_killed__goes_on_from_its_last_checkpoint(sweeps, tmp_path):
     saved, age = header_of(checkpoint)["rounds"], killed - checkpoint.path.stat().st_mtime
     done, again = ended(begun("store", n_rows))
     print(
-        f"\n  {n_rows:,} rounds in {seconds:.0f} s; killed {killed - first:.0f} s after the start, {age:.1f} s after the last checkpoint, of "
-        f"{saved:,} rounds; {done:,} rounds more, {again:.0f} s of scanning in all"
+        f"\n  {n_rows:,} rounds in {seconds:.0f} s; killed {killed - first:.0f} s after the start, {age:.1f} s after the last checkpoint, "
+        f"of {saved:,} rounds; {done:,} rounds more, {again:.0f} s of scanning in all"
     )
     assert done == n_rows - saved
     assert age < 2 * between  # what it cost is estimated, and the machine may be busy
