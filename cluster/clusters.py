@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -52,6 +53,8 @@ def on_loopback(host: str) -> bool:
 @contextmanager
 def connected(address: str) -> Iterator[Client]:
     """A client of the scheduler at `address`, which stays when the client goes. Raises `WrongInput` if none answers."""
+    for name in ("distributed", "distributed.client"):  # what is wrong reaches whoever waits, and is said there, once
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
         client = Client(address, set_as_default=False, timeout=ANSWER_SECONDS)
     except (OSError, TimeoutError) as error:

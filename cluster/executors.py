@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import queue
 import time
-from asyncio import CancelledError
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from distributed import Client, Future
+from distributed import CancelledError, Client, Future
 from distributed.scheduler import KilledWorker
 
 from koco_stream.errors import WrongInput
@@ -26,6 +25,9 @@ LOST = "its worker died each time it was run, the last times with nothing beside
 
 class LostCluster(RuntimeError):
     """The scheduler does not answer any more, or has had no worker for long."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"{why}; start it and its workers again")
 
 
 @dataclass

@@ -16,6 +16,8 @@ ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", 
 
 QUIET = {"DASK_DISTRIBUTED__LOGGING__DISTRIBUTED": "critical"}  # what a task raises reaches whoever waits for it, and is said there, once
 
+STARTS = 3
+
 
 def cores() -> int:
     """The cores that this process may use."""
@@ -49,17 +51,29 @@ def local_cluster(workers: int, mapped_bytes: int = 0) -> Iterator[Client]:
     back when it must, are therefore allowed on top of a worker's limit.
     """
     with dask.config.set({**SETTINGS, "temporary-directory": str(private_folder("dask"))}):
-        with LocalCluster(
-            n_workers=workers,
-            threads_per_worker=1,
-            processes=True,
-            host="127.0.0.1",
-            dashboard_address="127.0.0.1:0",
-            memory_limit=worker_bytes(workers) + mapped_bytes,
-            silence_logs=40,
-        ) as cluster:
+        with started(workers, worker_bytes(workers) + mapped_bytes) as cluster:
             client = Client(cluster, set_as_default=False)
             try:
                 yield client
             finally:
                 client.close()
+
+
+def started(workers: int, limit: int) -> LocalCluster:
+    """A cluster of so many workers with this limit of memory. A worker that is lost while it starts fails the start of the cluster, which
+    is then tried again, a few times."""
+    for attempt in range(STARTS):
+        try:
+            return LocalCluster(
+                n_workers=workers,
+                threads_per_worker=1,
+                processes=True,
+                host="127.0.0.1",
+                dashboard_address="127.0.0.1:0",
+                memory_limit=limit,
+                silence_logs=40,
+            )
+        except RuntimeError:
+            if attempt == STARTS - 1:
+                raise
+    raise AssertionError

@@ -25,6 +25,7 @@ STORE = click.option(
     help="The store: a folder, or s3://BUCKET/PREFIX or gs://BUCKET/PREFIX; KOCO_STORE sets it too.",
 )
 FORMATS = ("libsvm", "vw", "csv", "space", "parquet", "documents")  # storage.sources.reading has them too, but takes its time to import
+KEPT = "what was finished is kept. To go on:"  # the same command
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
@@ -35,18 +36,20 @@ class Usage(click.Group):
         """Run the subcommand."""
         from koco_stream.errors import WrongInput
 
+        again = " ".join(["koco", *sys.argv[1:]])
         try:
             return super().invoke(ctx)
         except WrongInput as error:
             click.echo(f"koco: {error}", err=True)
             ctx.exit(2)
         except KeyboardInterrupt:
-            click.echo(f"koco: stopped; what was finished is kept. To go on: {' '.join(['koco', *sys.argv[1:]])}", err=True)
+            click.echo(f"koco: stopped; {KEPT} {again}", err=True)
             ctx.exit(1)
         except (click.exceptions.Exit, BrokenPipeError):
             raise
         except (OSError, MemoryError, RuntimeError) as error:
-            click.echo(f"koco: {type(error).__name__}: {error}", err=True)
+            kept = f"; {KEPT} {again}" if ctx.invoked_subcommand == "sweep" else ""
+            click.echo(f"koco: {type(error).__name__}: {error}{kept}", err=True)
             ctx.exit(1)
 
 

@@ -7,6 +7,7 @@ import socket
 import sys
 import threading
 import time
+from contextlib import nullcontext, suppress
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Self
@@ -64,7 +65,8 @@ class SweepProgress:
         self.beating.join()
         self.live.stop()
         ended = "done" if error is None else "stopped" if isinstance(error, KeyboardInterrupt) else "ended by an error"
-        self._tell(ended, None if error is None or ended == "stopped" else str(error))
+        with nullcontext() if error is None else suppress(OSError):  # on a full disk, what ended the sweep is to be heard
+            self._tell(ended, None if error is None or ended == "stopped" else str(error))
 
     def more(self, runs: int, there: int) -> None:
         """So many more runs are wanted, some of which the store has already."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import json
@@ -12,10 +13,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
 
 @contextmanager
 def written_atomically(path: Path) -> Iterator[Path]:
-    """Give a temporary path beside `path`; when the block ends well it is synced and takes `path`'s place, else it is removed."""
+    """Give a temporary path beside `path`; when the block ends well it is synced and takes `path`'s place, else it is removed.
+
+    Raises `OSError` with the path and the remedy if the disk is full.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_native_id()}.tmp")
     try:
@@ -23,6 +29,10 @@ def written_atomically(path: Path) -> Iterator[Path]:
         sync_file(temporary)
         temporary.replace(path)
         sync_folder(path.parent)
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        raise OSError(error.errno, f"no room for {path} ({os.strerror(error.errno)}); make room on its disk") from None
     finally:
         temporary.unlink(missing_ok=True)
 

@@ -7,7 +7,6 @@ store shows changes before the manifest is renamed into place.
 
 from __future__ import annotations
 
-import errno
 import math
 import os
 import re
@@ -22,6 +21,7 @@ import numpy as np
 
 from koco_stream.cache import private_folder
 from koco_stream.errors import WrongInput
+from koco_stream.files import NO_ROOM
 from koco_stream.manifest import Manifest
 from koco_stream.places import LocalPlace, Place, Where, place
 from storage.preparing.facts import facts_for
@@ -36,7 +36,6 @@ from storage.store import check_store, staging_folder
 
 VALUES_PER_SHARD = 4_000_000
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._,=-]{0,199}\Z")
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 REAL_FROM = 20  # distinct values from which the target of columns is taken for real numbers
 
 Progress = Callable[[str, int, int, int], None]

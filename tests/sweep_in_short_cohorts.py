@@ -1,0 +1,37 @@
+"""Run by tests in place of `koco`: cohorts of at most KOCO_TEST_RUNS runs, with checkpoints every KOCO_TEST_SECONDS, if these are set; and
+each receipt becomes a line of the file KOCO_TEST_RECEIPTS, if that is."""
+
+import json
+import os
+from dataclasses import asdict, replace
+
+import flows.cli
+import flows.planning
+import flows.progress
+from koco_stream.plan import Limits
+from koco_stream.run import Receipt
+
+limits_of, receive = flows.planning.limits_of, flows.progress.SweepProgress.receive
+
+
+def short_limits(*words: object) -> Limits:
+    found = limits_of(*words)
+    runs, seconds = os.environ.get("KOCO_TEST_RUNS"), os.environ.get("KOCO_TEST_SECONDS")
+    return replace(
+        found,
+        cohort_runs=int(runs) if runs else found.cohort_runs,
+        checkpoint_seconds=float(seconds) if seconds else found.checkpoint_seconds,
+    )
+
+
+def noted(progress: flows.progress.SweepProgress, receipt: Receipt) -> None:
+    with open(os.environ["KOCO_TEST_RECEIPTS"], "a") as file:
+        file.write(json.dumps(asdict(receipt)) + "\n")
+    receive(progress, receipt)
+
+
+if __name__ == "__main__":
+    flows.planning.limits_of = short_limits
+    if "KOCO_TEST_RECEIPTS" in os.environ:
+        flows.progress.SweepProgress.receive = noted
+    flows.cli.main()
