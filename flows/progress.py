@@ -97,7 +97,8 @@ class SweepProgress:
     def _beat(self) -> None:
         """In a thread of its own: a long cohort gives no receipt for long, and the sweep lives all the same."""
         while not self.over.wait(STATUS_EVERY):
-            self._tell("running")
+            with suppress(OSError):  # a full disk is met, and said, by who writes results
+                self._tell("running")
             if time.monotonic() - self.last_line > LINE_EVERY:
                 self._line()
 

@@ -29,7 +29,7 @@ from koco_stream.runs import Run, without_repeats
 from koco_stream.stream import BLOCK_ROWS
 from koco_stream.warm import Needed, needed
 from storage.generated.datasets import prepare_synthetic
-from storage.results import collect, finished_runs
+from storage.results import collect, finished_runs, remove_left
 from storage.store import open_store
 
 SHOWN = 20  # failed runs in a summary
@@ -107,6 +107,7 @@ def collect_task(store: str) -> None:
 def collect_results(store: str) -> None:
     """See `collect_task`."""
     collect(store)
+    remove_left(store)
     remove_finished(store, lambda: finished_runs(store))
 
 

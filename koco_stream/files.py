@@ -8,8 +8,9 @@ import hashlib
 import json
 import os
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,14 @@ def written_atomically(path: Path) -> Iterator[Path]:
         raise OSError(error.errno, f"no room for {path} ({os.strerror(error.errno)}); make room on its disk") from None
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def remove_unfinished(folder: Path, older_than: float) -> None:
+    """Remove what killed processes left half written in `folder`, if it was not touched for so many seconds."""
+    for path in folder.glob(".*.tmp"):
+        with suppress(FileNotFoundError):
+            if time.time() - path.stat().st_mtime > older_than:
+                path.unlink()
 
 
 def write_text(path: Path, text: str) -> None:

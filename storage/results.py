@@ -12,14 +12,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from koco_stream.files import remove_unfinished
 from koco_stream.part import parts_folder, whole_part
-from koco_stream.places import Place, Where, place
+from koco_stream.places import LocalPlace, Place, Where, place
 from koco_stream.records import CURVES, RUNS, Column, part_schema, schema
+from koco_stream.resume import checkpoints_folder
 from storage.store import LOCK
 
 ATTEMPTS = 20
 MANY_FILES = 32  # of a table: more become one when results are collected
 FULL_FILE = 1_000_000  # runs: what is as large is left alone
+LEFT_SECONDS = 3600.0  # nobody writes one file for so long
 FAILED = "failed"
 _LISTED = pa.schema([("run_id", pa.string()), ("status", pa.string()), ("file", pa.int64())])
 T = TypeVar("T")
@@ -115,6 +118,14 @@ def collect(store: Where) -> int:
     if not part_files(store) and len(runs) < 2 and runs == curves:
         return 0
     return _rewritten(store, everything=False)
+
+
+def remove_left(store: Where) -> None:
+    """Remove half-written files that killed processes left where results and checkpoints are. An object store has none."""
+    root = place(store)
+    for folder in (parts_folder(root), checkpoints_folder(root), root / "results" / "runs", root / "results" / "curves"):
+        if isinstance(folder, LocalPlace):
+            remove_unfinished(folder.path, LEFT_SECONDS)
 
 
 def compact(store: Where) -> tuple[int, int]:

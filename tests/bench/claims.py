@@ -68,6 +68,7 @@ BESIDE: list[tuple[str, Callable[[Any], float]]] = [
         )
         for name in ("cpusmall", "cadata", "casp", "wide")
     ],
+    ("1,000 runs: ray tune's seconds with reuse_actors=True / ours", lambda r: r["sweep"]["ray, reused"]),
     ("20news: VW OjaNewton without normalising / ours, m=10", lambda r: r["20news"][PLAIN_VW].us / r["20news"][US].us),
     ("dense: VW OjaNewton without normalising / ours, m=10", lambda r: r["dense"][PLAIN_VW].us / r["dense"][US].us),
 ]

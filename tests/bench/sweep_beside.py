@@ -74,7 +74,7 @@ def beside(folder: Path, cores: set[int], quick: bool) -> dict[str, float]:
         f"start a process a run: Vowpal Wabbit reads its cache; {started:.2f} s for Python to load it are taken off in front.",
         f"Mean losses of joblib, optuna, ray tune and single processes: {len(compared):,} compared with ours, {different} of other bits.",
     )
-    ratios = {name: call[peer] / call[OURS] for name, peer in (("ray", RAY), ("VW", VW), ("optuna", OPTUNA))}
+    ratios = {name: call[peer] / call[OURS] for name, peer in (("ray", RAY_PLAIN), ("ray, reused", RAY), ("VW", VW), ("optuna", OPTUNA))}
     return ratios | {"different": float(different)}
 
 

@@ -19,7 +19,7 @@ from koco_stream import OjaSON
 Config = dict[str, float]
 Grid = dict[str, list[float]]
 Answer = tuple[float, list[tuple[Config, float]]]
-LONGEST = {"ray": 180.0, "ray-plain": 20.0}  # seconds after which ray tune stops
+LONGEST = {"ray": 180.0, "ray-plain": 45.0}  # seconds after which ray tune stops
 
 
 def load(folder: Path) -> tuple[Any, np.ndarray]:
