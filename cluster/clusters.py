@@ -1,8 +1,9 @@
-"""Which cluster a user names: `local`, or the address of a scheduler that runs already."""
+"""Which cluster a user names: `local`, the address of a scheduler that runs already, or a site file's workers."""
 
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
@@ -10,7 +11,11 @@ from ipaddress import ip_address
 
 from distributed import Client
 
+from cluster.executors import WITHOUT_WORKERS, check_hope
 from cluster.local import local_cluster
+from cluster.site import JobSite, KubernetesSite
+from cluster.site_clusters import site_cluster
+from cluster.sites import read_site
 from koco_stream.errors import WrongInput
 
 LOCAL = "local"
@@ -22,13 +27,15 @@ Cluster = Callable[[], AbstractContextManager[Client]]
 def cluster_named(name: str, workers: int, mapped_bytes: int) -> Cluster | None:
     """How to start, or reach, the cluster called `name`; None for this process alone (`local` with no workers).
 
-    Raises `WrongInput` if it is neither `local` nor a scheduler's address, or an address that others can reach.
+    Raises `WrongInput` if it is neither `local` nor a scheduler's address nor a site, or an address that others can reach.
     """
     if name == LOCAL:
         return partial(local_cluster, workers, mapped_bytes) if workers else None
     found = re.fullmatch(r"tcp://(\[[0-9a-fA-F:]+\]|[^:/]+):(\d+)", name)
     if not found:
-        raise WrongInput(f"no cluster is called {name!r}; give local, or a scheduler's address such as tcp://127.0.0.1:8786")
+        if "://" in name:
+            raise WrongInput(f"{name!r} is not a scheduler's address: one looks like tcp://127.0.0.1:8786")
+        return site_cluster(read_site(name), mapped_bytes)
     if int(found[2]) > 65535:
         raise WrongInput(f"{name}: a port is at most 65535")
     if not on_loopback(found[1]):
@@ -62,14 +69,34 @@ def connected(address: str) -> Iterator[Client]:
         client.close()
 
 
+def site_named(name: str) -> JobSite | KubernetesSite | None:
+    """The site called `name`, or None for `local` and for a scheduler's address. Raises `WrongInput`."""
+    return None if name == LOCAL or "://" in name else read_site(name)
+
+
+def patience_of(name: str) -> float:
+    """Seconds that a sweep on the cluster called `name` goes on while there is no worker."""
+    site = site_named(name)
+    return site.patience_seconds if site else WITHOUT_WORKERS
+
+
+def wait_for(client: Client, workers: int, seconds: float) -> None:
+    """Wait until there are so many workers. Raises `WrongInput` if they do not come, `LostCluster` if they never will."""
+    end = time.monotonic() + seconds
+    while len(client.scheduler_info(n_workers=-1)["workers"]) < workers:
+        check_hope(client)
+        if time.monotonic() > end:
+            raise WrongInput(
+                f"the scheduler at {client.scheduler.address} has fewer than {workers} worker(s); start some with `dask worker`"
+            )
+        time.sleep(0.1)
+
+
 def capacity(client: Client) -> tuple[int, int]:
     """How many cohorts the cluster runs at once, and the least memory in bytes that one of them has. Waits for the first worker.
 
     Raises `WrongInput` if none comes.
     """
-    try:
-        client.wait_for_workers(1, timeout=ANSWER_SECONDS)
-    except TimeoutError:
-        raise WrongInput(f"the scheduler at {client.scheduler.address} has no worker; start some with `dask worker`") from None
+    wait_for(client, 1, ANSWER_SECONDS)
     workers = client.scheduler_info(n_workers=-1)["workers"].values()
     return sum(w["nthreads"] for w in workers), min(w["memory_limit"] // w["nthreads"] for w in workers)
