@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import shlex
+import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from ipaddress import ip_address
 from typing import Any
 
@@ -80,28 +83,34 @@ def job_script(site: JobSite) -> str:
     return str(_cluster_class(site).job_cls(SEEN, name="NAME", **job_arguments(site)).job_script())
 
 
-@contextmanager
-def job_cluster(site: JobSite, mapped_bytes: int = 0, security: Any = None, insecure: bool = False) -> Iterator[Client]:
-    """A client of a scheduler in this process, whose workers are the site's jobs; all jobs are cancelled at the end.
+def job_cluster(
+    site: JobSite, mapped_bytes: int = 0, security: Any = None, insecure: bool = False
+) -> Callable[[], AbstractContextManager[Client]]:
+    """How to start a scheduler in this process whose workers are the site's jobs. To be called in the main thread; nothing is started.
 
-    The jobs are submitted at once and their number is kept up; nothing is waited for. Raises `WrongInput` if the scheduler would listen
-    off the loopback interface without `security`, unless `insecure`, and `RuntimeError` if the queue does not take the jobs.
+    Raises `WrongInput` if the scheduler would listen off the loopback interface without `security`, unless `insecure`.
     """
-    kind = _cluster_class(site)
-    address = interface_address(site.interface)
+    kind, address = _cluster_class(site), interface_address(site.interface)
     if security is None and not insecure and not ip_address(address).is_loopback:
         raise WrongInput(
             f"interface {site.interface} ({address}) is not the loopback interface: whatever reaches a scheduler is executed by its "
             "workers, so that certificates are needed there"
         )
-    private_folder("jobs")
     options = {"host": address, "port": site.scheduler_port, "dashboard_address": "127.0.0.1:0"}
-    with dask.config.set({**SETTINGS, "temporary-directory": str(private_folder("dask"))}):
-        arguments = job_arguments(site, mapped_bytes)
-        with kind(scheduler_options=options, security=security, silence_logs=40, **arguments) as cluster:
-            kept = KeptJobs(cluster, site.kind, site.jobs, str(log_folder()))
-            with kept, Client(cluster, set_as_default=False) as client:
-                yield client
+    start = partial(kind, scheduler_options=options, security=security, silence_logs=40, **job_arguments(site, mapped_bytes))
+    return partial(running_jobs, start, site)
+
+
+@contextmanager
+def running_jobs(start: Callable[[], Any], site: JobSite) -> Iterator[Client]:
+    """A client of the site's cluster. Jobs are submitted at once, not waited for; their number is kept up; at the end they are cancelled.
+
+    Raises `RuntimeError` if the queue does not take them.
+    """
+    private_folder("jobs")
+    with dask.config.set({**SETTINGS, "temporary-directory": str(private_folder("dask"))}), start() as cluster:
+        with KeptJobs(cluster, site.kind, site.jobs, str(log_folder())), Client(cluster, set_as_default=False) as client:
+            yield client
 
 
 def interface_address(interface: str) -> str:
@@ -114,8 +123,14 @@ def interface_address(interface: str) -> str:
 
 
 def _cluster_class(site: JobSite) -> Any:
+    """dask-jobqueue's class. Its import takes the handlers of signals away from whoever has them; they are given back."""
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         import dask_jobqueue
     except ImportError:
         raise WrongInput(f"a site of the kind {site.kind} needs dask-jobqueue: pip install 'koco-stream[jobqueue]'") from None
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
     return getattr(dask_jobqueue, f"{CLASSES[site.kind]}Cluster")

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from typing import Any
 
-import dask
 import yaml
 from distributed import Client
 
-from cluster.local import SETTINGS
 from cluster.site import KubernetesSite
 from cluster.worker_settings import OF_SCHEDULERS, OF_WORKERS, environment
 from koco_stream.errors import WrongInput
@@ -71,9 +70,8 @@ def manifest_text(site: KubernetesSite) -> str:
     return yaml.safe_dump(manifest(site), sort_keys=False)
 
 
-@contextmanager
-def pod_cluster(site: KubernetesSite, mapped_bytes: int = 0, insecure: bool = False) -> Iterator[Client]:
-    """A client of a scheduler in Kubernetes, deleted with its workers at the end; nothing is waited for but the scheduler.
+def pod_cluster(site: KubernetesSite, mapped_bytes: int = 0, insecure: bool = False) -> Callable[[], AbstractContextManager[Client]]:
+    """How to start a scheduler and workers in Kubernetes. Nothing is started.
 
     Raises `WrongInput` unless it may be `insecure`: Dask's operator speaks plain TCP among pods.
     """
@@ -82,15 +80,14 @@ def pod_cluster(site: KubernetesSite, mapped_bytes: int = 0, insecure: bool = Fa
             "Dask's operator makes a scheduler that does whatever any pod that reaches it asks for, with no certificates; start one with "
             "certificates from cluster/deploy/kubernetes and give its tls:// address"
         )
-    from dask_kubernetes.operator import KubeCluster
+    return partial(running_pods, _operator().KubeCluster, manifest(site, mapped_bytes), site.namespace)
 
-    settings = {name: value for name, value in SETTINGS.items() if not name.startswith("distributed.nanny.")}
-    with (
-        dask.config.set(settings),
-        KubeCluster(custom_cluster_spec=manifest(site, mapped_bytes), namespace=site.namespace, quiet=True) as made,
-    ):
-        with Client(made, set_as_default=False) as client:
-            yield client
+
+@contextmanager
+def running_pods(kind: Any, made: dict[str, Any], namespace: str) -> Iterator[Client]:
+    """A client of the cluster that the manifest describes; workers are not waited for; all is deleted at the end."""
+    with kind(custom_cluster_spec=made, namespace=namespace, quiet=True) as cluster, Client(cluster, set_as_default=False) as client:
+        yield client
 
 
 def _operator() -> Any:

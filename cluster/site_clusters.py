@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from functools import partial
 from typing import Any
 
 from distributed import Client
@@ -19,8 +18,8 @@ def site_cluster(
 ) -> Callable[[], AbstractContextManager[Client]]:
     """How to start the site's cluster; with `security` off the loopback interface, or `insecure` where nobody else can reach it."""
     if isinstance(site, JobSite):
-        return partial(job_cluster, site, mapped_bytes, security, insecure)
-    return partial(pod_cluster, site, mapped_bytes, insecure)
+        return job_cluster(site, mapped_bytes, security, insecure)
+    return pod_cluster(site, mapped_bytes, insecure)
 
 
 def submission(site: JobSite | KubernetesSite) -> str:
