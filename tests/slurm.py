@@ -49,7 +49,7 @@ CommunicationParameters=NoInAddrAny,NoCtldInAddrAny
 ReturnToService=2
 KillWait=5
 OverTimeLimit=0
-MinJobAge=5
+MinJobAge=300
 SchedulerParameters=sched_interval=2,batch_sched_delay=0,sched_min_interval=0
 NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 CPUs={cpus} RealMemory={megabytes} State=UNKNOWN
 PartitionName={partition} Nodes={node} Default=YES MaxTime=INFINITE State=UP OverSubscribe=NO
