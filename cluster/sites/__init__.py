@@ -68,8 +68,8 @@ def _spot(path: Path, text: str, *keys: str) -> str:
 
 
 def _explain(path: Path, text: str, model: type[JobSite | KubernetesSite], error: ValidationError) -> str:
-    """The first of pydantic's complaints, with the line and the nearest name."""
-    first = error.errors()[0]
+    """The first of pydantic's complaints, with the line and the nearest name: a key that is unknown before one that is missing."""
+    first = min(error.errors(), key=lambda complaint: complaint["type"] != "extra_forbidden")
     keys = [str(key) for key in first["loc"] if isinstance(key, str) and key != "[key]"]
     spot = _spot(path, text, *keys)
     if first["type"] == "missing":
