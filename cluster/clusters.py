@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -20,6 +21,7 @@ from koco_stream.errors import WrongInput
 
 LOCAL = "local"
 ANSWER_SECONDS = 20.0
+SILENT_SECONDS = 10.0
 
 Cluster = Callable[[], AbstractContextManager[Client]]
 
@@ -80,16 +82,19 @@ def patience_of(name: str) -> float:
     return site.patience_seconds if site else WITHOUT_WORKERS
 
 
-def wait_for(client: Client, workers: int, seconds: float) -> None:
-    """Wait until there are so many workers. Raises `WrongInput` if they do not come, `LostCluster` if they never will."""
-    end = time.monotonic() + seconds
-    while len(client.scheduler_info(n_workers=-1)["workers"]) < workers:
+def wait_for(client: Client, workers: int, seconds: float) -> bool:
+    """Wait until there are so many workers, and say so if it takes long; whether they came. Raises `LostCluster` if they never will."""
+    begun, told = time.monotonic(), False
+    while (there := len(client.scheduler_info(n_workers=-1)["workers"])) < workers:
         check_hope(client)
-        if time.monotonic() > end:
-            raise WrongInput(
-                f"the scheduler at {client.scheduler.address} has fewer than {workers} worker(s); start some with `dask worker`"
-            )
+        waited = time.monotonic() - begun
+        if waited > seconds:
+            return False
+        if waited > SILENT_SECONDS and not told:
+            print(f"waiting for workers: {there} of the {workers} that it takes are there", file=sys.stderr, flush=True)
+            told = True
         time.sleep(0.1)
+    return True
 
 
 def capacity(client: Client) -> tuple[int, int]:
@@ -97,6 +102,7 @@ def capacity(client: Client) -> tuple[int, int]:
 
     Raises `WrongInput` if none comes.
     """
-    wait_for(client, 1, ANSWER_SECONDS)
+    if not wait_for(client, 1, ANSWER_SECONDS):
+        raise WrongInput(f"the scheduler at {client.scheduler.address} has no worker; start some with `dask worker`")
     workers = client.scheduler_info(n_workers=-1)["workers"].values()
     return sum(w["nthreads"] for w in workers), min(w["memory_limit"] // w["nthreads"] for w in workers)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import os
+import pwd
 import re
 import shlex
-from getpass import getuser
 from types import TracebackType
 from typing import Any, Self
+
+from distributed import Status
 
 from koco_stream.errors import WrongInput
 
@@ -23,6 +26,7 @@ LISTINGS = {
     "sge": "qstat -u {user}",
     "lsf": "bjobs -noheader -u {user} -o jobid",
 }
+NONE_LEFT = "No unfinished job found"  # so LSF says, with an exit status as if it had failed
 
 
 def job_numbers(listing: str) -> set[str]:
@@ -44,7 +48,7 @@ class KeptJobs:
     def __init__(self, cluster: Any, kind: str, jobs: int, logs: str) -> None:
         self.cluster, self.kind, self.jobs, self.logs = cluster, kind, jobs, logs
         self.numbers = itertools.count(1)  # a job's name is never used again
-        self.listing = shlex.split(LISTINGS[kind].format(user=getuser()))
+        self.listing = shlex.split(LISTINGS[kind].format(user=pwd.getpwuid(os.getuid()).pw_name))
         self.useless = 0
         self.fruitful: set[str] = set()  # jobs that have had a worker
         cluster.lost = None
@@ -69,7 +73,12 @@ class KeptJobs:
         """Submit as many jobs as are missing. Raises what the queue says against them."""
         while len(self.cluster.worker_spec) < self.jobs:
             self.cluster.worker_spec[f"koco-{next(self.numbers)}"] = self.cluster.new_spec
-        await self.cluster
+        try:
+            await self.cluster
+        finally:
+            for job in self.cluster.workers.values():
+                if job.job_id is None:
+                    job.status = Status.failed  # else the cluster would not close
 
     async def _end(self) -> None:
         self.looking.cancel()
@@ -83,13 +92,21 @@ class KeptJobs:
             except (RuntimeError, OSError, TimeoutError):
                 continue  # the queue does not answer, or takes no job now: it is asked again
 
+    async def _listed(self) -> str:
+        """What the queue answers. Raises if it does not."""
+        try:
+            return str(await asyncio.wait_for(self.cluster.job_cls._call(self.listing), ANSWER_SECONDS))
+        except RuntimeError as error:
+            if NONE_LEFT in str(error):
+                return ""
+            raise
+
     async def _look(self) -> None:
         """Submit again what has ended. Jobs are noted before the queue is asked, so that one submitted meanwhile is not missed."""
         noted = {name: job.job_id for name, job in self.cluster.workers.items()}
         workers = [str(worker.name) for worker in self.cluster.scheduler.workers.values()]
         self.fruitful |= {name for name in noted if any(worker == name or worker.startswith(f"{name}-") for worker in workers)}
-        answer = await asyncio.wait_for(self.cluster.job_cls._call(self.listing), ANSWER_SECONDS)
-        living = job_numbers(answer)
+        living = job_numbers(await self._listed())
         ended = [name for name, number in noted.items() if number not in living]
         if not ended:
             return

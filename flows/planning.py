@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from distributed import Client
 
 from cluster.clusters import LOCAL, capacity, site_named, wait_for
+from cluster.executors import LostCluster
 from cluster.local import worker_bytes
 from koco_stream.copies import copy_bytes
 from koco_stream.costs import DataSize, Timing, factors_of
@@ -28,8 +29,8 @@ def limits_of(cluster: str, workers: int, client: Client | None = None) -> Limit
     """The limits of a plan: for so many local workers (none is this process alone), for what a site asks for, or for those of the cluster
     that `client` is of. Waits for the first workers of a site and of an address."""
     if site := site_named(cluster):
-        if client is not None:
-            wait_for(client, site.workers.min, site.patience_seconds)
+        if client is not None and not wait_for(client, site.workers.min, site.patience_seconds):
+            raise LostCluster(f"fewer than {site.workers.min} worker(s) came within {site.patience}, the site's patience")
         return Limits(site.workers.max, site.worker_bytes)
     if cluster != LOCAL and client is not None:
         return Limits(*capacity(client))

@@ -156,6 +156,22 @@ def test_sweep__loses_nothing_when_all_its_jobs_are_killed_at_once_and_without_w
     assert jobs() == {}
 
 
+def test_sweep__stopped_while_its_jobs_wait_takes_them_along(sweep, site, tmp_path):
+    other = slurm_says("sbatch", "--parsable", "--cpus-per-task=4", "--chdir=/tmp", "--output=/dev/null", "--wrap=sleep 300").strip()
+    try:
+        with sweeping(sweep[0], tmp_path / "store", "--cluster", site) as process:
+            until(lambda: list(jobs().values()) == ["PENDING"] * 2, process, "its jobs waited")
+            while "waiting for workers: 0 of the 1" not in (line := process.stderr.readline()):
+                assert line
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=60)
+        assert process.returncode == 1
+        assert "koco: stopped; what was finished is kept" in err
+        assert jobs() == {}
+    finally:
+        slurm_says("scancel", other)
+
+
 @pytest.mark.soak
 def test_sweep__longer_than_its_jobs_may_be_completes(site, tmp_path):
     spec = write_sweep(tmp_path, "[1, 2, 3, 4, 5, 6, 7, 8]")
