@@ -7,9 +7,11 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from ipaddress import ip_address
 from pathlib import Path
 
+import psutil
 import pytest
 from slurm import PARTITION
 
@@ -113,6 +115,16 @@ def until(there, process, what):
     return found
 
 
+def our_listeners():
+    """The addresses on which processes of this test session listen, those in jobs too: they have its cache folder."""
+    found = set()
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if process.environ().get("KOCO_CACHE") == os.environ["KOCO_CACHE"]:
+                found |= {tuple(each.laddr) for each in process.net_connections(kind="tcp") if each.status == psutil.CONN_LISTEN}
+    return found
+
+
 def under_way(process, store):
     """Wait until both jobs run and there is a first part; the jobs' numbers."""
     found = until(lambda: list(jobs().values()) == ["RUNNING"] * 2 and jobs(), process, "its jobs ran")
@@ -124,7 +136,10 @@ def test_sweep__on_slurm_leaves_the_tables_of_a_local_one_and_no_job(sweep, site
     spec, reference = sweep
     with sweeping(spec, tmp_path / "store", "--cluster", site) as process:
         assert len(under_way(process, tmp_path / "store")) == 2
+        listening = our_listeners()
         told = summary(process)
+    assert len(listening) > 4  # the scheduler, its dashboard, two workers, their nannies
+    assert {address for address in listening if not ip_address(address[0]).is_loopback} == set()
     assert told["statuses"] == {"ok": len(reference[0])}
     assert tables(tmp_path / "store") == reference
     assert jobs() == {}
