@@ -16,8 +16,8 @@ from cluster.executors import WITHOUT_WORKERS, check_hope
 from cluster.local import local_cluster
 from cluster.site import JobSite, KubernetesSite
 from cluster.site_clusters import site_cluster
-from cluster.sites import read_site
-from koco_stream.errors import WrongInput
+from cluster.sites import may_be_site, read_site, shipped
+from koco_stream.errors import WrongInput, nearest
 
 LOCAL = "local"
 ANSWER_SECONDS = 20.0
@@ -35,8 +35,9 @@ def cluster_named(name: str, workers: int, mapped_bytes: int) -> Cluster | None:
         return partial(local_cluster, workers, mapped_bytes) if workers else None
     found = re.fullmatch(r"tcp://(\[[0-9a-fA-F:]+\]|[^:/]+):(\d+)", name)
     if not found:
-        if "://" in name:
-            raise WrongInput(f"{name!r} is not a scheduler's address: one looks like tcp://127.0.0.1:8786")
+        if "://" in name or not may_be_site(name):
+            choice = f"local, or a scheduler's address such as tcp://127.0.0.1:8786, or a site{nearest(name, [LOCAL, *shipped()])}"
+            raise WrongInput(f"no cluster is called {name!r}; give {choice}")
         return site_cluster(read_site(name), mapped_bytes)
     if int(found[2]) > 65535:
         raise WrongInput(f"{name}: a port is at most 65535")

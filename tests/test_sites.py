@@ -144,9 +144,9 @@ def test_site_file__that_is_wrong_is_refused_with_place_and_remedy(site, change,
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("slrum", "no cluster is called 'slrum'; did you mean 'slurm'?"),
+        ("slrum", "or a site; did you mean 'slurm'?"),
         ("nowhere/mine.yaml", "nowhere/mine.yaml: there is no such site file"),
-        ("udp://127.0.0.1:1", "'udp://127.0.0.1:1' is not a scheduler's address"),
+        ("udp://127.0.0.1:1", "no cluster is called 'udp://127.0.0.1:1'; give local"),
     ],
 )
 def test_cluster__that_is_unknown_is_refused(name, said):
@@ -154,6 +154,14 @@ def test_cluster__that_is_unknown_is_refused(name, said):
         cluster_named(name, 1, 0)
     assert said in str(refused.value)
     assert show(name).exit_code == 2 or "://" in name
+
+
+def test_site__that_is_unknown_is_not_shown():
+    done = show("slrum")
+    assert done.exit_code == 2
+    assert done.stderr.startswith(
+        "koco: no site is called 'slrum' (your own file is named by its path, ./mine.yaml); did you mean 'slurm'?"
+    )
 
 
 @pytest.mark.parametrize(("package", "extra", "text"), [("dask_jobqueue", "jobqueue", JOB), ("dask_kubernetes", "kubernetes", POD)])

@@ -19,14 +19,18 @@ def shipped() -> dict[str, Path]:
     return {path.stem: path for path in sorted(HERE.glob("*.yaml"))}
 
 
+def may_be_site(name: str) -> bool:
+    """Whether the name is one that comes with the package, or looks like a path."""
+    return name in shipped() or name.endswith((".yaml", ".yml")) or "/" in name
+
+
 def site_file(name: str) -> Path:
     """The file of the site called `name`: one that comes with the package, or a path to the user's own. Raises `WrongInput`."""
     known = shipped()
     if name in known:
         return known[name]
-    if not name.endswith((".yaml", ".yml")) and "/" not in name:
-        words = ["local", *known]
-        raise WrongInput(f"no cluster is called {name!r}{nearest(name, words)}; a site file of your own is named by its path, mine.yaml")
+    if not may_be_site(name):
+        raise WrongInput(f"no site is called {name!r} (your own file is named by its path, ./mine.yaml){nearest(name, list(known))}")
     path = Path(name)
     if not path.is_file():
         raise WrongInput(f"{name}: there is no such site file; copy one of {HERE} and change it")
