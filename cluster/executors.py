@@ -30,6 +30,13 @@ class LostCluster(RuntimeError):
         super().__init__(f"{why}; start it and its workers again")
 
 
+def check_hope(client: Client) -> None:
+    """Raise `LostCluster` with the reason if who keeps up the number of workers has given up (`cluster.kept_jobs`)."""
+    lost = getattr(client.cluster, "lost", None)
+    if lost:
+        raise LostCluster(lost)
+
+
 @dataclass
 class Refused:
     """Datasets that were found missing, damaged or changed while the sweep ran, and why. Their cohorts are left out, the others run."""
@@ -68,7 +75,13 @@ def run_serially(store: str, sweep: str, cohorts: Sequence[Cohort], on_receipt: 
 
 
 def run_on_dask(
-    client: Client, store: str, sweep: str, cohorts: Sequence[Cohort], on_receipt: OnReceipt, block_rows: int = BLOCK_ROWS
+    client: Client,
+    store: str,
+    sweep: str,
+    cohorts: Sequence[Cohort],
+    on_receipt: OnReceipt,
+    block_rows: int = BLOCK_ROWS,
+    patience: float = WITHOUT_WORKERS,
 ) -> None:
     """Cohorts as Dask futures, keyed by their content, a bounded number in flight. Only functions of `koco_stream.run` and names cross the
     wire.
@@ -77,15 +90,16 @@ def run_on_dask(
     allows (`cluster.local`: two) is cut in two. Single runs left by that wait until all else is done and are then run one at a time, with
     nothing beside them; one that loses its workers even so is a row with the status failed.
 
-    Raises as `run_serially` does, and `LostCluster`.
+    Raises as `run_serially` does, and `LostCluster`: also when there has been no worker for `patience` seconds.
     """
-    OnDask(client, store, sweep, on_receipt, block_rows).run(cohorts)
+    OnDask(client, store, sweep, on_receipt, block_rows, patience).run(cohorts)
 
 
 class OnDask:
     """One sweep on one client: what waits, what is under way."""
 
-    def __init__(self, client: Client, store: str, sweep: str, on_receipt: OnReceipt, block_rows: int) -> None:
+    def __init__(self, client: Client, store: str, sweep: str, on_receipt: OnReceipt, block_rows: int, patience: float) -> None:
+        self.patience = patience
         self.client, self.store, self.sweep, self.on_receipt, self.block_rows = client, store, sweep, on_receipt, block_rows
         self.waiting: deque[Cohort] = deque()
         self.alone: deque[Cohort] = deque()
@@ -119,14 +133,15 @@ class OnDask:
         self.looked = now
         if self.client.status != "running":
             raise LostCluster("the scheduler is gone")
+        check_hope(self.client)
         try:
             self.threads = sum(self.client.nthreads().values())
         except (OSError, TimeoutError) as error:
             raise LostCluster(f"the scheduler does not answer: {error}") from error
         if self.threads:
             self.last_seen = now
-        elif now - self.last_seen > WITHOUT_WORKERS:
-            raise LostCluster(f"there has been no worker for {WITHOUT_WORKERS:.0f} s")
+        elif now - self.last_seen > self.patience:
+            raise LostCluster(f"there has been no worker for {self.patience:.0f} s")
 
     def _submit(self) -> None:
         """Keep two cohorts a thread under way; suspects one at a time, when nothing else is left."""

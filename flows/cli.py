@@ -169,7 +169,11 @@ def verify(names: tuple[str, ...], store: str, as_json: bool) -> None:
 @click.argument("spec", type=click.Path(path_type=Path))
 @STORE
 @click.option(
-    "--cluster", default="local", show_default=True, metavar="WHERE", help="local, or a scheduler's address: tcp://127.0.0.1:8786."
+    "--cluster",
+    default="local",
+    show_default=True,
+    metavar="WHERE",
+    help="local, a scheduler's address (tcp://127.0.0.1:8786), or a site: a name or a file.",
 )
 @click.option("--workers", type=click.IntRange(min=0), help="Local worker processes; 0 to run in this one.  [default: the cores]")
 @click.option("--block-rows", type=click.IntRange(min=1), default=4096, show_default=True, help="Rows read at a time; changes no number.")
@@ -189,7 +193,7 @@ def sweep(
 
     workers = cores() if workers is None else workers
     if dry_run:
-        planned = dry_run_of(spec, store, workers)
+        planned = dry_run_of(spec, store, workers, cluster)
         click.echo(json.dumps(planned) if as_json else "\n".join(f"{name}: {in_words(value)}" for name, value in planned.items()))
         return
     begun = time.monotonic()
@@ -211,6 +215,25 @@ def sweep(
     click.echo(json.dumps(summary) if as_json else f"report: {summary['report']}")
     if failed:
         raise SystemExit(1)
+
+
+@koco.group()
+def cluster() -> None:
+    """Clusters that sweeps run on; see docs/clusters.md."""
+
+
+@cluster.command("show")
+@click.argument("site")
+@example("koco cluster show slurm")
+def cluster_show(site: str) -> None:
+    """Print the job script or the Kubernetes manifest that a sweep on SITE would submit. Nothing is started.
+
+    SITE is the name of a site file that comes with koco-stream (slurm, pbs, sge, lsf, kubernetes), or the path of your own.
+    """
+    from cluster.site_clusters import submission
+    from cluster.sites import read_site
+
+    click.echo(submission(read_site(site)).rstrip("\n"))
 
 
 @koco.command()

@@ -62,14 +62,13 @@ def sizes_of_all(sweep: Sweep, manifests: dict[str, Manifest | None]) -> dict[st
     return sizes
 
 
-def dry_run_of(spec: Path, store: str, workers: int) -> dict[str, Any]:
+def dry_run_of(spec: Path, store: str, workers: int, cluster: str = "local") -> dict[str, Any]:
     """The plan in numbers: runs, passes, expected seconds, memory and disk in bytes. Nothing is written."""
-    from cluster.clusters import LOCAL
     from flows.planning import cost_factors, limits_of
 
     sweep, manifests, runs, missing = checked(spec, store)
     sizes = sizes_of_all(sweep, manifests)
-    todo = plan(missing, sizes, limits_of(LOCAL, workers), factors=cost_factors(store, sizes))
+    todo = plan(missing, sizes, limits_of(cluster, workers), factors=cost_factors(store, sizes))
     return {
         "sweep": sweep.name,
         "runs": len(runs),

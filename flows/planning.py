@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from distributed import Client
 
-from cluster.clusters import LOCAL, capacity
+from cluster.clusters import LOCAL, capacity, site_named, wait_for
+from cluster.executors import LostCluster
 from cluster.local import worker_bytes
 from koco_stream.copies import copy_bytes
 from koco_stream.costs import DataSize, Timing, factors_of
@@ -25,7 +26,12 @@ TIMED = ("learner", "params", "dataset_hash", "rounds", "seconds", "cohort_size"
 
 
 def limits_of(cluster: str, workers: int, client: Client | None = None) -> Limits:
-    """The limits of a plan: for so many local workers (none is this process alone), or for those of the cluster that `client` is of."""
+    """The limits of a plan: for so many local workers (none is this process alone), for what a site asks for, or for those of the cluster
+    that `client` is of. Waits for the first workers of a site and of an address."""
+    if site := site_named(cluster):
+        if client is not None and not wait_for(client, site.workers.min, site.patience_seconds):
+            raise LostCluster(f"fewer than {site.workers.min} worker(s) came within {site.patience}, the site's patience")
+        return Limits(site.workers.max, site.worker_bytes)
     if cluster != LOCAL and client is not None:
         return Limits(*capacity(client))
     return Limits(max(workers, 1), worker_bytes(max(workers, 1)))

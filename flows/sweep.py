@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
 
-from cluster.clusters import LOCAL, cluster_named
+from cluster.clusters import LOCAL, cluster_named, patience_of
 from cluster.executors import run_on_dask, run_serially
 from flows.halving import losses_of, stages, write_decisions
 from flows.planning import cost_factors, limits_of, mapped_bytes, sizes_of
@@ -95,7 +95,7 @@ def run_plan(work: Work, engine: Engine, progress: SweepProgress) -> None:
     if engine.client is None:
         run_serially(work.store, work.sweep.name, work.plan.cohorts, receive, work.block_rows)
     else:
-        run_on_dask(engine.client, work.store, work.sweep.name, work.plan.cohorts, receive, work.block_rows)
+        run_on_dask(engine.client, work.store, work.sweep.name, work.plan.cohorts, receive, work.block_rows, patience_of(work.cluster))
 
 
 @task(name="collect", cache_policy=NO_CACHE)

@@ -83,3 +83,16 @@ def s3_store(s3_endpoint, monkeypatch):
     bucket = f"tests-{uuid4().hex}"
     filesystem(s3_endpoint).create_dir(bucket)
     return f"s3://{bucket}/a/store"
+
+
+@pytest.fixture(scope="session")
+def slurm_conf(tmp_path_factory):
+    """The configuration of a Slurm of this test session, installed where that is possible."""
+    from slurm import install, slurm
+
+    if reason := install():
+        pytest.skip(reason)
+    folder = tmp_path_factory.mktemp("slurm")
+    with slurm(folder) as file:
+        yield file
+    shutil.rmtree(folder)

@@ -1,0 +1,167 @@
+"""What a site file may say: the cluster of workers that a sweep asks a batch queue or Kubernetes for. Data, checked here, not code."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal, Self
+
+from dask.utils import parse_bytes
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+DAY = 86400
+LEAST_WALLTIME = 60  # seconds: no queue has a shorter one
+
+
+def clock_seconds(text: str) -> int:
+    """`HH:MM:SS` in seconds. Raises `ValueError`."""
+    found = re.fullmatch(r"(\d+):([0-5]\d):([0-5]\d)", text)
+    if not found:
+        raise ValueError('a time is written "HH:MM:SS", in quotation marks')
+    return int(found[1]) * 3600 + int(found[2]) * 60 + int(found[3])
+
+
+def _walltime(text: str) -> str:
+    if clock_seconds(text) < LEAST_WALLTIME:
+        raise ValueError("a job has at least a minute")
+    return text
+
+
+def _clock(text: str) -> str:
+    clock_seconds(text)
+    return text
+
+
+def _memory(text: str) -> str:
+    try:
+        n_bytes = parse_bytes(text)
+    except ValueError:
+        n_bytes = 0
+    if n_bytes < 1 << 20 or text.strip().isdigit():
+        raise ValueError('memory is written with its unit, for example "8 GiB"')
+    return text
+
+
+def _port_range(text: str) -> str:
+    found = re.fullmatch(r"(\d+):(\d+)", text)
+    if not found or not 1024 <= int(found[1]) < int(found[2]) <= 65535:
+        raise ValueError('ports are written "FIRST:LAST", in quotation marks, between 1024 and 65535')
+    return text
+
+
+def _one_line(text: str) -> str:
+    if not text.strip() or "\n" in text:
+        raise ValueError("one line of text, not empty")
+    return text
+
+
+Walltime = Annotated[str, AfterValidator(_walltime)]
+Clock = Annotated[str, AfterValidator(_clock)]
+Memory = Annotated[str, AfterValidator(_memory)]
+PortRange = Annotated[str, AfterValidator(_port_range)]
+Line = Annotated[str, AfterValidator(_one_line)]
+Word = Annotated[str, Field(pattern=r"^[\w.@:/+-]+$")]
+Variable = Annotated[str, Field(pattern=r"^[A-Za-z_]\w*$")]
+
+
+class Strict(BaseModel):
+    """Unknown keys are refused, and nothing is converted."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Workers(Strict):
+    """How many workers: a sweep begins with `min` of them and asks for `max`."""
+
+    min: int = Field(1, ge=1)
+    max: int = Field(ge=1)
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.min > self.max:
+            raise ValueError(f"min is {self.min} and max {self.max}: min is the smaller one")
+        return self
+
+
+class Site(Strict):
+    """What every kind of site says."""
+
+    workers: Workers
+    memory: Memory
+    patience: Clock = "24:00:00"
+    cache: Line | None = None
+    environment: dict[Variable, str] = {}
+
+    @property
+    def memory_bytes(self) -> int:
+        """The memory of a job or a pod."""
+        return int(parse_bytes(self.memory))
+
+    @property
+    def worker_bytes(self) -> int:
+        """The memory of one worker."""
+        return self.memory_bytes
+
+    @property
+    def patience_seconds(self) -> int:
+        """How long a sweep goes on while there is no worker."""
+        return clock_seconds(self.patience)
+
+
+class JobSite(Site):
+    """A batch queue: a job has `cores` workers, one thread each, on one machine."""
+
+    kind: Literal["slurm", "pbs", "sge", "lsf"]
+    cores: int = Field(ge=1)
+    walltime: Walltime
+    interface: Word
+    queue: Word | None = None
+    account: Word | None = None
+    job_extra: list[Line] = []
+    setup: list[Line] = []
+    scheduler_port: int = Field(0, ge=0, le=65535)
+    worker_ports: PortRange | None = None
+    nanny_ports: PortRange | None = None
+
+    @model_validator(mode="after")
+    def _whole_jobs(self) -> Self:
+        if self.workers.max % self.cores:
+            raise ValueError(f"workers.max is {self.workers.max}, which is no multiple of cores ({self.cores}): a job has a worker a core")
+        return self
+
+    @property
+    def jobs(self) -> int:
+        """How many jobs are asked for."""
+        return self.workers.max // self.cores
+
+    @property
+    def walltime_seconds(self) -> int:
+        """How long a job may run."""
+        return clock_seconds(self.walltime)
+
+    @property
+    def worker_bytes(self) -> int:
+        """The memory of one worker."""
+        return self.memory_bytes // self.cores
+
+
+class KubernetesSite(Site):
+    """Kubernetes with Dask's operator: a pod has one worker."""
+
+    kind: Literal["kubernetes"]
+    image: Word
+    namespace: Word = "default"
+    secret: Word | None = None
+    store_claim: Word | None = None
+    store_path: Line | None = None
+
+    @model_validator(mode="after")
+    def _claim_has_path(self) -> Self:
+        if (self.store_claim is None) != (self.store_path is None):
+            raise ValueError("store_claim and store_path are given together, or neither: the volume, and where it is in a pod")
+        return self
+
+
+KINDS: dict[str, type[JobSite | KubernetesSite]] = {
+    **dict.fromkeys(("slurm", "pbs", "sge", "lsf"), JobSite),
+    "kubernetes": KubernetesSite,
+}

@@ -1,0 +1,30 @@
+"""What a worker that another machine starts has to be told through its environment: Dask's settings, and where its cache is."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from cluster.local import SETTINGS
+from cluster.site import Site
+from koco_stream.cache import cache_folder
+
+OF_WORKERS = ("distributed.nanny.", "distributed.worker.", "distributed.logging.")
+OF_SCHEDULERS = ("distributed.scheduler.", "distributed.logging.")
+PASSED_ON = ("PYTHONPATH", "KOCO_CACHE_BYTES")  # as they are here, if they are set
+
+
+def cache_of(site: Site) -> str:
+    """The cache folder on the site's machines: the site's, or the same as here."""
+    return site.cache or str(cache_folder())
+
+
+def environment(site: Site, parts: tuple[str, ...] = OF_WORKERS) -> dict[str, str]:
+    """The variables of a process, with the settings of these parts of Dask. Nothing secret is among them: others can read job scripts."""
+    settings = {
+        f"DASK_{name.replace('.', '__').replace('-', '_').upper()}": json.dumps(value) if isinstance(value, dict) else str(value)
+        for name, value in SETTINGS.items()
+        if name.startswith(parts)
+    }
+    passed_on = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+    return {"KOCO_CACHE": cache_of(site), **passed_on, **settings, **site.environment}
