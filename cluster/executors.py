@@ -13,6 +13,7 @@ from distributed import Client, Future
 from distributed.scheduler import KilledWorker
 
 from koco_stream.errors import WrongInput
+from koco_stream.leaving import Preempted
 from koco_stream.run import Receipt, fail_cohort, run_cohort
 from koco_stream.runs import Cohort
 from koco_stream.stream import BLOCK_ROWS
@@ -71,6 +72,8 @@ def run_on_dask(
     """Cohorts as Dask futures, keyed by their content, a bounded number in flight. Only functions of `koco_stream.run` and names cross the
     wire.
 
+    A worker that is told to leave saves what it is at, and another goes on from there (`koco_stream.leaving`).
+
     A worker that is lost is not a run's fault: Dask gives its cohort to another. A cohort that has cost more workers than the scheduler
     allows (`cluster.local`: two) is cut in two. Single runs left by that wait until all else is done and are then run one at a time, with
     nothing beside them; one that loses its workers even so is a row with the status failed.
@@ -90,6 +93,7 @@ class OnDask:
         self.under_way: dict[str, tuple[Cohort, Future]] = {}
         self.ended: queue.SimpleQueue[str] = queue.SimpleQueue()
         self.refused = Refused()
+        self.again = 0
         self.threads, self.looked, self.last_seen = 1, 0.0, time.monotonic()
 
     def run(self, cohorts: Sequence[Cohort]) -> None:
@@ -149,6 +153,9 @@ class OnDask:
         except TimeoutError:
             self.ended.put(key)  # its worker died with the receipt in its hands: the next one finds the part, and says so
             return
+        except Preempted:  # its worker was told to leave; the key is spent: it stands for the old future
+            self.again += 1
+            self._send(cohort, f"{key.partition('.')[0]}.{self.again}")
         except KilledWorker:
             self._lost_workers(key, cohort)
         except WrongInput as error:
