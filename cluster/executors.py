@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import sys
 import time
 from asyncio import CancelledError
 from collections import deque
@@ -12,9 +13,11 @@ from dataclasses import dataclass, field, replace
 from distributed import Client, Future
 from distributed.scheduler import KilledWorker
 
+from cluster.preflight import misfits, table
 from koco_stream.errors import WrongInput
+from koco_stream.fingerprint import Misfit, versions
 from koco_stream.leaving import Preempted
-from koco_stream.run import Receipt, fail_cohort, run_cohort
+from koco_stream.run import Receipt, fail_cohort, run_checked, run_cohort
 from koco_stream.runs import Cohort
 from koco_stream.stream import BLOCK_ROWS
 
@@ -94,6 +97,8 @@ class OnDask:
         self.ended: queue.SimpleQueue[str] = queue.SimpleQueue()
         self.refused = Refused()
         self.again = 0
+        self.looked_at: set[str] = set()
+        self.tried_again: set[str] = set()
         self.threads, self.looked, self.last_seen = 1, 0.0, time.monotonic()
 
     def run(self, cohorts: Sequence[Cohort]) -> None:
@@ -122,13 +127,23 @@ class OnDask:
         if self.client.status != "running":
             raise LostCluster("the scheduler is gone")
         try:
-            self.threads = sum(self.client.nthreads().values())
+            workers = self.client.nthreads()
+            self._look_at(set(workers))
+            self.threads = sum(workers.values())
         except (OSError, TimeoutError) as error:
             raise LostCluster(f"the scheduler does not answer: {error}") from error
         if self.threads:
             self.last_seen = now
         elif now - self.last_seen > WITHOUT_WORKERS:
             raise LostCluster(f"there has been no worker for {WITHOUT_WORKERS:.0f} s")
+
+    def _look_at(self, workers: set[str]) -> None:
+        """Send away workers that have joined and cannot be used: `preflight` saw only those that were there."""
+        joined, self.looked_at = workers - self.looked_at, workers
+        wrong = misfits(self.client, self.store, sorted(joined)) if joined else {}
+        if wrong:
+            print(f"workers that have joined cannot be used, and are sent away:\n{table(wrong)}", file=sys.stderr, flush=True)
+            self.client.retire_workers([worker.partition(" ")[0] for worker in wrong], close_workers=True)
 
     def _submit(self) -> None:
         """Keep two cohorts a thread under way; suspects one at a time, when nothing else is left."""
@@ -141,7 +156,7 @@ class OnDask:
             self._send(cohort, f"{ALONE}{cohort.cohort_id}")
 
     def _send(self, cohort: Cohort, key: str) -> None:
-        future = self.client.submit(run_cohort, self.store, self.sweep, cohort, self.block_rows, key=key, pure=False)
+        future = self.client.submit(run_checked, versions(), self.store, self.sweep, cohort, self.block_rows, key=key, pure=False)
         self.under_way[key] = cohort, future
         future.add_done_callback(lambda done: self.ended.put(done.key))
 
@@ -153,17 +168,26 @@ class OnDask:
         except TimeoutError:
             self.ended.put(key)  # its worker died with the receipt in its hands: the next one finds the part, and says so
             return
-        except Preempted:  # its worker was told to leave; the key is spent: it stands for the old future
-            self.again += 1
-            self._send(cohort, f"{key.partition('.')[0]}.{self.again}")
+        except (Preempted, Misfit, ImportError):  # its worker was told to leave, or soon will be
+            self._send_again(key, cohort)
         except KilledWorker:
             self._lost_workers(key, cohort)
         except WrongInput as error:
-            self.refused.note(cohort, error)
+            if cohort.cohort_id in self.tried_again:
+                self.refused.note(cohort, error)
+            else:  # a worker that has joined may have another store: it is sent away first
+                self.tried_again.add(cohort.cohort_id)
+                self._look_at(set(self.client.nthreads()))
+                self._send_again(key, cohort)
         except CancelledError as error:
             raise LostCluster("the scheduler is gone") from error
         del self.under_way[key]
         future.release()
+
+    def _send_again(self, key: str, cohort: Cohort) -> None:
+        """Submit a cohort once more, under another key: the old one stands for what came of it."""
+        self.again += 1
+        self._send(cohort, f"{key.partition('.')[0]}.{self.again}")
 
     def _lost_workers(self, key: str, cohort: Cohort) -> None:
         """Halve a cohort that costs its workers their lives; a single run is tried once more alone, and then has failed."""

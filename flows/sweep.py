@@ -16,12 +16,14 @@ from prefect.cache_policies import NO_CACHE
 
 from cluster.clusters import LOCAL, cluster_named
 from cluster.executors import run_on_dask, run_serially
+from cluster.preflight import memory_table, preflight
 from flows.halving import stages, write_decisions
 from flows.planning import cost_factors, limits_of, mapped_bytes, sizes_of
-from flows.progress import SweepProgress
+from flows.progress import SweepProgress, say
 from flows.startup import Engine, engine
 from flows.sweep_file import Sweep, read_sweep
 from flows.tables import runs_of
+from koco_stream.errors import WrongInput
 from koco_stream.manifest import Manifest, load_manifest
 from koco_stream.places import place
 from koco_stream.plan import Limits, Plan, plan
@@ -50,9 +52,14 @@ def prepare_datasets(sweep: Sweep, store: str) -> dict[str, Manifest]:
 
 @task(name="plan", cache_policy=NO_CACHE)
 def plan_runs(missing: list[Run], manifests: Sequence[Manifest], store: str, limits: Limits, engine: Engine) -> Plan:
-    """Cohorts of the runs; those that were begun stay as they were."""
+    """Cohorts of the runs; those that were begun stay as they were. Raises `WrongInput` if a run does not fit the cluster's workers."""
     sizes = sizes_of(manifests)
-    return plan(missing, sizes, limits, unfinished(store), cost_factors(store, sizes, engine.timings))
+    try:
+        return plan(missing, sizes, limits, unfinished(store), cost_factors(store, sizes, engine.timings))
+    except MemoryError as error:
+        if engine.client is None:
+            raise
+        raise WrongInput(f"{error}\n{memory_table(engine.client)}") from None
 
 
 @task(name="run", cache_policy=NO_CACHE)
@@ -101,13 +108,21 @@ def remember(store: str, sweep: Sweep, runs: Sequence[Run]) -> None:
 
 @flow(name="sweep", validate_parameters=False)
 def sweep_flow(
-    sweep_file: str, store: str, workers: int, block_rows: int = BLOCK_ROWS, cluster: str = LOCAL, retry_failed: bool = False
+    sweep_file: str,
+    store: str,
+    workers: int,
+    block_rows: int = BLOCK_ROWS,
+    cluster: str = LOCAL,
+    retry_failed: bool = False,
+    certificates: str | None = None,
+    insecure: bool = False,
 ) -> dict[str, Any]:
     """Run the sweep in `sweep_file` on `store`; returns a summary: runs, those computed, their statuses, seconds by phase, the report's
     path.
 
-    `cluster` is `local`, with so many `workers` processes (0 for none), or a scheduler's address. With `retry_failed`, runs that failed
-    are run again. Raises `WrongInput` as `read_sweep` and `Sweep.runs` do, and at the end for datasets that were found damaged.
+    `cluster` is `local`, with so many `workers` processes (0 for none), or a scheduler's address, with the folder of its `certificates`;
+    `insecure`: others may reach it. With `retry_failed`, runs that failed are run again. Raises `WrongInput` as `read_sweep` and
+    `Sweep.runs` do, for workers that cannot be used, and at the end for datasets that were found damaged.
     """
     clock = Clock()
     sweep = read_sweep(sweep_file)
@@ -133,7 +148,12 @@ def sweep_flow(
                 if ready is None:
                     with clock("start-up"):
                         kinds = needed(every, value_types, sizes_of(sets))
-                        ready = stack.enter_context(engine(cluster_named(cluster, workers, mapped_bytes(sets)), kinds))
+                        chosen = cluster_named(cluster, workers, mapped_bytes(sets), certificates, insecure)
+                        ready = stack.enter_context(engine(chosen, kinds))
+                    if ready.client is not None:
+                        with clock("preflight"):
+                            for line in preflight(ready.client, store, mapped_bytes(sets)):
+                                say(f"  {line}")
                     progress.computing(ready.dashboard)
                 with clock("plan"):
                     todo = plan_runs(missing, sets, store, limits_of(cluster, workers, ready.client), ready)

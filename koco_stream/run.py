@@ -12,6 +12,7 @@ import numpy as np
 
 from koco_stream.comparator import Comparator, comparator_of
 from koco_stream.errors import WrongInput
+from koco_stream.fingerprint import check_versions
 from koco_stream.leaving import Preempted, asked
 from koco_stream.linalg import Array
 from koco_stream.losses import LOSSES
@@ -48,6 +49,12 @@ class Receipt:
         count = Counter(statuses)
         took = time.perf_counter() - begun
         return Receipt(cohort.cohort_id, len(statuses), count["diverged"], count["failed"], rounds, scan_seconds, took, found)
+
+
+def run_checked(expected: dict[str, str], store: str, sweep: str, cohort: Cohort, block_rows: int) -> Receipt:
+    """`run_cohort`, on a worker that may have joined a moment ago. Raises `Misfit` if it has others than the `expected` versions."""
+    check_versions(expected)
+    return run_cohort(store, sweep, cohort, block_rows)
 
 
 def run_cohort(store: str, sweep: str, cohort: Cohort, block_rows: int = BLOCK_ROWS) -> Receipt:
