@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import socket
 import subprocess
@@ -41,6 +42,13 @@ class Processes:
             )
         self.running[name] = process
         return process
+
+    def start_line(self, name: str, line: str, prefix: Sequence[str] = (), **more: str) -> subprocess.Popen[bytes]:
+        """Start a command line `NAME=VALUE … dask WORDS`, as `koco cluster certificates` prints it."""
+        words = shlex.split(line)
+        first = words.index("dask")
+        settings = dict(word.split("=", 1) for word in words[:first])
+        return self.start(name, words[first + 1 :], prefix, **{**settings, **more})
 
     def scheduler(self, *words: str, prefix: Sequence[str] = (), **more: str) -> str:
         """Start a scheduler, on a free loopback port unless the words say where; returns its address once it is there."""
