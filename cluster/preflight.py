@@ -21,6 +21,7 @@ from koco_stream.places import place
 
 CLOCK_SECONDS = 5.0
 LITTLE_DISK = 1 << 30
+IMPORT_ERRORS = ("ImportError", "ModuleNotFoundError")  # Dask sends them as such, or as an Exception with their text
 REMEDY = "install the same versions everywhere (pip install -c constraints.txt), with --store where all machines see it"
 
 
@@ -76,7 +77,7 @@ def look(client: Client, store: str, workers: list[str] | None, disk: int = 0) -
 
 def judge(found: Found, worker: str, answer: Any, store: str, answered: set[str]) -> None:
     """Note why a worker that said this cannot be used, if so."""
-    if isinstance(answer, ImportError):
+    if isinstance(answer, ImportError) or any(f"{kind}(" in str(answer) for kind in IMPORT_ERRORS if isinstance(answer, Exception)):
         found.refuse(worker, f"koco_stream cannot be imported there: {answer}")
         return
     if not isinstance(answer, dict):

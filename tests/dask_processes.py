@@ -59,10 +59,11 @@ class Processes:
         return f"tcp://127.0.0.1:{port}"
 
     def worker(self, name: str, address: str, *words: str, prefix: Sequence[str] = (), **more: str) -> subprocess.Popen[bytes]:
-        """Start a worker with one thread. It may not be there yet when this returns."""
+        """Start a worker with one thread; without a nanny nothing of ours is preloaded. It may not be there yet when this returns."""
         common = ["--nthreads", "1", "--no-dashboard", "--name", name, "--local-directory", str(self.folder)]
         memory = [] if "--memory-limit" in words else ["--memory-limit", "1GB"]
-        return self.start(name, ["worker", address, *common, *memory, *LEAVING, *words], prefix, **more)
+        leaving = [] if "--no-nanny" in words else LEAVING
+        return self.start(name, ["worker", address, *common, *memory, *leaving, *words], prefix, **more)
 
     def log(self, name: str) -> str:
         """What the process has printed."""

@@ -9,6 +9,7 @@ import ssl
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -169,8 +170,8 @@ def nothing_secret(folder, texts, store):
     secrets = [line for key in folder.glob("*-key.pem") for line in key.read_text().splitlines() if not line.startswith("-----")]
     assert len(secrets) >= 9
     home = os.path.join(os.environ["KOCO_CACHE"], "prefect")
-    files = [os.path.join(root, name) for top in (store, home) for root, _, names in os.walk(top) for name in names]
-    contents = [text.encode() for text in texts] + [open(file, "rb").read() for file in files]
+    files = [path for top in (store, home) for path in Path(top).rglob("*") if path.is_file()]
+    contents = [text.encode() for text in texts] + [path.read_bytes() for path in files]
     assert len(contents) > 6
     assert not any(secret.encode() in content for secret in secrets for content in contents)
 
