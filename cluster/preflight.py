@@ -77,7 +77,7 @@ def look(client: Client, store: str, workers: list[str] | None, disk: int = 0) -
 
 def judge(found: Found, worker: str, answer: Any, store: str, answered: set[str]) -> None:
     """Note why a worker that said this cannot be used, if so."""
-    if isinstance(answer, ImportError) or any(f"{kind}(" in str(answer) for kind in IMPORT_ERRORS if isinstance(answer, Exception)):
+    if isinstance(answer, Exception) and any(kind in repr(answer) for kind in IMPORT_ERRORS):
         found.refuse(worker, f"koco_stream cannot be imported there: {answer}")
         return
     if not isinstance(answer, dict):
