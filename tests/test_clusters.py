@@ -147,7 +147,7 @@ def on_three_hosts(tmp_path, rows, alphas, timeout, cut_seconds):
             time.sleep(cut_seconds)
             network.mend("w1")
             wait_until(lambda: finished(store) > before + 4 or sweep.poll() is not None, 60 + timeout, "it goes on")
-            assert sweep.poll() is None, "the sweep was over before the second link was cut"
+            assert read_runs(store).num_rows < 0.9 * len(runs), "the sweep was almost over before the second link was cut"
             network.cut("w2")
             out, err = sweep.communicate(timeout=600)
         finally:
@@ -184,7 +184,7 @@ def test_three_hosts_over_tls(tmp_path):
 @pytest.mark.soak
 @pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
 def test_three_hosts_over_tls__a_link_cut_for_30_s(tmp_path):
-    on_three_hosts(tmp_path, rows=25_000, alphas=500, timeout=60, cut_seconds=30)
+    on_three_hosts(tmp_path, rows=40_000, alphas=500, timeout=60, cut_seconds=30)
 
 
 @pytest.mark.skipif(shutil.which("ss") is None, reason="needs the command ss (Debian: iproute2)")
