@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -11,30 +12,19 @@ from dataclasses import dataclass, field, replace
 from distributed import CancelledError, Client, Future
 from distributed.scheduler import KilledWorker
 
+from cluster.preflight import misfits, table
+from cluster.waiting import WITHOUT_WORKERS, LostCluster, check_hope
 from koco_stream.errors import WrongInput
-from koco_stream.run import Receipt, fail_cohort, run_cohort
+from koco_stream.fingerprint import Misfit, versions
+from koco_stream.leaving import Preempted
+from koco_stream.run import Receipt, fail_cohort, run_checked, run_cohort
 from koco_stream.runs import Cohort
 from koco_stream.stream import BLOCK_ROWS
 
 OnReceipt = Callable[[Receipt], None]
 LOOK_EVERY = 1.0  # seconds, at the scheduler and its workers
-WITHOUT_WORKERS = 60.0  # seconds: a lost worker comes back well before
 ALONE = "alone-"  # begins the keys of single runs that are run with nothing beside them
 LOST = "its worker died each time it was run, the last times with nothing beside it; it may need more memory than a worker has"
-
-
-class LostCluster(RuntimeError):
-    """The scheduler does not answer any more, or has had no worker for long."""
-
-    def __init__(self, why: str) -> None:
-        super().__init__(f"{why}; start it and its workers again")
-
-
-def check_hope(client: Client) -> None:
-    """Raise `LostCluster` with the reason if who keeps up the number of workers has given up (`cluster.kept_jobs`)."""
-    lost = getattr(client.cluster, "lost", None)
-    if lost:
-        raise LostCluster(lost)
 
 
 @dataclass
@@ -86,6 +76,8 @@ def run_on_dask(
     """Cohorts as Dask futures, keyed by their content, a bounded number in flight. Only functions of `koco_stream.run` and names cross the
     wire.
 
+    A worker that is told to leave saves what it is at, and another goes on from there (`koco_stream.leaving`).
+
     A worker that is lost is not a run's fault: Dask gives its cohort to another. A cohort that has cost more workers than the scheduler
     allows (`cluster.local`: two) is cut in two. Single runs left by that wait until all else is done and are then run one at a time, with
     nothing beside them; one that loses its workers even so is a row with the status failed.
@@ -106,6 +98,9 @@ class OnDask:
         self.under_way: dict[str, tuple[Cohort, Future]] = {}
         self.ended: queue.SimpleQueue[tuple[str, Receipt | BaseException]] = queue.SimpleQueue()
         self.refused = Refused()
+        self.again = 0
+        self.looked_at: set[str] = set()
+        self.tried_again: set[str] = set()
         self.threads, self.looked, self.last_seen = 1, 0.0, time.monotonic()
 
     def run(self, cohorts: Sequence[Cohort]) -> None:
@@ -135,13 +130,23 @@ class OnDask:
             raise LostCluster("the scheduler is gone")
         check_hope(self.client)
         try:
-            self.threads = sum(self.client.nthreads().values())
+            workers = self.client.nthreads()
+            self._look_at(set(workers))
+            self.threads = sum(workers.values())
         except (OSError, TimeoutError) as error:
             raise LostCluster(f"the scheduler does not answer: {error}") from error
         if self.threads:
             self.last_seen = now
         elif now - self.last_seen > self.patience:
             raise LostCluster(f"there has been no worker for {self.patience:.0f} s")
+
+    def _look_at(self, workers: set[str]) -> None:
+        """Send away workers that have joined and cannot be used: `preflight` saw only those that were there."""
+        joined, self.looked_at = workers - self.looked_at, workers
+        wrong = misfits(self.client, self.store, sorted(joined)) if joined else {}
+        if wrong:
+            print(f"workers that have joined cannot be used, and are sent away:\n{table(wrong)}", file=sys.stderr, flush=True)
+            self.client.retire_workers([worker.partition(" ")[0] for worker in wrong], close_workers=True)
 
     def _submit(self) -> None:
         """Keep two cohorts a thread under way; suspects one at a time, when nothing else is left."""
@@ -154,7 +159,7 @@ class OnDask:
             self._send(cohort, f"{ALONE}{cohort.cohort_id}")
 
     def _send(self, cohort: Cohort, key: str) -> None:
-        future = self.client.submit(run_cohort, self.store, self.sweep, cohort, self.block_rows, key=key, pure=False)
+        future = self.client.submit(run_checked, versions(), self.store, self.sweep, cohort, self.block_rows, key=key, pure=False)
         self.under_way[key] = cohort, future
         future.add_done_callback(self._note)
 
@@ -172,14 +177,25 @@ class OnDask:
         future.release()
         if isinstance(ended, Receipt):
             self.on_receipt(ended)
+        elif isinstance(ended, Preempted | Misfit | ImportError):  # its worker was told to leave, or soon will be
+            self._send_again(key, cohort)
         elif isinstance(ended, KilledWorker):
             self._lost_workers(key, cohort)
+        elif isinstance(ended, WrongInput) and cohort.cohort_id not in self.tried_again:
+            self.tried_again.add(cohort.cohort_id)  # a worker that has joined may have another store: it is sent away first
+            self._look_at(set(self.client.nthreads()))
+            self._send_again(key, cohort)
         elif isinstance(ended, WrongInput):
             self.refused.note(cohort, ended)
         elif isinstance(ended, CancelledError):
             raise LostCluster("the scheduler is gone") from ended
         else:
             raise ended
+
+    def _send_again(self, key: str, cohort: Cohort) -> None:
+        """Submit a cohort once more, under another key: the old one stands for what came of it."""
+        self.again += 1
+        self._send(cohort, f"{key.partition('.')[0]}.{self.again}")
 
     def _lost_workers(self, key: str, cohort: Cohort) -> None:
         """Halve a cohort that costs its workers their lives; a single run is tried once more alone, and then has failed."""

@@ -19,6 +19,7 @@ from distributed.utils import get_ip_interface
 
 from cluster.kept_jobs import KeptJobs
 from cluster.local import SETTINGS
+from cluster.preemption import PRELOAD
 from cluster.site import JobSite
 from cluster.worker_settings import cache_of, environment
 from koco_stream.cache import cache_folder, private_folder
@@ -49,7 +50,7 @@ def job_arguments(site: JobSite, mapped_bytes: int = 0) -> dict[str, Any]:
     the job's memory, as in `cluster.local`.
     """
     extra = ["--memory-limit", str(site.worker_bytes + mapped_bytes), "--lifetime", f"{leave_after(site)}s"]
-    extra += ["--dashboard-address", "127.0.0.1:0"]
+    extra += ["--dashboard-address", "127.0.0.1:0", "--preload", PRELOAD, "--preload-nanny", PRELOAD]
     for option, ports in (("--worker-port", site.worker_ports), ("--nanny-port", site.nanny_ports)):
         extra += [option, ports] if ports else []
     exports = [f"export {name}={shlex.quote(value)}" for name, value in environment(site).items()]
@@ -94,7 +95,8 @@ def job_cluster(
     if security is None and not insecure and not ip_address(address).is_loopback:
         raise WrongInput(
             f"interface {site.interface} ({address}) is not the loopback interface: whatever reaches a scheduler is executed by its "
-            "workers, so that certificates are needed there"
+            "workers; make certificates (koco cluster certificates) and name their folder with --certificates, or type --insecure where "
+            "nobody else can reach it"
         )
     options = {"host": address, "port": site.scheduler_port, "dashboard_address": "127.0.0.1:0"}
     start = partial(kind, scheduler_options=options, security=security, silence_logs=40, **job_arguments(site, mapped_bytes))

@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 from distributed import Client
 
+from cluster.preemption import PRELOAD
 from cluster.site import KubernetesSite
 from cluster.worker_settings import OF_SCHEDULERS, OF_WORKERS, environment
 from koco_stream.errors import WrongInput
@@ -34,6 +35,7 @@ def manifest(site: KubernetesSite, mapped_bytes: int = 0) -> dict[str, Any]:
         str(site.worker_bytes + mapped_bytes),
         "--local-directory",
         f"{cache}/dask",
+        *("--preload", PRELOAD, "--preload-nanny", PRELOAD),
     ]
     made: dict[str, Any] = _operator().make_cluster_spec(NAME, image=site.image, n_workers=site.workers.max, worker_command=command)
     worker, scheduler = made["spec"]["worker"]["spec"], made["spec"]["scheduler"]["spec"]

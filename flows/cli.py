@@ -173,8 +173,15 @@ def verify(names: tuple[str, ...], store: str, as_json: bool) -> None:
     default="local",
     show_default=True,
     metavar="WHERE",
-    help="local, a scheduler's address (tcp://127.0.0.1:8786), or a site: a name or a file.",
+    help="local, a scheduler's address (tls://HOST:8786), or a site: a name or a file.",
 )
+@click.option(
+    "--certificates",
+    envvar="KOCO_CERTIFICATES",
+    metavar="FOLDER",
+    help="For tls:// and for sites: the folder; KOCO_CERTIFICATES sets it too.",
+)
+@click.option("--insecure", is_flag=True, help="Allow tcp:// to other machines: whoever reaches such a cluster can run code on it.")
 @click.option("--workers", type=click.IntRange(min=0), help="Local worker processes; 0 to run in this one.  [default: the cores]")
 @click.option("--block-rows", type=click.IntRange(min=1), default=4096, show_default=True, help="Rows read at a time; changes no number.")
 @click.option("--retry-failed", is_flag=True, help="Run the runs again that have failed.")
@@ -182,7 +189,16 @@ def verify(names: tuple[str, ...], store: str, as_json: bool) -> None:
 @JSON
 @example("koco sweep flows/sweeps/ill-conditioned.toml --store store")
 def sweep(
-    spec: Path, store: str, cluster: str, workers: int | None, block_rows: int, retry_failed: bool, dry_run: bool, as_json: bool
+    spec: Path,
+    store: str,
+    cluster: str,
+    certificates: str | None,
+    insecure: bool,
+    workers: int | None,
+    block_rows: int,
+    retry_failed: bool,
+    dry_run: bool,
+    as_json: bool,
 ) -> None:
     """Run the sweep in SPEC (TOML). Runs that the store has are not run again; a sweep that was stopped or killed goes on.
 
@@ -197,7 +213,7 @@ def sweep(
         click.echo(json.dumps(planned) if as_json else "\n".join(f"{name}: {in_words(value)}" for name, value in planned.items()))
         return
     begun = time.monotonic()
-    summary = launch(spec, store, workers, block_rows, cluster, retry_failed)
+    summary = launch(spec, store, workers, block_rows, cluster, retry_failed, certificates, insecure)
     whole = time.monotonic() - begun
     seconds = summary["seconds"]
     computing = seconds.get("computing", 0.0)
@@ -219,7 +235,7 @@ def sweep(
 
 @koco.group()
 def cluster() -> None:
-    """Clusters that sweeps run on; see docs/clusters.md."""
+    """Clusters that sweeps run on; see docs/clusters.md and docs/security.md."""
 
 
 @cluster.command("show")
@@ -234,6 +250,27 @@ def cluster_show(site: str) -> None:
     from cluster.sites import read_site
 
     click.echo(submission(read_site(site)).rstrip("\n"))
+
+
+@cluster.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--host", "hosts", multiple=True, required=True, help="A machine's name or address, the scheduler's first; repeat it.")
+@click.option("--days", type=click.FloatRange(min=0, min_open=True, max=366), default=7, show_default=True, help="How long they are valid.")
+@example("koco cluster certificates ~/koco-certificates --host 10.0.0.1 --host 10.0.0.2 --host 10.0.0.3")
+def certificates(folder: Path, hosts: tuple[str, ...], days: float) -> None:
+    """Make certificates in the new FOLDER for a scheduler, its workers and their client, and print the commands that use them.
+
+    Only who has a key of the folder gets in. The key that signed is not kept: to change anything, make a new folder.
+    """
+    from cluster.certificates import make_certificates
+    from cluster.commands import start_commands
+
+    folder = folder.expanduser().absolute()
+    until = make_certificates(folder, hosts, days)
+    click.echo(f"certificates in {folder}, valid until {until:%Y-%m-%d %H:%M} UTC ({days:g} days), readable by you only")
+    click.echo("Copy to a worker's machine only authority.pem, worker.pem and worker-key.pem. Dashboards listen on loopback only.")
+    for name, command in start_commands(folder, hosts[0]).items():
+        click.echo(f"\n{name}:\n  {command}")
 
 
 @koco.command()

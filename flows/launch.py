@@ -98,7 +98,16 @@ def next_missing(sweep: Sweep, manifests: dict[str, Manifest | None], runs: list
     return []
 
 
-def launch(spec: Path, store: str, workers: int, block_rows: int, cluster: str, retry_failed: bool) -> dict[str, Any]:
+def launch(
+    spec: Path,
+    store: str,
+    workers: int,
+    block_rows: int,
+    cluster: str,
+    retry_failed: bool,
+    certificates: str | None = None,
+    insecure: bool = False,
+) -> dict[str, Any]:
     """Run the sweep through its Prefect flow. The cluster, the compiler and Prefect's server start side by side."""
     from cluster.clusters import cluster_named
     from flows.planning import mapped_bytes
@@ -109,13 +118,13 @@ def launch(spec: Path, store: str, workers: int, block_rows: int, cluster: str, 
     if sweep.halving:
         missing = next_missing(sweep, found, runs, store, retry_failed)
     manifests = [manifest for manifest in found.values() if manifest]
-    chosen = cluster_named(cluster, workers, mapped_bytes(manifests))
+    chosen = cluster_named(cluster, workers, mapped_bytes(manifests), certificates, insecure)
     if missing and chosen:
         value_types = {run.stream.dataset_hash: "float64" for run in missing} | {m.dataset_hash: m.value_type for m in manifests}
         begin(chosen, needed(missing, value_types, sizes_of_all(sweep, found)))
     try:
         sweep_flow = _flow()
-        return sweep_flow(str(spec), store_name(store), workers, block_rows, cluster, retry_failed)
+        return sweep_flow(str(spec), store_name(store), workers, block_rows, cluster, retry_failed, certificates, insecure)
     finally:
         abandon()
 

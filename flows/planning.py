@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from distributed import Client
 
-from cluster.clusters import LOCAL, capacity, site_named, wait_for
-from cluster.executors import LostCluster
+from cluster.clusters import LOCAL, capacity, site_named
 from cluster.local import worker_bytes
+from cluster.waiting import LostCluster, wait_for
 from koco_stream.copies import copy_bytes
 from koco_stream.costs import DataSize, Timing, factors_of
 from koco_stream.learners import StreamSize

@@ -14,12 +14,14 @@ from prefect.cache_policies import NO_CACHE
 
 from cluster.clusters import LOCAL, cluster_named, patience_of
 from cluster.executors import run_on_dask, run_serially
+from cluster.preflight import memory_table, preflight
 from flows.halving import losses_of, stages, write_decisions
 from flows.planning import cost_factors, limits_of, mapped_bytes, sizes_of
-from flows.progress import SweepProgress
+from flows.progress import SweepProgress, say
 from flows.startup import Engine, engine
 from flows.sweep_file import Sweep, read_sweep
 from flows.tables import runs_of
+from koco_stream.errors import WrongInput
 from koco_stream.manifest import Manifest, load_manifest
 from koco_stream.places import place
 from koco_stream.plan import Plan, plan
@@ -75,10 +77,16 @@ def prepare_datasets(work: Work) -> None:
 
 @task(name="plan", cache_policy=NO_CACHE)
 def plan_runs(work: Work, engine: Engine) -> None:
-    """Cohorts of the missing runs; those that were begun stay as they were."""
+    """Cohorts of the missing runs; those that were begun stay as they were. Raises `WrongInput` if a run does not fit the cluster's
+    workers."""
     sizes = sizes_of(work.sets)
     factors = cost_factors(work.store, sizes, engine.timings)
-    work.plan = plan(work.missing, sizes, limits_of(work.cluster, work.workers, engine.client), unfinished(work.store), factors)
+    try:
+        work.plan = plan(work.missing, sizes, limits_of(work.cluster, work.workers, engine.client), unfinished(work.store), factors)
+    except MemoryError as error:
+        if engine.client is None:
+            raise
+        raise WrongInput(f"{error}\n{memory_table(engine.client)}") from None
 
 
 @task(name="run", cache_policy=NO_CACHE)
@@ -127,13 +135,21 @@ def remember(store: str, sweep: Sweep, runs: Sequence[Run]) -> None:
 
 @flow(name="sweep", validate_parameters=False)
 def sweep_flow(
-    sweep_file: str, store: str, workers: int, block_rows: int = BLOCK_ROWS, cluster: str = LOCAL, retry_failed: bool = False
+    sweep_file: str,
+    store: str,
+    workers: int,
+    block_rows: int = BLOCK_ROWS,
+    cluster: str = LOCAL,
+    retry_failed: bool = False,
+    certificates: str | None = None,
+    insecure: bool = False,
 ) -> dict[str, Any]:
     """Run the sweep in `sweep_file` on `store`; returns a summary: runs, those computed, their statuses, seconds by phase, the report's
     path.
 
-    `cluster` is `local`, with so many `workers` processes (0 for none), or a scheduler's address. With `retry_failed`, runs that failed
-    are run again. Raises `WrongInput` as `read_sweep` and `Sweep.runs` do, and at the end for datasets that were found damaged.
+    `cluster` is `local`, with so many `workers` processes (0 for none), or a scheduler's address, with the folder of its `certificates`;
+    `insecure`: others may reach it. With `retry_failed`, runs that failed are run again. Raises `WrongInput` as `read_sweep` and
+    `Sweep.runs` do, for workers that cannot be used, and at the end for datasets that were found damaged.
     """
     clock = Clock()
     work = Work(sweep_file, store, workers, block_rows, cluster, retry_failed)
@@ -156,8 +172,12 @@ def sweep_flow(
             if work.missing:
                 if ready is None:
                     with clock("start-up"):
-                        chosen = cluster_named(cluster, workers, mapped_bytes(work.sets))
+                        chosen = cluster_named(cluster, workers, mapped_bytes(work.sets), certificates, insecure)
                         ready = stack.enter_context(engine(chosen, work.kinds()))
+                    if ready.client is not None:
+                        with clock("preflight"):
+                            for line in preflight(ready.client, store, mapped_bytes(work.sets)):
+                                say(f"  {line}")
                     progress.computing(ready.dashboard)
                 with clock("plan"):
                     plan_runs(work, ready)

@@ -12,7 +12,6 @@ import hashlib
 import sys
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from types import FunctionType
 from typing import Any
 
@@ -21,18 +20,14 @@ import numba
 from numba.core import config
 
 from koco_stream.cache import private_folder
-
-PACKAGE = Path(__file__).parent
+from koco_stream.fingerprint import source_hash
 
 
 @cache
 def code_hash() -> str:
     """Hash of every source file of `koco_stream` and of the compiler's versions (16 hexadecimal digits)."""
-    digest = hashlib.sha256()
-    digest.update(f"{sys.version}|{numba.__version__}|{llvmlite.__version__}".encode())
-    for source in sorted(PACKAGE.rglob("*.py")):
-        digest.update(str(source.relative_to(PACKAGE)).encode() + b"\0" + source.read_bytes() + b"\0")
-    return digest.hexdigest()[:16]
+    text = f"{sys.version}|{numba.__version__}|{llvmlite.__version__}|{source_hash()}"
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import platform
 import socket
 import sys
 from datetime import UTC, datetime
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numba
@@ -19,6 +17,7 @@ import koco_stream
 from koco_stream.comparator import Comparator
 from koco_stream.errors import StoreUnavailable
 from koco_stream.files import canonical_json
+from koco_stream.fingerprint import processor
 from koco_stream.learners import learner_named
 from koco_stream.linalg import Array
 from koco_stream.member import Member
@@ -153,15 +152,7 @@ def dictionary_sizes(member: Member, points: Array) -> tuple[int | None, list[in
 @cache
 def machine() -> str:
     """This machine's name and processor."""
-    processor = platform.machine()
-    try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                processor = line.split(":", 1)[1].strip()
-                break
-    except OSError:
-        pass  # not Linux: the architecture's name has to do
-    return f"{socket.gethostname()} ({processor})"
+    return f"{socket.gethostname()} ({processor()})"
 
 
 @cache

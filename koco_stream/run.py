@@ -12,6 +12,8 @@ import numpy as np
 
 from koco_stream.comparator import Comparator, comparator_of
 from koco_stream.errors import WrongInput
+from koco_stream.fingerprint import check_versions
+from koco_stream.leaving import Preempted, asked
 from koco_stream.linalg import Array
 from koco_stream.losses import LOSSES
 from koco_stream.member import Member, start
@@ -49,13 +51,22 @@ class Receipt:
         return Receipt(cohort.cohort_id, len(statuses), count["diverged"], count["failed"], rounds, scan_seconds, took, found)
 
 
+def run_checked(expected: dict[str, str], store: str, sweep: str, cohort: Cohort, block_rows: int) -> Receipt:
+    """`run_cohort`, on a worker that may have joined a moment ago. Raises `Misfit` if it has others than the `expected` versions."""
+    check_versions(expected)
+    return run_cohort(store, sweep, cohort, block_rows)
+
+
 def run_cohort(store: str, sweep: str, cohort: Cohort, block_rows: int = BLOCK_ROWS) -> Receipt:
     """Run a cohort over its stream and commit its part. If the part is there, nothing is done again. If it was cut, it goes on from its
     last checkpoint, which goes when the part is there.
 
-    Raises `WrongInput` if the dataset is missing, damaged or changed, and `OSError` if the disk fails or is full.
+    Raises `WrongInput` if the dataset is missing, damaged or changed, `OSError` if the disk fails or is full, and `Preempted` if this
+    process was told to leave: what was done is then saved, whether or not the cohort has checkpoints.
     """
     begun = time.perf_counter()
+    if asked():
+        raise Preempted
     checkpoint = checkpoint_of(store, cohort)
     statuses = committed(store, cohort)
     if statuses is not None:  # whoever committed it may have died before it could say so
@@ -63,19 +74,19 @@ def run_cohort(store: str, sweep: str, cohort: Cohort, block_rows: int = BLOCK_R
         return Receipt.of(cohort, statuses, begun, found=True)
     reader = StreamReader(store, cohort.stream)
     points = curve_points(reader.n_rows)
-    members, done = [start(run, reader.manifest.n_features, points) for run in cohort.runs], 0
-    if cohort.checkpoint_rounds:
-        done = resumed(checkpoint, members)
+    members = [start(run, reader.manifest.n_features, points) for run in cohort.runs]
+    done = found = resumed(checkpoint, members)
     known = sum(int(member.totals[0]) for member in members)
     while done < reader.n_rows:
         every = cohort.checkpoint_rounds or reader.n_rows
         until = min((done // every + 1) * every, reader.n_rows)
-        advance_members(members, reader, done, until, block_rows, points)
-        done = until
+        done = advance_members(members, reader, done, until, block_rows, points)
         if done < reader.n_rows:
             save_cohort(checkpoint, done, members)
+            if asked():
+                raise Preempted
     commit(store, cohort, part_of(sweep, cohort, members, points, reader.manifest.task, comparators_for(reader, members)))
-    if cohort.checkpoint_rounds:
+    if cohort.checkpoint_rounds or found:
         checkpoint.remove()
     rounds = sum(int(member.totals[0]) for member in members) - known
     return Receipt.of(cohort, [member.status for member in members], begun, rounds, sum(member.seconds for member in members))
@@ -92,9 +103,10 @@ def fail_cohort(store: str, sweep: str, cohort: Cohort, error: str) -> Receipt:
     return Receipt.of(cohort, [member.status for member in members], begun)
 
 
-def advance_members(members: list[Member], reader: StreamReader, first: int, last: int, block_rows: int, points: Array) -> None:
-    """Rounds `first` to `last` of the stream, for all members that are still ok."""
-    groups = grouped(members)
+def advance_members(members: list[Member], reader: StreamReader, first: int, last: int, block_rows: int, points: Array) -> int:
+    """Rounds `first` to `last` of the stream, for all members that are still ok. Returns the round that was reached: `last`, or the end of
+    the block after which this process was found to have been told to leave."""
+    groups, done = grouped(members), first
     for block in reader.blocks(block_rows, start=first, stop=last):
         widened = with_intercept(block.rows) if any(member.run.params["fit_intercept"] for member in members) else block.rows
         for group in groups:
@@ -102,6 +114,10 @@ def advance_members(members: list[Member], reader: StreamReader, first: int, las
             if live:
                 rows = widened if live[0].run.params["fit_intercept"] else block.rows
                 advance_group(live, rows, block.labels, points)
+        done += block.labels.size
+        if asked():
+            break
+    return done
 
 
 def comparators_for(reader: StreamReader, members: list[Member]) -> dict[bool, Comparator]:

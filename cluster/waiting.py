@@ -1,0 +1,49 @@
+"""Waiting for workers, and when to give up."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from distributed import Client
+
+from koco_stream.errors import WrongInput
+
+ANSWER_SECONDS = 20.0
+SILENT_SECONDS = 10.0
+WITHOUT_WORKERS = 60.0  # seconds: a lost worker comes back well before
+
+
+class LostCluster(RuntimeError):
+    """The scheduler does not answer any more, or has had no worker for long."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"{why}; start it and its workers again")
+
+
+def check_hope(client: Client) -> None:
+    """Raise `LostCluster` with the reason if who keeps up the number of workers has given up (`cluster.kept_jobs`)."""
+    lost = getattr(client.cluster, "lost", None)
+    if lost:
+        raise LostCluster(lost)
+
+
+def wait_for(client: Client, workers: int, seconds: float) -> bool:
+    """Wait until there are so many workers, and say so if it takes long; whether they came. Raises `LostCluster` if they never will."""
+    begun, told = time.monotonic(), False
+    while (there := len(client.scheduler_info(n_workers=-1)["workers"])) < workers:
+        check_hope(client)
+        waited = time.monotonic() - begun
+        if waited > seconds:
+            return False
+        if waited > SILENT_SECONDS and not told:
+            print(f"waiting for workers: {there} of the {workers} that it takes are there", file=sys.stderr, flush=True)
+            told = True
+        time.sleep(0.1)
+    return True
+
+
+def wait_for_worker(client: Client) -> None:
+    """Wait for the first worker. Raises `WrongInput` if none comes."""
+    if not wait_for(client, 1, ANSWER_SECONDS):
+        raise WrongInput(f"the scheduler at {client.scheduler.address} has no worker; start some with `dask worker`")
