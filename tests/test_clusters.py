@@ -178,7 +178,7 @@ def nothing_secret(folder, texts, store):
 
 @pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
 def test_three_hosts_over_tls(tmp_path):
-    on_three_hosts(tmp_path, rows=12_000, alphas=300, timeout=12, cut_seconds=5)
+    on_three_hosts(tmp_path, rows=40_000, alphas=300, timeout=12, cut_seconds=5)
 
 
 @pytest.mark.soak
