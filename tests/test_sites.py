@@ -192,7 +192,7 @@ def test_job_site__leaves_the_handlers_of_signals_alone(site):
 def test_site__off_loopback_asks_for_certificates(site, monkeypatch):
     pytest.importorskip("dask_jobqueue")
     monkeypatch.setattr("cluster.jobs.get_ip_interface", lambda name: "192.0.2.1")
-    with pytest.raises(WrongInput, match="certificates are needed"):
+    with pytest.raises(WrongInput, match="koco cluster certificates"):
         cluster_named(site(JOB), 0, 0)
     with pytest.raises(WrongInput, match="no certificates"):
         cluster_named(site(POD), 0, 0)
