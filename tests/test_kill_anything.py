@@ -17,7 +17,20 @@ from koco_stream.plan import Limits
 from koco_stream.resume import checkpoints_folder, header_of
 from storage.generated.datasets import prepare_synthetic
 from storage.preparing.prepare import prepare_file
-from tests.disturbed import ENDING, PARTS, Disk, DisturbedSweep, OwnCluster, copy_into, drawn, finished, prefect_server, tables, wait_until
+from tests.disturbed import (
+    ENDING,
+    PARTS,
+    WORKERS,
+    Disk,
+    DisturbedSweep,
+    OwnCluster,
+    copy_into,
+    drawn,
+    finished,
+    prefect_server,
+    tables,
+    wait_until,
+)
 
 ORDINARY = (10, 1, 37, 13, 9)  # of each kind one
 TRIALS = [pytest.param(seed, marks=[] if seed in ORDINARY else [pytest.mark.soak]) for seed in range(40)]
@@ -42,6 +55,7 @@ name = "AdaGrad"
 step_size = { powers_of_two = [-9, -2] }
 """
 ATTEMPTS = 3
+COHORT_RUNS = 2
 
 
 class Sweeps:
@@ -49,7 +63,7 @@ class Sweeps:
 
     def __init__(self, folder, address):
         self.folder = folder
-        seconds = {"KOCO_TEST_RUNS": "2", "KOCO_TEST_SECONDS": "0.05"}
+        seconds = {"KOCO_TEST_RUNS": str(COHORT_RUNS), "KOCO_TEST_SECONDS": "0.05"}
         self.more = {**seconds, "PREFECT_API_URL": address, "PREFECT_HOME": str(folder / "prefect")}
         draw = np.random.default_rng(0)
         X = draw.standard_normal((24_000, 30))
@@ -150,7 +164,9 @@ def test_killed__the_same_command_goes_on_to_the_same_tables(seed, sweeps, tmp_p
             assert status == 0, said
             sweep.wait_for_its_processes()
             assert sweep.summary()["runs"] == sweeps.total
-            assert sweep.summary()["computed"] == sweeps.total - len(before)
+            computed, missing = sweep.summary()["computed"], sweeps.total - len(before)
+            # Workers of a cluster of their own outlive the sweep, and commit what they are at before they hear that nobody waits for it.
+            assert missing - (2 * WORKERS * COHORT_RUNS if cluster and attempt else 0) <= computed <= missing
             break
         sweeps.check(store)
         assert finished(store).items() >= kept.items()
