@@ -17,7 +17,7 @@ from cluster.security import security_of, security_of_all
 from cluster.site import JobSite, KubernetesSite
 from cluster.site_clusters import site_cluster
 from cluster.sites import may_be_site, read_site, shipped
-from cluster.waiting import ANSWER_SECONDS, WITHOUT_WORKERS, wait_for_worker
+from cluster.waiting import ANSWER_SECONDS, WITHOUT_WORKERS, wait_for_worker, workers_of
 from koco_stream.errors import WrongInput, nearest
 
 LOCAL = "local"
@@ -98,5 +98,5 @@ def capacity(client: Client) -> tuple[int, int]:
     Raises `WrongInput` if none comes.
     """
     wait_for_worker(client)
-    workers = client.scheduler_info(n_workers=-1)["workers"].values()
+    workers = workers_of(client).values()
     return sum(w["nthreads"] for w in workers), min((w["memory_limit"] or UNLIMITED) // w["nthreads"] for w in workers)

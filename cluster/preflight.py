@@ -14,7 +14,7 @@ from uuid import uuid4
 from distributed import Client
 from distributed.comm import CommClosedError
 
-from cluster.waiting import wait_for_worker
+from cluster.waiting import LostCluster, wait_for_worker, workers_of
 from koco_stream.errors import WrongInput
 from koco_stream.fingerprint import facts, question_folder, versions
 from koco_stream.places import place
@@ -63,10 +63,12 @@ def look(client: Client, store: str, workers: list[str] | None, disk: int = 0) -
         (folder / "question").write_text(token)
         said = client.run(facts, store, token, workers=workers, on_error="return")
         answered = set(folder.names())
+    except CommClosedError as error:
+        raise LostCluster("the scheduler is gone") from error
     finally:
         folder.remove_tree()
     found = Found()
-    known = client.scheduler_info(n_workers=-1)["workers"]
+    known = workers_of(client)
     seen = {worker: answer for worker, answer in said.items() if worker in known and not isinstance(answer, CommClosedError | OSError)}
     for worker, answer in seen.items():
         judge(found, shown(worker, known[worker]), answer, store, answered)
@@ -120,7 +122,7 @@ def worth_saying(said: dict[str, dict[str, Any]], known: dict[str, dict[str, Any
 
 def memory_table(client: Client) -> str:
     """Who has how much memory for a cohort, the least first."""
-    workers = client.scheduler_info(n_workers=-1)["workers"]
+    workers = workers_of(client)
     rows = sorted((info["memory_limit"] // info["nthreads"], shown(worker, info)) for worker, info in workers.items())
     return table({worker: [f"{size >> 20} MiB for each of its threads"] for size, worker in rows if size})
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from typing import Any
 
 from distributed import Client
 
@@ -28,10 +29,18 @@ def check_hope(client: Client) -> None:
         raise LostCluster(lost)
 
 
+def workers_of(client: Client) -> dict[str, dict[str, Any]]:
+    """What the scheduler knows of its workers, by address. Raises `LostCluster` if it does not answer."""
+    try:
+        return dict(client.scheduler_info(n_workers=-1)["workers"])
+    except (KeyError, OSError, TimeoutError):  # Dask gives an empty answer for a scheduler that has just gone
+        raise LostCluster("the scheduler is gone") from None
+
+
 def wait_for(client: Client, workers: int, seconds: float) -> bool:
     """Wait until there are so many workers, and say so if it takes long; whether they came. Raises `LostCluster` if they never will."""
     begun, told = time.monotonic(), False
-    while (there := len(client.scheduler_info(n_workers=-1)["workers"])) < workers:
+    while (there := len(workers_of(client))) < workers:
         check_hope(client)
         waited = time.monotonic() - begun
         if waited > seconds:
