@@ -19,7 +19,6 @@ from koco_stream.fingerprint import Misfit, versions
 from koco_stream.leaving import Preempted
 from koco_stream.run import Receipt, fail_cohort, run_checked, run_cohort
 from koco_stream.runs import Cohort
-from koco_stream.stream import BLOCK_ROWS
 
 OnReceipt = Callable[[Receipt], None]
 LOOK_EVERY = 1.0  # seconds, at the scheduler and its workers
@@ -47,7 +46,7 @@ class Refused:
             raise WrongInput("; ".join(str(reason) for reason in self.reasons.values()) + "; the runs on other datasets are done and kept")
 
 
-def run_serially(store: str, sweep: str, cohorts: Sequence[Cohort], on_receipt: OnReceipt, block_rows: int = BLOCK_ROWS) -> None:
+def run_serially(store: str, sweep: str, cohorts: Sequence[Cohort], on_receipt: OnReceipt, block_rows: int | None = None) -> None:
     """One cohort after the other, in this process.
 
     Raises `WrongInput` at the end for datasets that were found damaged, and `OSError` at once if the disk fails or is full.
@@ -70,7 +69,7 @@ def run_on_dask(
     sweep: str,
     cohorts: Sequence[Cohort],
     on_receipt: OnReceipt,
-    block_rows: int = BLOCK_ROWS,
+    block_rows: int | None = None,
     patience: float = WITHOUT_WORKERS,
 ) -> None:
     """Cohorts as Dask futures, keyed by their content, a bounded number in flight. Only functions of `koco_stream.run` and names cross the
@@ -90,7 +89,7 @@ def run_on_dask(
 class OnDask:
     """One sweep on one client: what waits, what is under way."""
 
-    def __init__(self, client: Client, store: str, sweep: str, on_receipt: OnReceipt, block_rows: int, patience: float) -> None:
+    def __init__(self, client: Client, store: str, sweep: str, on_receipt: OnReceipt, block_rows: int | None, patience: float) -> None:
         self.patience = patience
         self.client, self.store, self.sweep, self.on_receipt, self.block_rows = client, store, sweep, on_receipt, block_rows
         self.waiting: deque[Cohort] = deque()

@@ -183,7 +183,7 @@ def verify(names: tuple[str, ...], store: str, as_json: bool) -> None:
 )
 @click.option("--insecure", is_flag=True, help="Allow tcp:// to other machines: whoever reaches such a cluster can run code on it.")
 @click.option("--workers", type=click.IntRange(min=0), help="Local worker processes; 0 to run in this one.  [default: the cores]")
-@click.option("--block-rows", type=click.IntRange(min=1), default=4096, show_default=True, help="Rows read at a time; changes no number.")
+@click.option("--block-rows", type=click.IntRange(min=1), help="Rows read at a time; changes no number.  [default: 4096 or more]")
 @click.option("--retry-failed", is_flag=True, help="Run the runs again that have failed.")
 @click.option("--dry-run", is_flag=True, help="Print the plan and do nothing.")
 @JSON
@@ -195,7 +195,7 @@ def sweep(
     certificates: str | None,
     insecure: bool,
     workers: int | None,
-    block_rows: int,
+    block_rows: int | None,
     retry_failed: bool,
     dry_run: bool,
     as_json: bool,
@@ -250,6 +250,29 @@ def cluster_show(site: str) -> None:
     from cluster.sites import read_site
 
     click.echo(submission(read_site(site)).rstrip("\n"))
+
+
+@cluster.command()
+@click.argument("spec", type=click.Path(path_type=Path))
+@STORE
+@click.option("--workers", "counts", multiple=True, type=click.IntRange(min=1), help="How many; repeat it.  [default: 10 to 10,000]")
+@click.option("--cores", type=click.IntRange(min=1), help="Cores that all workers share.  [default: each has its own]")
+@click.option("--memory", type=click.FloatRange(min=0.1), default=4.0, show_default=True, help="GiB of a worker.")
+@click.option("--deaths-an-hour", type=click.FloatRange(min=0), default=0.0, show_default=True, help="How often a worker dies.")
+@JSON
+@example("koco cluster simulate flows/sweeps/ill-conditioned.toml --workers 100 --workers 1000 --deaths-an-hour 0.1")
+def simulate(
+    spec: Path, store: str, counts: tuple[int, ...], cores: int | None, memory: float, deaths_an_hour: float, as_json: bool
+) -> None:
+    """Predict what the sweep in SPEC would take on clusters of other sizes. Nothing is run.
+
+    The plan is the real one for each size; its costs are what the store's finished runs have taken on this machine, where there are any.
+    wall is in seconds, efficiency the share of the workers' time that cohorts take, scheduler the share of the time that it is busy.
+    """
+    from flows.simulating import PREDICTED, predictions
+
+    sizes = counts or (10, 100, 1000, 10_000)
+    show(predictions(spec, store, sizes, cores, deaths_an_hour, int(memory * 2**30)), PREDICTED, as_json)
 
 
 @cluster.command()

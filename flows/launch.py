@@ -102,7 +102,7 @@ def launch(
     spec: Path,
     store: str,
     workers: int,
-    block_rows: int,
+    block_rows: int | None,
     cluster: str,
     retry_failed: bool,
     certificates: str | None = None,

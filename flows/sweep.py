@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
@@ -28,7 +29,6 @@ from koco_stream.plan import Plan, plan
 from koco_stream.resume import remove_finished, unfinished
 from koco_stream.run import Receipt
 from koco_stream.runs import Run, without_repeats
-from koco_stream.stream import BLOCK_ROWS
 from koco_stream.warm import Needed, needed
 from storage.generated.datasets import prepare_synthetic
 from storage.results import collect, finished_runs, remove_left
@@ -41,7 +41,7 @@ MANY_PARTS = 500  # the tables of a sweep that runs long are put together now an
 class Work:
     """What the tasks of one sweep share. A plain object on purpose: Prefect looks into every list and dataclass that a task is given."""
 
-    def __init__(self, sweep_file: str, store: str, workers: int, block_rows: int, cluster: str, retry_failed: bool) -> None:
+    def __init__(self, sweep_file: str, store: str, workers: int, block_rows: int | None, cluster: str, retry_failed: bool) -> None:
         self.sweep, self.store, self.workers, self.block_rows = read_sweep(sweep_file), store, workers, block_rows
         self.cluster, self.retry_failed = cluster, retry_failed
         self.manifests: dict[str, Manifest] = {}
@@ -115,6 +115,7 @@ def collect_task(store: str) -> None:
 def collect_results(store: str) -> None:
     """See `collect_task`."""
     collect(store)
+    pa.default_memory_pool().release_unused()
     remove_left(store)
     remove_finished(store, lambda: finished_runs(store))
 
@@ -138,7 +139,7 @@ def sweep_flow(
     sweep_file: str,
     store: str,
     workers: int,
-    block_rows: int = BLOCK_ROWS,
+    block_rows: int | None = None,
     cluster: str = LOCAL,
     retry_failed: bool = False,
     certificates: str | None = None,
@@ -184,6 +185,7 @@ def sweep_flow(
                 with clock("computing"):
                     run_plan(work, ready, progress)
                 computed += len(work.missing)
+                work.plan, work.missing = Plan((), {}), []  # of many runs they are large
             with clock("collect"):
                 collect_task(store)
     write_decisions(store, name, work.decisions)

@@ -145,6 +145,21 @@ def row_product(indices: Array, first: int, values: Array, lo: int, size: int, w
 
 
 @jit
+def dense_product(values: Array, lo: int, size: int, w: Array) -> float:
+    """`row_product` of a row that has all features in order: the same sums, without looking up where they are."""
+    a = b = c = d = 0.0
+    whole = size - size % 4
+    for i in range(0, whole, 4):
+        a += np.float64(values[lo + i]) * w[i]
+        b += np.float64(values[lo + i + 1]) * w[i + 1]
+        c += np.float64(values[lo + i + 2]) * w[i + 2]
+        d += np.float64(values[lo + i + 3]) * w[i + 3]
+    for i in range(whole, size):
+        a += np.float64(values[lo + i]) * w[i]
+    return (a + b) + (c + d)
+
+
+@jit
 def normal_rows(
     indptr: Array,
     indices: Array,
@@ -161,14 +176,18 @@ def normal_rows(
     last = w.size - 1
     for t in range(labels.size):
         first, size = indptr[t] * stride, indptr[t + 1] - indptr[t]
-        product = row_product(indices, first, values, indptr[t], size, w)
+        product = dense_product(values, indptr[t], size, w) if stride == 0 else row_product(indices, first, values, indptr[t], size, w)
         if intercept:
             product += w[last]
         totals[1] = max(totals[1], abs(product))
         r = labels[t] - product if against_labels else product
         totals[0] += r * r
-        for i in range(size):
-            out[indices[first + i]] += np.float64(values[indptr[t] + i]) * r
+        if stride == 0:
+            for i in range(size):
+                out[i] += np.float64(values[indptr[t] + i]) * r
+        else:
+            for i in range(size):
+                out[indices[first + i]] += np.float64(values[indptr[t] + i]) * r
         if intercept:
             out[last] += r
 

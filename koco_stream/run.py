@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from koco_stream.checkpoint import state_arrays
 from koco_stream.comparator import Comparator, comparator_of
 from koco_stream.errors import WrongInput
 from koco_stream.fingerprint import check_versions
@@ -25,6 +26,9 @@ from koco_stream.runs import Cohort, Run
 from koco_stream.scan import advance, tally
 from koco_stream.stream import BLOCK_ROWS, StreamReader
 from koco_stream.together import Together, reads_tiles
+
+TURN = 4  # times a state's bytes are read of the stream before the next member's turn, where states are large
+LONGEST_BLOCK = 65536  # rows
 
 
 @dataclass(frozen=True)
@@ -51,13 +55,13 @@ class Receipt:
         return Receipt(cohort.cohort_id, len(statuses), count["diverged"], count["failed"], rounds, scan_seconds, took, found)
 
 
-def run_checked(expected: dict[str, str], store: str, sweep: str, cohort: Cohort, block_rows: int) -> Receipt:
+def run_checked(expected: dict[str, str], store: str, sweep: str, cohort: Cohort, block_rows: int | None) -> Receipt:
     """`run_cohort`, on a worker that may have joined a moment ago. Raises `Misfit` if it has others than the `expected` versions."""
     check_versions(expected)
     return run_cohort(store, sweep, cohort, block_rows)
 
 
-def run_cohort(store: str, sweep: str, cohort: Cohort, block_rows: int = BLOCK_ROWS) -> Receipt:
+def run_cohort(store: str, sweep: str, cohort: Cohort, block_rows: int | None = None) -> Receipt:
     """Run a cohort over its stream and commit its part. If the part is there, nothing is done again. If it was cut, it goes on from its
     last checkpoint, which goes when the part is there.
 
@@ -80,7 +84,7 @@ def run_cohort(store: str, sweep: str, cohort: Cohort, block_rows: int = BLOCK_R
     while done < reader.n_rows:
         every = cohort.checkpoint_rounds or reader.n_rows
         until = min((done // every + 1) * every, reader.n_rows)
-        done = advance_members(members, reader, done, until, block_rows, points)
+        done = advance_members(members, reader, done, until, block_rows or fitting_rows(reader, members), points)
         if done < reader.n_rows:
             save_cohort(checkpoint, done, members)
             if asked():
@@ -101,6 +105,16 @@ def fail_cohort(store: str, sweep: str, cohort: Cohort, error: str) -> Receipt:
     commit(store, cohort, part_of(sweep, cohort, members, points, reader.manifest.task, {}))
     checkpoint_of(store, cohort).remove()
     return Receipt.of(cohort, [member.status for member in members], begun)
+
+
+def fitting_rows(reader: StreamReader, members: list[Member]) -> int:
+    """Rows of a block. Members take turns at each block, and a member's state has to come back to the processor's cache each time: where
+    states are large the turns are longer. Only as stored, where a block is a view and its size costs no memory."""
+    state = max((sum(array.nbytes for array in state_arrays(member.state).values()) for member in members if member.state), default=0)
+    if reader.order is not None or reader.manifest.layout == "dense" or len(members) == 1:
+        return BLOCK_ROWS
+    row = 16 + 12 * reader.manifest.n_values / max(reader.manifest.n_rows, 1)
+    return min(max(BLOCK_ROWS, int(TURN * state / row)), LONGEST_BLOCK)
 
 
 def advance_members(members: list[Member], reader: StreamReader, first: int, last: int, block_rows: int, points: Array) -> int:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TypeVar
 
 import pyarrow as pa
@@ -21,12 +22,13 @@ from storage.store import LOCK
 
 ATTEMPTS = 20
 MANY_FILES = 32  # of a table: more become one when results are collected
+SLICE = 8192  # runs whose curves are held at a time
 FULL_FILE = 1_000_000  # runs: what is as large is left alone
 LEFT_SECONDS = 3600.0  # nobody writes one file for so long
 FAILED = "failed"
 _LISTED = pa.schema([("run_id", pa.string()), ("status", pa.string()), ("file", pa.int64())])
 T = TypeVar("T")
-WithCurves = tuple[pa.Table, pa.Table]  # runs, of which run_id and status are read, and their curves
+WithCurves = tuple[pa.Table, Callable[[], pa.Table]]  # runs, of which run_id and status are read, and how to get their curves
 
 
 def table_files(store: Where, table: str) -> list[Place]:
@@ -79,9 +81,9 @@ def read_curves(store: Where) -> pa.Table:
     """The `curves` table, those of finished cohorts of a running sweep included."""
 
     def curves(file: Place, table: pa.Table) -> WithCurves:
-        return (table, curves_of(table)) if "curve" in table.column_names else _with_curves(store, file, table)
+        return (table, partial(curves_of, table)) if "curve" in table.column_names else _with_curves(store, file, table)
 
-    return _curves_once(_each(store, curves, ["run_id", "status"]))
+    return pa.concat_tables(_curves_once(_each(store, curves, ["run_id", "status"])))
 
 
 def _each(store: Where, read: Callable[[Place, pa.Table], T], columns: Sequence[str]) -> list[T]:
@@ -158,13 +160,14 @@ def _collect(store: Where, everything: bool) -> int:
         done = _ids(fresh)
         results = place(store) / "results"
         runs = [_as(RUNS, fresh), *(_without(_as(RUNS, file.read_table()), done) for file in absorbed)]
-        curves = [(fresh, curves_of(fresh)), *(_with_curves(store, file, table) for file, table in zip(absorbed, runs[1:], strict=True))]
+        slices = [fresh.slice(first, SLICE) for first in range(0, fresh.num_rows, SLICE)]
+        curves: list[WithCurves] = [(part, partial(curves_of, part)) for part in slices]
+        curves += [_with_curves(store, file, table) for file, table in zip(absorbed, runs[1:], strict=True)]
         table = _first_of_each(pa.concat_tables(runs))
         table = table.sort_by([(name, "ascending") for name in ("dataset", "learner", "params", "order_seed", "learner_seed", "run_id")])
         name = file_name(table)
         _write(_curves_once(curves), results / "curves" / name)
-        del curves, runs
-        _write(table, results / "runs" / name)
+        _write([table], results / "runs" / name)
         for table_name in ("runs", "curves"):
             for file in absorbed:
                 if file.name != name:
@@ -213,26 +216,29 @@ def _with_curves(store: Where, file: Place, runs: pa.Table) -> WithCurves:
     """The runs of a collected file and their curves; none of either if another collector took the curves for those of a cut: the runs are
     then in its file too. Raises `FileNotFoundError` if the file itself has gone."""
     try:
-        return runs, _as(CURVES, (place(store) / "results" / "curves" / file.name).read_table())
+        curves = _as(CURVES, (place(store) / "results" / "curves" / file.name).read_table())
     except FileNotFoundError:
         if not file.is_file():
             raise
-        return runs.slice(0, 0), schema(CURVES).empty_table()
+        return runs.slice(0, 0), schema(CURVES).empty_table
+    return runs, lambda: curves
 
 
-def _curves_once(tables: list[WithCurves]) -> pa.Table:
-    """The curves of all tables, each run's from the row that `_first_of_each` takes: the first that did not fail, or the first."""
+def _curves_once(tables: list[WithCurves]) -> Iterator[pa.Table]:
+    """The curves of all tables, one after the other, each run's from the row that `_first_of_each` takes: the first that did not fail, or
+    the first."""
     failed = [_ids(runs.filter(pc.equal(runs.column("status"), FAILED))) for runs, _ in tables]
-    kept = [schema(CURVES).empty_table()]
+    yield schema(CURVES).empty_table()
     seen: set[str] = set()
     for (runs, curves), not_these in zip(tables, failed, strict=True):
-        kept.append(_without(curves, seen | not_these))
+        table = curves()
+        yield _without(table, set(pc.unique(table.column("run_id")).to_pylist()) & (seen | not_these))
         seen |= _ids(runs) - not_these
     for (_, curves), these in zip(tables, failed, strict=True):
         if these - seen:
-            kept.append(curves.filter(pc.is_in(curves.column("run_id"), pa.array(sorted(these - seen), pa.string()))))
+            table = curves()
+            yield table.filter(pc.is_in(table.column("run_id"), pa.array(sorted(these - seen), pa.string())))
             seen |= these
-    return pa.concat_tables(kept)
 
 
 def _there(files: list[Place], read: Callable[[Place], T]) -> list[T]:
@@ -277,9 +283,16 @@ def curves_of(parts: pa.Table) -> pa.Table:
     return flat.select([c.name for c in CURVES]).cast(schema(CURVES))
 
 
-def _write(table: pa.Table, file: Place) -> None:
+def _write(tables: Iterable[pa.Table], file: Place) -> None:
+    """The tables, which have one schema, as one file. Only one of them is held at a time."""
     with file.written() as temporary:
-        pq.write_table(table, temporary, compression="zstd", write_page_checksum=True)
+        each = iter(tables)
+        first = next(each)
+        with pq.ParquetWriter(temporary, first.schema, compression="zstd", write_page_checksum=True) as writer:
+            if first.num_rows:
+                writer.write_table(first)
+            for table in each:
+                writer.write_table(table)
 
 
 def _first_of_each(table: pa.Table) -> pa.Table:

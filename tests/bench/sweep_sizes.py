@@ -43,7 +43,7 @@ def cohorts(folder: Path, cores: set[int], quick: bool) -> dict[str, float]:
     kernel = spec(folder, "sketched", {"name": "casp"}, "SketchedKONS", bandwidth=8 / np.sqrt(2), **grids)
     lines, found = [], {}
     for name, path, place in (("OjaSON, m = 10", linear, store), ("Sketched-KONS", kernel, folder / "kernel")):
-        solo = some_alone(place, runs_of(path, place), ALONE)
+        solo = some_alone(place, runs_of(path, place), cores, ALONE)
         sweep = our_sweep(path, place, cores)
         found[name] = sweep.computing * len(cores) / (mean(solo) * sweep.runs)
         each = f"{min(solo):.3g} to {max(solo):.3g}"
@@ -53,7 +53,8 @@ def cohorts(folder: Path, cores: set[int], quick: bool) -> dict[str, float]:
         f"Sweeps on {len(cores)} cores beside their runs alone: {manifest.n_rows:,} rows of d = {manifest.n_features:,}; casp, {n:,} rows",
         ["sweep", "runs", f"{ALONE} of them alone, s", "all alone / cores, s", "computing, s", "scans / cores, s", "computing / alone"],
         lines,
-        f"Alone: the initialisation and the scan of a cohort of one, in this process; all alone: the mean of the {ALONE}, spread over the",
+        f"Alone: the initialisation and the scan of a cohort of one, {len(cores)} such processes at once; all alone: the mean of the",
+        f"{ALONE}, spread over the",
         "grid, times the number of runs. The stream's copy and the regret's comparator were made before, by the first alone.",
         f"The largest sketch of Sketched-KONS has {points} points.",
     )

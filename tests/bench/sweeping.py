@@ -1,12 +1,14 @@
 """Sweeps as a user runs them: `koco sweep` in a process of its own, on two cores; and runs alone, by the serial code, on one."""
 
 import json
+import multiprocessing
 import os
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -135,8 +137,13 @@ def alone(store: Path, run: Run) -> float:
     return begin + serially(store, Cohort(run.stream, (run,), 0.0)).scan_seconds
 
 
-def some_alone(store: Path, runs: list[Run], count: int = 4) -> list[float]:
-    """The times alone of some runs, spread over the list. One goes before, unmeasured: it has the code compiled and the stream copied."""
+def some_alone(store: Path, runs: list[Run], cores: set[int], count: int = 4) -> list[float]:
+    """The times of some runs, spread over the list, each in a cohort of its own, in as many processes at once as there are cores: so a core
+    has its share of the memory's bandwidth, as it has in a sweep. One goes before, unmeasured: it has the code compiled and the stream
+    copied."""
     chosen = runs[len(runs) // (2 * count) :: max(len(runs) // count, 1)][:count]
     serially(store, Cohort(chosen[0].stream, (chosen[0],), 0.0))
-    return [alone(store, run) for run in chosen]
+    with on(cores), ProcessPoolExecutor(len(cores), multiprocessing.get_context("spawn")) as pool:
+        for _ in pool.map(alone, [store] * len(cores), chosen[: len(cores)]):
+            pass  # the processes have started, and the code is loaded
+        return list(pool.map(alone, [store] * count, chosen))
