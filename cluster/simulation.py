@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from koco_stream.plan import SERVING_SECONDS
 from koco_stream.runs import Cohort
 
 PART_BYTES_A_RUN = 700  # of a part: a run's row and its curve, compressed
@@ -34,7 +35,7 @@ class Machines:
     cores: int | None = None
     deaths_an_hour: float = 0.0
     away_seconds: float = 60.0
-    message_seconds: float = 0.003
+    message_seconds: float = SERVING_SECONDS / 2
     byte_seconds: float = 2e-8
     seed: int = 0
 

@@ -14,6 +14,7 @@ from koco_stream.costs import SAVED_BYTES_PER_SECOND, Cost, Costs, DataSize, pas
 from koco_stream.runs import Cohort, Run, Stream
 
 SHORTEST = 0.25  # seconds of a cohort, where there is work for more: what sending and committing it costs is then small
+SERVING_SECONDS = 0.006  # of the driver and the scheduler, for a cohort there and back: they serve one after the other, for all workers
 PASSES = 10  # a cohort takes at least so many times what reading its stream does
 COHORTS_A_WORKER = 24  # so that the last one, which others wait for, is a small part of the whole
 OUTWEIGHS = 8  # times what they share, at least, is the own work of runs that share something, before they are parted further
@@ -125,7 +126,9 @@ def plan(
         if not kept or run.run_id not in kept:
             streams.setdefault(run.stream, []).append((run, costs.of(run)))
     total = sum(cost.seconds for members in streams.values() for _, cost in members)
-    target = min(limits.cohort_seconds, max(SHORTEST, total / (COHORTS_A_WORKER * max(limits.workers, 1))))
+    workers = max(limits.workers, 1)
+    shortest = max(SHORTEST, SERVING_SECONDS * workers)  # in which each worker is served once
+    target = min(limits.cohort_seconds, max(shortest, total / (COHORTS_A_WORKER * workers)))
     for stream, members in streams.items():
         taken = sum(Batch(stream, costs).memory.values())
         batches += batches_of(stream, members, costs, limits, max(target, PASSES * costs.reading(stream)), taken)
