@@ -50,13 +50,26 @@ def local_cluster(workers: int, mapped_bytes: int = 0) -> Iterator[Client]:
     Dask counts what a worker has mapped as its memory; `mapped_bytes` of copies of datasets, which all workers share and the system takes
     back when it must, are therefore allowed on top of a worker's limit.
     """
-    with dask.config.set({**SETTINGS, "temporary-directory": str(private_folder("dask"))}):
+    with environment_kept(), dask.config.set({**SETTINGS, "temporary-directory": str(private_folder("dask"))}):
         with started(workers, worker_bytes(workers) + mapped_bytes) as cluster:
             client = Client(cluster, set_as_default=False)
             try:
                 yield client
             finally:
                 client.close()
+
+
+@contextmanager
+def environment_kept() -> Iterator[None]:
+    """Dask puts what its workers' environment is to have into this process's own, and leaves it there: afterwards it is as it was."""
+    names = (*ONE_THREAD, *QUIET)
+    before = {name: os.environ[name] for name in names if name in os.environ}
+    try:
+        yield
+    finally:
+        for name in names:
+            os.environ.pop(name, None)
+        os.environ.update(before)
 
 
 def started(workers: int, limit: int) -> LocalCluster:

@@ -12,11 +12,13 @@ from distributed import Client
 import koco_stream.run
 from cluster.executors import run_on_dask
 from koco_stream import leaving
+from koco_stream.costs import DataSize
 from koco_stream.learners import LEARNERS
 from koco_stream.manifest import load_manifest
 from koco_stream.resume import checkpoint_of, checkpoints_folder, read_checkpoint
 from koco_stream.run import run_cohort
 from koco_stream.runs import Cohort, Run, Stream
+from koco_stream.warm import needed, warm
 from storage.results import read_runs
 from tests.test_clusters import wide_store
 from tests.test_resume import cohort_on, part
@@ -66,6 +68,8 @@ def test_sigterm__hands_the_cohort_over(nanny, tmp_path):
     store = wide_store(tmp_path, 6000)
     stream = Stream("real", load_manifest(store, "real").dataset_hash)
     cohort = Cohort(stream, tuple(Run.of(stream, "ONS", {"alpha": (1 + k) / 8}, None) for k in range(400)), 1.0)
+    manifest = load_manifest(store, "real")
+    warm(needed(cohort.runs[:1], {manifest.dataset_hash: manifest.value_type}, {manifest.dataset_hash: DataSize.of(manifest)}))
     receipts, preload = [], ("--preload", "cluster.preemption")
     with processes(tmp_path / "processes") as started:
         address = started.scheduler()

@@ -159,6 +159,7 @@ def test_sweep__loses_nothing_when_a_job_is_cancelled(sweep, site, tmp_path):
     assert jobs() == {}
 
 
+@pytest.mark.soak
 def test_sweep__loses_nothing_when_all_its_jobs_are_killed_at_once_and_without_warning(sweep, site, tmp_path):
     spec, reference = sweep
     with sweeping(spec, tmp_path / "store", "--cluster", site) as process:
@@ -171,6 +172,7 @@ def test_sweep__loses_nothing_when_all_its_jobs_are_killed_at_once_and_without_w
     assert jobs() == {}
 
 
+@pytest.mark.soak
 def test_sweep__stopped_while_its_jobs_wait_takes_them_along(sweep, site, tmp_path):
     other = slurm_says("sbatch", "--parsable", "--cpus-per-task=4", "--chdir=/tmp", "--output=/dev/null", "--wrap=sleep 300").strip()
     try:
@@ -204,6 +206,7 @@ def test_sweep__longer_than_its_jobs_may_be_completes(site, tmp_path):
     assert tables(tmp_path / "store") == reference
 
 
+@pytest.mark.soak
 def test_sweep__that_slurm_refuses_says_why(sweep, site, tmp_path):
     site.write_text(site.read_text().replace(f"queue: {PARTITION}", "queue: elsewhere"))
     with sweeping(sweep[0], tmp_path / "store", "--cluster", site) as process:
@@ -213,6 +216,7 @@ def test_sweep__that_slurm_refuses_says_why(sweep, site, tmp_path):
     assert "Traceback" not in err
 
 
+@pytest.mark.soak
 def test_sweep__whose_jobs_bring_no_worker_gives_up(sweep, site, tmp_path):
     site.write_text(site.read_text() + "setup: [exit 3]\n")
     with sweeping(sweep[0], tmp_path / "store", "--cluster", site) as process:
