@@ -55,6 +55,11 @@ class Work:
         """The manifests."""
         return list(self.manifests.values())
 
+    def forget_runs(self) -> None:
+        """Let the runs go: of many they take as much memory as what comes next."""
+        self.every, self.missing, self.plan = [], [], Plan((), {})
+        self.sweep.expanded.clear()
+
     def stages(self) -> Iterator[list[Run]]:
         """See `halving.stages`."""
         n_rows = {m.dataset_hash: m.n_rows for m in self.sets}
@@ -189,11 +194,14 @@ def sweep_flow(
             with clock("collect"):
                 collect_task(store)
     write_decisions(store, name, work.decisions)
+    count = len(runs)
+    work.forget_runs()
+    runs = stage = []
     with clock("report"):
         report = write_sweep_report(store, name)
     return {
         "sweep": name,
-        "runs": len(runs),
+        "runs": count,
         "computed": computed,
         **outcome(store, name),
         "report": report,

@@ -16,13 +16,12 @@ import pyarrow.parquet as pq
 from koco_stream.files import remove_unfinished
 from koco_stream.part import parts_folder, whole_part
 from koco_stream.places import LocalPlace, Place, Where, place
-from koco_stream.records import CURVES, RUNS, Column, part_schema, schema
+from koco_stream.records import CURVES, RUNS, Column, schema
 from koco_stream.resume import checkpoints_folder
 from storage.store import LOCK
 
 ATTEMPTS = 20
 MANY_FILES = 32  # of a table: more become one when results are collected
-SLICE = 8192  # runs whose curves are held at a time
 FULL_FILE = 1_000_000  # runs: what is as large is left alone
 LEFT_SECONDS = 3600.0  # nobody writes one file for so long
 FAILED = "failed"
@@ -148,22 +147,21 @@ def _rewritten(store: Where, everything: bool) -> int:
 
 
 def _collect(store: Where, everything: bool) -> int:
-    parts = [(file, part) for file, part in _there(part_files(store), lambda file: (file, whole_part(file))) if part is not None]
-    fresh = _first_of_each(pa.concat_tables([part_schema().empty_table(), *(_part(part) for _, part in parts)]))
+    parts = [found for found in _there(part_files(store), _runs_of_part) if found is not None]
     files = table_files(store, "runs")  # after the parts were read: what another collector has taken away by now is in it
     listed = pa.concat_tables([_LISTED.empty_table(), *(_listed(file, number) for number, file in enumerate(files))])
     known, failed = _ids(listed), _ids(listed.filter(pc.equal(listed.column("status"), FAILED)))
-    again = failed & _ids(fresh.filter(pc.not_equal(fresh.column("status"), FAILED)))
-    fresh = _without(fresh, known - again)
+    read = pa.concat_tables([schema(RUNS).empty_table(), *(runs for _, runs in parts)])
+    again = failed & _ids(read.filter(pc.not_equal(read.column("status"), FAILED)))
+    fresh = [(file, _without(runs, known - again)) for file, runs in parts]
     absorbed = [files[number] for number in _absorbed(listed, again, everything)]
-    if fresh.num_rows or absorbed:
-        done = _ids(fresh)
+    done = set().union(*(_ids(runs) for _, runs in fresh))
+    if done or absorbed:
         results = place(store) / "results"
-        runs = [_as(RUNS, fresh), *(_without(_as(RUNS, file.read_table()), done) for file in absorbed)]
-        slices = [fresh.slice(first, SLICE) for first in range(0, fresh.num_rows, SLICE)]
-        curves: list[WithCurves] = [(part, partial(curves_of, part)) for part in slices]
-        curves += [_with_curves(store, file, table) for file, table in zip(absorbed, runs[1:], strict=True)]
-        table = _first_of_each(pa.concat_tables(runs))
+        kept = [(file, _without(_as(RUNS, file.read_table()), done)) for file in absorbed]
+        curves: list[WithCurves] = [(runs, partial(_curves_of_part, file)) for file, runs in fresh]
+        curves += [_with_curves(store, file, runs) for file, runs in kept]
+        table = _first_of_each(pa.concat_tables([schema(RUNS).empty_table(), *(runs for _, runs in (*fresh, *kept))]))
         table = table.sort_by([(name, "ascending") for name in ("dataset", "learner", "params", "order_seed", "learner_seed", "run_id")])
         name = file_name(table)
         _write(_curves_once(curves), results / "curves" / name)
@@ -179,7 +177,7 @@ def _collect(store: Where, everything: bool) -> int:
             file.remove()
     for file, _ in parts:
         file.remove()
-    return int(fresh.num_rows)
+    return len(done)
 
 
 def file_name(runs: pa.Table) -> str:
@@ -231,13 +229,11 @@ def _curves_once(tables: list[WithCurves]) -> Iterator[pa.Table]:
     yield schema(CURVES).empty_table()
     seen: set[str] = set()
     for (runs, curves), not_these in zip(tables, failed, strict=True):
-        table = curves()
-        yield _without(table, set(pc.unique(table.column("run_id")).to_pylist()) & (seen | not_these))
+        yield _only(curves(), _ids(runs) - not_these - seen)
         seen |= _ids(runs) - not_these
     for (_, curves), these in zip(tables, failed, strict=True):
         if these - seen:
-            table = curves()
-            yield table.filter(pc.is_in(table.column("run_id"), pa.array(sorted(these - seen), pa.string())))
+            yield _only(curves(), these - seen)
             seen |= these
 
 
@@ -268,8 +264,14 @@ def _as(columns: tuple[Column, ...], table: pa.Table) -> pa.Table:
     return table.select([c.name for c in columns]).cast(schema(columns))
 
 
-def _part(table: pa.Table) -> pa.Table:
-    return _as(RUNS, table).append_column("curve", table.column("curve")).cast(part_schema())
+def _runs_of_part(file: Place) -> tuple[Place, pa.Table] | None:
+    """The part and its runs, without their curves, which are most of it; None if it is damaged."""
+    part = whole_part(file)
+    return None if part is None else (file, _as(RUNS, part))
+
+
+def _curves_of_part(file: Place) -> pa.Table:
+    return curves_of(file.read_table(["run_id", "curve"]))
 
 
 def curves_of(parts: pa.Table) -> pa.Table:
@@ -304,6 +306,12 @@ def _first_of_each(table: pa.Table) -> pa.Table:
     for row in sorted(range(len(ids)), key=lambda row: (statuses[row] == FAILED, row)):
         chosen.setdefault(ids[row], row)
     return table.take(sorted(chosen.values()))
+
+
+def _only(table: pa.Table, run_ids: set[str]) -> pa.Table:
+    if set(pc.unique(table.column("run_id")).to_pylist()) <= run_ids:
+        return table
+    return table.filter(pc.is_in(table.column("run_id"), pa.array(sorted(run_ids), pa.string())))
 
 
 def _without(table: pa.Table, run_ids: set[str]) -> pa.Table:
