@@ -96,6 +96,6 @@ def test_sigterm__hands_the_cohort_over(nanny, tmp_path):
             assert started.running["first"].wait(30) == 0, started.log("first")
         print(f"{receipts}; the first worker's process ended {time.monotonic() - begun:.1f} s after the last receipt")
     (receipt,) = receipts
-    assert receipt.rounds < 6000 * 400  # some were done before
+    assert 0 < receipt.rounds <= 6000 * 400  # fewer, where the first had begun before it was told
     assert read_runs(store).column("rounds").to_pylist() == [6000] * 400
     assert checkpoints_folder(store).names() == []

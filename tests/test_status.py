@@ -98,15 +98,13 @@ def test_cluster__on_the_loopback_interface_may_be_named(host):
     "host", ["10.0.0.1", "0.0.0.0", "[::]", "[fe80::1]", "[2001:db8::1]", "example.org", "localhost.example.org", "127.1", "1"]
 )
 def test_cluster__that_others_can_reach_is_refused_with_the_reason(host):
-    with pytest.raises(WrongInput, match=r"not on the loopback interface: .* is executed by its workers.*use a scheduler on 127\.0\.0\.1"):
+    with pytest.raises(WrongInput, match=r"not on the loopback interface: .* is executed by its workers.*use tls://.*--insecure"):
         cluster_named(f"tcp://{host}:8786", 3, 0)
 
 
-@pytest.mark.parametrize(
-    "name", ["", "Local", "loca", "127.0.0.1:8786", "tcp://127.0.0.1", "tls://127.0.0.1:8786", "tcp://::1:8786", "tcp://127.0.0.1:8786\n"]
-)
+@pytest.mark.parametrize("name", ["", "Local", "loca", "127.0.0.1:8786", "tcp://127.0.0.1", "tcp://::1:8786", "tcp://127.0.0.1:8786\n"])
 def test_cluster__of_an_unknown_name_is_refused_with_the_names(name):
-    with pytest.raises(WrongInput, match=r"no cluster is called .*; give local, or a scheduler's address such as tcp://127\.0\.0\.1:8786"):
+    with pytest.raises(WrongInput, match=r"no cluster is called .*; give local, or a scheduler's address such as tls://HOST:8786"):
         cluster_named(name, 3, 0)
 
 
