@@ -8,6 +8,7 @@ from pathlib import Path
 from cluster.certificates import AUTHORITY, certificate_file, key_file
 from cluster.local import SETTINGS
 from cluster.preemption import PRELOAD
+from cluster.worker_settings import variables_of
 
 PORT = 8786
 CUT_SECONDS = 60  # a link may be cut for so long and nothing is lost; after that the worker's cohorts go to others
@@ -43,11 +44,6 @@ def tls_words(folder: Path, role: str) -> list[str]:
     return [str(word) for word in words]
 
 
-def environment(settings: dict[str, object]) -> dict[str, str]:
-    """Settings of Dask as it reads them from the environment."""
-    return {f"DASK_{name.upper().replace('.', '__').replace('-', '_')}": str(value) for name, value in settings.items()}
-
-
 def shown(settings: dict[str, object], words: list[str]) -> str:
     """A command as a user types it, with its settings before it."""
-    return " ".join([*(f"{name}={shlex.quote(value)}" for name, value in environment(settings).items()), shlex.join(words)])
+    return " ".join([*(f"{name}={shlex.quote(value)}" for name, value in variables_of(settings).items()), shlex.join(words)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 
 from cluster.local import SETTINGS
 from cluster.site import Site
@@ -19,12 +20,16 @@ def cache_of(site: Site) -> str:
     return site.cache or str(cache_folder())
 
 
+def variables_of(settings: Mapping[str, object]) -> dict[str, str]:
+    """Settings of Dask as it reads them from the environment."""
+    return {
+        f"DASK_{name.replace('.', '__').replace('-', '_').upper()}": json.dumps(value) if isinstance(value, dict) else str(value)
+        for name, value in settings.items()
+    }
+
+
 def environment(site: Site, parts: tuple[str, ...] = OF_WORKERS) -> dict[str, str]:
     """The variables of a process, with the settings of these parts of Dask. Nothing secret is among them: others can read job scripts."""
-    settings = {
-        f"DASK_{name.replace('.', '__').replace('-', '_').upper()}": json.dumps(value) if isinstance(value, dict) else str(value)
-        for name, value in SETTINGS.items()
-        if name.startswith(parts)
-    }
+    settings = variables_of({name: value for name, value in SETTINGS.items() if name.startswith(parts)})
     passed_on = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
     return {"KOCO_CACHE": cache_of(site), **passed_on, **settings, **site.environment}

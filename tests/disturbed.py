@@ -21,6 +21,7 @@ import psutil
 
 from koco_stream.records import RUNS
 from storage.results import read_curves, read_runs
+from tests.dask_processes import Processes, free_port
 
 ROOT = Path(__file__).parent.parent
 KINDS = ("worker", "all workers", "scheduler", "driver", "disk")
@@ -74,13 +75,6 @@ def finished(store: Path) -> dict[str, object]:
     return dict(zip(runs.column("run_id").to_pylist(), runs.column("finished_at").to_pylist(), strict=True))
 
 
-def free_port() -> int:
-    """A port that nobody listens on now."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
-
-
 def wait_until(so: Callable[[], object], what: str, patience: float = PATIENCE) -> None:
     """Look again and again. Fails if it takes too long."""
     until = time.monotonic() + patience
@@ -126,28 +120,18 @@ class OwnCluster:
     """A scheduler and workers in processes of their own, as a user would start them."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.scheduler, self.workers = folder, None, []
+        self.processes = Processes(folder / "cluster", {"OMP_NUM_THREADS": "1"})
         self.start()
 
     def start(self) -> None:
         """Start them; `address` is the scheduler's."""
-        self.address = f"tcp://127.0.0.1:{free_port()}"
-        local = ["--host", "127.0.0.1"]
-        self.scheduler = self._begin(
-            "dask_scheduler", *local, "--port", self.address.rpartition(":")[2], "--dashboard-address", "127.0.0.1:0"
-        )
-        more = ["--nthreads", "1", "--no-dashboard", "--memory-limit", "1GiB", "--local-directory", str(self.folder / "dask")]
-        self.workers = [self._begin("dask_worker", self.address, *local, *more) for _ in range(WORKERS)]
-
-    def _begin(self, module: str, *words: str) -> subprocess.Popen[bytes]:
-        with (self.folder / f"{module}.log").open("ab") as log:
-            command = [sys.executable, "-m", f"distributed.cli.{module}", *words]
-            return subprocess.Popen(command, env=environment(), stdout=log, stderr=log, start_new_session=True)
+        self.address = self.processes.scheduler()
+        self.scheduler = self.processes.running["scheduler"]
+        self.workers = [self.processes.worker(f"worker-{number}", self.address) for number in range(WORKERS)]
 
     def stop(self) -> None:
         """End all of them."""
-        for process in (self.scheduler, *self.workers):
-            ended(process)
+        self.processes.close()
 
 
 class Disk:

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import time
 from dataclasses import replace
 
 import pytest
@@ -10,12 +9,12 @@ from dask_processes import processes
 from distributed import Client
 
 import koco_stream.run
-from cluster.executors import run_on_dask
+from cluster.executors import OnDask, run_on_dask
 from koco_stream import leaving
 from koco_stream.costs import DataSize
 from koco_stream.learners import LEARNERS
 from koco_stream.manifest import load_manifest
-from koco_stream.resume import checkpoint_of, checkpoints_folder, read_checkpoint
+from koco_stream.resume import checkpoint_of, checkpoints_folder, header_of, read_checkpoint
 from koco_stream.run import run_cohort
 from koco_stream.runs import Cohort, Run, Stream
 from koco_stream.warm import needed, warm
@@ -64,38 +63,35 @@ def test_told_in_the_last_block__it_finishes(small_store, monkeypatch):
 
 
 @pytest.mark.parametrize("nanny", [True, False])
-def test_sigterm__hands_the_cohort_over(nanny, tmp_path):
-    store = wide_store(tmp_path, 6000)
-    stream = Stream("real", load_manifest(store, "real").dataset_hash)
-    cohort = Cohort(stream, tuple(Run.of(stream, "ONS", {"alpha": (1 + k) / 8}, None) for k in range(400)), 1.0)
+def test_sigterm__hands_the_cohort_over(nanny, tmp_path, monkeypatch):
+    """The first worker is told after its first checkpoint and hands over before its second would be; only then does another come."""
+    rows, between = 24_000, 8_000
+    store = wide_store(tmp_path, rows)
     manifest = load_manifest(store, "real")
-    warm(needed(cohort.runs[:1], {manifest.dataset_hash: manifest.value_type}, {manifest.dataset_hash: DataSize.of(manifest)}))
-    receipts, preload = [], ("--preload", "cluster.preemption")
+    stream = Stream("real", manifest.dataset_hash)
+    runs = tuple(Run.of(stream, "ONS", {"alpha": (1 + k) / 8}, None) for k in range(400))
+    cohort = Cohort(stream, runs, 1.0, between)
+    warm(needed(runs[:1], {manifest.dataset_hash: manifest.value_type}, {manifest.dataset_hash: DataSize.of(manifest)}))
+    checkpoint, receipts, handed_over = checkpoint_of(str(store), cohort), [], []
     with processes(tmp_path / "processes") as started:
         address = started.scheduler()
-        started.worker("first", address, *(() if nanny else ("--no-nanny", *preload)))
+        first = started.worker("first", address, *(() if nanny else ("--no-nanny", "--preload", "cluster.preemption")))
         started.wait_for("first", "Registered to:")
 
-        class Told:
-            """Tells the first worker to leave once the cohort runs there; it is looked at by the executor's own loop."""
-
-            done = False
-
-        def look_after(self, look=run_on_dask.__globals__["OnDask"]._look_after):
+        def look_after(self, look=OnDask._look_after):
             look(self)
-            if self.under_way and not Told.done and any(self.client.processing().values()):
-                time.sleep(1.5)
-                Told.done = True
-                os.kill(started.running["first"].pid, signal.SIGTERM)
+            if not handed_over and checkpoint.is_file():
+                os.kill(first.pid, signal.SIGTERM)
+                assert first.wait(30) == 0, started.log("first")
+                handed_over.append(header_of(checkpoint)["rounds"])
                 started.worker("second", address)
 
-        with Client(address, set_as_default=False) as client, pytest.MonkeyPatch.context() as patched:
-            patched.setattr(run_on_dask.__globals__["OnDask"], "_look_after", look_after)
+        monkeypatch.setattr(OnDask, "_look_after", look_after)
+        monkeypatch.setattr("cluster.executors.LOOK_EVERY", 0.02)
+        with Client(address, set_as_default=False) as client:
             run_on_dask(client, str(store), "try", [cohort], receipts.append, 100)
-            begun = time.monotonic()
-            assert started.running["first"].wait(30) == 0, started.log("first")
-        print(f"{receipts}; the first worker's process ended {time.monotonic() - begun:.1f} s after the last receipt")
-    (receipt,) = receipts
-    assert 0 < receipt.rounds <= 6000 * 400  # fewer, where the first had begun before it was told
-    assert read_runs(store).column("rounds").to_pylist() == [6000] * 400
+    ((receipt,), (saved,)) = receipts, handed_over
+    assert between < saved < 2 * between
+    assert receipt.rounds == (rows - saved) * len(runs)  # nothing was done again
+    assert read_runs(store).column("rounds").to_pylist() == [rows] * len(runs)
     assert checkpoints_folder(store).names() == []
