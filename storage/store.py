@@ -84,7 +84,7 @@ def staging_folder(store: Path) -> Iterator[Path]:
     try:
         yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        _remove(folder)
         for path in (root, *(p for p in created if p != root)):
             try:
                 path.rmdir()  # only what is empty: on failure the disk is as it was
@@ -107,6 +107,16 @@ def _made_in(root: Path) -> Path:
             return Path(tempfile.mkdtemp(prefix=f"{socket.gethostname()}-{os.getpid()}-", dir=root))
         except FileNotFoundError:
             continue
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder in which workers that were told to stop may still be writing: under its new name they no longer find it."""
+    gone = folder.with_name(f"{folder.name}.gone")
+    try:
+        folder.rename(gone)
+    except OSError:
+        gone = folder
+    shutil.rmtree(gone, ignore_errors=True)
 
 
 def process_lives(process: int) -> bool:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-NETWORK = "198.18.77"  # of the range that is set apart for tests of networks
+NETWORKS = [f"198.18.{number}" for number in range(256)]  # the range that is set apart for tests of networks
 
 
 def why_not() -> str | None:
@@ -25,13 +26,14 @@ class Hosts:
     """Hosts by name. This process is on the bridge, at `here`, and reaches them all."""
 
     def __init__(self, names: list[str]) -> None:
-        self.tag = f"k{os.getpid() % 100000}"
+        self.tag = f"k{os.getpid()}"
         self.numbers = {name: number for number, name in enumerate(names, 1)}
-        self.here = f"{NETWORK}.254"
+        self.network = free_network()
+        self.here = f"{self.network}.254"
 
     def address(self, name: str) -> str:
         """The host's address."""
-        return f"{NETWORK}.{self.numbers[name]}"
+        return f"{self.network}.{self.numbers[name]}"
 
     def inside(self, name: str) -> list[str]:
         """Words before a command that runs on the host."""
@@ -73,9 +75,27 @@ class Hosts:
         return f"{self.tag}v{self.numbers[name]}"
 
 
+def free_network() -> str:
+    """The first three numbers of addresses that no interface of this machine has: another run of the tests may have its own hosts. Each
+    process looks from another place on, so that two that look at once hardly ever find the same."""
+    used = _ip("-o", "-4", "address", "show")
+    first = os.getpid() % len(NETWORKS)
+    return next(network for network in NETWORKS[first:] + NETWORKS[:first] if f" {network}." not in used)
+
+
+def remove_left() -> None:
+    """Remove what killed runs of the tests have left: bridges, links and namespaces that bear the number of a process that is gone."""
+    for kind in ("netns", "link"):
+        for line in _ip("-o", kind, "show").splitlines():
+            found = re.match(r"(?:\d+: )?(k(\d+)(?:br|v\d+|-\w+))\b", line)
+            if found and not os.path.exists(f"/proc/{found[2]}"):
+                _ip(kind, "delete", found[1], check=False)
+
+
 @contextmanager
 def hosts(*names: str) -> Iterator[Hosts]:
     """Hosts of these names, removed at the end."""
+    remove_left()
     network = Hosts(list(names))
     try:
         network.make()
@@ -84,7 +104,8 @@ def hosts(*names: str) -> Iterator[Hosts]:
         network.remove()
 
 
-def _ip(*words: str, check: bool = True) -> None:
+def _ip(*words: str, check: bool = True) -> str:
     done = subprocess.run(["ip", *words], capture_output=True, text=True)
     if check and done.returncode:
         raise RuntimeError(f"ip {' '.join(words)}: {done.stderr.strip()}")
+    return done.stdout

@@ -4,7 +4,9 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+from itertools import count
 from resource import RLIMIT_FSIZE, setrlimit
 
 import numpy as np
@@ -12,6 +14,7 @@ import pytest
 
 from koco_stream.manifest import load_manifest
 from storage.preparing.prepare import prepare_file
+from storage.store import staging_folder
 from storage.verify import dataset_problems
 
 
@@ -89,6 +92,28 @@ def test_stopped_by_hand_with_workers__says_so_in_one_line_and_leaves_nothing(tm
     assert first.startswith("reading ")
     assert second.startswith("koco: stopped")
     assert not (tmp_path / "s").exists()
+
+
+def test_staging_folder__goes_while_workers_still_write_in_it(tmp_path):
+    writing = threading.Event()
+
+    def write(folder):
+        for number in count():
+            try:
+                (folder / f"part-{number}").touch()
+            except FileNotFoundError:
+                return
+            writing.set()
+
+    for _ in range(5):
+        with staging_folder(tmp_path / "store") as folder:
+            writer = threading.Thread(target=write, args=(folder,))
+            writer.start()
+            assert writing.wait(60)
+        writer.join(60)
+        assert not writer.is_alive()
+        assert not (tmp_path / "store").exists()
+        writing.clear()
 
 
 def test_no_room__is_said_and_leaves_the_store_as_it_was(tmp_path):
