@@ -6,7 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from flows.cli import in_words, labels_of
+from flows.commands.data import labels_of
+from flows.commands.shared import in_words
 from flows.figures.son_figure_2 import recovery_errors
 from flows.figures.son_figure_3 import claims_of, errors_of, son_figure_3
 from flows.report import came_from

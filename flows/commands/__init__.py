@@ -1,0 +1,1 @@
+"""The subcommands of koco, a group of them a file. Each imports what it needs when it runs, so that `--help` answers at once."""

@@ -1,0 +1,85 @@
+"""What all subcommands share: options, how errors end them, and tables on the terminal."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable
+from functools import wraps
+from inspect import cleandoc
+from typing import Any
+
+import click
+
+STORE = click.option(
+    "--store",
+    default="store",
+    envvar="KOCO_STORE",
+    show_default=True,
+    metavar="PLACE",
+    help="The store: a folder, or s3://BUCKET/PREFIX or gs://BUCKET/PREFIX; KOCO_STORE sets it too.",
+)
+KEPT = "what was finished is kept. To go on:"  # the same command
+JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+class Usage(click.Group):
+    """Ends wrong input with exit status 2 and one message, a failure of the work with 1."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the subcommand."""
+        from koco_stream.errors import WrongInput
+
+        again = " ".join(["koco", *sys.argv[1:]])
+        try:
+            return super().invoke(ctx)
+        except WrongInput as error:
+            click.echo(f"koco: {error}", err=True)
+            ctx.exit(2)
+        except KeyboardInterrupt:
+            click.echo(f"koco: stopped; {KEPT} {again}", err=True)
+            ctx.exit(1)
+        except (click.exceptions.Exit, BrokenPipeError):
+            raise
+        except (OSError, MemoryError, RuntimeError) as error:
+            kept = f"; {KEPT} {again}" if ctx.invoked_subcommand == "sweep" else ""
+            click.echo(f"koco: {type(error).__name__}: {error}{kept}", err=True)
+            ctx.exit(1)
+
+
+def example(text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Append an example to the command's help."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(function)
+        def command(*args: Any, **kwargs: Any) -> Any:
+            return function(*args, **kwargs)
+
+        command.__doc__ = f"{cleandoc(function.__doc__ or '')}\n\n\b\nExample:\n  {text}"
+        return command
+
+    return decorate
+
+
+def in_words(planned: Any) -> str:
+    """A value of the plan for people: large numbers with commas, lists and tables on one line."""
+    if isinstance(planned, dict):
+        return ", ".join(f"{name} {in_words(value)}" for name, value in planned.items())
+    if isinstance(planned, list):
+        return "; ".join(in_words(value) for value in planned)
+    return f"{planned:,}" if isinstance(planned, int | float) else str(planned)
+
+
+def show(rows: Iterable[dict[str, Any]], columns: tuple[str, ...], as_json: bool) -> None:
+    """Print rows as JSON or as an aligned table."""
+    rows = list(rows)
+    if as_json:
+        click.echo(json.dumps([{c: row[c] for c in columns} for row in rows], default=str))
+        return
+    cells = [
+        columns,
+        *(tuple("" if row[c] is None else f"{row[c]:.5g}" if isinstance(row[c], float) else str(row[c]) for c in columns) for row in rows),
+    ]
+    widths = [max(len(row[k]) for row in cells) for k in range(len(columns))]
+    for row in cells:
+        click.echo("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
