@@ -35,6 +35,11 @@ SETTINGS = {
     "distributed.logging.distributed": "error",
     "distributed.scheduler.allowed-failures": 1,  # what has cost two workers their lives is not given to a third
     "distributed.scheduler.worker-saturation": 1.0,  # nothing waits on a worker: its death then says something of one cohort only
+    # Dask looks at itself: a hundred times a second at what runs, fifty times whether its loop turns, twice at all that psutil knows. On
+    # the cores that scan this costs several per cent of their time.
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "1s",
+    "distributed.admin.system-monitor.interval": "5s",
     "distributed.worker.memory.target": False,  # there is nothing to spill: states are not Dask's
     "distributed.worker.memory.spill": False,
     "distributed.worker.memory.pause": False,  # a paused worker would wait for ever for memory that its cohort holds

@@ -29,6 +29,7 @@ class Machines:
     """The cluster: workers, cores that they share (as many as workers, if each has its own), how often one dies, how long it is away.
 
     `message_seconds` is what the driver and the scheduler do for a cohort, one after the other; `byte_seconds` for each byte of it.
+    `loading_seconds` is what a worker needs to load the library and the compiled code, before its first cohort and when it is back.
     """
 
     workers: int
@@ -37,6 +38,7 @@ class Machines:
     away_seconds: float = 60.0
     message_seconds: float = SERVING_SECONDS / 2
     byte_seconds: float = 2e-8
+    loading_seconds: float = 0.8
     seed: int = 0
 
 
@@ -63,6 +65,7 @@ class Worker:
     dies: float
     job: Job | None = None
     begun: float = 0.0
+    loaded: bool = False
 
 
 @dataclass
@@ -115,7 +118,9 @@ class Simulation:
             worker, job = self.idle.pop(), self.waiting.popleft()
             arrives = self.serve(now, job.size)
             mine = self.workers[worker]
-            mine.job, mine.begun = job, arrives
+            if not mine.loaded:
+                arrives += self.machines.loading_seconds * self.slowdown()
+            mine.job, mine.begun, mine.loaded = job, arrives, True
             ends = arrives + (job.seconds - job.done) * self.slowdown()
             if ends <= mine.dies:
                 self.at(ends, "ends", worker)
@@ -158,7 +163,7 @@ def simulate(cohorts: Sequence[Cohort], rounds: Sequence[int], machines: Machine
             state.waiting.appendleft(job)
             state.at(now + machines.away_seconds, "is back", number)
         else:
-            worker.dies = now + state.lifetime()
+            worker.dies, worker.loaded = now + state.lifetime(), False
             state.idle.append(number)
         state.give(now)
     runs, wall = sum(job.size for job in jobs), max(state.last, 1e-9)

@@ -10,8 +10,9 @@ from cluster.local import SETTINGS
 from cluster.site import Site
 from koco_stream.cache import cache_folder
 
-OF_WORKERS = ("distributed.nanny.", "distributed.worker.", "distributed.logging.")
-OF_SCHEDULERS = ("distributed.scheduler.", "distributed.logging.")
+OF_ALL = ("distributed.admin.", "distributed.logging.")
+OF_WORKERS = ("distributed.nanny.", "distributed.worker.", *OF_ALL)
+OF_SCHEDULERS = ("distributed.scheduler.", *OF_ALL)
 PASSED_ON = ("PYTHONPATH", "KOCO_CACHE_BYTES")  # as they are here, if they are set
 
 

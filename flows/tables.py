@@ -40,6 +40,11 @@ STREAM_AND_CONFIGURATION = (
     "learner",
     "params",
 )
+AVERAGES = SUMMARY[SUMMARY.index("n_runs") :]
+MEASURES = ("mean_loss", "error_rate", "seconds", "regret", "rounds_per_second")
+DIFFERING = ("params", "n_runs", "mean_loss_mean", "error_rate_mean", "seconds_mean")
+CONFIGURATION = SUMMARY[: SUMMARY.index("n_runs")]
+BEST = (*SUMMARY, "sketch_size")
 BEST_OF = ("dataset", "dataset_hash", "order", "window_rows", "max_rows", "learner", "sketch_size")
 
 
@@ -68,10 +73,10 @@ def summary_of(runs: pa.Table) -> list[dict[str, Any]]:
 
 
 def best_of(runs: pa.Table) -> list[dict[str, Any]]:
-    """The best row of each stream and learner (Oja-SON by sketch size), in the order of the summary."""
+    """The best row of each stream and learner (Oja-SON by sketch size), with the columns of `BEST`, in the order of the summary."""
     table = summary_table(runs)
     first = table.append_column("place", pa.array(range(table.num_rows), pa.int64())).group_by(BEST_OF).aggregate([("place", "min")])
-    return list(rows_of(table.take(sorted(first.column("place_min").to_pylist())).select(SUMMARY)))
+    return list(rows_of(table.take(sorted(first.column("place_min").to_pylist())).select(BEST)))
 
 
 def summary_table(runs: pa.Table) -> pa.Table:
@@ -90,20 +95,7 @@ def summary_table(runs: pa.Table) -> pa.Table:
         )
         mine = zip(zip(*lists_of(table, STREAM_AND_CONFIGURATION), strict=True), table.column("version").to_pylist(), strict=True)
         table = table.filter(pa.array([newest[key] == version for key, version in mine], pa.bool_()))
-    table = table.filter(pc.and_(pc.equal(table.column("status"), "ok"), pc.is_valid(table.column("mean_loss"))))
-    deviation = pc.VarianceOptions(ddof=1)  # null for a single run
-    found = table.group_by([*STREAM_AND_CONFIGURATION, "sketch_size"]).aggregate(
-        [
-            ("mean_loss", "count"),
-            ("mean_loss", "mean"),
-            ("mean_loss", "stddev", deviation),
-            ("error_rate", "mean"),
-            ("error_rate", "stddev", deviation),
-            ("seconds", "mean"),
-        ]
-    )
-    names = {"mean_loss_count": "n_runs", "mean_loss_stddev": "mean_loss_std", "error_rate_stddev": "error_rate_std"}
-    found = found.rename_columns([names.get(name, name) for name in found.column_names])
+    found = averages(table, [*STREAM_AND_CONFIGURATION, "sketch_size"])
     classes = zip(found.column("dataset").to_pylist(), found.column("positive_class").to_pylist(), strict=True)
     shown = pa.array([name if positive is None else f"{name}:{positive:g}" for name, positive in classes], pa.string())
     found = found.set_column(found.column_names.index("dataset"), "dataset", shown)
@@ -114,6 +106,52 @@ def summary_table(runs: pa.Table) -> pa.Table:
         found = found.append_column(f"{name} or 0", pc.fill_null(found.column(name), 0))
     by = ("dataset", "dataset_hash", "order", "window_rows or 0", "max_rows or 0", "merit", "learner", "params")
     return found.sort_by([(name, "ascending") for name in by])
+
+
+def averages(runs: pa.Table, by: Sequence[str]) -> pa.Table:
+    """One row for each value of the columns `by`: how many runs are ok, and the means and standard deviations of what they reached."""
+    runs = runs.filter(pc.and_(pc.equal(runs.column("status"), "ok"), pc.is_valid(runs.column("mean_loss"))))
+    deviation = pc.VarianceOptions(ddof=1)  # null for a single run
+    found = runs.group_by(list(by)).aggregate(
+        [
+            ("mean_loss", "count"),
+            ("mean_loss", "mean"),
+            ("mean_loss", "stddev", deviation),
+            ("error_rate", "mean"),
+            ("error_rate", "stddev", deviation),
+            ("seconds", "mean"),
+        ]
+    )
+    names = {"mean_loss_count": "n_runs", "mean_loss_stddev": "mean_loss_std", "error_rate_stddev": "error_rate_std"}
+    return found.rename_columns([names.get(name, name) for name in found.column_names])
+
+
+def groups_of(runs: pa.Table, by: Sequence[str]) -> list[dict[str, Any]]:
+    """`averages` as rows, in the order of the columns `by`. Raises `WrongInput` for a column that is not there, or a measure."""
+    for name in by:
+        if name not in runs.column_names:
+            raise WrongInput(f"runs have no column {name!r}{nearest(name, runs.column_names)}")
+        if name in MEASURES:
+            raise WrongInput(f"{name} is what is averaged; group by columns of the stream or of the configuration")
+    return list(rows_of(averages(runs, by).sort_by([(name, "ascending") for name in by]).select([*by, *AVERAGES])))
+
+
+def differences(mine: Sequence[dict[str, Any]], others: Sequence[dict[str, Any]], by: Sequence[str]) -> list[dict[str, Any]]:
+    """Rows of two tables side by side, matched by the columns `by`: what each reached, and how far the second is from the first. A row that
+    only one of them has has nothing on the other's side."""
+    sides = [{tuple(row[name] for name in by): row for row in rows} for rows in (mine, others)]
+    compared = [name for name in DIFFERING if name not in by and any(name in row for row in (*mine, *others))]
+    found = []
+    for key in dict.fromkeys([*sides[0], *sides[1]]):
+        first, second = (side.get(key, {}) for side in sides)
+        row = dict(zip(by, key, strict=True))
+        for name in compared:
+            a, b = first.get(name), second.get(name)
+            row |= {name: a, f"{name}_other": b}
+            if name == "mean_loss_mean":
+                row["difference"] = None if a is None or b is None else b - a
+        found.append(row)
+    return found
 
 
 def lists_of(table: pa.Table, names: Sequence[str]) -> Iterator[list[Any]]:

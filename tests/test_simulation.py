@@ -10,7 +10,7 @@ from cluster.simulation import Machines, simulate
 from koco_stream.runs import Cohort, Run, Stream
 
 STREAM = Stream("a", "b")
-FREE = {"message_seconds": 0.0, "byte_seconds": 0.0}
+FREE = {"message_seconds": 0.0, "byte_seconds": 0.0, "loading_seconds": 0.0}
 
 
 def cohort(seconds, every=0):
@@ -38,13 +38,20 @@ def test_same_seed__same_prediction(workers, seed):
 
 
 def test_scheduler__is_the_limit_when_messages_take_longer_than_the_work():
-    found = run([0.001] * 1000, Machines(100, message_seconds=0.01, byte_seconds=0.0))
+    found = run([0.001] * 1000, Machines(100, **{**FREE, "message_seconds": 0.01}))
     assert found.wall == pytest.approx(1000 * 2 * 0.01, rel=0.01)  # there and back
     assert found.scheduler == pytest.approx(1.0, abs=0.01)
 
 
 def test_shared_cores__slow_all_down():
     assert run([1.0] * 8, Machines(4, cores=2, **FREE)).wall == pytest.approx(4.0)
+
+
+def test_loading__is_paid_once_by_each_worker_and_by_one_that_was_away_again():
+    assert run([1.0] * 8, Machines(4, **{**FREE, "loading_seconds": 0.5})).wall == pytest.approx(2.5)
+    away = {**FREE, "deaths_an_hour": 20.0, "away_seconds": 1.0, "seed": 3}
+    short, long = (run([600.0], Machines(1, **{**away, "loading_seconds": s}), every=1) for s in (0.0, 100.0))
+    assert long.wall >= 600.0 + 100.0 * (1 + long.deaths) > short.wall
 
 
 def test_checkpoints__bound_what_a_death_costs():

@@ -14,29 +14,40 @@ from flows.commands.shared import JSON, STORE, example, show
 @click.command()
 @STORE
 @click.option("--sweep", "name", help="Only the runs of this sweep.")
+@click.option("--where", "conditions", multiple=True, metavar="CONDITION", help="Only runs with COLUMN=VALUE, or != < <= > >=; repeat it.")
 @click.option("--runs", "single", is_flag=True, help="List single runs.")
+@click.option("--best", is_flag=True, help="Only the best configuration of each dataset and learner.")
+@click.option("--group", metavar="COLUMNS", help="Average over all runs that have the same in these columns, with commas.")
+@click.option("--diff", "other", metavar="SWEEP", help="Beside another sweep; difference is its mean loss less that of --sweep.")
 @JSON
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
 @click.option("--arrow", "arrow", type=click.Path(path_type=Path), help="Write an Arrow file.")
-@example("koco results --sweep ill-conditioned | head")
-def results(store: str, name: str | None, single: bool, as_json: bool, as_csv: bool, arrow: Path | None) -> None:
-    """Show results: configurations averaged over orders and seeds, best first; or single runs."""
-    import pyarrow as pa
+@example("koco results --where learner=OjaSON --where 'sketch_size>=5' --best")
+def results(
+    store: str,
+    name: str | None,
+    conditions: tuple[str, ...],
+    single: bool,
+    best: bool,
+    group: str | None,
+    other: str | None,
+    as_json: bool,
+    as_csv: bool,
+    arrow: Path | None,
+) -> None:
+    """Show results: configurations averaged over orders and seeds, best first; or single runs.
 
-    from flows.tables import SUMMARY, runs_of, summary_of
-    from koco_stream.records import RUNS
+    Conditions take the columns of single runs (--runs --json shows them all); the value none is for what is not there. Runs of a sweep
+    that is still running are shown as they finish.
+    """
+    from flows.querying import Query, answer
     from storage.store import existing_store
 
-    existing_store(store)
-    table = runs_of(store, name)
-    if not single:
-        rows = summary_of(table)
-        table = pa.Table.from_pylist(rows) if rows else pa.table({})
-        columns: tuple[str, ...] = SUMMARY
-    else:
-        columns = tuple(c.name for c in RUNS)
-        table = table.select(columns)
+    query = Query(name, conditions, single, best, tuple(group.split(",")) if group is not None else (), other)
+    table = answer(existing_store(store), query)
     if arrow:
+        import pyarrow as pa
+
         with pa.OSFile(str(arrow), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
             writer.write_table(table)
         return
@@ -46,7 +57,7 @@ def results(store: str, name: str | None, single: bool, as_json: bool, as_csv: b
         pyarrow.csv.write_csv(table, sys.stdout.buffer)
         return
     short = ("run_id", "dataset", "learner", "params", "status", "mean_loss", "error_rate", "seconds")
-    show(table.to_pylist(), columns if as_json or not single else short, as_json)
+    show(table.to_pylist(), tuple(table.column_names) if as_json or not single else short, as_json)
 
 
 @click.command()

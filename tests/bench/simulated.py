@@ -1,7 +1,6 @@
 """The simulator beside the machine: the same sweep predicted and run with one, two and four workers."""
 
 from pathlib import Path
-from statistics import median
 
 from flows.simulating import predictions
 from tests.bench.sweeping import our_sweep, spec
@@ -15,19 +14,17 @@ def simulated(folder: Path, cores: set[int], quick: bool) -> dict[str, float]:
 
     The costs come from a first run of the sweep with one worker, as they do for a user: from the store.
     """
-    table = {"name": "dense-stream", "n_rows": 10_000 if quick else 40_000}
-    repetitions = 1 if quick else 3
-    path = spec(folder, "simulated", table, "OjaSON", sketch_size=10, alpha=[1.25**k for k in range(40)], sketch_rate=[1.0, 1.5, 2.0])
+    table = {"name": "dense-stream", "n_rows": 10_000 if quick else 200_000}
+    alphas = [1.25**k for k in range(40 if quick else 100)]
+    path = spec(folder, "simulated", table, "OjaSON", sketch_size=10, alpha=alphas, sketch_rate=[1.0, 1.25, 1.5, 1.75, 2.0])
     our_sweep(path, folder / "timed", cores, workers=1)
     predicted = {row["workers"]: row for row in predictions(path, str(folder / "timed"), WORKERS, cores=len(cores))}
-    measured = {
-        workers: median(our_sweep(path, folder / f"with-{workers}-{k}", cores, workers=workers).computing for k in range(repetitions))
-        for workers in WORKERS
-    }
+    measured = {workers: our_sweep(path, folder / f"with-{workers}", cores, workers=workers).computing for workers in WORKERS}
     ratios = {workers: predicted[workers]["wall"] / measured[workers] for workers in WORKERS}
+    rows = table["n_rows"]
     show(
-        f"The simulator's prediction of a sweep of 120 runs of OjaSON on {table['n_rows']:,} dense rows, on {len(cores)} cores",
-        ["workers", "cohorts", "predicted, s", f"measured, s (median of {repetitions})", "predicted / measured", "predicted efficiency"],
+        f"The simulator's prediction of a sweep of {5 * len(alphas)} runs of OjaSON on {rows:,} dense rows, on {len(cores)} cores",
+        ["workers", "cohorts", "predicted, s", "measured, s", "predicted / measured", "predicted efficiency"],
         [[w, predicted[w]["cohorts"], predicted[w]["wall"], measured[w], ratios[w], predicted[w]["efficiency"]] for w in WORKERS],
         "Measured: the phase `computing`; the costs are those of a first run of the sweep with one worker.",
     )

@@ -1,0 +1,52 @@
+"""Conditions on runs, as `koco results --where` takes them: COLUMN=VALUE, or with != < <= > >= for =."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from koco_stream.errors import WrongInput, nearest
+
+OPERATORS: dict[str, Callable[..., Any]] = {
+    "!=": pc.not_equal,
+    "<=": pc.less_equal,
+    ">=": pc.greater_equal,
+    "=": pc.equal,
+    "<": pc.less,
+    ">": pc.greater,
+}
+CONDITION = re.compile(r"\s*(\w+)\s*(!=|<=|>=|=|<|>)\s*(.*?)\s*\Z", re.DOTALL)
+NOTHING = "none"  # a value that is not there: order_seed=none
+
+
+def filtered(runs: pa.Table, conditions: Sequence[str]) -> pa.Table:
+    """The rows of `runs` for which all conditions hold. A value that is not there is equal to `none` alone, and neither less nor more than
+    anything.
+
+    Raises `WrongInput` for a condition that is none, a column that is not there, or a value that its column cannot have.
+    """
+    for condition in conditions:
+        runs = runs.filter(_holds(runs, condition))
+    return runs
+
+
+def _holds(runs: pa.Table, condition: str) -> pa.ChunkedArray:
+    found = CONDITION.match(condition)
+    if not found:
+        raise WrongInput(f"--where {condition!r} is not a condition; write COLUMN=VALUE, or one of {' '.join(OPERATORS)} for =")
+    name, operator, text = found.groups()
+    if name not in runs.column_names:
+        raise WrongInput(f"--where {condition!r}: runs have no column {name!r}{nearest(name, runs.column_names)}")
+    column = runs.column(name)
+    if text == NOTHING and operator in ("=", "!="):
+        return pc.is_null(column) if operator == "=" else pc.is_valid(column)
+    try:
+        value = pa.scalar(text).cast(column.type)
+    except pa.ArrowInvalid:
+        raise WrongInput(f"--where {condition!r}: {text!r} cannot be in the column {name}, which has the type {column.type}") from None
+    holds = OPERATORS[operator](column, value)
+    return pc.fill_null(holds, operator == "!=")
