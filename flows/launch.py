@@ -109,7 +109,7 @@ def launch(
     insecure: bool = False,
 ) -> dict[str, Any]:
     """Run the sweep through its Prefect flow. The cluster, the compiler and Prefect's server start side by side."""
-    from cluster.clusters import cluster_named
+    from cluster.clusters import LOCAL, cluster_named
     from flows.planning import mapped_bytes
     from flows.startup import abandon, begin, configure_prefect
 
@@ -121,7 +121,7 @@ def launch(
     chosen = cluster_named(cluster, workers, mapped_bytes(manifests), certificates, insecure)
     if missing and chosen:
         value_types = {run.stream.dataset_hash: "float64" for run in missing} | {m.dataset_hash: m.value_type for m in manifests}
-        begin(chosen, needed(missing, value_types, sizes_of_all(sweep, found)))
+        begin(chosen, needed(missing, value_types, sizes_of_all(sweep, found)), loads=cluster == LOCAL)
     try:
         sweep_flow = _flow()
         return sweep_flow(str(spec), store_name(store), workers, block_rows, cluster, retry_failed, certificates, insecure)

@@ -21,7 +21,7 @@ from koco_stream.cache import private_folder
 from koco_stream.costs import Timing
 from koco_stream.files import canonical_json
 from koco_stream.learners import StreamSize
-from koco_stream.warm import Needed, warm
+from koco_stream.warm import Needed, load, warm
 
 
 def configure_prefect() -> None:
@@ -94,27 +94,31 @@ class Engine:
 
 
 class Start:
-    """A cluster and the compilation of what its workers need, both begun when this is made."""
+    """A cluster and the compilation of what its workers need, both begun when this is made. `loads`: its workers, which share the cache,
+    load what was compiled before they are given anything to do."""
 
-    def __init__(self, cluster: Callable[[], AbstractContextManager[Client]], kinds: list[Needed]) -> None:
-        self.kinds, self.timings = kinds, list[Timing]()
+    def __init__(self, cluster: Callable[[], AbstractContextManager[Client]], kinds: list[Needed], loads: bool = False) -> None:
+        self.kinds, self.loads, self.timings = kinds, loads, list[Timing]()
         self.stack = ExitStack()
         self.client: Future[Client] = Future()
         resource_tracker.ensure_running()  # its start, which Dask would cause, lets the signals through again
         with shielded():
             self.compiling = compiling(kinds) if kinds else None
-            threading.Thread(target=self._start, args=(cluster,), daemon=True).start()
+            threading.Thread(target=self._start, args=(cluster, self.compiling), daemon=True).start()
 
-    def _start(self, cluster: Callable[[], AbstractContextManager[Client]]) -> None:
+    def _start(self, cluster: Callable[[], AbstractContextManager[Client]], compiling: subprocess.Popen[str] | None) -> None:
         try:
-            self.client.set_result(self.stack.enter_context(cluster()))
+            client = self.stack.enter_context(cluster())
+            if self.loads and compiling is not None and compiling.wait() == 0:
+                client.run(load, self.kinds, on_error="ignore")  # a worker that dies of it will die again, of a cohort, and that is said
+            self.client.set_result(client)
         except BaseException as error:  # handed to whoever waits for the client
             self.client.set_exception(error)
 
     def ready(self, kinds: list[Needed]) -> Engine:
         """The client, once the workers are up and `kinds` are compiled: of data that was not there at the start the type was a guess."""
+        self._compiled()  # first: the compiler ends when what it prints is read
         client = self.client.result()
-        self._compiled()
         known = {(kind.learner, canonical_json(kind.params), kind.value_type) for kind in self.kinds}
         rest = [kind for kind in kinds if (kind.learner, canonical_json(kind.params), kind.value_type) not in known]
         if rest:
@@ -144,10 +148,10 @@ class Start:
 _begun: Start | None = None
 
 
-def begin(cluster: Callable[[], AbstractContextManager[Client]], kinds: list[Needed]) -> None:
-    """Start a cluster now, for the next `engine` to take: what is slow then goes on beside the caller."""
+def begin(cluster: Callable[[], AbstractContextManager[Client]], kinds: list[Needed], loads: bool) -> None:
+    """Start a cluster now, for the next `engine` to take: what is slow then goes on beside the caller. `loads`: see `Start`."""
     global _begun
-    _begun = Start(cluster, kinds)
+    _begun = Start(cluster, kinds, loads)
 
 
 @contextmanager

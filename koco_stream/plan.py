@@ -16,7 +16,7 @@ from koco_stream.runs import Cohort, Run, Stream
 SHORTEST = 0.25  # seconds of a cohort, where there is work for more: what sending and committing it costs is then small
 SERVING_SECONDS = 0.006  # of the driver and the scheduler, for a cohort there and back: they serve one after the other, for all workers
 PASSES = 10  # a cohort takes at least so many times what reading its stream does
-COHORTS_A_WORKER = 24  # so that the last one, which others wait for, is a small part of the whole
+COHORTS_A_WORKER = 12  # so that the last one, which others wait for, is a small part of the whole
 OUTWEIGHS = 8  # times what they share, at least, is the own work of runs that share something, before they are parted further
 SAVING_SHARE = 0.01  # of a cohort's time, at most, for its checkpoints
 

@@ -29,8 +29,6 @@ from koco_stream.together import Together, reads_tiles
 
 TURN = 4  # times a state's bytes are read of the stream before the next member's turn, where states are large
 LONGEST_BLOCK = 65536  # rows
-LARGE_STATE = 1 << 20  # bytes
-CACHE_LINE = 64  # bytes
 
 
 @dataclass(frozen=True)
@@ -128,23 +126,12 @@ def advance_members(members: list[Member], reader: StreamReader, first: int, las
         for group in groups:
             live = [member for member in group if member.status == "ok"]
             if live:
-                if len(groups) > 1:
-                    bring_near(live)
                 rows = widened if live[0].run.params["fit_intercept"] else block.rows
                 advance_group(live, rows, block.labels, points)
         done += block.labels.size
         if asked():
             break
     return done
-
-
-def bring_near(members: list[Member]) -> None:
-    """Read the states of members whose turn it is, from end to end: the processor then has them in its caches sooner than by the rounds'
-    own accesses here and there, each of which would wait for memory. Small states come by themselves."""
-    for member in members:
-        for array in state_arrays(member.state).values():
-            if array.nbytes > LARGE_STATE:
-                np.add.reduce(array.reshape(-1).view(np.uint8)[::CACHE_LINE])
 
 
 def comparators_for(reader: StreamReader, members: list[Member]) -> dict[bool, Comparator]:

@@ -53,7 +53,13 @@ def needed(runs: Iterable[Run], value_types: dict[str, str], sizes: dict[str, Da
 
 
 def warm(kinds: Sequence[Needed]) -> list[Timing]:
-    """Compile the scans (or read them from the cache) by running each over a row of one; then time each."""
+    """Compile the scans, or load them; then time each."""
+    load(kinds)
+    return [timed(kind) for kind in kinds]
+
+
+def load(kinds: Sequence[Needed]) -> None:
+    """Compile the scans (or read them from the cache) by running each over a row of one."""
     for kind in kinds:
         declared = learner_named(kind.learner)
         params = declared.to_params(declared.complete(kind.params))
@@ -67,7 +73,6 @@ def warm(kinds: Sequence[Needed]) -> list[Timing]:
         )
     scaled_norm2(np.zeros(1), np.ones(1))
     tally(0, np.zeros(0), frozen([], np.float64), 0, np.zeros(3), np.zeros(1), 0, np.zeros((1, 3)))
-    return [timed(kind) for kind in kinds]
 
 
 def timed(kind: Needed) -> Timing:
