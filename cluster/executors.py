@@ -13,7 +13,7 @@ from distributed import CancelledError, Client, Future
 from distributed.scheduler import KilledWorker
 
 from cluster.preflight import misfits, table
-from cluster.waiting import WITHOUT_WORKERS, LostCluster, check_hope
+from cluster.waiting import WITHOUT_WORKERS, LostCluster, check_hope, say_left
 from koco_stream.errors import WrongInput
 from koco_stream.fingerprint import Misfit, versions
 from koco_stream.leaving import Preempted
@@ -128,6 +128,7 @@ class OnDask:
         if self.client.status != "running":
             raise LostCluster("the scheduler is gone")
         check_hope(self.client)
+        say_left(self.client, len(self.waiting) + len(self.under_way) + len(self.alone))
         try:
             workers = self.client.nthreads()
             self._look_at(set(workers))

@@ -111,7 +111,7 @@ def running_jobs(start: Callable[[], Any], site: JobSite) -> Iterator[Client]:
     """
     private_folder("jobs")
     with dask.config.set({**SETTINGS, "temporary-directory": str(private_folder("dask"))}), start() as cluster:
-        with KeptJobs(cluster, site.kind, site.jobs, str(log_folder())), Client(cluster, set_as_default=False) as client:
+        with KeptJobs(cluster, site.kind, site.jobs, site.cores, str(log_folder())), Client(cluster, set_as_default=False) as client:
             yield client
 
 

@@ -1,4 +1,5 @@
-"""The number of jobs is kept up: a job that has ended, by its walltime or by anyone's hand, is submitted again."""
+"""There are as many jobs as there is work for: one that has ended, by its walltime or by anyone's hand, is submitted again, and one that no
+cohort is left for is given back."""
 
 from __future__ import annotations
 
@@ -42,16 +43,19 @@ def said(error: RuntimeError) -> str:
 class KeptJobs:
     """Looks at the queue now and then while it is entered; dask-jobqueue itself does not notice that a job has ended.
 
-    When no job brings a worker any more, it leaves the reason as `cluster.lost`, which whoever waits for workers looks at.
+    There are `jobs` of them, a least and a most number, with so many `cores` each: as many as `cluster.left`, where the executor notes how
+    many cohorts are not done yet, has a use for. When no job brings a worker any more, the reason is left as `cluster.lost`, which whoever
+    waits for workers looks at.
     """
 
-    def __init__(self, cluster: Any, kind: str, jobs: int, logs: str) -> None:
-        self.cluster, self.kind, self.jobs, self.logs = cluster, kind, jobs, logs
+    def __init__(self, cluster: Any, kind: str, jobs: tuple[int, int], cores: int, logs: str) -> None:
+        self.cluster, self.kind, self.logs, self.cores = cluster, kind, logs, cores
+        self.least, self.most = jobs
         self.numbers = itertools.count(1)  # a job's name is never used again
         self.listing = shlex.split(LISTINGS[kind].format(user=pwd.getpwuid(os.getuid()).pw_name))
         self.useless = 0
         self.fruitful: set[str] = set()  # jobs that have had a worker
-        cluster.lost = None
+        cluster.lost = cluster.left = None
 
     def __enter__(self) -> Self:
         self.cluster.sync(self._begin)
@@ -69,9 +73,14 @@ class KeptJobs:
             raise RuntimeError(f"{self.kind} does not take the job: {said(error)}") from None
         self.looking = asyncio.create_task(self._keep())
 
+    def wanted(self) -> int:
+        """How many jobs there are to be: the most, as long as it is not known how many cohorts are left."""
+        left = self.cluster.left
+        return self.most if left is None else min(self.most, max(self.least, -(-left // self.cores)))
+
     async def _fill(self) -> None:
         """Submit as many jobs as are missing. Raises what the queue says against them."""
-        while len(self.cluster.worker_spec) < self.jobs:
+        while len(self.cluster.worker_spec) < self.wanted():
             self.cluster.worker_spec[f"koco-{next(self.numbers)}"] = self.cluster.new_spec
         try:
             await self.cluster
@@ -109,13 +118,24 @@ class KeptJobs:
         living = job_numbers(await self._listed())
         ended = [name for name, number in noted.items() if number not in living]
         if not ended:
+            await self._give_back()
             return
         self.useless = 0 if self.fruitful else self.useless + len(ended)
-        if self.useless >= USELESS * self.jobs:
+        if self.useless >= USELESS * self.most:
             self.cluster.lost = f"{self.useless} jobs have ended and none of them brought a worker; see the last files in {self.logs}"
             return
         for name in ended:
             self.fruitful.discard(name)
             self.cluster.workers.pop(name, None)
             self.cluster.worker_spec.pop(name, None)
+        await self._fill()
+
+    async def _give_back(self) -> None:
+        """End jobs that nothing is left for: those that wait in the queue, then those whose workers do nothing. One that is busy stays."""
+        busy = {str(worker.name) for worker in self.cluster.scheduler.workers.values() if worker.processing}
+        idle = [name for name in self.cluster.worker_spec if not any(worker == name or worker.startswith(f"{name}-") for worker in busy)]
+        idle.sort(key=lambda name: name in self.fruitful)
+        for name in idle[: max(0, len(self.cluster.worker_spec) - self.wanted())]:
+            self.fruitful.discard(name)
+            self.cluster.worker_spec.pop(name)
         await self._fill()

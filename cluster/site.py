@@ -70,7 +70,7 @@ class Strict(BaseModel):
 
 
 class Workers(Strict):
-    """How many workers: a sweep begins with `min` of them and asks for `max`."""
+    """How many workers: a sweep begins with `min` of them, asks for `max`, and gives back what no cohort is left for, down to `min`."""
 
     min: int = Field(1, ge=1)
     max: int = Field(ge=1)
@@ -129,9 +129,9 @@ class JobSite(Site):
         return self
 
     @property
-    def jobs(self) -> int:
-        """How many jobs are asked for."""
-        return self.workers.max // self.cores
+    def jobs(self) -> tuple[int, int]:
+        """How many jobs there are at least and at most."""
+        return -(-self.workers.min // self.cores), self.workers.max // self.cores
 
     @property
     def walltime_seconds(self) -> int:

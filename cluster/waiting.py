@@ -29,6 +29,12 @@ def check_hope(client: Client) -> None:
         raise LostCluster(lost)
 
 
+def say_left(client: Client, cohorts: int) -> None:
+    """Say to who keeps up the number of workers (`cluster.kept_jobs`), if anybody does, how many cohorts are not done yet."""
+    if hasattr(client.cluster, "left"):
+        client.cluster.left = cohorts
+
+
 def workers_of(client: Client) -> dict[str, dict[str, Any]]:
     """What the scheduler knows of its workers, by address. Raises `LostCluster` if it does not answer."""
     try:

@@ -172,6 +172,29 @@ def test_sweep__loses_nothing_when_all_its_jobs_are_killed_at_once_and_without_w
     assert jobs() == {}
 
 
+LONG_RUN = """
+name = "long"
+[[dataset]]
+name = "dense-stream"
+n_rows = 30_000
+n_features = 1000
+[[learner]]
+name = "ONS"
+"""
+
+
+@pytest.mark.soak
+def test_sweep__gives_back_a_job_that_nothing_is_left_for(site, tmp_path):
+    spec = tmp_path / "long.toml"
+    spec.write_text(LONG_RUN)
+    with sweeping(spec, tmp_path / "store", "--cluster", site) as process:
+        until(lambda: len(jobs()) == 2, process, "both jobs were submitted")
+        until(lambda: len(jobs()) == 1, process, "one was given back")
+        told = summary(process)
+    assert told["statuses"] == {"ok": 1}
+    assert jobs() == {}
+
+
 @pytest.mark.soak
 def test_sweep__stopped_while_its_jobs_wait_takes_them_along(sweep, site, tmp_path):
     other = slurm_says("sbatch", "--parsable", "--cpus-per-task=4", "--chdir=/tmp", "--output=/dev/null", "--wrap=sleep 300").strip()
