@@ -15,6 +15,7 @@ import psutil
 import pytest
 from slurm import PARTITION
 
+from cluster.certificates import make_certificates
 from cluster.sites import shipped
 from koco_stream.part import parts_folder
 from koco_stream.records import RUNS
@@ -170,6 +171,22 @@ def test_sweep__loses_nothing_when_all_its_jobs_are_killed_at_once_and_without_w
     assert told["statuses"] == {"ok": len(reference[0])}
     assert tables(tmp_path / "store") == reference
     assert jobs() == {}
+
+
+@pytest.mark.soak
+def test_sweep__with_certificates_speaks_tls_to_its_jobs_and_leaves_the_same_tables(sweep, site, tmp_path):
+    spec, reference = sweep
+    folder = tmp_path / "certificates"
+    make_certificates(folder, ["127.0.0.1"])
+    with sweeping(spec, tmp_path / "store", "--cluster", site, "--certificates", folder) as process:
+        (job, *_) = under_way(process, tmp_path / "store")
+        script = slurm_says("scontrol", "write", "batch_script", job, "-")
+        told = summary(process)
+    assert "tls://127.0.0.1:" in script
+    assert "tcp://" not in script
+    assert not any(line in script for line in (folder / "worker-key.pem").read_text().splitlines()[1:-1])
+    assert told["statuses"] == {"ok": len(reference[0])}
+    assert tables(tmp_path / "store") == reference
 
 
 LONG_RUN = """
