@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from flows.figures.drawing import Figure, Style, lines_svg
+from flows.figures.axes import Axis
+from flows.figures.drawing import Figure, over_seeds, plot, style_of
 from koco_stream import OjaSON
 from koco_stream.linalg import Array
 from koco_stream.losses import curvature_of
@@ -20,7 +21,6 @@ from koco_stream.stream import StreamReader
 
 FIRST_ROUND = 30  # before it the tenth eigenvalue of a sum of a few outer products says little
 SKETCH_SIZE = 10
-COLOURS = ("#009E73", "#0072B2", "#D55E00", "#000000", "#CC79A7")
 
 
 def recovery_errors(X: Array, y: Array, model: OjaSON, rounds: Array) -> Array:
@@ -68,13 +68,14 @@ def son_figure_2(store: Where, runs: pa.Table) -> Figure:
             points = np.array([t for t in curve_points(len(X)) if t >= FIRST_ROUND])
             model = OjaSON(**json.loads(row["params"]), seed=row["learner_seed"] or 0)
             errors.setdefault(f"κ = {kappa:g}, rate {rate:g}", {})[seed] = recovery_errors(X, block.labels, model, points).tolist()
-    markers: tuple[tuple[str, str], ...] = (("o", "-"), ("^", "--"), ("s", ":"), ("v", "-."))
-    styles: dict[str, Style] = {line: (COLOURS[k % 5], *markers[k % 4]) for k, line in enumerate(errors)}
+    styles = {line: style_of(k) for k, line in enumerate(errors)}
+    series = [over_seeds(line, points.tolist(), by_seed) for line, by_seed in errors.items()]
+    alt = "Largest relative error of the sketch's ten eigenvalues over the rounds. " + " ".join(
+        f"{line}: {_mean(by_seed, -1):.2f} at the end." for line, by_seed in errors.items()
+    )
     return Figure(
         "Error of the sketch's ten eigenvalues over the rounds (Figure 2 of Luo et al., 2016)",
-        lines_svg(points.tolist(), errors, styles, "round t", "largest relative error of ten eigenvalues", log=True),
-        "Largest relative error of the sketch's ten eigenvalues over the rounds. "
-        + " ".join(f"{line}: {_mean(by_seed, -1):.2f} at the end." for line, by_seed in errors.items()),
+        [plot(series, styles, Axis("round t", log=True), Axis("largest relative error of ten", log=True), alt)],
         [_drops(line, by_seed, points) for line, by_seed in errors.items()],
         ["line", "data seed", *(f"t = {t:g}" for t in points)],
         [[line, seed, *(float(f"{e:.3g}") for e in found)] for line, by_seed in errors.items() for seed, found in by_seed.items()],
