@@ -5,12 +5,14 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 import koco_stream
+from flows.figures.drawing import Claim
 
 MISSING = "–"
 
@@ -38,7 +40,7 @@ def _environment(html: bool) -> Environment:
         trim_blocks=not html,
         keep_trailing_newline=True,
     )
-    environment.filters.update(cell=cell, text=text_of, md=markdown_of, claim_rows=claim_rows)
+    environment.filters.update(cell=cell, soft=soft, text=text_of, md=markdown_of, claim_rows=claim_rows)
     return environment
 
 
@@ -67,7 +69,12 @@ def cell(value: Any) -> Markup:
             if whole == shown
             else Markup('<td class="n" data-v="{}">{}</td>').format(whole, shown)
         )
-    return Markup("<td>{}</td>").format(shown)
+    return Markup("<td>{}</td>").format(soft(value))
+
+
+def soft(value: object) -> Markup:
+    """Text in HTML whose lines may break after a comma and an underscore: names of generated datasets are long."""
+    return Markup(re.sub("([,_])", r"\1<wbr>", str(escape(value))))
 
 
 def markdown_of(value: object) -> str:
@@ -76,7 +83,7 @@ def markdown_of(value: object) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace("\n", " ")
 
 
-def claim_rows(claims: list[tuple[str, str, str, bool]]) -> list[list[Any]]:
+def claim_rows(claims: Sequence[Claim]) -> list[list[Any]]:
     """Claims as a table's rows."""
     return [list(claim) for claim in claims]
 

@@ -14,7 +14,7 @@ from flows.halving import read_decisions, rungs_of
 from flows.pages import fence_for, html_page, markdown_page
 from flows.sections.costs import cost_against_error
 from flows.sections.curves import curves_of_best, dictionary_over_rounds, error_over_rounds
-from flows.sections.lines import READ, Configuration, Line, Results, StreamResults, params_text, results_of
+from flows.sections.lines import READ, Configuration, Line, Results, StreamResults, params_text, results_of, telling
 from flows.sections.regret import regret_and_bound
 from flows.sections.steps import edge_words, edges_of, error_against_step
 from flows.tables import runs_of, sweep_note
@@ -103,7 +103,7 @@ def report_of(store: Where, sweep: str) -> Report:
         flags=flags_of(streams, runs.num_rows, len(note["run_ids"]), statuses, len(streams) > MOST_STREAMS),
         published=published_figures(store, sweep),
         best_note="The best configuration of each learner, by size of sketch, on each stream: by error rate, or mean loss where there is "
-        "none. Means and standard deviations over orders and seeds.",
+        "none. Means and standard deviations over orders and seeds. Parameters: those of the grid, and what is not at its default.",
         best=[best_row(stream, line, line.best) for stream in streams for line in stream.lines if line.best],
         sections=sections_of(store, streams[:MOST_STREAMS], results, manifests),
         rungs=[rung_row(row) for row in rungs],
@@ -182,7 +182,7 @@ def best_row(stream: StreamResults, line: Line, best: Configuration) -> list[Any
     return [
         stream.title,
         line.learner,
-        params_text(best.params),
+        params_text(best.params, telling(line, best.params)) or None,
         best.n_runs if best.n_runs == best.planned else f"{best.n_runs} of {best.planned}",
         *(best.means["error_rate"], best.deviations["error_rate"], best.means["mean_loss"], best.deviations["mean_loss"]),
         *(best.means["dictionary_size"], best.means["seconds"]),

@@ -15,6 +15,7 @@ from typing import Any
 
 from flows.figures.axes import Axis, Scale, tick_text
 
+Claim = tuple[str, str, str, bool | None]  # what a paper says, by which criterion, what came out; None holds for what it does not say
 Style = tuple[str, str, str]  # colour, marker ("" for none), dash ("" for points that are not joined)
 
 # Okabe and Ito's palette, told apart by readers who do not see all colours; markers and dashes say the same again. The values are what a
@@ -53,7 +54,7 @@ class Figure:
 
     title: str
     drawings: Sequence[Drawing]
-    claims: list[tuple[str, str, str, bool]]
+    claims: Sequence[Claim]
     columns: list[str]
     rows: list[list[Any]]
     note: str

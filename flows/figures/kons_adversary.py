@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flows.figures.axes import Axis
-from flows.figures.drawing import Figure, over_seeds, plot, style_of
+from flows.figures.drawing import Claim, Figure, over_seeds, plot, style_of
 from koco_stream.places import Where
 from storage.results import read_curves
 
@@ -130,9 +130,9 @@ def kons_adversary(store: Where, runs: pa.Table) -> Figure:
     )
 
 
-def claims_of(lines: Mapping[str, Line]) -> list[tuple[str, str, str, bool]]:
+def claims_of(lines: Mapping[str, Line]) -> list[Claim]:
     """What section 6 says, and what came out; without what these runs cannot test."""
-    claims = []
+    claims: list[Claim] = []
     for name, line in lines.items():
         grows = line.regret_exponent()
         came = f"regret {line.final(line.regret):.2f}, exponent {grows:.2f}"
@@ -161,10 +161,10 @@ def claims_of(lines: Mapping[str, Line]) -> list[tuple[str, str, str, bool]]:
         elif line.learner in EMBEDDED:
             claims.append(
                 (
-                    f"nothing: {name} is of a later paper; does it escape the argument?",
+                    f"(not of this paper) does {name} escape the argument?",
                     f"the regret's exponent at most {LOGARITHMIC:g}, and the dictionary's",
-                    came,
-                    grows <= LOGARITHMIC and line.size_exponent() <= LOGARITHMIC,
+                    f"{came}: {'yes' if grows <= LOGARITHMIC and line.size_exponent() <= LOGARITHMIC else 'no'}",
+                    None,
                 )
             )
     return claims

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from flows.figures.drawing import Style, style_of
 from flows.tables import STREAM_AND_CONFIGURATION, of_newest_code, rows_of
 from koco_stream.learners import LEARNERS
+from koco_stream.losses import curvature_of
 
 READ = (
     *STREAM_AND_CONFIGURATION,
@@ -196,6 +197,17 @@ def _configuration(row: dict[str, Any]) -> Configuration:
         row["rounds_max"] or 0,
         ids,
     )
+
+
+def telling(line: Line, params: dict[str, Any]) -> list[str]:
+    """The parameters that say which configuration this is: those that the grid varies, and those that are not at their default."""
+    if line.learner not in LEARNERS:
+        return list(params)
+    learner = LEARNERS[line.learner]
+    usual = dict(learner.defaults)
+    if usual.get("curvature", 0) is None:
+        usual["curvature"] = learner.curvature_share * curvature_of(str(params["loss"]), float(params["clip"]))
+    return [name for name, value in params.items() if name in line.tried or usual.get(name) != value]
 
 
 def params_text(params: dict[str, Any], only: Sequence[str] | None = None) -> str:
