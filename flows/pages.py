@@ -15,6 +15,7 @@ import koco_stream
 from flows.figures.drawing import Claim
 
 MISSING = "–"
+LONG = 40  # characters of a cell that gets room on a narrow screen, where tables scroll
 
 
 def html_page(template: str, **content: Any) -> str:
@@ -69,12 +70,12 @@ def cell(value: Any) -> Markup:
             if whole == shown
             else Markup('<td class="n" data-v="{}">{}</td>').format(whole, shown)
         )
-    return Markup("<td>{}</td>").format(soft(value))
+    return Markup('<td class="long">{}</td>' if len(shown) > LONG else "<td>{}</td>").format(soft(value))
 
 
 def soft(value: object) -> Markup:
     """Text in HTML whose lines may break after a comma and an underscore: names of generated datasets are long."""
-    return Markup(re.sub("([,_])", r"\1<wbr>", str(escape(value))))
+    return Markup(re.sub("(_|,(?=[a-z]))", r"\1<wbr>", str(escape(value))))
 
 
 def markdown_of(value: object) -> str:

@@ -42,6 +42,7 @@ class Reproduction:
     flags: list[str]
     sets: list[list[Any]]
     figures: list[tuple[str, Figure]]  # by sweep
+    searches: list[tuple[str, Figure]]
     reports: list[str]
     failed: int = 0
     set_columns: tuple[str, ...] = field(default=SETS)
@@ -53,8 +54,13 @@ class Reproduction:
 
     @property
     def claims(self) -> list[Claim]:
-        """Of all figures."""
+        """Of all figures but those of searches."""
         return [claim for _, figure in self.figures for claim in figure.claims]
+
+    @property
+    def claim_rows(self) -> list[list[Any]]:
+        """The claims, each with its sweep."""
+        return [[sweep, *claim] for sweep, figure in self.figures for claim in figure.claims]
 
     @property
     def summary(self) -> str:
@@ -76,7 +82,7 @@ class Reproduction:
     @property
     def contents(self) -> list[tuple[str, str]]:
         """The page's sections: anchor and title."""
-        figures = [(f"figure-{k}", f"{figure.title}: {sweep}") for k, (sweep, figure) in enumerate(self.figures, 1)]
+        figures = [(f"figure-{k}", f"{figure.title}: {sweep}") for k, (sweep, figure) in enumerate([*self.figures, *self.searches], 1)]
         return [("claims", "Claims"), *figures, *([("sets", "Datasets")] if self.sets else []), ("reports", "All results")]
 
 
@@ -96,9 +102,10 @@ def reproduce(name: str, store: str, data: Path | None, quick: bool, workers: in
     for one, has in left_out(target, states).items():
         say(f"koco: not compared: {one}: this project has {has}")
     at_hand = [one for one, state in states.items() if isinstance(state, Manifest)]
-    figures, reports, failed = list[tuple[str, Figure]](), list[str](), 0
+    figures, searches = list[tuple[str, Figure]](), list[tuple[str, Figure]]()
+    reports, failed = list[str](), 0
     stand_ins = {sweep: (dataset, what) for sweep, dataset, what in target.stand_ins}
-    for sweep in (*target.sweeps, *stand_ins):
+    for sweep in (*target.sweeps, *stand_ins, *target.searches):
         path = sweep_for(sweep, at_hand, more_tables(target, sweep, at_hand), quick)
         if path is None:
             say(f"koco: not run: {sweep}: none of its datasets is at hand")
@@ -111,15 +118,17 @@ def reproduce(name: str, store: str, data: Path | None, quick: bool, workers: in
         reports.append(ran)
         if sweep in stand_ins:
             figures.append((ran, stand_in_figure(store, ran, *stand_ins[sweep])))
-        else:
-            figures.append((ran, FIGURES[target.figure](store, runs_of(store, ran))))
-    done = Reproduction(target, quick, flags_of(target, states, quick, failed), rows_of_sets(target, states), figures, reports, failed)
+            continue
+        figure = FIGURES[target.figure](store, runs_of(store, ran))
+        (searches if sweep in target.searches else figures).append((ran, figure))
+    flags, sets = flags_of(target, states, quick, failed), rows_of_sets(target, states)
+    done = Reproduction(target, quick, flags, sets, figures, searches, reports, failed)
     return done, write_page(store, done)
 
 
 def datasets_of(target: Target) -> list[str]:
     """The datasets to be prepared: those of the sweeps, and the paper's that a sweep can take in addition."""
-    named = [one for sweep in target.sweeps for one in prepared_datasets(sweep)]
+    named = [one for sweep in (*target.sweeps, *target.searches) for one in prepared_datasets(sweep)]
     return list(dict.fromkeys([*named, *(target.datasets if target.figure == TAKES_MORE else ())]))
 
 

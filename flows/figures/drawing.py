@@ -32,7 +32,7 @@ COLOURS = {
 }
 MARKERS = ("o", "^", "s", "v", "D", "x", "P")
 DASHES = {"-": "", "--": "7 4", ":": "2 3", "-.": "8 3 2 3"}
-WIDTH, PLOT_HEIGHT, LEFT, RIGHT, TOP, BELOW, ROW = 480.0, 260.0, 66.0, 14.0, 12.0, 50.0, 21.0
+WIDTH, PLOT_HEIGHT, LEFT, RIGHT, TOP, BELOW, ROW = 480.0, 260.0, 72.0, 14.0, 12.0, 50.0, 21.0
 SIZE, CHARACTER = 14.0, 7.4  # of the text; a character of it is about so wide
 MOST_MARKERS = 14  # on one line
 R = 4.2  # of a marker
@@ -78,7 +78,7 @@ class Series:
 
 
 def style_of(number: int) -> Style:
-    """A colour, marker and dash for the number-th series of a plot; no two of the first 56 are alike."""
+    """A colour, marker and dash for the number-th series of a plot; no two of the first 49 are alike."""
     names = [name for name in COLOURS if name != "grey"]
     return names[number % 7], MARKERS[(number + number // 7) % 7], list(DASHES)[(number + number // 7) % 4]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -49,8 +50,8 @@ def _curves(table: pa.Table) -> list[tuple[str, Curve]]:
     table = table.sort_by([("run_id", "ascending"), ("t", "ascending")])
     ids = table.column("run_id").to_pylist()
     arrays = [table.column(n).cast(pa.float64()).to_numpy() for n in ("t", "cumulative_loss", "mistakes", "dictionary_size")]
-    starts = [k for k in range(len(ids)) if k == 0 or ids[k] != ids[k - 1]]
-    return [(ids[a], Curve(*(array[a:b] for array in arrays))) for a, b in zip(starts, [*starts[1:], len(ids)], strict=True)]
+    cuts = [k for k in range(len(ids) + 1) if k in (0, len(ids)) or ids[k] != ids[k - 1]]
+    return [(ids[a], Curve(*(array[a:b] for array in arrays))) for a, b in pairwise(cuts)]
 
 
 def members_of(line: Line, curves: Mapping[str, Curve]) -> list[Curve]:
