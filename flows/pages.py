@@ -15,6 +15,7 @@ import koco_stream
 from flows.figures.drawing import Claim
 
 MISSING = "–"
+CLAIM_COLUMNS = ("Holds", "The paper says", "Criterion", "Came out")
 LONG = 40  # characters of a cell that gets room on a narrow screen, where tables scroll
 
 
@@ -41,6 +42,7 @@ def _environment(html: bool) -> Environment:
         trim_blocks=not html,
         keep_trailing_newline=True,
     )
+    environment.globals.update(claim_columns=CLAIM_COLUMNS)
     environment.filters.update(cell=cell, soft=soft, text=text_of, md=markdown_of, claim_rows=claim_rows)
     return environment
 
@@ -85,8 +87,8 @@ def markdown_of(value: object) -> str:
 
 
 def claim_rows(claims: Sequence[Claim]) -> list[list[Any]]:
-    """Claims as a table's rows."""
-    return [list(claim) for claim in claims]
+    """Claims as rows of `CLAIM_COLUMNS`."""
+    return [[holds, claim, criterion, came] for claim, criterion, came, holds in claims]
 
 
 def fence_for(text: str) -> str:

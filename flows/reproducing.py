@@ -12,7 +12,7 @@ from flows.fetching import fetch_edition
 from flows.figures.by_name import FIGURES
 from flows.figures.drawing import Claim, Figure
 from flows.launch import launch
-from flows.pages import html_page, markdown_page
+from flows.pages import claim_rows, html_page, markdown_page
 from flows.preparing import prepare_named
 from flows.progress import say
 from flows.sweep_file import read_sweep
@@ -59,8 +59,8 @@ class Reproduction:
 
     @property
     def claim_rows(self) -> list[list[Any]]:
-        """The claims, each with its sweep."""
-        return [[sweep, *claim] for sweep, figure in self.figures for claim in figure.claims]
+        """The claims, as `pages.claim_rows` has them, each with its sweep."""
+        return [[*row, sweep] for sweep, figure in self.figures for row in claim_rows(figure.claims)]
 
     @property
     def summary(self) -> str:
@@ -72,7 +72,7 @@ class Reproduction:
     def lines(self) -> list[str]:
         """A line for each claim, and what could not be tested."""
         quick = "quick: " if self.quick else ""
-        words = {True: "reproduced", False: "not reproduced", None: "beside the paper"}
+        words = {True: "reproduced", False: "not reproduced", None: "remark"}
         found = [
             f"{quick}{words[holds]}: {claim} | criterion: {criterion} | came out: {came}" for claim, criterion, came, holds in self.claims
         ]
@@ -210,12 +210,13 @@ def stand_in_figure(store: str, sweep: str, dataset: str, what: str) -> Figure:
     """What became of the runs on a stand-in for a dataset on which, the paper says, they did not complete."""
     runs = runs_of(store, sweep, ("run_id", "learner", "status", "rounds", "mean_loss", "dictionary_size", "seconds"))
     rows = runs.select(["learner", "status", "rounds", "mean_loss", "dictionary_size", "seconds"])
-    claims = [
+    claims: list[Claim] = [
         (
-            f"{row['learner']} does not complete on {dataset} (on a stand-in)",
-            "its run on the stand-in does not end well",
-            f"{row['status']} after {row['rounds'] or 0:,} rounds, {row['seconds'] or 0:,.0f} s, {row['dictionary_size'] or 0:,} points",
-            row["status"] != "ok",
+            f"{row['learner']} does not complete on {dataset}",
+            "none: a stand-in cannot tell",
+            f"on {sweep} {row['status']} after {row['rounds'] or 0:,} rounds and {row['seconds'] or 0:,.0f} s, with "
+            f"{row['dictionary_size'] or 0:,} points",
+            None,
         )
         for row in rows.to_pylist()
     ]

@@ -260,7 +260,9 @@ def _names_of_points(canvas: _Canvas, series: Sequence[Series]) -> list[str]:
     for name, group in groups.items():
         x, y = group[-1]
         width, height = 0.56 * size * len(name), 1.1 * size
-        places = [(dx, dy) for gap in (6, 16, 28, 40) for dy in (-height / 2, gap - 2, -gap - height + 2) for dx in (gap, -gap - width)]
+        places = [
+            (dx, dy) for gap in (6, 16, 28, 40, 54, 70) for dy in (-height / 2, gap - 2, -gap - height + 2) for dx in (gap, -gap - width)
+        ]
         boxes = [(x + dx, y + dy, x + dx + width, y + dy + height) for dx, dy in places]
         inside = [b for b in boxes if b[0] > LEFT and b[2] < WIDTH and b[1] > 0 and b[3] < canvas.bottom]
         box = next((b for b in inside if not any(_overlap(b, t) for t in taken)), (inside or boxes)[0])
