@@ -86,15 +86,7 @@ def summary_table(runs: pa.Table) -> pa.Table:
     A stream here is a dataset (what it holds, not its name alone), its positive class, its order, and how many rows of it are read. Of
     runs that older code has computed too, only the newest count.
     """
-    table = runs.select([*STREAM_AND_CONFIGURATION, "sketch_size", "status", "mean_loss", "error_rate", "seconds"])
-    table = table.append_column("version", pc.fill_null(runs.column("numbers_version"), 0))
-    versions = table.group_by(STREAM_AND_CONFIGURATION).aggregate([("version", "min"), ("version", "max")])
-    if not pc.all(pc.equal(versions.column("version_min"), versions.column("version_max"))).as_py():
-        newest = dict(
-            zip(zip(*lists_of(versions, STREAM_AND_CONFIGURATION), strict=True), versions.column("version_max").to_pylist(), strict=True)
-        )
-        mine = zip(zip(*lists_of(table, STREAM_AND_CONFIGURATION), strict=True), table.column("version").to_pylist(), strict=True)
-        table = table.filter(pa.array([newest[key] == version for key, version in mine], pa.bool_()))
+    table = of_newest_code(runs).select([*STREAM_AND_CONFIGURATION, "sketch_size", "status", "mean_loss", "error_rate", "seconds"])
     found = averages(table, [*STREAM_AND_CONFIGURATION, "sketch_size"])
     classes = zip(found.column("dataset").to_pylist(), found.column("positive_class").to_pylist(), strict=True)
     shown = pa.array([name if positive is None else f"{name}:{positive:g}" for name, positive in classes], pa.string())
@@ -106,6 +98,19 @@ def summary_table(runs: pa.Table) -> pa.Table:
         found = found.append_column(f"{name} or 0", pc.fill_null(found.column(name), 0))
     by = ("dataset", "dataset_hash", "order", "window_rows or 0", "max_rows or 0", "merit", "learner", "params")
     return found.sort_by([(name, "ascending") for name in by])
+
+
+def of_newest_code(runs: pa.Table) -> pa.Table:
+    """The runs without those whose stream and configuration newer code (`numbers_version`) has computed too."""
+    table = runs.select(STREAM_AND_CONFIGURATION).append_column("version", pc.fill_null(runs.column("numbers_version"), 0))
+    versions = table.group_by(STREAM_AND_CONFIGURATION).aggregate([("version", "min"), ("version", "max")])
+    if pc.all(pc.equal(versions.column("version_min"), versions.column("version_max"))).as_py() is not False:
+        return runs
+    newest = dict(
+        zip(zip(*lists_of(versions, STREAM_AND_CONFIGURATION), strict=True), versions.column("version_max").to_pylist(), strict=True)
+    )
+    mine = zip(zip(*lists_of(table, STREAM_AND_CONFIGURATION), strict=True), table.column("version").to_pylist(), strict=True)
+    return runs.filter(pa.array([newest[key] == version for key, version in mine], pa.bool_()))
 
 
 def averages(runs: pa.Table, by: Sequence[str]) -> pa.Table:

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.fs
 import pyarrow.parquet as pq
 
@@ -96,9 +97,9 @@ class ObjectPlace(Place):
         """What the object holds."""
         return self._read(lambda handle: bytes(handle.read()))
 
-    def read_table(self, columns: Sequence[str] | None = None) -> pa.Table:
+    def read_table(self, columns: Sequence[str] | None = None, only: pc.Expression | None = None) -> pa.Table:
         """The Parquet file; of columns that are not asked for nothing is fetched."""
-        return self._read(lambda handle: pq.read_table(handle, columns=columns, page_checksum_verification=True))
+        return self._read(lambda handle: pq.read_table(handle, columns=columns, filters=only, page_checksum_verification=True))
 
     def sha256(self) -> str:
         """The SHA-256 of the object, of which a piece at a time is in memory."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from koco_stream.errors import WrongInput
@@ -57,8 +58,9 @@ class Place(ABC):
         return self.read_bytes().decode("utf-8")
 
     @abstractmethod
-    def read_table(self, columns: Sequence[str] | None = None) -> pa.Table:
-        """The Parquet file, or only these of its columns. Raises `OSError` if it has checksums and they are not its content's."""
+    def read_table(self, columns: Sequence[str] | None = None, only: pc.Expression | None = None) -> pa.Table:
+        """The Parquet file, or only these of its columns, and the rows that `only` keeps. Raises `OSError` if it has checksums and they
+        are not its content's."""
 
     @abstractmethod
     def sha256(self) -> str:
@@ -135,9 +137,9 @@ class LocalPlace(Place):
         """What the file holds."""
         return self.path.read_bytes()
 
-    def read_table(self, columns: Sequence[str] | None = None) -> pa.Table:
+    def read_table(self, columns: Sequence[str] | None = None, only: pc.Expression | None = None) -> pa.Table:
         """The Parquet file; nothing is read into the names of its folders."""
-        return pq.read_table(self.path, columns=columns, partitioning=None, page_checksum_verification=True)
+        return pq.read_table(self.path, columns=columns, filters=only, partitioning=None, page_checksum_verification=True)
 
     def sha256(self) -> str:
         """The SHA-256 of the file."""

@@ -76,11 +76,15 @@ def _read(file: Place, names: Sequence[str]) -> pa.Table:
         return file.read_table()
 
 
-def read_curves(store: Where) -> pa.Table:
-    """The `curves` table, those of finished cohorts of a running sweep included."""
+def read_curves(store: Where, run_ids: Sequence[str] | None = None) -> pa.Table:
+    """The `curves` table, those of finished cohorts of a running sweep included; with `run_ids` only theirs, which takes little memory
+    however many there are."""
+    only = None if run_ids is None else pc.field("run_id").isin(pa.array(run_ids, pa.string()))
 
     def curves(file: Place, table: pa.Table) -> WithCurves:
-        return (table, partial(curves_of, table)) if "curve" in table.column_names else _with_curves(store, file, table)
+        if only is not None:
+            table = table.filter(only)
+        return (table, partial(curves_of, table)) if "curve" in table.column_names else _with_curves(store, file, table, only)
 
     return pa.concat_tables(_curves_once(_each(store, curves, ["run_id", "status"])))
 
@@ -210,11 +214,13 @@ def _listed(file: Place, number: int) -> pa.Table:
     return table.append_column("file", pa.array([number] * table.num_rows, pa.int64())).cast(_LISTED)
 
 
-def _with_curves(store: Where, file: Place, runs: pa.Table) -> WithCurves:
-    """The runs of a collected file and their curves; none of either if another collector took the curves for those of a cut: the runs are
-    then in its file too. Raises `FileNotFoundError` if the file itself has gone."""
+def _with_curves(store: Where, file: Place, runs: pa.Table, only: pc.Expression | None = None) -> WithCurves:
+    """The runs of a collected file and their curves, those that are asked for; none of either if another collector took the curves for
+    those of a cut: the runs are then in its file too. Raises `FileNotFoundError` if the file itself has gone."""
+    if only is not None and not runs.num_rows:
+        return runs, schema(CURVES).empty_table
     try:
-        curves = _as(CURVES, (place(store) / "results" / "curves" / file.name).read_table())
+        curves = _as(CURVES, (place(store) / "results" / "curves" / file.name).read_table(only=only))
     except FileNotFoundError:
         if not file.is_file():
             raise

@@ -41,10 +41,10 @@ def test_figure_3__takes_the_best_mean_and_names_what_is_absent():
     assert [holds for *_, holds in claims_of(best)] == [True, False, True, False, True]
     figure = son_figure_3(".", runs)
     assert "acoustic, gisette, real-sim" in figure.note
-    assert figure.svg.startswith("<svg")
+    assert [drawing.svg[:4] for drawing in figure.drawings] == ["<svg", "<svg"]
     assert figure.rows == [["heart", 0.25, 0.2, 0.3, 0.4, 0.1]]
     assert claims_of(errors_of(runs.slice(0, 0))) == []
-    assert son_figure_3(".", runs.slice(0, 0)).svg.startswith("<svg")
+    assert son_figure_3(".", runs.slice(0, 0)).drawings[0].svg.startswith("<svg")
 
 
 def test_report__takes_one_figure_or_several(tmp_path):

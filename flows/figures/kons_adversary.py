@@ -12,7 +12,8 @@ from statistics import fmean
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flows.figures.drawing import Figure, Style, lines_svg
+from flows.figures.axes import Axis
+from flows.figures.drawing import Claim, Figure, over_seeds, plot, style_of
 from koco_stream.places import Where
 from storage.results import read_curves
 
@@ -22,8 +23,6 @@ SAMPLED = ("SketchedKONS",)  # sketches that are a choice of weighted points: th
 EMBEDDED = ("PROSNKONS", "CONKONS", "BKONS")  # dictionaries that span an exact second-order step
 NAMES = {"SketchedKONS": "Sketched-KONS", "PROSNKONS": "PROS-N-KONS", "CONKONS": "CON-KONS", "BKONS": "B-KONS", "FDSON": "FD-SON"}
 TOLD = {"sampling_floor": "floor", "sketch_size": "m =", "step_size": "step"}
-COLOURS = ("#D55E00", "#E69F00", "#CC79A7", "#0072B2", "#56B4E9", "#009E73", "#000000", "#999999")
-MARKS = (("o", "-"), ("^", "--"), ("s", ":"), ("v", "-."))
 
 
 @dataclass(frozen=True)
@@ -94,24 +93,28 @@ def _name(learner: str, params: Mapping[str, object]) -> str:
 def kons_adversary(store: Where, runs: pa.Table) -> Figure:
     """The regret against w = 0 and the dictionary's size over the rounds, and the section's claims."""
     lines = lines_of(runs, read_curves(store))
-    styles: dict[str, Style] = {name: (COLOURS[k % len(COLOURS)], *MARKS[k // len(COLOURS) % len(MARKS)]) for k, name in enumerate(lines)}
+    styles = {name: style_of(k) for k, name in enumerate(lines)}
     rounds = next(iter(lines.values())).rounds if lines else []
-    sizes = {name: line.size for name, line in lines.items() if line.size}
-    regret = lines_svg(rounds, {name: _shown(line.regret) for name, line in lines.items()}, styles, "round t", "regret against 0", log=True)
-    size = lines_svg(rounds, {name: _shown(by_seed) for name, by_seed in sizes.items()}, styles, "round t", "dictionary size", log=True)
+    regret = [over_seeds(name, rounds, _shown(line.regret)) for name, line in lines.items()]
+    size = [over_seeds(name, rounds, _shown(line.size)) for name, line in lines.items() if line.size]
+    ends = "; ".join(f"{name} {line.final(line.regret):.2f}" for name, line in lines.items())
+    points = "; ".join(f"{name} {line.final(line.size):.1f}" for name, line in lines.items() if line.size)
+    t = Axis("round t", log=True)
     return Figure(
         "The adversary of one point (section 6 of Calandriello, Lazaric, Valko, ICML 2017)",
-        regret + "\n" + size,
-        "Regret against w = 0, and dictionary size, over the rounds. " + " ".join(f"{c[0]}: {c[2]}." for c in claims_of(lines)),
+        [
+            plot(regret, styles, t, Axis("regret against w = 0", log=True), f"Regret against w = 0 over the rounds. At the end: {ends}."),
+            plot(size, styles, t, Axis("dictionary size", log=True), f"Dictionary size over the rounds. At the end: {points}."),
+        ],
         claims_of(lines),
         ["learner", "regret at the end", "its exponent", "dictionary at the end", "its exponent"],
         [
             [
                 name,
-                f"{line.final(line.regret):.2f}",
-                f"{line.regret_exponent():.2f}",
-                f"{line.final(line.size):.1f}" if line.size else "none",
-                f"{line.size_exponent():.2f}" if line.size else "–",
+                line.final(line.regret),
+                line.regret_exponent(),
+                line.final(line.size) if line.size else None,
+                line.size_exponent() if line.size else None,
             ]
             for name, line in lines.items()
         ],
@@ -127,9 +130,9 @@ def kons_adversary(store: Where, runs: pa.Table) -> Figure:
     )
 
 
-def claims_of(lines: Mapping[str, Line]) -> list[tuple[str, str, str, bool]]:
+def claims_of(lines: Mapping[str, Line]) -> list[Claim]:
     """What section 6 says, and what came out; without what these runs cannot test."""
-    claims = []
+    claims: list[Claim] = []
     for name, line in lines.items():
         grows = line.regret_exponent()
         came = f"regret {line.final(line.regret):.2f}, exponent {grows:.2f}"
@@ -158,10 +161,10 @@ def claims_of(lines: Mapping[str, Line]) -> list[tuple[str, str, str, bool]]:
         elif line.learner in EMBEDDED:
             claims.append(
                 (
-                    f"nothing: {name} is of a later paper; does it escape the argument?",
+                    f"(not of this paper) does {name} escape the argument?",
                     f"the regret's exponent at most {LOGARITHMIC:g}, and the dictionary's",
-                    came,
-                    grows <= LOGARITHMIC and line.size_exponent() <= LOGARITHMIC,
+                    f"{came}: {'yes' if grows <= LOGARITHMIC and line.size_exponent() <= LOGARITHMIC else 'no'}",
+                    None,
                 )
             )
     return claims

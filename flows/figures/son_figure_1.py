@@ -8,17 +8,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from flows.figures.drawing import Figure, lines_svg
+from flows.figures.axes import Axis
+from flows.figures.drawing import Figure, over_seeds, plot
 from koco_stream.manifest import load_manifest
 from koco_stream.places import Where
 
-# Okabe and Ito's palette: told apart by readers who do not see all colours; the markers say the same again.
 STYLES = {
-    "AdaGrad": ("#000000", "s", "-"),
-    "Oja-SON m = 0": ("#D55E00", "v", "-"),
-    "Oja-SON m = 5": ("#0072B2", "^", "-"),
-    "Oja-SON m = 10": ("#009E73", "o", "-"),
-    "Oja-SON m = 10, rate 1": ("#009E73", "x", ":"),
+    "AdaGrad": ("black", "s", "-"),
+    "Oja-SON m = 0": ("vermilion", "v", "-"),
+    "Oja-SON m = 5": ("blue", "^", "-"),
+    "Oja-SON m = 10": ("green", "o", "-"),
+    "Oja-SON m = 10, rate 1": ("green", "x", ":"),
 }
 
 
@@ -42,11 +42,13 @@ def son_figure_1(store: Where, runs: pa.Table) -> Figure:
     lines = [line for line in STYLES if any(key[0] == line for key in best)]
     errors = {line: {seed: [best.get((line, seed, k), float("nan")) for k in kappas] for seed in seeds} for line in lines}
     rows = [[line, seed, *(round(e, 4) for e in errors[line][seed])] for line in lines for seed in seeds]
+    alt = "Final progressive error against the condition number. " + " ".join(
+        f"{line}: from {_mean(errors[line], 0):.3f} to {_mean(errors[line], -1):.3f}." for line in lines
+    )
+    series = [over_seeds(line, kappas, errors[line]) for line in lines]
     return Figure(
         "Error against the condition number (Figure 1 of Luo et al., 2016)",
-        lines_svg(kappas, errors, STYLES, "condition number κ", "progressive error, best parameters"),
-        "Final progressive error against the condition number. "
-        + " ".join(f"{line}: from {_mean(errors[line], 0):.3f} to {_mean(errors[line], -1):.3f}." for line in lines),
+        [plot(series, STYLES, Axis("condition number κ"), Axis("progressive error, best parameters", low=0.0), alt)],
         _figure_1_claims(errors, kappas, seeds) if {10.0, 200.0} <= set(kappas) and set(STYLES) == set(lines) else [],
         ["learner", "data seed", *(f"κ = {k:g}" for k in kappas)],
         rows,

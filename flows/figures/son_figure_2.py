@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from flows.figures.drawing import Figure, Style, lines_svg
+from flows.figures.axes import Axis
+from flows.figures.drawing import Figure, over_seeds, plot, style_of
 from koco_stream import OjaSON
+from koco_stream.cache import private_folder
+from koco_stream.files import content_hash, write_text
 from koco_stream.linalg import Array
 from koco_stream.losses import curvature_of
 from koco_stream.manifest import load_manifest
@@ -20,7 +24,6 @@ from koco_stream.stream import StreamReader
 
 FIRST_ROUND = 30  # before it the tenth eigenvalue of a sum of a few outer products says little
 SKETCH_SIZE = 10
-COLOURS = ("#009E73", "#0072B2", "#D55E00", "#000000", "#CC79A7")
 
 
 def recovery_errors(X: Array, y: Array, model: OjaSON, rounds: Array) -> Array:
@@ -49,7 +52,9 @@ def son_figure_2(store: Where, runs: pa.Table) -> Figure:
     The model of a line has the parameters of the best run with m = 10 on that dataset and with that rate.
     """
     best: dict[tuple[float, float, int], dict[str, Any]] = {}
-    for row in runs.select(["dataset", "dataset_hash", "learner", "params", "status", "error_rate", "learner_seed"]).to_pylist():
+    for row in runs.select(
+        ["dataset", "dataset_hash", "learner", "params", "status", "error_rate", "learner_seed", "rounds", "run_id"]
+    ).to_pylist():
         params = json.loads(row["params"])
         if row["learner"] != "OjaSON" or row["status"] != "ok" or params["sketch_size"] != SKETCH_SIZE or params.get("diagonal"):
             continue
@@ -63,24 +68,33 @@ def son_figure_2(store: Where, runs: pa.Table) -> Figure:
     points: Array = np.zeros(0)
     for (kappa, rate, seed), row in sorted(best.items(), key=lambda item: item[0]):
         if kappa in (kappas[0], kappas[-1]):
-            block = StreamReader(store, Stream(row["dataset"], row["dataset_hash"])).whole()
-            X = block.rows.values.reshape(block.rows.n_rows, -1).astype(np.float64)
-            points = np.array([t for t in curve_points(len(X)) if t >= FIRST_ROUND])
-            model = OjaSON(**json.loads(row["params"]), seed=row["learner_seed"] or 0)
-            errors.setdefault(f"κ = {kappa:g}, rate {rate:g}", {})[seed] = recovery_errors(X, block.labels, model, points).tolist()
-    markers: tuple[tuple[str, str], ...] = (("o", "-"), ("^", "--"), ("s", ":"), ("v", "-."))
-    styles: dict[str, Style] = {line: (COLOURS[k % 5], *markers[k % 4]) for k, line in enumerate(errors)}
+            points = np.array([t for t in curve_points(row["rounds"]) if t >= FIRST_ROUND])
+            errors.setdefault(f"κ = {kappa:g}, rate {rate:g}", {})[seed] = _kept_errors(store, row, points)
+    styles = {line: style_of(k) for k, line in enumerate(errors)}
+    series = [over_seeds(line, points.tolist(), by_seed) for line, by_seed in errors.items()]
+    alt = "Largest relative error of the sketch's ten eigenvalues over the rounds. " + " ".join(
+        f"{line}: {_mean(by_seed, -1):.2f} at the end." for line, by_seed in errors.items()
+    )
     return Figure(
         "Error of the sketch's ten eigenvalues over the rounds (Figure 2 of Luo et al., 2016)",
-        lines_svg(points.tolist(), errors, styles, "round t", "largest relative error of ten eigenvalues", log=True),
-        "Largest relative error of the sketch's ten eigenvalues over the rounds. "
-        + " ".join(f"{line}: {_mean(by_seed, -1):.2f} at the end." for line, by_seed in errors.items()),
+        [plot(series, styles, Axis("round t", log=True), Axis("largest relative error of ten", log=True), alt)],
         [_drops(line, by_seed, points) for line, by_seed in errors.items()],
         ["line", "data seed", *(f"t = {t:g}" for t in points)],
         [[line, seed, *(float(f"{e:.3g}") for e in found)] for line, by_seed in errors.items() for seed, found in by_seed.items()],
         f"Lines are means over the data seeds, bands their range, from round {FIRST_ROUND} on; each with the parameters of its best run. "
         "True values: the largest eigenvalues of the sum of the outer products of the vectors that were sketched, at that round.",
     )
+
+
+def _kept_errors(store: Where, row: dict[str, Any], points: Array) -> list[float]:
+    """The recovery errors of a run's model on its dataset, from the cache folder if they were computed before."""
+    path = Path(private_folder("recovery")) / f"{content_hash({'run_id': row['run_id'], 'rounds': points.tolist(), 'version': 1})}.json"
+    if not path.is_file():
+        block = StreamReader(store, Stream(row["dataset"], row["dataset_hash"])).whole()
+        X = block.rows.values.reshape(block.rows.n_rows, -1).astype(np.float64)
+        model = OjaSON(**json.loads(row["params"]), seed=row["learner_seed"] or 0)
+        write_text(path, json.dumps(recovery_errors(X, block.labels, model, points).tolist()))
+    return [float(error) for error in json.loads(path.read_text())]
 
 
 def _drops(line: str, by_seed: dict[int, list[float]], points: Array) -> tuple[str, str, str, bool]:
