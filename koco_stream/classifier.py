@@ -10,6 +10,7 @@ from koco_stream.conventions import classifier_tags, not_fitted, warn_of_column_
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.linalg import Array
 from koco_stream.model import Model
+from koco_stream.models import KORS
 
 
 class Classifier:
@@ -18,8 +19,12 @@ class Classifier:
     `learner`: any learner but KORS, with any loss; it is not changed, a new one with its parameters learns. Its `clip` should be at
     least 1. A prediction of 0 counts as the second class, as in the tables of sweeps.
 
-    After learning: `classes_` (2,), sorted; `learner_`, which has learnt; `n_features_in_`, `feature_names_in_` and `rounds_` as of a learner.
+    After learning: `classes_` (2,), sorted; `learner_`, which has learnt; `n_features_in_`, `feature_names_in_` and `rounds_` as a
+    learner has them.
     """
+
+    classes_: Array
+    learner_: Model
 
     def __init__(self, learner: Model) -> None:
         self.learner = learner
@@ -54,8 +59,8 @@ class Classifier:
     def progressive(self, X: Any, y: Any, classes: Any = None) -> Array:
         """Learn from the rows in order and return the class (n,) predicted for each before its label was seen.
 
-        `X` is as for a learner, `y` (n,) are labels of any kind that can be sorted. `classes`: both classes, needed at the first call if `y`
-        has only one of them. Raises `WrongInput` for a label that is neither, for more than two classes, and as the learner does.
+        `X` is as for a learner, `y` (n,) are labels of any kind that can be sorted. `classes`: both classes, needed at the first call
+        if `y` has only one of them. Raises `WrongInput` for a label that is neither, for more than two classes, and as the learner does.
         """
         labels = _labels(y)
         known = self.classes_ if self.__sklearn_is_fitted__() else _two_classes(labels if classes is None else _labels(classes))
@@ -99,6 +104,8 @@ class Classifier:
     def _new_learner(self) -> Model:
         if not isinstance(self.learner, Model):
             raise WrongInput(f"learner must be a learner, such as koco_stream.OjaSON(), not {self.learner!r}")
+        if isinstance(self.learner, KORS):
+            raise WrongInput("KORS predicts nothing, so it is no classifier; give a learner that uses its dictionary, such as PROSNKONS")
         return type(self.learner)(**self.learner.get_params())
 
     def _class_of(self, scores: Array) -> Array:
