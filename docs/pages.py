@@ -47,6 +47,7 @@ def help_of(command):
     """The help in Markdown: what stands below \\b, the example, is code."""
     text, _, example = inspect.cleandoc(command.help or "").partition("\b\nExample:\n")
     text = re.sub(r"[*_<>|]", lambda found: "\\" + found.group() if found.group() in "*_|" else html.escape(found.group()), text.strip())
+    text = re.sub(r"docs/([\w-]+\.md)", r"[docs/\1](\1)", text)
     return f"{text}\n\n```sh\n{inspect.cleandoc(example)}\n```" if example else text
 
 
@@ -54,7 +55,7 @@ def options_of(command):
     """The options, one a line."""
     context = click.Context(command)
     shown = [parameter.get_help_record(context) for parameter in command.get_params(context)]
-    lines = [f"- `{names}`: {html.escape(text, quote=False)}" for names, text in filter(None, shown)]
+    lines = [f"- `{names}`: {html.escape(text, quote=False)}" for names, text in filter(None, shown) if text and names != "--help"]
     return ["\n".join(lines)] if lines else []
 
 
@@ -62,9 +63,9 @@ def tables_page():
     """The columns of the result tables, as declared."""
     parts = [
         "# Tables",
-        "Results are Parquet files in the store. `runs` and `curves` belong together by `run_id`; [Read results](read-results.md) has examples. "
-        "Columns that are marked † may differ from one execution to the next (times, hosts, cohorts); all others are the same to the bit for "
-        "the same code in the same environment. The meanings and units are also in the files' schemas.",
+        "Results are Parquet files in the store. `runs` and `curves` belong together by `run_id`; [Read results](read-results.md) has "
+        "examples. Columns that are marked † may differ from one execution to the next (times, hosts, cohorts); all others are the same to "
+        "the bit for the same code in the same environment. The meanings and units are also in the files' schemas.",
         "## runs",
         "`store/results/runs/*.parquet`: one row a run.",
         columns_of(records.RUNS),
@@ -72,8 +73,9 @@ def tables_page():
         "`store/results/curves/*.parquet`: each run at rounds spaced evenly in log t.",
         columns_of(records.CURVES),
         "## record",
-        "`record` of a learner in Python returns an Arrow table with `t` (the round, from 1), `prediction` and `loss`; and, of a learner that has "
-        f"them, {words(records.COUNTED)} (how often so far) and {words(records.RECORDED)} (of its dictionary, after the round).",
+        "`record` of a learner in Python returns an Arrow table with `t` (the round, from 1), `prediction` and `loss`; and, of a "
+        f"learner that has them, {words(records.COUNTED)} (how often so far) and "
+        f"{words(records.RECORDED)} (of its dictionary, after the round).",
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -90,16 +92,21 @@ def learners_page():
     shared = ", ".join(f"[`{q.name}`](#shared)" for q in SHARED)
     parts = [
         "# Learners",
-        f"In a sweep file a learner is named as here, and takes the parameters below it; in Python its class has them as arguments. All also "
-        f"take {shared}. [Python](python.md) has the methods that all share.",
+        f"In a sweep file a learner is named as here, and takes the parameters below it; in Python its class has them as arguments. "
+        f"All also take {shared}. [Python](python.md) has the methods that all share.",
         "## Shared",
         parameters_of((*SHARED, SEED)),
         "`seed` is an argument in Python; in a sweep file it is `learner_seeds`, for all learners at once.",
     ]
     for name, learner in LEARNERS.items():
         own = tuple(q for q in learner.parameters if q not in SHARED)
-        parts += [f"## {name}", inspect.cleandoc(getattr(models, name).__doc__), parameters_of(own), attributes_of(getattr(models, name))]
+        parts += [f"## {name}", about(getattr(models, name)), parameters_of(own), attributes_of(getattr(models, name))]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def about(cls):
+    """The class's docstring, its mentions of pages as links."""
+    return re.sub(r"docs/([\w-]+\.md)", r"[docs/\1](\1)", inspect.cleandoc(cls.__doc__))
 
 
 def parameters_of(parameters):
@@ -121,7 +128,12 @@ def allowed(parameter):
 
 def attributes_of(cls):
     """What can be read from a learner, or done with it, beside what all have."""
-    own = [(n, v) for c in cls.__mro__[: cls.__mro__.index(Model)] for n, v in vars(c).items() if not n.startswith("_") and n not in vars(Model)]
+    own = [
+        (n, v)
+        for c in cls.__mro__[: cls.__mro__.index(Model)]
+        for n, v in vars(c).items()
+        if not n.startswith("_") and n not in vars(Model)
+    ]
     lines = []
     for name, value in dict(reversed(own)).items():
         call = "" if isinstance(value, property) else str(inspect.signature(value)).split(" ->")[0].replace("(self, ", "(").replace("'", "")

@@ -21,6 +21,7 @@ from koco_stream.learners import LEARNERS
 
 # Neither holds its predictions within [−clip, clip], and a first step of 1 on the squared loss goes twice as far as it should.
 SMALLER_STEPS = {"FOGD": {"step_size": 0.3}, "NOGD": {"step_size": 0.3}}
+QUICK = ("OGD", "ONS", "NORMA", "KORS", "PROSNKONS")  # the checks of the others spend a minute of compiling for single precision
 
 
 def rows(n=120, d=4):
@@ -37,7 +38,7 @@ def learner(name):
 # clip are what its checks bring, and learners say so.
 @pytest.mark.filterwarnings("ignore:Estimator .* does not inherit from `sklearn.base.BaseEstimator`")
 @pytest.mark.filterwarnings("ignore:a label .* is beyond clip")
-@pytest.mark.parametrize("name", sorted(LEARNERS))
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[] if name in QUICK else pytest.mark.soak) for name in sorted(LEARNERS)])
 def test_scikit_learn_s_checks__pass(name):
     estimators = [learner(name)] if name == "KORS" else [learner(name), Classifier(learner(name))]
     for estimator in estimators:
