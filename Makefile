@@ -1,11 +1,11 @@
-# make sweep | test | soak | check | bench: each creates .venv and installs when needed, and nothing when not.
+# make sweep | test | soak | check | docs | bench: each creates .venv and installs when needed, and nothing when not.
 VENV ?= .venv
 STORE ?= store
 BIN = $(VENV)/bin
 INSTALLED = $(VENV)/.installed
 BENCH_INSTALLED = $(VENV)/.installed-bench
 
-.PHONY: install sweep test soak check bench
+.PHONY: install sweep test soak check docs bench
 sweep: $(INSTALLED)
 	$(BIN)/koco sweep flows/sweeps/ill-conditioned.toml --store $(STORE)
 
@@ -20,6 +20,10 @@ check: $(INSTALLED)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/lint-imports
+
+docs: $(INSTALLED)
+	$(BIN)/properdocs build --strict --quiet
+	@echo "documentation: build/site/index.html"
 
 bench: $(BENCH_INSTALLED)
 	$(BIN)/python -m tests.bench

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from koco_stream.batch import Batch
     from koco_stream.checkpoint import load_model as load
+    from koco_stream.classifier import Classifier
     from koco_stream.errors import WrongInput
     from koco_stream.models import (
         BKONS,
@@ -49,6 +50,7 @@ __all__ = [
     "RPSON",
     "AdaGrad",
     "Batch",
+    "Classifier",
     "DualSGD",
     "OjaSON",
     "SketchedKONS",
@@ -59,6 +61,7 @@ __all__ = [
 
 _WHERE = {
     "Batch": ("koco_stream.batch", "Batch"),
+    "Classifier": ("koco_stream.classifier", "Classifier"),
     "load": ("koco_stream.checkpoint", "load_model"),
     "WrongInput": ("koco_stream.errors", "WrongInput"),
 }

@@ -24,12 +24,13 @@ def save_model(model: Model, path: Path) -> None:
     """Write `model` to `path`, atomically."""
     import koco_stream
 
-    state = vars(model).get("_state")
+    state, names = vars(model).get("_state"), vars(model).get("feature_names_in_")
+    named = {} if names is None else {"feature_names": list(names)}
     header = {
         "format": FORMAT,
         "learner": type(model).__name__,
         "params": vars(model).get("_in_force") or model.get_params(),
-        "learnt": None if state is None else {"n_features": model.n_features_in_, "rounds": model.rounds_},
+        "learnt": None if state is None else {"n_features": model.n_features_in_, "rounds": model.rounds_, **named},
         "version": koco_stream.__version__,
     }
     with written_atomically(path) as temporary:
@@ -72,13 +73,19 @@ def load_model(path: str | Path) -> Model:
         raise WrongInput(f"{path} holds a {header['learner']!r}, which this version does not have; upgrade koco-stream")
     model: Model = getattr(models, header["learner"])(**header["params"])
     if header["learnt"] is not None:
-        model._start(header["learnt"]["n_features"])
+        names = header["learnt"].get("feature_names")
+        model._start(header["learnt"]["n_features"], None if names is None else np.array(names, object))
         try:
-            model._state = restored(model._state, arrays, grows(LEARNERS[header["learner"]]))
+            model._state = filled(model, arrays)
         except ValueError as error:
             raise WrongInput(f"{path}: {error} does not fit this version of {header['learner']}; use the version that wrote it") from None
         model.rounds_ = int(header["learnt"]["rounds"])
     return model
+
+
+def filled(model: Model, arrays: dict[str, Array]) -> Any:
+    """The state of `model`, which has begun to learn, with the arrays of `state_arrays` in it. Raises `ValueError` as `restored` does."""
+    return restored(model._state, arrays, grows(model._learner()))
 
 
 def grows(learner: Learner) -> bool:

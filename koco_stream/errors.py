@@ -7,6 +7,10 @@ class WrongInput(ValueError):
     """The input is wrong; nothing was changed. The command line prints it and ends with exit status 2."""
 
 
+class WrongType(WrongInput, TypeError):
+    """The input is of a type that has no numbers in it."""
+
+
 class StoreUnavailable(OSError):
     """An object store does not answer, refuses access or has no such bucket: exit status 1, with the remedy."""
 

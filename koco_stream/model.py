@@ -14,6 +14,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from koco_stream.conventions import check_feature_names, feature_names, not_fitted, regressor_tags
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.learners import LEARNERS, Learner, Public, learner_named
 from koco_stream.linalg import Array
@@ -24,19 +25,21 @@ from koco_stream.rows import Rows, as_labels, as_rows, with_intercept
 from koco_stream.scan import advance, expect
 
 POSITIONAL = ("sketch_size", "step_size", "alpha", "ridge")  # arguments that may be given by place, where they come first
+LEARNT = ("_state", "_params", "_in_force", "_diverged", "_warned", "n_features_in_", "feature_names_in_", "rounds_")  # what fit forgets
 
 
 class Model:
     """An online learner with the conventions of scikit-learn: constructor arguments are kept as given under their own names, and
     what was learnt ends in an underscore.
 
-    After learning: `n_features_in_` (features of X), `rounds_` (rows seen).
+    After learning: `n_features_in_` (features of X), `feature_names_in_` (their names, if X is a data frame), `rounds_` (rows seen).
     """
 
-    _estimator_type = "regressor"
     _params: Any
     _state: Any
+    _in_force: dict[str, Any]
     n_features_in_: int
+    feature_names_in_: Array
     rounds_: int
 
     def __init_subclass__(cls) -> None:
@@ -76,16 +79,7 @@ class Model:
 
     def __sklearn_tags__(self) -> Any:
         """What scikit-learn asks before it runs its checks."""
-        from sklearn.utils import InputTags, RegressorTags, Tags, TargetTags
-
-        return Tags(
-            estimator_type="regressor",
-            target_tags=TargetTags(required=True),
-            transformer_tags=None,
-            classifier_tags=None,
-            regressor_tags=RegressorTags(),
-            input_tags=InputTags(sparse=True),
-        )
+        return regressor_tags(target_required=True)
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_state" in vars(self)
@@ -114,8 +108,8 @@ class Model:
         labels = as_labels(y, rows.n_rows)
         if rows.n_rows == 0:
             raise WrongInput(f"Found array with 0 sample(s) (shape=(0, {rows.n_features})) while a minimum of 1 is required.")
-        for name in [name for name in vars(self) if name.endswith("_") or name.startswith("_")]:
-            delattr(self, name)
+        for name in LEARNT:
+            vars(self).pop(name, None)
         return self.partial_fit(X, labels)
 
     def predict(self, X: Any) -> Array:
@@ -169,15 +163,33 @@ class Model:
             )
         return model
 
+    def __getstate__(self) -> dict[str, Any]:
+        # For pickle, joblib and deepcopy, as in a file of `save`: arrays that are nobody else's, and nothing that can be made again.
+        from koco_stream.checkpoint import state_arrays
+
+        kept = {name: value for name, value in vars(self).items() if name not in ("_state", "_params")}
+        return {**kept, "_arrays": state_arrays(self._state)} if self.__sklearn_is_fitted__() else kept
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        from koco_stream.checkpoint import filled
+
+        kept = dict(kept)
+        arrays = kept.pop("_arrays", None)
+        vars(self).update(kept)
+        if arrays is not None:
+            began = type(self)(**self._in_force)
+            began._start(self.n_features_in_)
+            self._params, self._state = began._params, filled(began, arrays)
+
     # Inside --------------------------------------------------------------------------------------------------------
 
     def _learn(self, X: Any, y: Any, after_round: Callable[[], None] | None = None) -> Array:
         """`progressive`, calling `after_round` after each round if it is given."""
         self._check_unchanged()
-        rows = as_rows(X, vars(self).get("n_features_in_"))
+        rows = self._checked(X)
         labels = as_labels(y, rows.n_rows)
         self._check_labels(labels)
-        self._start(rows.n_features)
+        self._start(rows.n_features, feature_names(X))
         if self.fit_intercept:  # type: ignore[attr-defined]
             rows = with_intercept(rows)
         predictions = np.empty(rows.n_rows)
@@ -203,15 +215,21 @@ class Model:
     def _rows_of(self, X: Any) -> Rows:
         """The rows of X (n, d) as the learner, which has learnt, sees them."""
         if not self.__sklearn_is_fitted__():
-            raise _not_fitted(self)
+            raise not_fitted(self)
         self._check_unchanged()
-        rows = as_rows(X, self.n_features_in_)
+        rows = self._checked(X)
         return with_intercept(rows) if self.fit_intercept else rows
+
+    def _checked(self, X: Any) -> Rows:
+        """The rows of X (n, d), which has the features of what was learnt from before, if anything was."""
+        if self.__sklearn_is_fitted__():
+            check_feature_names(type(self).__name__, vars(self).get("feature_names_in_"), X)
+        return as_rows(X, vars(self).get("n_features_in_"), type(self).__name__)
 
     def _public(self) -> Public:
         return self._learner().complete({n: v for n, v in self.get_params().items() if n != "seed"})
 
-    def _start(self, n_features: int) -> None:
+    def _start(self, n_features: int, names: Array | None = None) -> None:
         if "_state" in vars(self):
             return
         params = self._learner().to_params(self._public())
@@ -221,6 +239,8 @@ class Model:
         self._params = params
         self._in_force = self.get_params()
         self.n_features_in_ = n_features
+        if names is not None:
+            self.feature_names_in_ = names
         self.rounds_ = 0
 
     def _check_unchanged(self) -> None:
@@ -234,7 +254,7 @@ class Model:
     def __getattr__(self, name: str) -> Any:
         # Only reached for what is not there: what learning would have made, or nothing.
         if name in ("_state", "_params") or (name.endswith("_") and not name.startswith("_")):
-            raise _not_fitted(self)
+            raise not_fitted(self)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _readable_state(self) -> Any:
@@ -277,12 +297,3 @@ def _constructor(name: str) -> Callable[..., None]:
     __init__.__qualname__ = f"{name}.__init__"
     __init__.__doc__ = f"See the class. {', '.join(q.name for q, _ in kinds)}."
     return __init__
-
-
-def _not_fitted(model: Model) -> Exception:
-    message = f"This {type(model).__name__} instance is not fitted yet: call progressive, partial_fit or fit first"
-    try:
-        from sklearn.exceptions import NotFittedError
-    except ImportError:
-        return AttributeError(message)
-    return NotFittedError(message)  # a ValueError and an AttributeError

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from koco_stream.conventions import regressor_tags
 from koco_stream.dictionary import Points
 from koco_stream.embedding import embedded
 from koco_stream.errors import WrongInput
@@ -162,6 +163,10 @@ class KORS(KernelModel):
     def weights_(self) -> Array:
         """The weights 1/p̃ (J,) of the points."""
         return self._state.roots[: int(self._points.n)] ** 2
+
+    def __sklearn_tags__(self) -> Any:
+        """What scikit-learn asks before it runs its checks."""
+        return regressor_tags(target_required=False)
 
     def progressive(self, X: Any, y: Any = None) -> Array:
         """Offer the rows in order; returns zeros (n,)."""

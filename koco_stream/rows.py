@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from koco_stream.errors import WrongInput
+from koco_stream.conventions import warn_of_column_vector
+from koco_stream.errors import WrongInput, WrongType
 from koco_stream.linalg import Array
 
 
@@ -63,14 +64,17 @@ def sparse_rows(indptr: Any, indices: Any, values: Array, n_features: int) -> Ro
     return Rows(frozen(indptr, np.int64), frozen(indices, np.int32), 1, frozen(values, values.dtype), n_features)
 
 
-def as_rows(X: Any, n_features: int | None = None) -> Rows:
-    """Rows of `X`: a NumPy array (n, d), any SciPy sparse matrix, `sparse.COO` or `sparse.GCXS`, or an Arrow table of prepared rows.
+def as_rows(X: Any, n_features: int | None = None, model: str = "the learner") -> Rows:
+    """Rows of `X`: a NumPy array (n, d), any SciPy sparse matrix, `sparse.COO` or `sparse.GCXS`, an Arrow table of prepared rows, or
+    `Rows` in canonical form.
 
     Raises `WrongInput` if X is not two-dimensional, not numeric, holds NaN or infinity (the row is named), or has another number of
-    features than `n_features`.
+    features than `n_features`, which `model` has learnt from.
     """
     kind = type(X).__module__.split(".")[0]
-    if kind == "pyarrow":
+    if isinstance(X, Rows):
+        rows = X
+    elif kind == "pyarrow":
         rows = table_rows(X)
     elif kind == "sparse":
         rows = _from_scipy(X.to_scipy_sparse() if X.ndim == 2 else X)
@@ -79,7 +83,7 @@ def as_rows(X: Any, n_features: int | None = None) -> Rows:
     else:
         rows = _from_array(X)
     if n_features is not None and rows.n_features != n_features:
-        raise WrongInput(f"X has {rows.n_features} features, but the learner is expecting {n_features} features as input")
+        raise WrongInput(f"X has {rows.n_features} features, but {model} is expecting {n_features} features as input")
     if not np.isfinite(rows.values).all():
         place = int(np.flatnonzero(~np.isfinite(rows.values))[0])
         row = int(np.searchsorted(rows.indptr, place, side="right")) - 1
@@ -93,9 +97,7 @@ def as_labels(y: Any, n_rows: int) -> Array:
         raise WrongInput("requires y to be passed, but the target y is None")
     labels = np.asarray(y)
     if labels.ndim == 2 and labels.shape[1] == 1:
-        import warnings
-
-        warnings.warn("a column-vector y was passed when a 1d array was expected", stacklevel=3)
+        warn_of_column_vector()
         labels = labels[:, 0]
     if labels.ndim != 1:
         raise WrongInput(f"y must have one dimension, not {labels.ndim}")
@@ -168,7 +170,7 @@ def _numeric(array: Array, name: str) -> Array:
     try:
         return array.astype(np.float64, copy=False)
     except (TypeError, ValueError, OverflowError) as error:
-        raise WrongInput(f"{name} has type {array.dtype} and is not numeric: {error}; turn it into numbers first") from None
+        raise WrongType(f"{name} has type {array.dtype} and is not numeric: {error}; turn it into numbers first") from None
 
 
 def _from_array(X: Any) -> Rows:

@@ -1,0 +1,162 @@
+"""A learner as a classifier of two classes."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+
+from koco_stream.conventions import classifier_tags, not_fitted, warn_of_column_vector
+from koco_stream.errors import WrongInput, nearest
+from koco_stream.linalg import Array
+from koco_stream.model import Model
+from koco_stream.models import KORS
+
+
+class Classifier:
+    """A binary classifier: a learner that is shown the first class as −1 and the second, in sorted order, as +1.
+
+    `learner`: any learner but KORS, with any loss; it is not changed, a new one with its parameters learns. Its `clip` should be at
+    least 1. A prediction of 0 counts as the second class, as in the tables of sweeps.
+
+    After learning: `classes_` (2,), sorted; `learner_`, which has learnt; `n_features_in_`, `feature_names_in_` and `rounds_` as a
+    learner has them.
+    """
+
+    classes_: Array
+    learner_: Model
+
+    def __init__(self, learner: Model) -> None:
+        self.learner = learner
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """`learner`, and its own parameters as `learner__NAME` if `deep`."""
+        inner = self.learner.get_params() if deep and isinstance(self.learner, Model) else {}
+        own = {f"learner__{name}": value for name, value in inner.items()}
+        return {"learner": self.learner, **own}
+
+    def set_params(self, **params: Any) -> Self:
+        """Change `learner`, or its parameters by `learner__NAME`. Raises `WrongInput` with the nearest name for an unknown one."""
+        names = list(self.get_params())
+        for name in params:
+            if name not in names and not name.startswith("learner__"):
+                raise WrongInput(f"Classifier has no parameter {name!r}{nearest(name, names)}")
+        self.learner = params.pop("learner", self.learner)
+        if params:
+            self.learner.set_params(**{name.removeprefix("learner__"): value for name, value in params.items()})
+        return self
+
+    def __repr__(self) -> str:
+        return f"Classifier({self.learner!r})"
+
+    def __sklearn_tags__(self) -> Any:
+        """What scikit-learn asks before it runs its checks."""
+        return classifier_tags()
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "learner_" in vars(self)
+
+    def progressive(self, X: Any, y: Any, classes: Any = None) -> Array:
+        """Learn from the rows in order and return the class (n,) predicted for each before its label was seen.
+
+        `X` is as for a learner, `y` (n,) are labels of any kind that can be sorted. `classes`: both classes, needed at the first call
+        if `y` has only one of them. Raises `WrongInput` for a label that is neither, for more than two classes, and as the learner does.
+        """
+        labels = _labels(y)
+        known = self.classes_ if self.__sklearn_is_fitted__() else _two_classes(labels if classes is None else _labels(classes))
+        signs = _signs(labels, known)
+        learner = self.learner_ if self.__sklearn_is_fitted__() else self._new_learner()
+        try:
+            scores = learner.progressive(X, signs)
+        finally:
+            if learner.__sklearn_is_fitted__():  # not after a refused first call; after a divergence it is
+                self.learner_, self.classes_ = learner, known
+        return self._class_of(scores)
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+        """Learn from the rows in order, going on from where the last call ended. Arguments and errors as for `progressive`."""
+        self.progressive(X, y, classes)
+        return self
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Forget everything, then learn from the rows in order, once. Raises `WrongInput` unless there are two classes in `y`."""
+        labels = _labels(y)
+        known = _two_classes(labels)
+        learner = self._new_learner().fit(X, _signs(labels, known))
+        self.learner_, self.classes_ = learner, known
+        return self
+
+    def decision_function(self, X: Any) -> Array:
+        """The learner's predictions (n,): at least 0 for the second class."""
+        if not self.__sklearn_is_fitted__():
+            raise not_fitted(self)
+        return self.learner_.predict(X)
+
+    def predict(self, X: Any) -> Array:
+        """The class (n,) of each row of X (n, d). Nothing is learnt."""
+        return self._class_of(self.decision_function(X))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of the rows whose predicted class is right, as scikit-learn's classifiers give it."""
+        right = self.predict(X) == _labels(y)
+        return float(np.average(right, weights=sample_weight))
+
+    def _new_learner(self) -> Model:
+        if not isinstance(self.learner, Model):
+            raise WrongInput(f"learner must be a learner, such as koco_stream.OjaSON(), not {self.learner!r}")
+        if isinstance(self.learner, KORS):
+            raise WrongInput("KORS predicts nothing, so it is no classifier; give a learner that uses its dictionary, such as PROSNKONS")
+        return type(self.learner)(**self.learner.get_params())
+
+    def _class_of(self, scores: Array) -> Array:
+        return self.classes_[(scores >= 0.0).astype(np.intp)]
+
+    def __getattr__(self, name: str) -> Any:
+        # Only reached for what is not there: what learning would have made, or nothing.
+        if name in ("n_features_in_", "feature_names_in_", "rounds_") and self.__sklearn_is_fitted__():
+            return getattr(self.learner_, name)
+        if name in ("classes_", "learner_", "n_features_in_", "feature_names_in_", "rounds_"):
+            raise not_fitted(self)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+
+def _labels(y: Any) -> Array:
+    """The labels as an array (n,) of whatever type they are."""
+    if y is None:
+        raise WrongInput("requires y to be passed, but the target y is None")
+    labels = np.asarray(y)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        warn_of_column_vector()
+        labels = labels[:, 0]
+    if labels.ndim != 1:
+        raise WrongInput(f"y must have one dimension, not {labels.ndim}")
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        row = int(np.flatnonzero(~np.isfinite(labels))[0])
+        raise WrongInput(f"y[{row}] is {labels[row]} (NaN or inf); remove the row")
+    return labels
+
+
+def _two_classes(labels: Array) -> Array:
+    """The two classes (2,), sorted. Raises `WrongInput` if there are more, or one."""
+    classes = np.unique(labels)
+    if classes.size == 2:
+        return classes
+    if classes.size < 2:
+        found = f"only one class, {classes[0]!s}" if classes.size else "no label"
+        raise WrongInput(f"two classes are needed, and y has {found}; give both as classes to the first partial_fit")
+    if classes.dtype.kind == "f" and (classes != np.floor(classes)).any():
+        raise WrongInput("Unknown label type: continuous. A classifier needs two classes; use the learner itself for real labels")
+    raise WrongInput(
+        f"Only binary classification is supported. The type of the target is multiclass ({classes.size} classes): learn one class "
+        "against the rest"
+    )
+
+
+def _signs(labels: Array, classes: Array) -> Array:
+    """−1 for the first class, +1 for the second. Raises `WrongInput` for any other."""
+    second = labels == classes[1]
+    other = ~second & (labels != classes[0])
+    if other.any():
+        row = int(np.flatnonzero(other)[0])
+        raise WrongInput(f"y[{row}] is {labels[row]!s}, and the classes are {classes[0]!s} and {classes[1]!s}")
+    return np.where(second, 1.0, -1.0)
