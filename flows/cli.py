@@ -10,8 +10,10 @@ import click
 import koco_stream
 from flows.commands.cluster import cluster
 from flows.commands.data import datasets, prepare, verify
+from flows.commands.nightly import accept, nightly
 from flows.commands.results import compact, report, results
 from flows.commands.shared import Usage
+
 from flows.commands.sweeping import status, sweep
 
 
@@ -27,7 +29,7 @@ def koco() -> None:
     """
 
 
-for command in (prepare, datasets, verify, sweep, status, results, report, compact, cluster):
+for command in (prepare, datasets, verify, sweep, status, results, report, compact, nightly, accept, cluster):
     koco.add_command(command)
 
 

@@ -16,6 +16,7 @@ from prefect.cache_policies import NO_CACHE
 from cluster.clusters import LOCAL, cluster_named, patience_of
 from cluster.executors import run_on_dask, run_serially
 from cluster.preflight import memory_table, preflight
+from flows.artifacts import ProgressArtifact, results_artifact
 from flows.halving import losses_of, stages, write_decisions
 from flows.planning import cost_factors, limits_of, mapped_bytes, sizes_of
 from flows.progress import SweepProgress, say
@@ -100,11 +101,13 @@ def run_plan(work: Work, engine: Engine, progress: SweepProgress) -> None:
 
     def receive(receipt: Receipt) -> None:
         progress.receive(receipt)
+        shown.note(progress.done / progress.total)
         received.append(receipt.cohort_id)
         if len(received) % MANY_PARTS == 0:
             collect(work.store)
 
     received: list[str] = []
+    shown = ProgressArtifact(f"progress-{work.sweep.name}", f"Runs done of the sweep {work.sweep.name}")
     if engine.client is None:
         run_serially(work.store, work.sweep.name, work.plan.cohorts, receive, work.block_rows)
     else:
@@ -199,6 +202,8 @@ def sweep_flow(
     runs = stage = []
     with clock("report"):
         report = write_sweep_report(store, name)
+    if computed:
+        results_artifact(store, name, report)
     return {
         "sweep": name,
         "runs": count,
