@@ -22,7 +22,8 @@ def lock_file(store: Where, name: str) -> Path:
 
 @contextmanager
 def alone(store: Where, name: str, waiting: str | None) -> Iterator[None]:
-    """Hold the store's lock of this name. If another process has it: say `waiting` and wait, or, if that is None, raise `BlockingIOError`."""
+    """Hold the store's lock of this name. If another process has it: say `waiting` and wait, or, if that is None, raise
+    `BlockingIOError`."""
     with lock_file(store, name).open("a") as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

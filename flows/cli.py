@@ -12,8 +12,8 @@ from flows.commands.cluster import cluster
 from flows.commands.data import datasets, prepare, verify
 from flows.commands.nightly import accept, nightly
 from flows.commands.results import compact, report, results
+from flows.commands.serving import serve
 from flows.commands.shared import Usage
-
 from flows.commands.sweeping import status, sweep
 
 
@@ -29,7 +29,7 @@ def koco() -> None:
     """
 
 
-for command in (prepare, datasets, verify, sweep, status, results, report, compact, nightly, accept, cluster):
+for command in (prepare, datasets, verify, sweep, status, results, report, compact, nightly, accept, serve, cluster):
     koco.add_command(command)
 
 

@@ -35,6 +35,7 @@ from storage.history import accept, add_night, digest_of, numbers_of, read_accep
 from storage.results import read_runs
 from storage.store import open_store
 
+EARLY_SECONDS = 5.0  # Prefect starts a run up to a second before its time
 NIGHTLY = "nightly"  # the lock, and the flow
 RETRIES, PAUSES = 4, exponential_backoff(30)  # 30, 60, 120, 240 seconds
 
@@ -171,6 +172,7 @@ def nightly_flow(
     with alone(store, NIGHTLY, f"another nightly run is under way on {store}; waiting for it"):
         times = Times(store, schedule) if schedule and at else None
         if times and at:
+            time.sleep(min(max((at - datetime.now(UTC)).total_seconds(), 0.0), EARLY_SECONDS))
             now = datetime.now(UTC)
             if reason := times.why_not(at, now):
                 return Cancelled(name="Left out", message=reason)
@@ -179,8 +181,18 @@ def nightly_flow(
                 return Failed(name="Given up", message=f"it was cut {TRIES} times")
         say(f"nightly {sweep.name}: {'planned for ' + at.isoformat(timespec='seconds') if at else 'started by hand'}")
         try:
-            state = one_night(sweep, store, seconds, accepting, at, schedule, cluster=cluster, workers=workers,
-                              certificates=certificates, insecure=insecure)
+            state = one_night(
+                sweep,
+                store,
+                seconds,
+                accepting,
+                at,
+                schedule,
+                cluster=cluster,
+                workers=workers,
+                certificates=certificates,
+                insecure=insecure,
+            )
         except TimeoutError as error:
             state = Failed(name="Time limit", message=f"the sweep took longer than {seconds:g} s: {error}" if seconds else str(error))
         except Exception as error:

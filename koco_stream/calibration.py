@@ -1,7 +1,7 @@
 """How fast this machine is just now: a fixed compiled loop, and scans of a learner timed beside it.
 
-The speed of a scan is given as a ratio to the loop's time. A slower processor, a lower clock or a busy neighbour slows both down, so that the
-ratio says more of the code than the seconds do.
+The speed of a scan is given as a ratio to the loop's time. A slower processor, a lower clock or a busy neighbour slows both down, so that
+the ratio says more of the code than the seconds do.
 """
 
 from __future__ import annotations

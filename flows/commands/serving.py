@@ -8,10 +8,11 @@ import click
 
 from flows.commands.shared import STORE, example
 
-HERE = Path(__file__).parent.parent / "schedules.toml"
+EXAMPLE = Path(__file__).parent.parent / "schedules.toml"
+
 
 @click.command()
-@click.option("--schedules", type=click.Path(path_type=Path), help="The schedules file.  [default: schedules.toml here, if there is one]")
+@click.option("--schedules", type=click.Path(path_type=Path), help="The schedules file.  [default: flows/schedules.toml]")
 @STORE
 @example("koco serve --schedules schedules.toml --store store")
 def serve(schedules: Path | None, store: str) -> None:
@@ -23,4 +24,4 @@ def serve(schedules: Path | None, store: str) -> None:
     """
     from flows.serving import serve_schedules
 
-    serve_schedules(schedules or Path("schedules.toml"), store)
+    serve_schedules(schedules or EXAMPLE, store)

@@ -36,9 +36,7 @@ CERTIFICATES = click.option(
 INSECURE = click.option(
     "--insecure", is_flag=True, help="Allow tcp:// to other machines: whoever reaches such a cluster can run code on it."
 )
-WORKERS = click.option(
-    "--workers", type=click.IntRange(min=0), help="Local worker processes; 0 to run in this one.  [default: the cores]"
-)
+WORKERS = click.option("--workers", type=click.IntRange(min=0), help="Local worker processes; 0 to run in this one.  [default: the cores]")
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
