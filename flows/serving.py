@@ -59,7 +59,9 @@ def serve_schedules(file: Path, store: str) -> None:
 
 
 def _interrupt(*_: object) -> None:
-    """A termination is a Ctrl-C."""
+    """A termination is a Ctrl-C, also where a shell has started this in the background and made it deaf to that."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.raise_signal(signal.SIGINT)
 
 

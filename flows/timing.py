@@ -15,9 +15,9 @@ from koco_stream.part import machine
 from koco_stream.places import Where
 from koco_stream.runs import Run
 
-AGAIN = 6  # times that a learner is timed again before it is called slower or faster
+AGAIN = 4  # times that a learner is timed again before it is called slower or faster
 FIRST_TIMES = 3  # what is timed for the first time is what later nights are compared with
-PAUSE = 0.5  # seconds, and more each time: a busy neighbour goes
+PAUSE = 0.4  # seconds, and more each time: a busy neighbour goes
 
 
 def probe_of(run: Run) -> str:

@@ -53,7 +53,7 @@ def file(tmp_path):
         ("workers = 0", 'cluster = "tcp://10.0.0.1:1"', "line 5, schedule 1, cluster: .*not on the loopback"),
         ("workers = 0", 'store = "ftp://x/y"', "line 5, schedule 1, store: a store is a folder"),
         ("[[schedule]]", "[[schedul]]", "schedul"),
-        ("workers = 0\n", f"\n{TABLE}", "line 8, schedule 2, name: two schedules are called 'minute'"),
+        ("workers = 0\n", f"\n{TABLE}", "line 7, schedule 2, name: two schedules are called 'minute'"),
         ("[[schedule]]", "[[schedule", "the file is TOML"),
     ],
 )
@@ -169,6 +169,11 @@ def test_made_up__once_for_the_last_time_that_passed__and_what_was_cut_again(fil
         asyncio.run(tried())
 
 
+def listening():
+    """In a process that is started: hear Ctrl-C, also where the tests run in the background."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Serving:
     """`koco serve` in a session of its own."""
 
@@ -178,7 +183,9 @@ class Serving:
         self.log = (folder / f"serve-{time.monotonic_ns()}.txt").open("w+")
         words = [sys.executable, "-m", "flows.cli", "serve", "--schedules", str(file), "--store", str(store)]
         given = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": path, **environment}
-        self.process = subprocess.Popen(words, env=given, cwd=folder, stdout=self.log, stderr=self.log, start_new_session=True)
+        self.process = subprocess.Popen(
+            words, env=given, cwd=folder, stdout=self.log, stderr=self.log, start_new_session=True, preexec_fn=listening
+        )
 
     def said(self):
         return Path(self.log.name).read_text()
