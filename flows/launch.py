@@ -109,8 +109,6 @@ def launch(
     insecure: bool = False,
 ) -> dict[str, Any]:
     """Run the sweep through its Prefect flow. The cluster, the compiler and Prefect's server start side by side."""
-    from cluster.clusters import cluster_named
-    from flows.planning import mapped_bytes
     from flows.startup import abandon, begin, configure_prefect
 
     configure_prefect()
@@ -118,7 +116,12 @@ def launch(
     if sweep.halving:
         missing = next_missing(sweep, found, runs, store, retry_failed)
     manifests = [manifest for manifest in found.values() if manifest]
-    chosen = cluster_named(cluster, workers, mapped_bytes(manifests), certificates, insecure)
+    chosen = None
+    if missing or cluster != "local":  # a name is checked in any case; who computes nothing does not wait for Dask
+        from cluster.clusters import cluster_named
+        from flows.planning import mapped_bytes
+
+        chosen = cluster_named(cluster, workers, mapped_bytes(manifests), certificates, insecure)
     if missing and chosen:
         value_types = {run.stream.dataset_hash: "float64" for run in missing} | {m.dataset_hash: m.value_type for m in manifests}
         begin(chosen, needed(missing, value_types, sizes_of_all(sweep, found)))

@@ -21,7 +21,7 @@ from flows.artifacts import linked, table_artifact
 from flows.night import code, end_night, opened_night
 from flows.prepare import prepare_missing
 from flows.progress import say
-from flows.regression import CHANGED, FAILING, FASTER, SLOWER, Change, Pair, Speed, changes, result_of
+from flows.regression import CHANGED, FAILING, FASTER, SLOWER, UNCLEAR, Change, Pair, Speed, changes, result_of
 from flows.sweep import sweep_flow
 from flows.sweep_file import Sweep, read_sweep
 from flows.times import TRIES, Times
@@ -130,7 +130,7 @@ def history_rows(night: Night, numbers: pa.Table, is_first: bool, planned: datet
 def explained(night: Night, history: Sequence[dict[str, Any]]) -> list[str]:
     """The night's result in lines for people: what has changed, where, by how much, and what else is not as it was."""
     lines = [str(change) for change in night.found]
-    lines += [str(speed) for speed in night.speeds if speed.verdict in (SLOWER, FASTER)]
+    lines += [str(speed) for speed in night.speeds if speed.verdict in (SLOWER, FASTER, UNCLEAR)]
     accepted = next((row for row in reversed(history) if row["accepted"] and row["night"] != night.name), None)
     if night.result == CHANGED and accepted:
         same = accepted["code"] == code()

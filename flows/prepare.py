@@ -9,7 +9,7 @@ from prefect.cache_policies import NO_CACHE
 from prefect.states import State
 from prefect.tasks import exponential_backoff
 
-from cluster.local import cores
+from cluster.cores import cores
 from flows.artifacts import table_artifact
 from flows.preparing import prepare_named
 from flows.sweep_file import Sweep

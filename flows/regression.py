@@ -13,6 +13,8 @@ import pyarrow as pa
 from storage.history import IDENTITY
 
 FIRST, SAME, CHANGED, SLOWER, FASTER = "first", "same numbers", "changed numbers", "slower", "faster"
+UNCLEAR = "unclear"  # of a speed: not as before, and the machine was busy with something else
+BUSY = 0.25  # of all cores, taken by other processes
 FAILING = (CHANGED, SLOWER)  # of a night: exit status 1, and a failed state
 FLOOR, CAP = 0.15, 0.20  # half the band, as a share of the expected ratio: at least, and at most
 WIDTH = 4 * 1.4826  # times the median deviation: four standard deviations, if the noise were normal
@@ -84,7 +86,8 @@ def _relative(before: float | None, after: float | None) -> float | None:
 @dataclass(frozen=True)
 class Speed:
     """How fast a learner is on a dataset: `rows` rounds of the run `probe` take `ratio` times as long as the calibration loop. `expected`
-    is that ratio in the nights since the accepted one, None if there are none; `verdict` first, same, slower or faster."""
+    is that ratio in the nights since the accepted one, None if there are none; `others` the share of all cores that other processes took
+    meanwhile; `verdict` first, same, slower, faster or unclear."""
 
     dataset: str
     learner: str
@@ -93,11 +96,14 @@ class Speed:
     ratio: float
     expected: float | None = None
     verdict: str = FIRST
+    others: float = 0.0
 
     def __str__(self) -> str:
+        where = f"{self.learner} on {self.dataset}"
+        unclear = f"; other processes took {self.others:.0%} of the machine, so it is not judged" if self.verdict == UNCLEAR else ""
         if self.expected is None:
-            return f"{self.learner} on {self.dataset}: timed for the first time"
-        return f"{self.learner} on {self.dataset}: {self.ratio / self.expected - 1:+.0%} time for the same rounds"
+            return f"{where}: timed for the first time{unclear}"
+        return f"{where}: {self.ratio / self.expected - 1:+.0%} time for the same rounds{unclear}"
 
 
 def band(ratios: Sequence[float]) -> tuple[float, float, float]:
@@ -108,11 +114,14 @@ def band(ratios: Sequence[float]) -> tuple[float, float, float]:
     return centre, centre - half, centre + half
 
 
-def verdict_of(ratio: float, ratios: Sequence[float]) -> str:
-    """first, same, slower or faster: this ratio among those of earlier nights."""
+def verdict_of(ratio: float, ratios: Sequence[float], others: float = 0.0) -> str:
+    """first, same, slower or faster: this ratio among those of earlier nights; unclear, if other processes took more than a quarter of the
+    machine and it is not the same."""
     if not ratios:
-        return FIRST
+        return UNCLEAR if others > BUSY else FIRST
     _, least, most = band(ratios)
+    if others > BUSY and not least <= ratio <= most:
+        return UNCLEAR
     return SLOWER if ratio > most else FASTER if ratio < least else "same"
 
 

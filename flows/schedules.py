@@ -11,7 +11,7 @@ from zoneinfo import available_timezones
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationError
 
 from cluster.clusters import LOCAL, cluster_named
-from cluster.local import cores
+from cluster.cores import cores
 from cluster.site import Clock, clock_seconds
 from flows.sweep_file import place as spot
 from flows.sweep_file import read_sweep
@@ -142,8 +142,8 @@ def check_crons(schedules: list[Schedule]) -> None:
 
     for schedule in schedules:
         try:
-            CronSchedule(cron=schedule.cron, timezone=schedule.timezone)
-        except ValidationError:
+            next(iter(CronSchedule(cron=schedule.cron, timezone=schedule.timezone)._get_dates_generator(n=1)))
+        except ValueError:  # also of one that names no time, such as the 30th of February
             raise WrongInput(
                 f"{schedule.where}: {schedule.cron!r} is no cron expression; five fields (minute, hour, day, month, day of the week), for "
                 'example "0 2 * * *" for two o\'clock each night'

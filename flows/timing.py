@@ -6,9 +6,10 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+import psutil
 import pyarrow as pa
 
-from flows.regression import FIRST, Pair, Speed, band, earlier_ratios, verdict_of
+from flows.regression import FIRST, UNCLEAR, Pair, Speed, band, earlier_ratios, verdict_of
 from koco_stream.calibration import VERSION, Probe
 from koco_stream.files import canonical_json
 from koco_stream.part import machine
@@ -54,8 +55,12 @@ def is_doubtful(speed: Speed, times: int) -> bool:
 
 
 def better(one: Speed, other: Speed) -> Speed:
-    """Of two measurements, the one nearer to what was expected; the shorter one, if nothing was."""
-    return min(one, other, key=lambda speed: speed.ratio if speed.expected is None else abs(speed.ratio - speed.expected))
+    """Of two measurements the clear one; of such, the one nearer to what was expected, or the shorter one, if nothing was."""
+
+    def doubt(speed: Speed) -> tuple[bool, float]:
+        return speed.verdict == UNCLEAR, speed.ratio if speed.expected is None else abs(speed.ratio - speed.expected)
+
+    return min(one, other, key=doubt)
 
 
 def by_pair(runs: Sequence[Run], numbers: pa.Table) -> dict[Pair, dict[str, Run]]:
@@ -76,5 +81,26 @@ def by_pair(runs: Sequence[Run], numbers: pa.Table) -> dict[Pair, dict[str, Run]
 def timed(pair: Pair, name: str, probe: Probe, history: Sequence[dict[str, Any]]) -> Speed:
     """One measurement, and what it means among the earlier ones."""
     earlier = earlier_ratios(history, pair, name, probe.rows, machine(), VERSION)
-    ratio = probe.ratio()
-    return Speed(*pair, name, probe.rows, ratio, band(earlier)[0] if earlier else None, verdict_of(ratio, earlier))
+    with Others() as others:
+        ratio = probe.ratio()
+    return Speed(
+        *pair, name, probe.rows, ratio, band(earlier)[0] if earlier else None, verdict_of(ratio, earlier, others.share), others.share
+    )
+
+
+class Others:
+    """`share`: of all cores' time, what other processes took meanwhile."""
+
+    def __enter__(self) -> Others:
+        self.begun, self.busy, self.own = time.monotonic(), busy_seconds(), time.process_time()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        whole = (time.monotonic() - self.begun) * (psutil.cpu_count() or 1)
+        self.share = max(0.0, busy_seconds() - self.busy - (time.process_time() - self.own)) / max(whole, 1e-9)
+
+
+def busy_seconds() -> float:
+    """The time that all cores of the machine have worked."""
+    times = psutil.cpu_times()
+    return float(sum(times) - times.idle - getattr(times, "iowait", 0.0) - getattr(times, "guest", 0.0) - getattr(times, "guest_nice", 0.0))

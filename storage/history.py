@@ -44,7 +44,7 @@ HISTORY: tuple[Column, ...] = (
     Column("probe_rows", pa.int64(), "how many of its rounds are timed", "rounds"),
     Column("ratio", pa.float64(), "seconds of its scan over seconds of the calibration loop"),
     Column("expected", pa.float64(), "the median of that ratio in the nights since the accepted one"),
-    Column("speed", pa.string(), "first, same, slower, faster; null if nothing could be timed"),
+    Column("speed", pa.string(), "first, same, slower, faster, unclear (the machine was busy); null if nothing could be timed"),
     Column("scan_seconds", pa.float64(), "the sweep's own scans", "s"),
     Column("result", pa.string(), "of the whole night: first, same numbers, changed numbers, slower, faster"),
     Column("accepted", pa.bool_(), "whether this night was accepted: the next ones are compared with it"),

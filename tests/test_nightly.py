@@ -147,6 +147,8 @@ def test_band__takes_in_noise_and_not_thirty_per_cent():
         assert verdict_of(centre / 1.3, ratios) == "faster"
         assert verdict_of(1.1 * centre, ratios) == "same"
     assert verdict_of(4.0, []) == "first"
+    assert verdict_of(1.3, [1.0], others=0.5) == verdict_of(1.3, [], others=0.5) == "unclear"  # the machine was busy
+    assert verdict_of(1.1, [1.0], others=0.5) == "same"
 
 
 def test_earlier_ratios__are_of_the_same_rounds_on_the_same_machine_since_the_accepted_night():

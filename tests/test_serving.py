@@ -22,7 +22,7 @@ from nights import ROOT
 from postgres import postgres
 
 from flows.alone import alone
-from flows.schedules import read_schedules
+from flows.schedules import check_crons, read_schedules
 from flows.times import KEPT, Times, last_planned
 from koco_stream import WrongInput
 from storage.history import read_history
@@ -63,6 +63,13 @@ def test_schedules_file__what_is_wrong_is_named(file, old, new, said):
         read_schedules(file, "store")
 
 
+@pytest.mark.parametrize("cron", ["* * * *", "61 * * * *", "0 0 30 2 *", "every night"])
+def test_schedules_file__a_cron_that_is_none_is_named(file, cron):
+    file.write_text(TABLE.replace("* * * * *", cron))
+    with pytest.raises(WrongInput, match=r"line 3, schedule 1, cron: .*is no cron expression"):
+        check_crons(read_schedules(file, "store"))
+
+
 def test_schedules_file__the_one_that_is_shipped_can_be_read():
     (schedule,) = read_schedules(ROOT / "flows" / "schedules.toml", "store")
     assert schedule.sweep.is_file()
@@ -78,13 +85,13 @@ def test_schedules_file__the_one_that_is_shipped_can_be_read():
         ("0 2 * * *", "Europe/Paris", "2026-07-04T12:00:00+00:00", "2026-07-04T00:00:00+00:00"),
         ("0 3 1 1 *", "UTC", "2026-03-04T12:00:00+00:00", "2026-01-01T03:00:00+00:00"),
         ("30 2 * * 0", "Europe/Paris", "2026-10-25T23:00:00+00:00", "2026-10-25T00:30:00+00:00"),  # that hour comes twice
-        ("0 0 30 2 *", "UTC", "2026-03-04T12:00:00+00:00", None),
+        ("0 0 29 2 *", "UTC", "2026-03-04T12:00:00+00:00", "2024-02-29T00:00:00+00:00"),
     ],
 )
 def test_last_planned__is_the_last_time_of_the_cron(cron, zone, now, expected):
     found = last_planned(cron, zone, datetime.fromisoformat(now))
-    assert found == (expected and datetime.fromisoformat(expected))
-    if found and cron.startswith("0 2"):
+    assert found == datetime.fromisoformat(expected)
+    if cron.startswith("0 2"):
         assert found.astimezone(ZoneInfo(zone)).hour == 2
 
 

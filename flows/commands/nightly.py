@@ -28,7 +28,7 @@ def nightly(
     Numbers must be equal to the bit; speeds are compared beside a calibration loop. What was killed goes on with the same command. The
     first nightly run is accepted. Exit status 1 for changed numbers and for a learner that has become slower; see docs/schedules.md.
     """
-    from cluster.local import cores
+    from cluster.cores import cores
     from flows.launch import launch_nightly
     from flows.regression import FAILING
 

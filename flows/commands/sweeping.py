@@ -39,7 +39,7 @@ def sweep(
 
     Exit status 1 if runs have failed, after all others are done. A run that diverged has not failed: its row says when.
     """
-    from cluster.local import cores
+    from cluster.cores import cores
     from flows.launch import dry_run_of, launch
 
     workers = cores() if workers is None else workers
