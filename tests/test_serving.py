@@ -104,7 +104,7 @@ def test_times__of_those_that_passed_the_last_is_due_until_it_has_ended(tmp_path
     assert "is due too" in times.why_not(NOON + 4 * minute, now)
     assert times.why_not(NOON + 5 * minute, now) is None
     assert times.note_begun(NOON + 5 * minute, now) == 1
-    assert "has begun already" in times.why_not(NOON + 4 * minute, NOON + 5 * minute)
+    assert "has begun already" in times.why_not(NOON + 4 * minute, NOON + 4.5 * minute)
     assert times.due(now) == NOON + 5 * minute  # it was begun and did not end: it was cut
     assert times.note_begun(NOON + 5 * minute, now) == 2
     times.note_ended(NOON + 5 * minute, now, "Same numbers")
