@@ -41,8 +41,12 @@ RETRIES, PAUSES = 4, exponential_backoff(30)  # 30, 60, 120, 240 seconds
 
 
 def store_unavailable(task: Any, run: Any, state: State[Any]) -> bool:
-    """Whether a task failed because an object store did not answer: then it is tried again, after a while."""
-    return isinstance(state.result(raise_on_failure=False), StoreUnavailable)
+    """Whether a task failed because an object store did not answer: then it is tried again."""
+    error = state.result(raise_on_failure=False)
+    if isinstance(error, StoreUnavailable):
+        say(f"{error}; trying again after a while")
+        return True
+    return False
 
 
 class Night:

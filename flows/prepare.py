@@ -12,6 +12,7 @@ from prefect.tasks import exponential_backoff
 from cluster.cores import cores
 from flows.artifacts import table_artifact
 from flows.preparing import prepare_named
+from flows.progress import say
 from flows.sweep_file import Sweep
 from koco_stream.errors import StoreUnavailable, WrongInput
 from koco_stream.manifest import Manifest, load_manifest, prepared_names
@@ -25,7 +26,10 @@ def may_pass(task: Any, run: Any, state: State[Any]) -> bool:
     """Whether what a task failed by may be over after a while: a server that does not answer."""
     error = state.result(raise_on_failure=False)
     told = error.__cause__ or error.__context__ if isinstance(error, WrongInput) else error
-    return isinstance(told, StoreUnavailable | Unreachable | ConnectionError)
+    if isinstance(told, StoreUnavailable | Unreachable | ConnectionError):
+        say(f"{told}; trying again after a while")
+        return True
+    return False
 
 
 @task(name="prepare", cache_policy=NO_CACHE, retries=4, retry_delay_seconds=exponential_backoff(30), retry_condition_fn=may_pass)

@@ -18,8 +18,10 @@ from flows.night import NOTE, night_place, opened_night, read_note
 from flows.regression import CAP, FLOOR, Speed, band, changes, earlier_ratios, result_of, verdict_of
 from flows.sweep_file import read_sweep
 from koco_stream import WrongInput
+from koco_stream.errors import StoreUnavailable
 from koco_stream.manifest import BORROWED, load_manifest
 from koco_stream.records import schema
+from storage.catalogue.fetch import Unreachable, WrongChecksum
 from storage.history import NUMBERS, add_night, numbers_of, read_history
 from storage.results import part_files, read_runs
 from storage.store import open_store
@@ -35,6 +37,14 @@ step_size = [0.1, 1]
 [[learner]]
 name = "AdaGrad"
 step_size = [0.1, 1]
+"""
+
+
+LIMITED = """
+import sys
+from flows.nightly import nightly_flow
+state = nightly_flow(sys.argv[1], sys.argv[2], seconds=0.05, return_state=True)
+print(state.type.value, state.name)
 """
 
 
@@ -165,6 +175,35 @@ def test_earlier_ratios__are_of_the_same_rounds_on_the_same_machine_since_the_ac
     assert earlier(others) == []
 
 
+def test_retries__only_where_waiting_may_help(capsys):
+    from prefect.states import Failed
+
+    from flows.nightly import compare, compute, store_unavailable
+    from flows.prepare import may_pass, prepare_one
+
+    def unreachable():
+        try:
+            raise Unreachable("no network")
+        except Unreachable:
+            raise WrongInput("get the files") from None
+
+    with pytest.raises(WrongInput) as refused:
+        unreachable()
+    for condition, error, again in (
+        (store_unavailable, StoreUnavailable("no answer"), True),
+        (store_unavailable, WrongInput("no such key"), False),
+        (store_unavailable, MemoryError(), False),
+        (may_pass, refused.value, True),
+        (may_pass, WrongChecksum("another file"), False),
+        (may_pass, ConnectionError("failed again and again"), True),
+    ):
+        assert condition(None, None, Failed(data=error)) == again
+        assert ("trying again" in capsys.readouterr().err) == again
+    for task in (compute, compare, prepare_one):
+        assert task.retries == 4
+        assert task.retry_delay_seconds == [30.0, 60.0, 120.0, 240.0]
+
+
 def test_speed__says_by_how_much():
     assert "+30%" in str(Speed("d", "L", "p", 9, 1.3, 1.0, "slower"))
 
@@ -220,6 +259,14 @@ def test_command__ends_as_the_result_says(spec, tmp_path):
         assert "OGD on" not in done.stderr
         slow = read_history(store, "small").to_pylist()[-1]
         print(f"\n  {slow['learner']}: {slow['ratio'] / slow['expected'] - 1:+.1%}")
+        late = subprocess.run(
+            [sys.executable, "-c", LIMITED, str(spec), str(store)],
+            env=in_environment(ROOT, **server),
+            capture_output=True,
+            text=True,
+        )
+        assert late.stdout == "FAILED Time limit\n", late.stderr
+        assert koco(ROOT, "nightly", spec, "--workers", "0", **server).returncode == 0  # it goes on
         assert koco(ROOT, "accept", "small").returncode == 0
         assert koco(ROOT, "accept", "smal").returncode == 2
         assert koco(ROOT, "nightly", tmp_path / "none.toml", **server).returncode == 2

@@ -70,6 +70,19 @@ def test_schedules_file__a_cron_that_is_none_is_named(file, cron):
         check_crons(read_schedules(file, "store"))
 
 
+def test_prefect_yaml__names_flows_and_parameters_that_there_are():
+    import inspect
+
+    import yaml
+    from prefect.flows import load_flow_from_entrypoint
+
+    deployments = yaml.safe_load((ROOT / "prefect.yaml").read_text())["deployments"]
+    flows = [load_flow_from_entrypoint(table["entrypoint"]) for table in deployments]
+    assert [flow.name for flow in flows] == ["prepare", "sweep", "report", "nightly"]
+    for flow, table in zip(flows, deployments, strict=True):
+        inspect.signature(flow.fn).bind(**table["parameters"])
+
+
 def test_schedules_file__the_one_that_is_shipped_can_be_read():
     (schedule,) = read_schedules(ROOT / "flows" / "schedules.toml", "store")
     assert schedule.sweep.is_file()
