@@ -14,7 +14,7 @@ from storage.history import IDENTITY
 
 FIRST, SAME, CHANGED, SLOWER, FASTER = "first", "same numbers", "changed numbers", "slower", "faster"
 UNCLEAR = "unclear"  # of a speed: not as before, and the machine was busy with something else
-BUSY = 0.25  # of all cores, taken by other processes
+BUSY, BUSY_HALF = 0.25, 0.25  # so much of all cores taken by other processes; and half the band then
 FAILING = (CHANGED, SLOWER)  # of a night: exit status 1, and a failed state
 FLOOR, CAP = 0.15, 0.20  # half the band, as a share of the expected ratio: at least, and at most
 WIDTH = 4 * 1.4826  # times the median deviation: four standard deviations, if the noise were normal
@@ -115,12 +115,12 @@ def band(ratios: Sequence[float]) -> tuple[float, float, float]:
 
 
 def verdict_of(ratio: float, ratios: Sequence[float], others: float = 0.0) -> str:
-    """first, same, slower or faster: this ratio among those of earlier nights; unclear, if other processes took more than a quarter of the
-    machine and it is not the same."""
+    """first, same, slower or faster: this ratio among those of earlier nights. Unclear, if it is not the same though no more than 25 %
+    away, and other processes took more than a quarter of the machine: they are worth as much, by caches and dividers that cores share."""
     if not ratios:
-        return UNCLEAR if others > BUSY else FIRST
-    _, least, most = band(ratios)
-    if others > BUSY and not least <= ratio <= most:
+        return FIRST
+    centre, least, most = band(ratios)
+    if others > BUSY and not least <= ratio <= most and abs(ratio - centre) <= BUSY_HALF * centre:
         return UNCLEAR
     return SLOWER if ratio > most else FASTER if ratio < least else "same"
 

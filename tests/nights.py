@@ -19,7 +19,7 @@ SLOWER = (
     "koco_stream/run.py",
     SECONDS,
     "    taken = time.perf_counter() - begun\n"
-    '    while members[0].run.learner == "AdaGrad" and time.perf_counter() - begun < 1.3 * taken:\n'
+    '    while members[0].run.learner == "OGD" and time.perf_counter() - begun < 1.3 * taken:\n'
     f"        pass\n{SECONDS}",
 )
 

@@ -157,8 +157,7 @@ def test_band__takes_in_noise_and_not_thirty_per_cent():
         assert verdict_of(centre / 1.3, ratios) == "faster"
         assert verdict_of(1.1 * centre, ratios) == "same"
     assert verdict_of(4.0, []) == "first"
-    assert verdict_of(1.3, [1.0], others=0.5) == verdict_of(1.3, [], others=0.5) == "unclear"  # the machine was busy
-    assert verdict_of(1.1, [1.0], others=0.5) == "same"
+    assert [verdict_of(ratio, [1.0], others=0.5) for ratio in (1.1, 1.2, 1.3)] == ["same", "unclear", "slower"]  # a busy machine
 
 
 def test_earlier_ratios__are_of_the_same_rounds_on_the_same_machine_since_the_accepted_night():
@@ -255,9 +254,8 @@ def test_command__ends_as_the_result_says(spec, tmp_path):
             print(f"\n  {result}: {time.monotonic() - begun:.1f} s", end="")
             assert done.returncode == status, done.stderr
             assert json.loads(done.stdout)["result"] == result
-        assert "AdaGrad on ill-conditioned" in done.stderr
-        assert "OGD on" not in done.stderr
-        slow = read_history(store, "small").to_pylist()[-1]
+        assert "OGD on ill-conditioned: +" in done.stderr
+        slow = next(row for row in reversed(read_history(store, "small").to_pylist()) if row["learner"] == "OGD")
         print(f"\n  {slow['learner']}: {slow['ratio'] / slow['expected'] - 1:+.1%}")
         late = subprocess.run(
             [sys.executable, "-c", LIMITED, str(spec), str(store)],
