@@ -16,8 +16,8 @@ from koco_stream.linalg import Array
 from koco_stream.member import start
 from koco_stream.places import Where
 from koco_stream.rows import with_intercept
-from koco_stream.run import advance_group
 from koco_stream.runs import Run
+from koco_stream.scan import advance
 from koco_stream.stream import Block, StreamReader
 
 VERSION = 1  # of the loop: ratios to another one cannot be compared
@@ -80,12 +80,13 @@ class Probe:
 
     def scan(self) -> float:
         """Seconds of one scan over the rows, from the first state on; measured as the loop is."""
-        member = start(self.run, self.n_features, np.zeros(0))
-        begun = time.thread_time()
+        member, spent = start(self.run, self.n_features, np.zeros(0)), 0.0
         for block in self.blocks:
-            if member.status == "ok":
-                advance_group([member], block.rows, block.labels, np.zeros(0))
-        return time.thread_time() - begun
+            predictions = np.empty(block.labels.size)
+            begun = time.thread_time()
+            member.state, _ = advance(self.run.learner, member.params, member.state, block.rows, block.labels, predictions)
+            spent += time.thread_time() - begun
+        return spent
 
     def ratio(self) -> float:
         """Seconds of a scan over seconds of the loop beside it, each the shortest of several turns: whatever else the machine does makes

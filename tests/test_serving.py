@@ -200,15 +200,15 @@ class Serving:
     def __init__(self, folder, file, store, **environment):
         self.store = store
         path = os.pathsep.join([environment.pop("PYTHONPATH"), str(ROOT)])
-        self.log = (folder / f"serve-{time.monotonic_ns()}.txt").open("w+")
+        self.log = folder / f"serve-{time.monotonic_ns()}.txt"
         words = [sys.executable, "-m", "flows.cli", "serve", "--schedules", str(file), "--store", str(store)]
         given = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": path, **environment}
-        self.process = subprocess.Popen(
-            words, env=given, cwd=folder, stdout=self.log, stderr=self.log, start_new_session=True, preexec_fn=listening
-        )
+        with self.log.open("w") as log:
+            heard = {"stdout": log, "stderr": log, "start_new_session": True, "preexec_fn": listening}
+            self.process = subprocess.Popen(words, env=given, cwd=folder, **heard)
 
     def said(self):
-        return Path(self.log.name).read_text()
+        return self.log.read_text()
 
     def times(self):
         return Times(self.store, "minute").done()
