@@ -16,6 +16,7 @@ from koco_stream.part import machine
 from koco_stream.places import Where
 from koco_stream.runs import Run
 
+SHORTEST = 2e-4  # seconds: of less the call is too large a part
 AGAIN = 4  # times that a learner is timed again before it is called slower or faster
 FIRST_TIMES = 3  # what is timed for the first time is what later nights are compared with
 PAUSE = 0.4  # seconds, and more each time: a busy neighbour goes
@@ -37,7 +38,9 @@ def measure_speeds(store: Where, runs: Sequence[Run], numbers: pa.Table, history
     for pair, candidates in by_pair(runs, numbers).items():
         last = next((row for row in reversed(history) if (row["dataset"], row["learner"]) == pair and row["probe"] in candidates), None)
         name = last["probe"] if last else min(candidates)
-        probes.append((pair, name, Probe(store, candidates[name], last["probe_rows"] if last else None)))
+        probe = Probe(store, candidates[name], last["probe_rows"] if last else None)
+        if min(probe.scan() for _ in range(3)) >= SHORTEST:
+            probes.append((pair, name, probe))
     found: dict[Pair, Speed] = {}
     for attempt in range(1 + AGAIN):
         doubtful = [(pair, name, probe) for pair, name, probe in probes if pair not in found or is_doubtful(found[pair], attempt)]

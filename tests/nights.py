@@ -12,8 +12,10 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("koco_stream", "storage", "cluster", "flows")
 STEP = "s.wG[idx[i], 0] -= params.step_size * g / math.sqrt(G)"
-SCAN = """        ended = scan(params, state, rows.indptr[done:], rows.indices, rows.index_stride, rows.values, labels[done:], predictions[done:])
-"""
+SCAN = (
+    "        ended = scan(params, state, rows.indptr[done:], rows.indices, rows.index_stride, rows.values, "
+    "labels[done:], predictions[done:])\n"
+)
 BUSY = f"""        import time
         begun = time.thread_time()
 {SCAN}        taken = time.thread_time() - begun
