@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,7 @@ from flows.artifacts import ProgressArtifact, results_artifact
 from flows.halving import losses_of, stages, write_decisions
 from flows.progress import SweepProgress, say
 from flows.sweep_file import Sweep, read_sweep
-from flows.tables import runs_of
+from flows.tables import runs_of, sweep_note
 from koco_stream.errors import WrongInput
 from koco_stream.files import content_hash
 from koco_stream.fingerprint import source_hash
@@ -33,7 +34,7 @@ from koco_stream.run import Receipt
 from koco_stream.runs import Run, without_repeats
 from koco_stream.warm import Needed, needed
 from storage.generated.datasets import prepare_synthetic
-from storage.results import collect, finished_runs, remove_left, table_files
+from storage.results import collect, finished_runs, read_runs, remove_left, table_files
 from storage.store import open_store
 
 if TYPE_CHECKING:
@@ -248,10 +249,15 @@ def sweep_flow(
 
 def outcome(store: str, name: str) -> dict[str, Any]:
     """How the sweep's runs ended: how many by status, and the first few that failed, with their reasons."""
+    mine, runs = set(sweep_note(store, name)["run_ids"]), read_runs(store, ("run_id", "status"))
+    ended = zip(runs.column("run_id").to_pylist(), runs.column("status").to_pylist(), strict=True)
+    statuses = Counter(status for run_id, status in ended if run_id in mine)
+    if not statuses["failed"]:
+        return {"statuses": dict(+statuses), "failed": []}
     runs = runs_of(store, name, ("run_id", "dataset", "learner", "params", "status", "error"))
     failed = runs.filter(pc.equal(runs.column("status"), "failed"))
     return {
-        "statuses": {row["values"]: row["counts"] for row in pc.value_counts(runs.column("status")).to_pylist()},
+        "statuses": dict(+statuses),
         "failed": failed.slice(0, SHOWN).drop_columns(["run_id", "status"]).to_pylist(),
     }
 
