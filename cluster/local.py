@@ -19,11 +19,6 @@ QUIET = {"DASK_DISTRIBUTED__LOGGING__DISTRIBUTED": "critical"}  # what a task ra
 STARTS = 3
 
 
-def cores() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0))
-
-
 def worker_bytes(workers: int) -> int:
     """The memory limit of each of `workers` workers: four fifths of what the machine has free, divided among them."""
     return int(0.8 * psutil.virtual_memory().available / max(workers, 1))

@@ -10,8 +10,10 @@ import click
 import koco_stream
 from flows.commands.cluster import cluster
 from flows.commands.data import datasets, prepare, verify
+from flows.commands.nightly import accept, nightly
 from flows.commands.reproducing import reproduce
 from flows.commands.results import compact, report, results
+from flows.commands.serving import serve
 from flows.commands.shared import Usage
 from flows.commands.sweeping import status, sweep
 
@@ -28,7 +30,7 @@ def koco() -> None:
     """
 
 
-for command in (prepare, datasets, verify, sweep, status, results, report, reproduce, compact, cluster):
+for command in (prepare, datasets, verify, sweep, status, results, report, reproduce, compact, nightly, accept, serve, cluster):
     koco.add_command(command)
 
 

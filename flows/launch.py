@@ -109,8 +109,6 @@ def launch(
     insecure: bool = False,
 ) -> dict[str, Any]:
     """Run the sweep through its Prefect flow. The cluster, the compiler and Prefect's server start side by side."""
-    from cluster.clusters import LOCAL, cluster_named
-    from flows.planning import mapped_bytes
     from flows.startup import abandon, begin, configure_prefect
 
     configure_prefect()
@@ -118,15 +116,42 @@ def launch(
     if sweep.halving:
         missing = next_missing(sweep, found, runs, store, retry_failed)
     manifests = [manifest for manifest in found.values() if manifest]
-    chosen = cluster_named(cluster, workers, mapped_bytes(manifests), certificates, insecure)
+    chosen = None
+    if missing or cluster != "local":  # a name is checked in any case; who computes nothing does not wait for Dask
+        from cluster.clusters import cluster_named
+        from flows.planning import mapped_bytes
+
+        chosen = cluster_named(cluster, workers, mapped_bytes(manifests), certificates, insecure)
     if missing and chosen:
         value_types = {run.stream.dataset_hash: "float64" for run in missing} | {m.dataset_hash: m.value_type for m in manifests}
-        begin(chosen, needed(missing, value_types, sizes_of_all(sweep, found)), loads=cluster == LOCAL)
+        begin(chosen, needed(missing, value_types, sizes_of_all(sweep, found)), loads=cluster == "local")
     try:
         sweep_flow = _flow()
         return sweep_flow(str(spec), store_name(store), workers, block_rows, cluster, retry_failed, certificates, insecure)
     finally:
         abandon()
+
+
+def launch_nightly(
+    spec: Path, store: str, workers: int, cluster: str, accepting: bool, certificates: str | None = None, insecure: bool = False
+) -> dict[str, Any]:
+    """Run the sweep anew through the nightly flow, and compare it; the summary. What can be wrong is found before anything starts."""
+    from cluster.clusters import cluster_named
+    from flows.startup import configure_prefect, shield_prefect_server
+
+    configure_prefect()
+    read_sweep(spec)
+    check_store(store)
+    cluster_named(cluster, workers, 0, certificates, insecure)
+    from flows.nightly import nightly_flow
+
+    shield_prefect_server()
+    words = (str(spec), store_name(store), cluster, workers, certificates, insecure, accepting)
+    ended = nightly_flow(*words, return_state=True).result(raise_on_failure=False)
+    if isinstance(ended, BaseException):
+        raise ended
+    summary: dict[str, Any] = ended
+    return summary
 
 
 def _flow() -> Callable[..., dict[str, Any]]:

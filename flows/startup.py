@@ -12,16 +12,16 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from multiprocessing import resource_tracker
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from distributed import Client
-
-from cluster.local import ONE_THREAD
 from koco_stream.cache import private_folder
 from koco_stream.costs import Timing
 from koco_stream.files import canonical_json
 from koco_stream.learners import StreamSize
 from koco_stream.warm import Needed, load, warm
+
+if TYPE_CHECKING:
+    from distributed import Client  # a second to import, and a sweep that has nothing to compute needs none
 
 
 def configure_prefect() -> None:
@@ -61,7 +61,10 @@ _watchers: list[subprocess.Popen[bytes]] = []
 
 
 def shield_prefect_server() -> None:
-    """Have Prefect start its own server shielded: without it the flow could not even say that it was stopped, and would try for long."""
+    """Have Prefect start its own server shielded: without it the flow could not even say that it was stopped, and would try for long.
+    Where a server runs already, Prefect starts none, and need not import it: a second or two."""
+    if os.environ.get("PREFECT_API_URL"):
+        return
     from prefect.server.api.server import SubprocessASGIServer
 
     start: Callable[[Any], Any] = SubprocessASGIServer._run_uvicorn_command
@@ -77,6 +80,8 @@ def shield_prefect_server() -> None:
 
 def compiling(kinds: list[Needed]) -> subprocess.Popen[str]:
     """A process that compiles what these need, and prints how long each took for a few rows."""
+    from cluster.local import ONE_THREAD
+
     command = [sys.executable, "-m", "koco_stream.warm", json.dumps(kinds)]
     return subprocess.Popen(command, env={**os.environ, **ONE_THREAD}, stdout=subprocess.PIPE, text=True)
 

@@ -1,28 +1,31 @@
-"""The sweep flow: prepare → plan → run → collect → report, a few coarse Prefect tasks with Dask futures inside."""
+"""The sweep flow: prepare → plan → run → collect → report, a few coarse Prefect tasks with Dask futures inside.
+
+Dask is imported where runs are to be computed: a sweep that is in the store ends sooner.
+"""
 
 from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
 
-from cluster.clusters import LOCAL, cluster_named, patience_of
-from cluster.executors import run_on_dask, run_serially
-from cluster.preflight import memory_table, preflight
+import koco_stream
+from flows.artifacts import ProgressArtifact, results_artifact
 from flows.halving import losses_of, stages, write_decisions
-from flows.planning import cost_factors, limits_of, mapped_bytes, sizes_of
 from flows.progress import SweepProgress, say
-from flows.startup import Engine, engine
 from flows.sweep_file import Sweep, read_sweep
-from flows.tables import runs_of
+from flows.tables import runs_of, sweep_note
 from koco_stream.errors import WrongInput
+from koco_stream.files import content_hash
+from koco_stream.fingerprint import source_hash
 from koco_stream.manifest import Manifest, load_manifest
 from koco_stream.places import place
 from koco_stream.plan import Plan, plan
@@ -31,8 +34,11 @@ from koco_stream.run import Receipt
 from koco_stream.runs import Run, without_repeats
 from koco_stream.warm import Needed, needed
 from storage.generated.datasets import prepare_synthetic
-from storage.results import collect, finished_runs, remove_left
+from storage.results import collect, finished_runs, read_runs, remove_left, table_files
 from storage.store import open_store
+
+if TYPE_CHECKING:
+    from flows.startup import Engine
 
 SHOWN = 20  # failed runs in a summary
 MANY_PARTS = 500  # the tables of a sweep that runs long are put together now and then
@@ -67,6 +73,8 @@ class Work:
 
     def kinds(self) -> list[Needed]:
         """What must be compiled."""
+        from flows.planning import sizes_of
+
         return needed(self.every, {m.dataset_hash: m.value_type for m in self.sets}, sizes_of(self.sets))
 
 
@@ -84,6 +92,9 @@ def prepare_datasets(work: Work) -> None:
 def plan_runs(work: Work, engine: Engine) -> None:
     """Cohorts of the missing runs; those that were begun stay as they were. Raises `WrongInput` if a run does not fit the cluster's
     workers."""
+    from cluster.preflight import memory_table
+    from flows.planning import cost_factors, limits_of, sizes_of
+
     sizes = sizes_of(work.sets)
     factors = cost_factors(work.store, sizes, engine.timings)
     try:
@@ -97,14 +108,18 @@ def plan_runs(work: Work, engine: Engine) -> None:
 @task(name="run", cache_policy=NO_CACHE)
 def run_plan(work: Work, engine: Engine, progress: SweepProgress) -> None:
     """Run the cohorts, on Dask or in this process."""
+    from cluster.clusters import patience_of
+    from cluster.executors import run_on_dask, run_serially
 
     def receive(receipt: Receipt) -> None:
         progress.receive(receipt)
+        shown.note(progress.done / progress.total)
         received.append(receipt.cohort_id)
         if len(received) % MANY_PARTS == 0:
             collect(work.store)
 
     received: list[str] = []
+    shown = ProgressArtifact(f"progress-{work.sweep.name}", f"Runs done of the sweep {work.sweep.name}")
     if engine.client is None:
         run_serially(work.store, work.sweep.name, work.plan.cohorts, receive, work.block_rows)
     else:
@@ -133,6 +148,22 @@ def write_sweep_report(store: str, name: str) -> str:
     return str(write_report(store, name))
 
 
+def report_of(store: str, name: str) -> str:
+    """The report's path; written, unless the one that is there is of the same runs and the same version. Its figures take seconds."""
+    note = (place(store) / "sweeps" / f"{name}.json").read_text()
+    of = content_hash([koco_stream.__version__, source_hash(), note, [file.name for file in table_files(store, "runs")]])
+    mark = place(store) / "reports" / f"{name}.made.json"
+    try:
+        made = json.loads(mark.read_text())
+    except (FileNotFoundError, ValueError):
+        made = {}
+    if made.get("of") == of and (place(store) / "reports" / f"{name}.html").is_file():
+        return str(made["report"])
+    report = write_sweep_report(store, name)
+    mark.write_text(json.dumps({"of": of, "report": report}) + "\n")
+    return report
+
+
 def remember(store: str, sweep: Sweep, runs: Sequence[Run]) -> None:
     """Note in the store what the sweep consists of: its file and its run_ids, which reports and results are read by."""
     content: dict[str, Any] = {"name": sweep.name, "file": sweep.text, "figures": sweep.figures, "run_ids": [run.run_id for run in runs]}
@@ -145,7 +176,7 @@ def sweep_flow(
     store: str,
     workers: int,
     block_rows: int | None = None,
-    cluster: str = LOCAL,
+    cluster: str = "local",
     retry_failed: bool = False,
     certificates: str | None = None,
     insecure: bool = False,
@@ -176,6 +207,11 @@ def sweep_flow(
                 remember(store, work.sweep, runs)
             progress.more(len(stage), len(stage) - len(work.missing))
             if work.missing:
+                from cluster.clusters import cluster_named
+                from cluster.preflight import preflight
+                from flows.planning import mapped_bytes
+                from flows.startup import engine
+
                 if ready is None:
                     with clock("start-up"):
                         chosen = cluster_named(cluster, workers, mapped_bytes(work.sets), certificates, insecure)
@@ -198,7 +234,9 @@ def sweep_flow(
     work.forget_runs()
     runs = stage = []
     with clock("report"):
-        report = write_sweep_report(store, name)
+        report = report_of(store, name)
+    if computed:
+        results_artifact(store, name, report)
     return {
         "sweep": name,
         "runs": count,
@@ -211,10 +249,15 @@ def sweep_flow(
 
 def outcome(store: str, name: str) -> dict[str, Any]:
     """How the sweep's runs ended: how many by status, and the first few that failed, with their reasons."""
+    mine, runs = set(sweep_note(store, name)["run_ids"]), read_runs(store, ("run_id", "status"))
+    ended = zip(runs.column("run_id").to_pylist(), runs.column("status").to_pylist(), strict=True)
+    statuses = Counter(status for run_id, status in ended if run_id in mine)
+    if not statuses["failed"]:
+        return {"statuses": dict(+statuses), "failed": []}
     runs = runs_of(store, name, ("run_id", "dataset", "learner", "params", "status", "error"))
     failed = runs.filter(pc.equal(runs.column("status"), "failed"))
     return {
-        "statuses": {row["values"]: row["counts"] for row in pc.value_counts(runs.column("status")).to_pylist()},
+        "statuses": dict(+statuses),
         "failed": failed.slice(0, SHOWN).drop_columns(["run_id", "status"]).to_pylist(),
     }
 

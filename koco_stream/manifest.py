@@ -14,6 +14,7 @@ from koco_stream.places import Place, Where, place
 
 FORMAT = 2
 SEAL = "manifest_hash"
+BORROWED = "koco-datasets.txt"  # in a store inside another one whose datasets it uses: that one's name
 
 
 @dataclass(frozen=True)
@@ -67,14 +68,28 @@ def datasets_folder(store: str | Path) -> Path:
     return Path(store) / "datasets"
 
 
+def datasets_place(store: Where) -> Place:
+    """Where a store has its datasets: its own folder, or that of the store it is inside of, if it says so. Raises `WrongInput` if it names
+    another one: nothing leads out of a store."""
+    own = place(store)
+    try:
+        lender = (own / BORROWED).read_text().strip()
+    except FileNotFoundError:
+        return own / "datasets"
+    if not lender or not str(own).startswith(f"{lender}/"):
+        raise WrongInput(f"{own / BORROWED} names {lender!r}, and only a store that this one is inside of can lend it datasets; remove it")
+    return place(lender) / "datasets"
+
+
 def dataset_place(store: Where, name: str) -> Place:
     """Where a store has dataset `name`: its manifest and, below, its shards."""
-    return place(store) / "datasets" / name
+    return datasets_place(store) / name
 
 
 def prepared_names(store: Where) -> list[str]:
     """The names of the datasets in a store, sorted."""
-    return [name for name in (place(store) / "datasets").names() if (dataset_place(store, name) / "manifest.json").is_file()]
+    folder = datasets_place(store)
+    return [name for name in folder.names() if (folder / name / "manifest.json").is_file()]
 
 
 def load_manifest(store: Where, name: str) -> Manifest:

@@ -54,7 +54,8 @@ def read_runs(store: Where, names: Sequence[str] | None = None) -> pa.Table:
     `status` among them."""
     columns = RUNS if names is None else _named(names)
     tables = _each(store, lambda _, table: _as(columns, table), [column.name for column in columns])
-    return _first_of_each(pa.concat_tables([schema(columns).empty_table(), *tables]))
+    none = pa.Table.from_batches([], schema(columns))  # making arrays, as empty_table does, would import pandas: a third of a second
+    return _first_of_each(pa.concat_tables([none, *tables]))
 
 
 def read_columns(store: Where, names: Sequence[str]) -> pa.Table:

@@ -48,7 +48,7 @@ def prepare(name: str, sources: tuple[Path, ...], form: str | None, store: str, 
     the cache folder; if that cannot be done the command says which files it needs and where they come from. Options given here come
     before the catalogue's; files given one by one are read as the options here say, whatever the NAME.
     """
-    from cluster.local import cores
+    from cluster.cores import cores
     from flows.preparing import prepare_named
 
     options["one_hot"] = options["one_hot"] or None

@@ -32,7 +32,7 @@ def reproduce(target: str, store: str, data: Path | None, quick: bool, cluster: 
     which criterion, and what came out. Datasets that are not at hand are named. Exit status 1 if runs have failed, not if a claim does not
     hold.
     """
-    from cluster.local import cores
+    from cluster.cores import cores
     from flows.reproducing import reproduce as reproduce_target
 
     done, page = reproduce_target(target, store, data, quick, cores() if workers is None else workers, cluster)

@@ -20,6 +20,23 @@ STORE = click.option(
     help="The store: a folder, or s3://BUCKET/PREFIX or gs://BUCKET/PREFIX; KOCO_STORE sets it too.",
 )
 KEPT = "what was finished is kept. To go on:"  # the same command
+CLUSTER = click.option(
+    "--cluster",
+    default="local",
+    show_default=True,
+    metavar="WHERE",
+    help="local, a scheduler's address (tls://HOST:8786), or a site: a name or a file.",
+)
+CERTIFICATES = click.option(
+    "--certificates",
+    envvar="KOCO_CERTIFICATES",
+    metavar="FOLDER",
+    help="For tls:// and for sites: the folder; KOCO_CERTIFICATES sets it too.",
+)
+INSECURE = click.option(
+    "--insecure", is_flag=True, help="Allow tcp:// to other machines: whoever reaches such a cluster can run code on it."
+)
+WORKERS = click.option("--workers", type=click.IntRange(min=0), help="Local worker processes; 0 to run in this one.  [default: the cores]")
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
@@ -42,7 +59,7 @@ class Usage(click.Group):
         except (click.exceptions.Exit, BrokenPipeError):
             raise
         except (OSError, MemoryError, RuntimeError) as error:
-            kept = f"; {KEPT} {again}" if ctx.invoked_subcommand == "sweep" else ""
+            kept = f"; {KEPT} {again}" if ctx.invoked_subcommand in ("sweep", "nightly") else ""
             click.echo(f"koco: {type(error).__name__}: {error}{kept}", err=True)
             ctx.exit(1)
 

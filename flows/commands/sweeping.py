@@ -8,27 +8,16 @@ from pathlib import Path
 
 import click
 
-from flows.commands.shared import JSON, STORE, example, in_words, show
+from flows.commands.shared import CERTIFICATES, CLUSTER, INSECURE, JSON, STORE, WORKERS, example, in_words, show
 
 
 @click.command()
 @click.argument("spec", type=click.Path(path_type=Path))
 @STORE
-@click.option(
-    "--cluster",
-    default="local",
-    show_default=True,
-    metavar="WHERE",
-    help="local, a scheduler's address (tls://HOST:8786), or a site: a name or a file.",
-)
-@click.option(
-    "--certificates",
-    envvar="KOCO_CERTIFICATES",
-    metavar="FOLDER",
-    help="For tls:// and for sites: the folder; KOCO_CERTIFICATES sets it too.",
-)
-@click.option("--insecure", is_flag=True, help="Allow tcp:// to other machines: whoever reaches such a cluster can run code on it.")
-@click.option("--workers", type=click.IntRange(min=0), help="Local worker processes; 0 to run in this one.  [default: the cores]")
+@CLUSTER
+@CERTIFICATES
+@INSECURE
+@WORKERS
 @click.option("--block-rows", type=click.IntRange(min=1), help="Rows read at a time; changes no number.  [default: 4096 or more]")
 @click.option("--retry-failed", is_flag=True, help="Run the runs again that have failed.")
 @click.option("--dry-run", is_flag=True, help="Print the plan and do nothing.")
@@ -50,7 +39,7 @@ def sweep(
 
     Exit status 1 if runs have failed, after all others are done. A run that diverged has not failed: its row says when.
     """
-    from cluster.local import cores
+    from cluster.cores import cores
     from flows.launch import dry_run_of, launch
 
     workers = cores() if workers is None else workers

@@ -1,0 +1,50 @@
+"""koco nightly and accept: a sweep anew, and whether it came out as before."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from flows.commands.shared import CERTIFICATES, CLUSTER, INSECURE, JSON, STORE, WORKERS, example
+
+
+@click.command()
+@click.argument("spec", type=click.Path(path_type=Path))
+@STORE
+@CLUSTER
+@CERTIFICATES
+@INSECURE
+@WORKERS
+@click.option("--accept", "accepting", is_flag=True, help="Accept what comes out: later nights are compared with it.")
+@JSON
+@example("koco nightly flows/sweeps/ill-conditioned.toml --store store")
+def nightly(
+    spec: Path, store: str, cluster: str, certificates: str | None, insecure: bool, workers: int | None, accepting: bool, as_json: bool
+) -> None:
+    """Run all runs of the sweep in SPEC anew and compare them with the accepted nightly run.
+
+    Numbers must be equal to the bit; speeds are compared beside a calibration loop. What was killed goes on with the same command. The
+    first nightly run is accepted. Exit status 1 for changed numbers and for a learner that has become slower; see docs/schedules.md.
+    """
+    from cluster.cores import cores
+    from flows.launch import launch_nightly
+    from flows.regression import FAILING
+
+    workers = cores() if workers is None else workers
+    summary = launch_nightly(spec, store, workers, cluster, accepting, certificates, insecure)
+    click.echo(json.dumps(summary) if as_json else f"{summary['result']}; report: {summary['report']}")
+    if summary["result"] in FAILING and not accepting:
+        raise SystemExit(1)
+
+
+@click.command()
+@click.argument("name")
+@STORE
+@example("koco accept ill-conditioned")
+def accept(name: str, store: str) -> None:
+    """Accept the last nightly run of the sweep NAME: later ones are compared with its numbers and its speeds."""
+    from flows.accepting import accept_last
+
+    click.echo(f"{name}: the nightly run of {accept_last(store, name)} is accepted")

@@ -1,0 +1,72 @@
+"""The place of a nightly run: a store inside the store, with the datasets of the one it is in and results of its own.
+
+A sweep does not compute what its store has; a nightly run must. It therefore has results, checkpoints and a report of its own, in
+`nights/SWEEP`, and goes on there after it was killed. The next night begins with an empty place: there is never more than one a sweep.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+from flows.sweep_file import Sweep
+from koco_stream.errors import WrongInput
+from koco_stream.files import canonical_json, text_hash
+from koco_stream.fingerprint import versions
+from koco_stream.manifest import BORROWED
+from koco_stream.places import Place, Where, place
+from storage.store import open_store
+
+NOTE = "night.json"
+
+
+def code() -> str:
+    """The code and the versions that numbers may depend on, as canonical JSON."""
+    return canonical_json(versions())
+
+
+def night_place(store: Where, sweep: str) -> Place:
+    """Where the last nightly run of a sweep is."""
+    return place(store) / "nights" / sweep
+
+
+def read_note(night: Place) -> dict[str, Any]:
+    """What the night's place says of it: when it was begun, by which code, of which sweep file, and whether it has ended. Empty if nothing
+    is there."""
+    try:
+        return json.loads((night / NOTE).read_text())  # type: ignore[no-any-return]
+    except FileNotFoundError:
+        return {}
+
+
+def opened_night(store: Where, sweep: Sweep) -> tuple[Place, str]:
+    """The place for tonight, and when the night was begun: the one that was cut, if it was of this code and this sweep file, else an empty
+    one."""
+    night = night_place(store, sweep.name)
+    note = read_note(night)
+    wanted = {"code": code(), "file": text_hash(sweep.text)}
+    if note and not note["ended"] and {key: note[key] for key in wanted} == wanted:
+        return night, note["night"]
+    night.remove_tree()
+    open_store(night)
+    (night / BORROWED).write_text(f"{place(store)}\n")
+    note = {"night": datetime.now(UTC).isoformat(timespec="milliseconds"), **wanted, "ended": False}
+    (night / NOTE).write_text(json.dumps(note) + "\n")
+    return night, note["night"]
+
+
+def end_night(night: Place) -> None:
+    """Note that the night was compared: the next one begins anew."""
+    (night / NOTE).write_text(json.dumps({**read_note(night), "ended": True}) + "\n")
+
+
+def ended_night(store: Where, sweep: str) -> tuple[Place, str]:
+    """The last night, and when it was begun. Raises `WrongInput` if there is none, or if it has not ended."""
+    night = night_place(store, sweep)
+    note = read_note(night)
+    if not note:
+        raise WrongInput(f"{place(store)} has no nightly run of a sweep {sweep!r}; make one with koco nightly")
+    if not note["ended"]:
+        raise WrongInput(f"the nightly run of {sweep!r} that was begun at {note['night']} has not ended; wait for it, or start it again")
+    return night, note["night"]
