@@ -62,17 +62,13 @@ def cell(value: Any) -> Markup:
     """A table's cell in HTML. Where what is read is not the whole value, `data-v` has it: tables sort by it, and their CSV has it."""
     shown = escape(text_of(value))
     if isinstance(value, bool):
-        return Markup('<td class="{0}">{0}</td>').format(shown)
+        return Markup(f'<td class="{shown}">{shown}</td>')
     if value is None:
-        return Markup('<td data-v="">{}</td>').format(shown)
+        return Markup(f'<td data-v="">{shown}</td>')
     if isinstance(value, float | int):
         whole = repr(value)
-        return (
-            Markup('<td class="n">{}</td>').format(shown)
-            if whole == shown
-            else Markup('<td class="n" data-v="{}">{}</td>').format(whole, shown)
-        )
-    return Markup('<td class="long">{}</td>' if len(shown) > LONG else "<td>{}</td>").format(soft(value))
+        return Markup(f'<td class="n">{shown}</td>' if whole == shown else f'<td class="n" data-v="{whole}">{shown}</td>')
+    return Markup(f'<td class="long">{soft(value)}</td>' if len(shown) > LONG else f"<td>{soft(value)}</td>")
 
 
 def soft(value: object) -> Markup:

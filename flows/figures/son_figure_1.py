@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from statistics import fmean
-from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from flows.figures.axes import Axis
 from flows.figures.drawing import Figure, over_seeds, plot
@@ -25,11 +25,11 @@ STYLES = {
 def son_figure_1(store: Where, runs: pa.Table) -> Figure:
     """SON's Figure 1: the best final progressive error against the condition number, one line a learner, over the data seeds."""
     best: dict[tuple[str, int, float], float] = {}
-    data: dict[str, dict[str, Any]] = {}
+    data = {name: load_manifest(store, name).source for name in pc.unique(runs.column("dataset")).to_pylist()}
     for row in runs.select(["dataset", "learner", "params", "status", "error_rate"]).to_pylist():
         if row["status"] != "ok":
             continue
-        origin = data.setdefault(row["dataset"], load_manifest(store, row["dataset"]).source)
+        origin = data[row["dataset"]]
         params = json.loads(row["params"])
         lines = ["AdaGrad"] if row["learner"] == "AdaGrad" else [f"Oja-SON m = {params['sketch_size']}"]
         if params.get("sketch_size") == 10 and params["sketch_rate"] == 1.0:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from flows.figures.axes import Axis
 from flows.figures.drawing import Figure, over_seeds, plot, style_of
@@ -52,13 +53,15 @@ def son_figure_2(store: Where, runs: pa.Table) -> Figure:
     The model of a line has the parameters of the best run with m = 10 on that dataset and with that rate.
     """
     best: dict[tuple[float, float, int], dict[str, Any]] = {}
+    names = [name for name in pc.unique(runs.column("dataset")).to_pylist() if name.startswith("ill-conditioned")]
+    data = {name: load_manifest(store, name).source for name in names}
     for row in runs.select(
         ["dataset", "dataset_hash", "learner", "params", "status", "error_rate", "learner_seed", "rounds", "run_id"]
     ).to_pylist():
         params = json.loads(row["params"])
         if row["learner"] != "OjaSON" or row["status"] != "ok" or params["sketch_size"] != SKETCH_SIZE or params.get("diagonal"):
             continue
-        origin = load_manifest(store, row["dataset"]).source if row["dataset"].startswith("ill-conditioned") else {}
+        origin = data.get(row["dataset"], {})
         if "condition_number" in origin:
             key = (origin["condition_number"], params["sketch_rate"], origin["data_seed"])
             if key not in best or row["error_rate"] < best[key]["error_rate"]:
