@@ -36,10 +36,12 @@ def blocks_of(page):
     return found
 
 
-def run_page(page, folder, environment):
-    """Run all blocks of the page in the folder. Returns their number."""
-    names, printed, blocks = {"__name__": page}, "", blocks_of(page)
-    for block in blocks:
+def run_page(page, folder, environment, without=None):
+    """Run all blocks of the page in the folder, but for those that have the words `without` in them."""
+    names, printed = {"__name__": page}, ""
+    for block in blocks_of(page):
+        if without and without in block.text:
+            continue
         where = f"docs/{page}:{block.line}"
         if block.title:
             target = folder / block.title
@@ -57,7 +59,6 @@ def run_page(page, folder, environment):
             assert not missing, f"{where}: not printed: {missing}; printed was:\n{printed}"
         else:
             raise AssertionError(f"{where}: a block of language {block.language!r} and no title is not run by anything")
-    return len(blocks)
 
 
 def shell(text, folder, environment, where):

@@ -48,16 +48,18 @@ def test_how_to__runs(page, tmp_path):
     run_page(page, tmp_path, environment_for(tmp_path, ROOT))
 
 
-def test_adding_a_learner__runs_on_a_copy_of_the_project(tmp_path):
+@pytest.mark.parametrize("without", [pytest.param(None, marks=pytest.mark.soak), "pytest"], ids=["whole", "without its tests"])
+def test_adding_a_learner__runs_on_a_copy_of_the_project(without, tmp_path):
     clone = tmp_path / "clone"
     clone.mkdir()
     for name in ("koco_stream", "storage", "cluster", "flows", "tests", "docs"):
         shutil.copytree(ROOT / name, clone / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("README.md", "pyproject.toml", "CITATION.cff", "CHANGELOG.md"):
         shutil.copy(ROOT / name, clone)
-    run_page("own-learner.md", clone, environment_for(tmp_path, clone))
+    run_page("own-learner.md", clone, environment_for(tmp_path, clone), without)
 
 
+@pytest.mark.soak  # sweeps on Slurm are tested at length in test_slurm.py
 def test_slurm__runs_where_slurm_does(slurm_conf, tmp_path):
     run_page("slurm.md", tmp_path, {**environment_for(tmp_path, ROOT), "SLURM_CONF": str(slurm_conf)})
 
@@ -95,8 +97,7 @@ def test_site__fetches_nothing(built):
         assert [found for found in elsewhere.findall(page.read_text()) if 'rel="canonical"' not in found] == [], page
     for style in built.rglob("*.css"):
         assert not re.search(r"(@import|url\()\s*[\"']?(https?:)?//", style.read_text()), style
-    own = [script for script in built.rglob("*.js") if script.name not in ("lunr.js",)]
-    for script in own:
+    for script in built.rglob("*.js"):
         assert not re.search(r"\b(fetch|import|importScripts|open)\(\s*[\"'`](https?:)?//", script.read_text()), script
 
 
