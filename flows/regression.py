@@ -14,7 +14,7 @@ from storage.history import IDENTITY
 
 FIRST, SAME, CHANGED, SLOWER, FASTER = "first", "same numbers", "changed numbers", "slower", "faster"
 UNCLEAR = "unclear"  # of a speed: not as before, and the machine was busy with something else
-BUSY, BUSY_HALF = 0.25, 0.25  # so much of all cores taken by other processes; and half the band then
+BUSY, BUSY_HALF = 0.25, 0.5  # so much of all cores taken by other processes; and half the band then
 FAILING = (CHANGED, SLOWER)  # of a night: exit status 1, and a failed state
 FLOOR, CAP = 0.15, 0.20  # half the band, as a share of the expected ratio: at least, and at most
 WIDTH = 4 * 1.4826  # times the median deviation: four standard deviations, if the noise were normal
@@ -115,10 +115,11 @@ def band(ratios: Sequence[float]) -> tuple[float, float, float]:
 
 
 def verdict_of(ratio: float, ratios: Sequence[float], others: float = 0.0) -> str:
-    """first, same, slower or faster: this ratio among those of earlier nights. Unclear, if it is not the same though no more than 25 %
-    away, and other processes took more than a quarter of the machine: they are worth as much, by caches and dividers that cores share."""
+    """first, same, slower or faster: this ratio among those of earlier nights. Unclear while other processes take more than a quarter of
+    the machine: if it is the first, or not the same though no more than half away. What cores share, caches and dividers, is worth a third
+    then."""
     if not ratios:
-        return FIRST
+        return UNCLEAR if others > BUSY else FIRST
     centre, least, most = band(ratios)
     if others > BUSY and not least <= ratio <= most and abs(ratio - centre) <= BUSY_HALF * centre:
         return UNCLEAR
@@ -127,7 +128,7 @@ def verdict_of(ratio: float, ratios: Sequence[float], others: float = 0.0) -> st
 
 def earlier_ratios(history: Sequence[dict[str, Any]], pair: Pair, probe: str, rows: int, host: str, calibration: int) -> list[float]:
     """The ratios that this one can be compared with: of the accepted night and the later ones, on this machine, of the same rounds; without
-    those that were found slower or faster, unless they were accepted."""
+    those that were found slower or faster, unless they were accepted, and without those that were unclear."""
     same = [
         row
         for row in history
@@ -136,7 +137,8 @@ def earlier_ratios(history: Sequence[dict[str, Any]], pair: Pair, probe: str, ro
         and row["ratio"] is not None
     ]
     last = max((k for k, row in enumerate(same) if row["accepted"]), default=0)
-    return [row["ratio"] for row in same[last:] if row["accepted"] or row["speed"] in (FIRST, "same")][-REMEMBERED:]
+    counted = [row for row in same[last:] if row["speed"] in (FIRST, "same") or (row["accepted"] and row["speed"] != UNCLEAR)]
+    return [row["ratio"] for row in counted[-REMEMBERED:]]
 
 
 def result_of(is_first: bool, found: Sequence[Change], speeds: Sequence[Speed]) -> str:
