@@ -10,7 +10,7 @@ sweep: $(INSTALLED)
 	$(BIN)/koco sweep flows/sweeps/ill-conditioned.toml --store $(STORE)
 
 test: $(INSTALLED)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 soak: $(INSTALLED)
 	$(BIN)/python -m pytest -m soak -s

@@ -367,7 +367,7 @@ def test_sweep__on_an_object_store_half_done_goes_on_and_leaves_the_same_tables(
     assert rows_in_files(s3_copy, "runs") == len(reference[0])
     assert rows_in_files(s3_copy, "curves") == len(reference[1])
     assert summary["report"] == f"{s3_copy}/reports/try.html"
-    assert "<title>try" in place(summary["report"]).read_text()
+    assert "<title>Sweep “try”" in place(summary["report"]).read_text()
     listed = koco("results", "--store", s3_copy, "--sweep", "try", "--runs", "--json", cwd=folder)
     assert {row["run_id"] for row in json.loads(listed.stdout)} == {run.run_id for run in todo.runs}
     again = CliRunner().invoke(cli.koco, ["report", "try", "--store", f"{s3_copy}/"])

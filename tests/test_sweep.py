@@ -315,7 +315,7 @@ def test_command_line__sweep_twice_results_report(small_store, tmp_path):
     summary = json.loads(first.stdout)
     assert summary["runs"] == summary["computed"] == planned["runs"] == planned["to compute"]
     page = Path(summary["report"]).read_text()
-    assert "<title>try" in page
+    assert "<title>Sweep “try”" in page
     assert "://" not in page.replace("http://www.w3.org", "").replace("http://purl.org", "").replace("http://creativecommons.org", "")
     again = koco("sweep", "try.toml", *store, "--json", "--workers", "2", cwd=tmp_path)
     assert json.loads(again.stdout)["computed"] == 0
