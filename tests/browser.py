@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from debian import installed
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 SIZES = ((1280, "light"), (1280, "dark"), (400, "light"), (400, "dark"))
@@ -15,16 +16,21 @@ def browser():
     """Headless Chromium: Playwright's own, or the machine's; the test is skipped where there is neither."""
     sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install -e '.[dev]'")
     with sync_api.sync_playwright() as playwright:
-        program = next((found for name in PROGRAMS if (found := shutil.which(name))), None)
         own = Path(playwright.chromium.executable_path)
-        if program is None and not own.is_file():
-            pytest.skip("needs Chromium: playwright install chromium, or apt-get install chromium")
-        chosen = {} if own.is_file() else {"executable_path": program}
+        chosen = {} if own.is_file() else {"executable_path": machine_s()}
         started = playwright.chromium.launch(args=["--no-sandbox"], **chosen)
         try:
             yield started
         finally:
             started.close()
+
+
+def machine_s():
+    """The Chromium of this machine, installed where that is possible; skips the test where it is not."""
+    there = [found for name in PROGRAMS if (found := shutil.which(name))]
+    if not there and (reason := installed(["chromium"])):
+        pytest.skip(reason)
+    return there[0] if there else shutil.which("chromium")
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from dask_processes import free_port
+from debian import installed
 
 USER = "postgres"
 
@@ -18,12 +19,9 @@ USER = "postgres"
 def programs() -> Path:
     """The folder of PostgreSQL's programs, installed where that is possible; skips the test where it is not."""
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
-    if not found and os.getuid() == 0 and shutil.which("apt-get"):
-        environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-        subprocess.run(["apt-get", "install", "-y", "-q", "postgresql"], env=environment, capture_output=True)
-        found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
-    if not found:
-        pytest.skip("needs PostgreSQL: apt-get install postgresql")
+    if not found and (reason := installed(["postgresql"])):
+        pytest.skip(reason)
+    found = found or sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
     return found[-1].parent
 
 

@@ -14,9 +14,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from debian import installed
+
 PROGRAMS = {"munged": "munge", "slurmctld": "slurmctld", "slurmd": "slurmd", "sbatch": "slurm-client", "squeue": "slurm-client"}
 STARTS_WITHIN = 60.0  # seconds
-INSTALLS_WITHIN = 400.0
 NODE, PARTITION = "here", "main"
 PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
 
@@ -63,20 +64,10 @@ def missing() -> list[str]:
 
 def install() -> str | None:
     """Install what is missing where that is possible; why it is not, otherwise."""
-    packages = missing()
     if os.getuid() != 0:
         return "needs to be root: slurmd starts jobs"
-    if not packages:
-        return None
-    if shutil.which("apt-get") is None:
-        return f"needs Slurm: install {', '.join(packages)}"
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    commands = [["apt-get", "update", "-qq"], ["apt-get", "install", "-y", "-qq", "--no-install-recommends", *packages]]
-    try:
-        for words in commands:
-            subprocess.run(words, env=environment, check=True, capture_output=True, timeout=INSTALLS_WITHIN)
-    except (subprocess.SubprocessError, OSError) as error:
-        return f"needs Slurm, which could not be installed: {error}"
+    if reason := installed(missing()):
+        return reason
     return f"needs Slurm: {', '.join(missing())} did not come with its packages" if missing() else None
 
 
