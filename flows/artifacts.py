@@ -4,10 +4,12 @@ reached, nothing: the work goes on without."""
 from __future__ import annotations
 
 import re
-import time
+import threading
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
+from contextvars import copy_context
+from types import TracebackType
+from typing import Any, Self
 from urllib.parse import quote
 from uuid import UUID
 
@@ -18,6 +20,7 @@ from prefect.context import FlowRunContext
 from flows.tables import best_of, runs_of
 
 EVERY = 10.0  # seconds between two notes of how far it is
+LAST_SECONDS = 5.0  # that the last of them may take
 SHOWN = 50  # rows of a table
 
 
@@ -63,23 +66,41 @@ def markdown_table(rows: Sequence[dict[str, Any]]) -> str:
 
 
 class ProgressArtifact:
-    """How far a flow run is, noted now and then."""
+    """How far a flow run is, noted now and then by a thread of its own while this is entered: the work never waits for Prefect's server."""
 
     def __init__(self, name: str, description: str) -> None:
         self.name, self.description = name, description
+        self.share, self.noted = 0.0, -1.0
         self.artifact: UUID | None = None
-        self.last = 0.0
+        self.over = threading.Event()
+        self.writing = threading.Thread(target=copy_context().run, args=(self._write,), daemon=True)  # the context knows the flow run
+
+    def __enter__(self) -> Self:
+        if in_flow():
+            self.writing.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.over.set()
+        if self.writing.ident is not None:
+            self.writing.join(LAST_SECONDS)
 
     def note(self, share: float) -> None:
         """So much of the work is done, between 0 and 1."""
-        now = time.monotonic()
-        if not in_flow():
+        self.share = share
+
+    def _write(self) -> None:
+        while not self.over.wait(EVERY):
+            self._note()
+        self._note()
+
+    def _note(self) -> None:
+        share = self.share
+        if share == self.noted:
             return
-        if self.artifact is not None and share < 1.0 and now < self.last + EVERY:
-            return
-        self.last = now
         with suppress(httpx.HTTPError):
             if self.artifact is None:
                 self.artifact = create_progress_artifact(100.0 * share, key=key(self.name), description=self.description)
             else:
                 update_progress_artifact(self.artifact, 100.0 * share)
+            self.noted = share

@@ -119,11 +119,11 @@ def run_plan(work: Work, engine: Engine, progress: SweepProgress) -> None:
             collect(work.store)
 
     received: list[str] = []
-    shown = ProgressArtifact(f"progress-{work.sweep.name}", f"Runs done of the sweep {work.sweep.name}")
-    if engine.client is None:
-        run_serially(work.store, work.sweep.name, work.plan.cohorts, receive, work.block_rows)
-    else:
-        run_on_dask(engine.client, work.store, work.sweep.name, work.plan.cohorts, receive, work.block_rows, patience_of(work.cluster))
+    with ProgressArtifact(f"progress-{work.sweep.name}", f"Runs done of the sweep {work.sweep.name}") as shown:
+        if engine.client is None:
+            run_serially(work.store, work.sweep.name, work.plan.cohorts, receive, work.block_rows)
+        else:
+            run_on_dask(engine.client, work.store, work.sweep.name, work.plan.cohorts, receive, work.block_rows, patience_of(work.cluster))
 
 
 @task(name="collect", cache_policy=NO_CACHE)

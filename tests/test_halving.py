@@ -173,7 +173,7 @@ def test_sweep_with_halving__ends_with_whole_runs_and_decides_the_same_again(koc
     assert [(row["state"], row["done"], row["runs"]) for row in status] == [("done", len(halved), len(halved))]
 
     page = Path(summary["report"]).read_text()
-    section = page.split('<h2 id="halving">Successive halving</h2>')[1].split("</table>")[0]
+    section = page.replace("<wbr>", "").split('<h2 id="halving">Successive halving</h2>')[1].split("</table>")[0]
     assert section.count("<tr>") == 1 + 3 * 3  # three streams have rungs, three each
     assert "step_size=" in section
     assert koco("sweep", other, "--store", small_store).exit_code == 0  # the same name, no halving any more
