@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import tempfile
 from pathlib import Path
 
@@ -10,6 +11,10 @@ import pytest
 _cache = tempfile.mkdtemp(prefix="koco-tests-")
 os.environ["KOCO_CACHE"] = _cache
 os.environ["PREFECT_SERVER_ANALYTICS_ENABLED"] = "false"
+if (
+    signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+):  # so shells start what goes to the background, and all that it starts is deaf to Ctrl-C
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_unconfigure(config):
