@@ -144,11 +144,15 @@ def batches_of(stream: Stream, members: list[tuple[Run, Cost]], costs: Costs, li
         by_key.setdefault(member[1].key, []).append(member)
     batches = [Batch(stream, costs)]
     for _, alike in sorted(by_key.items(), key=lambda item: str(item[0])):
-        longest = batch_seconds(alike, limits, target)
+        wished = longest = batch_seconds(alike, limits, target)
         for run, cost in alike:
             batch = batches[-1]
-            full = len(batch.runs) >= limits.cohort_runs or batch.seconds + cost.seconds / 2 > longest
-            if batch.runs and (full or taken + batch.bytes + batch.more_bytes(cost) > limits.worker_bytes):
+            enough = batch.seconds + cost.seconds / 2 > longest
+            full = len(batch.runs) >= limits.cohort_runs or taken + batch.bytes + batch.more_bytes(cost) > limits.worker_bytes
+            if batch.runs and (enough or full):
+                # What one batch has too little or too much, the next one gets or lacks: else their number would not be the one wished for,
+                # and a worker would wait for the last. The half is for a single run that is much longer than others.
+                longest = wished if full else wished + max(longest - batch.seconds, -wished / 2)
                 batch = Batch(stream, costs)
                 batches.append(batch)
             if taken + batch.bytes + batch.more_bytes(cost) > limits.worker_bytes:

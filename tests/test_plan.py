@@ -154,6 +154,16 @@ def test_workers__are_busy_to_the_end_of_a_usual_sweep():
             assert busy >= 0.9, (learner, workers)
 
 
+@settings(max_examples=100, deadline=None)
+@given(st.integers(1, 400), st.integers(1, 9), st.sampled_from([10.0, 100.0, 1000.0]))
+def test_equal_runs__are_parted_so_that_no_worker_waits_for_the_last_cohort(count, workers, slowness):
+    runs, sizes = runs_of(Stream("a", "h"), "OGD", count), {"h": DataSize(200_000, 100, 4_000_000)}
+    todo = plan(runs, sizes, Limits(workers, GENEROUS, cohort_seconds=1e9), factors={"OGD": slowness})
+    in_each = [len(cohort.runs) for cohort in todo.cohorts]
+    assert max(in_each) - min(in_each) <= 1
+    assert len(in_each) < workers or len(in_each) % workers == 0 or count < len(in_each) + workers
+
+
 @settings(max_examples=30, deadline=None)
 @given(sweeps(learners=ALONE), st.sampled_from(ALONE), st.floats(0.1, 10.0))
 def test_factor__twice_as_large_doubles_the_learner_s_part(sweep, learner, factor):
