@@ -7,7 +7,7 @@ workers busy to the end, which takes many cohorts, the longest first. Memory is 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from koco_stream.costs import SAVED_BYTES_PER_SECOND, Cost, Costs, DataSize, pass_bytes
@@ -17,6 +17,7 @@ SHORTEST = 0.25  # seconds of a cohort, where there is work for more: what sendi
 SERVING_SECONDS = 0.006  # of the driver and the scheduler, for a cohort there and back: they serve one after the other, for all workers
 PASSES = 10  # a cohort takes at least so many times what reading its stream does
 COHORTS_A_WORKER = 12  # so that the last one, which others wait for, is a small part of the whole
+LAST_PIECES = 3  # at most, in which the last cohort of a worker is cut: a half and two quarters
 OUTWEIGHS = 8  # times what they share, at least, is the own work of runs that share something, before they are parted further
 SAVING_SHARE = 0.01  # of a cohort's time, at most, for its checkpoints
 
@@ -131,20 +132,25 @@ def plan(
     target = min(limits.cohort_seconds, max(shortest, total / (COHORTS_A_WORKER * workers)))
     for stream, members in streams.items():
         taken = sum(Batch(stream, costs).memory.values())
-        batches += batches_of(stream, members, costs, limits, max(target, PASSES * costs.reading(stream)), taken)
+        least = max(shortest, PASSES * costs.reading(stream))
+        batches += batches_of(stream, members, costs, limits, (least, max(target, least)), taken)
     memory = max((batch.memory for batch in batches), key=lambda terms: sum(terms.values()), default={})
     cohorts = sorted((batch.cohort(limits) for batch in batches), key=lambda cohort: (-cohort.seconds, cohort.cohort_id))
     return Plan(tuple(cohorts), memory)
 
 
-def batches_of(stream: Stream, members: list[tuple[Run, Cost]], costs: Costs, limits: Limits, target: float, taken: int) -> list[Batch]:
-    """The runs of one stream in batches of about `target` seconds; `taken` are the bytes of a worker without any run."""
+def batches_of(
+    stream: Stream, members: list[tuple[Run, Cost]], costs: Costs, limits: Limits, aims: tuple[float, float], taken: int
+) -> list[Batch]:
+    """The runs of one stream in batches that take `aims` seconds, the least and the usual; `taken` are the bytes of a worker without any
+    run."""
     by_key: dict[tuple[object, ...], list[tuple[Run, Cost]]] = {}
     for member in members:
         by_key.setdefault(member[1].key, []).append(member)
     batches = [Batch(stream, costs)]
     for _, alike in sorted(by_key.items(), key=lambda item: str(item[0])):
-        wished = longest = batch_seconds(alike, limits, target)
+        lengths = batch_lengths(alike, limits, *aims)
+        wished = longest = next(lengths)
         for run, cost in alike:
             batch = batches[-1]
             enough = batch.seconds + cost.seconds / 2 > longest
@@ -152,7 +158,9 @@ def batches_of(stream: Stream, members: list[tuple[Run, Cost]], costs: Costs, li
             if batch.runs and (enough or full):
                 # What one batch has too little or too much, the next one gets or lacks: else their number would not be the one wished for,
                 # and a worker would wait for the last. The half is for a single run that is much longer than others.
-                longest = wished if full else wished + max(longest - batch.seconds, -wished / 2)
+                carried = 0.0 if full else max(longest - batch.seconds, -wished / 2)
+                wished = next(lengths)
+                longest = wished + carried
                 batch = Batch(stream, costs)
                 batches.append(batch)
             if taken + batch.bytes + batch.more_bytes(cost) > limits.worker_bytes:
@@ -164,12 +172,22 @@ def batches_of(stream: Stream, members: list[tuple[Run, Cost]], costs: Costs, li
     return batches
 
 
-def batch_seconds(alike: list[tuple[Run, Cost]], limits: Limits, target: float) -> float:
-    """How long a batch of these runs, which share what they share, is to be: equal parts, and as many as keep all workers busy. Runs that
-    share much stay together until their own work outweighs it by far, if that leaves something for every worker."""
+def batch_lengths(alike: list[tuple[Run, Cost]], limits: Limits, least: float, target: float) -> Iterator[float]:
+    """How long batches of these runs, which share what they share, are to be, one after the other: equal parts, as many as keep all workers
+    busy, of which the last of each worker is cut in smaller ones, since nobody knows exactly how long one takes. Runs that share much stay
+    together until their own work outweighs it by far, if that leaves something for every worker."""
     workers = max(limits.workers, 1)
     own, shared = sum(cost.seconds for _, cost in alike), alike[0][1].shared_seconds
-    parts = math.ceil(own / max(target, min(OUTWEIGHS * shared, own / workers)))
+    parts = max(1, math.ceil(own / max(target, min(OUTWEIGHS * shared, own / workers))))
+    last = [own / parts]
     if parts > workers:
         parts = -(-parts // workers) * workers
-    return shared + own / max(parts, 1)
+        last = [own / parts]
+        shortest = max(least, OUTWEIGHS * shared, max(cost.seconds for _, cost in alike))
+        while len(last) < LAST_PIECES and last[-1] / 2 >= shortest:
+            last[-1:] = [last[-1] / 2] * 2
+    yield from [shared + own / parts] * (parts - workers)
+    for piece in last:
+        yield from [shared + piece] * min(parts, workers)
+    while True:  # where other limits have cut them shorter
+        yield shared + own / parts

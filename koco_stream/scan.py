@@ -125,12 +125,17 @@ def tally(loss: int, predictions: Array, labels: Array, done: int, totals: Array
     reach one of `points` (increasing; the next is number `at`), the totals are copied to that line of `curve` (k, 3). Returns the
     next `at`.
     """
-    for t in range(done):
-        totals[0] += 1.0
-        totals[1] += loss_value(loss, predictions[t], labels[t])
-        if (predictions[t] >= 0.0) != (labels[t] >= 0.0):
-            totals[2] += 1.0
-        if at < points.size and totals[0] == points[at]:
-            curve[at, 0], curve[at, 1], curve[at, 2] = totals[0], totals[1], totals[2]
+    rounds, cumulative, mistakes, t = totals[0], totals[1], int(totals[2]), 0
+    while t < done:
+        until = min(done, t + int(points[at] - rounds)) if at < points.size else done
+        rounds += until - t
+        while t < until:  # nothing but this is done in every round
+            cumulative += loss_value(loss, predictions[t], labels[t])
+            if (predictions[t] >= 0.0) != (labels[t] >= 0.0):
+                mistakes += 1
+            t += 1
+        if at < points.size and rounds == points[at]:
+            curve[at, 0], curve[at, 1], curve[at, 2] = rounds, cumulative, mistakes
             at += 1
+    totals[0], totals[1], totals[2] = rounds, cumulative, mistakes
     return at

@@ -1,0 +1,31 @@
+"""The totals and the curve of a run: block by block the same as one round after the other."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from koco_stream.losses import LOSSES, loss_value
+from koco_stream.records import curve_points
+from koco_stream.scan import tally
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 300), st.sampled_from(sorted(LOSSES)), st.integers(0, 2**32 - 1), st.data())
+def test_totals__of_blocks_are_those_of_single_rounds_to_the_bit(n, loss, seed, data):
+    rng = np.random.default_rng(seed)
+    predictions, labels = rng.normal(size=n) * rng.integers(0, 2, n), rng.choice([-1.0, 1.0], n)
+    points = curve_points(n)
+    totals, curve, at, done = np.zeros(3), np.zeros((points.size, 3)), 0, 0
+    while done < n:
+        count = data.draw(st.integers(1, n - done))
+        at = tally(LOSSES[loss], predictions[done : done + count], labels[done : done + count], count, totals, points, at, curve)
+        done += count
+    cumulative, mistakes, lines = 0.0, 0, []
+    for t in range(n):
+        cumulative += loss_value(LOSSES[loss], predictions[t], labels[t])
+        mistakes += (1.0 if predictions[t] >= 0 else -1.0) != labels[t]
+        if t + 1 in points:
+            lines.append([t + 1, cumulative, mistakes])
+    assert totals.tolist() == [n, cumulative, mistakes]
+    assert curve.tolist() == lines
+    assert at == points.size
