@@ -231,7 +231,7 @@ def test_sweep__stopped_while_its_jobs_wait_takes_them_along(sweep, site, tmp_pa
 
 @pytest.mark.soak
 def test_sweep__longer_than_its_jobs_may_be_completes(site, tmp_path):
-    spec = write_sweep(tmp_path, "[1, 2, 3, 4, 5, 6, 7, 8]")
+    spec = write_sweep(tmp_path, str(list(range(1, 41))))
     reference = locally(spec, tmp_path / "here")
     site.write_text(site.read_text().replace('walltime: "01:00:00"', 'walltime: "00:01:00"'))
     seen = set()
