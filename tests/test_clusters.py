@@ -184,7 +184,7 @@ def test_three_hosts_over_tls(tmp_path):
 @pytest.mark.soak
 @pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
 def test_three_hosts_over_tls__a_link_cut_for_30_s(tmp_path):
-    on_three_hosts(tmp_path, rows=100_000, alphas=500, timeout=60, cut_seconds=30)
+    on_three_hosts(tmp_path, rows=100_000, alphas=2000, timeout=60, cut_seconds=30)
 
 
 @pytest.mark.skipif(shutil.which("ss") is None, reason="needs the command ss (Debian: iproute2)")
