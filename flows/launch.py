@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from flows.progress import say
+from flows.steps import PLAIN, Work, run_sweep
 from flows.sweep_file import Sweep, read_sweep
 from koco_stream.copies import cache_limit, check_room
 from koco_stream.costs import DataSize
@@ -108,10 +111,12 @@ def launch(
     certificates: str | None = None,
     insecure: bool = False,
 ) -> dict[str, Any]:
-    """Run the sweep through its Prefect flow. The cluster, the compiler and Prefect's server start side by side."""
+    """Run the sweep through its Prefect flow; without it if the store has all its runs. The cluster, the compiler and Prefect's server
+    start side by side."""
     from flows.startup import abandon, begin, configure_prefect
 
     configure_prefect()
+    begun = time.monotonic()
     sweep, found, runs, missing = checked(spec, store, retry_failed)
     if sweep.halving:
         missing = next_missing(sweep, found, runs, store, retry_failed)
@@ -122,12 +127,23 @@ def launch(
         from flows.planning import mapped_bytes
 
         chosen = cluster_named(cluster, workers, mapped_bytes(manifests), certificates, insecure)
-    if missing and chosen:
+    options = (str(spec), store_name(store), workers, block_rows, cluster, retry_failed)
+    checking = time.monotonic() - begun
+    if not missing:  # Prefect takes seconds to start, and there is nothing for its pages to show
+        summary = run_sweep(Work(*options), PLAIN)
+        summary["seconds"] = {"check": round(checking, 2), **summary["seconds"]}
+        return summary
+    say("starting Prefect and the workers")
+    if chosen:
         value_types = {run.stream.dataset_hash: "float64" for run in missing} | {m.dataset_hash: m.value_type for m in manifests}
         begin(chosen, needed(missing, value_types, sizes_of_all(sweep, found)), loads=cluster == "local")
     try:
-        sweep_flow = _flow()
-        return sweep_flow(str(spec), store_name(store), workers, block_rows, cluster, retry_failed, certificates, insecure)
+        begun = time.monotonic()
+        summary = _flow()(*options, certificates, insecure)
+        phases = summary["seconds"]
+        of_prefect = time.monotonic() - begun - sum(took for phase, took in phases.items() if phase != "scans")
+        summary["seconds"] = {"check": round(checking, 2), "Prefect": round(of_prefect, 2), **phases}
+        return summary
     finally:
         abandon()
 

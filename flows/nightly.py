@@ -50,7 +50,7 @@ def store_unavailable(task: Any, run: Any, state: State[Any]) -> bool:
 
 
 class Night:
-    """What the tasks of one night share. A plain object on purpose: see `flows.sweep.Work`."""
+    """What the tasks of one night share. A plain object on purpose: see `flows.steps.Work`."""
 
     def __init__(self, sweep: Sweep, store: str, place: Place, name: str) -> None:
         self.sweep, self.store, self.place, self.name = sweep, store, place, name

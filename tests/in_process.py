@@ -13,13 +13,15 @@ def koco(monkeypatch):
     monkeypatch.setenv("PREFECT_LOGGING_LEVEL", "CRITICAL")
     import flows.launch
     import flows.startup
-    import flows.sweep
     from flows.cli import koco as command
+    from flows.steps import PLAIN, Work, run_sweep
+
+    def plain(*options):
+        *options, certificates, insecure = options
+        return run_sweep(Work(*options), PLAIN, certificates, insecure)
 
     monkeypatch.setattr(flows.startup, "configure_prefect", lambda: None)
-    monkeypatch.setattr(flows.launch, "_flow", lambda: flows.sweep.sweep_flow.fn)
-    for task in ("prepare_datasets", "plan_runs", "run_plan", "collect_task", "write_sweep_report"):
-        monkeypatch.setattr(flows.sweep, task, getattr(flows.sweep, task).fn)
+    monkeypatch.setattr(flows.launch, "_flow", lambda: plain)
 
     def run(*words):
         words = [str(word) for word in words]

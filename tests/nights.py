@@ -57,9 +57,9 @@ def main(spec: str, store: str, count: str) -> None:
     """Run the nightly flow's own function, its tasks as plain functions."""
     import flows.nightly as nightly
     import flows.sweep as sweep
+    from flows.steps import PLAIN
 
-    for name in ("prepare_datasets", "plan_runs", "run_plan", "collect_task", "write_sweep_report"):
-        setattr(sweep, name, getattr(sweep, name).fn)
+    sweep.TASKS = PLAIN
     for name in ("compute", "compare"):
         setattr(nightly, name, getattr(nightly, name).fn)
 

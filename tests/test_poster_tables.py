@@ -14,7 +14,7 @@ from flows.figures.poster_published import ROUNDS, TABLES, Published
 from flows.figures.poster_tables import Reading, fits_of, groups_of, misfit, poster_tables, readings_of, verdict
 from flows.planning import limits_of, sizes_of
 from flows.report import write_report
-from flows.sweep import remember
+from flows.steps import remember
 from flows.sweep_file import read_sweep
 from flows.tables import runs_of
 from koco_stream import PROSNKONS

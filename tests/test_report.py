@@ -25,7 +25,7 @@ from flows.sections.bounds import kernel_matrix, newton_bound, why_not
 from flows.sections.costs import front_of
 from flows.sections.lines import READ, results_of
 from flows.sections.steps import edges_of
-from flows.sweep import remember
+from flows.steps import remember
 from flows.sweep_file import read_sweep
 from flows.tables import runs_of
 from koco_stream import ONS

@@ -103,7 +103,7 @@ def our_sweep(path: Path, store: Path, cores: set[int], workers: int | None = No
     summary = json.loads(out.read_text().splitlines()[-1])
     by_phase = summary["seconds"]
     phases = [float(by_phase.get(phase, 0.0)) for phase in ("start-up", "computing", "scans")]
-    rest = sum(took for phase, took in by_phase.items() if phase not in ("start-up", "scans", "total"))
+    rest = sum(took for phase, took in by_phase.items() if phase not in ("start-up", "Prefect", "scans", "total"))
     return Timing(*phases, rest, whole, most / 1e3, summary["runs"], summary["computed"])
 
 
