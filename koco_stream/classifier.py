@@ -6,11 +6,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from koco_stream.conventions import classifier_tags, not_fitted, warn_of_column_vector
+from koco_stream.conventions import classifier_tags, not_fitted
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.linalg import Array
 from koco_stream.model import Model
 from koco_stream.models import KORS
+from koco_stream.rows import label_vector
 
 
 class Classifier:
@@ -121,15 +122,8 @@ class Classifier:
 
 
 def _labels(y: Any) -> Array:
-    """The labels as an array (n,) of whatever type they are."""
-    if y is None:
-        raise WrongInput("requires y to be passed, but the target y is None")
-    labels = np.asarray(y)
-    if labels.ndim == 2 and labels.shape[1] == 1:
-        warn_of_column_vector()
-        labels = labels[:, 0]
-    if labels.ndim != 1:
-        raise WrongInput(f"y must have one dimension, not {labels.ndim}")
+    """The labels as an array (n,) of whatever type they are, without NaN or infinity."""
+    labels = label_vector(y)
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         row = int(np.flatnonzero(~np.isfinite(labels))[0])
         raise WrongInput(f"y[{row}] is {labels[row]} (NaN or inf); remove the row")

@@ -91,8 +91,8 @@ def as_rows(X: Any, n_features: int | None = None, model: str = "the learner") -
     return rows
 
 
-def as_labels(y: Any, n_rows: int) -> Array:
-    """Labels (n,) as read-only float64. Raises `WrongInput` for another length, NaN or infinity."""
+def label_vector(y: Any) -> Array:
+    """Labels as an array (n,) of whatever type they are. Raises `WrongInput` if there are none, or if they have more dimensions."""
     if y is None:
         raise WrongInput("requires y to be passed, but the target y is None")
     labels = np.asarray(y)
@@ -101,7 +101,12 @@ def as_labels(y: Any, n_rows: int) -> Array:
         labels = labels[:, 0]
     if labels.ndim != 1:
         raise WrongInput(f"y must have one dimension, not {labels.ndim}")
-    labels = _numeric(labels, "y")
+    return labels
+
+
+def as_labels(y: Any, n_rows: int) -> Array:
+    """Labels (n,) as read-only float64. Raises `WrongInput` for another length, NaN or infinity."""
+    labels = _numeric(label_vector(y), "y")
     if labels.size != n_rows:
         raise WrongInput(f"X has {n_rows} rows and y has {labels.size}; give one label a row")
     if not np.isfinite(labels).all():

@@ -59,6 +59,7 @@ def test_river_s_checks__pass(wrapper, learner):
         check(model.clone())
 
 
+# River's users keep models by pickle: what is unpickled here was pickled a moment before, in memory.
 def test_kept__by_pickle_and_copy_goes_on_to_the_same_bits():
     X, y = rows()
     data = as_dictionaries(X)

@@ -53,6 +53,7 @@ def test_batch__is_none_of_scikit_learn_s():
     assert not hasattr(koco_stream.Batch, "get_params")
 
 
+# Users keep models by joblib and pickle, in memory: that is all that pickle is used for here. No file is ever read by it.
 @pytest.mark.parametrize("name", sorted(LEARNERS))
 def test_kept_by_joblib_in_memory__goes_on_to_the_same_bits(name):
     X, y = rows()

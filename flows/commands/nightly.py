@@ -7,16 +7,11 @@ from pathlib import Path
 
 import click
 
-from flows.commands.shared import CERTIFICATES, CLUSTER, INSECURE, JSON, STORE, WORKERS, example
+from flows.commands.shared import JSON, STORE, example, of_a_sweep
 
 
 @click.command()
-@click.argument("spec", type=click.Path(path_type=Path))
-@STORE
-@CLUSTER
-@CERTIFICATES
-@INSECURE
-@WORKERS
+@of_a_sweep
 @click.option("--accept", "accepting", is_flag=True, help="Accept what comes out: later nights are compared with it.")
 @JSON
 @example("koco nightly flows/sweeps/ill-conditioned.toml --store store")

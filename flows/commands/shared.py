@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterable
 from functools import wraps
 from inspect import cleandoc
+from pathlib import Path
 from typing import Any
 
 import click
@@ -62,6 +63,13 @@ class Usage(click.Group):
             kept = f"; {KEPT} {again}" if ctx.invoked_subcommand in ("sweep", "nightly") else ""
             click.echo(f"koco: {type(error).__name__}: {error}{kept}", err=True)
             ctx.exit(1)
+
+
+def of_a_sweep(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A sweep file, its store, and where it is to run: `spec`, `store`, `cluster`, `certificates`, `insecure`, `workers`."""
+    for given in (WORKERS, INSECURE, CERTIFICATES, CLUSTER, STORE, click.argument("spec", type=click.Path(path_type=Path))):
+        function = given(function)
+    return function
 
 
 def example(text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -8,16 +8,11 @@ from pathlib import Path
 
 import click
 
-from flows.commands.shared import CERTIFICATES, CLUSTER, INSECURE, JSON, STORE, WORKERS, example, in_words, show
+from flows.commands.shared import JSON, STORE, example, in_words, of_a_sweep, show
 
 
 @click.command()
-@click.argument("spec", type=click.Path(path_type=Path))
-@STORE
-@CLUSTER
-@CERTIFICATES
-@INSECURE
-@WORKERS
+@of_a_sweep
 @click.option("--block-rows", type=click.IntRange(min=1), help="Rows read at a time; changes no number.  [default: 4096 or more]")
 @click.option("--retry-failed", is_flag=True, help="Run the runs again that have failed.")
 @click.option("--dry-run", is_flag=True, help="Print the plan and do nothing.")
