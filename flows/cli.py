@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 
 import click
@@ -16,6 +17,7 @@ from flows.commands.results import compact, report, results
 from flows.commands.serving import serve
 from flows.commands.shared import Usage
 from flows.commands.sweeping import status, sweep
+from flows.signals import interrupt
 
 
 @click.group(cls=Usage, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -36,6 +38,7 @@ for command in (prepare, datasets, verify, sweep, status, results, report, repro
 
 def main() -> None:
     """The entry point of the koco command."""
+    signal.signal(signal.SIGTERM, interrupt)
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")
     try:

@@ -23,7 +23,8 @@ from flows.alone import alone
 from flows.progress import say
 from flows.schedules import check_crons, read_schedules
 from flows.served import SERVER
-from flows.startup import configure_prefect, end_with_driver, shielded
+from flows.signals import interrupt, shielded
+from flows.startup import configure_prefect, end_with_driver
 from koco_stream.cache import private_folder
 from storage.store import open_store
 
@@ -52,17 +53,10 @@ def serve_schedules(file: Path, store: str) -> None:
         server = stack.enter_context(own_server(port)) if port else None
         if port:
             say(f"Prefect's pages: http://127.0.0.1:{port}")
-        signal.signal(signal.SIGTERM, _interrupt)
+        signal.signal(signal.SIGTERM, interrupt)
         from flows.planned import serve  # only now: it imports prefect, which reads its settings then
 
-        asyncio.run(serve(schedules, partial(_check, server), _interrupt))
-
-
-def _interrupt(*_: object) -> None:
-    """A termination is a Ctrl-C, also where a shell has started this in the background and made it deaf to that."""
-    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.raise_signal(signal.SIGINT)
+        asyncio.run(serve(schedules, partial(_check, server), interrupt))
 
 
 def free_port() -> int:

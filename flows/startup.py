@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -12,8 +11,10 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from multiprocessing import resource_tracker
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from flows.signals import shielded
 from koco_stream.cache import private_folder
 from koco_stream.costs import Timing
 from koco_stream.files import canonical_json
@@ -41,16 +42,6 @@ def configure_prefect() -> None:
         os.environ.setdefault(name, value)
 
 
-@contextmanager
-def shielded() -> Iterator[None]:
-    """Processes and threads started within do not receive the terminal's Ctrl-C: the driver does, and ends them."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
 def end_with_driver(pid: int) -> None:
     """Have process `pid` end when this one does, however it does: a shell waits on a pipe that only this process holds open."""
     words = ["sh", "-c", 'read _; kill "$0" 2>/dev/null', str(pid)]
@@ -60,22 +51,23 @@ def end_with_driver(pid: int) -> None:
 _watchers: list[subprocess.Popen[bytes]] = []
 
 
+class OwnSession(subprocess.Popen[Any]):
+    """A process that hears of nothing that a terminal, or a batch system, sends to the group of this one."""
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more, start_new_session=True)
+        end_with_driver(self.pid)
+
+
 def shield_prefect_server() -> None:
-    """Have Prefect start its own server shielded: without it the flow could not even say that it was stopped, and would try for long.
-    Where a server runs already, Prefect starts none, and need not import it: a second or two."""
+    """Have Prefect start its own server in a session of its own: without it the flow could not even say that it was stopped, and would try
+    for long. Where a server runs already, Prefect starts none, and need not import it: a second or two."""
     if os.environ.get("PREFECT_API_URL"):
         return
-    from prefect.server.api.server import SubprocessASGIServer
+    from prefect.server.api import server
 
-    start: Callable[[Any], Any] = SubprocessASGIServer._run_uvicorn_command
-
-    def start_shielded(server: Any) -> Any:
-        with shielded():
-            process = start(server)
-            end_with_driver(process.pid)
-        return process
-
-    SubprocessASGIServer._run_uvicorn_command = start_shielded
+    own: Any = SimpleNamespace(**{**vars(subprocess), "Popen": OwnSession})
+    server.subprocess = own  # there is no setting for it
 
 
 def compiling(kinds: list[Needed]) -> subprocess.Popen[str]:

@@ -365,7 +365,15 @@ def test_help__has_an_example_and_names_what_is_written(command, tmp_path):
         assert "--store" in done.stdout
 
 
-def test_interrupted_sweep__ends_at_once_and_leaves_no_process(tmp_path):
+@pytest.mark.parametrize(
+    "interrupt",
+    [
+        pytest.param(lambda pid: os.killpg(pid, signal.SIGINT), id="Ctrl-C"),  # a terminal sends it to all processes of the group
+        pytest.param(lambda pid: os.killpg(pid, signal.SIGTERM), id="end-of-job"),  # as a batch system does
+        pytest.param(lambda pid: os.kill(pid, signal.SIGTERM), id="kill"),
+    ],
+)
+def test_interrupted_sweep__ends_at_once_and_leaves_no_process(interrupt, tmp_path):
     spec = 'name="s"\n[[dataset]]\nname="ill-conditioned"\n[[learner]]\nname="OjaSON"\nalpha={powers_of_two=[-200,200]}\n'
     spec += "clip=[1,2,3,4,5,6,7,8]\nsketch_rate=[1,2,3,4]"  # a minute's work, so that it is interrupted in the middle on any machine
     (tmp_path / "s.toml").write_text(spec)
@@ -374,7 +382,7 @@ def test_interrupted_sweep__ends_at_once_and_leaves_no_process(tmp_path):
     begun = subprocess.Popen(words, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True)
     while begun.poll() is None and not part_files(tmp_path / "store"):
         time.sleep(0.05)
-    os.killpg(begun.pid, signal.SIGINT)  # as a terminal does: to all processes of the group
+    interrupt(begun.pid)
     said = begun.communicate(timeout=300)[1]  # ends when no process has stderr open: none is left
     assert begun.returncode == 1, said
     assert "koco: stopped; what was finished is kept" in said
