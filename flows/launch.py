@@ -159,7 +159,7 @@ def launch_nightly(
     read_sweep(spec)
     check_store(store)
     cluster_named(cluster, workers, 0, certificates, insecure)
-    from flows.nightly import nightly_flow
+    from flows.nightly.flow import nightly_flow
 
     shield_prefect_server()
     words = (str(spec), store_name(store), cluster, workers, certificates, insecure, accepting)

@@ -55,7 +55,7 @@ def nights(root: Path, spec: Path, store: Path, count: int = 1) -> list[dict[str
 
 def main(spec: str, store: str, count: str) -> None:
     """Run the nightly flow's own function, its tasks as plain functions."""
-    import flows.nightly as nightly
+    import flows.nightly.flow as nightly
     import flows.sweep as sweep
     from flows.steps import PLAIN
 

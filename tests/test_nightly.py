@@ -13,9 +13,9 @@ import pytest
 from disturbed import prefect_server
 from nights import ROOT, SLOWER, TWELFTH_DIGIT, altered, in_environment, nights
 
-from flows.accepting import accept_last
-from flows.night import NOTE, night_place, opened_night, read_note
-from flows.regression import CAP, FLOOR, Speed, band, changes, earlier_ratios, result_of, verdict_of
+from flows.nightly.accepting import accept_last
+from flows.nightly.night import NOTE, night_place, opened_night, read_note
+from flows.nightly.regression import CAP, FLOOR, Speed, band, changes, earlier_ratios, result_of, verdict_of
 from flows.sweep_file import read_sweep
 from koco_stream import WrongInput
 from koco_stream.errors import StoreUnavailable
@@ -42,7 +42,7 @@ step_size = [0.1, 1]
 
 LIMITED = """
 import sys
-from flows.nightly import nightly_flow
+from flows.nightly.flow import nightly_flow
 state = nightly_flow(sys.argv[1], sys.argv[2], seconds=0.05, return_state=True)
 print(state.type.value, state.name)
 """
@@ -178,7 +178,7 @@ def test_earlier_ratios__are_of_the_same_rounds_on_the_same_machine_since_the_ac
 def test_retries__only_where_waiting_may_help(capsys):
     from prefect.states import Failed
 
-    from flows.nightly import compare, compute, store_unavailable
+    from flows.nightly.flow import compare, compute, store_unavailable
     from flows.prepare import may_pass, prepare_one
 
     def unreachable():

@@ -25,7 +25,7 @@ def nightly(
     """
     from cluster.cores import cores
     from flows.launch import launch_nightly
-    from flows.regression import FAILING
+    from flows.nightly.regression import FAILING
 
     workers = cores() if workers is None else workers
     summary = launch_nightly(spec, store, workers, cluster, accepting, certificates, insecure)
@@ -40,6 +40,6 @@ def nightly(
 @example("koco accept ill-conditioned")
 def accept(name: str, store: str) -> None:
     """Accept the last nightly run of the sweep NAME: later ones are compared with its numbers and its speeds."""
-    from flows.accepting import accept_last
+    from flows.nightly.accepting import accept_last
 
     click.echo(f"{name}: the nightly run of {accept_last(store, name)} is accepted")

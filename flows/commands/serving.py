@@ -22,6 +22,6 @@ def serve(schedules: Path | None, store: str) -> None:
     on when this is started again; of the times that passed meanwhile the last is made up for. --store is for schedules that name none.
     See docs/schedules.md.
     """
-    from flows.serving import serve_schedules
+    from flows.schedules.serving import serve_schedules
 
     serve_schedules(schedules or EXAMPLE, store)

@@ -1,10 +1,10 @@
 """Planned times, done: deployments for Prefect's scheduler and runner, and what makes each time happen once.
 
 Prefect's scheduler is the clock, and Prefect's runner starts a process for each flow run, one at a time: two nightly runs would disturb
-each other's measurements. What makes each planned time happen once is the store's own note of them (`flows.times`): a flow run asks it,
-holding the store's lock, before it does anything. Prefect alone would do a time twice, or not at all, where its schedules are registered
-anew while a time passes, and does every time that has passed meanwhile; what it has lost is therefore created here, and what is not to be
-made up for is cancelled.
+each other's measurements. What makes each planned time happen once is the store's own note of them (`flows.nightly.times`): a flow run
+asks it, holding the store's lock, before it does anything. Prefect alone would do a time twice, or not at all, where its schedules are
+registered anew while a time passes, and does every time that has passed meanwhile; what it has lost is therefore created here, and what
+is not to be made up for is cancelled.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from prefect.schedules import Cron
 from prefect.states import Cancelled, Crashed, Scheduled
 from prefect.types.entrypoint import EntrypointType
 
-from flows.nightly import nightly_flow
+from flows.nightly.flow import nightly_flow
+from flows.nightly.times import Times
 from flows.progress import say
-from flows.schedules import Schedule
-from flows.times import Times
+from flows.schedules.reading import Schedule
 
 POLL_SECONDS = 5.0  # between two looks of the runner
 LOOK_SECONDS = 10.0  # between two looks at what is due

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from flows.alone import alone
-from flows.night import ended_night
+from flows.nightly.night import ended_night
 from koco_stream.places import Where
 from storage.history import accept, numbers_of
 from storage.store import existing_store

@@ -18,14 +18,14 @@ from prefect.tasks import exponential_backoff
 from cluster.clusters import LOCAL
 from flows.alone import alone
 from flows.artifacts import linked, table_artifact
-from flows.night import code, end_night, opened_night
+from flows.nightly.night import code, end_night, opened_night
+from flows.nightly.regression import CHANGED, FAILING, FASTER, SLOWER, UNCLEAR, Change, Pair, Speed, changes, result_of
+from flows.nightly.times import TRIES, Times
+from flows.nightly.timing import measure_speeds
 from flows.prepare import prepare_missing
 from flows.progress import say
-from flows.regression import CHANGED, FAILING, FASTER, SLOWER, UNCLEAR, Change, Pair, Speed, changes, result_of
 from flows.sweep import sweep_flow
 from flows.sweep_file import Sweep, read_sweep
-from flows.times import TRIES, Times
-from flows.timing import measure_speeds
 from koco_stream.calibration import VERSION
 from koco_stream.errors import StoreUnavailable
 from koco_stream.manifest import load_manifest
@@ -167,7 +167,7 @@ def nightly_flow(
     `schedule` that `koco serve` knows, a `planned` time is done once, however often this is started for it. Raises `WrongInput` as
     `sweep_flow` does.
     """
-    from flows.served import end_with_server
+    from flows.nightly.served import end_with_server
 
     end_with_server()
     sweep = read_sweep(sweep_file)

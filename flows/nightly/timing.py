@@ -9,7 +9,7 @@ from typing import Any
 import psutil
 import pyarrow as pa
 
-from flows.regression import FIRST, UNCLEAR, Pair, Speed, band, earlier_ratios, verdict_of
+from flows.nightly.regression import FIRST, UNCLEAR, Pair, Speed, band, earlier_ratios, verdict_of
 from koco_stream.calibration import VERSION, Probe
 from koco_stream.files import canonical_json
 from koco_stream.part import machine

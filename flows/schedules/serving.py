@@ -1,6 +1,7 @@
 """koco serve: nightly sweeps at planned times, until it is stopped.
 
-What is done when, and why it is done once, is in `flows.planned`; here is what it takes: the locks, Prefect's server, the signals.
+What is done when, and why it is done once, is in `flows.schedules.planned`; here is what it takes: the locks, Prefect's
+server, the signals.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from pathlib import Path
 import httpx
 
 from flows.alone import alone
+from flows.nightly.served import SERVER
 from flows.progress import say
-from flows.schedules import check_crons, read_schedules
-from flows.served import SERVER
+from flows.schedules.reading import check_crons, read_schedules
 from flows.signals import interrupt, shielded
 from flows.startup import configure_prefect, end_with_driver
 from koco_stream.cache import private_folder
@@ -54,7 +55,7 @@ def serve_schedules(file: Path, store: str) -> None:
         if port:
             say(f"Prefect's pages: http://127.0.0.1:{port}")
         signal.signal(signal.SIGTERM, interrupt)
-        from flows.planned import serve  # only now: it imports prefect, which reads its settings then
+        from flows.schedules.planned import serve  # only now: it imports prefect, which reads its settings then
 
         asyncio.run(serve(schedules, partial(_check, server), interrupt))
 

@@ -1,0 +1,1 @@
+"""The nightly flow: a sweep anew, and what has changed since the accepted one."""

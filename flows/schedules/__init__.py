@@ -1,0 +1,1 @@
+"""Nightly sweeps at planned times: koco serve."""
