@@ -105,7 +105,8 @@ class SweepProgress:
     def _line(self) -> None:
         if self.live.disable:
             now = self.last_line = time.monotonic()
-            say(f"  {self.done:,} of {self.total:,} runs, {self._speed(now)}, about {self._left(now):.0f} s left")
+            left = f"about {self._left(now):.0f} s left" if self.computed else "none finished yet"
+            say(f"  {self.done:,} of {self.total:,} runs, {self._speed(now)}, {left}")
 
     def _speed(self, now: float) -> str:
         speed = f"{self.rounds / max(now - self.begun, 1e-9):,.0f} rounds/s"
