@@ -1,4 +1,5 @@
-"""Sweeps in processes of their own, to which something happens at a chosen moment: who is killed, which disk fills up, what is left."""
+"""Sweeps in processes of their own, to which something happens at a chosen moment: who is killed, which disk fills up, what is left;
+and a collection of parts that is cut."""
 
 from __future__ import annotations
 
@@ -18,9 +19,11 @@ from functools import partial
 from pathlib import Path
 
 import psutil
+import pytest
 
 from koco_stream.records import RUNS
-from storage.results import read_curves, read_runs
+from storage import results
+from storage.results import collect, read_curves, read_runs
 from tests.dask_processes import Processes, free_port
 
 ROOT = Path(__file__).parent.parent
@@ -261,3 +264,18 @@ def names(store: Path, table: str) -> set[str]:
 def copy_into(store: Path, source: Path) -> None:
     """Put a copy of the store `source` into the folder `store`."""
     shutil.copytree(source, store, dirs_exist_ok=True)
+
+
+def collect_cut_at_runs(store, monkeypatch):
+    """Collect the parts of a store, and be killed where the table `runs` is to be written, after the curves."""
+    write = results._write
+
+    def killed_at_runs(table, file):
+        if "/runs/" in str(file):
+            raise KeyboardInterrupt
+        write(table, file)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(results, "_write", killed_at_runs)
+        with pytest.raises(KeyboardInterrupt):
+            collect(store)

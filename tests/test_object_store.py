@@ -38,6 +38,7 @@ from storage.preparing.parallel import OnDask
 from storage.preparing.prepare import prepare_file
 from storage.results import collect, finished_runs, part_files, read_curves, read_runs, table_files
 from storage.store import check_store, existing_store, open_store
+from tests.disturbed import collect_cut_at_runs
 
 BIG = 12 << 20  # more than one part of an upload
 
@@ -381,17 +382,7 @@ def test_sweep__on_an_object_store_half_done_goes_on_and_leaves_the_same_tables(
 def test_collect__in_an_object_store_cut_anywhere_loses_and_doubles_nothing(s3_copy, planned, monkeypatch):
     todo, reference = planned
     run_serially(s3_copy, "try", todo.cohorts[:-1], lambda receipt: None)
-    write = results._write
-
-    def killed_at_runs(table, file):
-        if "/runs/" in str(file):
-            raise KeyboardInterrupt
-        write(table, file)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(results, "_write", killed_at_runs)
-        with pytest.raises(KeyboardInterrupt):
-            collect(s3_copy)
+    collect_cut_at_runs(s3_copy, monkeypatch)
     run_serially(s3_copy, "try", todo.cohorts[-1:], lambda receipt: None)
     assert tables(s3_copy) == reference
     parts = {part: part.read_bytes() for part in part_files(s3_copy)}

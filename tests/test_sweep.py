@@ -29,6 +29,7 @@ from koco_stream.warm import needed, warm
 from storage import results
 from storage.results import collect, finished_runs, part_files, read_curves, read_runs
 from storage.verify import result_problems
+from tests.disturbed import collect_cut_at_runs
 
 SWEEP = """
 name = "try"
@@ -170,17 +171,7 @@ def test_collect__cut_anywhere_loses_and_doubles_nothing(small_store, tmp_path, 
 def test_collect__cut_between_its_files_doubles_no_curve(small_store, tmp_path, reference, monkeypatch):
     todo, _ = plan_for(small_store, tmp_path, 1)
     run_serially(str(small_store), "try", todo.cohorts[:-1], lambda receipt: None)
-    write = results._write
-
-    def killed_at_runs(table, file):
-        if "/runs/" in str(file):
-            raise KeyboardInterrupt
-        write(table, file)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(results, "_write", killed_at_runs)
-        with pytest.raises(KeyboardInterrupt):
-            collect(small_store)
+    collect_cut_at_runs(small_store, monkeypatch)
     run_serially(str(small_store), "try", todo.cohorts[-1:], lambda receipt: None)
     collect(small_store)
     assert pq.read_table(Path(small_store) / "results" / "curves").num_rows == len(reference[1])
