@@ -3,6 +3,9 @@
 import csv
 import json
 import math
+import re
+import subprocess
+import sys
 import time
 import xml.etree.ElementTree as ElementTree
 from itertools import pairwise
@@ -17,7 +20,7 @@ from hypothesis import strategies as st
 
 from cluster.executors import run_serially
 from flows.figures.axes import Axis, tick_text
-from flows.figures.drawing import Series, plot, style_of
+from flows.figures.drawing import CHARACTER, LEFT, RIGHT, WIDTH, Series, plot, style_of
 from flows.pages import cell, markdown_of
 from flows.planning import limits_of, sizes_of
 from flows.report import report_of, write_report
@@ -253,14 +256,17 @@ def test_front__is_what_nothing_beats(points):
     assert found == set(points) - beaten
 
 
-@given(st.lists(st.floats(1e-12, 1e12), min_size=1, max_size=5), st.booleans())
-def test_axes__have_a_few_ticks_within(values, log):
-    scale = Axis("x", log).over(values)
-    ticks = scale.ticks()
-    assert 1 <= len(ticks) <= 13
-    assert all(-1e-9 <= scale.at(tick) <= 1 + 1e-9 for tick in ticks)
-    assert all(-1e-9 <= scale.at(value) <= 1 + 1e-9 for value in values)
-    assert len({tick_text(tick) for tick in ticks}) == len(ticks) or max(values) < min(values) * (1 + 1e-5)
+@given(st.floats(1e-12, 1e12), st.floats(0.1, 12.0), st.booleans())
+def test_axes__have_a_few_ticks_whose_labels_do_not_touch(low, decades, log):
+    high = low * 10**decades
+    ticks = [tick for tick in Axis("x", log).locator(low, high).tick_values(low, high) if low <= tick <= high]
+    assert 2 <= len(ticks) <= 8
+    texts = [tick_text(tick) for tick in ticks]
+    assert len(set(texts)) == len(texts)
+    places = [math.log10(tick / low) / decades if log else (tick - low) / (high - low) for tick in ticks]
+    across = (WIDTH - LEFT - RIGHT) / CHARACTER  # in characters
+    for k, (here, there) in enumerate(pairwise(places)):
+        assert (there - here) * across > (len(texts[k]) + len(texts[k + 1])) / 2
 
 
 @pytest.mark.parametrize(("value", "text"), [(0, "0"), (0.05, "0.05"), (20000, "20,000"), (1e6, "10⁶"), (2e-7, "2·10⁻⁷"), (-3, "−3")])
@@ -276,7 +282,39 @@ def test_plots__are_xml_and_leave_out_what_an_axis_cannot_show():
     assert "a < b" in "".join(root.itertext())
     assert "nan" not in drawing.svg
     assert ElementTree.fromstring(plot([], {}, Axis("x"), Axis("y", True), "").svg) is not None
+    for values in ([0.0, 0.0], [0.5, 0.5], [0.1, 9.0], []):  # begin at zero, and have room for ticks
+        shown = plot([Series("a", values, values)], {"a": style_of(0)}, Axis("t"), Axis("e", low=0.0), "").svg
+        ticks = re.findall(r"text-anchor: end[^>]*>([^<]*)<", shown)
+        assert ticks[0] == "0"
+        assert 3 <= len(ticks) <= 7
     assert len({style_of(k) for k in range(49)}) == 49
+
+
+def test_plots__share_no_id_on_a_page_and_are_the_same_when_drawn_again():
+    def drawn(alt):
+        series = [Series(name, [1, 10, 100], [0.5, 0.4, 0.3], [0.1] * 3, [0.9] * 3, ringed=[0]) for name in "abc"]
+        return plot(series, {one.name: style_of(k) for k, one in enumerate(series)}, Axis("t", True), Axis("e"), alt).svg
+
+    first, second = drawn("first"), drawn("second")
+    assert drawn("first") == first
+    ids = [re.findall(r' id="([^"]*)"', svg) for svg in (first, second)]
+    assert ids[0]
+    assert len({*ids[0], *ids[1]}) == len(ids[0]) + len(ids[1])
+    for svg, own in zip((first, second), ids, strict=True):
+        assert set(re.findall(r'href="#([^"]*)"', svg)) | set(re.findall(r"url\(#([^)]*)\)", svg)) == set(own)
+        assert not re.findall(r"(?<!,)#[0-9a-f]{6}\b", svg)  # a colour stands only behind the page's own, for where there is no page
+        assert "<script" not in svg
+        assert "font-family" not in svg.partition(">")[2]
+
+
+def test_drawing__is_imported_by_what_draws_alone():
+    code = "import sys, flows.cli, flows.report, flows.steps; sys.exit('matplotlib' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+    code = (
+        "import sys, flows.figures.drawing as d; d.plot([], {}, d.Axis('x'), d.Axis('y'), ''); sys.exit('matplotlib.pyplot' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_bound__is_above_the_regret_of_an_online_newton_step_and_does_not_depend_on_the_rows_scale():
