@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from distributed import CancelledError, Client, Future
+from distributed.comm import CommClosedError
 from distributed.scheduler import KilledWorker
 
 from cluster.preflight import misfits, table
@@ -187,7 +188,7 @@ class OnDask:
             self._send_again(key, cohort)
         elif isinstance(ended, WrongInput):
             self.refused.note(cohort, ended)
-        elif isinstance(ended, CancelledError):
+        elif isinstance(ended, CancelledError | CommClosedError):
             raise LostCluster("the scheduler is gone") from ended
         else:
             raise ended

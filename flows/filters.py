@@ -37,7 +37,8 @@ def filtered(runs: pa.Table, conditions: Sequence[str]) -> pa.Table:
 def _holds(runs: pa.Table, condition: str) -> pa.ChunkedArray:
     found = CONDITION.match(condition)
     if not found:
-        raise WrongInput(f"--where {condition!r} is not a condition; write COLUMN=VALUE, or one of {' '.join(OPERATORS)} for =")
+        others = " ".join(sign for sign in OPERATORS if sign != "=")
+        raise WrongInput(f"--where {condition!r} is not a condition; write COLUMN=VALUE, or one of {others} for =")
     name, operator, text = found.groups()
     if name not in runs.column_names:
         raise WrongInput(f"--where {condition!r}: runs have no column {name!r}{nearest(name, runs.column_names)}")

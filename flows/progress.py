@@ -64,7 +64,7 @@ class SweepProgress:
         self.over.set()
         self.beating.join()
         self.live.stop()
-        ended = "done" if error is None else "stopped" if isinstance(error, KeyboardInterrupt) else "ended by an error"
+        ended = "done" if error is None else "ended by an error" if isinstance(error, Exception) else "stopped"  # Ctrl-C, SIGTERM
         with nullcontext() if error is None else suppress(OSError):  # on a full disk, what ended the sweep is to be heard
             self._tell(ended, None if error is None or ended == "stopped" else str(error))
 

@@ -140,7 +140,10 @@ class Sweep:
                 stream = asked.reduced(n_rows, classes)
                 mine = [Run(stream, *configuration) for configuration in self.configurations]
                 for run in {run.params["loss"]: run for run in mine}.values():
-                    check_labels(replace(run, stream=asked), classes, task)
+                    try:
+                        check_labels(replace(run, stream=asked), classes, task)
+                    except WrongInput as error:
+                        raise WrongInput(f"{self.path}: {error}") from None
                 runs += mine
         return without_repeats(runs)
 
@@ -152,8 +155,10 @@ def read_sweep(path: str | Path) -> Sweep:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise WrongInput(f"{path}: no such sweep file; flows/sweeps/ has examples") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise WrongInput(f"{path}: {error}") from None
+    except UnicodeDecodeError as error:
+        raise WrongInput(f"{path}: {error.reason} at byte {error.start}; a sweep file is TOML, which is text in UTF-8") from None
+    except OSError as error:
+        raise WrongInput(f"{path}: {error.strerror or error}; give a sweep file, see flows/sweeps/") from None
     return _sweep_of(path, text)
 
 
@@ -345,7 +350,7 @@ def _explain(path: Path, text: str, error: ValidationError) -> str:
     if len(where) > 2 and isinstance(where[1], int):
         spot = place(path, text, str(where[0]), where[1], str(where[2]))
     else:
-        line = _line_of(text, str(where[0]), 1) if where else None
+        line = _line_of(text, str(where[0]), 1) if where and (len(where) > 1 or first["type"] != "missing") else None
         if line and len(where) > 1:
             line = _line_of(text, key, line) or line  # within a table on one line, that line
         spot = f"{path}{f', line {line}' if line else ''}, {'.'.join(str(w) for w in where)}"
@@ -354,4 +359,6 @@ def _explain(path: Path, text: str, error: ValidationError) -> str:
     if first["type"] == "extra_forbidden":
         return f"{spot}: unknown key{nearest(key, list(known.model_fields))}"
     found = first.get("input")
+    if first["type"] == "string_pattern_mismatch":
+        return f"{spot}: a name has letters, digits, '.', '_' and '-', and begins with a letter or a digit; it is {found!r}"
     return f"{spot}: {first['msg'][0].lower()}{first['msg'][1:]}" + ("" if isinstance(found, dict | list) else f", not {found!r}")

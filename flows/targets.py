@@ -90,7 +90,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
 def target_named(name: str) -> Target:
     """The target. Raises `WrongInput` with the nearest name if there is none."""
     if name not in TARGETS:
-        raise WrongInput(f"there is nothing to reproduce called {name!r}{nearest(name, list(TARGETS))}; there are {', '.join(TARGETS)}")
+        raise WrongInput(f"there is nothing to reproduce called {name!r}{nearest(name, list(TARGETS))}")
     return TARGETS[name]
 
 

@@ -47,7 +47,7 @@ class Parameter:
         except (TypeError, ValueError, OverflowError):
             number = math.nan
         if isinstance(value, bool | str) or not math.isfinite(number):
-            raise WrongInput(f"{self.name} must be a finite number, not {value!r}")
+            raise WrongInput(f"{self.name} must be a {'whole' if self.kind is int else 'finite'} number, not {value!r}")
         if self.kind is int and number != math.floor(number):
             raise WrongInput(f"{self.name} must be a whole number, not {value!r}")
         if number < self.low or number > self.high or (self.above and number == self.low):

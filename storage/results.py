@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from koco_stream.errors import StoreUnavailable, WrongInput
 from koco_stream.files import remove_unfinished
 from koco_stream.part import parts_folder, whole_part
 from koco_stream.places import LocalPlace, Place, Where, place
@@ -70,11 +71,16 @@ def _named(names: Sequence[str]) -> tuple[Column, ...]:
 
 
 def _read(file: Place, names: Sequence[str]) -> pa.Table:
-    """These columns of a file; all it has, if an older version did not write one of them."""
+    """These columns of a file; all it has, if an older version did not write one of them. Raises `WrongInput` for a damaged file."""
     try:
-        return file.read_table(list(names))
-    except pa.ArrowInvalid:
-        return file.read_table()
+        try:
+            return file.read_table(list(names))
+        except pa.ArrowInvalid:
+            return file.read_table()
+    except (FileNotFoundError, StoreUnavailable):
+        raise
+    except (pa.ArrowException, OSError) as error:
+        raise WrongInput(f"{file} cannot be read ({error}); remove it, and its runs will be run again by their sweeps") from error
 
 
 def read_curves(store: Where, run_ids: Sequence[str] | None = None) -> pa.Table:

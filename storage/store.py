@@ -55,7 +55,7 @@ def check_store(where: Where) -> bool:
     try:
         free = all(name == ".staging" or _unfinished_mark(name) for name in store.names())
     except NotADirectoryError:
-        free = False
+        raise WrongInput(f"{store} is a file; a store is a folder: choose another --store") from None
     if not free and mark.is_file():  # another process has made it one meanwhile
         return check_store(store)
     if not free:

@@ -207,6 +207,12 @@ def test_wrong_option__is_refused(options, message, tmp_path):
     assert tree(tmp_path / "store") is None
 
 
+def test_a_file_that_is_to_be_a_store__is_called_one(tmp_path):
+    (tmp_path / "a.svm").write_text("1 1:1\n")
+    with pytest.raises(WrongInput, match="is a file; a store is a folder"):
+        prepare_file(tmp_path / "a.svm", "a", tmp_path / "a.svm")
+
+
 def test_a_folder_that_is_no_store__is_left_alone(tmp_path):
     (tmp_path / "letter.txt").write_text("dear reader")
     (tmp_path / "a.svm").write_text("1 1:1\n")

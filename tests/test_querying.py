@@ -14,6 +14,7 @@ from in_process import koco  # noqa: F401  (a fixture)
 
 from flows.filters import OPERATORS, filtered
 from koco_stream.errors import WrongInput
+from storage.results import table_files
 
 COMPARE = {"=": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 NUMBERS = st.one_of(st.none(), st.integers(-3, 3))
@@ -144,9 +145,39 @@ def test_forms__give_the_same_numbers(swept, tmp_path):
         (["--group", "lerner"], "no column 'lerner'"),
         (["--group", "mean_loss"], "what is averaged"),
         (["--sweep", "frist"], "no sweep 'frist'"),
+        (["--json", "--csv"], "choose one"),
+        (["--arrow", "nowhere/x.arrow"], "there is no folder nowhere"),
     ],
 )
 def test_wrong_options__are_refused_with_a_reason(koco, small_store, words, said):  # noqa: F811
     done = koco("results", "--store", small_store, *words)
     assert done.exit_code == 2
     assert said in done.stderr
+
+
+def cut(content):
+    return content[: len(content) // 2]
+
+
+def overwritten(content):
+    """All but the footer and half of the pages."""
+    half = len(content) // 2
+    return content[:8] + b"!" * half + content[8 + half :]
+
+
+@pytest.mark.parametrize("damage", [cut, overwritten])
+def test_damaged_file_of_results__is_named_with_the_remedy(koco, swept, small_store, tmp_path, damage):  # noqa: F811
+    file = max(table_files(small_store, "runs"), key=str).path
+    file.write_bytes(damage(file.read_bytes()))
+    for words in (["results"], ["sweep", tmp_path / "second.toml"]):
+        done = koco(*words, "--store", small_store)
+        assert done.exit_code == 2
+        assert f"{file} cannot be read" in done.stderr
+        assert "remove it, and its runs will be run again" in done.stderr
+    file.unlink()
+    assert koco("sweep", tmp_path / "second.toml", "--store", small_store).exit_code == 0
+    assert len(swept("--sweep", "second", "--runs", "--json")) == 2 * (2 * 2 + 2)
+
+
+def test_condition_that_no_run_meets__is_said(koco, swept, small_store):  # noqa: F811
+    assert koco("results", "--store", small_store, "--where", "learner=Oja").stderr == "no run meets the conditions\n"

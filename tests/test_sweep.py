@@ -20,6 +20,7 @@ from cluster.executors import run_on_dask, run_serially
 from cluster.local import local_cluster
 from flows.launch import checked
 from flows.planning import sizes_of
+from flows.status import statuses
 from flows.tables import summary_of
 from koco_stream import OjaSON
 from koco_stream.costs import DataSize
@@ -378,3 +379,4 @@ def test_interrupted_sweep__ends_at_once_and_leaves_no_process(interrupt, tmp_pa
     assert begun.returncode == 1, said
     assert "koco: stopped; what was finished is kept" in said
     assert "Traceback" not in said
+    assert [one.state for one in statuses(tmp_path / "store")] == ["stopped"]

@@ -1,5 +1,7 @@
 """The sweep file: what it expands to, and what is refused."""
 
+from pathlib import Path
+
 import pytest
 
 from flows.launch import checked, dry_run_of
@@ -63,7 +65,9 @@ def test_grid__values():
 
 WRONG = [
     ('name = "try"', "naem = 'try'", r"try\.toml, line 2, naem: unknown key; did you mean 'name'|name: this key is missing"),
-    ('name = "try"', "", r"try\.toml.* name: this key is missing"),
+    ('name = "try"', "", r"try\.toml, name: this key is missing"),  # not at a dataset's name
+    ('name = "try"', 'name = "../try"', r"line 2, name: a name has letters, digits, .* it is '\.\./try'"),
+    ("step_size = 0.5", 'sketch_size = "big"', r"line 17, learner 2, sketch_size"),
     (
         "sketch_size = [0, 2]",
         "sketch_sise = [0, 2]",
@@ -85,7 +89,7 @@ WRONG = [
     ('order = "shuffled"', 'order = "shuffled-in-windows"\nwindow_rows = 0', r"line 8, dataset 1, window_rows: .*greater than 0"),
     ('order = "shuffled"', 'order = "shuffled-in-windows"\nwindow_row = 9', r"line 8, dataset 1, window_row: .*did you mean 'window_rows'"),
     ("positive_class = [1, 2]", "positiv_class = 1", r"line 6, dataset 1, positiv_class: unknown key; did you mean 'positive_class'"),
-    ("positive_class = [1, 2]", "positive_class = 9", r"no label 9; its labels are 1, 2, 3"),
+    ("positive_class = [1, 2]", "positive_class = 9", r"try\.toml: .*no label 9; its labels are 1, 2, 3"),
     ("positive_class = [1, 2]\n", "", r"labels 1, 2, 3, not -1 and \+1; add positive_class = 3"),
     ("positive_class = [1, 2]", "positive_class = []", r"line 6, dataset 1, positive_class: "),
     ("positive_class = [1, 2]", "positive_class = nan", r"line 6, dataset 1, positive_class: .*finite"),
@@ -112,6 +116,15 @@ def test_wrong_sweep__is_refused_with_its_place(old, new, message, tmp_path, sma
         checked(written(tmp_path, GOOD.replace(old, new)), str(small_store))
 
 
+@pytest.mark.parametrize(
+    ("make", "message"), [(lambda p: p.write_bytes(b"\x7fELF\xdd"), "byte 4; .*text in UTF-8"), (Path.mkdir, "directory")]
+)
+def test_file_that_is_no_text__is_refused(make, message, tmp_path):
+    make(tmp_path / "s.toml")
+    with pytest.raises(WrongInput, match=rf"s\.toml: .*{message}"):
+        read_sweep(tmp_path / "s.toml")
+
+
 def test_loss__that_does_not_fit_the_labels(tmp_path, small_store):
     text = 'name = "a"\n[[dataset]]\nname = "real"\n[[learner]]\nname = "OGD"\nloss = "logistic"'
     with pytest.raises(WrongInput, match="regression set"):
@@ -119,8 +132,6 @@ def test_loss__that_does_not_fit_the_labels(tmp_path, small_store):
 
 
 def test_shipped_sweeps__are_read():
-    from pathlib import Path
-
     for path in (Path(__file__).parent.parent / "flows" / "sweeps").glob("*.toml"):
         assert read_sweep(path).configurations
 

@@ -43,11 +43,19 @@ def results(
     from flows.querying import Query, answer
     from storage.store import existing_store
 
+    if as_json + as_csv + (arrow is not None) > 1:
+        raise click.UsageError("--json, --csv and --arrow are three ways to give the same; choose one")
     query = Query(name, conditions, single, best, tuple(group.split(",")) if group is not None else (), other)
     table = answer(existing_store(store), query)
+    if conditions and not table.num_rows:
+        click.echo("no run meets the conditions", err=True)
     if arrow:
         import pyarrow as pa
 
+        from koco_stream.errors import WrongInput
+
+        if not arrow.parent.is_dir():
+            raise WrongInput(f"{arrow}: there is no folder {arrow.parent}; make it, or choose another")
         with pa.OSFile(str(arrow), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
             writer.write_table(table)
         return

@@ -64,6 +64,8 @@ class LabelRule:
                 return self.values[known]
         if NUMBER.match(token) and float(token) in self.numbers:
             return self.numbers[float(token)]
+        if not name.strip():
+            raise WrongInput(f"{at(path, line, column)}: {what} is empty; fill it in, or remove the row")
         raise WrongInput(f"{at(path, line, column)}: {what} is {name[:60]!r}, which --labels {self.text!r} does not have; add it there")
 
     @property
