@@ -35,7 +35,8 @@ def results(
     as_csv: bool,
     arrow: Path | None,
 ) -> None:
-    """Show results: configurations averaged over orders and seeds, best first; or single runs.
+    """Show results: configurations averaged over orders and seeds, for each stream the best first (by error rate where there are classes,
+    else by mean loss); or single runs.
 
     Conditions take the columns of single runs (--runs --json shows them all); the value none is for what is not there. Runs of a sweep
     that is still running are shown as they finish.
