@@ -362,7 +362,7 @@ def test_help__has_an_example_and_names_what_is_written(command, tmp_path):
     [
         pytest.param(lambda pid: os.killpg(pid, signal.SIGINT), id="Ctrl-C"),  # a terminal sends it to all processes of the group
         pytest.param(lambda pid: os.killpg(pid, signal.SIGTERM), id="end-of-job"),  # as a batch system does
-        pytest.param(lambda pid: os.kill(pid, signal.SIGTERM), id="kill"),
+        pytest.param(lambda pid: os.kill(pid, signal.SIGTERM), id="kill", marks=pytest.mark.soak),
     ],
 )
 def test_interrupted_sweep__ends_at_once_and_leaves_no_process(interrupt, tmp_path):
