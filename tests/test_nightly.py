@@ -228,7 +228,8 @@ def test_datasets__are_lent_only_by_the_store_that_a_store_is_inside_of(small_st
 
 @pytest.mark.soak
 def test_twenty_nights__of_unchanged_code_raise_no_alarm(spec, tmp_path):
-    results = [night["result"] for night in nights(ROOT, spec, tmp_path / "store", 21)]
+    # each in a process of its own: where arrays lie in memory differs from process to process
+    results = [nights(ROOT, spec, tmp_path / "store")[0]["result"] for _ in range(21)]
     speeds = read_history(tmp_path / "store", "small").to_pylist()
     print("\n ", {name: [round(row["ratio"], 2) for row in speeds if row["learner"] == name] for name in ("OGD", "AdaGrad")})
     assert results == ["first", *["same numbers"] * 20]
