@@ -137,6 +137,7 @@ def launch(
     if chosen:
         value_types = {run.stream.dataset_hash: "float64" for run in missing} | {m.dataset_hash: m.value_type for m in manifests}
         begin(chosen, needed(missing, value_types, sizes_of_all(sweep, found)), loads=cluster == "local")
+    runs, missing = [], []  # the flow has its own, and lets them go: of many runs they take as much memory as its report
     try:
         begun = time.monotonic()
         summary = _flow()(*options, certificates, insecure)
