@@ -7,6 +7,8 @@ Dask and Prefect, which take seconds to import, are imported where they are need
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from flows.startup import Engine
 
 SHOWN = 20  # failed runs in a summary
+MANY_RUNS = 20_000  # a report of so many is written by a process of its own
 MANY_PARTS = 500  # the tables of a sweep that runs long are put together now and then
 
 
@@ -131,7 +134,15 @@ def collect_results(store: str) -> None:
 
 
 def write_sweep_report(store: str, name: str) -> str:
-    """The HTML report of the sweep; returns its path."""
+    """The HTML report of the sweep; returns its path. Of many runs it takes most of a gigabyte, which this process, with Dask's scheduler
+    in it, had better not: another one writes it. Raises `RuntimeError` with what that one says if it fails."""
+    if len(sweep_note(store, name)["run_ids"]) > MANY_RUNS:
+        written = subprocess.run(
+            [sys.executable, "-m", "flows.cli", "report", name, "--store", store], capture_output=True, text=True, check=False
+        )
+        if written.returncode:
+            raise RuntimeError(f"the report could not be written: {written.stderr.strip()}")
+        return written.stdout.strip()
     from flows.report import write_report
 
     return str(write_report(store, name))
