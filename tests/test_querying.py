@@ -181,3 +181,20 @@ def test_damaged_file_of_results__is_named_with_the_remedy(koco, swept, small_st
 
 def test_condition_that_no_run_meets__is_said(koco, swept, small_store):  # noqa: F811
     assert koco("results", "--store", small_store, "--where", "learner=Oja").stderr == "no run meets the conditions\n"
+
+
+def test_report_of_many_runs__is_the_same_from_a_process_of_its_own(koco, swept, small_store, tmp_path, monkeypatch):  # noqa: F811
+    import flows.steps
+
+    page = small_store / "reports" / "first.html"
+    before = page.read_bytes()
+    monkeypatch.setattr(flows.steps, "MANY_RUNS", 1)
+    page.unlink()
+    done = koco("sweep", tmp_path / "first.toml", "--store", small_store)
+    assert done.exit_code == 0, done.output
+    assert len(page.read_bytes()) == pytest.approx(len(before), rel=0.01)  # it says when it was written
+    page.unlink()
+    page.mkdir()  # so that it cannot be written
+    failed = koco("sweep", tmp_path / "first.toml", "--store", small_store)
+    assert failed.exit_code == 1
+    assert "the report could not be written: koco: " in failed.stderr

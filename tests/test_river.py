@@ -1,7 +1,6 @@
 """Learners in River: its own progressive validation and its own checks, and the same bits as without it."""
 
 import copy
-import pickle
 
 import numpy as np
 import pytest
@@ -10,6 +9,7 @@ from river import datasets, evaluate, metrics, preprocessing
 
 from koco_stream import CONKONS, FOGD, ONS, AdaGrad, OjaSON, WrongInput
 from koco_stream.river import RiverClassifier, RiverRegressor
+from tests.wire import as_on_a_worker
 
 LEARNERS = [OjaSON(3, alpha=0.5), ONS(alpha=0.5), FOGD(step_size=0.1, n_frequencies=50)]
 
@@ -66,7 +66,7 @@ def test_kept__by_pickle_and_copy_goes_on_to_the_same_bits():
     model = RiverRegressor(OjaSON(3, alpha=0.5))
     for x, label in zip(data[:80], y[:80], strict=True):
         model.learn_one(x, label)
-    others = [pickle.loads(pickle.dumps(model)), copy.deepcopy(model)]
+    others = [as_on_a_worker(model), copy.deepcopy(model)]
     for x, label in zip(data[80:], y[80:], strict=True):
         assert {other.predict_one(x) for other in others} == {model.predict_one(x)}
         for each in (model, *others):

@@ -2,7 +2,6 @@
 
 import copy
 import io
-import pickle
 import subprocess
 import sys
 
@@ -18,6 +17,7 @@ from sklearn.utils.estimator_checks import check_dataframe_column_names_consiste
 import koco_stream
 from koco_stream import Classifier, OjaSON, WrongInput, models
 from koco_stream.learners import LEARNERS
+from tests.wire import as_on_a_worker
 
 # Neither holds its predictions within [−clip, clip], and a first step of 1 on the squared loss goes twice as far as it should.
 SMALLER_STEPS = {"FOGD": {"step_size": 0.3}, "NOGD": {"step_size": 0.3}}
@@ -61,7 +61,7 @@ def test_kept_by_joblib_in_memory__goes_on_to_the_same_bits(name):
     model = learner(name).partial_fit(X[:50], y[:50])
     file = io.BytesIO()
     joblib.dump(model, file)
-    others = [joblib.load(io.BytesIO(file.getvalue())), pickle.loads(pickle.dumps(model)), copy.deepcopy(model)]
+    others = [joblib.load(io.BytesIO(file.getvalue())), as_on_a_worker(model), copy.deepcopy(model)]
     for other in (model, *others):  # `model` too: what was read from it is its own
         assert other.rounds_ == 50
         assert other.progressive(X[50:], y[50:]).tobytes() == whole[50:].tobytes()
@@ -73,11 +73,11 @@ def test_kept__remembers_what_it_was_told():
     with pytest.raises(FloatingPointError):
         diverged.partial_fit(np.full((9, 2), 1e10), np.ones(9))
     with pytest.raises(WrongInput, match="diverged"):
-        pickle.loads(pickle.dumps(diverged)).predict(np.ones((1, 2)))
+        as_on_a_worker(diverged).predict(np.ones((1, 2)))
     changed = OjaSON(3).partial_fit(X, y).set_params(alpha=7.0)
     with pytest.raises(WrongInput, match="alpha changed"):
-        pickle.loads(pickle.dumps(changed)).predict(X)
-    assert not pickle.loads(pickle.dumps(OjaSON(3))).__sklearn_is_fitted__()
+        as_on_a_worker(changed).predict(X)
+    assert not as_on_a_worker(OjaSON(3)).__sklearn_is_fitted__()
 
 
 def test_feature_names__are_kept_in_a_file(tmp_path):
