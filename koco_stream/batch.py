@@ -21,7 +21,7 @@ from scipy.special import expit
 
 from koco_stream.errors import WrongInput
 from koco_stream.linalg import Array
-from koco_stream.losses import LOSSES
+from koco_stream.losses import LOSSES, OF_REAL_LABELS
 from koco_stream.parameters import ALPHA
 from koco_stream.rows import as_labels
 
@@ -120,6 +120,9 @@ def derivatives(loss: str, scores: Array, y: Array, width: float = 0.0) -> tuple
     if loss == "squared":
         error = scores - y
         return error * error, 2.0 * error, np.full(error.shape, 2.0)
+    if loss == "half_squared":
+        error = scores - y
+        return 0.5 * error * error, error, np.full(error.shape, 1.0)
     margins = y * scores
     if loss == "logistic":
         p = expit(-margins)
@@ -148,7 +151,7 @@ def _start(blocks: Blocks, loss: str) -> Array:
     r = None
     for features, y in blocks():
         r = features.shape[1]
-        if loss != "squared" and not (np.abs(y) == 1.0).all():
+        if loss not in OF_REAL_LABELS and not (np.abs(y) == 1.0).all():
             raise WrongInput(f"the {loss} loss needs labels -1 and +1, and one is {y[np.abs(y) != 1.0][0]:g}")
     if r is None:
         raise WrongInput("there are no rows to find the best function on")

@@ -5,6 +5,7 @@
 | loss          | ℓ(ŷ, y)              | ℓ'(ŷ, y)            | σ for \\|ŷ\\|, \\|y\\| ≤ C    |
 | ------------- | -------------------- | ------------------- | ----------------------- |
 | squared       | (ŷ − y)²             | 2(ŷ − y)            | 1/(8C²)                 |
+| half_squared  | (ŷ − y)²/2           | ŷ − y               | 1/(4C²)                 |
 | logistic      | log(1 + exp(−yŷ))    | −y/(1 + exp(yŷ))    | exp(−C)                 |
 | squared_hinge | max(0, 1 − yŷ)²      | −2y·max(0, 1 − yŷ)  | 1/(2(1 + C)²)           |
 | hinge         | max(0, 1 − yŷ)       | −y if yŷ < 1 else 0 | 0                       |
@@ -13,6 +14,7 @@
 ℓ(v) ≥ ℓ(u) + ℓ'(u)(v − u) + (σ/2)(ℓ'(u)(v − u))².
 
 - squared: ℓ(v) − ℓ(u) − ℓ'(u)(v − u) = (v − u)², and (ℓ'(u)(v − u))² ≤ (4C)²(v − u)²: any σ ≤ 1/(8C²) does.
+- half of it, as Vowpal Wabbit has it: both sides have a factor ½ in place of 1, and (ℓ'(u)(v − u))² ≤ (2C)²(v − u)².
 - logistic: exp(−βℓ) is concave where βℓ'² ≤ ℓ'', that is for β ≤ (1 − p)/p with p = 1/(1 + exp(yŷ)), at least
   exp(−C); but that alone gives only half of β (Hazan et al., 2007, Lemma 3). With z = yv, a = yu and p at a, the claim is
   log(1 + e^{−z}) − log(1 + e^{−a}) + p(z − a) ≥ (σ/2) p²(z − a)². The left side has the second derivative p(1 − p) at
@@ -30,8 +32,9 @@ import math
 
 from koco_stream._jit import jit
 
-SQUARED, LOGISTIC, SQUARED_HINGE, HINGE = 0, 1, 2, 3
-LOSSES = {"squared": SQUARED, "logistic": LOGISTIC, "squared_hinge": SQUARED_HINGE, "hinge": HINGE}
+SQUARED, LOGISTIC, SQUARED_HINGE, HINGE, HALF_SQUARED = 0, 1, 2, 3, 4
+LOSSES = {"squared": SQUARED, "logistic": LOGISTIC, "squared_hinge": SQUARED_HINGE, "hinge": HINGE, "half_squared": HALF_SQUARED}
+OF_REAL_LABELS = ("squared", "half_squared")  # the others need labels −1 and +1
 
 
 def curvature_of(loss: str, clip: float) -> float:
@@ -40,6 +43,8 @@ def curvature_of(loss: str, clip: float) -> float:
         return 0.0
     if loss == "squared":
         return 1.0 / (8.0 * clip * clip)
+    if loss == "half_squared":
+        return 1.0 / (4.0 * clip * clip)
     if loss == "logistic":
         return math.exp(-clip)
     if loss == "squared_hinge":
@@ -58,6 +63,8 @@ def loss_value(loss: int, y_hat: float, y: float) -> float:
     """ℓ(ŷ, y), without overflow for any finite ŷ of moderate size."""
     if loss == SQUARED:
         return (y_hat - y) * (y_hat - y)
+    if loss == HALF_SQUARED:
+        return 0.5 * (y_hat - y) * (y_hat - y)
     margin = y * y_hat
     if loss == LOGISTIC:
         if margin > 0.0:
@@ -76,6 +83,8 @@ def loss_slope(loss: int, y_hat: float, y: float) -> float:
     """ℓ'(ŷ, y), the derivative in ŷ."""
     if loss == SQUARED:
         return 2.0 * (y_hat - y)
+    if loss == HALF_SQUARED:
+        return y_hat - y
     margin = y * y_hat
     if loss == LOGISTIC:
         if margin > 0.0:

@@ -18,7 +18,7 @@ from koco_stream.conventions import check_feature_names, feature_names, not_fitt
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.learners import LEARNERS, Learner, Public, learner_named
 from koco_stream.linalg import Array
-from koco_stream.losses import LOSSES, loss_value
+from koco_stream.losses import LOSSES, OF_REAL_LABELS, loss_value
 from koco_stream.parameters import SEED, SHARED
 from koco_stream.records import recorded
 from koco_stream.rows import Rows, as_labels, as_rows, with_intercept
@@ -262,7 +262,7 @@ class Model:
         return self._state
 
     def _check_labels(self, labels: Array) -> None:
-        if self.loss != "squared" and not (np.abs(labels) == 1.0).all():  # type: ignore[attr-defined]
+        if self.loss not in OF_REAL_LABELS and not (np.abs(labels) == 1.0).all():  # type: ignore[attr-defined]
             bad = labels[np.abs(labels) != 1.0][0]
             raise WrongInput(f"the {self.loss} loss needs labels -1 and +1, and one is {bad:g}")  # type: ignore[attr-defined]
         if "_warned" not in vars(self) and labels.size and np.abs(labels).max() > self.clip:  # type: ignore[attr-defined]

@@ -21,8 +21,9 @@ from koco_stream.rows import as_rows
 class OGD(Model):
     """Projected online gradient descent, w ← w − step_size·g (Zinkevich, 2003; projection of Luo et al., 2016, Lemma 1).
 
-    `loss`: squared, logistic, squared_hinge or hinge. `clip`: C, the bound on predictions. `step_size` > 0. `fit_intercept`: add a
-    feature that is always 1. `seed`: not used.
+    `loss`: squared, half_squared, logistic, squared_hinge or hinge. `clip`: C, the bound on predictions. `projection`: how they are
+    bounded: "weights", these are projected onto {w : |wᵀx| ≤ C} before each prediction, as in the paper; "prediction", it is truncated
+    to [−C, C]. `step_size` > 0. `fit_intercept`: add a feature that is always 1. `seed`: not used.
     """
 
     @property
@@ -48,35 +49,42 @@ class OjaSON(Model):
 
     `sketch_size`: m, 0 for projected gradient descent. `alpha`: α > 0, the ridge; 1/α is the step off the sketch. `curvature`: the
     coefficient of g gᵀ in A, by default the loss's σ for `clip`; divided by √t if `curvature_schedule="decreasing"`. `sketch_rate`: c in
-    the sketch's rate min(c/t, 1), 1 in the paper; 16 to 128 work better on rows of unit mean square (docs/errata.md, S8). `sketch_start`:
-    "gradients" (the first m gradients, orthonormalised) or "random" (drawn from `seed`). `diagonal`: feed D^(−1/2) x (section 5.2).
-    `loss`, `clip`, `fit_intercept` as for `OGD`.
+    the sketch's rate min(c/t, 1), 1 in the paper, for rows as they are; rows that were scaled down turn the sketch less, and then 16 to
+    128 work better (docs/errata.md, S8). `sketch_start`: "gradients" (the first m gradients, orthonormalised) or "random" (drawn from
+    `seed`). `diagonal`: feed D^(−1/2) x (section 5.2), with D_jj = 0.1 + Σ g_j²: True, the D of the rounds before, as printed; "updated",
+    predict so, and update the sketch and the weights with this round's g in D too, as Vowpal Wabbit does (S7). `loss`, `clip`,
+    `projection`, `fit_intercept` as for `OGD`.
     """
 
     @property
     def sketch_(self) -> Array:
         """V (m, d), the sketch's orthonormal rows; zero where a row has not started."""
-        return self._state.zw[:, : int(self.sketch_size)].dot(self._small(oja_son.F).T).T
+        m = int(self.sketch_size)
+        F = self._lines(oja_son.F)[:m, :m]
+        return self._state.zw[:, :m].dot(F.T).T
 
     @property
     def eigenvalues_(self) -> Array:
         """tΛ (m,), the estimated eigenvalues of Σ ĝĝᵀ."""
-        return self._small(oja_son.TLAM)[0].copy()
+        return self._lines(oja_son.TLAM)[0, : int(self.sketch_size)].copy()
 
     @property
     def coef_(self) -> Array:
         """The weights u (d,), with the intercept's last if there is one (of the rescaled features if `diagonal`)."""
-        return self._state.zw[:, int(self.sketch_size)] + self.sketch_.T @ self._small(oja_son.BETA)[0]
+        m = int(self.sketch_size)
+        return self._state.zw[:, m] + self.sketch_.T @ self._lines(oja_son.BETA)[0, :m]
 
-    def _small(self, first: int) -> Array:
-        m, width = int(self.sketch_size), len(self._params.lanes)
-        return self._state.a.reshape(-1, width)[first : first + max(m, 1), :m]
+    def _lines(self, first: int) -> Array:
+        """The small vectors and F, a line each, from this one on."""
+        return self._state.a.reshape(-1, len(self._params.lanes))[first:]
 
 
 class ONS(Model):
     """The Online Newton Step with the full matrix (Luo et al., 2016, equations 1 and 2), O(d²) a round and in memory.
 
-    `alpha`, `curvature`, `curvature_schedule`, `loss`, `clip`, `fit_intercept` as for `OjaSON`. `seed`: not used.
+    `alpha`: as for `OjaSON`, or 0: then A's pseudo-inverse is used, and predictions do not change when all rows are mapped by an
+    invertible matrix (docs/errata.md, S17). `curvature`, `curvature_schedule`, `loss`, `clip`, `projection`, `fit_intercept` as for
+    `OjaSON`. `seed`: not used.
     """
 
     @property
@@ -88,7 +96,7 @@ class ONS(Model):
 class RPSON(Model):
     """Sketched online Newton with random projections (Luo et al., 2016, Algorithm 1 and section 3), O(m² + ms) a round.
 
-    `sketch_size`: m ≥ 1. `alpha`, `curvature`, `curvature_schedule`, `diagonal`, `loss`, `clip`, `fit_intercept` as for
+    `sketch_size`: m ≥ 1. `alpha`, `curvature`, `curvature_schedule`, `diagonal`, `loss`, `clip`, `projection`, `fit_intercept` as for
     `OjaSON`. `seed`: of the projections."""
 
     @property
@@ -106,8 +114,10 @@ class RPSON(Model):
 class FDSON(Model):
     """Sketched online Newton with frequent directions (Luo et al., 2016, Algorithms 1 and 2), with a buffer of m gradients.
 
-    `sketch_size`: m ≥ 1. `alpha`, `curvature`, `curvature_schedule`, `diagonal`, `loss`, `clip`, `fit_intercept` as for
-    `OjaSON`. `seed`: not used."""
+    `sketch_size`: m ≥ 1, the rows that a shrink leaves. Until the next one up to m gradients are kept as they are, so that the sketch
+    has from m to 2m − 1 rows, and a shrink comes every m rounds; the paper's m rows have one each round (docs/errata.md, S16). The round
+    that fills the buffer shrinks first, then updates the weights. `alpha`, `curvature`, `curvature_schedule`, `diagonal`, `loss`, `clip`,
+    `projection`, `fit_intercept` as for `OjaSON`. `seed`: not used."""
 
     @property
     def sketch_(self) -> Array:

@@ -18,7 +18,11 @@ Value = float | int | bool | str | None
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter of a learner. `low` and `high` are inclusive unless `above` says that the value must exceed `low`."""
+    """One parameter of a learner. `low` and `high` are inclusive unless `above` says that the value must exceed `low`.
+
+    A parameter that is true or false may have words beside these, its `choices`. `later`: it was added when there were runs: at its
+    default it is no part of a run's identity, so that runs made before keep theirs.
+    """
 
     name: str
     kind: type
@@ -29,6 +33,7 @@ class Parameter:
     above: bool = False
     choices: tuple[str, ...] = ()
     optional: bool = False
+    later: bool = False
 
     def check(self, value: Any) -> Value:
         """The value in its own type. Raises `WrongInput` naming the parameter, the value and what is allowed."""
@@ -37,7 +42,10 @@ class Parameter:
         if self.kind is bool:
             if isinstance(value, bool) or type(value).__name__ == "bool_":
                 return bool(value)
-            raise WrongInput(f"{self.name} must be true or false, not {value!r}")
+            if isinstance(value, str) and value in self.choices:
+                return value
+            words = "".join(f" or {choice!r}" for choice in self.choices)
+            raise WrongInput(f"{self.name} must be true or false{words}, not {value!r}")
         if self.kind is str:
             if isinstance(value, str) and value in self.choices:
                 return value
@@ -62,10 +70,15 @@ LOSS = Parameter("loss", str, "squared", "the loss", choices=tuple(LOSSES))
 CLIP = Parameter("clip", float, 1.0, "C, the bound on predictions", low=0, above=True)
 FIT_INTERCEPT = Parameter("fit_intercept", bool, False, "add a feature that is always 1")
 SHARED = (LOSS, CLIP, FIT_INTERCEPT)
+PROJECTION = Parameter(
+    "projection", str, "weights", "how predictions are bounded: the weights are projected, or the prediction is truncated",
+    choices=("weights", "prediction"), later=True,
+)
 
 SEED = Parameter("seed", int, 0, "the seed of what a learner draws", low=0, high=2**63 - 1)
 
 ALPHA = Parameter("alpha", float, 1.0, "α, the ridge; 1/α is the step off the sketch", low=0, above=True)
+ALPHA_OR_ZERO = Parameter("alpha", float, 1.0, "α, the ridge; 0 for the pseudo-inverse", low=0)
 STEP_SIZE = Parameter("step_size", float, 1.0, "the step size", low=0, above=True)
 CURVATURE = Parameter("curvature", float, None, "the coefficient of g gᵀ; by default the loss's σ for `clip`", low=0, optional=True)
 CURVATURE_SCHEDULE = Parameter(
@@ -77,7 +90,10 @@ SKETCH_SIZE = Parameter("sketch_size", int, 10, "m, the rows of the sketch; 0 fo
 SKETCH_START = Parameter(
     "sketch_start", str, "gradients", "the sketch's first rows: the first gradients, or random", choices=("random", "gradients")
 )
-DIAGONAL = Parameter("diagonal", bool, False, "rescale features by the diagonal of past gradients' squares")
+DIAGONAL = Parameter(
+    "diagonal", bool, False,
+    "rescale features by the diagonal of past gradients' squares; updated: this round's too, once it has predicted", choices=("updated",),
+)
 ROWS = Parameter("sketch_size", int, 10, "m, the rows of the sketch", low=1, high=1023)
 SKETCH_RATE = Parameter("sketch_rate", float, 1.0, "c in the sketch's rate min(c/t, 1)", low=0, above=True)
 

@@ -21,9 +21,10 @@ from koco_stream.fingerprint import processor
 from koco_stream.learners import learner_named
 from koco_stream.linalg import Array
 from koco_stream.member import Member
+from koco_stream.parameters import Value
 from koco_stream.places import Place, Where, place
-from koco_stream.records import RUNS, part_schema, recorded
-from koco_stream.runs import Cohort
+from koco_stream.records import RUNS, Column, part_schema, recorded
+from koco_stream.runs import Cohort, Run
 
 
 def parts_folder(store: Where) -> Place:
@@ -104,7 +105,7 @@ def part_of(sweep: str, cohort: Cohort, members: list[Member], points: Array, ta
     }
     for column in RUNS:
         if column.name not in columns:  # a parameter
-            columns[column.name] = [run.params.get(column.name) for run in runs]
+            columns[column.name] = [parameter_value(run, column) for run in runs]
     arrays = [
         found
         if isinstance(found := columns[c.name], pa.Array)
@@ -114,6 +115,14 @@ def part_of(sweep: str, cohort: Cohort, members: list[Member], points: Array, ta
         for c in RUNS
     ]
     return pa.Table.from_arrays([*arrays, nested_curves(members, points, sizes, classification)], schema=part_schema())
+
+
+def parameter_value(run: Run, column: Column) -> Value:
+    """A run's parameter, as its column of the table has it: null where the learner has none, or it cannot matter."""
+    value = run.params.get(column.name)
+    if value is None:
+        return next((q.default for q in learner_named(run.learner).parameters if q.name == column.name and q.later), None)
+    return str(value).lower() if isinstance(value, bool) and column.type == pa.string() else value
 
 
 def nested_curves(members: list[Member], points: Array, sizes: list[tuple[int | None, list[int | None]]], classification: bool) -> pa.Array:

@@ -31,7 +31,9 @@ class Column:
 def _parameter_columns() -> list[Column]:
     kinds = {float: pa.float64(), int: pa.int64(), bool: pa.bool_(), str: pa.string()}
     declared = {q.name: q for learner in LEARNERS.values() for q in learner.parameters}
-    return [Column(name, kinds[q.kind], f"parameter: {q.meaning}") for name, q in sorted(declared.items())]
+    # What may be true, false or a word is text.
+    types = {name: pa.string() if q.choices else kinds[q.kind] for name, q in declared.items()}
+    return [Column(name, types[name], f"parameter: {q.meaning}") for name, q in sorted(declared.items())]
 
 
 RUNS: tuple[Column, ...] = (

@@ -16,7 +16,7 @@ from koco_stream.errors import WrongInput
 from koco_stream.fingerprint import check_versions
 from koco_stream.leaving import Preempted, asked
 from koco_stream.linalg import Array
-from koco_stream.losses import LOSSES
+from koco_stream.losses import LOSSES, OF_REAL_LABELS
 from koco_stream.member import Member, start
 from koco_stream.part import commit, committed, part_of
 from koco_stream.records import curve_points
@@ -204,5 +204,5 @@ def check_labels(run: Run, classes: list[float], task: str) -> None:
             f"dataset {run.stream.dataset!r} has the labels {', '.join(f'{c:g}' for c in classes[:30])}, not -1 and +1; add "
             f"positive_class = {classes[-1]:g} (or another of them) to its [[dataset]] table to learn that class against the rest"
         )
-    if not binary and run.params["loss"] != "squared":
+    if not binary and run.params["loss"] not in OF_REAL_LABELS:
         raise WrongInput(f"the {run.params['loss']} loss needs labels -1 and +1, and {run.stream.dataset!r} is a regression set")

@@ -98,6 +98,7 @@ def configuration_of(learner: str, given: dict[str, Any], learner_seed: int) -> 
     declared = learner_named(learner)
     public = declared.complete(given)
     idle = declared.idle(public)
+    idle = idle | {q.name for q in declared.parameters if q.later and public[q.name] == q.default}
     kept = {name: value for name, value in public.items() if name not in idle}
     return learner, kept, learner_seed if declared.draws(public) else None
 

@@ -1,8 +1,8 @@
 """FD-SON: sketched online Newton with frequent directions, on rows with s non-zeros at a cost that does not grow with the dimension.
 
 Luo, Agarwal, Cesa-Bianchi, Langford (NIPS 2016), Algorithms 1 and 2, with a buffer: S has m kept rows and up to m raw to-
-sketch vectors ĝ. When the buffer is full, the 2m rows are replaced by m: S ← (Σ − λ_{m+1}I)^½ V with the m largest
-eigenvalues of SᵀS (docs/errata.md, S6, S13).
+sketch vectors ĝ. The ĝ that fills the buffer has the 2m rows replaced by m, S ← (Σ − λ_{m+1}I)^½ V with the m largest
+eigenvalues of SᵀS (docs/errata.md, S6, S13), before the weights are updated, as Algorithm 1 has it (S16).
 
 Such a shrink is a linear map M of each column of S: it is applied when the column is next touched (koco_stream.lazy_maps).
 The weights are w = w̄ + Sᵀβ; a shrink moves Sᵀβ into w̄, which therefore is one more number of the column that the maps act
@@ -17,12 +17,12 @@ from typing import NamedTuple
 import numpy as np
 
 from koco_stream._jit import inlined, jit
-from koco_stream.diagonal import FIRST_D, scratch, with_diagonal
 from koco_stream.eigen import symmetric_eigen
 from koco_stream.lanes import aligned_zeros, gather, prefetch, scatter
 from koco_stream.lazy_maps import Maps, empty_maps, end_epoch, refresh, restart
 from koco_stream.linalg import Array
-from koco_stream.losses import curvature_at, loss_slope
+from koco_stream.losses import curvature_at
+from koco_stream.newton_round import FIRST_D, with_sketch
 
 NOTHING = 1e-14  # an eigenvalue below this share of the largest is rounding
 
@@ -34,8 +34,8 @@ BETA, KEPT, ROOT, LINE, X_HAT, Y, HX, COEF, VALUES, MORE, FIRST_MATRIX = 0, 1, 2
 
 class Params(NamedTuple):
     """loss: its code. alpha: α. clip: C. curvature: the coefficient of g gᵀ in A, divided by √t if `decreasing`.
-    sketch_size: m. diagonal: feed D^(−1/2) x (S7). lanes: its length is W, the width of a line; out_lanes: that of a line
-    after a shrink."""
+    sketch_size: m. diagonal: NONE, BEFORE or UPDATED (S7). project_weights: whether u is projected, or only its prediction
+    truncated. lanes: its length is W, the width of a line; out_lanes: that of a line after a shrink."""
 
     loss: int
     alpha: float
@@ -43,7 +43,8 @@ class Params(NamedTuple):
     curvature: float
     decreasing: bool
     sketch_size: int
-    diagonal: bool
+    diagonal: int
+    project_weights: bool
     lanes: tuple[int, ...]
     out_lanes: tuple[int, ...]
 
@@ -51,8 +52,7 @@ class Params(NamedTuple):
 class State(NamedTuple):
     """t: () rounds. filled: () rows in the buffer. shrinks, folds: () how often. trace: () of SSᵀ. sw: (d, W), line j = the
     kept rows' column j (m numbers), w̄_j, the buffer's column j (m numbers), then D_jj if `diagonal`. a: the small vectors
-    and matrices. maps: the shrinks not yet applied to every column. scaled, scaled_view: (d,) or (0,) scratch for D^(−1/2)
-    x."""
+    and matrices. maps: the shrinks not yet applied to every column. scaled: (d,) scratch for D^(−1/2) x, or (0,)."""
 
     t: Array
     filled: Array
@@ -63,13 +63,11 @@ class State(NamedTuple):
     a: Array
     maps: Maps
     scaled: Array
-    scaled_view: Array
 
 
 def init(params: Params, n_features: int, seed: int) -> State:
     """w = 0, S = 0. Nothing is drawn: `seed` is not used."""
     m, width = params.sketch_size, len(params.lanes)
-    scaled, view = scratch(n_features, params.diagonal)
     state = State(
         t=np.zeros((), np.int64),
         filled=np.zeros((), np.int64),
@@ -79,8 +77,7 @@ def init(params: Params, n_features: int, seed: int) -> State:
         sw=aligned_zeros(n_features, width),
         a=aligned_zeros(FIRST_MATRIX + 6 * m, width).reshape(-1),
         maps=empty_maps(n_features, 2 * m + 1, m + 1, params.out_lanes),
-        scaled=scaled,
-        scaled_view=view,
+        scaled=np.zeros(n_features if params.diagonal else 0),
     )
     state.a[ROOT * width : ROOT * width + m] = 1.0 / math.sqrt(params.alpha)
     if params.diagonal:
@@ -108,23 +105,16 @@ def look(params: Params, s: State, idx: Array, val: Array) -> tuple[float, float
 
 
 @inlined
-def diagonal_of(params: Params, s: State) -> tuple[Array, int]:
-    """Where D is: the table, and the column there."""
-    return s.sw, 2 * params.sketch_size + 1
+def columns_of(params: Params, s: State) -> tuple[Array, int, int]:
+    """The table, and where in its lines w̄ and D are."""
+    return s.sw, params.sketch_size, 2 * params.sketch_size + 1
 
 
 @jit
-def newton_step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
-    """One round of Algorithm 1. Updates `s`; returns the prediction ŷ."""
-    alpha, C, m, W = params.alpha, params.clip, params.sketch_size, len(params.lanes)
-    a, filled = s.a, s.filled[()]
-    rows = m + filled
-    G, L = FIRST_MATRIX * W, (FIRST_MATRIX + 2 * m) * W
-
-    # Line 5, projection: x̂ = Sx, γ_p = h/(‖x‖² − x̂ᵀHx̂), w = u − γ_p(x − SᵀHx̂), with H = L⁻ᵀL⁻¹.
-    y_hat, n2 = look(params, s, idx, val)
-    if n2 == 0.0:
-        return 0.0
+def off_sketch(params: Params, s: State, n2: float) -> float:
+    """αxᵀA⁻¹x = ‖x‖² − x̂ᵀHx̂, with H = L⁻ᵀL⁻¹; leaves L⁻¹x̂ in the scratch."""
+    a, m, W = s.a, params.sketch_size, len(params.lanes)
+    rows, L = m + s.filled[()], (FIRST_MATRIX + 2 * m) * W
     for i in range(m):
         a[Y * W + i] = a[X_HAT * W + i] * a[ROOT * W + i]
     for i in range(m, rows):
@@ -135,18 +125,29 @@ def newton_step(params: Params, s: State, idx: Array, val: Array, y: float) -> f
     xHx = 0.0
     for i in range(rows):
         xHx += a[Y * W + i] * a[Y * W + i]
-    # αxᵀA⁻¹x; never less than what the largest possible eigenvalue of A leaves of it.
-    off = max(n2 - xHx, n2 * alpha / (alpha + s.trace[()]))
-    w_coef = 0.0
-    if abs(y_hat) > C:
-        w_coef = -(y_hat - math.copysign(C, y_hat)) / off
-        solve_transposed(a, W, m, rows)
-        for i in range(rows):
-            a[BETA * W + i] -= w_coef * a[HX * W + i]
-        y_hat = math.copysign(C, y_hat)
+    # Never less than what the largest possible eigenvalue of A leaves of it.
+    return max(n2 - xHx, n2 * params.alpha / (params.alpha + s.trace[()]))
 
-    # Lines 6 and 7: the slope ℓ'; ĝ = cx.
-    slope = loss_slope(params.loss, y_hat, y)
+
+@inlined
+def project(params: Params, s: State, excess: float, off: float) -> float:
+    """Line 5: γ_p = h/(αxᵀA⁻¹x), w ← u − γ_p(x − SᵀHx̂). Returns −γ_p, which w̄ is still to get of x."""
+    a, m, W = s.a, params.sketch_size, len(params.lanes)
+    rows, w_coef = m + s.filled[()], -excess / off
+    solve_transposed(a, W, m, rows)
+    for i in range(rows):
+        a[BETA * W + i] -= w_coef * a[HX * W + i]
+    return w_coef
+
+
+@jit
+def learn(params: Params, s: State, idx: Array, val: Array, slope: float, w_coef: float, off: float, n2: float) -> None:
+    """Lines 7 to 9 for the row that was looked at last: the sketch, then the weights."""
+    alpha, m, W = params.alpha, params.sketch_size, len(params.lanes)
+    a, filled = s.a, s.filled[()]
+    rows = m + filled
+    G, L = FIRST_MATRIX * W, (FIRST_MATRIX + 2 * m) * W
+    # Line 7: the to-sketch vector is ĝ = cx.
     t = s.t[()] + 1
     s.t[()] = t
     c = math.sqrt(curvature_at(params.curvature, params.decreasing, t)) * slope
@@ -160,22 +161,24 @@ def newton_step(params: Params, s: State, idx: Array, val: Array, y: float) -> f
         pivot = math.sqrt(alpha + c * c * off)
         a[G + rows * W + rows] = c * c * n2
         a[L + rows * W + rows] = pivot
-        a[Y * W + rows] = c * off / pivot  # L⁻¹S_t x has one more number
+        a[X_HAT * W + rows] = c * n2  # S_t x and L⁻¹S_t x have one more number
+        a[Y * W + rows] = c * off / pivot
         a[BETA * W + rows] = 0.0
         a[COEF * W + m + 1 + filled] = c
         s.trace[()] += c * c * n2
         s.filled[()] = filled + 1
         rows += 1
-    # Line 9: u ← w − (g − SᵀHSg)/α.
-    if slope != 0.0:
-        solve_transposed(a, W, m, rows)
-        for i in range(rows):
-            a[BETA * W + i] += slope / alpha * a[HX * W + i]
+    # Line 9: u ← w − (g − SᵀHSg)/α. The shrink takes Sᵀβ into w̄, whichever of the two changes comes first.
     a[COEF * W + m] = w_coef - slope / alpha
     scatter(s.sw, params.lanes, idx, val, a, COEF * W)
     if rows == 2 * m:
         shrink(params, s)
-    return y_hat
+        for i in range(m):
+            a[BETA * W + i] = slope / alpha * (a[Y * W + i] * a[ROOT * W + i] * a[ROOT * W + i])
+    elif slope != 0.0:
+        solve_transposed(a, W, m, rows)
+        for i in range(rows):
+            a[BETA * W + i] += slope / alpha * a[HX * W + i]
 
 
 @jit
@@ -195,7 +198,10 @@ def solve_transposed(a: Array, W: int, m: int, rows: int) -> None:
 
 @jit
 def shrink(params: Params, s: State) -> None:
-    """Algorithm 2, lines 2 and 3, for the full buffer: the map of this epoch, new eigenvalues, an empty buffer."""
+    """Algorithm 2, lines 2 and 3, for the full buffer: the map of this epoch, new eigenvalues, an empty buffer, β = 0.
+
+    Leaves Sx of the row that filled the buffer, with the new S, in the scratch `Y`.
+    """
     a, m, W, width = s.a, params.sketch_size, len(params.lanes), len(params.out_lanes)
     G, vectors = FIRST_MATRIX * W, (FIRST_MATRIX + 4 * m) * W
     n = 2 * m
@@ -232,9 +238,12 @@ def shrink(params: Params, s: State) -> None:
         a[ROOT * W + rank] = 1.0 / math.sqrt(params.alpha + a[KEPT * W + rank])
         s.trace[()] += a[KEPT * W + rank]
         factor = math.sqrt(a[KEPT * W + rank] / value) if value > 0.0 else 0.0
+        x_hat = 0.0
         for i in range(n):
             entry = i if i < m else i + 1
             s.maps.maps[map_at + entry * width + rank] = factor * a[vectors + best * W + i]
+            x_hat += factor * a[vectors + best * W + i] * a[X_HAT * W + i]
+        a[Y * W + rank] = x_hat
     for i in range(n):  # w̄ ← w̄ + Sᵀβ
         entry = i if i < m else i + 1
         s.maps.maps[map_at + entry * width + m] = a[BETA * W + i]
@@ -249,4 +258,4 @@ def shrink(params: Params, s: State) -> None:
         s.folds[()] += 1
 
 
-predict, step = with_diagonal("fd_son", look, newton_step, diagonal_of)
+predict, step = with_sketch("fd_son", look, off_sketch, project, learn, columns_of)

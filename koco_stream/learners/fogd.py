@@ -16,14 +16,14 @@ from koco_stream.blocks import add_scaled, dot, room_for
 from koco_stream.fourier import COSINES, fourier_row, frequencies, numbers_to
 from koco_stream.lanes import aligned_zeros
 from koco_stream.linalg import Array
-from koco_stream.losses import SQUARED, loss_slope
+from koco_stream.losses import HALF_SQUARED, SQUARED, loss_slope
 
 WEIGHTS = 3  # lines of `a` after those of koco_stream.fourier: the weights of the cosines and of the sines, over √D
 
 
 class Params(NamedTuple):
     """loss: its code. clip: infinite. step_size: the step. frequencies: D. bandwidth: of the kernel. tube: no update while |ŷ − y| is
-    within it (squared loss)."""
+    within it (squared loss, or half of it)."""
 
     loss: int
     clip: float
@@ -50,7 +50,7 @@ def init(params: Params, n_features: int, seed: int) -> State:
 @inlined
 def outside(loss: int, tube: float, y_hat: float, y: float) -> bool:
     """Whether a round with this prediction and label may change anything."""
-    return loss != SQUARED or abs(y_hat - y) > tube
+    return (loss != SQUARED and loss != HALF_SQUARED) or abs(y_hat - y) > tube
 
 
 @jit

@@ -12,7 +12,7 @@ from koco_stream.fourier import fourier_floats
 from koco_stream.kernels import KERNELS, Kernel, gaussian_kernel
 from koco_stream.learners import dual_sgd, fogd, kors, nogd, norma, pros_n_kons, sketched_kons
 from koco_stream.learners.declared import Learner, Public, Shared, StreamSize, newton_params, real, whole
-from koco_stream.losses import LOSSES
+from koco_stream.losses import LOSSES, OF_REAL_LABELS
 
 NO_LIMIT = 1 << 40
 PLANNED_POINTS = 2032  # a run whose dictionary has no limit is planned, and may run, with at most this many points
@@ -124,7 +124,7 @@ def _dual_sgd_params(q: Public) -> dual_sgd.Params:
 
 def _not_truncated(q: Public) -> set[str]:
     """What cannot matter to FOGD and NOGD."""
-    return {"clip"} if q["loss"] == "squared" else {"clip", "tube"}
+    return {"clip"} if q["loss"] in OF_REAL_LABELS else {"clip", "tube"}
 
 
 def _budget_floats(q: Public, size: StreamSize) -> int:

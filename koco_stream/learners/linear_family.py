@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from types import ModuleType
-from typing import Any
-
 from koco_stream import parameters as p
 from koco_stream.lanes import lanes_for
 from koco_stream.lazy_maps import maps_floats
 from koco_stream.learners import adagrad, fd_son, ogd, oja_son, ons, rp_son
 from koco_stream.learners.declared import Learner, Public, StreamSize, newton_params, real, whole
 from koco_stream.losses import LOSSES
+from koco_stream.newton_round import DIAGONAL
 
 
 def _nothing(public: Public) -> set[str]:
@@ -30,11 +27,9 @@ def _plain_ns(public: Public, size: StreamSize) -> float:
     return 20 + 3.5 * size.s
 
 
-def _step_size_params(module: ModuleType) -> Callable[[Public], Any]:
-    def to_params(q: Public) -> Any:
-        return module.Params(LOSSES[str(q["loss"])], q["clip"], q["step_size"])
-
-    return to_params
+def _projected(q: Public) -> bool:
+    """Whether weights are projected, rather than predictions truncated."""
+    return q["projection"] == "weights"
 
 
 def _oja_params(q: Public) -> oja_son.Params:
@@ -44,7 +39,8 @@ def _oja_params(q: Public) -> oja_son.Params:
         rate=real(q, "sketch_rate"),
         sketch_size=m,
         from_gradients=q["sketch_start"] == "gradients",
-        diagonal=diagonal,
+        diagonal=DIAGONAL[q["diagonal"]],
+        project_weights=_projected(q),
         lanes=lanes_for(m + 1 + diagonal),
     )
 
@@ -65,13 +61,24 @@ def _oja_ns(q: Public, size: StreamSize) -> float:
 
 def _rp_params(q: Public) -> rp_son.Params:
     m, diagonal = whole(q, "sketch_size"), bool(q["diagonal"])
-    return rp_son.Params(*newton_params(q), sketch_size=m, diagonal=diagonal, lanes=lanes_for(m + 1 + diagonal))
+    return rp_son.Params(
+        *newton_params(q),
+        sketch_size=m,
+        diagonal=DIAGONAL[q["diagonal"]],
+        project_weights=_projected(q),
+        lanes=lanes_for(m + 1 + diagonal),
+    )
 
 
 def _fd_params(q: Public) -> fd_son.Params:
     m, diagonal = whole(q, "sketch_size"), bool(q["diagonal"])
     return fd_son.Params(
-        *newton_params(q), sketch_size=m, diagonal=diagonal, lanes=lanes_for(2 * m + 1 + diagonal), out_lanes=lanes_for(m + 1)
+        *newton_params(q),
+        sketch_size=m,
+        diagonal=DIAGONAL[q["diagonal"]],
+        project_weights=_projected(q),
+        lanes=lanes_for(2 * m + 1 + diagonal),
+        out_lanes=lanes_for(m + 1),
     )
 
 
@@ -88,35 +95,51 @@ def _fd_ns(q: Public, size: StreamSize) -> float:
 
 
 LINEAR: dict[str, Learner] = {
-    "OGD": Learner("OGD", ogd, (*p.SHARED, p.STEP_SIZE), _step_size_params(ogd), _nothing, _never, _plain_floats, _plain_ns),
+    "OGD": Learner(
+        "OGD",
+        ogd,
+        (*p.SHARED, p.STEP_SIZE, p.PROJECTION),
+        lambda q: ogd.Params(LOSSES[str(q["loss"])], real(q, "clip"), real(q, "step_size"), _projected(q)),
+        _nothing,
+        _never,
+        _plain_floats,
+        _plain_ns,
+    ),
     "AdaGrad": Learner(
-        "AdaGrad", adagrad, (*p.SHARED, p.STEP_SIZE), _step_size_params(adagrad), _nothing, _never, _plain_floats, _plain_ns
+        "AdaGrad",
+        adagrad,
+        (*p.SHARED, p.STEP_SIZE),
+        lambda q: adagrad.Params(LOSSES[str(q["loss"])], real(q, "clip"), real(q, "step_size")),
+        _nothing,
+        _never,
+        _plain_floats,
+        _plain_ns,
     ),
     "OjaSON": Learner(
         "OjaSON",
         oja_son,
-        (*p.SHARED, p.SKETCH_SIZE, p.ALPHA, p.CURVATURE, p.CURVATURE_SCHEDULE, p.SKETCH_RATE, p.SKETCH_START, p.DIAGONAL),
+        (*p.SHARED, p.SKETCH_SIZE, p.ALPHA, p.CURVATURE, p.CURVATURE_SCHEDULE, p.SKETCH_RATE, p.SKETCH_START, p.DIAGONAL, p.PROJECTION),
         _oja_params,
         _oja_idle,
         lambda q: q["sketch_size"] != 0 and q["sketch_start"] == "random",
         _oja_floats,
         _oja_ns,
-        numbers_version=3,
+        numbers_version=4,
     ),
     "ONS": Learner(
         "ONS",
         ons,
-        (*p.SHARED, p.ALPHA, p.CURVATURE, p.CURVATURE_SCHEDULE),
-        lambda q: ons.Params(*newton_params(q)),
+        (*p.SHARED, p.ALPHA_OR_ZERO, p.CURVATURE, p.CURVATURE_SCHEDULE, p.PROJECTION),
+        lambda q: ons.Params(*newton_params(q), project_weights=_projected(q)),
         _nothing,
         _never,
-        lambda q, size: size.d * (size.d + 2),
+        lambda q, size: (1 if q["alpha"] else 2) * size.d * (size.d + 2),
         lambda q, size: 30 + 0.5 * size.s**2,
     ),
     "RPSON": Learner(
         "RPSON",
         rp_son,
-        (*p.SHARED, p.ROWS, p.ALPHA, p.CURVATURE, p.CURVATURE_SCHEDULE, p.DIAGONAL),
+        (*p.SHARED, p.ROWS, p.ALPHA, p.CURVATURE, p.CURVATURE_SCHEDULE, p.DIAGONAL, p.PROJECTION),
         _rp_params,
         _nothing,
         lambda q: True,
@@ -127,11 +150,12 @@ LINEAR: dict[str, Learner] = {
     "FDSON": Learner(
         "FDSON",
         fd_son,
-        (*p.SHARED, p.ROWS, p.ALPHA, p.CURVATURE, p.CURVATURE_SCHEDULE, p.DIAGONAL),
+        (*p.SHARED, p.ROWS, p.ALPHA, p.CURVATURE, p.CURVATURE_SCHEDULE, p.DIAGONAL, p.PROJECTION),
         _fd_params,
         _nothing,
         _never,
         _fd_floats,
         _fd_ns,
+        numbers_version=2,
     ),
 }

@@ -18,10 +18,10 @@ from typing import NamedTuple
 import numpy as np
 
 from koco_stream._jit import inlined, jit
-from koco_stream.diagonal import FIRST_D, scratch, with_diagonal
 from koco_stream.lanes import aligned_zeros, dot, dot3, gather, scatter, substitute, sums_after, sums_before, times
 from koco_stream.linalg import Array, orthonormalise
-from koco_stream.losses import curvature_at, loss_slope
+from koco_stream.losses import curvature_at
+from koco_stream.newton_round import FIRST_D, with_sketch
 
 FOLD_AT = 1e4  # fold when the bound on F⁻¹'s largest entry passes this (S4)
 DENSE_AT = 1e3  # a round that makes the sketch's Gram determinant grow by more than this is done densely (S12)
@@ -37,8 +37,9 @@ class Params(NamedTuple):
     """What a run is told, as numbers.
 
     alpha: α, the ridge of A_0. clip: C, the bound on predictions. curvature: σ + η, the coefficient of g gᵀ in A (divided by √t if
-    `decreasing`). rate: c in the sketch's rate γ_t = min(c/t, 1) (S8). from_gradients: how the sketch starts (S10). diagonal: feed
-    D^(−1/2) x (S7). lanes: its length is W, the width of a line of Z.
+    `decreasing`). rate: c in the sketch's rate γ_t = min(c/t, 1) (S8). from_gradients: how the sketch starts (S10).
+    diagonal: NONE, BEFORE or UPDATED (S7). project_weights: whether u is projected, or only its prediction truncated. lanes: its length is
+    W, the width of a line of Z.
     """
 
     loss: int
@@ -49,7 +50,8 @@ class Params(NamedTuple):
     rate: float
     sketch_size: int
     from_gradients: bool
-    diagonal: bool
+    diagonal: int
+    project_weights: bool
     lanes: tuple[int, ...]
 
 
@@ -58,7 +60,7 @@ class State(NamedTuple):
 
     t: () rounds. found: () rows of the sketch that have started. zw: (d, W), line j = column j of Z (m numbers), then w̄_j, then D_jj if
     `diagonal`, then padding. a: ((F + W)·W,) the small vectors and F, V = FZ. growth: () bound on F⁻¹. folds, dense_rounds: () how often.
-    scaled: (d,) scratch for D^(−1/2) x, or (0,), and the same memory read-only.
+    scaled: (d,) scratch for D^(−1/2) x, or (0,).
     """
 
     t: Array
@@ -69,13 +71,11 @@ class State(NamedTuple):
     folds: Array
     dense_rounds: Array
     scaled: Array
-    scaled_view: Array
 
 
 def init(params: Params, n_features: int, seed: int) -> State:
     """w = 0; V is the orthonormalised rows of a Gaussian matrix drawn from `seed`, or all zero and still to be found."""
     width, m = len(params.lanes), params.sketch_size
-    scaled, view = scratch(n_features, params.diagonal)
     found = 0 if params.from_gradients else min(m, n_features)
     state = State(
         t=np.zeros((), np.int64),
@@ -85,8 +85,7 @@ def init(params: Params, n_features: int, seed: int) -> State:
         growth=np.ones(()),
         folds=np.zeros((), np.int64),
         dense_rounds=np.zeros((), np.int64),
-        scaled=scaled,
-        scaled_view=view,
+        scaled=np.zeros(n_features if params.diagonal else 0),
     )
     state.a[LEFT * width : (LEFT + 1) * width] = 1.0
     for i in range(m):
@@ -110,33 +109,35 @@ def look(params: Params, s: State, idx: Array, val: Array) -> tuple[float, float
 
 
 @inlined
-def diagonal_of(params: Params, s: State) -> tuple[Array, int]:
-    """Where D is: the table, and the column there."""
-    return s.zw, params.sketch_size + 1
+def columns_of(params: Params, s: State) -> tuple[Array, int, int]:
+    """The table, and where in its lines w̄ and D are."""
+    return s.zw, params.sketch_size, params.sketch_size + 1
+
+
+@inlined
+def off_sketch(params: Params, s: State, n2: float) -> float:
+    """ρ² = ‖x‖² − ‖Vx‖², what the sketch's rows leave of the row's square norm."""
+    W = len(params.lanes)
+    return max(n2 - dot(s.a, params.lanes, P * W, P * W), 0.0)
+
+
+@inlined
+def project(params: Params, s: State, excess: float, off: float) -> float:
+    """Line 5: γ_p = h/(αxᵀA⁻¹x), w ← u − γ_p(x − VᵀDVx). Returns −γ_p, which w̄ is still to get of x."""
+    a, W = s.a, len(params.lanes)
+    xAx = off + dot3(a, params.lanes, LEFT * W, P * W, P * W)  # αxᵀA⁻¹x, without cancellation (S12)
+    w_coef = -excess / xAx
+    for i in range(W):
+        a[BETA * W + i] -= w_coef * a[SEEN * W + i] * a[P * W + i]
+    return w_coef
 
 
 @jit
-def newton_step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
-    """One round of Algorithm 4. Updates `s`; returns the prediction ŷ."""
-    alpha, C, m, W = params.alpha, params.clip, params.sketch_size, len(params.lanes)
+def learn(params: Params, s: State, idx: Array, val: Array, slope: float, w_coef: float, off: float, n2: float) -> None:
+    """Lines 7 to 9 for the row that was looked at last: Algorithm 5, then u ← w − A⁻¹g."""
+    alpha, m, W = params.alpha, params.sketch_size, len(params.lanes)
     a = s.a
-
-    # Line 5, projection. p = x̂ = Vx; D = tΛ/(α + tΛ) of the round before.
-    y_hat, n2 = look(params, s, idx, val)
-    if n2 == 0.0:
-        return 0.0  # an empty row: nothing to predict from, nothing to learn
-    off = max(n2 - dot(a, params.lanes, P * W, P * W), 0.0)  # the square of x's part off the sketch
-    w_coef = 0.0  # all changes to w̄ are multiples of x (S3): this is the multiple
-    if abs(y_hat) > C:
-        h = y_hat - math.copysign(C, y_hat)
-        xHx = off + dot3(a, params.lanes, LEFT * W, P * W, P * W)  # αxᵀA⁻¹x, without cancellation (S12)
-        w_coef = -h / xHx
-        for i in range(W):
-            a[BETA * W + i] -= w_coef * a[SEEN * W + i] * a[P * W + i]
-        y_hat = math.copysign(C, y_hat)
-
-    # Lines 6 and 7: predict, then the slope ℓ'; the to-sketch vector is ĝ = cx.
-    slope = loss_slope(params.loss, y_hat, y)
+    # Line 7: the to-sketch vector is ĝ = cx.
     t = s.t[()] + 1
     s.t[()] = t
     c = math.sqrt(curvature_at(params.curvature, params.decreasing, t)) * slope
@@ -158,6 +159,9 @@ def newton_step(params: Params, s: State, idx: Array, val: Array, y: float) -> f
     grown = 1.0 + kappa_c2 * dot(a, params.lanes, P * W, P * W)
     dense = grown > DENSE_AT
     if dense or s.growth[()] * math.sqrt(grown) > FOLD_AT:
+        if started >= 0:  # the fold reads all of Z: its new row has to be there
+            write_row(s, params, idx, val, started, off)
+            started, unclean = -1, False
         fold(s.zw, a, m, W)
         s.growth[()] = 1.0
         s.folds[()] += 1
@@ -201,7 +205,6 @@ def newton_step(params: Params, s: State, idx: Array, val: Array, y: float) -> f
         fold(s.zw, a, m, W)
         s.growth[()] = 1.0
         s.folds[()] += unclean
-    return y_hat
 
 
 @jit
@@ -221,6 +224,16 @@ def start_row(s: State, W: int, n2: float, off: float) -> None:
     a[P * W + f] = rho
     s.found[()] = f + 1
     s.growth[()] *= n2 / off
+
+
+@jit
+def write_row(s: State, params: Params, idx: Array, val: Array, row: int, off: float) -> None:
+    """Z's row that has started: x/ρ. All features that it has are the row's, and none has a number there yet."""
+    a, W = s.a, len(params.lanes)
+    for k in range(W):
+        a[COEF * W + k] = 0.0
+    a[COEF * W + row] = 1.0 / math.sqrt(off)
+    scatter(s.zw, params.lanes, idx, val, a, COEF * W)
 
 
 @jit
@@ -244,4 +257,4 @@ def fold(zw: Array, a: Array, m: int, W: int) -> None:
     orthonormalise(zw, m, a[KEEP * W :])
 
 
-predict, step = with_diagonal("oja_son", look, newton_step, diagonal_of)
+predict, step = with_sketch("oja_son", look, off_sketch, project, learn, columns_of)

@@ -16,10 +16,10 @@ from typing import NamedTuple
 import numpy as np
 
 from koco_stream._jit import inlined, jit
-from koco_stream.diagonal import FIRST_D, scratch, with_diagonal
 from koco_stream.lanes import add_outer, aligned_zeros, gather, scatter, times
 from koco_stream.linalg import Array, dot, factor_shifted, inverse_of_shifted, solve_factored
-from koco_stream.losses import curvature_at, loss_slope
+from koco_stream.losses import curvature_at
+from koco_stream.newton_round import FIRST_D, with_sketch
 from koco_stream.random import normal
 
 # Vectors in `a`, each (W,). State: b. Scratch: x̂ = Sx, r, Hx̂, Hr, what is added to the features' lines,
@@ -32,7 +32,8 @@ SOLVE_AT = 1e6  # from trace(SSᵀ) = this many times α on H is not kept: its r
 
 class Params(NamedTuple):
     """loss: its code. alpha: α. clip: C. curvature: the coefficient of g gᵀ in A, divided by √t if `decreasing`.
-    sketch_size: m. diagonal: feed D^(−1/2) x (S7). seed: of the r's. lanes: its length is W, the width of a line."""
+    sketch_size: m. diagonal: NONE, BEFORE or UPDATED (S7). project_weights: whether u is projected, or only its
+    prediction truncated. lanes: its length is W, the width of a line."""
 
     loss: int
     alpha: float
@@ -40,14 +41,15 @@ class Params(NamedTuple):
     curvature: float
     decreasing: bool
     sketch_size: int
-    diagonal: bool
+    diagonal: int
+    project_weights: bool
     lanes: tuple[int, ...]
 
 
 class State(NamedTuple):
     """t: () rounds. folds: () how often w̄ took over Sᵀb. dense_rounds: () rounds that solved with the factor. seed: () of the r's.
     sw: (d, W), line j = column j of S (m numbers), then w̄_j, then D_jj if `diagonal`, then padding. a: (9·W + 3·W²,) the small
-    vectors, H, SSᵀ, the factor. scaled, scaled_view: (d,) or (0,) scratch for D^(−1/2) x."""
+    vectors, H, SSᵀ, the factor. scaled: (d,) scratch for D^(−1/2) x, or (0,)."""
 
     t: Array
     folds: Array
@@ -56,13 +58,11 @@ class State(NamedTuple):
     sw: Array
     a: Array
     scaled: Array
-    scaled_view: Array
 
 
 def init(params: Params, n_features: int, seed: int) -> State:
     """w = 0, S = 0, H = I/α."""
     width = len(params.lanes)
-    scaled, view = scratch(n_features, params.diagonal)
     a = aligned_zeros(FIRST_MATRIX + 3 * width, width)
     a[range(FIRST_MATRIX, FIRST_MATRIX + params.sketch_size), range(params.sketch_size)] = 1.0 / params.alpha
     state = State(
@@ -72,8 +72,7 @@ def init(params: Params, n_features: int, seed: int) -> State:
         np.array(seed, np.uint64),
         aligned_zeros(n_features, width),
         a.reshape(-1),
-        scaled,
-        view,
+        np.zeros(n_features if params.diagonal else 0),
     )
     if params.diagonal:
         state.sw[:, params.sketch_size + 1] = FIRST_D
@@ -94,51 +93,71 @@ def look(params: Params, s: State, idx: Array, val: Array) -> tuple[float, float
 
 
 @inlined
-def diagonal_of(params: Params, s: State) -> tuple[Array, int]:
-    """Where D is: the table, and the column there."""
-    return s.sw, params.sketch_size + 1
+def columns_of(params: Params, s: State) -> tuple[Array, int, int]:
+    """The table, and where in its lines w̄ and D are."""
+    return s.sw, params.sketch_size, params.sketch_size + 1
+
+
+@inlined
+def trace_of(params: Params, s: State) -> float:
+    """The trace of SSᵀ."""
+    W = len(params.lanes)
+    K, trace = (FIRST_MATRIX + W) * W, 0.0
+    for i in range(params.sketch_size):
+        trace += s.a[K + i * (W + 1)]
+    return trace
+
+
+@inlined
+def solves(params: Params, s: State, trace: float) -> bool:
+    """Whether H is no longer kept: see `SOLVE_AT`."""
+    return bool(s.dense_rounds[()] > 0) or trace > SOLVE_AT * params.alpha
 
 
 @jit
-def newton_step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
-    """One round of Algorithm 1. Updates `s`; returns the prediction ŷ."""
-    alpha, C, m, W = params.alpha, params.clip, params.sketch_size, len(params.lanes)
-    a = s.a
+def off_sketch(params: Params, s: State, n2: float) -> float:
+    """αxᵀA⁻¹x = ‖x‖² − x̂ᵀHx̂; leaves Hx̂ in the scratch."""
+    a, m, W = s.a, params.sketch_size, len(params.lanes)
     H, K, L = FIRST_MATRIX * W, (FIRST_MATRIX + W) * W, (FIRST_MATRIX + 2 * W) * W
-
-    # Line 5, projection: x̂ = Sx, γ_p = h/(‖x‖² − x̂ᵀHx̂), w = u − γ_p(x − SᵀHx̂).
-    y_hat, n2 = look(params, s, idx, val)
-    if n2 == 0.0:
-        return 0.0
-    trace, b_x = 0.0, dot(a, m, B * W, X_HAT * W)
-    for i in range(m):
-        trace += a[K + i * (W + 1)]
-    solving = bool(s.dense_rounds[()] > 0)
-    if not solving and trace > SOLVE_AT * alpha:
-        solving = True
-        factor_shifted(a, W, m, K, alpha, L)
-    if solving:
-        s.dense_rounds[()] += 1
+    a[BOTH * W + m] = dot(a, m, B * W, X_HAT * W)  # bᵀx̂, which decides whether the round folds
+    trace = trace_of(params, s)
+    if solves(params, s, trace):
+        if s.dense_rounds[()] == 0:
+            factor_shifted(a, W, m, K, params.alpha, L)
         solve_factored(a, W, m, L, 0, X_HAT * W, HX * W)
+        xHx = dot(a, m, X_HAT * W, HX * W)
     else:
         times(a, params.lanes, H, X_HAT * W, HX * W)
-    xHx = dot(a, m, X_HAT * W, HX * W)
-    if not solving and not 0.0 <= xHx <= n2:  # rounding has spoilt H
-        inverse_of_shifted(a, W, m, K, alpha, H, L)
-        times(a, params.lanes, H, X_HAT * W, HX * W)
         xHx = dot(a, m, X_HAT * W, HX * W)
-    # αxᵀA⁻¹x; never less than what the largest possible eigenvalue of A leaves of it.
-    off = max(n2 - xHx, n2 * alpha / (alpha + trace))
-    w_coef = 0.0
-    if abs(y_hat) > C:
-        gamma_p = (y_hat - math.copysign(C, y_hat)) / off
-        w_coef = -gamma_p
-        for i in range(m):
-            a[B * W + i] += gamma_p * a[HX * W + i]
-        y_hat = math.copysign(C, y_hat)
+        if not 0.0 <= xHx <= n2:  # rounding has spoilt H
+            inverse_of_shifted(a, W, m, K, params.alpha, H, L)
+            times(a, params.lanes, H, X_HAT * W, HX * W)
+            xHx = dot(a, m, X_HAT * W, HX * W)
+    # Never less than what the largest possible eigenvalue of A leaves of it.
+    return max(n2 - xHx, n2 * params.alpha / (params.alpha + trace))
 
-    # Lines 6 and 7: the slope ℓ'; ĝ = cx.
-    slope = loss_slope(params.loss, y_hat, y)
+
+@inlined
+def project(params: Params, s: State, excess: float, off: float) -> float:
+    """Line 5: γ_p = h/(αxᵀA⁻¹x), w ← u − γ_p(x − SᵀHx̂). Returns −γ_p, which w̄ is still to get of x."""
+    a, W = s.a, len(params.lanes)
+    gamma_p = excess / off
+    for i in range(params.sketch_size):
+        a[B * W + i] += gamma_p * a[HX * W + i]
+    return -gamma_p
+
+
+@jit
+def learn(params: Params, s: State, idx: Array, val: Array, slope: float, w_coef: float, off: float, n2: float) -> None:
+    """Lines 7 to 9 for the row that was looked at last."""
+    alpha, m, W = params.alpha, params.sketch_size, len(params.lanes)
+    a = s.a
+    H, K, L = FIRST_MATRIX * W, (FIRST_MATRIX + W) * W, (FIRST_MATRIX + 2 * W) * W
+    trace = trace_of(params, s)
+    solving = solves(params, s, trace)
+    s.dense_rounds[()] += solving
+    b_x = a[BOTH * W + m]
+    # Line 7: the to-sketch vector is ĝ = cx.
     t = s.t[()] + 1
     s.t[()] = t
     c = math.sqrt(curvature_at(params.curvature, params.decreasing, t)) * slope
@@ -178,14 +197,13 @@ def newton_step(params: Params, s: State, idx: Array, val: Array, y: float) -> f
             a[B * W + i] += slope / (alpha * c) * (one * c * a[HX * W + i] + delta * a[HR * W + i]) / Delta
     a[COEF * W + m] = w_coef
     scatter(s.sw, params.lanes, idx, val, a, COEF * W)
-    if abs(b_x) > FOLD_AT * C:
+    if abs(b_x) > FOLD_AT * params.clip:
         fold(s.sw, a, m, W)
         s.folds[()] += 1
     if solving:
         factor_shifted(a, W, m, K, alpha, L)
     elif spoilt or t % (4 * m) == 0:
         inverse_of_shifted(a, W, m, K, alpha, H, L)
-    return y_hat
 
 
 @jit
@@ -198,4 +216,4 @@ def fold(sw: Array, a: Array, m: int, W: int) -> None:
         a[B * W + i] = 0.0
 
 
-predict, step = with_diagonal("rp_son", look, newton_step, diagonal_of)
+predict, step = with_sketch("rp_son", look, off_sketch, project, learn, columns_of)
