@@ -66,7 +66,7 @@ OTHER_VALUES: dict[str, tuple[float, ...]] = {
     "ridge": (0.1,),
     "sampling_floor": (0.0, 1.0),
     "sketch_rate": (1.0, 64.0),
-    "sketch_size": (1, 10),
+    "sketch_size": (2, 10),
     "step_size": (0.05,),
     "tube": (0.1,),
 }
