@@ -1,0 +1,312 @@
+"""Learners with given parameters on small inputs, and what they predict, to the bit.
+
+`python -m tests.golden.cases [LEARNER ...]` writes `numbers.json` again, for all learners or for those named, and prints which cases
+changed. A case's name holds the parameters that are not at their defaults: a new parameter or a new choice adds cases and leaves the
+others as they are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import platform
+import time
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import llvmlite.binding
+import numba
+import numpy as np
+import scipy.sparse
+
+from koco_stream import models
+from koco_stream.learners import LEARNERS
+
+NUMBERS = Path(__file__).parent / "numbers.json"
+HELD_OUT = 20  # rows
+
+Given = dict[str, Any]
+
+BASES: dict[str, Given] = {
+    "OGD": {"step_size": 0.3},
+    "AdaGrad": {"step_size": 0.3},
+    "OjaSON": {"sketch_size": 3, "alpha": 0.5, "sketch_rate": 8.0},
+    "ONS": {"alpha": 0.5},
+    "RPSON": {"sketch_size": 3, "alpha": 0.5},
+    "FDSON": {"sketch_size": 3, "alpha": 0.5},
+    "KORS": {"bandwidth": 2.0},
+    "PROSNKONS": {"alpha": 0.5, "bandwidth": 2.0},
+    "CONKONS": {"alpha": 0.5, "bandwidth": 2.0},
+    "BKONS": {"alpha": 0.5, "bandwidth": 2.0, "max_dictionary": 7},
+    "KONS": {"alpha": 0.5, "bandwidth": 2.0},
+    "SketchedKONS": {"alpha": 0.5, "bandwidth": 2.0, "sampling_floor": 0.2},
+    "NORMA": {"step_size": 0.2, "bandwidth": 2.0, "budget": 30},
+    "FOGD": {"step_size": 0.3, "n_frequencies": 21, "bandwidth": 2.0},
+    "NOGD": {"step_size": 0.3, "budget": 20, "rank": 7, "bandwidth": 2.0},
+    "DualSGD": {"regularisation": 0.1, "budget": 20, "n_frequencies": 21, "bandwidth": 2.0},
+}
+
+# The values that a number takes besides the base's, one at a time. Choices and booleans take all of theirs.
+OTHER_VALUES: dict[str, tuple[float, ...]] = {
+    "alpha": (2.0,),
+    "bandwidth": (0.7, 300.0),  # the larger one suits the badly scaled rows
+    "beta": (3.0,),
+    "budget": (1, 50),
+    "clip": (0.8, 2.5),
+    "curvature": (0.2,),
+    "degree": (3,),
+    "epsilon": (0.1,),
+    "max_dictionary": (3,),
+    "n_frequencies": (64,),
+    "rank": (1, 40),  # more than the budget: then the budget counts
+    "regularisation": (0.01,),
+    "ridge": (0.1,),
+    "sampling_floor": (0.0, 1.0),
+    "sketch_rate": (1.0, 64.0),
+    "sketch_size": (2, 10),
+    "step_size": (0.05,),
+    "tube": (0.1,),
+}
+
+DECREASING = {"curvature": 0.2, "curvature_schedule": "decreasing"}
+
+# More than one parameter beside the base.
+COMBINATIONS: dict[str, list[Given]] = {
+    "OjaSON": [
+        *({"sketch_rate": 16.0, "sketch_start": start, "diagonal": d} for start in ("gradients", "random") for d in (False, True)),
+        {"sketch_size": 0},
+        {"sketch_size": 0, "diagonal": True},
+        {"sketch_size": 10, "diagonal": True, "fit_intercept": True},
+        {"loss": "logistic", "clip": 2.5, "diagonal": True},
+        DECREASING,
+    ],
+    "ONS": [DECREASING, {"loss": "logistic", "clip": 2.5, "fit_intercept": True}],
+    "RPSON": [DECREASING, {"sketch_size": 10, "diagonal": True, "fit_intercept": True}],
+    "FDSON": [DECREASING, {"sketch_size": 10, "diagonal": True, "fit_intercept": True}],
+    "KORS": [{"beta": 3.0, "estimate": "poster"}, {"max_dictionary": 3, "kernel": "linear"}],
+    "PROSNKONS": [DECREASING, {"beta": 3.0, "estimate": "poster"}, {"loss": "logistic", "kernel": "linear", "fit_intercept": True}],
+    "CONKONS": [DECREASING, {"beta": 3.0, "estimate": "poster"}, {"loss": "logistic", "kernel": "linear", "fit_intercept": True}],
+    "BKONS": [DECREASING, {"beta": 3.0, "max_dictionary": 30}, {"max_dictionary": 3, "kernel": "polynomial", "fit_intercept": True}],
+    "KONS": [DECREASING, {"loss": "logistic", "kernel": "polynomial", "fit_intercept": True}],
+    "SketchedKONS": [DECREASING, {"beta": 3.0, "sampling_floor": 0.0}, {"loss": "logistic", "kernel": "linear", "fit_intercept": True}],
+    "NORMA": [{"regularisation": 0.0}, {"loss": "hinge", "tube": 0.5, "budget": 5}, {"kernel": "linear", "fit_intercept": True}],
+    "FOGD": [{"loss": "squared", "tube": 0.3, "fit_intercept": True}],
+    "NOGD": [{"loss": "squared", "tube": 0.3, "fit_intercept": True}, {"budget": 50, "rank": 40}, {"kernel": "linear", "budget": 50}],
+    "DualSGD": [{"loss": "logistic", "budget": 5, "fit_intercept": True}],
+}
+
+
+class Input(NamedTuple):
+    """Rows X (n, d), real labels y (n,) within 0.8, their signs (n,) as ±1, and held-out rows (20, d)."""
+
+    X: Any
+    y: np.ndarray
+    signs: np.ndarray
+    held_out: Any
+
+
+class Case(NamedTuple):
+    """`given`: the constructor's arguments that are not at their defaults."""
+
+    learner: str
+    given: Given
+    input: str
+
+    @property
+    def name(self) -> str:
+        """`LEARNER|parameter=value,...|INPUT`, the parameters in alphabetical order."""
+        return "|".join([self.learner, ",".join(f"{name}={value}" for name, value in sorted(self.given.items())), self.input])
+
+
+# The inputs -----------------------------------------------------------------------------------------------
+# Sums are written out: BLAS and `np.sum` add in an order that the machine chooses.
+
+
+def labels_of(X: np.ndarray, draw: np.random.Generator) -> np.ndarray:
+    """Labels (n,) within 0.8: a linear function of the rows with noise, squashed."""
+    scores = 0.5 * draw.standard_normal(len(X))
+    for j in range(X.shape[1]):
+        scores = scores + X[:, j] * draw.standard_normal()
+    return 0.8 * scores / (1.0 + np.abs(scores))
+
+
+def split(X: Any, y: np.ndarray) -> Input:
+    n = y.size - HELD_OUT
+    return Input(X[:n], y[:n], np.where(y[:n] >= 0.0, 1.0, -1.0), X[n:])
+
+
+def dense() -> Input:
+    draw = np.random.default_rng(1)
+    X = draw.standard_normal((150 + HELD_OUT, 13))
+    return split(X, labels_of(X, draw))
+
+
+def sparse() -> Input:
+    """CSR of single precision, some five values a row; the first row is empty, and others."""
+    draw = np.random.default_rng(2)
+    n, d = 200 + HELD_OUT, 60
+    X = draw.standard_normal((n, d)) * (draw.random((n, d)) < 0.08)
+    for t in (0, 7, 50, 51, n - 1):
+        X[t] = 0.0
+    X = X.astype(np.float32)
+    return split(scipy.sparse.csr_matrix(X), labels_of(X.astype(np.float64), draw))
+
+
+def scaled() -> Input:
+    """Features of sizes from a thousandth to a thousand."""
+    draw = np.random.default_rng(3)
+    sizes = np.array([1e-3, 3e-3, 1e-2, 0.1, 0.3, 1.0, 3.0, 10.0, 1e2, 1e3])
+    X = draw.standard_normal((120 + HELD_OUT, sizes.size))
+    y = labels_of(X, draw)
+    return split(X * sizes, y)
+
+
+def repeated() -> Input:
+    """Five rows again and again, as they are, as multiples, and sums of two of them."""
+    draw = np.random.default_rng(4)
+    rows, factors = draw.standard_normal((5, 8)), (1.0, 1.0, 2.0, -1.0, 0.5)
+    X = np.array([rows[t % 5] * factors[t // 5 % 5] for t in range(120 + HELD_OUT)])
+    for t in range(3, len(X), 7):
+        X[t] = rows[t % 5] + rows[(t + 1) % 5]
+    return split(X, labels_of(X, draw))
+
+
+@cache
+def inputs() -> dict[str, Input]:
+    return {made.__name__: made() for made in (dense, sparse, scaled, repeated)}
+
+
+# The cases ------------------------------------------------------------------------------------------------
+
+
+def other_values(name: str, base: Given) -> Iterator[Given]:
+    """What is given beside the base: every other value of every declared parameter, one at a time, with what it needs to matter."""
+    learner = LEARNERS[name]
+    declared = {q.name for q in learner.parameters}
+    for q in learner.parameters:
+        values = q.choices or ((False, True) if q.kind is bool else OTHER_VALUES.get(q.name, ()))
+        needs: Given = {}
+        if q.name == "degree":
+            needs = {"kernel": "polynomial"}
+        if name == "NORMA" and q.name == "tube":
+            needs = {"loss": "hinge"}
+        for value in values:
+            if value == base.get(q.name, q.default):
+                continue
+            if value == "hinge" and "curvature" in declared:
+                yield {q.name: value, "curvature": 0.1}  # this loss has none of its own
+            else:
+                yield {q.name: value, **needs}
+    if learner.draws(learner.complete(base)):
+        yield {"seed": 3}
+
+
+def cases_of(name: str) -> list[Case]:
+    """The cases of a learner. Raises `KeyError` for one without a base."""
+    base = BASES[name]
+    defaults = LEARNERS[name].defaults
+    found = {}
+    for more in ({}, *other_values(name, base), *COMBINATIONS.get(name, [])):
+        given = {q: value for q, value in {**base, **more}.items() if q not in defaults or value != defaults[q]}
+        for input_name in inputs():
+            case = Case(name, given, input_name)
+            found[case.name] = case
+    return list(found.values())
+
+
+# Their numbers --------------------------------------------------------------------------------------------
+
+
+def digest(array: Any) -> str:
+    return hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()[:16]
+
+
+def number_of(case: Case) -> str:
+    """Hashes, joined by colons: of the progressive predictions, of `predict` on the held-out rows, and of `dictionary_` and `weights_`
+    where the learner has them. For a learner that diverges: in which row.
+
+    Attributes that are computed with BLAS are not promised to the bit, and so no part of it.
+    """
+    model, data = getattr(models, case.learner)(**case.given), inputs()[case.input]
+    labels = data.y if model.loss == "squared" else data.signs
+    try:
+        predictions = model.progressive(data.X, labels)
+    except FloatingPointError:
+        return f"diverged in row {model.rounds_}"
+    public = [getattr(model, name) for name in ("dictionary_", "weights_") if hasattr(type(model), name)]
+    return ":".join(digest(array) for array in (predictions, model.predict(data.held_out), *public))
+
+
+def numbers_of(name: str) -> dict[str, str]:
+    """The numbers of a learner's cases, by the names of these."""
+    return {case.name: number_of(case) for case in cases_of(name)}
+
+
+def input_hashes() -> dict[str, str]:
+    """The hash of each input's numbers, by its name."""
+    found = {}
+    for name, data in inputs().items():
+        matrices = [m.toarray() if scipy.sparse.issparse(m) else m for m in (data.X, data.held_out)]
+        found[name] = digest(np.concatenate([m.astype(np.float64).ravel() for m in (*matrices, data.y)]))
+    return found
+
+
+def environment() -> dict[str, str]:
+    """What may change the last digits: the versions, the architecture, and what the exponentials and logarithms of C and NumPy depend on,
+    which is the C library and the vector instructions of the processor."""
+    features = llvmlite.binding.get_host_cpu_features()
+    return {
+        "numba": numba.__version__,
+        "llvmlite": llvmlite.__version__,
+        "numpy": np.__version__,
+        "machine": platform.machine(),
+        "system": platform.system(),
+        "C library": " ".join(platform.libc_ver()),
+        "processor features": " ".join(name for name in ("avx2", "avx512f", "fma") if features.get(name)),
+    }
+
+
+def recorded() -> dict[str, dict[str, str]]:
+    """What `numbers.json` holds: `environment`, `inputs` and `cases`."""
+    return json.loads(NUMBERS.read_text())
+
+
+def changes(old: dict[str, str], new: dict[str, str]) -> list[str]:
+    """A line for each case that is new, gone, or has other numbers, in order of the names."""
+    lines = []
+    for name in sorted({*old, *new}):
+        if name not in old:
+            lines.append(f"new: {name}: {new[name]}")
+        elif name not in new:
+            lines.append(f"gone: {name}")
+        elif old[name] != new[name]:
+            lines.append(f"changed: {name}: {old[name]} -> {new[name]}")
+    return lines
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(prog="python -m tests.golden.cases", description="Write numbers.json; print which cases changed.")
+    options.add_argument("learners", nargs="*", metavar="LEARNER", help="these only; the others' numbers stay")
+    chosen = options.parse_args().learners
+    if unknown := set(chosen) - set(LEARNERS):
+        options.error(f"no such learner: {', '.join(sorted(unknown))}")
+    old = recorded() if NUMBERS.exists() else {"environment": {}, "inputs": {}, "cases": {}}
+    here, made = environment(), input_hashes()
+    if chosen and (old["environment"], old["inputs"]) != (here, made):
+        options.error("the environment or the inputs are not the recorded ones; name no learners, to write all numbers")
+    begun = time.perf_counter()
+    kept = {name: number for name, number in old["cases"].items() if chosen and name.split("|")[0] not in chosen}
+    cases = {**kept, **{name: number for learner in chosen or LEARNERS for name, number in numbers_of(learner).items()}}
+    content = {"environment": here, "inputs": made, "cases": dict(sorted(cases.items()))}
+    NUMBERS.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+    lines = changes(old["cases"], cases)
+    for line in lines:
+        print(line)
+    print(f"{len(lines)} of {len(cases)} cases changed, {time.perf_counter() - begun:.1f} s")
+
+
+if __name__ == "__main__":
+    main()
