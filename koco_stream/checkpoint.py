@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from koco_stream.learners import Learner
     from koco_stream.model import Model
 
+    M = TypeVar("M", bound=Model)
+
 FORMAT = 1
 
 
@@ -28,7 +30,7 @@ def save_model(model: Model, path: Path) -> None:
     named = {} if names is None else {"feature_names": list(names)}
     header = {
         "format": FORMAT,
-        "learner": type(model).__name__,
+        "learner": model._learner().name,
         "params": vars(model).get("_in_force") or model.get_params(),
         "learnt": None if state is None else {"n_features": model.n_features_in_, "rounds": model.rounds_, **named},
         "version": koco_stream.__version__,
@@ -48,10 +50,10 @@ def state_arrays(state: Any, prefix: str = "") -> dict[str, Array]:
     return arrays
 
 
-def load_model(path: str | Path) -> Model:
-    """Read a learner written by `save`; it is of the class that was saved.
+def load_model(path: str | Path, expected: type[M] | None = None) -> M:
+    """Read a learner written by `save`; it is of the class `expected`, by default the library's class of that learner.
 
-    Raises `WrongInput` if the file is cut, altered, of a newer format, or not of this kind.
+    Raises `WrongInput` if the file is cut, altered, of a newer format, not of this kind, or holds another learner than `expected` is.
     """
     import koco_stream
     from koco_stream import models
@@ -71,7 +73,10 @@ def load_model(path: str | Path) -> Model:
         raise WrongInput(f"{path} is not a koco-stream learner; use the file that its save wrote")
     if header["learner"] not in LEARNERS:
         raise WrongInput(f"{path} holds a {header['learner']!r}, which this version does not have; upgrade koco-stream")
-    model: Model = getattr(models, header["learner"])(**header["params"])
+    if expected is not None and expected._learner().name != header["learner"]:
+        name = header["learner"]
+        raise WrongInput(f"{path} holds {name}, not {expected.__name__}; use {name}.load or koco_stream.load")
+    model: M = (expected or getattr(models, header["learner"]))(**header["params"])
     if header["learnt"] is not None:
         names = header["learnt"].get("feature_names")
         model._start(header["learnt"]["n_features"], None if names is None else np.array(names, object))
@@ -103,7 +108,7 @@ def restored(state: Any, arrays: dict[str, Array], grows: bool, prefix: str = ""
         if isinstance(value, tuple):
             grown[name] = restored(value, arrays, grows, f"{prefix}{name}.")
         elif value.flags.writeable:
-            saved = arrays.get(prefix + name)
+            saved = arrays.get(prefix + name, value if value.size == 0 else None)  # an empty one need not be in the file
             if saved is None or saved.dtype != value.dtype or saved.ndim != value.ndim or not (grows or saved.shape == value.shape):
                 raise ValueError(prefix + name)
             if saved.shape != value.shape:

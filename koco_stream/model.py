@@ -53,7 +53,8 @@ class Model:
 
     @classmethod
     def _learner(cls) -> Learner:
-        return learner_named(cls.__name__)
+        """The learner that the class is, or is a subclass of."""
+        return learner_named(next(base.__name__ for base in cls.__mro__ if base.__name__ in LEARNERS))
 
     @classmethod
     def _names(cls) -> list[str]:
@@ -146,7 +147,10 @@ class Model:
     # Keeping ----------------------------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
-        """Write the learner to a file, atomically. Another process that loads it goes on to the same bits."""
+        """Write the learner to a file, atomically. Another process that loads it goes on to the same bits.
+
+        What a subclass has saved is read by its own `load`; `koco_stream.load` gives the library's class.
+        """
         from koco_stream.checkpoint import save_model
 
         save_model(self, Path(path))
@@ -156,12 +160,7 @@ class Model:
         """Read a learner of this class. Raises `WrongInput` if the file is damaged, of a newer format, or another learner's."""
         from koco_stream.checkpoint import load_model
 
-        model = load_model(Path(path))
-        if type(model) is not cls:
-            raise WrongInput(
-                f"{path} holds {type(model).__name__}, not {cls.__name__}; use {type(model).__name__}.load or koco_stream.load"
-            )
-        return model
+        return load_model(Path(path), cls)
 
     def __getstate__(self) -> dict[str, Any]:
         # For pickle, joblib and deepcopy, as in a file of `save`: arrays that are nobody else's, and nothing that can be made again.
@@ -227,7 +226,8 @@ class Model:
         return as_rows(X, vars(self).get("n_features_in_"), type(self).__name__)
 
     def _public(self) -> Public:
-        return self._learner().complete({n: v for n, v in self.get_params().items() if n != "seed"})
+        learner = self._learner()
+        return learner.complete({q.name: getattr(self, q.name) for q in learner.parameters})
 
     def _start(self, n_features: int, names: Array | None = None) -> None:
         if "_state" in vars(self):

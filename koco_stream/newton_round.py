@@ -77,9 +77,7 @@ def project(params: Any, s: Any, excess: float, off: float) -> float:
     raise AssertionError("with_sketch binds this name")
 
 
-def learn(
-    params: Any, s: Any, idx: Array, val: Array, slope: float, w_coef: float, off: float, n2: float
-) -> None:
+def learn(params: Any, s: Any, idx: Array, val: Array, slope: float, w_coef: float, off: float, n2: float) -> None:
     """Stands for a learner's; `with_sketch` binds the name to one."""
     raise AssertionError("with_sketch binds this name")
 
@@ -89,9 +87,7 @@ def columns_of(params: Any, s: Any) -> tuple[Array, int, int]:
     raise AssertionError("with_sketch binds this name")
 
 
-def bounded(
-    params: Any, s: Any, idx: Array, val: Array
-) -> tuple[float, float, float, float]:
+def bounded(params: Any, s: Any, idx: Array, val: Array) -> tuple[float, float, float, float]:
     """Lines 5 and 6: (ŷ, the multiple of x that w̄ is still to change by, αxᵀA⁻¹x, ‖x‖²) for the row (idx, val).
 
     ŷ is within [−C, C] because u is projected, or because it is truncated. All are zero for a row of norm zero.

@@ -71,8 +71,12 @@ CLIP = Parameter("clip", float, 1.0, "C, the bound on predictions", low=0, above
 FIT_INTERCEPT = Parameter("fit_intercept", bool, False, "add a feature that is always 1")
 SHARED = (LOSS, CLIP, FIT_INTERCEPT)
 PROJECTION = Parameter(
-    "projection", str, "weights", "how predictions are bounded: the weights are projected, or the prediction is truncated",
-    choices=("weights", "prediction"), later=True,
+    "projection",
+    str,
+    "weights",
+    "how predictions are bounded: the weights are projected, or the prediction is truncated",
+    choices=("weights", "prediction"),
+    later=True,
 )
 
 SEED = Parameter("seed", int, 0, "the seed of what a learner draws", low=0, high=2**63 - 1)
@@ -91,8 +95,11 @@ SKETCH_START = Parameter(
     "sketch_start", str, "gradients", "the sketch's first rows: the first gradients, or random", choices=("random", "gradients")
 )
 DIAGONAL = Parameter(
-    "diagonal", bool, False,
-    "rescale features by the diagonal of past gradients' squares; updated: this round's too, once it has predicted", choices=("updated",),
+    "diagonal",
+    bool,
+    False,
+    "rescale features by the diagonal of past gradients' squares; updated: this round's too, once it has predicted",
+    choices=("updated",),
 )
 ROWS = Parameter("sketch_size", int, 10, "m, the rows of the sketch", low=1, high=1023)
 SKETCH_RATE = Parameter("sketch_rate", float, 1.0, "c in the sketch's rate min(c/t, 1)", low=0, above=True)

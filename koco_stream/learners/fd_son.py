@@ -114,7 +114,7 @@ def columns_of(params: Params, s: State) -> tuple[Array, int, int]:
 def off_sketch(params: Params, s: State, n2: float) -> float:
     """αxᵀA⁻¹x = ‖x‖² − x̂ᵀHx̂, with H = L⁻ᵀL⁻¹; leaves L⁻¹x̂ in the scratch."""
     a, m, W = s.a, params.sketch_size, len(params.lanes)
-    rows, L = m + s.filled[()], (FIRST_MATRIX + 2 * m) * W
+    rows, L, trace = m + s.filled[()], (FIRST_MATRIX + 2 * m) * W, float(s.trace[()])
     for i in range(m):
         a[Y * W + i] = a[X_HAT * W + i] * a[ROOT * W + i]
     for i in range(m, rows):
@@ -126,7 +126,7 @@ def off_sketch(params: Params, s: State, n2: float) -> float:
     for i in range(rows):
         xHx += a[Y * W + i] * a[Y * W + i]
     # Never less than what the largest possible eigenvalue of A leaves of it.
-    return max(n2 - xHx, n2 * params.alpha / (params.alpha + s.trace[()]))
+    return max(n2 - xHx, n2 * params.alpha / (params.alpha + trace))
 
 
 @inlined

@@ -9,22 +9,22 @@ from typing import Any
 from koco_stream.errors import WrongInput
 from koco_stream.manifest import Manifest, dataset_place, load_manifest
 from koco_stream.places import Where
-from storage.generated.generators import ABOUT, STREAMS, TABLES, all_values, synthetic_name
+from storage.generated.generators import ABOUT, STREAMS, TABLES, all_values, own_values, scale_of, synthetic_name
 from storage.generated.streams import BLOCK_ROWS, Blocks
 from storage.preparing.parallel import OnDask, Serially
 from storage.preparing.prepare import Preparing, prepare_source
 from storage.sources.source import Piece, Source, dense_piece
 from storage.sources.table import Table
 
-VERSION = 1
+VERSION = 2  # 1: the rows of ill-conditioned were scaled to a mean square norm of 1
 
 
 def synthetic_source(generator: str, values: dict[str, Any]) -> Source:
     """The rows of a generator with these parameters, as a source. Raises `WrongInput` for parameters that do not go together."""
     origin = _origin(generator, values)
     if generator in STREAMS:
-        return replace(STREAMS[generator](**all_values(generator, values)), origin=origin)
-    model = {"generator": generator, "values": tuple(all_values(generator, values).items())}
+        return replace(STREAMS[generator](**own_values(generator, values)), origin=origin)
+    model = {"generator": generator, "values": tuple(own_values(generator, values).items())}
     n, d = origin["n_rows"], origin["n_features"]
     return Blocks(_block_of_table, model, n, d, "dense", BLOCK_ROWS, 8 * d + 8, origin)
 
@@ -64,7 +64,8 @@ def prepare_synthetic(store: Where, generator: str, given: dict[str, Any], worke
     if manifest is not None:
         return manifest
     source = synthetic_source(generator, given)
-    return prepare_source(store, synthetic_name(generator, given), source, Preparing(task=ABOUT[generator][0], worker=worker or Serially()))
+    how = Preparing(task=ABOUT[generator][0], scale=scale_of(generator, given), worker=worker or Serially())
+    return prepare_source(store, synthetic_name(generator, given), source, how)
 
 
 def _origin(generator: str, given: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from storage.sources.table import Table
 
 
 def ill_conditioned(condition_number: float = 10.0, data_seed: int = 1, n_rows: int = 10_000, n_features: int = 100) -> Table:
-    """The data of section 5.1 of Luo et al. (2016), scaled to a mean square norm of 1 (docs/errata.md, S8 and S11).
+    """The data of section 5.1 of Luo et al. (2016), as they are there: not scaled (docs/errata.md, S8 and S11).
 
     X = Z diag(λ)^½ Vᵀ with Z Gaussian and V a random orthonormal basis; λ is 1 but for its last ten entries, which grow linearly to
     `condition_number`. The labels are sign(θᵀz) with z the row of Z: the same for every condition number.
@@ -26,7 +26,6 @@ def ill_conditioned(condition_number: float = 10.0, data_seed: int = 1, n_rows: 
     X, scores = np.empty((n_rows, n_features)), np.empty((n_rows, 1))
     product(Z * np.sqrt(spectrum), np.ascontiguousarray(V.T), X)
     product(Z, theta, scores)
-    X /= np.sqrt((X**2).sum() / n_rows)
     return _dense(X, np.where(scores[:, 0] >= 0, 1.0, -1.0))
 
 

@@ -72,6 +72,7 @@ OTHER_VALUES: dict[str, tuple[float, ...]] = {
 }
 
 DECREASING = {"curvature": 0.2, "curvature_schedule": "decreasing"}
+VOWPAL_WABBIT = {"diagonal": "updated", "projection": "prediction", "loss": "half_squared", "fit_intercept": True}
 
 # More than one parameter beside the base.
 COMBINATIONS: dict[str, list[Given]] = {
@@ -81,11 +82,14 @@ COMBINATIONS: dict[str, list[Given]] = {
         {"sketch_size": 0, "diagonal": True},
         {"sketch_size": 10, "diagonal": True, "fit_intercept": True},
         {"loss": "logistic", "clip": 2.5, "diagonal": True},
+        {"sketch_size": 0, "diagonal": "updated", "projection": "prediction"},
+        VOWPAL_WABBIT,
+        {**VOWPAL_WABBIT, "sketch_start": "random"},
         DECREASING,
     ],
-    "ONS": [DECREASING, {"loss": "logistic", "clip": 2.5, "fit_intercept": True}],
-    "RPSON": [DECREASING, {"sketch_size": 10, "diagonal": True, "fit_intercept": True}],
-    "FDSON": [DECREASING, {"sketch_size": 10, "diagonal": True, "fit_intercept": True}],
+    "ONS": [DECREASING, {"loss": "logistic", "clip": 2.5, "fit_intercept": True}, {"alpha": 0.0}],
+    "RPSON": [DECREASING, {"sketch_size": 10, "diagonal": True, "fit_intercept": True}, VOWPAL_WABBIT],
+    "FDSON": [DECREASING, {"sketch_size": 10, "diagonal": True, "fit_intercept": True}, VOWPAL_WABBIT],
     "KORS": [{"beta": 3.0, "estimate": "poster"}, {"max_dictionary": 3, "kernel": "linear"}],
     "PROSNKONS": [DECREASING, {"beta": 3.0, "estimate": "poster"}, {"loss": "logistic", "kernel": "linear", "fit_intercept": True}],
     "CONKONS": [DECREASING, {"beta": 3.0, "estimate": "poster"}, {"loss": "logistic", "kernel": "linear", "fit_intercept": True}],
@@ -176,7 +180,7 @@ def repeated() -> Input:
 
 @cache
 def inputs() -> dict[str, Input]:
-    return {made.__name__: made() for made in (dense, sparse, scaled, repeated)}
+    return {source.__name__: source() for source in (dense, sparse, scaled, repeated)}
 
 
 # The cases ------------------------------------------------------------------------------------------------
@@ -187,7 +191,7 @@ def other_values(name: str, base: Given) -> Iterator[Given]:
     learner = LEARNERS[name]
     declared = {q.name for q in learner.parameters}
     for q in learner.parameters:
-        values = q.choices or ((False, True) if q.kind is bool else OTHER_VALUES.get(q.name, ()))
+        values = (*((False, True) if q.kind is bool else OTHER_VALUES.get(q.name, ())), *q.choices)
         needs: Given = {}
         if q.name == "degree":
             needs = {"kernel": "polynomial"}
@@ -224,14 +228,19 @@ def digest(array: Any) -> str:
     return hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()[:16]
 
 
+def made(case: Case) -> tuple[Any, Input, np.ndarray]:
+    """The case's learner, before its first row, with its input and the labels that its loss takes."""
+    model, data = getattr(models, case.learner)(**case.given), inputs()[case.input]
+    return model, data, data.y if model.loss in ("squared", "half_squared") else data.signs
+
+
 def number_of(case: Case) -> str:
     """Hashes, joined by colons: of the progressive predictions, of `predict` on the held-out rows, and of `dictionary_` and `weights_`
     where the learner has them. For a learner that diverges: in which row.
 
     Attributes that are computed with BLAS are not promised to the bit, and so no part of it.
     """
-    model, data = getattr(models, case.learner)(**case.given), inputs()[case.input]
-    labels = data.y if model.loss == "squared" else data.signs
+    model, data, labels = made(case)
     try:
         predictions = model.progressive(data.X, labels)
     except FloatingPointError:
@@ -294,13 +303,13 @@ def main() -> None:
     if unknown := set(chosen) - set(LEARNERS):
         options.error(f"no such learner: {', '.join(sorted(unknown))}")
     old = recorded() if NUMBERS.exists() else {"environment": {}, "inputs": {}, "cases": {}}
-    here, made = environment(), input_hashes()
-    if chosen and (old["environment"], old["inputs"]) != (here, made):
+    here, hashes = environment(), input_hashes()
+    if chosen and (old["environment"], old["inputs"]) != (here, hashes):
         options.error("the environment or the inputs are not the recorded ones; name no learners, to write all numbers")
     begun = time.perf_counter()
     kept = {name: number for name, number in old["cases"].items() if chosen and name.split("|")[0] not in chosen}
     cases = {**kept, **{name: number for learner in chosen or LEARNERS for name, number in numbers_of(learner).items()}}
-    content = {"environment": here, "inputs": made, "cases": dict(sorted(cases.items()))}
+    content = {"environment": here, "inputs": hashes, "cases": dict(sorted(cases.items()))}
     NUMBERS.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
     lines = changes(old["cases"], cases)
     for line in lines:
