@@ -17,7 +17,7 @@ from flows.preparing import prepare_named
 from flows.progress import say
 from flows.sweep_file import read_sweep
 from flows.tables import runs_of
-from flows.targets import QUICK_GENERATED, QUICK_ROWS, QUICK_SEEDS, VARIANTS, Target, prepared_datasets, sweep_for, target_named
+from flows.targets import QUICK_GENERATED, QUICK_ROWS, QUICK_SEEDS, VARIANTS, Target, entry_of, prepared_datasets, sweep_for, target_named
 from koco_stream.errors import WrongInput
 from koco_stream.manifest import Manifest, load_manifest
 from koco_stream.places import place
@@ -141,7 +141,7 @@ def more_tables(target: Target, sweep: str, at_hand: list[str]) -> list[dict[str
     found = []
     for one in target.datasets:
         if one in at_hand and one not in listed:
-            positive = CATALOGUE[one].positive_class
+            positive = entry_of(one).positive_class
             found.append({"name": one, "order": "shuffled", **({} if positive is None else {"positive_class": positive})})
     return found
 
@@ -166,8 +166,8 @@ def state_of(name: str, state: Manifest | str) -> str:
     """In words: whole, a part and which, or not at hand and why."""
     if isinstance(state, str):
         return f"not at hand: {state.splitlines()[0]}"
-    entry = CATALOGUE.get(name)
-    if entry is None or state.n_rows >= entry.editions[0].n_rows:
+    entry = entry_of(name)
+    if state.n_rows >= entry.editions[0].n_rows:
         return "whole"
     part = next((edition.part for edition in entry.editions if edition.part and edition.n_rows == state.n_rows), None)
     return f"a part: {part or 'fewer rows than the whole'}"
@@ -175,20 +175,20 @@ def state_of(name: str, state: Manifest | str) -> str:
 
 def left_out(target: Target, states: dict[str, Manifest | str]) -> dict[str, str]:
     """The paper's datasets that no sweep of the target has, and what this project has of them."""
-    absent = [CATALOGUE[one] for one in target.datasets if one not in states]
-    return {entry.name: entry.partial or ("no copy" if entry.absent else "the whole set") for entry in absent}
+    absent = {one: entry_of(one) for one in target.datasets if one not in states}
+    return {one: entry.partial or ("no copy" if entry.absent else "the whole set") for one, entry in absent.items()}
 
 
 def rows_of_sets(target: Target, states: dict[str, Manifest | str]) -> list[list[Any]]:
     """The datasets, as rows of `SETS`."""
     rows: list[list[Any]] = []
     for one, state in states.items():
-        entry = CATALOGUE.get(one) or CATALOGUE[VARIANTS[one][0]]
+        entry = entry_of(one)
         rows.append([one, entry.editions[0].n_rows, None if isinstance(state, str) else state.n_rows, state_of(one, state)])
     for one, has in left_out(target, states).items():
-        rows.append([one, CATALOGUE[one].editions[0].n_rows, None, f"not compared: this project has {has}"])
+        rows.append([one, entry_of(one).editions[0].n_rows, None, f"not compared: this project has {has}"])
     for sweep, dataset, what in target.stand_ins:
-        rows.append([f"{sweep}, for {dataset}", CATALOGUE[dataset].editions[0].n_rows, None, f"a stand-in: {what}"])
+        rows.append([f"{sweep}, for {dataset}", entry_of(dataset).editions[0].n_rows, None, f"a stand-in: {what}"])
     return rows
 
 

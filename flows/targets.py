@@ -16,7 +16,8 @@ from typing import Any
 from koco_stream.cache import private_folder
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.files import text_hash, write_text
-from storage.catalogue.papers import ENTRIES, PROS, SON
+from storage.catalogue.entry import Entry
+from storage.catalogue.papers import CATALOGUE, ENTRIES, PROS, SON
 from storage.generated.generators import GENERATORS, parameters_of
 
 SWEEPS = Path(__file__).parent / "sweeps"
@@ -61,7 +62,13 @@ TARGETS = {
             "Figure 3 of Luo et al. (NIPS 2016): progressive error on real data",
             ("son-real",),
             "son-figure-3",
-            datasets=_of(SON),
+            datasets=tuple(f"{name},scale=none" for name in _of(SON)),
+        ),
+        Target(
+            "sketch-start",
+            "Not of a paper: which start of Oja's sketch errs less, over all datasets at hand, scaled in three ways",
+            ("sketch-start",),
+            "sketch-start",
         ),
         Target(
             "pros-n-kons-table",
@@ -84,7 +91,18 @@ TARGETS = {
 # Datasets of a sweep that are a catalogue's files read otherwise: the entry, and the options.
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "parkinsons-motor": ("parkinsons", {"target": "motor_UPDRS", "drop": ("total_UPDRS",)}),
+    **{
+        f"{entry.name},scale={scale}": (entry.name, {"scale": scale})
+        for entry in ENTRIES
+        if entry.task != "regression"
+        for scale in ("none", "unit-rows", "unit-mean-square")
+    },
 }
+
+
+def entry_of(name: str) -> Entry:
+    """The catalogue's entry of a sweep's dataset. Raises `KeyError` for one that is not of the catalogue."""
+    return CATALOGUE[VARIANTS[name][0] if name in VARIANTS else name]
 
 
 def target_named(name: str) -> Target:

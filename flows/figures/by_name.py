@@ -9,12 +9,14 @@ import pyarrow as pa
 from flows.figures.drawing import Figure
 from flows.figures.kons_adversary import kons_adversary
 from flows.figures.poster_tables import poster_tables
+from flows.figures.sketch_start import sketch_start
 from flows.figures.son_figure_1 import son_figure_1
 from flows.figures.son_figure_2 import son_figure_2
 from flows.figures.son_figure_3 import son_figure_3
 from koco_stream.places import Where
 
 FIGURES: dict[str, Callable[[Where, pa.Table], Figure]] = {
+    "sketch-start": sketch_start,
     "son-figure-1": son_figure_1,
     "son-figure-2": son_figure_2,
     "son-figure-3": son_figure_3,
