@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from oracles import fd_son_dense, oja_son_dense, ons_dense, rp_son_dense, rp_son_primal, slopes
 from test_oja_son import start_of, stream
 
-from koco_stream import FDSON, ONS, RPSON, OjaSON
+from koco_stream import FDSON, OGD, ONS, RPSON, OjaSON
 from koco_stream.losses import LOSSES, curvature_of, loss_slope, loss_value
 
 pytestmark = pytest.mark.filterwarnings("ignore:a label")  # labels of ±1 beyond a small clip are among the cases
@@ -259,3 +259,46 @@ def test_second_process__compiles_nothing_and_a_changed_helper_is_compiled_anew(
     changed = run()
     assert changed[1:] == (0, 1)
     assert changed[0] != first[0]
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    d=st.integers(1, 8),
+    condition=st.sampled_from([1.0, 10.0, 100.0]),
+    loss=st.sampled_from(["squared", "half_squared", "logistic"]),
+    projection=st.sampled_from(["weights", "prediction"]),
+)
+def test_ons__without_a_ridge_predicts_the_same_from_rows_that_were_mapped(seed, d, condition, loss, projection):
+    draw = np.random.default_rng(seed)
+    X = draw.standard_normal((120, d))
+    X[[3, 50]], X[7] = 0.0, X[1] - 2.0 * X[2]  # empty rows, and one in the span of two others
+    y = np.where(draw.random(120) < 0.5, -1.0, 1.0)
+    U, V = (np.linalg.qr(draw.standard_normal((d, d)))[0] for _ in range(2))
+    M = U * np.geomspace(1.0, condition, d) @ V
+    case = {"alpha": 0.0, "loss": loss, "projection": projection, "clip": 1.5}
+    one, other = ONS(**case), ONS(**case)
+    np.testing.assert_allclose(one.progressive(X, y), other.progressive(X @ M, y), atol=1e-6 * condition)
+    np.testing.assert_allclose(other.coef_ @ M.T, one.coef_, atol=1e-5 * condition * max(1.0, np.abs(one.coef_).max()))
+
+
+def test_ons__without_a_ridge_is_its_limit_once_the_rows_span_the_space():
+    # The first rounds of a small ridge are those of the rows' angles; they differ. From then on both forget how they began.
+    X, y = stream(31, n=2000, d=5, density=1.0, noise=1.0)
+    small, none = ONS(1e-9).progressive(X, y), ONS(0.0).progressive(X, y)
+    assert np.abs(np.mean((small - y) ** 2) - np.mean((none - y) ** 2)) < 0.02
+    assert np.abs(small[-200:] - none[-200:]).max() < 0.05
+
+
+@pytest.mark.parametrize("learner", [OGD, ONS, OjaSON, RPSON, FDSON])
+def test_projection__of_the_prediction_leaves_the_weights_alone(learner):
+    # After rows that are far outside, both forms predict the bound; only the projected weights have been moved to it.
+    X = np.array([[1.0, 0.0], [10.0, 0.0], [1.0, 0.0]])
+    kept, moved = (learner(1.0, projection=p) if learner is OGD else learner(alpha=1.0, projection=p) for p in ("prediction", "weights"))
+    for model in (kept, moved):
+        model.partial_fit(X[:1], [0.5])
+    before = kept.coef_.copy()
+    assert (before == moved.coef_).all()
+    assert kept.progressive(X[1:2], [1.0]) == moved.progressive(X[1:2], [1.0]) == [1.0]  # no slope there: nothing is learnt
+    assert (kept.coef_ == before).all()
+    assert abs(moved.coef_[0] * 10.0) == pytest.approx(1.0)

@@ -22,8 +22,8 @@ STYLES: dict[str, Style] = {
 MARGIN = 1e-3  # of an error; 1 % of a loss
 PRINTED_RATE = 1.0
 CRITERION = (
-    "the start that errs less on more streams at the printed rate, by more than 0.001 in the error, or 1 % in the loss; the first gradients "
-    "if there are as many, since they cost less (fixed before the run)"
+    "the start that errs less on more streams at the printed rate, by more than 0.001 in the error, or 1 % in the loss; the first "
+    "gradients if there are as many, since they cost less (fixed before the run)"
 )
 
 Best = dict[tuple[str, str], dict[tuple[str, float], float]]  # (dataset, scale): (start, rate): the least error, or loss

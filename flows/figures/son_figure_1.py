@@ -22,8 +22,8 @@ STYLES = {
 READINGS = {"weights": "projected weights", "prediction": "truncated predictions"}  # of how predictions are bounded
 NOTE = (
     "Lines are means over the data seeds, bands their range; each point is the best over all parameters of its line. Rows are as the "
-    "paper makes them, not scaled, and the sketch's rate is the printed 1/t. Predictions are bounded in two ways: weights are projected, as "
-    "the paper's algorithms do, or predictions are truncated, as the system does that its experiments ran on. AdaGrad truncates in both."
+    "paper makes them, not scaled, and the sketch's rate is the printed 1/t. Predictions are bounded in two ways: weights are projected, "
+    "as the paper's algorithms do, or predictions are truncated, as the system does that its experiments ran on. AdaGrad truncates in both."
 )
 
 Errors = dict[str, dict[int, list[float]]]  # by line and data seed, one for each condition number

@@ -89,6 +89,7 @@ def dense(n: int = 50_000, d: int = 90) -> Stream:
 
 
 def steep(n: int = 10_000) -> Stream:
-    """The ill-conditioned set with condition number 100."""
+    """The ill-conditioned set with condition number 100, scaled to a mean square norm of 1."""
     table = ill_conditioned(100.0, n_rows=n)
-    return stream("ill-conditioned (kappa = 100)", table.values.reshape(-1, table.n_features), table.labels)
+    X = table.values.reshape(-1, table.n_features)
+    return stream("ill-conditioned (kappa = 100)", X / np.sqrt((X**2).sum() / len(X)), table.labels)
