@@ -89,15 +89,18 @@ def options_of(name, cell, drawn):
 
 
 class Reference(NamedTuple):
-    """A learner's reference on given rows: `run(dtype, flipped)` makes it anew."""
+    """A learner's reference on given rows: `run` makes it anew."""
 
     name: str
     options: dict
     X: np.ndarray
     y: np.ndarray
 
-    def run(self, dtype=float, flipped=False):
-        """(predictions (n,), weights (d,), sketch or None); `flipped`: with the features in reverse order."""
+    def run(self, dtype=float, flipped=False, noise=None):
+        """(predictions (n,), weights (d,), sketch or None).
+
+        `flipped`: with the features in reverse order. `noise`: as in `sketched_newton`.
+        """
         o = self.options
         X = np.hstack([self.X, np.ones((len(self.X), 1))]) if o.get("fit_intercept") else self.X
         order = slice(None, None, -1 if flipped else 1)
@@ -130,6 +133,7 @@ class Reference(NamedTuple):
             curvature=curvatures[o["loss"]](o["clip"]) if curvature is None else curvature,
             decreasing=o.get("curvature_schedule") == "decreasing",
             diagonal=o.get("diagonal", False),
+            noise=noise,
             **shared,
         )
 
@@ -194,13 +198,15 @@ def learn(name, options, X, y):
 def assert_agrees(reference, predictions):
     """The predictions are the long double reference's, as far as the double reference says that they can be.
 
-    The double reference is run on the features in both orders, since one run may be right by luck.
+    One run in double may be right by luck: it is run on the features in both orders, and with the
+    noise that rounding makes.
     Returns (rounds that were compared at SMALL, the long double run).
     """
     clip = reference.options["clip"]
     with np.errstate(all="ignore"):
         exact = reference.run(np.longdouble)
         double = [reference.run(float, flipped)[0] for flipped in (False, True)]
+        double += [reference.run(float, noise=np.random.default_rng(seed))[0] for seed in range(2)]
         deviations = np.max([np.abs(p - exact[0]) for p in double], axis=0) / clip
         off = np.abs(predictions - exact[0]) / clip
     deviations = np.maximum.accumulate(
@@ -545,19 +551,18 @@ def test_frequent_directions__are_the_full_matrix_while_nothing_is_shrunk(make_s
     )
 
 
-def test_pseudo_inverse__is_that_of_a_and_the_limit_of_small_alpha():
-    X, y = random_rows(9, 30, 3) @ random_rows(10, 3, 6), np.sign(random_rows(11, 30, 1)[:, 0])
+def test_pseudo_inverse__is_that_of_a_and_makes_scales_of_features_irrelevant():
+    # The rows that first span the space are orthogonal on every scale. Other rows outside the range
+    # would be predicted by their Euclidean projection onto it, which a linear map changes.
+    X, y = np.vstack([np.eye(3), random_rows(9, 27, 3)]), np.sign(random_rows(11, 30, 1)[:, 0])
     shared = {"curvature": 0.3, "clip": 1.0, "slope": slopes["logistic"], "dtype": np.longdouble}
-    zero = sketched_newton(X, y, FullMatrix(), alpha=0.0, **shared)
-    A = zero.sketch.A.astype(float)
-    np.testing.assert_allclose(
-        zero.sketch.inverse(X[0]).astype(float), np.linalg.pinv(A, rcond=1e-10) @ X[0], rtol=1e-8
+    one, other = (
+        sketched_newton(X * scales, y, FullMatrix(), alpha=0.0, **shared)
+        for scales in (np.ones(3), np.array([1.0, 30.0, 1e3]))
     )
-    transformed = sketched_newton(
-        X @ np.diag(np.geomspace(1, 100, 6)), y, FullMatrix(), alpha=0.0, **shared
-    )
-    later = slice(3, None)
-    assert np.abs(zero.predictions[later] - transformed.predictions[later]).max() < 1e-8
+    inverse = np.linalg.pinv(one.sketch.A.astype(float)) @ X[-1]
+    np.testing.assert_allclose(one.sketch.inverse(X[-1]).astype(float), inverse, rtol=1e-8)
+    assert np.abs(one.predictions - other.predictions).max() < 1e-10
 
 
 @pytest.mark.parametrize("m", [1, 4])

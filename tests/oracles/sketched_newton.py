@@ -37,17 +37,25 @@ def sketched_newton(
     projection="weights",
     diagonal=False,
     dtype=float,
+    noise=None,
 ):
     """Algorithm 1 on the rows X (n, d) with labels y (n,), from a new `sketch`.
 
     Line 5 is Lemma 1, A⁻¹x being the paper's (x − SᵀHx̂)/α; `projection="prediction"` leaves the
     weights alone and truncates ŷ. `diagonal=True` feeds D^(−½)x (section 5.2), `"updated"` adds
     g_j² to D between the prediction and the update. Returns a `Run`.
+
+    `noise`, a random generator, shows what rounding can do to the stream: each row's non-zeros are
+    off by the double rounding of its norm, and the weights by that of the largest so far.
     """
     X, y, clip = X.astype(dtype), y.astype(dtype), dtype(clip)
     d = X.shape[1]
     sketch.init(dtype(alpha), d, dtype)
     u, D, t, predictions = np.zeros(d, dtype), np.full(d, FIRST_D, dtype), 0, []
+    largest, rounding = dtype(0), np.finfo(float).eps
+    if noise is not None:
+        norms = np.sqrt(np.sum(X * X, axis=1, keepdims=True))
+        X = X + (X != 0) * norms * rounding * noise.uniform(-1, 1, X.shape)
     for row, label in zip(X, y, strict=True):
         if not row.any():
             predictions.append(dtype(0))
@@ -76,6 +84,9 @@ def sketched_newton(
         # Lines 8 and 9.
         sketch.update(np.sqrt(curvature_t) * g, x)
         u = w - sketch.inverse(g)
+        if noise is not None:
+            largest = max([largest, *(np.abs(v).max() for v in (w, u))])
+            u = u + largest * rounding * noise.uniform(-1, 1, d)
         if diagonal is True:
             D = D + gradient**2
     return Run(np.array(predictions), u, sketch)
