@@ -431,6 +431,18 @@ def test_directed_streams__are_predicted_as_well_as_the_stream_is_conditioned(ce
         assert_agrees(Reference(name, options, X, y), predictions)
 
 
+def test_many_shrinks__lose_nothing_when_their_maps_are_applied_to_all_columns():
+    # FD-SON keeps the maps of 2048 shrinks, one a round here, before every column is brought up to date.
+    options = {"loss": "squared", "clip": 1.0, "curvature": 0.125, "sketch_size": 1, "alpha": 1.0}
+    draw = np.random.default_rng(0)
+    X = draw.standard_normal((2300, 3)) * (draw.random((2300, 3)) < 0.7)
+    y = draw.uniform(-0.5, 0.5, 2300)
+    predictions, model = learn("FDSON", options, X, y)
+    expected = Reference("FDSON", options, X, y).run()
+    np.testing.assert_allclose(predictions, expected[0], atol=SMALL, rtol=0)
+    assert_same_state("FDSON", model, expected, 1)
+
+
 def csr_with_zeros(X):
     """CSR with a stored zero in each row that has one to spare."""
     full = sparse.csr_matrix(np.where(X == 0, 7.0, X))
