@@ -29,9 +29,7 @@ from scipy import sparse
 
 import koco_stream
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:a label"
-)  # labels beyond the clip are among the cases
+pytestmark = pytest.mark.filterwarnings("ignore:a label")  # labels beyond the clip are among the cases
 
 SMALL = 1e-9  # of the clip: what rounding may do to a prediction on a well-conditioned stream
 MULTIPLE = 10  # of the double reference's deviation, on other streams
@@ -50,11 +48,7 @@ CELLS = [
     ("ONS", {"projection": "prediction"}),
     ("ONS", {"projection": "weights", "alpha": 0.0}),
     ("ONS", {"projection": "prediction", "alpha": 0.0}),
-    *[
-        ("OjaSON", {"sketch_start": start, **cell})
-        for start in ("random", "gradients")
-        for cell in SKETCHED
-    ],
+    *[("OjaSON", {"sketch_start": start, **cell}) for start in ("random", "gradients") for cell in SKETCHED],
     *[("RPSON", cell) for cell in SKETCHED],
     *[("FDSON", cell) for cell in SKETCHED],
 ]
@@ -112,11 +106,7 @@ class Reference(NamedTuple):
         if self.name == "OGD":
             return *first_order.ogd(X, self.y, step_size=o["step_size"], **shared), None
         if self.name == "OjaSON":
-            start = (
-                None
-                if o["sketch_start"] == "gradients"
-                else random_start(o, self.X.shape[1])[:, order]
-            )
+            start = None if o["sketch_start"] == "gradients" else random_start(o, self.X.shape[1])[:, order]
             sketch = Oja(o["sketch_size"], o["sketch_rate"], start)
         elif self.name == "RPSON":
             sketch = RandomProjection(projections(o["sketch_size"], o["seed"], len(X)))
@@ -179,17 +169,13 @@ def learn(name, options, X, y):
                 "row start": started,
                 "row start in a dense round": started and dense,
                 "row start in a round that folds": started and folded and not dense,
-                "no row start": "found" in after
-                and not started
-                and after["found"] < options["sketch_size"],
+                "no row start": "found" in after and not started and after["found"] < options["sketch_size"],
                 "shrink": up.get("shrinks"),
                 "shrink when saturated": up.get("shrinks") and saturated,
             }
             if options.get("alpha") == 0:
                 new = np.linalg.matrix_rank(X[: t + 1]) > np.linalg.matrix_rank(X[:t])
-                branches |= {
-                    f"alpha 0, {'off' if new else 'in'} the range{', saturated' if saturated else ''}": True
-                }
+                branches |= {f"alpha 0, {'off' if new else 'in'} the range{', saturated' if saturated else ''}": True}
         BRANCHES.update((name, branch) for branch, taken in branches.items() if taken)
         before = after
     return np.array(predictions), model
@@ -209,9 +195,7 @@ def assert_agrees(reference, predictions):
         double += [reference.run(float, noise=np.random.default_rng(seed))[0] for seed in range(2)]
         deviations = np.max([np.abs(p - exact[0]) for p in double], axis=0) / clip
         off = np.abs(predictions - exact[0]) / clip
-    deviations = np.maximum.accumulate(
-        np.where(np.isfinite(deviations), deviations, np.inf).astype(float)
-    )
+    deviations = np.maximum.accumulate(np.where(np.isfinite(deviations), deviations, np.inf).astype(float))
     allowed = np.maximum(SMALL, MULTIPLE * deviations)
     wrong = np.flatnonzero(~(off <= allowed) & (deviations < LOST))
     assert wrong.size == 0, (
@@ -341,9 +325,7 @@ def test_well_behaved_streams__give_the_papers_numbers_weights_and_sketch(cell, 
     X, y = well_behaved_stream(case, options)
     predictions, model = learn(name, options, X, y)
     reference = Reference(name, options, X, y)
-    if (
-        options.get("alpha") == 0
-    ):  # a small gradient makes a large step: no such stream is well-behaved
+    if options.get("alpha") == 0:  # a small gradient makes a large step: no such stream is well-behaved
         assert_agrees(reference, predictions)
     else:
         expected = reference.run()
@@ -390,9 +372,7 @@ def directed(kind, seed, n):
     if kind == "scales":
         X = X * 10 ** draw.uniform(-4, 4, 6)
     if kind == "collinear":
-        X = draw.standard_normal(6) * draw.standard_normal((n, 1)) + 0.01 * X * (
-            draw.random((n, 1)) < 0.1
-        )
+        X = draw.standard_normal(6) * draw.standard_normal((n, 1)) + 0.01 * X * (draw.random((n, 1)) < 0.1)
     if kind == "alike":
         X = draw.random(6) + 0.02 * np.geomspace(1, 0.1, 6) * X
     if kind == "growing":
@@ -478,12 +458,8 @@ def test_every_form_of_input__gives_the_papers_predictions(name, form, intercept
     X, y = well_behaved_stream(case, options)
     X = X.astype(np.float32).astype(float)  # so that float32 loses nothing
     model = make(name, options)
-    predictions = np.concatenate(
-        [model.progressive(FORMS[form](X[a:b]), y[a:b]) for a, b in ((0, 1), (1, 25), (25, 40))]
-    )
-    np.testing.assert_allclose(
-        predictions, Reference(name, options, X, y).run()[0], atol=SMALL, rtol=0
-    )
+    predictions = np.concatenate([model.progressive(FORMS[form](X[a:b]), y[a:b]) for a, b in ((0, 1), (1, 25), (25, 40))])
+    np.testing.assert_allclose(predictions, Reference(name, options, X, y).run()[0], atol=SMALL, rtol=0)
 
 
 # The references themselves ----------------------------------------------------------------------------------
@@ -500,21 +476,12 @@ def test_algebra__is_numpys(shape, dtype):
     S = random_rows(1, *shape)
     A = S.T @ S + np.eye(shape[1])
     values, V = eigen_of_rows(S.astype(dtype))
-    np.testing.assert_allclose(
-        values.astype(float), np.linalg.eigvalsh(A)[::-1][: min(shape)] - 1, rtol=1e-12
-    )
+    np.testing.assert_allclose(values.astype(float), np.linalg.eigvalsh(A)[::-1][: min(shape)] - 1, rtol=1e-12)
     assert np.abs(V @ V.T - np.eye(len(V))).max() < rounding
-    assert (
-        np.abs((V.T * values) @ V - S.T.astype(dtype) @ S.astype(dtype)).max()
-        < rounding * values[0]
-    )
-    np.testing.assert_allclose(
-        cholesky(A.astype(dtype)).astype(float), np.linalg.cholesky(A), atol=1e-12
-    )
+    assert np.abs((V.T * values) @ V - S.T.astype(dtype) @ S.astype(dtype)).max() < rounding * values[0]
+    np.testing.assert_allclose(cholesky(A.astype(dtype)).astype(float), np.linalg.cholesky(A), atol=1e-12)
     b = S[0].astype(dtype)
-    assert np.abs(
-        A.astype(dtype) @ solve(A.astype(dtype), b) - b
-    ).max() < rounding * np.linalg.norm(A)
+    assert np.abs(A.astype(dtype) @ solve(A.astype(dtype), b) - b).max() < rounding * np.linalg.norm(A)
     Q, R = np.linalg.qr(S[: shape[1]].T)
     np.testing.assert_allclose(
         gram_schmidt(S[: shape[1]].astype(dtype)).astype(float),
@@ -536,17 +503,13 @@ def test_algebra__is_numpys(shape, dtype):
 )
 def test_inverse__is_the_papers_with_s_and_h(sketch):
     shared = {"alpha": 2.0, "curvature": 0.3, "clip": 1.0, "slope": slopes["squared"]}
-    run = sketched_newton(
-        random_rows(3, 29, 5), np.sign(random_rows(4, 29, 1)[:, 0]), sketch, **shared
-    )
+    run = sketched_newton(random_rows(3, 29, 5), np.sign(random_rows(4, 29, 1)[:, 0]), sketch, **shared)
     S, v = run.sketch.S, random_rows(5, 1, 5)[0]
     if isinstance(sketch, BufferedFrequentDirections):
         S = np.vstack([S, run.sketch.buffer])
     H = np.linalg.inv(2.0 * np.eye(len(S)) + S @ S.T)
     np.testing.assert_allclose(run.sketch.inverse(v), (v - S.T @ H @ (S @ v)) / 2.0, atol=1e-12)
-    np.testing.assert_allclose(
-        run.sketch.inverse(v), np.linalg.solve(2.0 * np.eye(5) + S.T @ S, v), atol=1e-12
-    )
+    np.testing.assert_allclose(run.sketch.inverse(v), np.linalg.solve(2.0 * np.eye(5) + S.T @ S, v), atol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -558,9 +521,7 @@ def test_frequent_directions__are_the_full_matrix_while_nothing_is_shrunk(make_s
     X, y = random_rows(6, 40, 3) @ random_rows(7, 3, 6), np.sign(random_rows(8, 40, 1)[:, 0])
     shared = {"alpha": 2.0, "curvature": 0.3, "clip": 1.0, "slope": slopes["logistic"]}
     full = sketched_newton(X, y, FullMatrix(), **shared)
-    np.testing.assert_allclose(
-        sketched_newton(X, y, make_sketch(), **shared).predictions, full.predictions, atol=1e-10
-    )
+    np.testing.assert_allclose(sketched_newton(X, y, make_sketch(), **shared).predictions, full.predictions, atol=1e-10)
 
 
 def test_pseudo_inverse__is_that_of_a_and_makes_scales_of_features_irrelevant():
@@ -568,10 +529,7 @@ def test_pseudo_inverse__is_that_of_a_and_makes_scales_of_features_irrelevant():
     # would be predicted by their Euclidean projection onto it, which a linear map changes.
     X, y = np.vstack([np.eye(3), random_rows(9, 27, 3)]), np.sign(random_rows(11, 30, 1)[:, 0])
     shared = {"curvature": 0.3, "clip": 1.0, "slope": slopes["logistic"], "dtype": np.longdouble}
-    one, other = (
-        sketched_newton(X * scales, y, FullMatrix(), alpha=0.0, **shared)
-        for scales in (np.ones(3), np.array([1.0, 30.0, 1e3]))
-    )
+    one, other = (sketched_newton(X * scales, y, FullMatrix(), alpha=0.0, **shared) for scales in (np.ones(3), np.array([1.0, 30.0, 1e3])))
     inverse = np.linalg.pinv(one.sketch.A.astype(float)) @ X[-1]
     np.testing.assert_allclose(one.sketch.inverse(X[-1]).astype(float), inverse, rtol=1e-8)
     assert np.abs(one.predictions - other.predictions).max() < 1e-10
@@ -616,6 +574,4 @@ def test_every_branch__occurred_in_the_tests_above(name):
     if not BRANCHES:
         pytest.skip("needs the tests above, in the same session")
     missing = [branch for branch in EXPECTED[name] if not BRANCHES[name, branch]]
-    assert not missing, {
-        branch: n for (learner, branch), n in sorted(BRANCHES.items()) if learner == name
-    }
+    assert not missing, {branch: n for (learner, branch), n in sorted(BRANCHES.items()) if learner == name}
