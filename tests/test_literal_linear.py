@@ -413,9 +413,9 @@ def test_directed_streams__are_predicted_as_well_as_the_stream_is_conditioned(ce
 
 def test_many_shrinks__lose_nothing_when_their_maps_are_applied_to_all_columns():
     # FD-SON keeps the maps of 2048 shrinks, one a round here, before every column is brought up to date.
-    options = {"loss": "squared", "clip": 1.0, "curvature": 0.125, "sketch_size": 1, "alpha": 1.0}
+    options = {"loss": "squared", "clip": 1.0, "curvature": 0.125, "sketch_size": 1, "alpha": 20.0}
     draw = np.random.default_rng(0)
-    X = draw.standard_normal((2300, 3)) * (draw.random((2300, 3)) < 0.7)
+    X = draw.standard_normal((2300, 3)) * (draw.random((2300, 3)) < 0.7) / 2
     y = draw.uniform(-0.5, 0.5, 2300)
     predictions, model = learn("FDSON", options, X, y)
     expected = Reference("FDSON", options, X, y).run()
