@@ -12,7 +12,7 @@ import scipy.sparse
 import sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles import adagrad_dense, ogd_dense
+from oracles.linear import adagrad_dense, ogd_dense
 
 import koco_stream
 from koco_stream import WrongInput, models

@@ -1,11 +1,11 @@
 """FOGD, NOGD and DualSGD against literal references and against what must be true of them."""
 
-import kernel_baseline_oracles as oracles
 import numpy as np
 import pytest
 import scipy.sparse
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from oracles import kernel_baselines as oracles
 
 from koco_stream import FOGD, NOGD, OGD, DualSGD, WrongInput
 from koco_stream.eigen import eigen_rows

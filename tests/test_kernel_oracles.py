@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from kernel_oracles import (
+from oracles.kernel import (
     beyond,
     budgeted_ogd,
     eigen_map,
@@ -22,7 +22,7 @@ from kernel_oracles import (
     sketched_kons,
     squared_slope,
 )
-from oracles import ogd_dense, ons_dense, slopes
+from oracles.linear import ogd_dense, ons_dense, slopes
 
 from tests.bench.numpy_pros import numpy_pros
 

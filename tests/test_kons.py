@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kernel_oracles import feature_map, gram, kons_primal, lemma_4_literal, norma, sketched_kons
+from oracles.kernel import feature_map, gram, kons_primal, lemma_4_literal, norma, sketched_kons
 from test_pros_n_kons import named, slopes, stream
 
 from koco_stream import KONS, NORMA, SketchedKONS

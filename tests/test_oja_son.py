@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles import oja_son_dense, squared_slope
+from oracles.linear import oja_son_dense, squared_slope
 
 from koco_stream import OGD, OjaSON
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kernel_oracles import feature_map, gram, independent, kors_estimates, pros_n_kons, squared_slope
+from oracles.kernel import feature_map, gram, independent, kors_estimates, pros_n_kons, squared_slope
 
 from koco_stream import BKONS, CONKONS, KORS, PROSNKONS, Batch
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles import fd_son_dense, oja_son_dense, ons_dense, rp_son_dense, rp_son_primal, slopes
+from oracles.linear import fd_son_dense, oja_son_dense, ons_dense, rp_son_dense, rp_son_primal, slopes
 from test_oja_son import start_of, stream
 
 from koco_stream import FDSON, OGD, ONS, RPSON, OjaSON

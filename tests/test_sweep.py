@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from oracles import oja_son_dense
+from oracles.linear import oja_son_dense
 
 from cluster.executors import run_on_dask, run_serially
 from cluster.local import local_cluster

@@ -4,8 +4,8 @@ import lzma
 
 import numpy as np
 import pytest
-from kernel_oracles import gram
-from oracles import ons_dense
+from oracles.kernel import gram
+from oracles.linear import ons_dense
 
 from koco_stream import KONS, WrongInput
 from koco_stream.losses import curvature_of

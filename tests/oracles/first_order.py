@@ -1,0 +1,40 @@
+"""Online gradient descent and AdaGrad as they are written down, in double or long double."""
+
+import numpy as np
+
+
+def ogd(X, y, *, step_size, clip, slope, projection="weights", dtype=float):
+    """w ← w − step·g; w is projected onto {|wᵀx| ≤ C} first, or only the prediction is held there.
+
+    Returns the predictions (n,) and the weights (d,).
+    """
+    X, y, step_size, clip = X.astype(dtype), y.astype(dtype), dtype(step_size), dtype(clip)
+    w, predictions = np.zeros(X.shape[1], dtype), []
+    for x, label in zip(X, y, strict=True):
+        if not x.any():
+            predictions.append(dtype(0))
+            continue
+        z = w @ x
+        y_hat = np.clip(z, -clip, clip)
+        if projection == "weights":
+            w = w - (z - y_hat) / (x @ x) * x
+        predictions.append(y_hat)
+        w = w - step_size * slope(y_hat, label) * x
+    return np.array(predictions), w
+
+
+def adagrad(X, y, *, step_size, clip, slope, dtype=float):
+    """w_j ← w_j − step·g_j/√(Σ g_j²), and 0/0 is 0; predictions are truncated.
+
+    Returns the predictions (n,) and the weights (d,).
+    """
+    X, y, step_size, clip = X.astype(dtype), y.astype(dtype), dtype(step_size), dtype(clip)
+    w, squares, predictions = np.zeros(X.shape[1], dtype), np.zeros(X.shape[1], dtype), []
+    for x, label in zip(X, y, strict=True):
+        y_hat = np.clip(w @ x, -clip, clip)
+        predictions.append(y_hat)
+        g = slope(y_hat, label) * x
+        squares = squares + g * g
+        for j in np.flatnonzero(squares):
+            w[j] -= step_size * g[j] / np.sqrt(squares[j])
+    return np.array(predictions), w

@@ -1,0 +1,247 @@
+"""Algorithm 1 of Luo, Agarwal, Cesa-Bianchi, Langford (NIPS 2016), one round as another.
+
+A sketch has A_t = αI + SᵀS and knows two things: A⁻¹v, and what a to-sketch vector ĝ does to it.
+Everything is d-sized and dense. All arithmetic is in `dtype`: double, or long double, which says
+how well a stream is conditioned. An empty row changes nothing, not even t.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from oracles.exact_algebra import eigen_of_rows, gram_schmidt, solve
+
+FIRST_D = 0.1  # footnote 6: D_1 = 0.1·I
+NEW_ROW_AT = 1e-6  # a gradient starts a row of V if ‖its part off V‖² is above this share of ‖x‖²
+OFF_RANGE_AT = 1e-8  # x lies in A's range if ‖its part outside‖ is below this share of ‖x‖
+
+
+class Run(NamedTuple):
+    """predictions (n,), the weights u (d,) after the last round, and the sketch."""
+
+    predictions: np.ndarray
+    weights: np.ndarray
+    sketch: object
+
+
+def sketched_newton(
+    X,
+    y,
+    sketch,
+    *,
+    alpha,
+    curvature,
+    clip,
+    slope,
+    decreasing=False,
+    projection="weights",
+    diagonal=False,
+    dtype=float,
+    noise=None,
+):
+    """Algorithm 1 on the rows X (n, d) with labels y (n,), from a new `sketch`.
+
+    Line 5 is Lemma 1, A⁻¹x being the paper's (x − SᵀHx̂)/α; `projection="prediction"` leaves the
+    weights alone and truncates ŷ. `diagonal=True` feeds D^(−½)x (section 5.2), `"updated"` adds
+    g_j² to D between the prediction and the update. Returns a `Run`.
+
+    `noise`, a random generator, shows what rounding can do to the stream: each row's non-zeros are
+    off by the double rounding of its norm, and the weights by that of the largest so far.
+    """
+    X, y, clip = X.astype(dtype), y.astype(dtype), dtype(clip)
+    d = X.shape[1]
+    sketch.init(dtype(alpha), d, dtype)
+    u, D, t, predictions = np.zeros(d, dtype), np.full(d, FIRST_D, dtype), 0, []
+    largest, rounding = dtype(0), np.finfo(float).eps
+    if noise is not None:
+        norms = np.sqrt(np.sum(X * X, axis=1, keepdims=True))
+        X = X + (X != 0) * norms * rounding * noise.uniform(-1, 1, X.shape)
+    for row, label in zip(X, y, strict=True):
+        if not row.any():
+            predictions.append(dtype(0))
+            continue
+        x = row / np.sqrt(D) if diagonal else row
+
+        # Line 5. Where |uᵀx| > C, Lemma 1 makes wᵀx exactly C with uᵀx's sign.
+        z = u @ x
+        y_hat = np.clip(z, -clip, clip)
+        w = u
+        if projection == "weights" and y_hat != z:
+            direction = sketch.projection_direction(x)
+            w = u - (z - y_hat) / (x @ direction) * direction
+
+        # Lines 6 and 7.
+        predictions.append(y_hat)
+        t += 1
+        slope_t = slope(y_hat, label)
+        gradient = slope_t * row
+        if diagonal == "updated":
+            D = D + gradient**2
+            x = row / np.sqrt(D)
+        g = slope_t * x
+        curvature_t = dtype(curvature) / np.sqrt(dtype(t)) if decreasing else dtype(curvature)
+
+        # Lines 8 and 9.
+        sketch.update(np.sqrt(curvature_t) * g, x)
+        u = w - sketch.inverse(g)
+        if noise is not None:
+            largest = max([largest, *(np.abs(v).max() for v in (w, u))])
+            u = u + largest * rounding * noise.uniform(-1, 1, d)
+        if diagonal is True:
+            D = D + gradient**2
+    return Run(np.array(predictions), u, sketch)
+
+
+class FullMatrix:
+    """No sketch: A_t = αI + Σ ĝĝᵀ itself (equation 2), the Online Newton Step.
+
+    For α = 0 the inverse is the pseudo-inverse of A. Its range is the span of the rows so far,
+    of which an orthonormal basis Q is kept: A⁺ = Qᵀ(QAQᵀ)⁻¹Q.
+    """
+
+    def init(self, alpha, d, dtype):
+        self.alpha, self.A, self.Q = alpha, alpha * np.eye(d, dtype=dtype), np.zeros((0, d), dtype)
+
+    def off_range(self, x):
+        """The part of x outside A's range; zero if it is rounding."""
+        r = x - self.Q.T @ (self.Q @ x)
+        r = r - self.Q.T @ (self.Q @ r)
+        return r if np.sqrt(r @ r) > OFF_RANGE_AT * np.sqrt(x @ x) else 0 * r
+
+    def inverse(self, v):
+        """A⁻¹v, or A⁺v."""
+        if self.alpha > 0:
+            return solve(self.A, v)
+        return self.Q.T @ solve(self.Q @ self.A @ self.Q.T, self.Q @ v)
+
+    def projection_direction(self, x):
+        """A⁻¹x; at α = 0 its limit, which is x's part outside A's range where there is one."""
+        if self.alpha == 0 and self.off_range(x).any():
+            return self.off_range(x)
+        return self.inverse(x)
+
+    def update(self, g_hat, x):
+        """A ← A + ĝĝᵀ."""
+        if not g_hat.any():
+            return
+        if self.alpha == 0 and self.off_range(x).any():
+            self.Q = gram_schmidt(np.vstack([self.Q, self.off_range(x)]))
+        self.A = self.A + np.outer(g_hat, g_hat)
+
+
+class Sketch:
+    """A = αI + SᵀS with the eigenvalues λ (k,) and orthonormal eigenvectors V (k, d) of SᵀS.
+
+    A⁻¹v is taken as (v − VᵀVv)/α + Vᵀ(Vv/(α + λ)). It is the paper's (v − SᵀHSv)/α, which would
+    lose the digits of λ/α.
+    """
+
+    def init(self, alpha, d, dtype):
+        self.alpha, self.dtype = alpha, dtype
+        self.eigenvalues, self.V = np.zeros(0, dtype), np.zeros((0, d), dtype)
+        self.S = np.zeros((self.m, d), dtype)
+
+    def inverse(self, v):
+        """A⁻¹v."""
+        p = self.V @ v
+        off = v - self.V.T @ p
+        return off / self.alpha + self.V.T @ (p / (self.alpha + self.eigenvalues))
+
+    projection_direction = inverse
+
+
+class Oja(Sketch):
+    """Algorithm 3 with Γ_t = min(rate/t, 1)·I, the rows orthonormalised in order each round.
+
+    `start`: V_0 (m, d) with orthonormal rows, or None: the first m gradients, orthonormalised.
+    """
+
+    def __init__(self, m, rate, start=None):
+        self.m, self.rate, self.start = m, rate, start
+
+    def init(self, alpha, d, dtype):
+        super().init(alpha, d, dtype)
+        self.t = 0
+        if self.start is not None:
+            self.V = gram_schmidt(self.start.astype(dtype)) if len(self.start) else self.V
+        self.Lambda = np.zeros(len(self.V), dtype)
+        self.eigenvalues = self.Lambda
+
+    def update(self, g_hat, x):
+        """Equation 4. A gradient that starts a row of V does so first."""
+        if self.start is None and len(self.V) < self.m and g_hat.any():
+            off = x - self.V.T @ (self.V @ x)
+            if off @ off > NEW_ROW_AT * (x @ x):
+                self.V = gram_schmidt(np.vstack([self.V, off]))
+                self.Lambda = np.append(self.Lambda, self.dtype(0))
+        self.t += 1
+        gamma = min(self.dtype(self.rate) / self.t, self.dtype(1))
+        q = self.V @ g_hat
+        self.Lambda = (1 - gamma) * self.Lambda + gamma * q**2
+        self.V = gram_schmidt(self.V + gamma * np.outer(q, g_hat))
+        self.eigenvalues = self.t * self.Lambda
+        self.S = np.sqrt(self.eigenvalues)[:, None] * self.V
+
+
+class FrequentDirections(Sketch):
+    """Algorithm 2 as printed: m rows, the last of them zero; each round shrinks by the m-th eigenvalue."""
+
+    def __init__(self, m):
+        self.m = m
+
+    def update(self, g_hat, x):
+        self.S[-1] = g_hat
+        self.eigenvalues, self.V, self.S = shrunk(self.S, self.m - 1)
+
+
+class BufferedFrequentDirections(Sketch):
+    """m kept rows and a buffer of m: a round that fills it replaces all 2m rows by m.
+
+    The shrink is by the (m + 1)-th eigenvalue and comes before the weight step. A ĝ of 0 is no row.
+    """
+
+    def __init__(self, m):
+        self.m = m
+
+    def init(self, alpha, d, dtype):
+        super().init(alpha, d, dtype)
+        self.buffer = np.zeros((0, d), dtype)
+
+    def update(self, g_hat, x):
+        if not g_hat.any():
+            return
+        self.buffer = np.vstack([self.buffer, g_hat])
+        if len(self.buffer) == self.m:
+            self.eigenvalues, self.V, self.S = shrunk(np.vstack([self.S, self.buffer]), self.m)
+            self.S, self.buffer = self.S[: self.m], self.buffer[:0]
+        else:
+            self.eigenvalues, self.V = eigen_of_rows(np.vstack([self.S, self.buffer]))
+
+
+def shrunk(S, kept):
+    """The eigenvalues Σ − ρ and eigenvectors V that are kept, and (Σ − ρI)^½V in S's shape.
+
+    ρ is the (kept + 1)-th eigenvalue of SᵀS.
+    """
+    values, V = eigen_of_rows(S)
+    rho = values[kept] if len(values) > kept else S.dtype.type(0)
+    values, V = values[:kept] - rho, V[:kept]
+    smaller = np.zeros_like(S)
+    smaller[: len(values)] = np.sqrt(values)[:, None] * V
+    return values, V, smaller
+
+
+class RandomProjection(Sketch):
+    """S_t = S_{t−1} + r_t ĝᵀ, where row t of `R` (n, m) is r_t."""
+
+    def __init__(self, R):
+        self.R, self.m = R, R.shape[1]
+
+    def init(self, alpha, d, dtype):
+        super().init(alpha, d, dtype)
+        self.t = 0
+
+    def update(self, g_hat, x):
+        self.S = self.S + np.outer(self.R[self.t].astype(self.dtype), g_hat)
+        self.eigenvalues, self.V = eigen_of_rows(self.S)
+        self.t += 1
