@@ -83,7 +83,7 @@ class ONS(Model):
     """The Online Newton Step with the full matrix (Luo et al., 2016, equations 1 and 2), O(d²) a round and in memory.
 
     `alpha`: as for `OjaSON`, or 0: then A's pseudo-inverse is used, and predictions do not change when all rows are mapped by an
-    invertible matrix (docs/errata.md, S17). `curvature`, `curvature_schedule`, `loss`, `clip`, `projection`, `fit_intercept` as for
+    invertible matrix (docs/errata.md, S22). `curvature`, `curvature_schedule`, `loss`, `clip`, `projection`, `fit_intercept` as for
     `OjaSON`. `seed`: not used.
     """
 
@@ -115,7 +115,7 @@ class FDSON(Model):
     """Sketched online Newton with frequent directions (Luo et al., 2016, Algorithms 1 and 2), with a buffer of m gradients.
 
     `sketch_size`: m ≥ 1, the rows that a shrink leaves. Until the next one up to m gradients are kept as they are, so that the sketch
-    has from m to 2m − 1 rows, and a shrink comes every m rounds; the paper's m rows have one each round (docs/errata.md, S16). The round
+    has from m to 2m − 1 rows, and a shrink comes every m rounds; the paper's m rows have one each round (docs/errata.md, S21). The round
     that fills the buffer shrinks first, then updates the weights. `alpha`, `curvature`, `curvature_schedule`, `diagonal`, `loss`, `clip`,
     `projection`, `fit_intercept` as for `OjaSON`. `seed`: not used."""
 

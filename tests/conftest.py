@@ -1,4 +1,4 @@
-"""Every test session has a cache folder of its own, and leaves nothing behind."""
+"""Every process of a test session has a cache folder of its own, and leaves nothing behind. What is compiled all share."""
 
 import os
 import shutil
@@ -9,6 +9,10 @@ from pathlib import Path
 import pytest
 
 _cache = tempfile.mkdtemp(prefix="koco-tests-")
+if "PYTEST_XDIST_WORKER" in os.environ:  # then KOCO_CACHE is what the session's first process has made it, below
+    shared = Path(os.environ["KOCO_CACHE"], "compiled")
+    shared.mkdir(mode=0o700, exist_ok=True)
+    Path(_cache, "compiled").symlink_to(shared)
 os.environ["KOCO_CACHE"] = _cache
 os.environ["PREFECT_SERVER_ANALYTICS_ENABLED"] = "false"
 if (

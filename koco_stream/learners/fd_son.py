@@ -2,7 +2,7 @@
 
 Luo, Agarwal, Cesa-Bianchi, Langford (NIPS 2016), Algorithms 1 and 2, with a buffer: S has m kept rows and up to m raw to-
 sketch vectors ĝ. The ĝ that fills the buffer has the 2m rows replaced by m, S ← (Σ − λ_{m+1}I)^½ V with the m largest
-eigenvalues of SᵀS (docs/errata.md, S6, S13), before the weights are updated, as Algorithm 1 has it (S16).
+eigenvalues of SᵀS (docs/errata.md, S6, S13), before the weights are updated, as Algorithm 1 has it (S21).
 
 Such a shrink is a linear map M of each column of S: it is applied when the column is next touched (koco_stream.lazy_maps).
 The weights are w = w̄ + Sᵀβ; a shrink moves Sᵀβ into w̄, which therefore is one more number of the column that the maps act

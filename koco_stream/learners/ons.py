@@ -5,7 +5,7 @@ projection of u onto {w : |wᵀx| ≤ C} in the norm of A. A⁻¹ is kept, by th
 
 With α = 0 it is the pseudo-inverse, and predictions are the same for rows x and Mx, whatever the invertible M. A row that is not in the
 span of the rows learnt from has a part r off A's range along which A measures nothing, so any prediction is as near to u. The one that no
-map of the features changes is taken: 0, by w = u − (uᵀx/rᵀx)r (docs/errata.md, S17). Kept beside A⁺ is N = I − AA⁺, which gives r = Nx.
+map of the features changes is taken: 0, by w = u − (uᵀx/rᵀx)r (docs/errata.md, S22). Kept beside A⁺ is N = I − AA⁺, which gives r = Nx.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
 
 @jit
 def widen(params: Params, s: State, idx: Array, val: Array, left: float, y: float) -> None:
-    """The round of a row that is off A's range, with ‖r‖² = `left`: A's range gains a dimension (S17)."""
+    """The round of a row that is off A's range, with ‖r‖² = `left`: A's range gains a dimension (S22)."""
     u, A_inv, Ax, N, r = s.u, s.A_inv, s.Ax, s.N, s.Nx
     d = u.size
     xAx = times_row(A_inv, idx, val, Ax)

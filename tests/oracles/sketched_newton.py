@@ -63,11 +63,13 @@ def sketched_newton(
         x = row / np.sqrt(D) if diagonal else row
 
         # Line 5. Where |uᵀx| > C, Lemma 1 makes wᵀx exactly C with uᵀx's sign.
-        z = u @ x
+        z, w = u @ x, u
+        free = sketch.off_range(x)
+        if free.any():  # A says nothing about x: the prediction that no linear map of the features changes is 0
+            w, z = u - z / (free @ x) * free, dtype(0)
         y_hat = np.clip(z, -clip, clip)
-        w = u
         if projection == "weights" and y_hat != z:
-            direction = sketch.projection_direction(x)
+            direction = sketch.inverse(x)
             w = u - (z - y_hat) / (x @ direction) * direction
 
         # Lines 6 and 7.
@@ -104,6 +106,8 @@ class FullMatrix:
 
     def off_range(self, x):
         """The part of x outside A's range; zero if it is rounding."""
+        if self.alpha > 0:
+            return 0 * x
         r = x - self.Q.T @ (self.Q @ x)
         r = r - self.Q.T @ (self.Q @ r)
         return r if np.sqrt(r @ r) > OFF_RANGE_AT * np.sqrt(x @ x) else 0 * r
@@ -113,12 +117,6 @@ class FullMatrix:
         if self.alpha > 0:
             return solve(self.A, v)
         return self.Q.T @ solve(self.Q @ self.A @ self.Q.T, self.Q @ v)
-
-    def projection_direction(self, x):
-        """A⁻¹x; at α = 0 its limit, which is x's part outside A's range where there is one."""
-        if self.alpha == 0 and self.off_range(x).any():
-            return self.off_range(x)
-        return self.inverse(x)
 
     def update(self, g_hat, x):
         """A ← A + ĝĝᵀ."""
@@ -132,9 +130,11 @@ class FullMatrix:
 class Sketch:
     """A = αI + SᵀS with the eigenvalues λ (k,) and orthonormal eigenvectors V (k, d) of SᵀS.
 
-    A⁻¹v is taken as (v − VᵀVv)/α + Vᵀ(Vv/(α + λ)). It is the paper's (v − SᵀHSv)/α, which would
-    lose the digits of λ/α.
+    A⁻¹v is taken as (v − VᵀVv)/α + Vᵀ(Vv/(α + λ)). It is the paper's (v − SᵀHSv)/α, which loses the
+    digits of λ/α; `printed` takes that (in double).
     """
+
+    printed = False
 
     def init(self, alpha, d, dtype):
         self.alpha, self.dtype = alpha, dtype
@@ -145,9 +145,19 @@ class Sketch:
         """A⁻¹v."""
         p = self.V @ v
         off = v - self.V.T @ p
+        if self.printed:
+            S = self.rows()
+            H = np.linalg.inv(self.alpha * np.eye(len(S)) + S @ S.T)
+            return (v - S.T @ (H @ (S @ v))) / self.alpha
         return off / self.alpha + self.V.T @ (p / (self.alpha + self.eigenvalues))
 
-    projection_direction = inverse
+    def off_range(self, x):
+        """The part of x outside A's range, which is all, since α > 0."""
+        return 0 * x
+
+    def rows(self):
+        """S, all of its rows."""
+        return self.S
 
 
 class Oja(Sketch):
@@ -206,6 +216,10 @@ class BufferedFrequentDirections(Sketch):
     def init(self, alpha, d, dtype):
         super().init(alpha, d, dtype)
         self.buffer = np.zeros((0, d), dtype)
+
+    def rows(self):
+        """The kept rows and the buffer."""
+        return np.vstack([self.S, self.buffer])
 
     def update(self, g_hat, x):
         if not g_hat.any():
