@@ -34,6 +34,14 @@ from koco_stream.theory.leverage import (
     online_leverage_scores,
     ridge_leverage_scores,
 )
+from koco_stream.theory.son_bounds import (
+    hard_sequence,
+    omega,
+    son_theorem_1,
+    son_theorem_2,
+    son_theorem_3,
+    spectrum,
+)
 from koco_stream.theory.terms import (
     Hindsight,
     best_in_hindsight,
@@ -51,9 +59,11 @@ __all__ = [
     "curvature_term",
     "effective_dimension",
     "gradient_term",
+    "hard_sequence",
     "lemma_3",
     "log_det",
     "newton_regret_bound",
+    "omega",
     "online_effective_dimension",
     "online_leverage_scores",
     "poster_epochs",
@@ -61,6 +71,10 @@ __all__ = [
     "poster_theorem_2",
     "rescaled_kernel",
     "ridge_leverage_scores",
+    "son_theorem_1",
+    "son_theorem_2",
+    "son_theorem_3",
+    "spectrum",
     "theorem_1",
     "theorem_1_curved",
     "theorem_1_flat",
