@@ -15,7 +15,7 @@ import pyarrow as pa
 from flows.figures.axes import Axis
 from flows.figures.drawing import Claim, Figure, Series, plot, style_of
 from flows.figures.rows import kernel_matrix, matrix_of
-from koco_stream.orders import AS_STORED
+from koco_stream.orders import IN_WINDOWS
 from koco_stream.places import Where
 from koco_stream.runs import Stream
 from koco_stream.stream import StreamReader
@@ -23,17 +23,18 @@ from koco_stream.theory import best_in_hindsight
 
 EXACT = 1.0  # the floor at which every coin is 1: KONS
 READ = (
-    *("dataset", "dataset_hash", "order", "max_rows", "learner", "params", "status"),
+    *("dataset", "dataset_hash", "order", "order_seed", "max_rows", "learner", "params", "status"),
     *("rounds", "mean_loss", "dictionary_size", "seconds"),
 )
 
 
 @dataclass(frozen=True)
 class Point:
-    """The runs of one floor on one dataset: their regrets, means of the points kept and of the seconds."""
+    """The runs of one floor on one dataset: their regrets, the rounds of each, means of the points kept at the end and of the seconds."""
 
     floor: float
     regrets: list[float]
+    rounds: int
     size: float
     seconds: float
 
@@ -41,6 +42,11 @@ class Point:
     def regret(self) -> float:
         """The mean over the seeds."""
         return fmean(self.regrets)
+
+    @property
+    def share(self) -> float:
+        """The points over the rounds: 1 for KONS."""
+        return self.size / self.rounds
 
 
 def sampling_floor(store: Where, runs: pa.Table) -> Figure:
@@ -68,7 +74,8 @@ def sampling_floor(store: Where, runs: pa.Table) -> Figure:
         ]
     floor = Axis("sampling floor γ", log=True)
     claims = [claim for dataset, points in found.items() for claim in claims_of(dataset, points)]
-    verdict = f"{sum(bool(claim[3]) for claim in claims)} of {len(claims)} hold." if claims else "There is no KONS to compare with."
+    tested = [claim[3] for claim in claims if claim[3] is not None]
+    verdict = f"{sum(tested)} of {len(tested)} claims hold." if tested else "There is no KONS to compare with."
     return Figure(
         "The floor of Sketched-KONS (abstract of Calandriello, Lazaric, Valko, ICML 2017)",
         [
@@ -81,31 +88,38 @@ def sampling_floor(store: Where, runs: pa.Table) -> Figure:
         f"{verdict} γ is the least probability that a row joins the sketch; γ = 1 is KONS, and γ = 0 "
         "leaves the choice to KORS. Regret is the cumulative squared loss above that of the best function "
         "in hindsight, kernel ridge regression with the same α, shrunk into the clip; means over the "
-        "seeds, bands from the least to the largest.\nThe criteria were set before the runs. A round takes "
-        "what KORS and the kernel values take beside the (tγ)² of the claim, and a sum squared is at most "
-        "twice the sum of squares: hence twice the seconds of γ = 0, and twice γ² times KONS's.",
+        "seeds, bands from the least to the largest.\n"
+        "The criterion on the regret was set before the runs. A first run read the rows as stored, where "
+        "KONS has no regret on cadata (-0.23 in 3,000 rounds: a function fixed in hindsight does not follow "
+        "its rows, which are ordered by place), so there was nothing to multiply; since then they are "
+        "shuffled, and the cost is counted in points, because runs that a worker does together share their "
+        "seconds evenly. A round works on the square of KORS's and the sampled points together, and a sum "
+        "squared is at most twice the sum of squares: hence the two twos.",
         opened=True,
     )
 
 
 def points_of(store: Where, runs: pa.Table) -> dict[str, list[Point]]:
-    """The points by dataset, the smallest floor first, of the runs with the squared loss and rows as stored that ended well."""
+    """The points by dataset, the smallest floor first, of the runs with the squared loss that ended well; without those that were
+    shuffled in windows."""
     groups: dict[str, dict[float, list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
-    best: dict[str, float] = {}
+    best: dict[tuple[str, int | None], float] = {}
     for row in runs.select(list(READ)).to_pylist():
         params = json.loads(row["params"])
-        if row["status"] != "ok" or row["order"] != AS_STORED or params.get("loss") != "squared":
+        if row["status"] != "ok" or row["order"] == IN_WINDOWS or params.get("loss") != "squared":
             continue
         if row["learner"] in ("KONS", "SketchedKONS"):
             floor = EXACT if row["learner"] == "KONS" else params["sampling_floor"]
             groups[row["dataset"]][floor].append(row)
-            if row["dataset"] not in best:
-                best[row["dataset"]] = hindsight_loss(store, row, params)
+            read = row["dataset"], row["order_seed"]
+            if read not in best:
+                best[read] = hindsight_loss(store, row, params)
     return {
         dataset: [
             Point(
                 floor,
-                [row["rounds"] * row["mean_loss"] - best[dataset] for row in members],
+                [row["rounds"] * row["mean_loss"] - best[dataset, row["order_seed"]] for row in members],
+                members[0]["rounds"],
                 fmean(row["dictionary_size"] for row in members),
                 fmean(row["seconds"] for row in members),
             )
@@ -117,7 +131,8 @@ def points_of(store: Where, runs: pa.Table) -> dict[str, list[Point]]:
 
 def hindsight_loss(store: Where, row: dict[str, Any], params: dict[str, Any]) -> float:
     """Σ (f(x_t) − y_t)² of the best function of a run's own space, shrunk into its clip."""
-    block = StreamReader(store, Stream(row["dataset"], row["dataset_hash"], max_rows=row["max_rows"])).whole()
+    stream = Stream(row["dataset"], row["dataset_hash"], row["order"], row["order_seed"], max_rows=row["max_rows"])
+    block = StreamReader(store, stream).whole()
     K = kernel_matrix(matrix_of(block.rows).astype(np.float64), params)
     return best_in_hindsight(K, block.labels, params["alpha"]).scaled_into(params["clip"]).loss
 
@@ -129,9 +144,10 @@ def claims_of(dataset: str, points: list[Point]) -> list[Claim]:
     if EXACT not in by_floor or not between:
         return []
     exact, sampled = by_floor[EXACT], by_floor.get(0.0)
-    alone = sampled.seconds if sampled else 0.0
-    regrets = "; ".join(f"{point.regret / exact.regret:.2f} at γ = {point.floor:g}" for point in between)
-    times = "; ".join(f"{point.seconds / exact.seconds:.4f} at γ = {point.floor:g}" for point in between)
+    alone = sampled.share if sampled else 0.0
+    regrets = _told({point.floor: point.regret / exact.regret for point in between})
+    kept = _told({point.floor: point.share**2 for point in between})
+    times = _told({point.floor: point.seconds / exact.seconds for point in between})
     return [
         (
             f"{dataset}: at most 1/γ times the regret",
@@ -140,12 +156,17 @@ def claims_of(dataset: str, points: list[Point]) -> list[Claim]:
             all(point.regret <= exact.regret / point.floor for point in between),
         ),
         (
-            f"{dataset}: γ² of the cost",
-            "the seconds at most 2γ² KONS's + 2 of those at γ = 0, at every floor",
-            f"KONS takes {exact.seconds:.3g} s, γ = 0 {alone / exact.seconds:.4f} of it; shares: {times}",
-            all(point.seconds <= 2 * point.floor**2 * exact.seconds + 2 * alone for point in between),
+            f"{dataset}: γ² of the space and the arithmetic",
+            "the points' square, over that of the rounds, at most 2γ² + 2 of that at γ = 0, at every floor",
+            f"{alone**2:.4g} at γ = 0; {kept}",
+            all(point.share**2 <= 2 * point.floor**2 + 2 * alone**2 for point in between),
         ),
+        (f"{dataset}: γ² of the time", "none: see the note", f"KONS takes {exact.seconds:.3g} s; shares of it: {times}", None),
     ]
+
+
+def _told(by_floor: dict[float, float]) -> str:
+    return "; ".join(f"{value:.4g} at γ = {floor:g}" for floor, value in by_floor.items())
 
 
 def _styles(series: list[Series]) -> dict[str, tuple[str, str, str]]:

@@ -18,6 +18,7 @@ from koco_stream.theory.kons_bounds import (
     poster_epochs,
     poster_theorem_1,
     poster_theorem_2,
+    proposition_3_error,
     theorem_1,
     theorem_1_curved,
     theorem_1_flat,
@@ -32,6 +33,7 @@ from koco_stream.theory.leverage import (
     log_det,
     online_effective_dimension,
     online_leverage_scores,
+    projection_error,
     ridge_leverage_scores,
 )
 from koco_stream.theory.son_bounds import (
@@ -69,6 +71,8 @@ __all__ = [
     "poster_epochs",
     "poster_theorem_1",
     "poster_theorem_2",
+    "projection_error",
+    "proposition_3_error",
     "rescaled_kernel",
     "ridge_leverage_scores",
     "son_theorem_1",

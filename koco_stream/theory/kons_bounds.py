@@ -100,6 +100,16 @@ def theorem_3(
     return alpha * w_norm2 + gradients / (least if printed else (1.0 - epsilon) * min(least, 1.0))
 
 
+def proposition_3_error(*, epsilon: float, ridge: float) -> float:
+    """ε/(1 − ε)·γ, above `projection_error` of KORS's dictionary in every round (the poster,
+    Proposition 3, point 1) with probability 1 − δ for β ≥ `theorem_2_beta`.
+
+    `ridge` is γ; no bound for ε = 1. It follows from point (1) of the ICML paper's Theorem 2, whose
+    estimate has the factor 1 + ε; the poster's estimate is ρ times smaller (docs/errata.md, P7).
+    """
+    return ridge * epsilon / (1.0 - epsilon) if epsilon < 1.0 else math.inf
+
+
 def poster_epochs(*, d_eff: float, rounds: int, beta: float) -> float:
     """J ≤ 3β·d_eff·log(2T), the poster's bound on the restarts; `d_eff` is at KORS's ridge γ. log(2T) needs γ ≥ 1 and T ≥ 4 (P5)."""
     return 3.0 * beta * d_eff * math.log(2.0 * rounds)

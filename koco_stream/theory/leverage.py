@@ -6,7 +6,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import LinAlgError, cholesky, eigvalsh, solve_triangular
+from scipy.linalg import LinAlgError, cholesky, eigh, eigvalsh, solve_triangular
 
 from koco_stream.errors import WrongInput
 from koco_stream.linalg import Array
@@ -101,3 +101,20 @@ def lemma_3(K: Array, ridge: float) -> Lemma3:
         bound=d_eff * (1.0 + math.log1p(x)),
         poster_bound=2.0 * d_eff * math.log(len(values) / ridge),
     )
+
+
+def projection_error(K: Array, chosen: Array) -> float:
+    """The largest eigenvalue of Φᵀ(P − P_I)Φ: what a dictionary's span misses of the rows.
+
+    It is ‖K − K_I K_II⁺ K_Iᵀ‖ for the rows `chosen`, a (n,) mask or places in K (n, n), and what
+    Proposition 3 (1) of the poster bounds (`proposition_3_error`). Directions of K_II whose
+    eigenvalue is rounding count as missed.
+    """
+    K = np.asarray(K, np.float64)
+    columns = K[:, chosen]
+    values, vectors = eigh(columns[chosen])
+    largest = float(values.max(initial=0.0))
+    kept = values > len(values) * np.finfo(np.float64).eps * largest
+    explained = columns @ (vectors[:, kept] / np.sqrt(values[kept]))
+    last = len(K) - 1
+    return max(float(eigvalsh(K - explained @ explained.T, subset_by_index=(last, last))[0]), 0.0)
