@@ -24,7 +24,7 @@ from koco_stream.run import check_labels
 from koco_stream.runs import Run, Stream, configuration_of, sharding_of, without_repeats
 from storage.generated.generators import GENERATORS, expected_values, parameters_of, synthetic_name
 
-FigureName = Literal["son-figure-1", "son-figure-2", "son-figure-3", "sketch-start", "poster-tables", "kons-adversary"]
+FigureName = Literal["son-figure-1", "son-figure-2", "son-figure-3", "sketch-start", "poster-tables", "kons-adversary", "sampling-floor"]
 LARGEST = 2**63 - 1
 MOST_RUNS = 10_000_000
 Label = Annotated[float, Field(allow_inf_nan=False)] | int

@@ -85,6 +85,12 @@ TARGETS = {
             ("adversary",),
             "kons-adversary",
         ),
+        Target(
+            "sampling-floor",
+            "the abstract of Calandriello, Lazaric, Valko (ICML 2017): 1/γ times the regret at γ² of the cost",
+            ("sampling-floor",),
+            "sampling-floor",
+        ),
     )
 }
 

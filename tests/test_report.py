@@ -21,17 +21,18 @@ from hypothesis import strategies as st
 from cluster.executors import run_serially
 from flows.figures.axes import Axis, tick_text
 from flows.figures.drawing import CHARACTER, LEFT, RIGHT, WIDTH, Series, plot, style_of
+from flows.figures.rows import kernel_matrix
 from flows.pages import cell, markdown_of
 from flows.planning import limits_of, sizes_of
 from flows.report import report_of, write_report
-from flows.sections.bounds import kernel_matrix, newton_bound, why_not
+from flows.sections.bounds import newton_bound, son_bound, why_not
 from flows.sections.costs import front_of
 from flows.sections.lines import READ, results_of
 from flows.sections.steps import edges_of
 from flows.steps import remember
 from flows.sweep_file import read_sweep
 from flows.tables import runs_of
-from koco_stream import ONS
+from koco_stream import FDSON, ONS
 from koco_stream.losses import curvature_of
 from koco_stream.manifest import load_manifest
 from koco_stream.plan import plan
@@ -65,6 +66,10 @@ name = "AdaGrad"
 step_size = [0.001, 0.002, 0.004]
 [[learner]]
 name = "ONS"
+alpha = [0.5, 1.0]
+[[learner]]
+name = "FDSON"
+sketch_size = 2
 alpha = [0.5, 1.0]
 [[learner]]
 name = "PROSNKONS"
@@ -122,7 +127,7 @@ def test_report__sorts_by_the_keyboard_and_saves_what_parquet_has(page, store, t
     with (tmp_path / "best.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.reader(file))
     assert rows[0][:4] == ["dataset", "learner", "parameters", "runs"]
-    assert len(rows) == 1 + 2 * 5
+    assert len(rows) == 1 + 2 * 6
     best = pc.min(runs_of(store, "small").filter(pc.field("dataset") == "plain").column("mean_loss")).as_py()
     assert min(float(row[6]) for row in rows[1:] if row[0] == "plain") == best
 
@@ -176,8 +181,8 @@ def test_report__says_what_was_run_and_flags_an_optimum_on_the_edge(page, store)
     assert "AdaGrad: the best step_size, 0.004, is the largest of its grid (0.001 to 0.004): the optimum may lie beyond" in words
     edges = {row["dataset"]: row["on the edge"] for row in tables_of(page)["small-best"] if row["learner"] == "AdaGrad"}
     assert edges["plain"] == "step_size (largest)"
-    assert "Theorem 1 of Calandriello, Lazaric, Valko (ICML 2017)" in words
-    assert "AdaGrad is not an exact online Newton step" in words
+    assert "Theorem 2 of Luo et al. (NIPS 2016)" in words
+    assert "AdaGrad: it is not an online Newton step" in words
 
 
 def test_report__markdown_has_tables_of_equal_rows_and_nothing_that_looks_like_html(page):
@@ -212,7 +217,7 @@ def test_report__of_runs_that_are_not_ok_or_not_there_yet(store, tmp_path):
     report = report_of(other, "small")
     assert report.flags[0] == f"1 of {len(runs)} runs are not there yet"
     assert any(flag.endswith("runs diverged") for flag in report.flags)
-    assert {row[1] for row in report.best} == {"OjaSON", "ONS", "PROSNKONS"}
+    assert {row[1] for row in report.best} == {"OjaSON", "ONS", "FDSON", "PROSNKONS"}
     assert report.not_ok[0][1:] == ["AdaGrad", report.not_ok[0][2], "diverged", "at round 7"]
     assert report.data[0][4] == "no longer in the store"
     assert "no longer in the store" in write_report(other, "small").path.read_text()
@@ -329,10 +334,61 @@ def test_bound__is_above_the_regret_of_an_online_newton_step_and_does_not_depend
     wide = newton_bound(kernel_matrix(10 * X, params), y, {**params, "alpha": 50.0}, [20, 400])
     larger = newton_bound(kernel_matrix(5 * X, params), y, {**params, "alpha": 12.5}, [20, 400])
     np.testing.assert_allclose(wide.bound, larger.bound, rtol=1e-9)
-    assert why_not("ONS", params, 400) is None
-    assert "not an exact" in why_not("FDSON", params, 400)
-    assert "above the loss's" in why_not("ONS", {**params, "curvature": 1.0}, 400)
+    assert why_not("KONS", params, 400) is None
+    assert "not an online Newton step" in why_not("OGD", params, 400)
+    assert "above the loss's" in why_not("KONS", {**params, "curvature": 1.0}, 400)
     assert "2,001 rounds" in why_not("KONS", params, 2001)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_bound__of_son_s_learners_is_above_their_regret_and_that_of_the_curvature_s_excess_grows_with_the_rounds(intercept):
+    draw = np.random.default_rng(2)
+    X = draw.uniform(-0.5, 0.5, (400, 8)) * 1.5 ** -np.arange(8)
+    y = np.clip(X @ draw.standard_normal(8) + 0.1 * draw.standard_normal(400), -1, 1)
+    sigma = curvature_of("squared", 1.0)
+    params = {
+        "loss": "squared",
+        "clip": 1.0,
+        "alpha": 0.5,
+        "curvature": sigma,
+        "curvature_schedule": "constant",
+        "fit_intercept": intercept,
+    }
+    rounds = [20, 400]
+    for learner, model, more in (
+        ("ONS", ONS(0.5, fit_intercept=intercept), {}),
+        ("ONS", ONS(0.5, fit_intercept=intercept, curvature=1.0), {"curvature": 1.0}),
+        ("ONS", ONS(0.5, fit_intercept=intercept, curvature_schedule="decreasing"), {"curvature_schedule": "decreasing"}),
+        ("FDSON", FDSON(3, alpha=0.5, fit_intercept=intercept), {"sketch_size": 3}),
+    ):
+        assert why_not(learner, {**params, **more}, 400) is None
+        losses = np.cumsum((model.progressive(X, y) - y) ** 2)
+        bound = son_bound(X, y, learner, {**params, **more}, rounds)
+        for t, competitor, most in zip(bound.t, bound.competitor, bound.bound, strict=True):
+            assert losses[t - 1] - competitor <= most
+        if "curvature" in more:
+            assert bound.bound[1] - bound.bound[0] > 2 * 16 * (1.0 - sigma) * 380
+    wide, narrow = (son_bound(X, y, "FDSON", {**params, "sketch_size": m}, [400]).bound[0] for m in (9, 1))
+    assert wide < narrow  # nothing is lost by a sketch that holds all directions
+    assert "no bound is known" in why_not("OjaSON", params, 400)
+    assert "random projections" in why_not("RPSON", params, 400)
+    assert "diagonal" in why_not("FDSON", {**params, "diagonal": True}, 400)
+    assert "constant" in why_not("FDSON", {**params, "curvature_schedule": "decreasing"}, 400)
+    assert "2,001 rounds" in why_not("ONS", params, 2001)
+
+
+def test_regret_section__has_the_bounds_of_son_s_learners_and_says_why_oja_has_none(store):
+    report = report_of(store, "small")
+    [section] = [one for one in report.sections if one.title.startswith("plain")]
+    [figure] = [one for one in section.figures if one.title == "Regret"]
+    told = {row[0]: row for row in figure.rows}
+    for name, row in told.items():
+        assert (row[-1] is not None) == (name.startswith("ONS") or name.startswith("FDSON"))
+        if row[-1] is not None:
+            assert row[-2] <= row[-1]
+    assert any(name.startswith("FDSON") for name in told)
+    for said in ("Theorem 2 of Luo", "Theorem 3 of Luo", "no bound is known for Oja's sketch"):
+        assert said in figure.note
 
 
 @pytest.mark.soak

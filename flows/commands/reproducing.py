@@ -26,7 +26,8 @@ from flows.commands.shared import JSON, STORE, example
 @JSON
 @example("koco reproduce son-figure-1 --store store")
 def reproduce(target: str, store: str, data: Path | None, quick: bool, cluster: str, workers: int | None, as_json: bool) -> None:
-    """Reproduce a published figure or table: TARGET is son-figure-1, son-figure-2, son-figure-3, pros-n-kons-table or section-6-adversary.
+    """Reproduce a published figure, table or claim: TARGET is son-figure-1, son-figure-2, son-figure-3, sketch-start, pros-n-kons-table,
+    section-6-adversary or sampling-floor.
 
     Prepares what is needed, runs the sweeps, writes a page, and prints a line for each of the paper's claims: whether it is reproduced, by
     which criterion, and what came out. Datasets that are not at hand are named. Exit status 1 if runs have failed, not if a claim does not

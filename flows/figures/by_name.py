@@ -9,6 +9,7 @@ import pyarrow as pa
 from flows.figures.drawing import Figure
 from flows.figures.kons_adversary import kons_adversary
 from flows.figures.poster_tables import poster_tables
+from flows.figures.sampling_floor import sampling_floor
 from flows.figures.sketch_start import sketch_start
 from flows.figures.son_figure_1 import son_figure_1
 from flows.figures.son_figure_2 import son_figure_2
@@ -22,4 +23,5 @@ FIGURES: dict[str, Callable[[Where, pa.Table], Figure]] = {
     "son-figure-3": son_figure_3,
     "poster-tables": poster_tables,
     "kons-adversary": kons_adversary,
+    "sampling-floor": sampling_floor,
 }

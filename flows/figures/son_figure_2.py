@@ -87,8 +87,8 @@ def son_figure_2(store: Where, runs: pa.Table) -> Figure:
         [[line, seed, *(float(f"{e:.3g}") for e in found)] for line, by_seed in lines.items() for seed, found in by_seed.items()],
         f"Lines are means over the data seeds, bands their range, from round {FIRST_ROUND} on; each with the parameters of its best run. "
         "True values: the largest eigenvalues of the sum of the outer products of the vectors that were sketched, at that round. Rows are "
-        f"not scaled, the rate is the printed 1/t, the start is random. The paper's plot has no criterion. Ours is for κ of {STEEP:g} and above: "
-        "below, the largest eigenvalues are close to the others, and what came out is stated as a remark.",
+        f"not scaled, the rate is the printed 1/t, the start is random. The paper's plot has no criterion. Ours is for κ of {STEEP:g} and "
+        "above: below, the largest eigenvalues are close to the others, and what came out is stated as a remark.",
     )
 
 

@@ -1,4 +1,9 @@
-"""The bound on the regret of an online Newton step, for a run's own rows: Theorem 1 of the ICML 2017 paper (`koco_stream.theory`)."""
+"""The bound on a run's regret, for the run's own rows: of KONS, of ONS, and of FD-SON (`koco_stream.theory`).
+
+For the squared loss, whose slopes are at most L = 4C. The slopes of a run are not recorded, so L
+stands for each: the bounds are of the rows alone, and the same for every seed and, after the last
+round, for every order.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
-from flows.figures.rows import matrix_of
+from flows.figures.rows import kernel_matrix, matrix_of, with_intercept
 from koco_stream.cache import private_folder
 from koco_stream.files import content_hash, write_text
 from koco_stream.linalg import Array
@@ -18,11 +24,21 @@ from koco_stream.losses import curvature_of
 from koco_stream.places import Where
 from koco_stream.runs import Stream
 from koco_stream.stream import StreamReader
-from koco_stream.theory import best_in_hindsight, effective_dimension, theorem_1_curved
+from koco_stream.theory import best_in_hindsight, effective_dimension, son_theorem_2, son_theorem_3, spectrum, theorem_1_curved
 
-EXACT = ("ONS", "KONS")  # learners whose second-order matrix is not sketched: those that the theorem is about
+# The learners that a theorem is about, and which.
+THEOREMS = {
+    "KONS": "Theorem 1 of Calandriello, Lazaric, Valko (ICML 2017), second form, as corrected in docs/errata.md (K10)",
+    "ONS": "Theorem 2 of Luo et al. (NIPS 2016)",
+    "FDSON": "Theorem 3 of Luo et al. (NIPS 2016), for the learner's buffer (docs/errata.md, S17), with its best k",
+}
+# Those that belong to them, and have none.
+WITHOUT = {
+    "OjaSON": "no bound is known for Oja's sketch (docs/errata.md, S18)",
+    "RPSON": "the bound for random projections is not computed here (docs/errata.md, S18)",
+}
 MOST_ROUNDS = 2_000  # a kernel matrix of so many rows is decomposed in seconds
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -35,28 +51,40 @@ class Bound:
 
 
 def why_not(learner: str, params: dict[str, Any], rounds: int) -> str | None:
-    """Why the theorem says nothing of such a run, in words; None if it does."""
-    if learner not in EXACT:
-        return f"{learner} is not an exact online Newton step"
-    if params.get("loss") != "squared" or params.get("curvature_schedule") != "constant":
-        return f"{learner}: it is computed here for the squared loss with a constant curvature"
-    if params["curvature"] > curvature_of("squared", params["clip"]) * (1 + 1e-12):
+    """Why no theorem says anything of such a run, in words; None if one does."""
+    if learner not in THEOREMS:
+        return f"{learner}: {WITHOUT.get(learner, 'it is not an online Newton step that a theorem here is about')}"
+    if params.get("loss") != "squared":
+        return f"{learner}: it is computed here for the squared loss"
+    if learner != "ONS" and params.get("curvature_schedule") != "constant":
+        return f"{learner}: it is computed here for a constant curvature"
+    if learner == "KONS" and params["curvature"] > curvature_of("squared", params["clip"]) * (1 + 1e-12):
         return (
             f"{learner}: its curvature {params['curvature']:g} is above the loss's, 1/(8C²) = {curvature_of('squared', params['clip']):g}"
         )
+    if params.get("projection", "weights") != "weights":
+        return f"{learner}: its predictions are truncated, and the theorem is about projected weights"
+    if params["alpha"] == 0.0:
+        return f"{learner}: the theorem is computed here for a positive alpha"
+    if params.get("diagonal"):
+        return f"{learner}: with the diagonal adaptation the rows that it learns from are not those of the dataset"
     return f"{learner}: {rounds:,} rounds, and it is computed for up to {MOST_ROUNDS:,}" if rounds > MOST_ROUNDS else None
 
 
-def bound_of(store: Where, stream: Stream, params: dict[str, Any], rounds: Sequence[int]) -> Bound | None:
+def bound_of(store: Where, stream: Stream, learner: str, params: dict[str, Any], rounds: Sequence[int]) -> Bound | None:
     """The bound after each of `rounds` (increasing) on a stream, from the cache folder if it was computed before; None if a label is beyond
-    the clip, which the theorem does not allow."""
-    told = {"stream": stream.identity(), "params": params, "rounds": list(rounds), "version": VERSION}
+    the clip, which the theorems do not allow."""
+    told = {"stream": stream.identity(), "learner": learner, "params": params, "rounds": list(rounds), "version": VERSION}
     path = Path(private_folder("bounds")) / f"{content_hash(told)}.json"
     if not path.is_file():
         block = StreamReader(store, stream).whole()
         found = None
         if np.abs(block.labels).max(initial=0.0) <= params["clip"]:
-            found = newton_bound(kernel_matrix(matrix_of(block.rows).toarray().astype(np.float64), params), block.labels, params, rounds)
+            X = matrix_of(block.rows).astype(np.float64)
+            if learner == "KONS":
+                found = newton_bound(kernel_matrix(X, params), block.labels, params, rounds)
+            else:
+                found = son_bound(X, block.labels, learner, params, rounds)
         write_text(path, json.dumps(found and vars(found)))
     kept = json.loads(path.read_text())
     return kept and Bound(**kept)
@@ -88,11 +116,33 @@ def newton_bound(K: Array, y: Array, params: dict[str, Any], rounds: Sequence[in
     return Bound([int(t) for t in rounds], [float(losses[t - 1]) for t in rounds], bounds)
 
 
-def kernel_matrix(X: Array, params: dict[str, Any]) -> Array:
-    """The kernel matrix (n, n) of the rows X (n, d), for the kernel that the parameters say (none: linear), the intercept included."""
-    products = X @ X.T + (1.0 if params.get("fit_intercept") else 0.0)
-    kind = params.get("kernel", "linear")
-    if kind == "gaussian":
-        norms = np.diag(products)
-        return np.exp(-np.maximum(norms[:, None] + norms - 2.0 * products, 0.0) / (2.0 * params["bandwidth"] ** 2))
-    return (products + 1.0) ** params["degree"] if kind == "polynomial" else products
+def son_bound(X: Array | csr_array, y: Array, learner: str, params: dict[str, Any], rounds: Sequence[int]) -> Bound:
+    """`son_theorem_2` for ONS, `son_theorem_3` for FDSON with the k of the least bound, for the first t rows X (n, d) and the competitor of
+    `newton_bound`.
+
+    The coefficient of g gᵀ is σ + η: what is above the loss's curvature is η, and all of it if it decreases (ONS only).
+    """
+    rows = with_intercept(csr_array(X)) if params.get("fit_intercept") else csr_array(X)
+    alpha, clip = params["alpha"], params["clip"]
+    best = best_in_hindsight(kernel_matrix(rows, {}), y, alpha).scaled_into(clip)
+    losses = np.cumsum((best.predictions - best.labels) ** 2)
+    n, lipschitz = len(y), 4.0 * clip
+    decreasing = params["curvature_schedule"] == "decreasing"
+    coefficients = params["curvature"] / (np.sqrt(np.arange(1, n + 1)) if decreasing else np.ones(n))
+    sigma = 0.0 if decreasing else min(params["curvature"], curvature_of("squared", clip))
+    bounds = []
+    for t in rounds:
+        given = {"alpha": alpha, "w_norm2": best.norm2, "curvature": sigma, "clip": clip, "lipschitz": lipschitz}
+        given["step_sizes"] = coefficients[:t] - sigma
+        if learner == "ONS":
+            norms2 = lipschitz**2 * float(rows[:t].power(2).sum())
+            bounds.append(son_theorem_2(**given, n_features=min(t, rows.shape[1]), gradient_norms2=norms2))
+        else:
+            values = spectrum(lipschitz * np.sqrt(params["curvature"]) * rows[:t])
+            m = params["sketch_size"]
+            each = [
+                son_theorem_3(**given, sketch_size=m, k=k, omega_k=values[k:].sum(), sketch_trace=values.sum(), printed=False)
+                for k in range(m + 1)
+            ]
+            bounds.append(min(each))
+    return Bound([int(t) for t in rounds], [float(losses[t - 1]) for t in rounds], [float(bound) for bound in bounds])

@@ -9,7 +9,7 @@ import numpy as np
 
 from flows.figures.axes import Axis
 from flows.figures.drawing import Drawing, Figure, Series, Style, plot
-from flows.sections.bounds import bound_of, why_not
+from flows.sections.bounds import THEOREMS, bound_of, why_not
 from flows.sections.curves import FIRST_ROUND, ROUNDS, Curve, banded, drawn_lines, members_of
 from flows.sections.lines import Line, StreamResults
 from koco_stream.manifest import Manifest
@@ -52,11 +52,9 @@ def regret_and_bound(
     said = "Regret is the cumulative squared loss above that of the best linear predictor in hindsight, of the best configuration of each "
     said += "line, over orders and seeds. That predictor does not respect the clip: the table says how far it predicts."
     if applies:
-        said += (
-            "\nBound: Theorem 1 of Calandriello, Lazaric, Valko (ICML 2017), second form, as corrected in docs/errata.md (K10), computed "
-        )
-        said += "from the rows. It is on the regret against the best function of the learner's own space, shrunk into the clip, which the "
-        said += "plot shows and the table's last two columns have."
+        named = dict.fromkeys(f"{line.learner}: {THEOREMS[line.learner]}" for line in drawn_lines(stream) if line.name in applies)
+        said += f"\nBound, computed from the rows: {'; '.join(named)}. It is on the regret against the best function of the learner's own "
+        said += "space, shrunk into the clip, which the plot shows and the table's last two columns have."
     said += f"\nNo bound: {'; '.join(dict.fromkeys(reasons))}." if reasons else ""
     return Figure(
         "Regret",
@@ -89,7 +87,7 @@ def _against_bound(
     stored = stream.how["order"] == AS_STORED
     places = sorted({k for k in range(last, -1, -EVERY) if t[k] >= FIRST_ROUND} | {last}) if stored else [last]
     read = Stream(stream.dataset, stream.dataset_hash, positive_class=stream.how["positive_class"], max_rows=stream.how["max_rows"])
-    bound = bound_of(store, read, line.best.params, [int(t[k]) for k in places])
+    bound = bound_of(store, read, line.learner, line.best.params, [int(t[k]) for k in places])
     if bound is None:
         return None
     regret = np.array([curve.loss[places] for curve in members]) - np.array(bound.competitor)

@@ -3,6 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+from scipy.optimize import nnls
+
 from tests.bench.preparing import ONE, PEER, TWO
 from tests.bench.side_by_side import US
 from tests.bench.table import show
@@ -58,6 +61,11 @@ CLAIMS: list[tuple[str, float, Callable[[Any], float]]] = [
     ("1,000 runs: optuna's seconds / ours", +1.8, lambda r: r["sweep"]["optuna"]),
     ("1,000 runs: mean losses of the others with other bits than ours", -0.0, lambda r: r["sweep"]["different"]),
     ("OjaSON, m from 10 to 40", -8.0, lambda r: grown(r, "OjaSON", "m", 10, 40)),
+    # SON, section 5.2, of m = 10 with the diagonal adaptation, over 23 sets; and section 4, with O(m²) for its O(m³) (docs/errata.md, S2)
+    ("20news: OjaSON m=10, diagonal / AdaGrad (SON's: about 11)", -11.0, lambda r: r["20news"][DIAGONAL].us / r["20news"]["AdaGrad"].us),
+    ("dense: OjaSON m=10, diagonal / AdaGrad (SON's: about 11)", -11.0, lambda r: r["dense"][DIAGONAL].us / r["dense"]["AdaGrad"].us),
+    ("OjaSON, m from 10 to 64: growth / that of m² + ms", -1.0, lambda r: grown_by(r, "m", 10, 64)),
+    ("OjaSON, s from 30 to 1,000: growth / that of m² + ms", -1.0, lambda r: grown_by(r, "s", 30, 1000)),
 ]
 KEPT = "NumPy, kept inverses"
 BESIDE: list[tuple[str, Callable[[Any], float]]] = [
@@ -68,6 +76,7 @@ BESIDE: list[tuple[str, Callable[[Any], float]]] = [
         )
         for name in ("cpusmall", "cadata", "casp", "wide")
     ],
+    ("OjaSON, m from 1 to 64, s from 10 to 1,000: time / fitted, greatest / least", lambda r: misfit(r)),
     ("1,000 runs: ray tune's seconds with reuse_actors=True / ours", lambda r: r["sweep"]["ray, reused"]),
     ("20news: VW OjaNewton without normalising / ours, m=10", lambda r: r["20news"][PLAIN_VW].us / r["20news"][US].us),
     ("dense: VW OjaNewton without normalising / ours, m=10", lambda r: r["dense"][PLAIN_VW].us / r["dense"][US].us),
@@ -83,6 +92,26 @@ def grown(results: Any, learner: str, letter: str, low: int, high: int) -> float
     """The time at `high` over the time at `low`."""
     found = results["growth"][learner, letter]
     return found[high].us / found[low].us
+
+
+def sizes(letter: str, value: int) -> tuple[int, int]:
+    """m and s in the tables of growth, where one of them is `value`."""
+    return (value, 100) if letter == "m" else (10, value)
+
+
+def grown_by(results: Any, letter: str, low: int, high: int) -> float:
+    """How OjaSON's time grows, over how m² + ms does: at most 1 if a round is of that order, but for what lies in memory."""
+    (m, s), (large_m, large_s) = sizes(letter, low), sizes(letter, high)
+    return grown(results, "OjaSON", letter, low, high) * (m * m + m * s) / (large_m * large_m + large_m * large_s)
+
+
+def misfit(results: Any) -> float:
+    """The greatest over the least of OjaSON's time / (a + b m² + c ms), fitted by relative least squares to both tables."""
+    found = {sizes(letter, v): t.us for letter in ("m", "s") for v, t in results["growth"]["OjaSON", letter].items()}
+    terms = np.array([[1.0, m * m, m * s] for m, s in found])
+    us = np.array(list(found.values()))
+    fitted = terms @ nnls(terms / us[:, None], np.ones(us.size))[0]
+    return float((us / fitted).max() / (us / fitted).min())
 
 
 def claims(results: dict[str, Any]) -> None:

@@ -1,0 +1,135 @@
+"""The theorems of Luo, Agarwal, Cesa-Bianchi, Langford (NIPS 2016, "SON"), as numbers.
+
+Their A_t is αI + Σ (σ_s + η_s) g_s g_sᵀ, so the parameter `curvature` of the learners is σ + η. The
+row ĝ_t = √(σ_t + η_t)·g_t is what a sketch is shown, and G_T has these rows. Theorem 1 is the lower
+bound, Theorem 2 is on the Newton step without a sketch, Theorem 3 on frequent directions. The paper
+proves nothing of Oja's sketch (docs/errata.md, S18).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from scipy.linalg import eigvalsh
+from scipy.sparse import issparse
+
+from koco_stream.errors import WrongInput
+from koco_stream.linalg import Array
+
+
+def son_theorem_1(*, rounds: int, n_features: int, clip: float, lipschitz: float) -> float:
+    """CL√(dT)/2, which the regret of every algorithm reaches on some sequence (SON, Theorem 1).
+
+    Raises `WrongInput` for T < d, of which the theorem says nothing. `hard_sequence` draws such
+    sequences.
+    """
+    if rounds < n_features:
+        raise WrongInput(f"Theorem 1 wants T ≥ d: there are {rounds} rounds, {n_features} features")
+    return 0.5 * clip * lipschitz * math.sqrt(n_features * rounds)
+
+
+def hard_sequence(rounds: int, n_features: int, seed: int) -> tuple[Array, Array]:
+    """Rows X (T, d) and signs y (T,) on which no algorithm has a small regret on average.
+
+    The rows are the unit vectors in turn, in d blocks of T/d rounds. The signs are fair coins. With
+    a loss whose slope is −L·y on [−C, C], every algorithm has the mean loss of w = 0, while
+    w = C·sign(Σ y) by block gains CL·E|Σ y| ≥ CL√(n/2) in a block of n rounds. As n ≥ T/(2d), the
+    mean regret is at least `son_theorem_1` (docs/errata.md, S16). The hinge loss with C ≤ 1 is such
+    a loss, with L = 1. Raises `WrongInput` for T < d.
+    """
+    if rounds < n_features:
+        raise WrongInput(f"a block for each of {n_features} features needs as many rounds, not {rounds}")
+    block = np.arange(rounds) * n_features // rounds
+    return np.eye(n_features)[block], np.random.default_rng(seed).choice([-1.0, 1.0], rounds)
+
+
+def spectrum(gradients_to_sketch: Any) -> Array:
+    """The eigenvalues of G_TᵀG_T, (min(T, d),), the largest first; the others of d are 0.
+
+    `gradients_to_sketch` is G_T (T, d), an array or a scipy sparse matrix. The Gram matrix of the
+    smaller side is decomposed.
+    """
+    G = gradients_to_sketch
+    gram = G.T @ G if G.shape[1] <= G.shape[0] else G @ G.T
+    dense = gram.toarray() if issparse(gram) else np.asarray(gram, np.float64)
+    return np.maximum(eigvalsh(dense), 0.0)[::-1]
+
+
+def omega(gradients_to_sketch: Any, k: int) -> float:
+    """Ω_k = Σ_{i>k} λ_i(G_TᵀG_T) of SON's Theorem 3: what no k directions hold.
+
+    `gradients_to_sketch` as in `spectrum`. Raises `WrongInput` for k < 0.
+    """
+    if k < 0:
+        raise WrongInput(f"k counts directions: {k} is below 0")
+    return float(spectrum(gradients_to_sketch)[k:].sum())
+
+
+def son_theorem_2(
+    *,
+    alpha: float,
+    w_norm2: float,
+    n_features: int,
+    gradient_norms2: float,
+    step_sizes: Array,
+    curvature: float,
+    clip: float,
+    lipschitz: float,
+) -> float:
+    """The bound on the regret of the online Newton step without a sketch (SON, Theorem 2).
+
+    ½α‖w‖² + 2(CL)² Σ η_t + d/(2(σ + η_T)) ln(1 + (σ + η_T) Σ‖g_t‖²/(dα)). `gradient_norms2` is
+    Σ‖g_t‖², `step_sizes` (T,) the η_t, which must not increase; `curvature` is σ ≤ σ_t. Any number
+    from the rank of the gradients on may stand for d. Equation 3 is this for η = 0.
+    Raises `WrongInput` for σ + η_T = 0 or steps that increase.
+    """
+    least = _least(step_sizes, curvature)
+    logarithm = math.log1p(least * gradient_norms2 / (n_features * alpha))
+    return _first_terms(alpha, w_norm2, step_sizes, clip, lipschitz) + n_features * logarithm / (2.0 * least)
+
+
+def son_theorem_3(
+    *,
+    alpha: float,
+    w_norm2: float,
+    sketch_size: int,
+    k: int,
+    omega_k: float,
+    sketch_trace: float,
+    step_sizes: Array,
+    curvature: float,
+    clip: float,
+    lipschitz: float,
+    printed: bool = True,
+) -> float:
+    """The bound on the regret of FD-SON (SON, Theorem 3), for one k < m.
+
+    ½α‖w‖² + 2(CL)² Σ η_t + m/(2(σ + η_T)) ln(1 + tr(SᵀS)/(mα)) + mΩ_k/(2(m − k)(σ + η_T)α).
+    `omega_k` is Ω_k (`omega`), `sketch_trace` tr(S_TᵀS_T), or anything above it as tr(G_TᵀG_T) is;
+    the rest as in `son_theorem_2`. The print is about Algorithm 2, which keeps m − 1 rows.
+    `printed=False` is for `FDSON`, which keeps m rows and a buffer of m more: m + 1 for m in the
+    last term, so k ≤ m, and 2m in the logarithm's (docs/errata.md, S17).
+    Raises `WrongInput` for a k out of its range, and as `son_theorem_2` does.
+    """
+    rows, rank = (sketch_size, sketch_size) if printed else (sketch_size + 1, 2 * sketch_size)
+    if not 0 <= k < rows:
+        raise WrongInput(f"k must be from 0 to {rows - 1}, not {k}")
+    least = _least(step_sizes, curvature)
+    sketched = rank * math.log1p(sketch_trace / (rank * alpha))
+    lost = rows * omega_k / ((rows - k) * alpha)
+    return _first_terms(alpha, w_norm2, step_sizes, clip, lipschitz) + (sketched + lost) / (2.0 * least)
+
+
+def _first_terms(alpha: float, w_norm2: float, step_sizes: Array, clip: float, lipschitz: float) -> float:
+    """½α‖w‖² + 2(CL)² Σ η_t."""
+    return 0.5 * alpha * w_norm2 + 2.0 * (clip * lipschitz) ** 2 * float(np.sum(step_sizes))
+
+
+def _least(step_sizes: Array, curvature: float) -> float:
+    """σ + η_T, the least coefficient. Raises `WrongInput` if it is 0, or the steps increase."""
+    least = curvature + float(step_sizes[-1])
+    if not least > 0.0 or (np.diff(step_sizes) > 0.0).any():
+        raise WrongInput("η_t must not increase, and σ + η_T must be above 0")
+    return least
