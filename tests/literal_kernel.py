@@ -220,9 +220,11 @@ class Judged:
         self.loss, self.seen, self.kink = loss, Counter(), False
 
     def slope(self, z, y_hat, y):
-        """ℓ'(ŷ, y), where z is the prediction before it is held within [−C, C]. A hinge loss whose
-        margin is 1 but for rounding has no one slope."""
-        self.kink |= self.loss == "hinge" and bool(abs(y * z - 1) < 1e-9)
+        """ℓ'(ŷ, y), where z is the prediction before it is held within [−C, C]. Where the slope is
+        zero on one side of z and z is there but for rounding, rounding decides what a point is."""
+        from_zero = abs(z - y) if LOSSES[self.loss].real else abs(y * z - 1)
+        undecided = from_zero < 1e-9 and (from_zero > 0 or z != 0)  # 0 at a label of 0 is exact
+        self.kink |= self.loss != "logistic" and bool(undecided)
         return LOSSES[self.loss].slope(y_hat, y)
 
     def is_clear(self):

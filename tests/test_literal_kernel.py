@@ -97,39 +97,44 @@ def labels(draw, X, loss, clip):
     return y
 
 
+def pick(draw, choices):
+    """One of them, each as probable as the others, which hypothesis does not promise."""
+    return choices[draw.integers(len(choices))]
+
+
 @st.composite
 def streams(choose, losses=tuple(LOSSES), kernels=tuple(KERNELS), d=(1, 5)):
     """Some 70 rows in [−1, 1], with repeated rows and empty ones."""
-    draw = np.random.default_rng(choose(st.integers(0, 10_000)))
-    n, width = choose(st.integers(40, 75)), choose(st.integers(*d))
-    loss, clip = choose(st.sampled_from(losses)), choose(st.sampled_from([0.3, 1.0, 2.0]))
-    X = draw.uniform(-1, 1, (n + HELD_OUT, width)) * (draw.random((n + HELD_OUT, width)) < choose(st.sampled_from([0.5, 1.0])))
-    for t in np.flatnonzero(draw.random(n) < choose(st.sampled_from([0.0, 0.3])))[1:]:
+    draw = np.random.default_rng(choose(st.integers(0, 2**32)))
+    n, width = draw.integers(40, 76), draw.integers(d[0], d[1] + 1)
+    loss, clip = pick(draw, losses), pick(draw, [0.3, 1.0, 2.0])
+    X = draw.uniform(-1, 1, (n + HELD_OUT, width)) * (draw.random((n + HELD_OUT, width)) < pick(draw, [0.5, 1.0]))
+    for t in np.flatnonzero(draw.random(n) < pick(draw, [0.0, 0.3]))[1:]:
         X[t] = X[draw.integers(t)]
     X[draw.random(len(X)) < 0.1] = 0.0
     y = labels(draw, X[:n], loss, clip)
-    return dressed(choose, draw, X, y, loss, clip, choose(st.sampled_from(kernels)))
+    return dressed(draw, X, y, loss, clip, pick(draw, kernels))
 
 
 @st.composite
 def wide_streams(choose, losses=tuple(LOSSES), kernels=(("gaussian", 1.0, 2), ("linear", 1.0, 2))):
     """140 sparse rows with 150 features, the last 70 repetitions of the first ones: dictionaries
     grow in points and features."""
-    draw = np.random.default_rng(choose(st.integers(0, 10_000)))
-    loss, clip = choose(st.sampled_from(losses)), choose(st.sampled_from([0.3, 1.0]))
+    draw = np.random.default_rng(choose(st.integers(0, 2**32)))
+    loss, clip = pick(draw, losses), pick(draw, [0.3, 1.0])
     X = np.zeros((140 + HELD_OUT, 150))
     for t in range(70):
         X[t, draw.choice(150, 4, replace=False)] = draw.uniform(-1, 1, 4)
     X[70:] = X[draw.integers(0, 70, len(X) - 70)]
     X[140:] *= 0.9
     y = labels(draw, X[:140], loss, clip)
-    return dressed(choose, draw, X, y, loss, clip, choose(st.sampled_from(kernels)), ["csr"])
+    return dressed(draw, X, y, loss, clip, pick(draw, kernels), ["csr"])
 
 
-def dressed(choose, draw, X, y, loss, clip, kernel, forms=("dense", "csr", "csr float32")):
+def dressed(draw, X, y, loss, clip, kernel, forms=("dense", "csr", "csr float32")):
     """The stream as it is given: dense, sparse or sparse in float32, with an intercept or not, cut
     in three."""
-    form, intercept = choose(st.sampled_from(forms)), choose(st.booleans())
+    form, intercept = pick(draw, forms), bool(draw.integers(2))
     if form == "csr float32":
         X = X.astype(np.float32).astype(np.float64)
     given = X if form == "dense" else scipy.sparse.csr_matrix(X.astype(np.float32) if form == "csr float32" else X)
@@ -351,14 +356,14 @@ def test_ill_conditioned__no_worse_than_dense_solves_in_double(name, stream, see
     ours = taught(name, stream, exact[2])[1]
     errors = np.maximum.accumulate(np.abs(peer - judge))
     trace = len(stream.y) * (double[0] ** 2).sum(1).max()
-    rounding = np.finfo(float).eps * trace / steps["alpha"] * stream.clip
+    rounding = 10 * np.finfo(float).eps * trace / steps["alpha"] * stream.clip
     assert (np.abs(ours - judge) <= np.maximum(30 * errors, rounding)).all()
-    SEEN["ill-conditioned"][name] += errors.max() > 1e-14
+    SEEN["ill-conditioned"][name] += bool(ours.any() and errors.max() > 0)
 
 
 def ill_conditioned(name, stream, dtype, steps, sampling):
     if name in ("PROSNKONS", "CONKONS"):
-        return pros_n_kons(stream, dtype, steps, sampling, 0.01, name, dict(FAMILY[:2])[name], None)
+        return pros_n_kons(stream, dtype, steps, sampling, 0.3, name, dict(FAMILY[:2])[name], None)
     Phi, constants = stream.phi(dtype), newton_constants(stream, steps, 1.0)
     options = {**steps, **stream.common, **stream.kernel}
     if name == "KONS":
