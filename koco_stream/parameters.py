@@ -6,6 +6,7 @@ The Python classes, the sweep file, the identity of a run and the columns of the
 from __future__ import annotations
 
 import math
+import operator
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,10 +52,11 @@ class Parameter:
                 return value
             raise WrongInput(f"{self.name} must be one of {', '.join(self.choices)}, not {value!r}")
         try:
-            number = float(value)
+            number = operator.index(value) if hasattr(value, "__index__") else float(value)  # a large whole number stays exact
+            finite = math.isfinite(number)
         except (TypeError, ValueError, OverflowError):
-            number = math.nan
-        if isinstance(value, bool | str) or not math.isfinite(number):
+            number, finite = math.nan, False
+        if isinstance(value, bool | str) or not finite:
             raise WrongInput(f"{self.name} must be a {'whole' if self.kind is int else 'finite'} number, not {value!r}")
         if self.kind is int and number != math.floor(number):
             raise WrongInput(f"{self.name} must be a whole number, not {value!r}")
@@ -63,7 +65,7 @@ class Parameter:
             if math.isfinite(self.high):
                 bounds += f" and at most {self.high:g}"
             raise WrongInput(f"{self.name} must be {bounds}, not {value!r}")
-        return int(number) if self.kind is int else number
+        return int(number) if self.kind is int else float(number)
 
 
 LOSS = Parameter("loss", str, "squared", "the loss", choices=tuple(LOSSES))

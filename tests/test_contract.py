@@ -336,6 +336,16 @@ def test_seed__is_a_whole_number_from_zero(seed):
         models.OjaSON(2, seed=seed).fit(np.eye(3), [1.0, 0.0, 1.0])
 
 
+def test_seed__is_exact_however_large():
+    most = 2**63 - 1
+    assert koco_stream.KORS(bandwidth=0.3, seed=most).partial_fit(np.eye(3)).seed == most
+    X = np.random.default_rng(0).standard_normal((60, 2))
+    chosen = {tuple(koco_stream.KORS(bandwidth=0.3, seed=seed).partial_fit(X).dictionary_) for seed in (2**53, 2**53 + 1)}
+    assert len(chosen) == 2
+    with pytest.raises(WrongInput, match="seed must be"):
+        koco_stream.KORS(seed=2**63).partial_fit(X)
+
+
 def test_features_out_of_range__are_refused():
     import pyarrow as pa
 

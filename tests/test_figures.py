@@ -8,6 +8,7 @@ import pytest
 
 from flows.commands.data import labels_of
 from flows.commands.shared import in_words
+from flows.figures.sketch_start import sketch_start
 from flows.figures.son_figure_2 import recovery_errors
 from flows.figures.son_figure_3 import claims_of, errors_of, son_figure_3
 from flows.report import came_from
@@ -29,22 +30,70 @@ def run(dataset, learner, error, **params):
     return {"dataset": dataset, "learner": learner, "params": json.dumps(params), "status": "ok", "error_rate": error}
 
 
-def test_figure_3__takes_the_best_mean_and_names_what_is_absent():
-    rows = [run("heart", "AdaGrad", e, step_size=s) for s, e in ((1.0, 0.1), (1.0, 0.5), (2.0, 0.2), (2.0, 0.3))]
+PRINTED = {"loss": "squared"}
+SYSTEM = {"loss": "half_squared", "projection": "prediction"}
+
+
+def test_figure_3__takes_the_best_mean_of_each_reading_and_names_what_is_absent():
+    rows = [run("heart,scale=none", "AdaGrad", e, step_size=s) for s, e in ((1.0, 0.1), (1.0, 0.5), (2.0, 0.2), (2.0, 0.3), (0.01, 0.15))]
     for m, diagonal, error in ((0, False, 0.4), (10, False, 0.2), (0, True, 0.1), (10, True, 0.3)):
-        rows.append(run("heart", "OjaSON", error, sketch_size=m, diagonal=diagonal))
-    rows.append({**run("heart", "OjaSON", 0.0, sketch_size=10), "status": "diverged"})
+        rows.append(run("heart,scale=none", "OjaSON", error, sketch_size=m, diagonal=diagonal, **PRINTED))
+    rows.append(run("heart,scale=none", "OjaSON", 0.05, sketch_size=0, diagonal="updated", **SYSTEM))
+    rows.append(run("heart,scale=none", "OjaSON", 0.01, sketch_size=0, diagonal="updated", **PRINTED))  # neither reading
+    rows.append({**run("heart,scale=none", "OjaSON", 0.0, sketch_size=10, diagonal=False, **PRINTED), "status": "diverged"})
     runs = pa.Table.from_pylist(rows)
-    best = errors_of(runs)
-    assert best["AdaGrad"] == {"heart": 0.25}  # 2.0 on average, though 1.0 had the best single run
-    assert best["m = 10"] == {"heart": 0.2}
-    assert [holds for *_, holds in claims_of(best)] == [True, False, True, False, True]
+    readings = errors_of(runs)
+    printed, system = readings["printed"], readings["system"]
+    for best in (printed, system):
+        assert best["AdaGrad"] == {"heart": 0.25}  # 2.0 on average, though 1.0 had the best single run
+        assert best["AdaGrad, any step"] == {"heart": 0.15}  # a step below the paper's grid
+    assert [printed[line]["heart"] for line in ("m = 0", "m = 10", "m = 0, diagonal", "m = 10, diagonal")] == [0.4, 0.2, 0.1, 0.3]
+    assert system["m = 0, diagonal"] == {"heart": 0.05}
+    assert [holds for *_, holds in claims_of("as printed", printed)] == [True, False, True, False, None, None, True]
     figure = son_figure_3(".", runs)
     assert "acoustic, gisette, real-sim" in figure.note
-    assert [drawing.svg[:4] for drawing in figure.drawings] == ["<svg", "<svg"]
-    assert figure.rows == [["heart", 0.25, 0.2, 0.3, 0.4, 0.1]]
-    assert claims_of(errors_of(runs.slice(0, 0))) == []
-    assert son_figure_3(".", runs.slice(0, 0)).drawings[0].svg.startswith("<svg")
+    assert [drawing.svg[:4] for drawing in figure.drawings] == ["<svg"] * 4
+    assert figure.rows[0] == ["as printed", "heart", 0.25, 0.15, 0.2, 0.3, 0.4, 0.1]
+    assert figure.rows[1] == ["as Vowpal Wabbit has it", "heart", 0.25, 0.15, None, None, None, 0.05]
+    assert errors_of(runs.slice(0, 0)) == {}
+    assert son_figure_3(".", runs.slice(0, 0)).claims == []
+
+
+def test_figure_3__a_difference_below_a_thousandth_is_no_win():
+    ada = {"a": 0.2, "b": 0.2, "c": 0.2}
+    best = {"AdaGrad": ada, "AdaGrad, any step": ada, "m = 0": {}, "m = 10": {}, "m = 10, diagonal": {}}
+    for error, holds in ((0.1995, False), (0.198, True)):
+        flat = {"a": error, "b": error, "c": 0.3}
+        (claim,) = [c for c in claims_of("x", {**best, "m = 0, diagonal": flat}) if c[0].startswith("with diagonal adaptation Oja-SON")]
+        assert claim[3] is holds
+
+
+def start_run(dataset, start, error, loss=None, rate=1.0):
+    params = json.dumps({"sketch_start": start, "sketch_rate": rate})
+    return {"dataset": dataset, "learner": "OjaSON", "params": params, "status": "ok", "error_rate": error, "mean_loss": loss}
+
+
+def test_sketch_start__counts_the_streams_on_which_each_start_errs_less():
+    rows = [
+        start_run("heart,scale=none", "gradients", 0.2),
+        start_run("heart,scale=none", "gradients", 0.3),
+        start_run("heart,scale=none", "random", 0.21),
+        start_run("heart,scale=unit-rows", "gradients", 0.2),
+        start_run("heart,scale=unit-rows", "random", 0.2005),
+        start_run("year", "gradients", None, 0.0102),
+        start_run("year", "random", None, 0.0100),
+        start_run("w1a,scale=none", "gradients", 0.2),
+    ]
+    figure = sketch_start(".", pa.Table.from_pylist(rows))
+    verdicts = {(row[0], row[1]): row[-1] for row in figure.rows}
+    assert verdicts == {
+        ("year", "as prepared"): "random",
+        ("heart", "none"): "gradients",
+        ("w1a", "none"): "–",
+        ("heart", "unit-rows"): "equal",
+    }
+    assert figure.claims[0][0] == "the better default start is gradients"  # of as many, the one that costs less
+    assert figure.claims[0][2] == "gradients 1, random 1, equal 1"
 
 
 def test_report__takes_one_figure_or_several(tmp_path):

@@ -14,7 +14,7 @@ import pytest
 import scipy.sparse
 from hypothesis import HealthCheck, Phase, assume, given, reject, settings
 from hypothesis import strategies as st
-from literal_kernel import (
+from oracles.kernel_learners import (
     LOSSES,
     DualSgd,
     Fogd,

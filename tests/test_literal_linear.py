@@ -32,7 +32,8 @@ import koco_stream
 pytestmark = pytest.mark.filterwarnings("ignore:a label")  # labels beyond the clip are among the cases
 
 SMALL = 1e-9  # of the clip: what rounding may do to a prediction on a well-conditioned stream
-MULTIPLE = 10  # of the double reference's deviation, on other streams
+MULTIPLE = 100  # of the double reference's deviation, on other streams
+OF_LONG_STREAMS = 1000  # the same after 150 rows: V = FZ is not folded before F⁻¹ has grown to 1e4
 LOST = 1e-2  # of the clip: from the round on where the double reference is this far off, nothing is compared
 BRANCHES = Counter()
 
@@ -183,7 +184,7 @@ def learn(name, options, X, y):
     return np.array(predictions), model
 
 
-def assert_agrees(reference, predictions):
+def assert_agrees(reference, predictions, multiple=MULTIPLE):
     """The predictions are the long double reference's, as far as the double reference says that they can be.
 
     One run in double may be right by luck: it is run on the features in both orders, with the noise
@@ -199,7 +200,7 @@ def assert_agrees(reference, predictions):
         deviations = np.max([np.abs(p - exact[0]) for p in double], axis=0) / clip
         off = np.abs(predictions - exact[0]) / clip
     deviations = np.maximum.accumulate(np.where(np.isfinite(deviations), deviations, np.inf).astype(float))
-    allowed = np.maximum(SMALL, MULTIPLE * deviations)
+    allowed = np.maximum(SMALL, multiple * deviations)
     wrong = np.flatnonzero(~(off <= allowed) & (deviations < LOST))
     assert wrong.size == 0, (
         f"row {wrong[0]}: {predictions[wrong[0]]!r}, reference {exact[0][wrong[0]]!r}; off by {float(off[wrong[0]]):.1e} of the clip, "
@@ -411,7 +412,7 @@ def test_directed_streams__are_predicted_as_well_as_the_stream_is_conditioned(ce
         options = options_of(name, fixed, drawn)
         X, y = directed(kind, seed, 150)
         predictions, _ = learn(name, options, X, y)
-        assert_agrees(Reference(name, options, X, y), predictions)
+        assert_agrees(Reference(name, options, X, y), predictions, OF_LONG_STREAMS)
 
 
 def test_many_shrinks__lose_nothing_when_their_maps_are_applied_to_all_columns():

@@ -92,11 +92,9 @@ def test_state__holds_no_memory_twice(name):
             model.partial_fit(data.X[:HALF], labels[:HALF])
         except FloatingPointError:
             continue
-        arrays = [array for array in state_arrays(model._state).values() if array.size]
+        arrays = [array for array in leaves(model._state) if array.size]
         for i, one in enumerate(arrays):
-            assert one.flags.writeable
             assert not any(np.may_share_memory(one, other) for other in arrays[:i]), case.name
-        assert len(arrays) == sum(array.size > 0 for array in leaves(model._state)), case.name
 
 
 def leaves(state):

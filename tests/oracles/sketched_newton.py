@@ -147,8 +147,7 @@ class Sketch:
         off = v - self.V.T @ p
         if self.printed:
             S = self.rows()
-            H = np.linalg.inv(self.alpha * np.eye(len(S)) + S @ S.T)
-            return (v - S.T @ (H @ (S @ v))) / self.alpha
+            return (v - S.T @ solve(self.alpha * np.eye(len(S)) + S @ S.T, S @ v)) / self.alpha
         return off / self.alpha + self.V.T @ (p / (self.alpha + self.eigenvalues))
 
     def off_range(self, x):

@@ -37,6 +37,7 @@ def _squared_hinge_curvature(C):
 
 LOSSES = {
     "squared": Loss(lambda z, y: 2 * (z - y), lambda C: 1 / (8 * C * C), True),
+    "half_squared": Loss(lambda z, y: z - y, lambda C: 1 / (4 * C * C), True),
     "logistic": Loss(lambda z, y: -y / (1 + np.exp(y * z)), lambda C: math.exp(-C), False),
     "squared_hinge": Loss(lambda z, y: -2 * y * max(0, 1 - y * z), _squared_hinge_curvature, False),
     "hinge": Loss(lambda z, y: -y if y * z < 1 else 0.0 * y, lambda C: 0.0, False),
