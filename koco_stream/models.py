@@ -201,7 +201,11 @@ class PROSNKONS(KernelModel):
 
 
 class CONKONS(PROSNKONS):
-    """PROS-N-KONS that carries its solution across when a point joins (CON-KONS, NIPS 2017). Arguments as for `PROSNKONS`."""
+    """PROS-N-KONS that carries its solution across when a point joins (CON-KONS, NIPS 2017). Arguments as for `PROSNKONS`, and `carry`.
+
+    `carry`: "both" maps the weights and A into the larger space, as the NIPS text says; "weights" maps the weights and begins again from
+    A = αI, which fits the poster's table better (docs/errata.md, P4).
+    """
 
 
 class BKONS(PROSNKONS):

@@ -102,9 +102,10 @@ def part_of(sweep: str, cohort: Cohort, members: list[Member], points: Array, ta
         "version": versions(),
         "finished_at": datetime.now(UTC),
     }
+    shown = [learner_named(run.learner).shown(run.params) for run in runs]
     for column in RUNS:
         if column.name not in columns:  # a parameter
-            columns[column.name] = [run.params.get(column.name) for run in runs]
+            columns[column.name] = [params.get(column.name) for params in shown]
     arrays = [
         found
         if isinstance(found := columns[c.name], pa.Array)
