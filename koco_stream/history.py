@@ -13,9 +13,10 @@ import numpy as np
 
 from koco_stream._jit import jit
 from koco_stream.blocks import BLOCK, accumulate, products
-from koco_stream.dictionary import Points, add_point, lengthened, no_points
+from koco_stream.dictionary import Points, add_point, lengthened, no_points, panels
 from koco_stream.kernels import Kernel, value_at_itself, values_of
 from koco_stream.linalg import Array
+from koco_stream.rows import Rows
 
 CHUNK = 256  # past rows whose kernel values stay near while all runs of a cohort use them
 
@@ -54,21 +55,48 @@ def with_room(history: History, rows: int, non_zeros: int) -> History:
     )
 
 
-def block_of(d: int) -> tuple[Points, Array]:
-    """A place for the rows of a block, side by side, and for their k(x, x)."""
-    points = no_points(d, BLOCK)
-    return points._replace(features=np.zeros((1, d + 1, BLOCK))), np.zeros(BLOCK)
+_free: list[
+    Array
+] = []  # tables `line_of` of blocks that are given back, all zero: to make one takes O(d), which a call for one row would feel
+
+
+def block_of(rows: Rows) -> tuple[Points, Array]:
+    """An empty block with room for any sixteen of these rows that follow each other, and a place for their k(x, x)."""
+    first = np.arange(0, rows.n_rows, BLOCK)
+    non_zeros = rows.indptr[np.minimum(first + BLOCK, rows.n_rows)] - rows.indptr[first]
+    lines = 1 + min(rows.n_features, int(non_zeros.max(initial=0)))
+    try:
+        line_of = _free.pop()
+    except IndexError:
+        line_of = np.zeros(0, np.int32)
+    if line_of.size < rows.n_features:
+        line_of = np.zeros(rows.n_features, np.int32)
+    points = no_points(0, BLOCK)
+    return points._replace(features=panels(BLOCK, lines), line_of=line_of), np.zeros(BLOCK)
+
+
+def give_back(block: Points) -> None:
+    """Keep the table of a block that is empty and of no more use. One that never comes back, after an error, is not missed."""
+    _free.append(block.line_of)
+
+
+@jit
+def clear_block(block: Points, indptr: Array, indices: Array, index_stride: int) -> None:
+    """Empty a block whose rows come from these arrays. Only what they wrote is cleared: O(their non-zeros), whatever d is."""
+    for line in range(block.used[()]):
+        for r in range(BLOCK):
+            block.features[0, line, r] = 0.0
+    for r in range(block.n[()]):
+        lo, hi = indptr[block.rounds[r]], indptr[block.rounds[r] + 1]
+        for i in range(hi - lo):
+            block.line_of[indices[lo * index_stride + i]] = 0
+    block.used[()] = 1
+    block.n[()] = 0
 
 
 @jit
 def load_block(block: Points, indptr: Array, indices: Array, index_stride: int, values: Array, first: int, count: int) -> None:
-    """The rows first to first + count − 1 become the block; what was there is forgotten."""
-    for line in range(block.used[()]):
-        for r in range(BLOCK):
-            block.features[0, line, r] = 0.0
-    block.line_of[:] = 0
-    block.used[()] = 1
-    block.n[()] = 0
+    """The rows first to first + count − 1 become the block, which is empty."""
     for row in range(first, first + count):
         lo, hi = indptr[row], indptr[row + 1]
         at = lo * index_stride

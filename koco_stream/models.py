@@ -211,7 +211,11 @@ class PROSNKONS(KernelModel):
 
 
 class CONKONS(PROSNKONS):
-    """PROS-N-KONS that carries its solution across when a point joins (CON-KONS, NIPS 2017). Arguments as for `PROSNKONS`."""
+    """PROS-N-KONS that carries its solution across when a point joins (CON-KONS, NIPS 2017). Arguments as for `PROSNKONS`, and `carry`.
+
+    `carry`: "both" maps the weights and A into the larger space, as the NIPS text says; "weights" maps the weights and begins again from
+    A = αI, which fits the poster's table better (docs/errata.md, P4).
+    """
 
 
 class BKONS(PROSNKONS):
@@ -280,8 +284,8 @@ class FOGD(Model):
 class NOGD(KernelModel):
     """Kernel gradient descent up to `budget` points, then gradient descent on their Nyström features (Lu et al., JMLR 17(47), 2016).
 
-    `step_size`: of both. `budget`: B; a point with k(x, x) > 0 joins whenever the loss has a slope there. `rank`: k, the eigenvectors of the points' kernel
-    matrix that are kept (at most B; fewer if points repeat). `kernel`, `bandwidth`, `degree`: as for `KORS`. `tube`, `loss`,
+    `step_size`: of both. `budget`: B; a point with k(x, x) > 0 joins whenever the loss has a slope there. `rank`: k, the
+    eigenvectors of the points' kernel matrix that are kept (at most B; fewer if points repeat). `kernel`, `bandwidth`, `degree`: as for `KORS`. `tube`, `loss`,
     `fit_intercept` as for `FOGD`. `seed`: not used. Predictions are not truncated, so `clip` does not matter.
     """
 

@@ -117,6 +117,9 @@ ESTIMATE = Parameter("estimate", str, "icml", "the factor of KORS's estimate: 1 
 MAX_DICTIONARY = Parameter("max_dictionary", int, None, "the most points; none if not given", low=1, high=100_000, optional=True)
 J_MAX = Parameter("max_dictionary", int, 100, "J_max, the most points", low=1, high=100_000)
 SAMPLING = (RIDGE, BETA, EPSILON, ESTIMATE)
+CARRY = Parameter(
+    "carry", str, "both", "what stays when a point joins: the weights and A, or the weights only", choices=("both", "weights"), later=True
+)
 
 N_FREQUENCIES = Parameter("n_frequencies", int, 400, "D, the random frequencies; each is a cosine and a sine", low=1, high=100_000)
 BUDGET = Parameter("budget", int, 100, "B, the points that are kept", low=1, high=4096)

@@ -24,7 +24,7 @@ from koco_stream.member import Member
 from koco_stream.parameters import Value
 from koco_stream.places import Place, Where, place
 from koco_stream.records import RUNS, Column, part_schema, recorded
-from koco_stream.runs import Cohort, Run
+from koco_stream.runs import Cohort
 
 
 def parts_folder(store: Where) -> Place:
@@ -103,9 +103,10 @@ def part_of(sweep: str, cohort: Cohort, members: list[Member], points: Array, ta
         "version": versions(),
         "finished_at": datetime.now(UTC),
     }
+    shown = [learner_named(run.learner).shown(run.params) for run in runs]
     for column in RUNS:
         if column.name not in columns:  # a parameter
-            columns[column.name] = [parameter_value(run, column) for run in runs]
+            columns[column.name] = [in_column(params.get(column.name), column) for params in shown]
     arrays = [
         found
         if isinstance(found := columns[c.name], pa.Array)
@@ -117,11 +118,8 @@ def part_of(sweep: str, cohort: Cohort, members: list[Member], points: Array, ta
     return pa.Table.from_arrays([*arrays, nested_curves(members, points, sizes, classification)], schema=part_schema())
 
 
-def parameter_value(run: Run, column: Column) -> Value:
-    """A run's parameter, as its column of the table has it: null where the learner has none, or it cannot matter."""
-    value = run.params.get(column.name)
-    if value is None:
-        return next((q.default for q in learner_named(run.learner).parameters if q.name == column.name and q.later), None)
+def in_column(value: Value, column: Column) -> Value:
+    """A parameter's value as the column has it: text for what may be true, false or a word."""
     return str(value).lower() if isinstance(value, bool) and column.type == pa.string() else value
 
 

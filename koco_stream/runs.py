@@ -67,7 +67,8 @@ def sharding_of(manifest: Manifest) -> str:
 class Run:
     """One configuration (learner, parameters, learner_seed) on one stream.
 
-    `params` are complete. Those that cannot matter are no part of the identity, nor is the seed of a learner that draws nothing.
+    `params` are complete, but for those that cannot matter and those that were added after runs were made and are at their default:
+    these are no part of the identity, nor is the seed of a learner that draws nothing.
     """
 
     stream: Stream
@@ -97,10 +98,7 @@ def configuration_of(learner: str, given: dict[str, Any], learner_seed: int) -> 
     """Learner, parameters and learner_seed, reduced to what matters. Raises `WrongInput` as `Learner.complete` does."""
     declared = learner_named(learner)
     public = declared.complete(given)
-    idle = declared.idle(public)
-    idle = idle | {q.name for q in declared.parameters if q.later and public[q.name] == q.default}
-    kept = {name: value for name, value in public.items() if name not in idle}
-    return learner, kept, learner_seed if declared.draws(public) else None
+    return learner, declared.identifying(public), learner_seed if declared.draws(public) else None
 
 
 @dataclass(frozen=True)

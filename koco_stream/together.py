@@ -16,7 +16,7 @@ import numpy as np
 from koco_stream._jit import jit_with
 from koco_stream.blocks import BLOCK
 from koco_stream.dictionary import Points
-from koco_stream.history import History, block_of, fill_tile, load_block, remember, with_room
+from koco_stream.history import History, block_of, clear_block, fill_tile, give_back, load_block, remember, with_room
 from koco_stream.learners import learner_named
 from koco_stream.linalg import Array
 from koco_stream.rows import Rows
@@ -88,14 +88,12 @@ class Together:
         self.coefficients = np.zeros((len(self.states), 0))
         self.sums = np.zeros((len(self.states), 2, BLOCK))
         self.tile = np.zeros((0, BLOCK))
-        self.place: tuple[Points, Array] | None = None
 
     def advance(self, rows: Rows, labels: Array, predictions: Array) -> list[int]:
         """Run all over a block of rows, filling `predictions` (runs, n); returns the rounds that each has done."""
         self._make_room(rows)
         done = [0] * len(self.states)
-        block, own = self.place or block_of(rows.n_features)
-        self.place = block, own
+        block, own = block_of(rows)
         for first in range(0, rows.n_rows, BLOCK):
             count = min(BLOCK, rows.n_rows - first)
             known = int(self.history.n)
@@ -114,12 +112,14 @@ class Together:
                     continue
                 done[i] += rounds
                 self.live[i] = rounds == count
+            clear_block(block, rows.indptr, rows.indices, rows.index_stride)
+        give_back(block)
         return done
 
     def expect(self, rows: Rows, predictions: Array) -> None:
         """What the first run would predict next for each row: (n,). Nothing is learnt, and nothing remembered."""
         self._make_room(rows, 0)
-        block, own = block_of(rows.n_features)
+        block, own = block_of(rows)
         for first in range(0, rows.n_rows, BLOCK):
             count = min(BLOCK, rows.n_rows - first)
             load_block(block, rows.indptr, rows.indices, rows.index_stride, rows.values, first, count)
@@ -127,6 +127,8 @@ class Together:
             expectations_of(self.learners[0])(
                 self.params[0], self.states[0], self.tile, own, int(self.history.n), predictions[first : first + count]
             )
+            clear_block(block, rows.indptr, rows.indices, rows.index_stride)
+        give_back(block)
 
     def _fill(self, block: Points, own: Array, known: int) -> None:
         first = min(

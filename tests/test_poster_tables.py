@@ -11,7 +11,7 @@ import pytest
 from cluster.executors import run_serially
 from flows.figures.kons_adversary import Line, claims_of, exponent, kons_adversary, lines_of
 from flows.figures.poster_published import ROUNDS, TABLES, Published
-from flows.figures.poster_tables import Reading, fits_of, groups_of, misfit, poster_tables, readings_of, verdict
+from flows.figures.poster_tables import Reading, fits_of, groups_of, misfit, poster_tables, readings_of, under, verdict
 from flows.planning import limits_of, sizes_of
 from flows.report import write_report
 from flows.steps import remember
@@ -119,7 +119,7 @@ def test_readings__one_for_all_rows_is_found_and_a_configuration_with_a_bad_run_
     fits, compared = fits_of(found)
     assert len(compared) == 2
     assert [score for score, _ in fits] == [pytest.approx(0.0, abs=1e-9), pytest.approx(2 * (math.log(1.5) ** 2 + math.log(2.0) ** 2))]
-    assert fits[0][1] == Reading(1.0, 0.25, "constant", 8.0, "poster", "shuffled")
+    assert fits[0][1] == Reading(1.0, 0.25, "constant", 8.0, "poster", "shuffled", carry="both")
     assert misfit(Published(0.1, 0.0), ours) == pytest.approx(math.log(0.2269) ** 2)
 
 
@@ -129,6 +129,19 @@ def test_readings__parkinsons_target_is_chosen_with_the_rest():
     fits, compared = fits_of(readings_of(groups_of(pa.Table.from_pylist(rows))))
     assert [best.target for _, best in fits] == ["motor_UPDRS", "total_UPDRS"]
     assert len(compared) == 2
+
+
+def test_readings__what_con_kons_carries_is_chosen_with_the_rest_and_matters_to_its_rows_alone():
+    rows = [run("cadata", "PROSNKONS", 0.031, 20, **reading()), run("cadata", "BKONS", 0.031, 19, **reading())]
+    rows.append(run("cadata", "CONKONS", 0.0258, 19, **reading()))  # carry is not among the params of a run at its default
+    rows.append(run("cadata", "CONKONS", 0.0284, 19, **reading(carry="weights")))
+    found = readings_of(groups_of(pa.Table.from_pylist(rows)))
+    fits, compared = fits_of(found)
+    assert [best.carry for _, best in fits] == ["weights", "both"]
+    assert len(compared) == 3
+    means = {key[2]: [under(by, best).mean for _, best in fits] for key, by in found.items()}
+    assert means == {"PROSNKONS": [0.031, 0.031], "BKONS": [0.031, 0.031], "CONKONS": [0.0284, 0.0258]}
+    assert "ω only" in str(fits[0][1])
 
 
 def test_section__has_ours_beside_the_published_row_and_batch(tmp_path):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from kernel_oracles import gram
+from oracles.kernel import gram
 
 from koco_stream import KORS
 from koco_stream.theory import effective_dimension, projection_error, proposition_3_error, theorem_2_beta

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles.kernel import feature_map, gram, independent, kors_estimates, pros_n_kons, squared_slope
+from oracles.kernel import con_kons_weights, feature_map, gram, independent, kors_estimates, pros_n_kons, squared_slope
 
 from koco_stream import BKONS, CONKONS, KORS, PROSNKONS, Batch
 
@@ -63,8 +63,8 @@ def test_kors__inclusion_probability_equals_the_estimate_from_scratch(seed, kern
     np.testing.assert_array_equal(table.column("dictionary_size").to_numpy(), np.cumsum(z))
 
 
-def rounds_until_ill_conditioned(X, included, kernel, bandwidth):
-    """How many rounds there are before the condition number of K_I passes 1e12. Left out are repeated points, and for kernels of finite
+def rounds_until_ill_conditioned(X, included, kernel, bandwidth, most=1e12):
+    """How many rounds there are before the condition number of K_I passes `most`. Left out are repeated points, and for kernels of finite
     rank points in the span of others: their pivots are zero but for rounding, and never near the 1e-12 that decides."""
     K = gram(kernel, X, X, bandwidth)
     joined = np.flatnonzero(included)
@@ -74,7 +74,7 @@ def rounds_until_ill_conditioned(X, included, kernel, bandwidth):
         points = joined[:middle]
         chosen = np.unique(X[points], axis=0, return_index=True)[1] if kernel == "gaussian" else independent(K[np.ix_(points, points)])
         points = points[chosen]
-        low, high = (middle, high) if np.linalg.cond(K[np.ix_(points, points)]) < 1e12 else (low, middle)
+        low, high = (middle, high) if np.linalg.cond(K[np.ix_(points, points)]) < most else (low, middle)
     return len(X) if low == len(joined) else joined[low] + 1
 
 
@@ -126,6 +126,53 @@ def test_b_kons__is_pros_n_kons_to_the_bit_until_its_dictionary_is_full(loss):
     assert len(limited.dictionary_) == limit
     unlimited = BKONS(bandwidth=0.5, loss=loss, seed=3, max_dictionary=10_000).progressive(X, y)
     assert unlimited.tobytes() == table.column("prediction").to_numpy().tobytes()
+
+
+@settings(max_examples=10, deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    kernel=kernels,
+    alpha=st.sampled_from([1.0, 3.0, 10.0]),
+    clip=st.sampled_from([0.3, 1.0, 3.0]),
+    loss=st.sampled_from(sorted(slopes)),
+    beta=st.sampled_from([1.0, 3.0]),
+)
+def test_con_kons_that_carries_weights_only__equals_newton_steps_on_functions(seed, kernel, alpha, clip, loss, beta):
+    # With α below 1 the steps from A = αI overshoot again and again, and rounding grows from round to round.
+    X, y = stream(seed, n=100)
+    y = y * min(clip, 1.0) if loss == "squared" else np.where(y >= 0, 1.0, -1.0)
+    ours, theirs = named(*kernel)
+    given = {"beta": beta, "clip": clip, "loss": loss, "curvature": 0.2, "seed": seed, **ours}
+    included = KORS(beta=beta, seed=seed, **ours).record(X).column("included").to_numpy()
+    sound = rounds_until_ill_conditioned(X, included, **theirs, most=1e6)  # least squares tell these apart from repeated points
+    model = CONKONS(alpha, carry="weights", **given)
+    predictions = model.progressive(X[:sound], y[:sound])
+    Phi = feature_map(theirs["kernel"], X, theirs["bandwidth"])
+    expected, f, size = con_kons_weights(
+        Phi[:sound], y[:sound], alpha=alpha, curvature=0.2, clip=clip, slope=slopes[loss], included=included
+    )
+    np.testing.assert_allclose(predictions, expected, atol=1e-8)
+    np.testing.assert_allclose(model.predict(X), np.clip(Phi @ f, -clip, clip), atol=1e-8)
+    assert len(model.dictionary_) == size
+    omega = model._state.a[2, :size]  # the weights, in orthonormal coordinates
+    np.testing.assert_allclose(np.linalg.norm(omega), np.linalg.norm(f), atol=1e-8)
+    np.testing.assert_allclose(model.features(X[:sound]) @ omega, Phi[:sound] @ f, atol=1e-8)
+
+
+def test_carry__tells_two_learners_apart_and_both_from_pros_n_kons():
+    X, y = stream(2)
+    both, weights, none = (
+        learner(bandwidth=0.5, curvature=0.2, **more).progressive(X, y)
+        for learner, more in ((CONKONS, {}), (CONKONS, {"carry": "weights"}), (PROSNKONS, {}))
+    )
+    joined = np.flatnonzero(KORS(bandwidth=0.5).record(X).column("included").to_numpy())
+    until = joined[1] + 1  # the first point finds neither weights nor past gradients
+    assert both[:until].tobytes() == weights[:until].tobytes() == none[:until].tobytes()
+    assert (none[joined[joined + 1 < len(X)] + 1] == 0.0).all()
+    assert weights[until] == both[until] != 0.0  # the weights are carried; the matrix is of the next step
+    assert np.abs(weights - both).max() > 0.01
+    explicit = CONKONS(bandwidth=0.5, curvature=0.2, carry="both").progressive(X, y)
+    assert explicit.tobytes() == both.tobytes()
 
 
 def test_features__are_orthonormal_coordinates_of_the_dictionary():

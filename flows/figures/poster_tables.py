@@ -1,7 +1,7 @@
 """Tables 1 and 2 of the PROS-N-KONS paper (Calandriello, Lazaric, Valko, NIPS 2017), and ours beside them.
 
 What the paper states is fixed by the sweep; what it does not (C, the curvature, the kernel's width, KORS's factor, parkinsons' target, the
-order of the rows) is a reading, and the section finds the one that fits best.
+order of the rows, what CON-KONS carries across) is a reading, and the section finds the one that fits best.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from koco_stream.stream import StreamReader
 NAMES = {"PROSNKONS": "PROS-N-KONS", "CONKONS": "CON-KONS", "BKONS": "B-KONS", "Batch": "BATCH", "DualSGD": "Dual-SGD"}
 NEWTON = ("PROSNKONS", "CONKONS", "BKONS")
 TARGETS = {"parkinsons": "total_UPDRS", "parkinsons-motor": "motor_UPDRS"}
+CARRIES = {"both": "CON-KONS carries ω and Ã", "weights": "CON-KONS carries ω only"}
 SQUARED_BANDWIDTHS = {64.0: "exp(−‖x − x'‖²/(2·8²))", 32.0: "exp(−‖x − x'‖²/8²)"}
 STYLES: dict[str, Style] = {
     "PROS-N-KONS": ("green", "o", ""),
@@ -49,7 +50,8 @@ Key = tuple[str, float, str]  # the paper's dataset, α = γ, learner
 
 
 class Reading(NamedTuple):
-    """What the paper leaves open. `target`: parkinsons' column, which matters to its rows alone ("" for the rows of others)."""
+    """What the paper leaves open. `target`: parkinsons' column, `carry`: what CON-KONS carries across when a point joins; each matters to
+    its own rows alone ("" for the rows of others)."""
 
     clip: float
     curvature: float
@@ -58,13 +60,15 @@ class Reading(NamedTuple):
     estimate: str
     order: str
     target: str = ""
+    carry: str = ""
 
     def __str__(self) -> str:
         kernel = SQUARED_BANDWIDTHS.get(round(self.bandwidth**2, 6), f"a kernel of bandwidth {self.bandwidth:g}")
         steps = "/√t" if self.schedule == "decreasing" else ""
         factor = "1 + ε" if self.estimate == "icml" else "1 − ε"
         target = f", parkinsons' target {self.target}" if self.target else ""
-        return f"C = {self.clip:g}, curvature {self.curvature:g}{steps}, {kernel}, factor {factor}, rows {self.order}{target}"
+        carry = f", {CARRIES[self.carry]}" if self.carry else ""
+        return f"C = {self.clip:g}, curvature {self.curvature:g}{steps}, {kernel}, factor {factor}, rows {self.order}{target}{carry}"
 
 
 @dataclass(frozen=True)
@@ -124,7 +128,8 @@ def readings_of(groups: dict[tuple[str, str], list[Ours]]) -> dict[Key, dict[Rea
                 continue
             if learner in TABLES.get((name, p["alpha"]), {}):
                 reading = Reading(p["clip"], p["curvature"], p["curvature_schedule"], p["bandwidth"], p["estimate"], ours.order)
-                found[(name, p["alpha"], learner)][reading._replace(target=TARGETS.get(dataset, ""))] = ours
+                carry = p.get("carry", "both") if learner == "CONKONS" else ""
+                found[(name, p["alpha"], learner)][reading._replace(target=TARGETS.get(dataset, ""), carry=carry)] = ours
     return found
 
 
@@ -138,13 +143,15 @@ def misfit(published: Published, ours: Ours) -> float:
 
 def fits_of(found: dict[Key, dict[Reading, Ours]]) -> tuple[list[tuple[float, Reading]], list[Key]]:
     """Single readings for all rows, (sum of misfits, reading), the best first; and the rows in the sum: those that every reading has."""
-    bare: dict[Reading, dict[str, set[Key]]] = defaultdict(lambda: defaultdict(set))
-    targets = sorted({reading.target for by_reading in found.values() for reading in by_reading if reading.target}) or [""]
+    readings = {reading for by_reading in found.values() for reading in by_reading}
+    targets = sorted({reading.target for reading in readings if reading.target}) or [""]
+    carries = sorted({reading.carry for reading in readings if reading.carry}) or [""]
+    candidates: dict[Reading, set[Key]] = defaultdict(set)
     for key, by_reading in found.items():
         for reading in by_reading:
             for target in [reading.target] if reading.target else targets:
-                bare[reading._replace(target="")][target].add(key)
-    candidates = {reading._replace(target=target): keys for reading, by in bare.items() for target, keys in by.items()}
+                for carry in [reading.carry] if reading.carry else carries:
+                    candidates[reading._replace(target=target, carry=carry)].add(key)
     rows = sorted(set.intersection(*candidates.values())) if candidates else []
     fits = []
     for reading in candidates:
@@ -154,8 +161,9 @@ def fits_of(found: dict[Key, dict[Reading, Ours]]) -> tuple[list[tuple[float, Re
 
 
 def under(by_reading: dict[Reading, Ours], reading: Reading) -> Ours | None:
-    """Ours under a reading for all rows; its target counts where there is a choice."""
-    return by_reading.get(reading) or by_reading.get(reading._replace(target=""))
+    """Ours under a reading for all rows; its target and what is carried count where there is a choice."""
+    alike = (reading._replace(target=t, carry=c) for t in (reading.target, "") for c in (reading.carry, ""))
+    return next((by_reading[one] for one in alike if one in by_reading), None)
 
 
 def published_row(key: Key) -> Published:
@@ -340,7 +348,7 @@ def _cells(row: Row) -> list[Any]:
 
 def _free(ours: Ours) -> str:
     """The parameters that a sweep chose."""
-    names = ("clip", "curvature", "curvature_schedule", "bandwidth", "estimate", "step_size", "regularisation")
+    names = ("clip", "curvature", "curvature_schedule", "bandwidth", "estimate", "carry", "step_size", "regularisation")
     return ", ".join(f"{n} {p:.4g}" if isinstance(p, float) else f"{n} {p}" for n in names if (p := ours.params.get(n)) is not None)
 
 

@@ -184,8 +184,9 @@ def _configurations(runs: pa.Table) -> Iterator[dict[str, Any]]:
 
 def _configuration(row: dict[str, Any]) -> Configuration:
     ids = sorted(one for one in row["well_list"] if one is not None)
+    params = json.loads(row["params"])
     return Configuration(
-        json.loads(row["params"]),
+        LEARNERS[row["learner"]].shown(params) if row["learner"] in LEARNERS else params,
         len(ids),
         row["run_id_count"],
         row["merit_mean"],

@@ -92,6 +92,23 @@ class Learner:
         """The defaults, in order, checked."""
         return {q.name: q.check(q.default) for q in self.parameters}
 
+    @cached_property
+    def later(self) -> Public:
+        """The defaults of the parameters that were added after runs were made."""
+        return {q.name: self.defaults[q.name] for q in self.parameters if q.later}
+
+    def identifying(self, public: Public) -> Public:
+        """What of complete parameters belongs to a run's identity: what matters, and was there from the start or is not at its default."""
+        idle = self.idle(public)
+        return {name: value for name, value in public.items() if name not in idle and (name not in self.later or value != self.later[name])}
+
+    def shown(self, identifying: Public) -> Public:
+        """The parameters of a run that matter: those of its identity, and the defaults of those that were added later."""
+        if not self.later:
+            return identifying
+        idle = self.idle(self.refilled(identifying))
+        return {**{name: value for name, value in self.later.items() if name not in idle}, **identifying}
+
     def with_curvature(self, public: Public) -> Public:
         """The parameters with a curvature of None made the loss's σ. Raises `WrongInput` for a loss that has none where one is needed."""
         if "curvature" in public and "curvature" not in self.idle(public):

@@ -44,7 +44,8 @@ def kors_params(q: Public) -> kors.Params:
 
 def _pros_params(restart: bool) -> Any:
     def to_params(q: Public) -> pros_n_kons.Params:
-        return pros_n_kons.Params(*newton_params(q), restart=restart, kors=kors_params(q))
+        forget = restart or q["carry"] == "weights"
+        return pros_n_kons.Params(*newton_params(q), restart=restart, forget=forget, kors=kors_params(q))
 
     return to_params
 
@@ -237,7 +238,7 @@ KERNEL: dict[str, Learner] = {
         _pros_ns,
     ),
     "PROSNKONS": _pros("PROSNKONS", True),
-    "CONKONS": _pros("CONKONS", False),
+    "CONKONS": _pros("CONKONS", False, p.CARRY),
     "BKONS": _pros("BKONS", True, p.J_MAX),
     "KONS": Learner(
         "KONS",

@@ -1,7 +1,8 @@
 """PROS-N-KONS, CON-KONS and B-KONS: exact Newton steps in the span of a dictionary that KORS grows, O(J² + Js) a round.
 
 Calandriello, Lazaric, Valko: Efficient Second-Order Online Kernel Learning with Adaptive Embedding (NIPS 2017). Entries like P3 are of
-docs/errata.md. The three share their step. When a point joins, PROS-N-KONS and B-KONS begin again from ω = 0, A = αI; CON-KONS goes on.
+docs/errata.md. The three share their step. When a point joins, PROS-N-KONS and B-KONS begin again from ω = 0, A = αI; CON-KONS goes on, or
+keeps ω and begins again from A = αI.
 
 The embedding is φ̃ = Wk with W = L⁻¹, LLᵀ = K_I (P3): lower triangular, so a point that joins adds a coordinate and leaves the others as
 they are. Carrying the solution across (P4) is then nothing but ω ← (ω, 0), A ← diag(A, α). A⁻¹ is kept: one product and one
@@ -27,8 +28,8 @@ NO_COORDINATE = 1e-12  # a point whose pivot k(x, x) − ‖φ̃‖² is below t
 
 
 class Params(NamedTuple):
-    """loss: its code. alpha: α. clip: C. curvature: the coefficient of g gᵀ in A (divided by √t if `decreasing`). restart: begin again
-    when a point joins. kors: of the dictionary."""
+    """loss: its code. alpha: α. clip: C. curvature: the coefficient of g gᵀ in A (divided by √t if `decreasing`). When a point joins:
+    restart, begin again from ω = 0, A = αI; forget, begin again from A = αI. kors: of the dictionary."""
 
     loss: int
     alpha: float
@@ -36,6 +37,7 @@ class Params(NamedTuple):
     curvature: float
     decreasing: bool
     restart: bool
+    forget: bool
     kors: kors.Params
 
 
@@ -136,6 +138,8 @@ def enter(params: Params, s: State, k_tt: float) -> None:
         s.restarts[()] += 1
         for i in range(n):
             s.a[OMEGA, i] = 0.0
+    if params.forget:
+        for i in range(n):
             for j in range(n):
                 s.inverse[i // BLOCK, j, i % BLOCK] = 0.0
             s.inverse[i // BLOCK, i, i % BLOCK] = 1.0 / params.alpha

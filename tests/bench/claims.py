@@ -37,6 +37,7 @@ CLAIMS: list[tuple[str, float, Callable[[Any], float]]] = [
     ("PROS-N-KONS, d = 90: NumPy / ours", +4.0, lambda r: r["kernel"]["wide"]["NumPy"].us / r["kernel"]["wide"]["ours"].us),
     ("Sketched-KONS on casp, seconds", -30.0, lambda r: r["kernel"]["sketched"]["one"].us),
     ("Sketched-KONS, 32 configurations / one", -4.0, lambda r: r["kernel"]["sketched"]["cohort"].us / r["kernel"]["sketched"]["one"].us),
+    ("NORMA with 50 points, d from 10^3 to 10^6", -1.3, lambda r: r["kernel"]["norma"][10**6].us / r["kernel"]["norma"][10**3].us),
     ("preparing, one core: load_svmlight_file's time / ours", +0.75, lambda r: r["preparing"][PEER].us / r["preparing"][ONE].us),
     ("preparing, two cores: load_svmlight_file's time / ours", +1.4, lambda r: r["preparing"][PEER].us / r["preparing"][TWO].us),
     ("20news streamed as stored, warm cache: 10^8 non-zeros a second", +5.0, lambda r: r["streaming"]["warm"] / 1e8),

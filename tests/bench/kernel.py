@@ -1,4 +1,4 @@
-"""The kernel learners: PROS-N-KONS beside NumPy on the same rows and coins, and Sketched-KONS alone and in a cohort."""
+"""The kernel learners: PROS-N-KONS beside NumPy on the same rows and coins, Sketched-KONS alone and in a cohort, NORMA as d grows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from koco_stream.rows import as_rows, frozen
 from koco_stream.runs import Stream
 from koco_stream.stream import StreamReader
 from koco_stream.together import Together
-from tests.bench.measure import in_turn, seconds
+from tests.bench.growth import rows_of
+from tests.bench.measure import Time, in_turn, seconds
 from tests.bench.numpy_pros import numpy_pros
 from tests.bench.table import show
 
@@ -110,8 +111,29 @@ def sketched(X: np.ndarray, y: np.ndarray, repetitions: int) -> dict[str, Any]:
     return dict(times)
 
 
+def norma(repetitions: int) -> dict[int, Time]:
+    """NORMA with 50 points on rows of 20 non-zeros at any of d features: a round's time does not grow with d."""
+    n, s = 4000, 20
+    streams = {}
+    for d in (10**3, 10**6):
+        draw = np.random.default_rng(d)
+        streams[d] = rows_of(n, s, d, draw), np.where(draw.random(n) < 0.5, -1.0, 1.0)
+
+    def run(d: int) -> float:
+        return 1e6 / n * seconds(lambda: koco_stream.NORMA(budget=50, step_size=0.1).progressive(*streams[d]))
+
+    times = in_turn({str(d): lambda d=d: run(d) for d in streams}, max(repetitions, 5))
+    found = {d: times[str(d)] for d in streams}
+    show(
+        f"NORMA, 50 points, one call of {n:,} rows of {s} non-zeros: medians, in turn",
+        ["d", "µs a round", "least to greatest", "times the first"],
+        [[d, t.us, f"{t.least:.3g} to {t.greatest:.3g}", t.us / found[10**3].us] for d, t in found.items()],
+    )
+    return found
+
+
 def kernel(repetitions: int, quick: bool) -> dict[str, Any]:
-    """All of it: times by dataset, and of Sketched-KONS."""
+    """All of it: times by dataset, of Sketched-KONS, and of NORMA by d."""
     most = 3 if quick else 5
     found: dict[str, Any] = {}
     for name in PUBLISHED:
@@ -120,6 +142,7 @@ def kernel(repetitions: int, quick: bool) -> dict[str, Any]:
         found[name], _ = pros(name, X[:n], y[:n], min(repetitions, most))
         if name == "casp":
             found["sketched"] = sketched(X[:4000] if quick else X, y[:4000] if quick else y, 1 if quick else 3)
+    found["norma"] = norma(repetitions)
     X, y = wide(3000 if quick else 12_000)
     found["wide"], found["wide points"] = pros("wide", X, y, min(repetitions, most), bandwidth=2.5, ridge=1.0, beta=1.0)
     return found

@@ -237,6 +237,29 @@ def pros_n_kons(
     return np.array(predictions), dictionary
 
 
+def con_kons_weights(Phi, y, *, alpha, curvature, clip, slope=squared_slope, included):
+    """CON-KONS that carries ω̃ across and begins again from Ã = αI when the dictionary grows: (predictions, f at the end, points).
+
+    Written for functions in feature space, of which the rows of `Phi` are the features, without coordinates of the span: the embedding of
+    x is its projection P φ(x), by least squares on the points' features; the learner holds a function f in the span and
+    A = αI + Σ curvature g gᵀ on the whole space. To carry f into a larger span is then to leave it as it is. Off the span A is αI and g is
+    0, so no step leaves the span. A row that KORS includes is a point from the next round on; the round's own step is made with the A
+    that holds its gradient, before A begins again. A repeated point makes A begin again too, as it restarts PROS-N-KONS.
+    """
+    d = Phi.shape[1]
+    A, f, points, predictions = alpha * np.eye(d), np.zeros(d), np.zeros((0, d)), []
+    for t in range(len(Phi)):
+        phi = points.T @ np.linalg.lstsq(points.T, Phi[t], rcond=1e-5)[0] if len(points) else np.zeros(d)
+        f = project(f, phi, A, clip)
+        predictions.append(phi @ f)
+        g = slope(predictions[t], y[t]) * phi
+        A = A + curvature * np.outer(g, g)
+        f = f - np.linalg.solve(A, g)
+        if included[t]:
+            points, A = np.vstack([points, Phi[t]]), alpha * np.eye(d)
+    return np.array(predictions), f, len(points)
+
+
 def norma(
     K, y, *, step_size, regularisation, loss="squared", nu=0.5, margin=0.0, budget=None, window="points", decreasing=False, slope=None
 ):

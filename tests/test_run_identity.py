@@ -1,0 +1,70 @@
+"""The identity of a run: what it is made of, and that a parameter which a learner gains later leaves the runs of before theirs."""
+
+import hashlib
+import json
+from dataclasses import replace
+
+import pytest
+
+from koco_stream.errors import WrongInput
+from koco_stream.learners import LEARNERS
+from koco_stream.parameters import Parameter
+from koco_stream.runs import Run, Stream, configuration_of
+
+STREAM = Stream("cadata", "0123456789abcdef", "shuffled", 3)
+# What a run of CON-KONS with alpha = 2 was named by before `carry` was there, word for word.
+BEFORE_CARRY = (
+    '{"learner":"CONKONS","learner_seed":5,"numbers_version":1,"params":{"alpha":2.0,"bandwidth":1.0,"beta":1.0,"clip":1.0,'
+    '"curvature":0.0625,"curvature_schedule":"constant","epsilon":0.5,"estimate":"icml","fit_intercept":false,"kernel":"gaussian",'
+    '"loss":"squared","ridge":1.0},"stream":{"dataset_hash":"0123456789abcdef","max_rows":null,"order":"shuffled","order_seed":3,'
+    '"positive_class":null}}'
+)
+
+
+def hashed(text):
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+@pytest.mark.parametrize("given", [{}, {"carry": "both"}], ids=["not given", "given at its default"])
+def test_run_of_con_kons__keeps_the_identity_it_had_before_carry(given):
+    run = Run.of(STREAM, "CONKONS", {"alpha": 2, **given}, 5)
+    assert run.run_id == hashed(BEFORE_CARRY)
+    assert "carry" not in run.params
+
+
+def test_run_of_con_kons__with_another_carry_is_another_run():
+    run = Run.of(STREAM, "CONKONS", {"alpha": 2, "carry": "weights"}, 5)
+    expected = json.loads(BEFORE_CARRY)
+    expected["params"]["carry"] = "weights"
+    assert run.run_id == hashed(json.dumps(expected, sort_keys=True, separators=(",", ":")))
+    assert run.run_id != hashed(BEFORE_CARRY)
+
+
+@pytest.mark.parametrize("name", ["PROSNKONS", "BKONS"])
+def test_carry__is_a_parameter_of_con_kons_alone(name):
+    with pytest.raises(WrongInput, match="no parameter 'carry'"):
+        configuration_of(name, {"carry": "weights"}, 0)
+
+
+def test_parameter_added_later__is_shown_at_its_default_where_it_matters():
+    con = LEARNERS["CONKONS"]
+    _, params, _ = configuration_of("CONKONS", {}, 0)
+    assert con.shown(params) == {**params, "carry": "both"}
+    _, params, _ = configuration_of("CONKONS", {"carry": "weights"}, 0)
+    assert con.shown(params) == params
+    assert params["carry"] == "weights"
+    _, params, _ = configuration_of("PROSNKONS", {}, 0)
+    assert LEARNERS["PROSNKONS"].shown(params) == params
+
+
+def test_parameter_added_later__is_neither_shown_nor_kept_where_it_cannot_matter():
+    pace = Parameter("pace", int, 1, "a parameter that only the logistic loss has", low=1, later=True)
+    ogd = LEARNERS["OGD"]
+    learner = replace(ogd, parameters=(*ogd.parameters, pace), idle=lambda q: {"pace"} if q["loss"] == "squared" else set())
+    squared = learner.identifying(learner.complete({"pace": 7}))
+    assert "pace" not in squared
+    assert "pace" not in learner.shown(squared)
+    assert learner.identifying(learner.complete({"loss": "logistic", "pace": 7}))["pace"] == 7
+    usual = learner.identifying(learner.complete({"loss": "logistic", "pace": 1}))
+    assert "pace" not in usual
+    assert learner.shown(usual)["pace"] == 1
