@@ -24,11 +24,11 @@ SMALL = {
     "slice-like": {"n_rows": 40_000, "n_features": 5, "n_factors": 3},
 }
 PINNED = [
-    ("ill-conditioned", {"n_rows": 300, "n_features": 20}, "ca3c33b749f06391467663302217bb0f71e128be71f4c35d75f8870ccb093eeb"),
+    ("ill-conditioned", {"n_rows": 300, "n_features": 20}, "0f6dbee573c4ac8340059047e9dd8f247904cd2f114b1a757897b2cdbec94fe7"),
     (
         "ill-conditioned",
         {"n_rows": 300, "n_features": 20, "condition_number": 100.0, "data_seed": 2},
-        "24c2a675ec0a398bf0867d26181784194dc00dd13a5d6c0f12861ca12e04302d",
+        "278c1508c8c5a97640c8a715323d8e3751706358d3d736aca03734ca34f3d7c3",
     ),
     ("adversary", {"n_rows": 301, "n_features": 3, "clip": 2.0}, "6f14ce26fb75bc5be05ea7ac569e98578794519a71010ece209c8b21f249e174"),
     ("slice-like", {"n_rows": 200, "n_features": 30, "data_seed": 3}, "37ea48a112cd21b87ebe5f63cd5a3be229e0e801895484938556896f4fc291ea"),
