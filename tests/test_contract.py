@@ -12,7 +12,6 @@ import scipy.sparse
 import sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles.linear import adagrad_dense, ogd_dense
 
 import koco_stream
 from koco_stream import WrongInput, models
@@ -297,14 +296,6 @@ def test_parameter_out_of_range__names_it():
         models.OjaSON(loss="hinge").partial_fit([[1.0]], [1.0])
     with pytest.raises(WrongInput, match="did you mean 'alpha'"):
         models.OjaSON().set_params(alfa=1.0)
-
-
-@pytest.mark.parametrize("clip", [0.3, 1.0, 5.0])
-def test_first_order__equals_reference(clip):
-    X, y = stream(4, n=400)
-    y = y * min(clip, 1)
-    np.testing.assert_allclose(models.OGD(0.2, clip=clip).progressive(X, y), ogd_dense(X, y, step_size=0.2, clip=clip), atol=1e-12)
-    np.testing.assert_allclose(models.AdaGrad(0.2, clip=clip).progressive(X, y), adagrad_dense(X, y, step_size=0.2, clip=clip), atol=1e-12)
 
 
 @every_learner
