@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
-from oracles import fd_son_dense, ons_dense
+from oracles.linear import ons_dense
+from oracles.losses import slopes
+from oracles.sketched_newton import BufferedFrequentDirections, sketched_newton
 from scipy.sparse import csr_array
 
 from koco_stream import OGD, ONS, WrongInput
@@ -113,7 +115,8 @@ def test_theorem_3__is_above_the_regret_of_frequent_directions_as_printed(alpha,
 @pytest.mark.parametrize("alpha", [0.05, 1.0])
 def test_theorem_3__for_a_buffer_is_above_the_regret_of_the_buffered_learner_and_what_its_sketch_loses(alpha, m):
     X, y = decaying_rows()
-    predictions = fd_son_dense(X, y, m=m, alpha=alpha, curvature=SIGMA, clip=C)[0]  # those of FDSON: tests/test_son_family.py
+    shared = {"alpha": alpha, "curvature": SIGMA, "clip": C, "slope": slopes["squared"]}
+    predictions = sketched_newton(X, y, BufferedFrequentDirections(m), **shared).predictions  # those of FDSON
     found, G = compared(X, y, predictions, alpha, SIGMA)
     sketch = buffered_sketch(G, m)
     lost = (G**2).sum() - (sketch**2).sum()
