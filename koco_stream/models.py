@@ -284,9 +284,9 @@ class FOGD(Model):
 class NOGD(KernelModel):
     """Kernel gradient descent up to `budget` points, then gradient descent on their Nyström features (Lu et al., JMLR 17(47), 2016).
 
-    `step_size`: of both. `budget`: B; a point with k(x, x) > 0 joins whenever the loss has a slope there. `rank`: k, the
-    eigenvectors of the points' kernel matrix that are kept (at most B; fewer if points repeat). `kernel`, `bandwidth`, `degree`: as for `KORS`. `tube`, `loss`,
-    `fit_intercept` as for `FOGD`. `seed`: not used. Predictions are not truncated, so `clip` does not matter.
+    `step_size`: of both. `budget`: B; a point with k(x, x) > 0 joins whenever the loss has a slope there. `rank`: k, the eigenvectors
+    of the points' kernel matrix that are kept (at most B; fewer if points repeat). `kernel`, `bandwidth`, `degree`: as for `KORS`.
+    `tube`, `loss`, `fit_intercept` as for `FOGD`. `seed`: not used. Predictions are not truncated, so `clip` does not matter.
     """
 
     def features(self, X: Any) -> Array:

@@ -2,11 +2,10 @@
 weights, probabilities, coins, points.
 
 Nothing is fed back from what is checked: the references draw their own coins and frequencies (see
-literal_kernel). The last test asserts that each option and each rare event occurred, so the tests
+oracles/kernel_learners.py). The last test asserts that each option and each rare event occurred, so the tests
 of this file belong together.
 """
 
-import inspect
 from collections import Counter, defaultdict
 
 import numpy as np
@@ -31,7 +30,7 @@ from oracles.kernel_learners import (
 )
 
 import koco_stream
-from koco_stream import CONKONS, FOGD
+from koco_stream import FOGD
 
 # Labels beyond a small clip are among the cases.
 pytestmark = pytest.mark.filterwarnings("ignore:a label")
@@ -47,9 +46,7 @@ KERNELS = [
     ("linear", 1.0, 2),
     ("linear", 1.0, 2),
 ]
-FAMILY = [("PROSNKONS", "none"), ("CONKONS", "both"), ("BKONS", "none")]
-if "carry" in inspect.signature(CONKONS).parameters:
-    FAMILY.append(("CONKONS", "weights"))
+FAMILY = [("PROSNKONS", "none"), ("CONKONS", "both"), ("CONKONS", "weights"), ("BKONS", "none")]
 each = settings(
     max_examples=120,
     deadline=None,
@@ -314,6 +311,8 @@ def pros_n_kons(stream, dtype, steps, sampling, ridge, name, carry, most):
     most=st.sampled_from([1, 6, 55]),
 )
 def test_pros_n_kons_and_its_kin__are_the_poster_s_algorithm(name, carry, stream, steps, sampling, ridge, most):
+    if carry == "weights":  # from A = αI again with the old weights: a small α overshoots, and rounding grows with it
+        steps = {**steps, "alpha": max(steps["alpha"], 1.0)}
     Phi, reference, options = pros_n_kons(stream, np.float64, steps, sampling, ridge, name, carry, most)
     model = assert_agree(name, stream, options, reference, Phi, f"{name}-{carry}")
     np.testing.assert_array_equal(model.dictionary_, reference.points)
