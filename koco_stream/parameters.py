@@ -90,9 +90,7 @@ CURVATURE = Parameter("curvature", float, None, "the coefficient of g gᵀ; by d
 CURVATURE_SCHEDULE = Parameter(
     "curvature_schedule", str, "constant", "how `curvature` changes: not, or as 1/√t", choices=("constant", "decreasing")
 )
-SKETCH_SIZE = Parameter(
-    "sketch_size", int, 10, "m, the rows of the sketch (FDSON: those that a shrink leaves); 0: none", low=0, high=1023
-)
+SKETCH_SIZE = Parameter("sketch_size", int, 10, "m, the rows of the sketch (FDSON: those that a shrink leaves); 0: none", low=0, high=1023)
 # At the printed rate the first gradients err less on 37 of 65 streams, random rows on 11 (docs/sketch-start.md); and they cost less.
 SKETCH_START = Parameter(
     "sketch_start", str, "gradients", "the sketch's first rows: the first gradients, or random", choices=("random", "gradients")

@@ -13,7 +13,7 @@ from koco_stream.checkpoint import state_arrays
 from koco_stream.learners import LEARNERS
 from tests.golden.cases import cases_of, made
 
-HALF, AHEAD = 60, 10  # rows that are learnt from, and rows that are looked at
+HALF, AHEAD = 60, 4  # rows that are learnt from, and rows that are looked at
 every_learner = pytest.mark.parametrize("name", sorted(LEARNERS))
 
 
