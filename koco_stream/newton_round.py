@@ -4,7 +4,8 @@ A learner's file has what is particular to its sketch, as four functions; `with_
 lines:
 
 - `look(params, s, idx, val)` → (uᵀx, ‖x‖²), leaving what it gathered in the scratch;
-- `off_sketch(params, s, n2)` → αxᵀA⁻¹x as the sketch has it, for the row that was looked at last;
+- `off_sketch(params, s, n2)` → what the other two are given of the part off the sketch of the row that was looked at last:
+  ‖x‖² − ‖Vx‖² for Oja's orthonormal rows, αxᵀA⁻¹x for the others;
 - `project(params, s, excess, off)` → the multiple of x that w̄ changes by when u is projected (line 5);
 - `learn(params, s, idx, val, slope, w_coef, off, n2)`: the new sketch and the new weights (lines 7 to 9).
 
@@ -88,7 +89,7 @@ def columns_of(params: Any, s: Any) -> tuple[Array, int, int]:
 
 
 def bounded(params: Any, s: Any, idx: Array, val: Array) -> tuple[float, float, float, float]:
-    """Lines 5 and 6: (ŷ, the multiple of x that w̄ is still to change by, αxᵀA⁻¹x, ‖x‖²) for the row (idx, val).
+    """Lines 5 and 6: (ŷ, the multiple of x that w̄ is still to change by, what `off_sketch` gives, ‖x‖²) for the row (idx, val).
 
     ŷ is within [−C, C] because u is projected, or because it is truncated. All are zero for a row of norm zero.
     """

@@ -2,7 +2,6 @@
 
 import copy
 import inspect
-import pickle
 
 import numpy as np
 import pytest
@@ -12,6 +11,7 @@ from koco_stream import OjaSON, WrongInput
 from koco_stream.checkpoint import state_arrays
 from koco_stream.learners import LEARNERS
 from tests.golden.cases import cases_of, made
+from tests.wire import as_on_a_worker
 
 HALF, AHEAD = 60, 4  # rows that are learnt from, and rows that are looked at
 every_learner = pytest.mark.parametrize("name", sorted(LEARNERS))
@@ -31,7 +31,7 @@ def copies(model, folder):
     model.save(folder / "learner.koco")
     return {
         "copied": copy.deepcopy(model),
-        "pickled": pickle.loads(pickle.dumps(model)),
+        "pickled": as_on_a_worker(model),
         "loaded": koco_stream.load(folder / "learner.koco"),
     }
 
@@ -115,7 +115,7 @@ def test_subclass__learns_is_kept_and_read_as_what_it_is(tmp_path):
     model = Mine(3, alpha=0.5).fit(X[:40], y[:40])
     assert repr(model) == "Mine(sketch_size=3, alpha=0.5)"
     model.save(tmp_path / "mine.koco")
-    others = [Mine.load(tmp_path / "mine.koco"), pickle.loads(pickle.dumps(model)), copy.deepcopy(model)]
+    others = [Mine.load(tmp_path / "mine.koco"), as_on_a_worker(model), copy.deepcopy(model)]
     assert {type(other) for other in others} == {Mine}
     assert type(koco_stream.load(tmp_path / "mine.koco")) is OjaSON
     expected = OjaSON(3, alpha=0.5).progressive(X, y)[40:]
