@@ -43,7 +43,7 @@ COLOURS = {
 MARKERS = ("o", "^", "s", "v", "D", "x", "P")
 DASHES = ("-", "--", ":", "-.")
 WIDTH, PLOT_HEIGHT, LEFT, RIGHT, BELOW, ROW = 480.0, 260.0, 76.0, 26.0, 56.0, 21.0  # pixels, as all lengths here
-CHARACTER = 7.4  # of the text, about so wide
+CHARACTER = 8.6  # of the text, at most about so wide
 MOST_MARKERS = 14  # on one line
 LOOKS = Path(__file__).parent.parent / "templates" / "plots.mplstyle"
 
