@@ -43,7 +43,8 @@ COLOURS = {
 MARKERS = ("o", "^", "s", "v", "D", "x", "P")
 DASHES = ("-", "--", ":", "-.")
 WIDTH, PLOT_HEIGHT, LEFT, RIGHT, BELOW, ROW = 480.0, 260.0, 76.0, 26.0, 56.0, 21.0  # pixels, as all lengths here
-CHARACTER = 8.6  # of the text, at most about so wide
+CHARACTER = 7.4  # of the text, about so wide
+HANDLE = 60.0  # what an entry of the legend has besides its text
 MOST_MARKERS = 14  # on one line
 LOOKS = Path(__file__).parent.parent / "templates" / "plots.mplstyle"
 
@@ -108,7 +109,7 @@ def plot(
     from matplotlib.figure import Figure as Picture
 
     listed = [one.name for one in series if one.legend]
-    columns = max(1, min(3, int(WIDTH // (44 + CHARACTER * max(map(len, listed), default=0)))))
+    columns = max(1, min(3, int(WIDTH // (HANDLE + CHARACTER * max(map(len, listed), default=0)))))
     across, below, above = WIDTH - LEFT - RIGHT, BELOW + ROW * math.ceil(len(listed) / columns), 36.0 if title else 12.0
     up = across if square else PLOT_HEIGHT
     height = above + up + below
