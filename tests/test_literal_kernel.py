@@ -168,15 +168,15 @@ def taught(name, stream, options):
     return model, np.concatenate(predictions), np.array(functions)
 
 
-def assert_agree(name, stream, options, reference, Phi, called=None):
-    """Predictions and functions within 1e-9 of the clip, or of the largest prediction if that is
+def assert_agree(name, stream, options, reference, Phi, called=None, small=1e-9):
+    """Predictions and functions within `small` of the clip, or of the largest prediction if that is
     larger. Returns the learner."""
     expected = literal(stream, reference, Phi)
     if not reference.is_clear():
         reject()
     model, predictions, functions = taught(name, stream, options)
     for ours, theirs in zip((predictions, functions), expected, strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-9 * max(stream.clip, np.abs(theirs).max()))
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=small * max(stream.clip, np.abs(theirs).max()))
     note(called or name, stream, options, reference)
     return model
 
@@ -395,6 +395,7 @@ def test_norma__is_gradient_descent_on_functions(stream, step_size, decay, budge
         {**steps, "tube": nu, **stream.common, **stream.kernel},
         reference,
         stream.phi(),
+        small=1e-7,  # a step that overshoots multiplies rounding from row to row
     )
     np.testing.assert_array_equal(model.dictionary_, reference.points)
 

@@ -31,6 +31,7 @@ name = "small"
 [[dataset]]
 name = "ill-conditioned"
 n_rows = 3000
+scale = "unit-mean-square"
 [[learner]]
 name = "OGD"
 step_size = [0.1, 1]
