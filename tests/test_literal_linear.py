@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from oracles import first_order
 from oracles.exact_algebra import cholesky, eigen_of_rows, gram_schmidt, solve
@@ -32,7 +32,7 @@ import koco_stream
 pytestmark = pytest.mark.filterwarnings("ignore:a label")  # labels beyond the clip are among the cases
 
 SMALL = 1e-9  # of the clip: what rounding may do to a prediction on a well-conditioned stream
-MULTIPLE = 1000  # of the double reference's deviation, on other streams
+MULTIPLE = 100  # of the double reference's deviation, on other streams
 OF_LONG_STREAMS = 10_000  # the same after 150 rows: V = FZ is not folded before F⁻¹ has grown to 1e4
 LOST = 1e-2  # of the clip: from the round on where the double reference is this far off, nothing is compared
 BRANCHES = Counter()
@@ -342,7 +342,7 @@ def test_well_behaved_streams__give_the_papers_numbers_weights_and_sketch(cell, 
 
 
 @pytest.mark.parametrize("cell", CELLS, ids=label_of)
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=12, deadline=None, phases=[Phase.generate], suppress_health_check=[HealthCheck.too_slow])  # shrinking takes minutes
 @given(case=hard)
 def test_hard_streams__are_predicted_as_well_as_the_stream_is_conditioned(cell, case):
     name, fixed = cell

@@ -46,7 +46,8 @@ def sketched_newton(
     g_j² to D between the prediction and the update. Returns a `Run`.
 
     `noise`, a random generator, shows what rounding can do to the stream: each row's non-zeros are
-    off by the double rounding of its norm, and the weights by that of the largest so far.
+    off by the double rounding of its norm, and the weights by that of the largest so far, and of the
+    largest x/α and g/α, which lines 5 and 9 take a part of away again.
     """
     X, y, clip = X.astype(dtype), y.astype(dtype), dtype(clip)
     d = X.shape[1]
@@ -63,14 +64,16 @@ def sketched_newton(
         x = row / np.sqrt(D) if diagonal else row
 
         # Line 5. Where |uᵀx| > C, Lemma 1 makes wᵀx exactly C with uᵀx's sign.
-        z, w = u @ x, u
+        z, w, parts = u @ x, u, []
         free = sketch.off_range(x)
         if free.any():  # A says nothing about x: the prediction that no linear map of the features changes is 0
             w, z = u - z / (free @ x) * free, dtype(0)
         y_hat = np.clip(z, -clip, clip)
         if projection == "weights" and y_hat != z:
             direction = sketch.inverse(x)
-            w = u - (z - y_hat) / (x @ direction) * direction
+            step = (z - y_hat) / (x @ direction)
+            w = u - step * direction
+            parts = [step * x]
 
         # Lines 6 and 7.
         predictions.append(y_hat)
@@ -87,7 +90,8 @@ def sketched_newton(
         sketch.update(np.sqrt(curvature_t) * g, x)
         u = w - sketch.inverse(g)
         if noise is not None:
-            largest = max([largest, *(np.abs(v).max() for v in (w, u))])
+            parts = [part / alpha for part in (*parts, g)] if alpha > 0 else []
+            largest = max([largest, *(np.abs(v).max() for v in (w, u, *parts))])
             u = u + largest * rounding * noise.uniform(-1, 1, d)
         if diagonal is True:
             D = D + gradient**2
