@@ -124,7 +124,7 @@ LINEAR: dict[str, Learner] = {
         lambda q: q["sketch_size"] != 0 and q["sketch_start"] == "random",
         _oja_floats,
         _oja_ns,
-        numbers_version=4,
+        numbers_version=5,
     ),
     "ONS": Learner(
         "ONS",
@@ -145,7 +145,7 @@ LINEAR: dict[str, Learner] = {
         lambda q: True,
         lambda q, size: _oja_floats(q, size) + 2 * len(lanes_for(whole(q, "sketch_size") + 2)) ** 2,
         lambda q, size: 100 + _oja_ns(q, size),
-        numbers_version=2,
+        numbers_version=3,
     ),
     "FDSON": Learner(
         "FDSON",

@@ -23,7 +23,8 @@ from koco_stream.linalg import Array, orthonormalise
 from koco_stream.losses import curvature_at
 from koco_stream.newton_round import FIRST_D, with_sketch
 
-FOLD_AT = 1e4  # fold when the bound on F⁻¹'s largest entry passes this (S4)
+CANCELS_AT = 1e3  # fold when w̄ᵀx and βᵀVx, which cancel, pass this many times C: of a prediction's digits they take three at most
+FOLD_AT = 1e2  # fold when the bound on F⁻¹'s largest entry passes this (S4)
 DENSE_AT = 1e3  # a round that makes the sketch's Gram determinant grow by more than this is done densely (S12)
 CLEAN_AT = 1e2  # a row that starts may make V's rounding grow by this much; beyond it the round ends with a fold
 NEW_ROW_AT = 1e-6  # a gradient starts a row of the sketch if the square of its part off the sketch is above this share (S10)
@@ -158,7 +159,8 @@ def learn(params: Params, s: State, idx: Array, val: Array, slope: float, w_coef
     kappa_c2 = kappa * c * c
     grown = 1.0 + kappa_c2 * dot(a, params.lanes, P * W, P * W)
     dense = grown > DENSE_AT
-    if dense or s.growth[()] * math.sqrt(grown) > FOLD_AT:
+    cancels = abs(dot(a, params.lanes, P * W, BETA * W)) > CANCELS_AT * params.clip  # βᵀVx
+    if dense or cancels or s.growth[()] * math.sqrt(grown) > FOLD_AT:
         if started >= 0:  # the fold reads all of Z: its new row has to be there
             write_row(s, params, idx, val, started, off)
             started, unclean = -1, False
@@ -170,10 +172,12 @@ def learn(params: Params, s: State, idx: Array, val: Array, slope: float, w_coef
     if dense:
         s.dense_rounds[()] += 1
     s.growth[()] *= math.sqrt(grown)
-    w_coef -= gamma * c * c * dot(a, params.lanes, P * W, BETA * W) + slope / alpha
+    w_coef -= slope / alpha
+    if not dense:
+        w_coef -= gamma * c * c * dot(a, params.lanes, P * W, BETA * W)
     # What the row's features get, before the rest: the next row is read while that is computed.
     for k in range(W):
-        a[COEF * W + k] = gamma * c * c * a[Z * W + k] if k < m else 0.0  # δĝᵀ = γ c² (Zx) xᵀ (S1)
+        a[COEF * W + k] = gamma * c * c * a[Z * W + k] if k < m and not dense else 0.0  # δĝᵀ = γ c² (Zx) xᵀ (S1)
     a[COEF * W + m] = w_coef
     if started >= 0:
         a[COEF * W + started] += 1.0 / math.sqrt(off)
@@ -199,12 +203,22 @@ def learn(params: Params, s: State, idx: Array, val: Array, slope: float, w_coef
         a[TAKE * W + i] = kappa * c * p * inverse
         # L_ii β_i + Σ_{j>i} L_ji β_j + (ℓ'/α) D V_new x
         a[BETA * W + i] = (after * a[BETA * W + i] + kappa_c2 * p * a[MARGIN * W + i] + turned * (tlam * share) * p) * inverse
-    # F ← L⁻¹F; in a dense round F was I, so this is followed by a fold that makes V ← L⁻¹(V + γ q ĝᵀ) itself.
-    substitute(a, params.lanes, m, F * W, KEEP * W, TAKE * W, Q * W)
-    if dense or unclean:
+    substitute(a, params.lanes, m, F * W, KEEP * W, TAKE * W, Q * W)  # F ← L⁻¹F
+    if dense:
+        # F was I and Z was V. Row i of L⁻¹(V + γ q ĝᵀ) is that of L⁻¹V and γ q_i ĝ/√(s_{i−1} s_i): no digit of V is lost, however large ĝ is.
+        merge(s.zw, a, m, W)
+        on_x = 0.0
+        for i in range(m):
+            a[COEF * W + i] = c / (2.0 + gamma * c2n2) * a[TAKE * W + i]
+            on_x += a[BETA * W + i] * a[COEF * W + i]
+        a[COEF * W + m] = on_x
+        scatter(s.zw, params.lanes, idx, val, a, COEF * W)
+        clean(s.zw, a, m, W)
+        s.growth[()] = 1.0
+    elif unclean:
         fold(s.zw, a, m, W)
         s.growth[()] = 1.0
-        s.folds[()] += unclean
+        s.folds[()] += 1
 
 
 @jit
@@ -238,7 +252,14 @@ def write_row(s: State, params: Params, idx: Array, val: Array, row: int, off: f
 
 @jit
 def fold(zw: Array, a: Array, m: int, W: int) -> None:
-    """Z ← FZ, F ← I, w̄ ← w̄ + Vᵀβ, β ← 0, and one Gram–Schmidt clean-up of V's rows: O(m²d), at rounds decided by the state (S4)."""
+    """Z ← FZ, F ← I, w̄ ← w̄ + Vᵀβ, β ← 0, and a clean-up of V's rows: O(m²d), at rounds decided by the state (S4)."""
+    merge(zw, a, m, W)
+    clean(zw, a, m, W)
+
+
+@jit
+def merge(zw: Array, a: Array, m: int, W: int) -> None:
+    """Z ← FZ, w̄ ← w̄ + Zᵀβ with the new Z."""
     for j in range(zw.shape[0]):
         w = zw[j, m]
         for i in range(m):
@@ -250,6 +271,11 @@ def fold(zw: Array, a: Array, m: int, W: int) -> None:
         for i in range(m):
             zw[j, i] = a[KEEP * W + i]
         zw[j, m] = w
+
+
+@jit
+def clean(zw: Array, a: Array, m: int, W: int) -> None:
+    """F ← I, β ← 0, and Gram–Schmidt on Z's rows, which are V's now."""
     for i in range(m):
         a[BETA * W + i] = 0.0
         for k in range(m):

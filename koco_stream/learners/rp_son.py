@@ -5,8 +5,9 @@ H = (αI + SSᵀ)⁻¹. A line of S changes only where the row is non-zero, so w
 
 With s = Sĝ, n = ‖ĝ‖² and δ = n − sᵀHs, all of H's update is positive: Δ = δ rᵀHr + (1 + rᵀHs)², and H ← H − (δ Hr(Hr)ᵀ + (1
 + rᵀHs)(Hr(Hs)ᵀ + Hs(Hr)ᵀ) − rᵀHr Hs(Hs)ᵀ)/Δ, H_t S_tĝ = ((1 + rᵀHs) Hs + δ Hr)/Δ (S15). Every 4m rounds, and when rounding
-has spoilt it, H is made anew from SSᵀ, which is kept beside it. Once SSᵀ is a million times α, an explicit H has too few digits
-for x − SᵀHSx, and the rounds from then on solve with the Cholesky factor of αI + SSᵀ: O(m³ + ms), counted as dense rounds."""
+has spoilt it, H is made anew from SSᵀ, which is kept beside it. Once SSᵀ is a thousand times α, each product with H is refined by a
+step on its residual. Once it is a million times α, an explicit H has too few digits for x − SᵀHSx even so, and the rounds from then
+on solve with the Cholesky factor of αI + SSᵀ: O(m³ + ms), counted as dense rounds."""
 
 from __future__ import annotations
 
@@ -26,8 +27,10 @@ from koco_stream.random import normal
 # the factors of the outer products. Then H, SSᵀ and the Cholesky factor of αI + SSᵀ, each (W, W).
 B, X_HAT, R, HX, HR, COEF, ON_R, ON_S, BOTH, FIRST_MATRIX = range(10)
 
-FOLD_AT = 1e5  # w̄ and Sᵀb cancel when bᵀx̂ passes this many times C: then w̄ ← w̄ + Sᵀb, b ← 0
+FOLD_AT = 1e3  # w̄ᵀx and the parts of bᵀx̂ cancel when those pass this many times C: then w̄ ← w̄ + Sᵀb, b ← 0
 SOLVE_AT = 1e6  # from trace(SSᵀ) = this many times α on H is not kept: its rounding, 1e-16/α, times λ has to stay below α/λ
+REFINE_AT = 1e3  # from here on Hv is refined by a step on what v − (αI + SSᵀ)Hv leaves
+SPOILT_AT = 1e-9  # H is made anew if that step is larger than this share of Hv
 
 
 class Params(NamedTuple):
@@ -115,11 +118,34 @@ def solves(params: Params, s: State, trace: float) -> bool:
 
 
 @jit
+def apply_H(params: Params, a: Array, trace: float, v: int, out: int) -> bool:
+    """out ← Hv, the vectors at these places of `a`. Returns whether H's rounding is small enough for that."""
+    m, W = params.sketch_size, len(params.lanes)
+    H, K = FIRST_MATRIX * W, (FIRST_MATRIX + W) * W
+    times(a, params.lanes, H, v, out)
+    if trace <= REFINE_AT * params.alpha:
+        return True
+    times(a, params.lanes, K, out, ON_R * W)
+    for i in range(m):
+        a[ON_R * W + i] = a[v + i] - params.alpha * a[out + i] - a[ON_R * W + i]
+    times(a, params.lanes, H, ON_R * W, ON_S * W)
+    size, change = 0.0, 0.0
+    for i in range(m):
+        size += abs(a[out + i])
+        change += abs(a[ON_S * W + i])
+        a[out + i] += a[ON_S * W + i]
+    return change <= SPOILT_AT * size
+
+
+@jit
 def off_sketch(params: Params, s: State, n2: float) -> float:
     """αxᵀA⁻¹x = ‖x‖² − x̂ᵀHx̂; leaves Hx̂ in the scratch."""
     a, m, W = s.a, params.sketch_size, len(params.lanes)
     H, K, L = FIRST_MATRIX * W, (FIRST_MATRIX + W) * W, (FIRST_MATRIX + 2 * W) * W
-    a[BOTH * W + m] = dot(a, m, B * W, X_HAT * W)  # bᵀx̂, which decides whether the round folds
+    parts = 0.0
+    for i in range(m):
+        parts += abs(a[B * W + i] * a[X_HAT * W + i])
+    a[BOTH * W + m] = parts  # of bᵀx̂, which decide whether the round folds
     trace = trace_of(params, s)
     if solves(params, s, trace):
         if s.dense_rounds[()] == 0:
@@ -127,11 +153,11 @@ def off_sketch(params: Params, s: State, n2: float) -> float:
         solve_factored(a, W, m, L, 0, X_HAT * W, HX * W)
         xHx = dot(a, m, X_HAT * W, HX * W)
     else:
-        times(a, params.lanes, H, X_HAT * W, HX * W)
+        sound = apply_H(params, a, trace, X_HAT * W, HX * W)
         xHx = dot(a, m, X_HAT * W, HX * W)
-        if not 0.0 <= xHx <= n2:  # rounding has spoilt H
+        if not (sound and 0.0 <= xHx <= n2):
             inverse_of_shifted(a, W, m, K, params.alpha, H, L)
-            times(a, params.lanes, H, X_HAT * W, HX * W)
+            apply_H(params, a, trace, X_HAT * W, HX * W)
             xHx = dot(a, m, X_HAT * W, HX * W)
     # Never less than what the largest possible eigenvalue of A leaves of it.
     return max(n2 - xHx, n2 * params.alpha / (params.alpha + trace))
@@ -156,7 +182,7 @@ def learn(params: Params, s: State, idx: Array, val: Array, slope: float, w_coef
     trace = trace_of(params, s)
     solving = solves(params, s, trace)
     s.dense_rounds[()] += solving
-    b_x = a[BOTH * W + m]
+    parts = a[BOTH * W + m]
     # Line 7: the to-sketch vector is ĝ = cx.
     t = s.t[()] + 1
     s.t[()] = t
@@ -168,14 +194,15 @@ def learn(params: Params, s: State, idx: Array, val: Array, slope: float, w_coef
     for i in range(m):
         a[R * W + i] = scale * normal(s.seed[()], t * m + i)
         r_b += a[R * W + i] * a[B * W + i]
+    sound = True
     if solving:
         solve_factored(a, W, m, L, 0, R * W, HR * W)
     else:
-        times(a, params.lanes, H, R * W, HR * W)
+        sound = apply_H(params, a, trace, R * W, HR * W)
     rHr, rHs = dot(a, m, R * W, HR * W), c * dot(a, m, R * W, HX * W)
     # Spoilt if below what H's smallest possible eigenvalue allows; that is then taken, and H made anew after the round.
     least = dot(a, m, R * W, R * W) / (alpha + trace)
-    spoilt = not rHr >= least
+    spoilt = not (sound and rHr >= least)
     rHr = max(rHr, least)
     n, delta = c * c * n2, c * c * off
     one = 1.0 + rHs
@@ -197,7 +224,7 @@ def learn(params: Params, s: State, idx: Array, val: Array, slope: float, w_coef
             a[B * W + i] += slope / (alpha * c) * (one * c * a[HX * W + i] + delta * a[HR * W + i]) / Delta
     a[COEF * W + m] = w_coef
     scatter(s.sw, params.lanes, idx, val, a, COEF * W)
-    if abs(b_x) > FOLD_AT * params.clip:
+    if parts > FOLD_AT * params.clip:
         fold(s.sw, a, m, W)
         s.folds[()] += 1
     if solving:

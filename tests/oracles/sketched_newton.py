@@ -17,11 +17,12 @@ OFF_RANGE_AT = 1e-8  # x lies in A's range if ‖its part outside‖ is below th
 
 
 class Run(NamedTuple):
-    """predictions (n,), the weights u (d,) after the last round, and the sketch."""
+    """predictions (n,), the weights u (d,) after the last round, the sketch, and uᵀx (n,) before it is bounded."""
 
     predictions: np.ndarray
     weights: np.ndarray
     sketch: object
+    products: np.ndarray
 
 
 def sketched_newton(
@@ -52,7 +53,7 @@ def sketched_newton(
     X, y, clip = X.astype(dtype), y.astype(dtype), dtype(clip)
     d = X.shape[1]
     sketch.init(dtype(alpha), d, dtype)
-    u, D, t, predictions = np.zeros(d, dtype), np.full(d, FIRST_D, dtype), 0, []
+    u, D, t, predictions, products = np.zeros(d, dtype), np.full(d, FIRST_D, dtype), 0, [], []
     largest, rounding = dtype(0), np.finfo(float).eps
     if noise is not None:
         norms = np.sqrt(np.sum(X * X, axis=1, keepdims=True))
@@ -60,6 +61,7 @@ def sketched_newton(
     for row, label in zip(X, y, strict=True):
         if not row.any():
             predictions.append(dtype(0))
+            products.append(dtype(0))
             continue
         x = row / np.sqrt(D) if diagonal else row
 
@@ -77,6 +79,7 @@ def sketched_newton(
 
         # Lines 6 and 7.
         predictions.append(y_hat)
+        products.append(z)
         t += 1
         slope_t = slope(y_hat, label)
         gradient = slope_t * row
@@ -95,7 +98,7 @@ def sketched_newton(
             u = u + largest * rounding * noise.uniform(-1, 1, d)
         if diagonal is True:
             D = D + gradient**2
-    return Run(np.array(predictions), u, sketch)
+    return Run(np.array(predictions), u, sketch, np.array(products))
 
 
 class FullMatrix:
