@@ -15,11 +15,11 @@ from distributed.scheduler import KilledWorker
 
 from cluster.preflight import misfits, table
 from cluster.waiting import WITHOUT_WORKERS, LostCluster, check_hope, say_left
+from koco_stream.engine.cohort import Receipt, fail_cohort, run_checked, run_cohort
+from koco_stream.engine.preemption import Preempted
 from koco_stream.errors import WrongInput
-from koco_stream.fingerprint import Misfit, versions
-from koco_stream.leaving import Preempted
-from koco_stream.run import Receipt, fail_cohort, run_checked, run_cohort
-from koco_stream.runs import Cohort
+from koco_stream.io.fingerprint import Misfit, versions
+from koco_stream.runs.run import Cohort
 
 OnReceipt = Callable[[Receipt], None]
 LOOK_EVERY = 1.0  # seconds, at the scheduler and its workers
@@ -73,10 +73,10 @@ def run_on_dask(
     block_rows: int | None = None,
     patience: float = WITHOUT_WORKERS,
 ) -> None:
-    """Cohorts as Dask futures, keyed by their content, a bounded number in flight. Only functions of `koco_stream.run` and names cross the
+    """Cohorts as Dask futures, keyed by their content, a bounded number in flight. Only functions of `koco_stream.engine.cohort` and names cross the
     wire.
 
-    A worker that is told to leave saves what it is at, and another goes on from there (`koco_stream.leaving`).
+    A worker that is told to leave saves what it is at, and another goes on from there (`koco_stream.engine.preemption`).
 
     A worker that is lost is not a run's fault: Dask gives its cohort to another. A cohort that has cost more workers than the scheduler
     allows (`cluster.local`: two) is cut in two. Single runs left by that wait until all else is done and are then run one at a time, with

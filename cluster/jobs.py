@@ -22,8 +22,8 @@ from cluster.local import SETTINGS
 from cluster.preemption import PRELOAD
 from cluster.site import JobSite
 from cluster.worker_settings import cache_of, environment
-from koco_stream.cache import cache_folder, private_folder
 from koco_stream.errors import WrongInput
+from koco_stream.io.cache import cache_folder, private_folder
 
 CLASSES = {"slurm": "SLURM", "pbs": "PBS", "sge": "SGE", "lsf": "LSF"}
 ACCOUNTS = {"slurm": "account", "pbs": "account", "sge": "project", "lsf": "project"}  # what dask-jobqueue calls it

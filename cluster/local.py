@@ -10,7 +10,7 @@ import dask
 import psutil
 from distributed import Client, LocalCluster
 
-from koco_stream.cache import private_folder
+from koco_stream.io.cache import private_folder
 
 ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")}
 

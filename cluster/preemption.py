@@ -2,7 +2,7 @@
 
 Given to workers as `--preload cluster.preemption --preload-nanny cluster.preemption`. Without it Dask ends the process within seconds,
 and what was done since the last checkpoint is done again elsewhere. Order: no new work, the running cohorts save their states at the end of
-their blocks (`koco_stream.leaving`), the scheduler hears of it, the worker closes; all within `GRACE`, after which Dask's own way is taken.
+their blocks (`koco_stream.engine.preemption`), the scheduler hears of it, the worker closes; all within `GRACE`, after which Dask's own way is taken.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 from distributed import Nanny, Status, Worker
 
-from koco_stream import leaving
+from koco_stream.engine import preemption as leaving
 
 GRACE = 25.0  # seconds: Kubernetes and Slurm kill after 30, if they are not told otherwise
 PRELOAD = "cluster.preemption"

@@ -16,8 +16,8 @@ from distributed.comm import CommClosedError
 
 from cluster.waiting import LostCluster, wait_for_worker, workers_of
 from koco_stream.errors import WrongInput
-from koco_stream.fingerprint import facts, question_folder, versions
-from koco_stream.places import place
+from koco_stream.io.fingerprint import facts, question_folder, versions
+from koco_stream.io.paths import place
 
 CLOCK_SECONDS = 5.0
 LITTLE_DISK = 1 << 30

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from koco_stream.plan import SERVING_SECONDS
-from koco_stream.runs import Cohort
+from koco_stream.runs.planner import SERVING_SECONDS
+from koco_stream.runs.run import Cohort
 
 PART_BYTES_A_RUN = 700  # of a part: a run's row and its curve, compressed
 PART_BYTES = 30_000  # of a part, whatever its runs: its schema

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from cluster.local import SETTINGS
 from cluster.site import Site
-from koco_stream.cache import cache_folder
+from koco_stream.io.cache import cache_folder
 
 OF_ALL = ("distributed.admin.", "distributed.logging.")
 OF_WORKERS = ("distributed.nanny.", "distributed.worker.", *OF_ALL)

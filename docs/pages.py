@@ -9,10 +9,10 @@ import click
 from properdocs.structure.files import File
 
 from flows.cli import koco
-from koco_stream import models, records
-from koco_stream.learners import LEARNERS
-from koco_stream.model import Model
-from koco_stream.parameters import SEED, SHARED
+from koco_stream.learners import LEARNERS, models
+from koco_stream.learners.model import Model
+from koco_stream.learners.parameters import SEED, SHARED
+from koco_stream.runs.run import schemas as records
 
 
 def on_files(files, config):

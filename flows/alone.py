@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from flows.progress import say
-from koco_stream.cache import private_folder
-from koco_stream.files import text_hash
-from koco_stream.places import LocalPlace, Where, place
+from koco_stream.io.cache import private_folder
+from koco_stream.io.files import text_hash
+from koco_stream.io.paths import LocalPlace, Where, place
 
 
 def lock_file(store: Where, name: str) -> Path:

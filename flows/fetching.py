@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from flows.progress import BytesProgress, say
-from koco_stream.cache import private_folder
 from koco_stream.errors import WrongInput
-from koco_stream.files import file_hash
-from koco_stream.places import place
+from koco_stream.io.cache import private_folder
+from koco_stream.io.files import file_hash
+from koco_stream.io.paths import place
 from storage.catalogue.checksums import FILE, record, recorded
 from storage.catalogue.entry import Address, Edition, Entry
 from storage.catalogue.fetch import Gone, Unreachable, WrongChecksum, fetch

@@ -19,9 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from koco_stream.files import canonical_json
-from koco_stream.places import Where, place
-from koco_stream.runs import Run
+from koco_stream.io.files import canonical_json
+from koco_stream.io.paths import Where, place
+from koco_stream.runs.run import Run
 from storage.results import read_columns
 
 LARGEST = 2**63 - 1

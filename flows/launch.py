@@ -10,15 +10,15 @@ from typing import Any
 from flows.progress import say
 from flows.steps import PLAIN, Work, run_sweep
 from flows.sweep_file import Sweep, read_sweep
-from koco_stream.copies import cache_limit, check_room
-from koco_stream.costs import DataSize
+from koco_stream.engine.warm_up import needed
 from koco_stream.errors import WrongInput
-from koco_stream.manifest import Manifest, load_manifest
-from koco_stream.orders import SHUFFLED
-from koco_stream.places import Place, place, store_name
-from koco_stream.plan import plan
-from koco_stream.runs import Run
-from koco_stream.warm import needed
+from koco_stream.io.paths import Place, place, store_name
+from koco_stream.runs.cost_model import DataSize
+from koco_stream.runs.planner import plan
+from koco_stream.runs.run import Run
+from koco_stream.streams.manifest import Manifest, load_manifest
+from koco_stream.streams.orders import SHUFFLED
+from koco_stream.streams.shard_cache import cache_limit, check_room
 from storage.generated.datasets import existing_synthetic
 from storage.generated.generators import GENERATORS
 from storage.results import finished_runs

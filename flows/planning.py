@@ -12,13 +12,13 @@ from distributed import Client
 from cluster.clusters import LOCAL, capacity, site_named
 from cluster.local import worker_bytes
 from cluster.waiting import LostCluster, wait_for
-from koco_stream.copies import copy_bytes
-from koco_stream.costs import DataSize, Timing, factors_of
+from koco_stream.engine.result_file import machine
+from koco_stream.io.paths import Where
 from koco_stream.learners import StreamSize
-from koco_stream.manifest import Manifest
-from koco_stream.part import machine
-from koco_stream.places import Where
-from koco_stream.plan import Limits
+from koco_stream.runs.cost_model import DataSize, Timing, factors_of
+from koco_stream.runs.planner import Limits
+from koco_stream.streams.manifest import Manifest
+from koco_stream.streams.shard_cache import copy_bytes
 from storage.results import read_columns
 
 SAMPLE = 200  # runs of a learner whose timings are looked at

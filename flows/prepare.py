@@ -15,7 +15,7 @@ from flows.preparing import prepare_named
 from flows.progress import say
 from flows.sweep_file import Sweep
 from koco_stream.errors import StoreUnavailable, WrongInput
-from koco_stream.manifest import Manifest, load_manifest, prepared_names
+from koco_stream.streams.manifest import Manifest, load_manifest, prepared_names
 from storage.catalogue.fetch import Unreachable
 from storage.catalogue.papers import CATALOGUE
 from storage.generated.datasets import prepare_synthetic

@@ -9,7 +9,7 @@ from typing import Any
 from flows.fetching import fetch_edition, record_edition
 from flows.progress import BytesProgress, say
 from koco_stream.errors import WrongInput
-from koco_stream.manifest import Manifest, load_manifest, prepared_names
+from koco_stream.streams.manifest import Manifest, load_manifest, prepared_names
 from storage.catalogue.checksums import recorded
 from storage.catalogue.entry import Edition, Entry
 from storage.catalogue.finding import entry_named, find_edition, remarks

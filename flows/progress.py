@@ -16,8 +16,8 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
 from flows.status import Status, tell
-from koco_stream.places import Where
-from koco_stream.run import Receipt
+from koco_stream.engine.cohort import Receipt
+from koco_stream.io.paths import Where
 
 LINE_EVERY = 60.0  # seconds: of a sweep, in a log
 STATUS_EVERY = 3.0  # seconds: of what `koco status` reads

@@ -10,8 +10,8 @@ import pyarrow as pa
 from flows.filters import filtered
 from flows.tables import BEST_OF, CONFIGURATION, SUMMARY, best_of, differences, groups_of, runs_of, summary_of
 from koco_stream.errors import WrongInput
-from koco_stream.places import Place
-from koco_stream.records import RUNS
+from koco_stream.io.paths import Place
+from koco_stream.runs.schemas import RUNS
 
 
 class Query(NamedTuple):

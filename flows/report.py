@@ -19,8 +19,8 @@ from flows.sections.regret import regret_and_bound
 from flows.sections.steps import edge_words, edges_of, error_against_step
 from flows.tables import runs_of, sweep_note
 from koco_stream.errors import WrongInput
-from koco_stream.manifest import Manifest, load_manifest
-from koco_stream.places import Place, Where, place
+from koco_stream.io.paths import Place, Where, place
+from koco_stream.streams.manifest import Manifest, load_manifest
 
 MOST_STREAMS = 24  # that have plots
 MOST_NOT_OK = 50

@@ -19,8 +19,8 @@ from flows.sweep_file import read_sweep
 from flows.tables import runs_of
 from flows.targets import QUICK_GENERATED, QUICK_ROWS, QUICK_SEEDS, VARIANTS, Target, entry_of, prepared_datasets, sweep_for, target_named
 from koco_stream.errors import WrongInput
-from koco_stream.manifest import Manifest, load_manifest
-from koco_stream.places import place
+from koco_stream.io.paths import place
+from koco_stream.streams.manifest import Manifest, load_manifest
 from storage.catalogue.finding import find_edition
 from storage.catalogue.papers import CATALOGUE
 

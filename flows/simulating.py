@@ -11,7 +11,7 @@ from cluster.local import worker_bytes
 from cluster.simulation import Machines, simulate
 from flows.launch import checked, sizes_of_all
 from flows.planning import cost_factors
-from koco_stream.plan import Limits, plan
+from koco_stream.runs.planner import Limits, plan
 
 PREDICTED = (
     "workers",

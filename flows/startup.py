@@ -15,11 +15,11 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from flows.signals import shielded
-from koco_stream.cache import private_folder
-from koco_stream.costs import Timing
-from koco_stream.files import canonical_json
+from koco_stream.engine.warm_up import Needed, load, warm
+from koco_stream.io.cache import private_folder
+from koco_stream.io.files import canonical_json
 from koco_stream.learners import StreamSize
-from koco_stream.warm import Needed, load, warm
+from koco_stream.runs.cost_model import Timing
 
 if TYPE_CHECKING:
     from distributed import Client  # a second to import, and a sweep that has nothing to compute needs none
@@ -74,7 +74,7 @@ def compiling(kinds: list[Needed]) -> subprocess.Popen[str]:
     """A process that compiles what these need, and prints how long each took for a few rows."""
     from cluster.local import ONE_THREAD
 
-    command = [sys.executable, "-m", "koco_stream.warm", json.dumps(kinds)]
+    command = [sys.executable, "-m", "koco_stream.engine.warm_up", json.dumps(kinds)]
     return subprocess.Popen(command, env={**os.environ, **ONE_THREAD}, stdout=subprocess.PIPE, text=True)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 
-from koco_stream.places import Where, place
+from koco_stream.io.paths import Where, place
 from storage.store import process_lives
 
 SILENT_SECONDS = 60.0  # a sweep on another machine that said nothing for so long is taken for dead

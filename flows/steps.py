@@ -23,16 +23,16 @@ from flows.halving import losses_of, stages, write_decisions
 from flows.progress import SweepProgress, say
 from flows.sweep_file import Sweep, read_sweep
 from flows.tables import runs_of, sweep_note
+from koco_stream.engine.checkpoint import remove_finished, unfinished
+from koco_stream.engine.cohort import Receipt
+from koco_stream.engine.warm_up import Needed, needed
 from koco_stream.errors import WrongInput
-from koco_stream.files import content_hash
-from koco_stream.fingerprint import source_hash
-from koco_stream.manifest import Manifest, load_manifest
-from koco_stream.places import place
-from koco_stream.plan import Plan, plan
-from koco_stream.resume import remove_finished, unfinished
-from koco_stream.run import Receipt
-from koco_stream.runs import Run, without_repeats
-from koco_stream.warm import Needed, needed
+from koco_stream.io.files import content_hash
+from koco_stream.io.fingerprint import source_hash
+from koco_stream.io.paths import place
+from koco_stream.runs.planner import Plan, plan
+from koco_stream.runs.run import Run, without_repeats
+from koco_stream.streams.manifest import Manifest, load_manifest
 from storage.generated.datasets import prepare_synthetic
 from storage.results import collect, finished_runs, read_runs, remove_left, table_files
 from storage.store import open_store

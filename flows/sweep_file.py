@@ -15,13 +15,13 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, ValidationError
 
 from flows.halving import Halving
-from koco_stream.costs import DataSize
+from koco_stream.engine.cohort import check_labels
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.learners import learner_named
-from koco_stream.manifest import Manifest
-from koco_stream.orders import AS_STORED, IN_WINDOWS, WINDOW_ROWS
-from koco_stream.run import check_labels
-from koco_stream.runs import Run, Stream, configuration_of, sharding_of, without_repeats
+from koco_stream.runs.cost_model import DataSize
+from koco_stream.runs.run import Run, Stream, configuration_of, sharding_of, without_repeats
+from koco_stream.streams.manifest import Manifest
+from koco_stream.streams.orders import AS_STORED, IN_WINDOWS, WINDOW_ROWS
 from storage.generated.generators import GENERATORS, expected_values, parameters_of, synthetic_name
 
 FigureName = Literal["son-figure-1", "son-figure-2", "son-figure-3", "sketch-start", "poster-tables", "kons-adversary", "sampling-floor"]

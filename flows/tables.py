@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from koco_stream.errors import WrongInput, nearest
-from koco_stream.places import Where, place
+from koco_stream.io.paths import Where, place
 from storage.results import read_runs
 
 SUMMARY = (

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from koco_stream.cache import private_folder
 from koco_stream.errors import WrongInput, nearest
-from koco_stream.files import text_hash, write_text
+from koco_stream.io.cache import private_folder
+from koco_stream.io.files import text_hash, write_text
 from storage.catalogue.entry import Entry
 from storage.catalogue.papers import CATALOGUE, ENTRIES, PROS, SON
 from storage.generated.generators import GENERATORS, parameters_of

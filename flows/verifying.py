@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from koco_stream.manifest import load_manifest, prepared_names
+from koco_stream.streams.manifest import load_manifest, prepared_names
 from storage.store import existing_store
 from storage.verify import dataset_problems, result_problems
 

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from koco_stream.batch import Batch
-    from koco_stream.checkpoint import load_model as load
     from koco_stream.classifier import Classifier
     from koco_stream.errors import WrongInput
-    from koco_stream.models import (
+    from koco_stream.learners.models import (
         BKONS,
         CONKONS,
         FDSON,
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
         OjaSON,
         SketchedKONS,
     )
+    from koco_stream.learners.saved import load_model as load
 
 __version__ = "0.1.0"
 __all__ = [
@@ -62,7 +62,7 @@ __all__ = [
 _WHERE = {
     "Batch": ("koco_stream.batch", "Batch"),
     "Classifier": ("koco_stream.classifier", "Classifier"),
-    "load": ("koco_stream.checkpoint", "load_model"),
+    "load": ("koco_stream.learners.saved", "load_model"),
     "WrongInput": ("koco_stream.errors", "WrongInput"),
 }
 
@@ -73,5 +73,5 @@ def __getattr__(name: str) -> Any:
 
     if name not in __all__:
         raise AttributeError(f"module 'koco_stream' has no attribute {name!r}")
-    module, attribute = _WHERE.get(name, ("koco_stream.models", name))
+    module, attribute = _WHERE.get(name, ("koco_stream.learners.models", name))
     return getattr(importlib.import_module(module), attribute)

@@ -20,10 +20,10 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 from scipy.special import expit
 
 from koco_stream.errors import WrongInput
-from koco_stream.linalg import Array
+from koco_stream.learners.parameters import ALPHA
 from koco_stream.losses import LOSSES, OF_REAL_LABELS
-from koco_stream.parameters import ALPHA
-from koco_stream.rows import as_labels
+from koco_stream.numerics.linear_algebra import Array
+from koco_stream.streams.rows import as_labels
 
 Blocks = Callable[[], Iterable[tuple[Array, Array]]]  # one reading: the features (k, r) and the labels (k,) of each block of rows
 

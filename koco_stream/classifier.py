@@ -6,12 +6,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from koco_stream.conventions import classifier_tags, not_fitted
 from koco_stream.errors import WrongInput, nearest
-from koco_stream.linalg import Array
-from koco_stream.model import Model
-from koco_stream.models import KORS
-from koco_stream.rows import label_vector
+from koco_stream.learners.model import Model
+from koco_stream.learners.models import KORS
+from koco_stream.numerics.linear_algebra import Array
+from koco_stream.scikit_learn import classifier_tags, not_fitted
+from koco_stream.streams.rows import label_vector
 
 
 class Classifier:

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import math
 
-from koco_stream._jit import jit
+from koco_stream.numerics.compiler import jit
 
 SQUARED, LOGISTIC, SQUARED_HINGE, HINGE, HALF_SQUARED = 0, 1, 2, 3, 4
 LOSSES = {"squared": SQUARED, "logistic": LOGISTIC, "squared_hinge": SQUARED_HINGE, "hinge": HINGE, "half_squared": HALF_SQUARED}

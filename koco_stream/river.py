@@ -13,10 +13,10 @@ import numpy as np
 from river import base
 
 from koco_stream.errors import WrongInput
-from koco_stream.linalg import Array
-from koco_stream.model import Model
-from koco_stream.models import OGD
-from koco_stream.rows import Rows, sparse_rows
+from koco_stream.learners.model import Model
+from koco_stream.learners.models import OGD
+from koco_stream.numerics.linear_algebra import Array
+from koco_stream.streams.rows import Rows, sparse_rows
 
 Features = dict[Hashable, Any]
 

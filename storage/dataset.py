@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from koco_stream.manifest import Manifest, dataset_place, load_manifest
-from koco_stream.places import Place, Where, place
+from koco_stream.io.paths import Place, Where, place
+from koco_stream.streams.manifest import Manifest, dataset_place, load_manifest
 from storage.preparing.facts import array_of, as_chunk
 from storage.sources.source import Piece, dense_piece
 

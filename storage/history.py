@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from koco_stream.files import canonical_json
-from koco_stream.places import Place, Where, place
-from koco_stream.records import RUNS, Column, schema
+from koco_stream.io.files import canonical_json
+from koco_stream.io.paths import Place, Where, place
+from koco_stream.runs.schemas import RUNS, Column, schema
 from storage.results import read_curves, read_runs
 
 IDENTITY = ("dataset", "positive_class", "order", "order_seed", "window_rows", "max_rows", "learner", "params", "learner_seed")

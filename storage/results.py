@@ -13,12 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from koco_stream.engine.checkpoint import checkpoints_folder
+from koco_stream.engine.result_file import parts_folder, whole_part
 from koco_stream.errors import StoreUnavailable, WrongInput
-from koco_stream.files import remove_unfinished
-from koco_stream.part import parts_folder, whole_part
-from koco_stream.places import LocalPlace, Place, Where, place
-from koco_stream.records import CURVES, RUNS, Column, schema
-from koco_stream.resume import checkpoints_folder
+from koco_stream.io.files import remove_unfinished
+from koco_stream.io.paths import LocalPlace, Place, Where, place
+from koco_stream.runs.schemas import CURVES, RUNS, Column, schema
 from storage.store import LOCK
 
 ATTEMPTS = 20

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import koco_stream
 from koco_stream.errors import WrongInput
-from koco_stream.places import Place, Where, place
+from koco_stream.io.paths import Place, Where, place
 
 FORMAT = 1
 MARK = "koco-store.json"

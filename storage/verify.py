@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from koco_stream.errors import WrongInput
-from koco_stream.manifest import Manifest, dataset_place, load_manifest
-from koco_stream.places import Where
+from koco_stream.io.paths import Where
+from koco_stream.streams.manifest import Manifest, dataset_place, load_manifest
 from storage.dataset import prepared_rows
 from storage.preparing.shards import BLOCK, digests_of, identity_of, joined, tail
 from storage.results import file_name, part_files, table_files

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from koco_stream.files import locked
+from koco_stream.io.files import locked
 
 INSTALLS_WITHIN = 400.0  # seconds
 

@@ -21,7 +21,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from koco_stream.records import RUNS
+from koco_stream.runs.schemas import RUNS
 from storage import results
 from storage.results import collect, read_curves, read_runs
 from tests.dask_processes import Processes, free_port

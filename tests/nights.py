@@ -23,8 +23,8 @@ BUSY = f"""        import time
             pass
 """
 # What is replaced, in which file: a step size that differs in the twelfth digit, and scans of one learner that take 30 % longer.
-TWELFTH_DIGIT = ("koco_stream/learners/adagrad.py", STEP, STEP.replace("params.step_size", "params.step_size * (1.0 + 3e-12)"))
-SLOWER = ("koco_stream/scan.py", SCAN, BUSY)
+TWELFTH_DIGIT = ("koco_stream/learners/linear/adagrad.py", STEP, STEP.replace("params.step_size", "params.step_size * (1.0 + 3e-12)"))
+SLOWER = ("koco_stream/learners/scan.py", SCAN, BUSY)
 
 
 def altered(folder: Path, change: tuple[str, str, str]) -> Path:

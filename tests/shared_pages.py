@@ -6,14 +6,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-from koco_stream.runs import Stream
+from koco_stream.runs.run import Stream
 
 ROOT = Path(__file__).parents[1]
 
 READER = """
 import re, sys
-from koco_stream.runs import Stream
-from koco_stream.stream import StreamReader
+from koco_stream.runs.run import Stream
+from koco_stream.streams.reader import StreamReader
 def kilobytes(field, of):
     parts = re.split(r"(?m)^(?=[0-9a-f]+-[0-9a-f]+ )", open("/proc/self/smaps").read())
     return sum(int(n) for part in parts if of in part.split("\\n")[0] for n in re.findall(rf"(?m)^{field}: +(\\d+) kB", part))

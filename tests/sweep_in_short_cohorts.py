@@ -8,8 +8,8 @@ from dataclasses import asdict, replace
 import flows.cli
 import flows.planning
 import flows.progress
-from koco_stream.plan import Limits
-from koco_stream.run import Receipt
+from koco_stream.engine.cohort import Receipt
+from koco_stream.runs.planner import Limits
 
 limits_of, receive = flows.planning.limits_of, flows.progress.SweepProgress.receive
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from koco_stream import ONS
-from koco_stream.manifest import load_manifest
+from koco_stream.streams.manifest import load_manifest
 from koco_stream.theory import (
     curvature_term,
     effective_dimension,

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from koco_stream import blocks
-from koco_stream._jit import jit
-from koco_stream.elementary import HIGHEST, LOWEST, literal_cos_sin, literal_exp
+from koco_stream.numerics.compiler import jit
+from koco_stream.numerics.elementary import HIGHEST, LOWEST, literal_cos_sin, literal_exp
+from koco_stream.numerics.llvm import point_panels as blocks
 
 
 @jit

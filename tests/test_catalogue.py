@@ -5,7 +5,7 @@ from click.testing import CliRunner
 
 from flows.cli import koco
 from koco_stream import WrongInput
-from koco_stream.manifest import load_manifest
+from koco_stream.streams.manifest import load_manifest
 from storage.catalogue.finding import entry_named, find_edition, remarks
 from storage.catalogue.papers import CATALOGUE, ENTRIES, SON
 from storage.preparing.prepare import prepare_file

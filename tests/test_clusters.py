@@ -23,12 +23,12 @@ from cluster.commands import start_commands
 from cluster.executors import run_on_dask, run_serially
 from flows.launch import checked
 from flows.planning import sizes_of
-from koco_stream.manifest import load_manifest
-from koco_stream.part import parts_folder
-from koco_stream.plan import Limits, plan
-from koco_stream.records import RUNS
-from koco_stream.runs import Cohort, Run, Stream
-from koco_stream.warm import needed, warm
+from koco_stream.engine.result_file import parts_folder
+from koco_stream.engine.warm_up import needed, warm
+from koco_stream.runs.planner import Limits, plan
+from koco_stream.runs.run import Cohort, Run, Stream
+from koco_stream.runs.schemas import RUNS
+from koco_stream.streams.manifest import load_manifest
 from storage.preparing.prepare import prepare_file
 from storage.results import read_curves, read_runs
 from storage.store import open_store

@@ -14,12 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import koco_stream
-from koco_stream import WrongInput, models
-from koco_stream.checkpoint import state_arrays
-from koco_stream.learners import LEARNERS
-from koco_stream.model import Model
-from koco_stream.records import COUNTED
-from koco_stream.together import reads_tiles
+from koco_stream import WrongInput
+from koco_stream.learners import LEARNERS, models
+from koco_stream.learners.model import Model
+from koco_stream.learners.saved import state_arrays
+from koco_stream.learners.shared_kernel_scan import reads_tiles
+from koco_stream.runs.schemas import COUNTED
 
 EXAMPLES = {
     "OGD": {"step_size": 0.3},
@@ -225,9 +225,9 @@ def test_saved__another_learner_s_file_is_refused(tmp_path):
 
 
 def test_saved__newer_format_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("koco_stream.checkpoint.FORMAT", 2)
+    monkeypatch.setattr("koco_stream.learners.saved.FORMAT", 2)
     make("OGD").partial_fit(*stream()).save(tmp_path / "m.koco")
-    monkeypatch.setattr("koco_stream.checkpoint.FORMAT", 1)
+    monkeypatch.setattr("koco_stream.learners.saved.FORMAT", 1)
     with pytest.raises(WrongInput, match=r"format 2.*upgrade"):
         koco_stream.load(tmp_path / "m.koco")
 

@@ -104,7 +104,7 @@ def test_site__fetches_nothing(built):
 def test_site__has_every_command_column_and_parameter(built):
     from flows.cli import koco
     from koco_stream.learners import LEARNERS
-    from koco_stream.records import CURVES, RUNS
+    from koco_stream.runs.schemas import CURVES, RUNS
 
     def commands(group, path):
         for name, command in group.commands.items():

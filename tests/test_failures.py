@@ -7,15 +7,16 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-import koco_stream.scan
-import koco_stream.together
-from koco_stream.learners import norma, ogd, pros_n_kons
-from koco_stream.manifest import dataset_place, load_manifest
-from koco_stream.part import part_place
-from koco_stream.records import RUNS
-from koco_stream.resume import save_cohort
-from koco_stream.run import run_cohort
-from koco_stream.runs import Cohort, Run, Stream
+import koco_stream.learners.scan
+import koco_stream.learners.shared_kernel_scan
+from koco_stream.engine.checkpoint import save_cohort
+from koco_stream.engine.cohort import run_cohort
+from koco_stream.engine.result_file import part_place
+from koco_stream.learners.kernel import norma, pros_n_kons
+from koco_stream.learners.linear import ogd
+from koco_stream.runs.run import Cohort, Run, Stream
+from koco_stream.runs.schemas import RUNS
+from koco_stream.streams.manifest import dataset_place, load_manifest
 from storage.results import collect, read_curves, read_runs, table_files
 from tests.in_process import koco  # noqa: F401  (a fixture)
 from tests.test_contract import EXAMPLES
@@ -77,7 +78,7 @@ def test_run_alone_that_raises__is_a_failed_row_and_the_others_are_as_before(whe
     if where == "init":
         monkeypatch.setattr(ogd, "init", raising(ogd.init))
     else:
-        in_step(monkeypatch, koco_stream.scan, "scan_of", 1 if where == "step" else 3)
+        in_step(monkeypatch, koco_stream.learners.scan, "scan_of", 1 if where == "step" else 3)
     receipt = run_cohort(str(small_store), "try", cohort, 100)
     assert (receipt.runs, receipt.failed, receipt.diverged) == (3, 1, 0)
     first, failed, last = rows_of(small_store, cohort)
@@ -97,7 +98,7 @@ def test_run_that_shares_kernel_values__fails_alone(where, small_store, monkeypa
     if where in ("init", "with_room"):
         monkeypatch.setattr(norma, where, raising(getattr(norma, where)))
     else:
-        in_step(monkeypatch, koco_stream.together, "rounds_of", 1 if where == "step" else 20)
+        in_step(monkeypatch, koco_stream.learners.shared_kernel_scan, "rounds_of", 1 if where == "step" else 20)
     run_cohort(str(small_store), "try", cohort, 100)
     failed, *others = rows_of(small_store, cohort)
     assert others == whole[1:]
@@ -128,7 +129,7 @@ def test_run_that_fails_to_begin_on_one_side_of_a_checkpoint__leaves_the_others_
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("koco_stream.run.save_cohort", cut)
+        patch.setattr("koco_stream.engine.cohort.save_cohort", cut)
         if fails == "before":
             patch.setattr(module, "init", raising(module.init))
         with pytest.raises(KeyboardInterrupt):

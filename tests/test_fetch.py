@@ -21,7 +21,7 @@ from click.testing import CliRunner
 
 from flows.cli import koco
 from koco_stream import WrongInput
-from koco_stream.manifest import load_manifest
+from koco_stream.streams.manifest import load_manifest
 from storage.catalogue import papers as catalogue
 from storage.catalogue.checksums import record, recorded
 from storage.catalogue.entry import Address, Edition, Entry

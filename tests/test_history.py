@@ -7,9 +7,9 @@ import pytest
 from scipy import sparse
 
 import koco_stream
-from koco_stream import history
-from koco_stream.kernels import KERNELS, gaussian_kernel
-from koco_stream.rows import as_rows
+from koco_stream.kernels.kernel import KERNELS, gaussian_kernel
+from koco_stream.kernels.kernel import earlier_rows as history
+from koco_stream.streams.rows import as_rows
 
 LEARNERS = {
     "KONS": {"curvature": 0.3},
@@ -135,7 +135,7 @@ def test_an_error_in_a_call__leaves_nothing_behind(monkeypatch):
 
     interrupted = koco_stream.NORMA(bandwidth=2.0)
     with monkeypatch.context() as patched:
-        patched.setattr("koco_stream.together.fill_tile", fails)
+        patched.setattr("koco_stream.learners.shared_kernel_scan.fill_tile", fails)
         with pytest.raises(KeyboardInterrupt):
             interrupted.progressive(X, y)
     assert koco_stream.NORMA(bandwidth=2.0).progressive(X, y).tobytes() == expected.tobytes()

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from oracles import kernel_baselines as oracles
 
 from koco_stream import FOGD, NOGD, OGD, DualSGD, WrongInput
-from koco_stream.eigen import eigen_rows
-from koco_stream.fourier import frequencies
+from koco_stream.kernels.random_features import frequencies
+from koco_stream.numerics.eigenvalues import eigen_rows
 
 LOSSES = ["squared", "logistic", "squared_hinge", "hinge"]
 EXACT = {"rtol": 1e-9, "atol": 1e-9}

@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from koco_stream.plan import Limits
-from koco_stream.resume import checkpoints_folder, header_of
+from koco_stream.engine.checkpoint import checkpoints_folder, header_of
+from koco_stream.runs.planner import Limits
 from storage.generated.datasets import prepare_synthetic
 from storage.preparing.prepare import prepare_file
 from tests.disturbed import (

@@ -9,8 +9,8 @@ from test_pros_n_kons import named, slopes, stream
 
 from koco_stream import KONS, NORMA, SketchedKONS
 from koco_stream.learners import learner_named
-from koco_stream.rows import as_rows
-from koco_stream.together import Together
+from koco_stream.learners.shared_kernel_scan import Together
+from koco_stream.streams.rows import as_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore:a label")
 

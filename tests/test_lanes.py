@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from koco_stream import lanes
-from koco_stream._jit import jit
+from koco_stream.numerics.compiler import jit
+from koco_stream.numerics.llvm import feature_lines as lanes
 
 compiled = {}
 

@@ -8,16 +8,16 @@ import pytest
 from dask_processes import processes
 from distributed import Client
 
-import koco_stream.run
+import koco_stream.engine.cohort
 from cluster.executors import OnDask, run_on_dask
-from koco_stream import leaving
-from koco_stream.costs import DataSize
+from koco_stream.engine import preemption as leaving
+from koco_stream.engine.checkpoint import checkpoint_of, checkpoints_folder, header_of, read_checkpoint
+from koco_stream.engine.cohort import run_cohort
+from koco_stream.engine.warm_up import needed, warm
 from koco_stream.learners import LEARNERS
-from koco_stream.manifest import load_manifest
-from koco_stream.resume import checkpoint_of, checkpoints_folder, header_of, read_checkpoint
-from koco_stream.run import run_cohort
-from koco_stream.runs import Cohort, Run, Stream
-from koco_stream.warm import needed, warm
+from koco_stream.runs.cost_model import DataSize
+from koco_stream.runs.run import Cohort, Run, Stream
+from koco_stream.streams.manifest import load_manifest
 from storage.results import read_runs
 from tests.test_clusters import wide_store
 from tests.test_resume import cohort_on, part
@@ -32,7 +32,7 @@ def leave_after(monkeypatch, store, cohort, looks, block_rows):
         return len(seen) >= looks
 
     with monkeypatch.context() as patched:
-        patched.setattr(koco_stream.run, "asked", asked)
+        patched.setattr(koco_stream.engine.cohort, "asked", asked)
         with pytest.raises(leaving.Preempted):
             run_cohort(str(store), "try", cohort, block_rows)
     return read_checkpoint(checkpoint_of(store, cohort))[0].get("rounds")
@@ -58,7 +58,7 @@ def test_every_learner__goes_on_from_any_block(name, every, small_store, monkeyp
 def test_told_in_the_last_block__it_finishes(small_store, monkeypatch):
     cohort = cohort_on(small_store, [("OGD", {}, 1)], 0)
     looks = iter([False, True])
-    monkeypatch.setattr(koco_stream.run, "asked", lambda: next(looks))
+    monkeypatch.setattr(koco_stream.engine.cohort, "asked", lambda: next(looks))
     assert run_cohort(str(small_store), "try", cohort).rounds == 500
 
 

@@ -28,7 +28,7 @@ from oracles.sketched_newton import (
 from scipy import sparse
 
 import koco_stream
-from koco_stream.learners.oja_son import FOLD_AT
+from koco_stream.learners.linear.oja_son import FOLD_AT
 
 pytestmark = pytest.mark.filterwarnings("ignore:a label")  # labels beyond the clip are among the cases
 
@@ -174,7 +174,10 @@ def learn(name, options, X, y):
                 "dense round": dense,
                 "fold": folded and not dense,
                 # A round that folds first has a growth of its own only; would it have passed the bound?
-                "fold by cancellation": folded and not dense and not started and before.get("growth", np.inf) * after.get("growth", 1) <= FOLD_AT,
+                "fold by cancellation": folded
+                and not dense
+                and not started
+                and before.get("growth", np.inf) * after.get("growth", 1) <= FOLD_AT,
                 "row start": started,
                 "row start in a dense round": started and dense,
                 "row start in a round that folds": started and folded and not dense,

@@ -19,8 +19,8 @@ from flows.nightly.regression import CAP, FLOOR, Speed, band, changes, earlier_r
 from flows.sweep_file import read_sweep
 from koco_stream import WrongInput
 from koco_stream.errors import StoreUnavailable
-from koco_stream.manifest import BORROWED, load_manifest
-from koco_stream.records import schema
+from koco_stream.runs.schemas import schema
+from koco_stream.streams.manifest import BORROWED, load_manifest
 from storage.catalogue.fetch import Unreachable, WrongChecksum
 from storage.history import NUMBERS, add_night, numbers_of, read_history
 from storage.results import part_files, read_runs

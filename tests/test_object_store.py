@@ -26,13 +26,13 @@ from flows import cli
 from flows.planning import sizes_of
 from flows.preparing import dataset_rows
 from flows.verifying import verified
-from koco_stream.cache import private_folder
+from koco_stream.engine.warm_up import needed, warm
 from koco_stream.errors import StoreUnavailable, WrongInput
-from koco_stream.manifest import load_manifest
-from koco_stream.places import place
-from koco_stream.runs import Stream
-from koco_stream.stream import StreamReader
-from koco_stream.warm import needed, warm
+from koco_stream.io.cache import private_folder
+from koco_stream.io.paths import place
+from koco_stream.runs.run import Stream
+from koco_stream.streams.manifest import load_manifest
+from koco_stream.streams.reader import StreamReader
 from storage import results
 from storage.preparing.parallel import OnDask
 from storage.preparing.prepare import prepare_file
@@ -201,7 +201,7 @@ def test_address__with_credentials_is_refused_without_repeating_them():
 
 def test_folder__does_not_wait_for_the_object_store_s_library(small_store):
     code = "import sys; from storage.results import read_runs; from flows.preparing import dataset_rows; "
-    code += f"read_runs({str(small_store)!r}); dataset_rows({str(small_store)!r}); assert 'koco_stream.object_store' not in sys.modules"
+    code += f"read_runs({str(small_store)!r}); dataset_rows({str(small_store)!r}); assert 'koco_stream.io.object_store' not in sys.modules"
     done = subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parent.parent, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
@@ -274,7 +274,7 @@ def test_prepare__into_an_object_store_killed_in_mid_upload_keeps_the_old_datase
     code = f"""
 import os, signal, sys
 from pathlib import Path
-from koco_stream.object_store import ObjectPlace
+from koco_stream.io.object_store import ObjectPlace
 from storage.preparing.prepare import prepare_file
 put, left = ObjectPlace.put, [{puts}]
 def killed(self, path):

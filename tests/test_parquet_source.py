@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from koco_stream import WrongInput
-from koco_stream.files import file_hash
-from koco_stream.manifest import datasets_folder, load_manifest
+from koco_stream.io.files import file_hash
+from koco_stream.streams.manifest import datasets_folder, load_manifest
 from storage.sources.parquet import flat_tables
 from storage.sources.parquet import slices as parquet_files
 from storage.sources.parquet.source import parquet_source

@@ -8,13 +8,13 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from flows.planning import cost_factors, sizes_of
-from koco_stream.costs import RUN_SECONDS, SAVED_BYTES_PER_SECOND, TRUSTED, Costs, DataSize, Timing, factors_of, pass_bytes
+from koco_stream.engine.cohort import run_cohort
 from koco_stream.learners import StreamSize, learner_named
-from koco_stream.manifest import load_manifest
-from koco_stream.plan import OUTWEIGHS, PASSES, SAVING_SHARE, SHORTEST, Limits, plan
-from koco_stream.records import curve_points
-from koco_stream.run import run_cohort
-from koco_stream.runs import Cohort, Run, Stream, without_repeats
+from koco_stream.runs.cost_model import RUN_SECONDS, SAVED_BYTES_PER_SECOND, TRUSTED, Costs, DataSize, Timing, factors_of, pass_bytes
+from koco_stream.runs.planner import OUTWEIGHS, PASSES, SAVING_SHARE, SHORTEST, Limits, plan
+from koco_stream.runs.run import Cohort, Run, Stream, without_repeats
+from koco_stream.runs.schemas import curve_points
+from koco_stream.streams.manifest import load_manifest
 from storage.results import collect
 from tests.test_contract import EXAMPLES
 

@@ -19,8 +19,8 @@ from flows.sweep_file import read_sweep
 from flows.tables import runs_of
 from koco_stream import PROSNKONS
 from koco_stream.batch import Batch
-from koco_stream.manifest import load_manifest
-from koco_stream.plan import plan
+from koco_stream.runs.planner import plan
+from koco_stream.streams.manifest import load_manifest
 from storage.generated.datasets import prepare_synthetic
 from storage.preparing.prepare import prepare_file
 from storage.results import collect, read_curves

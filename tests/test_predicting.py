@@ -8,8 +8,8 @@ import pytest
 
 import koco_stream
 from koco_stream import OjaSON, WrongInput
-from koco_stream.checkpoint import state_arrays
 from koco_stream.learners import LEARNERS
+from koco_stream.learners.saved import state_arrays
 from tests.golden.cases import cases_of, made
 from tests.wire import as_on_a_worker
 

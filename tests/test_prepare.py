@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from flows.preparing import prepare_named
 from koco_stream import WrongInput
-from koco_stream.files import file_hash
-from koco_stream.manifest import datasets_folder, load_manifest
-from koco_stream.places import LocalPlace
-from koco_stream.runs import Stream
-from koco_stream.stream import StreamReader
+from koco_stream.io.files import file_hash
+from koco_stream.io.paths import LocalPlace
+from koco_stream.runs.run import Stream
+from koco_stream.streams.manifest import datasets_folder, load_manifest
+from koco_stream.streams.reader import StreamReader
 from storage.generated.datasets import prepare_synthetic
 from storage.generated.generators import synthetic_name
 from storage.preparing.prepare import Preparing, prepare_file, prepare_source
@@ -373,7 +373,7 @@ def test_prepared_again__and_killed_anywhere_keeps_the_dataset(tmp_path, monkeyp
         raise Killed
 
     with monkeypatch.context() as patched:
-        patched.setattr("koco_stream.places.LocalPlace.write_text", kill)
+        patched.setattr("koco_stream.io.paths.LocalPlace.write_text", kill)
         with pytest.raises(Killed):
             prepare_file(tmp_path / "store", "x", tmp_path / "a.svm")
     assert path.is_file()

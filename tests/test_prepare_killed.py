@@ -12,7 +12,7 @@ from resource import RLIMIT_FSIZE, setrlimit
 import numpy as np
 import pytest
 
-from koco_stream.manifest import load_manifest
+from koco_stream.streams.manifest import load_manifest
 from storage.preparing.prepare import prepare_file
 from storage.store import staging_folder
 from storage.verify import dataset_problems

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from cluster.local import local_cluster
 from flows.cli import koco
 from koco_stream import WrongInput
-from koco_stream.manifest import datasets_folder, load_manifest
+from koco_stream.streams.manifest import datasets_folder, load_manifest
 from storage.preparing.parallel import OnDask, Serially
 from storage.preparing.prepare import Preparing, prepare_source
 from storage.sources.reading import Reading, source_of

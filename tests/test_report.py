@@ -34,9 +34,9 @@ from flows.sweep_file import read_sweep
 from flows.tables import runs_of
 from koco_stream import FDSON, ONS
 from koco_stream.losses import curvature_of
-from koco_stream.manifest import load_manifest
-from koco_stream.plan import plan
-from koco_stream.records import CURVES, RUNS, schema
+from koco_stream.runs.planner import plan
+from koco_stream.runs.schemas import CURVES, RUNS, schema
+from koco_stream.streams.manifest import load_manifest
 from storage.generated.datasets import prepare_synthetic
 from storage.preparing.prepare import prepare_file
 from storage.results import collect, read_curves

@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flows.cli import koco
-from koco_stream.part import parts_folder
-from koco_stream.places import LocalPlace, place
-from koco_stream.records import CURVES, part_schema
+from koco_stream.engine.result_file import parts_folder
+from koco_stream.io.paths import LocalPlace, place
+from koco_stream.runs.schemas import CURVES, part_schema
 from storage import results
 from storage.results import collect, compact, finished_runs, part_files, read_columns, read_curves, read_runs, table_files
 from storage.store import open_store

@@ -10,16 +10,16 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-import koco_stream.run
-from koco_stream.costs import DataSize
+import koco_stream.engine.cohort
+from koco_stream.engine.checkpoint import checkpoint_of, checkpoints_folder, read_checkpoint, unfinished
+from koco_stream.engine.cohort import run_cohort
+from koco_stream.engine.result_file import parts_folder
 from koco_stream.learners import LEARNERS
-from koco_stream.manifest import load_manifest
-from koco_stream.part import parts_folder
-from koco_stream.plan import Limits, plan
-from koco_stream.records import RUNS
-from koco_stream.resume import checkpoint_of, checkpoints_folder, read_checkpoint, unfinished
-from koco_stream.run import run_cohort
-from koco_stream.runs import Cohort, Run, Stream
+from koco_stream.runs.cost_model import DataSize
+from koco_stream.runs.planner import Limits, plan
+from koco_stream.runs.run import Cohort, Run, Stream
+from koco_stream.runs.schemas import RUNS
+from koco_stream.streams.manifest import load_manifest
 from tests.test_contract import EXAMPLES
 
 MEASURED = [c.name for c in RUNS if c.measured]
@@ -47,7 +47,7 @@ class Cut(BaseException):
 def run_and_cut(monkeypatch, store, cohort, saves):
     """Run the cohort in a process that dies after so many checkpoints: here by an exception that nothing catches. At which rounds they
     were."""
-    save, done = koco_stream.run.save_cohort, []
+    save, done = koco_stream.engine.cohort.save_cohort, []
 
     def saved(where, rounds, members):
         save(where, rounds, members)
@@ -56,7 +56,7 @@ def run_and_cut(monkeypatch, store, cohort, saves):
             raise Cut
 
     with monkeypatch.context() as patched:
-        patched.setattr(koco_stream.run, "save_cohort", saved)
+        patched.setattr(koco_stream.engine.cohort, "save_cohort", saved)
         with pytest.raises(Cut):
             run_cohort(str(store), "try", cohort)
     return done
@@ -102,7 +102,7 @@ def test_checkpoint_that_does_not_fit__is_begun_again(wrong, small_store, monkey
     elif wrong == "altered":
         where.write_bytes(content[:200] + bytes([content[200] ^ 1]) + content[201:])
     elif wrong == "other code":
-        monkeypatch.setattr("koco_stream.resume.code_hash", lambda: "of another version")
+        monkeypatch.setattr("koco_stream.engine.checkpoint.code_hash", lambda: "of another version")
     else:
         other = cohort_on(small_store, [("AdaGrad", {}, 1)], 100)
         checkpoint_of(small_store, other).write_bytes(content)
@@ -129,16 +129,16 @@ def test_plan__keeps_cohorts_that_were_begun(small_store, monkeypatch):
 
 KILLED = """
 import os, signal, sys
-import koco_stream.run
+import koco_stream.engine.cohort
 from tests.test_resume import cohort_on
-save, done = koco_stream.run.save_cohort, []
+save, done = koco_stream.engine.cohort.save_cohort, []
 def saved(where, rounds, members):
     if len(done) == int(sys.argv[2]):
         os.kill(os.getpid(), signal.SIGKILL)
     save(where, rounds, members)
     done.append(rounds)
-koco_stream.run.save_cohort = saved
-koco_stream.run.run_cohort(sys.argv[1], "try", cohort_on(sys.argv[1], [("FDSON", {}, 1)], 50))
+koco_stream.engine.cohort.save_cohort = saved
+koco_stream.engine.cohort.run_cohort(sys.argv[1], "try", cohort_on(sys.argv[1], [("FDSON", {}, 1)], 50))
 """
 
 

@@ -4,9 +4,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from koco_stream.learners.scan import tally
 from koco_stream.losses import LOSSES, loss_value
-from koco_stream.records import curve_points
-from koco_stream.scan import tally
+from koco_stream.runs.schemas import curve_points
 
 
 @settings(max_examples=60, deadline=None)

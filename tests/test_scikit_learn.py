@@ -1,4 +1,4 @@
-"""scikit-learn's own checks, and learners within its pipelines and searches. The exemptions are in koco_stream/conventions.py."""
+"""scikit-learn's own checks, and learners within its pipelines and searches. The exemptions are in koco_stream/scikit_learn.py."""
 
 import copy
 import io
@@ -15,8 +15,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_dataframe_column_names_consistency, check_estimator
 
 import koco_stream
-from koco_stream import Classifier, OjaSON, WrongInput, models
-from koco_stream.learners import LEARNERS
+from koco_stream import Classifier, OjaSON, WrongInput
+from koco_stream.learners import LEARNERS, models
 from tests.wire import as_on_a_worker
 
 # Neither holds its predictions within [−clip, clip], and a first step of 1 on the squared loss goes twice as far as it should.

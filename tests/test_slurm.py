@@ -17,8 +17,8 @@ from slurm import PARTITION
 
 from cluster.certificates import make_certificates
 from cluster.sites import shipped
-from koco_stream.part import parts_folder
-from koco_stream.records import RUNS
+from koco_stream.engine.result_file import parts_folder
+from koco_stream.runs.schemas import RUNS
 from storage.results import read_curves, read_runs
 
 SWEEP = """

@@ -14,7 +14,7 @@ from cluster.clusters import cluster_named, on_loopback
 from flows.progress import SweepProgress
 from flows.status import COLUMNS, Status, statuses, tell
 from koco_stream import WrongInput
-from koco_stream.run import Receipt
+from koco_stream.engine.cohort import Receipt
 from storage.store import open_store
 from tests.in_process import koco  # noqa: F401  (a fixture)
 

@@ -23,10 +23,10 @@ from flows.planning import sizes_of
 from flows.status import statuses
 from flows.tables import summary_of
 from koco_stream import OjaSON
-from koco_stream.costs import DataSize
-from koco_stream.plan import Limits, plan
-from koco_stream.records import CURVES, RUNS, curve_points
-from koco_stream.warm import needed, warm
+from koco_stream.engine.warm_up import needed, warm
+from koco_stream.runs.cost_model import DataSize
+from koco_stream.runs.planner import Limits, plan
+from koco_stream.runs.schemas import CURVES, RUNS, curve_points
 from storage import results
 from storage.results import collect, finished_runs, part_files, read_curves, read_runs
 from storage.verify import result_problems
@@ -114,14 +114,14 @@ def test_only_the_library_s_functions_cross_the_wire(small_store, tmp_path, monk
     todo, _ = plan_for(small_store, tmp_path, 1)
     with local_cluster(1) as client:
         run_on_dask(client, str(small_store), "try", todo.cohorts, lambda receipt: None)
-    assert {module for module, _ in sent} == {"koco_stream.run"}
+    assert {module for module, _ in sent} == {"koco_stream.engine.cohort"}
     assert set().union(*(kinds for _, kinds in sent)) == {"builtins", "koco_stream"}
 
 
 def test_runs__equal_the_python_interface(small_store, tmp_path, reference):
-    from koco_stream.manifest import load_manifest
-    from koco_stream.runs import Stream
-    from koco_stream.stream import StreamReader
+    from koco_stream.runs.run import Stream
+    from koco_stream.streams.manifest import load_manifest
+    from koco_stream.streams.reader import StreamReader
 
     for row in reference[0]:
         if row["learner"] != "OjaSON" or row["sketch_size"] != 3 or row["fit_intercept"]:

@@ -7,10 +7,10 @@ import pytest
 from flows.launch import checked, dry_run_of
 from flows.sweep_file import read_sweep, values_of
 from koco_stream import WrongInput
-from koco_stream.costs import DataSize, pass_bytes
-from koco_stream.manifest import load_manifest
-from koco_stream.plan import Limits, plan
-from koco_stream.runs import Stream, sharding_of
+from koco_stream.runs.cost_model import DataSize, pass_bytes
+from koco_stream.runs.planner import Limits, plan
+from koco_stream.runs.run import Stream, sharding_of
+from koco_stream.streams.manifest import load_manifest
 from storage.preparing.prepare import prepare_file
 
 GOOD = """

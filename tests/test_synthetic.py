@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from flows.sweep_file import read_sweep
 from koco_stream import WrongInput
-from koco_stream.manifest import load_manifest
+from koco_stream.streams.manifest import load_manifest
 from storage.generated.datasets import prepare_synthetic, synthetic_source
 from storage.generated.generators import GENERATORS, expected_values, synthetic_name
 from storage.generated.streams import BLOCK_ROWS

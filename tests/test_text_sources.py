@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from koco_stream import WrongInput
-from koco_stream.files import file_hash
+from koco_stream.io.files import file_hash
 from storage.sources.reading import TEXTS, Reading, read_sources, source_of
 from storage.sources.source import one_by_one
 from storage.sources.text.blocks import text_of

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from koco_stream.linalg import Array
+from koco_stream.numerics.linear_algebra import Array
 
 if TYPE_CHECKING:
     from matplotlib.ticker import Locator  # half a second to import, and most of what imports this draws nothing

@@ -14,7 +14,7 @@ from flows.figures.sketch_start import sketch_start
 from flows.figures.son_figure_1 import son_figure_1
 from flows.figures.son_figure_2 import son_figure_2
 from flows.figures.son_figure_3 import son_figure_3
-from koco_stream.places import Where
+from koco_stream.io.paths import Where
 
 FIGURES: dict[str, Callable[[Where, pa.Table], Figure]] = {
     "sketch-start": sketch_start,

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flows.figures.axes import Axis, tick_text
-from koco_stream.cache import private_folder
+from koco_stream.io.cache import private_folder
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

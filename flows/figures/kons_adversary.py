@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from flows.figures.axes import Axis
 from flows.figures.drawing import Claim, Figure, over_seeds, plot, style_of
-from koco_stream.places import Where
+from koco_stream.io.paths import Where
 from storage.results import read_curves
 
 LOGARITHMIC = 0.25  # a regret a·log t has at T = 2,000 the exponent 0.16 over the last factor of ten, √t has 0.5, t/log t about 0.86

@@ -23,11 +23,11 @@ from flows.figures.drawing import Drawing, Figure, Style, named_points, plot
 from flows.figures.poster_published import ROUNDS, TABLES, Published
 from flows.figures.rows import matrix_of
 from koco_stream.batch import Batch
-from koco_stream.cache import private_folder
-from koco_stream.files import content_hash, write_text
-from koco_stream.places import Where
-from koco_stream.runs import Stream
-from koco_stream.stream import StreamReader
+from koco_stream.io.cache import private_folder
+from koco_stream.io.files import content_hash, write_text
+from koco_stream.io.paths import Where
+from koco_stream.runs.run import Stream
+from koco_stream.streams.reader import StreamReader
 
 NAMES = {"PROSNKONS": "PROS-N-KONS", "CONKONS": "CON-KONS", "BKONS": "B-KONS", "Batch": "BATCH", "DualSGD": "Dual-SGD"}
 NEWTON = ("PROSNKONS", "CONKONS", "BKONS")

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, hstack, issparse
 
-from koco_stream.linalg import Array
-from koco_stream.rows import Rows
+from koco_stream.numerics.linear_algebra import Array
+from koco_stream.streams.rows import Rows
 
 
 def matrix_of(rows: Rows) -> csr_array:

@@ -15,10 +15,10 @@ import pyarrow as pa
 from flows.figures.axes import Axis
 from flows.figures.drawing import Claim, Figure, Series, plot, style_of
 from flows.figures.rows import kernel_matrix, matrix_of
-from koco_stream.orders import IN_WINDOWS
-from koco_stream.places import Where
-from koco_stream.runs import Stream
-from koco_stream.stream import StreamReader
+from koco_stream.io.paths import Where
+from koco_stream.runs.run import Stream
+from koco_stream.streams.orders import IN_WINDOWS
+from koco_stream.streams.reader import StreamReader
 from koco_stream.theory import best_in_hindsight
 
 EXACT = 1.0  # the floor at which every coin is 1: KONS

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from flows.figures.axes import Axis
 from flows.figures.drawing import Claim, Drawing, Figure, Style, named_points, plot
-from koco_stream.places import Where
+from koco_stream.io.paths import Where
 
 STARTS = ("gradients", "random")
 SCALES = ("as prepared", "none", "unit-rows", "unit-mean-square")

@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 
 from flows.figures.axes import Axis
 from flows.figures.drawing import Drawing, Figure, over_seeds, plot
-from koco_stream.manifest import load_manifest
-from koco_stream.places import Where
+from koco_stream.io.paths import Where
+from koco_stream.streams.manifest import load_manifest
 
 STYLES = {
     "AdaGrad": ("black", "s", "-"),

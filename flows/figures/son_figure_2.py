@@ -13,15 +13,15 @@ import pyarrow.compute as pc
 from flows.figures.axes import Axis
 from flows.figures.drawing import Claim, Figure, over_seeds, plot, style_of
 from koco_stream import OjaSON
-from koco_stream.cache import private_folder
-from koco_stream.files import content_hash, write_text
-from koco_stream.linalg import Array
+from koco_stream.io.cache import private_folder
+from koco_stream.io.files import content_hash, write_text
+from koco_stream.io.paths import Where
 from koco_stream.losses import curvature_of
-from koco_stream.manifest import load_manifest
-from koco_stream.places import Where
-from koco_stream.records import curve_points
-from koco_stream.runs import Stream
-from koco_stream.stream import StreamReader
+from koco_stream.numerics.linear_algebra import Array
+from koco_stream.runs.run import Stream
+from koco_stream.runs.schemas import curve_points
+from koco_stream.streams.manifest import load_manifest
+from koco_stream.streams.reader import StreamReader
 
 FIRST_ROUND = 30  # before it the tenth eigenvalue of a sum of a few outer products says little
 SKETCH_SIZE = 10

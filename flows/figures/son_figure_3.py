@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from flows.figures.axes import Axis
 from flows.figures.drawing import Claim, Drawing, Figure, Style, named_points, plot
-from koco_stream.places import Where
+from koco_stream.io.paths import Where
 from storage.catalogue.papers import ENTRIES, SON
 
 STYLES: dict[str, Style] = {

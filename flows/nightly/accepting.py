@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flows.alone import alone
 from flows.nightly.night import ended_night
-from koco_stream.places import Where
+from koco_stream.io.paths import Where
 from storage.history import accept, numbers_of
 from storage.store import existing_store
 

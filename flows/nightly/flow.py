@@ -26,11 +26,11 @@ from flows.prepare import prepare_missing
 from flows.progress import say
 from flows.sweep import sweep_flow
 from flows.sweep_file import Sweep, read_sweep
-from koco_stream.calibration import VERSION
+from koco_stream.engine.calibration import VERSION
+from koco_stream.engine.result_file import machine
 from koco_stream.errors import StoreUnavailable
-from koco_stream.manifest import load_manifest
-from koco_stream.part import machine
-from koco_stream.places import Place
+from koco_stream.io.paths import Place
+from koco_stream.streams.manifest import load_manifest
 from storage.history import accept, add_night, digest_of, numbers_of, read_accepted, read_history
 from storage.results import read_runs
 from storage.store import open_store

@@ -12,10 +12,10 @@ from typing import Any
 
 from flows.sweep_file import Sweep
 from koco_stream.errors import WrongInput
-from koco_stream.files import canonical_json, text_hash
-from koco_stream.fingerprint import versions
-from koco_stream.manifest import BORROWED
-from koco_stream.places import Place, Where, place
+from koco_stream.io.files import canonical_json, text_hash
+from koco_stream.io.fingerprint import versions
+from koco_stream.io.paths import Place, Where, place
+from koco_stream.streams.manifest import BORROWED
 from storage.store import open_store
 
 NOTE = "night.json"

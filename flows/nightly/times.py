@@ -11,7 +11,7 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from koco_stream.places import Place, Where, place
+from koco_stream.io.paths import Place, Where, place
 
 KEPT = 200  # times of a schedule that are remembered
 WINDOWS = (timedelta(hours=2), timedelta(days=2), timedelta(days=70), timedelta(days=1500))

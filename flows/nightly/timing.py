@@ -10,11 +10,11 @@ import psutil
 import pyarrow as pa
 
 from flows.nightly.regression import FIRST, UNCLEAR, Pair, Speed, band, earlier_ratios, verdict_of
-from koco_stream.calibration import VERSION, Probe
-from koco_stream.files import canonical_json
-from koco_stream.part import machine
-from koco_stream.places import Where
-from koco_stream.runs import Run
+from koco_stream.engine.calibration import VERSION, Probe
+from koco_stream.engine.result_file import machine
+from koco_stream.io.files import canonical_json
+from koco_stream.io.paths import Where
+from koco_stream.runs.run import Run
 
 SHORTEST = 2e-4  # seconds: of less the call is too large a part
 AGAIN = 4  # times that a learner is timed again before it is called slower or faster

@@ -16,8 +16,8 @@ from cluster.site import Clock, clock_seconds
 from flows.sweep_file import place as spot
 from flows.sweep_file import read_sweep
 from koco_stream.errors import WrongInput, nearest
-from koco_stream.files import text_hash
-from koco_stream.places import store_name
+from koco_stream.io.files import text_hash
+from koco_stream.io.paths import store_name
 from storage.store import check_store
 
 

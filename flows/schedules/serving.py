@@ -26,7 +26,7 @@ from flows.progress import say
 from flows.schedules.reading import check_crons, read_schedules
 from flows.signals import interrupt, shielded
 from flows.startup import configure_prefect, end_with_driver
-from koco_stream.cache import private_folder
+from koco_stream.io.cache import private_folder
 from storage.store import open_store
 
 PORT = 4200  # Prefect's usual one; another, if it is taken

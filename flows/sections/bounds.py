@@ -17,13 +17,13 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from flows.figures.rows import kernel_matrix, matrix_of, with_intercept
-from koco_stream.cache import private_folder
-from koco_stream.files import content_hash, write_text
-from koco_stream.linalg import Array
+from koco_stream.io.cache import private_folder
+from koco_stream.io.files import content_hash, write_text
+from koco_stream.io.paths import Where
 from koco_stream.losses import curvature_of
-from koco_stream.places import Where
-from koco_stream.runs import Stream
-from koco_stream.stream import StreamReader
+from koco_stream.numerics.linear_algebra import Array
+from koco_stream.runs.run import Stream
+from koco_stream.streams.reader import StreamReader
 from koco_stream.theory import best_in_hindsight, effective_dimension, son_theorem_2, son_theorem_3, spectrum, theorem_1_curved
 
 # The learners that a theorem is about, and which.

@@ -9,7 +9,7 @@ from flows.figures.axes import Axis
 from flows.figures.drawing import Drawing, Figure, Series, Style, plot
 from flows.sections.lines import Configuration, Line, StreamResults, params_text
 from koco_stream.learners import StreamSize, learner_named
-from koco_stream.manifest import Manifest
+from koco_stream.streams.manifest import Manifest
 
 MOST_POINTS = 16  # of a line, besides the front
 FRONT = "Pareto front"

@@ -12,10 +12,10 @@ from flows.figures.drawing import Drawing, Figure, Series, Style, plot
 from flows.sections.bounds import THEOREMS, bound_of, why_not
 from flows.sections.curves import FIRST_ROUND, ROUNDS, Curve, banded, drawn_lines, members_of
 from flows.sections.lines import Line, StreamResults
-from koco_stream.manifest import Manifest
-from koco_stream.orders import AS_STORED
-from koco_stream.places import Where
-from koco_stream.runs import Stream
+from koco_stream.io.paths import Where
+from koco_stream.runs.run import Stream
+from koco_stream.streams.manifest import Manifest
+from koco_stream.streams.orders import AS_STORED
 
 EVERY = 4  # of the curve's rounds: two a factor of ten
 

@@ -9,8 +9,8 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from koco_stream.errors import WrongInput, nearest
+from koco_stream.learners.parameters import Parameter, Value
 from koco_stream.losses import LOSSES, curvature_of
-from koco_stream.parameters import Parameter, Value
 
 Public = dict[str, Value]
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from koco_stream import parameters as p
-from koco_stream.blocks import room_for
-from koco_stream.dictionary import points_floats
-from koco_stream.fourier import fourier_floats
-from koco_stream.kernels import KERNELS, Kernel, gaussian_kernel
-from koco_stream.learners import dual_sgd, fogd, kors, nogd, norma, pros_n_kons, sketched_kons
+from koco_stream.kernels.dictionary import points_floats
+from koco_stream.kernels.kernel import KERNELS, Kernel, gaussian_kernel
+from koco_stream.kernels.random_features import fourier_floats
+from koco_stream.learners import parameters as p
 from koco_stream.learners.declared import Learner, Public, Shared, StreamSize, newton_params, real, whole
+from koco_stream.learners.kernel import dual_sgd, fogd, kors, nogd, norma, pros_n_kons, sketched_kons
 from koco_stream.losses import LOSSES, OF_REAL_LABELS
+from koco_stream.numerics.llvm.point_panels import room_for
 
 NO_LIMIT = 1 << 40
 PLANNED_POINTS = 2032  # a run whose dictionary has no limit is planned, and may run, with at most this many points

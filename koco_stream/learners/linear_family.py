@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from koco_stream import parameters as p
-from koco_stream.lanes import lanes_for
-from koco_stream.lazy_maps import maps_floats
-from koco_stream.learners import adagrad, fd_son, ogd, oja_son, ons, rp_son
+from koco_stream.learners import parameters as p
 from koco_stream.learners.declared import Learner, Public, StreamSize, newton_params, real, whole
+from koco_stream.learners.linear import adagrad, fd_son, ogd, oja_son, ons, rp_son
+from koco_stream.learners.linear.newton_round import DIAGONAL
 from koco_stream.losses import LOSSES
-from koco_stream.newton_round import DIAGONAL
+from koco_stream.numerics.lazy_maps import maps_floats
+from koco_stream.numerics.llvm.feature_lines import lanes_for
 
 
 def _nothing(public: Public) -> set[str]:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from koco_stream.linalg import Array
+from koco_stream.numerics.linear_algebra import Array
 
 
 def theorem_1(

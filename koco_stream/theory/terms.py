@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
 
-from koco_stream.linalg import Array
+from koco_stream.numerics.linear_algebra import Array
 from koco_stream.theory.leverage import factor
 
 

@@ -6,7 +6,7 @@ import json
 from datetime import UTC, datetime
 
 from koco_stream.errors import WrongInput
-from koco_stream.places import Place, Where, place
+from koco_stream.io.paths import Place, Where, place
 from storage.store import LOCK, check_store, open_store
 
 FILE = "sources.json"

@@ -12,7 +12,7 @@ import httpx
 
 import koco_stream
 from koco_stream.errors import WrongInput
-from koco_stream.files import file_hash, locked, sync_file, sync_folder, write_text
+from koco_stream.io.files import file_hash, locked, sync_file, sync_folder, write_text
 
 TIMES = httpx.Timeout(60.0, connect=20.0)  # seconds without a byte
 TRIES = 5  # in a row that bring nothing new

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from koco_stream.errors import WrongInput
-from koco_stream.files import file_hash, written_atomically
+from koco_stream.io.files import file_hash, written_atomically
 
 CHUNK = 1 << 20
 

@@ -7,8 +7,8 @@ from functools import lru_cache
 from typing import Any
 
 from koco_stream.errors import WrongInput
-from koco_stream.manifest import Manifest, dataset_place, load_manifest
-from koco_stream.places import Where
+from koco_stream.io.paths import Where
+from koco_stream.streams.manifest import Manifest, dataset_place, load_manifest
 from storage.generated.generators import ABOUT, STREAMS, TABLES, all_values, own_values, scale_of, synthetic_name
 from storage.generated.streams import BLOCK_ROWS, Blocks
 from storage.preparing.parallel import OnDask, Serially

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from koco_stream.errors import WrongInput
-from koco_stream.linalg import Array, orthonormalise, product
+from koco_stream.numerics.linear_algebra import Array, orthonormalise, product
 from storage.sources.source import Each, Piece, Source, dense_piece
 
 BLOCK_ROWS = 16_384

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from koco_stream.linalg import Array, orthonormalise, product
+from koco_stream.numerics.linear_algebra import Array, orthonormalise, product
 from storage.sources.table import Table
 
 

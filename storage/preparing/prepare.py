@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from koco_stream.cache import private_folder
 from koco_stream.errors import WrongInput
-from koco_stream.files import NO_ROOM
-from koco_stream.manifest import Manifest
-from koco_stream.places import LocalPlace, Place, Where, place
+from koco_stream.io.cache import private_folder
+from koco_stream.io.files import NO_ROOM
+from koco_stream.io.paths import LocalPlace, Place, Where, place
+from koco_stream.streams.manifest import Manifest
 from storage.preparing.facts import facts_for
 from storage.preparing.parallel import OnDask, Serially
 from storage.preparing.parts import MOST_DISTINCT, Part, Parts, store_piece

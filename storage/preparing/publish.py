@@ -6,9 +6,9 @@ from collections import deque
 from dataclasses import replace
 from pathlib import Path
 
-from koco_stream.files import sync_folder
-from koco_stream.manifest import Manifest, dataset_place
-from koco_stream.places import LocalPlace, Place
+from koco_stream.io.files import sync_folder
+from koco_stream.io.paths import LocalPlace, Place
+from koco_stream.streams.manifest import Manifest, dataset_place
 from storage.preparing.parallel import OnDask, Serially
 from storage.store import LOCK, open_store
 

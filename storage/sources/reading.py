@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from koco_stream.cache import private_folder
 from koco_stream.errors import WrongInput
+from koco_stream.io.cache import private_folder
 from storage.sources.compressed import OPENERS
 from storage.sources.documents.source import documents_source
 from storage.sources.numbers import NUMBER, LabelRule, at

@@ -13,8 +13,8 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from koco_stream.files import file_hash
-from koco_stream.linalg import Array
+from koco_stream.io.files import file_hash
+from koco_stream.numerics.linear_algebra import Array
 
 PIECE_BYTES = 8 << 20  # text that is read at once, if no line is longer
 

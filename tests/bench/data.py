@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse
 
-from koco_stream.rows import Rows, as_rows
+from koco_stream.streams.rows import Rows, as_rows
 from storage.generated.tables import ill_conditioned
 from storage.sources.reading import read_sources
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from flows.cli import koco
-from koco_stream.manifest import dataset_place, load_manifest
+from koco_stream.streams.manifest import dataset_place, load_manifest
 from tests.bench.table import show
 from tests.test_every_file import FILES
 

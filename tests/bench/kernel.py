@@ -12,11 +12,11 @@ import numpy as np
 import koco_stream
 from flows.preparing import prepare_named
 from koco_stream.learners import learner_named
-from koco_stream.random import uniform
-from koco_stream.rows import as_rows, frozen
-from koco_stream.runs import Stream
-from koco_stream.stream import StreamReader
-from koco_stream.together import Together
+from koco_stream.learners.shared_kernel_scan import Together
+from koco_stream.numerics.random import uniform
+from koco_stream.runs.run import Stream
+from koco_stream.streams.reader import StreamReader
+from koco_stream.streams.rows import as_rows, frozen
 from tests.bench.growth import rows_of
 from tests.bench.measure import Time, in_turn, seconds
 from tests.bench.numpy_pros import numpy_pros

@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-import koco_stream.models
+import koco_stream.learners.models
 from koco_stream.learners import learner_named
-from koco_stream.rows import frozen
-from koco_stream.scan import scan_of
+from koco_stream.learners.scan import scan_of
+from koco_stream.streams.rows import frozen
 from tests.bench.data import Stream
 from tests.bench.measure import seconds
 
@@ -73,7 +73,7 @@ class Ours:
 
     def public_us(self, stream: Stream, **tuned: float) -> float:
         """µs a round of `progressive` on the user's matrix, with its checks; the start (w = 0, a random sketch) apart."""
-        model = getattr(koco_stream.models, self.learner)(**{**self.given, **tuned})
+        model = getattr(koco_stream.learners.models, self.learner)(**{**self.given, **tuned})
         model.partial_fit(stream.X[:0], stream.y[:0])
         return 1e6 / stream.n * seconds(lambda: model.progressive(stream.X, stream.y))
 
@@ -86,7 +86,7 @@ def scan(learner: str, params: Any, state: Any, rows: Any, labels: np.ndarray, o
 
 def exists(learner: str) -> bool:
     """Whether the project has this learner already."""
-    return hasattr(koco_stream.models, learner)
+    return hasattr(koco_stream.learners.models, learner)
 
 
 def contestants(stream: Stream) -> list[Ours]:
@@ -97,7 +97,7 @@ def contestants(stream: Stream) -> list[Ours]:
     kept = []
     for ours in listed:
         if not exists(ours.learner):
-            print(f"  ({ours.learner}: skipped, koco_stream.models has no such class)")
+            print(f"  ({ours.learner}: skipped, koco_stream.learners.models has no such class)")
         elif ours.learner == "ONS" and stream.d > WIDEST_ONS:
             print(f"  (ONS: skipped on d = {stream.d:,}, its matrix has d² entries)")
         else:

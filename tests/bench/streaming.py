@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from koco_stream._jit import jit
-from koco_stream.manifest import Manifest
-from koco_stream.runs import Stream, sharding_of
-from koco_stream.stream import StreamReader
+from koco_stream.numerics.compiler import jit
+from koco_stream.runs.run import Stream, sharding_of
+from koco_stream.streams.manifest import Manifest
+from koco_stream.streams.reader import StreamReader
 from storage.preparing.prepare import prepare_file, prepare_source
 from storage.sources.table import Table
 from tests.bench import data

@@ -10,10 +10,10 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow.compute as pc
 
-from koco_stream.lanes import lanes_for
-from koco_stream.manifest import Manifest
-from koco_stream.plan import Limits
-from koco_stream.runs import Cohort
+from koco_stream.numerics.llvm.feature_lines import lanes_for
+from koco_stream.runs.planner import Limits
+from koco_stream.runs.run import Cohort
+from koco_stream.streams.manifest import Manifest
 from storage.generated.datasets import prepare_synthetic
 from storage.preparing.prepare import prepare_source
 from storage.results import read_runs

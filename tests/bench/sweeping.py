@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 
 from cluster.executors import run_serially
 from flows.sweep_file import read_sweep
-from koco_stream.cache import private_folder
-from koco_stream.manifest import load_manifest
-from koco_stream.member import start
-from koco_stream.part import parts_folder
-from koco_stream.records import curve_points
-from koco_stream.run import Receipt
-from koco_stream.runs import Cohort, Run
+from koco_stream.engine.cohort import Receipt
+from koco_stream.engine.result_file import parts_folder
+from koco_stream.engine.run_state import start
+from koco_stream.io.cache import private_folder
+from koco_stream.runs.run import Cohort, Run
+from koco_stream.runs.schemas import curve_points
+from koco_stream.streams.manifest import load_manifest
 from tests.bench.measure import seconds
 from tests.bench.streaming import own_cache
 

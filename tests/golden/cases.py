@@ -22,8 +22,7 @@ import numba
 import numpy as np
 import scipy.sparse
 
-from koco_stream import models
-from koco_stream.learners import LEARNERS
+from koco_stream.learners import LEARNERS, models
 
 NUMBERS = Path(__file__).parent / "numbers.json"
 HELD_OUT = 20  # rows

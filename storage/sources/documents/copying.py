@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 
 from koco_stream.errors import WrongInput
-from koco_stream.files import file_hash
-from koco_stream.linalg import Array
+from koco_stream.io.files import file_hash
+from koco_stream.numerics.linear_algebra import Array
 from storage.sources.documents.trees import files_in
 from storage.sources.source import PIECE_BYTES
 

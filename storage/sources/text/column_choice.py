@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from koco_stream.linalg import Array
+from koco_stream.numerics.linear_algebra import Array
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""What a worker does: advance a cohort over a stream, save it, and write what came out."""

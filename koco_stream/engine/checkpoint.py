@@ -1,0 +1,127 @@
+"""Checkpoints of cohorts: the states of its runs at a round that the plan fixed, in the store, so that any worker goes on from there to the
+same bits.
+
+A checkpoint says which code wrote it: other code may have other numbers, and begins again. So does whoever finds it damaged: all that it
+saves is time.
+"""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from koco_stream.engine.run_state import Member
+from koco_stream.io.array_file import NotWhole, TooNew, read_arrays, read_header, write_arrays
+from koco_stream.io.paths import Place, Where, place
+from koco_stream.learners import learner_named
+from koco_stream.learners.saved import grows, restored, state_arrays
+from koco_stream.numerics.compiler import code_hash
+from koco_stream.numerics.linear_algebra import Array
+from koco_stream.runs.run import Cohort
+
+FORMAT = 1
+KEPT = ("at", "seconds", "status", "error")
+
+
+def checkpoints_folder(store: Where) -> Place:
+    """Where cohorts keep their checkpoints."""
+    return place(store) / "checkpoints"
+
+
+def checkpoint_of(store: Where, cohort: Cohort) -> Place:
+    """Where this cohort keeps its checkpoint."""
+    return checkpoints_folder(store) / f"{cohort.cohort_id}.koco"
+
+
+def save_cohort(where: Place, rounds: int, members: Sequence[Member]) -> None:
+    """Save the members after so many rounds. What they share (the rows seen) is written once."""
+    written: dict[int, str] = {}
+    arrays: dict[str, Array] = {}
+    shared: dict[str, str] = {}
+    for k, member in enumerate(members):
+        own = {"totals": member.totals, "curve": member.curve, **({} if member.state is None else state_arrays(member.state, "state."))}
+        for name, array in own.items():
+            full = f"{k}.{name}"
+            if id(array) in written:
+                shared[full] = written[id(array)]
+            else:
+                written[id(array)] = full
+                arrays[full] = array
+    header = {
+        "format": FORMAT,
+        "code": code_hash(),
+        "rounds": rounds,
+        "runs": [member.run.run_id for member in members],
+        "members": [{name: getattr(member, name) for name in KEPT} for member in members],
+        "shared": shared,
+    }
+    with where.written() as temporary:
+        write_arrays(temporary, header, arrays)
+
+
+def resumed(where: Place, members: Sequence[Member]) -> int:
+    """Put the members where their checkpoint has them; returns the rounds done, 0 if there is none of these runs by this code, or a damaged
+    one."""
+    header, arrays = read_checkpoint(where)
+    if header.get("code") != code_hash() or header["runs"] != [member.run.run_id for member in members]:
+        return 0
+    arrays |= {name: arrays[first] for name, first in header["shared"].items()}
+    histories: dict[str, Any] = {}
+    states: list[dict[str, Array]] = [{} for _ in members]
+    for name, array in arrays.items():
+        number, _, inside = name.partition(".state.")
+        if inside:
+            states[int(number)][inside] = array
+    for k, (member, kept) in enumerate(zip(members, header["members"], strict=True)):
+        if member.state is None and states[k]:
+            continue  # it began then, and now it failed to
+        for name in KEPT:
+            setattr(member, name, kept[name])
+        member.totals[:], member.curve[:] = arrays[f"{k}.totals"], arrays[f"{k}.curve"]
+        if not states[k]:
+            member.state = None  # it failed to begin
+        else:
+            member.state = restored(member.state, states[k], grows(learner_named(member.run.learner)))
+            if "history" in member.state._fields:  # one for all that share it, as it was
+                rows_seen = f"{k}.state.history.n"
+                history = histories.setdefault(header["shared"].get(rows_seen, rows_seen), member.state.history)
+                member.state = member.state._replace(history=history)
+    return int(header["rounds"])
+
+
+def read_checkpoint(where: Place) -> tuple[dict[str, Any], dict[str, Array]]:
+    """A checkpoint's header and arrays, which are views of the mapped file; nothing if there is none, or it is damaged or of a newer
+    format."""
+    try:
+        with where.local() as path, path.open("rb") as handle:
+            if path.stat().st_size == 0:
+                return {}, {}
+            return read_arrays(mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ), FORMAT)
+    except (FileNotFoundError, NotWhole, TooNew):
+        return {}, {}
+
+
+def header_of(where: Place) -> dict[str, Any]:
+    """A checkpoint's header; nothing if there is none, or it cannot be read. Whether the arrays are whole is seen by who opens it."""
+    try:
+        with where.local() as path:
+            return read_header(path)
+    except (FileNotFoundError, NotWhole):
+        return {}
+
+
+def remove_finished(store: Where, finished: Callable[[], set[str]]) -> None:
+    """Remove the checkpoints of which all runs are among `finished`, which is asked if there are any: of cohorts that were cut in two, or
+    planned anew."""
+    left = [(path, header) for path in checkpoints_folder(store).files(".koco") if (header := header_of(path))]
+    done = finished() if left else set()
+    for path, header in left:
+        if done.issuperset(header["runs"]):
+            path.remove()
+
+
+def unfinished(store: Where) -> list[tuple[str, ...]]:
+    """The run_ids of each cohort that left a checkpoint which this code can go on from."""
+    headers = [header_of(path) for path in checkpoints_folder(store).files(".koco")]
+    return [tuple(header["runs"]) for header in headers if header.get("code") == code_hash()]

@@ -1,0 +1,168 @@
+"""A result part: what the runs of a cohort came to, one row a run, its curve nested in the row; one file, which appears at once."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any
+
+import numba
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import koco_stream
+from koco_stream.engine.run_state import Member
+from koco_stream.errors import StoreUnavailable
+from koco_stream.io.files import canonical_json
+from koco_stream.io.fingerprint import processor
+from koco_stream.io.paths import Place, Where, place
+from koco_stream.learners import learner_named
+from koco_stream.learners.parameters import Value
+from koco_stream.numerics.linear_algebra import Array
+from koco_stream.runs.run import Cohort
+from koco_stream.runs.schemas import RUNS, Column, part_schema, recorded
+from koco_stream.theory.comparator import Comparator
+
+
+def parts_folder(store: Where) -> Place:
+    """Where workers commit result parts."""
+    return place(store) / "results" / "parts"
+
+
+def part_place(store: Where, cohort: Cohort) -> Place:
+    """Where this cohort's part is, once it is committed."""
+    return parts_folder(store) / f"{cohort.cohort_id}.parquet"
+
+
+def commit(store: Where, cohort: Cohort, table: pa.Table) -> None:
+    """Make `table` the cohort's part, at once."""
+    with part_place(store, cohort).written() as temporary:
+        pq.write_table(table, temporary, compression="zstd", write_page_checksum=True)
+
+
+def whole_part(file: Place) -> pa.Table | None:
+    """A part; None if it is damaged: its runs are then run again. Raises `FileNotFoundError` if it is not there."""
+    try:
+        return file.read_table()  # all columns: each page has a checksum
+    except (FileNotFoundError, StoreUnavailable):
+        raise
+    except (OSError, pa.ArrowInvalid):
+        return None
+
+
+def committed(store: Where, cohort: Cohort) -> list[str] | None:
+    """The statuses of the cohort's runs, if its part is there and whole; None if it is to be computed."""
+    try:
+        part = whole_part(part_place(store, cohort))
+    except FileNotFoundError:
+        return None
+    return None if part is None else list(part.column("status").to_pylist())
+
+
+def part_of(sweep: str, cohort: Cohort, members: list[Member], points: Array, task: str, comparators: dict[bool, Comparator]) -> pa.Table:
+    """The cohort's result part: see `records.part_schema`. Built by columns: of short runs it is a good part of the work."""
+    classification = task == "classification" or cohort.stream.positive_class is not None
+    runs, stream, n = [member.run for member in members], cohort.stream, len(members)
+    totals = np.array([member.totals for member in members]).reshape(n, 3)
+    rounds, seconds = totals[:, 0], np.array([member.seconds for member in members])
+    mean_loss, error_rate, speed = (
+        pa.array(np.divide(over, under, out=np.zeros(n), where=under > 0), mask=~(under > 0))
+        for over, under in ((totals[:, 1], rounds), (totals[:, 2], rounds), (rounds, seconds))
+    )
+    compared = [
+        comparators.get(bool(run.params["fit_intercept"])) if member.status == "ok" and run.params.get("loss") == "squared" else None
+        for member, run in zip(members, runs, strict=True)
+    ]
+    sizes = [dictionary_sizes(member, points) for member in members]
+    columns: dict[str, Any] = {
+        "run_id": [run.run_id for run in runs],
+        "sweep": sweep,
+        "dataset": stream.dataset,
+        **stream.identity(),
+        "window_rows": stream.window_rows,
+        "sharding": stream.sharding,
+        "learner": [run.learner for run in runs],
+        "params": [canonical_json(run.params) for run in runs],
+        "numbers_version": [learner_named(run.learner).numbers_version for run in runs],
+        "learner_seed": [run.learner_seed for run in runs],
+        "status": [member.status for member in members],
+        "error": [member.error for member in members],
+        "rounds": rounds.astype(np.int64),
+        "mean_loss": mean_loss,
+        "error_rate": error_rate if classification else None,
+        "regret": [None if c is None else float(loss) - c.loss for c, loss in zip(compared, totals[:, 1], strict=True)],
+        "comparator_largest": [None if c is None else c.largest for c in compared],
+        "seconds": seconds,
+        "rounds_per_second": speed,
+        "dictionary_size": [size for size, _ in sizes],
+        "cohort_size": n,
+        "host": machine(),
+        "version": versions(),
+        "finished_at": datetime.now(UTC),
+    }
+    shown = [learner_named(run.learner).shown(run.params) for run in runs]
+    for column in RUNS:
+        if column.name not in columns:  # a parameter
+            columns[column.name] = [in_column(params.get(column.name), column) for params in shown]
+    arrays = [
+        found
+        if isinstance(found := columns[c.name], pa.Array)
+        else pa.array(found, c.type)
+        if isinstance(found, list | np.ndarray)
+        else pa.repeat(pa.scalar(found, c.type), n)
+        for c in RUNS
+    ]
+    return pa.Table.from_arrays([*arrays, nested_curves(members, points, sizes, classification)], schema=part_schema())
+
+
+def in_column(value: Value, column: Column) -> Value:
+    """A parameter's value as the column has it: text for what may be true, false or a word."""
+    return str(value).lower() if isinstance(value, bool) and column.type == pa.string() else value
+
+
+def nested_curves(members: list[Member], points: Array, sizes: list[tuple[int | None, list[int | None]]], classification: bool) -> pa.Array:
+    """The members' curves, each as far as its run came."""
+    at = [member.at for member in members]
+    lines = np.concatenate([member.curve[: member.at] for member in members])
+    mistakes = pa.array(lines[:, 2].astype(np.int64)) if classification else pa.nulls(len(lines), pa.int64())
+    dictionary = (
+        [k for (_, found), reached in zip(sizes, at, strict=True) for k in found[:reached]]
+        if any(size is not None for size, _ in sizes)
+        else None
+    )
+    curve = pa.StructArray.from_arrays(
+        [
+            pa.array(np.concatenate([points[:reached] for reached in at]).astype(np.int64)),
+            pa.array(lines[:, 1]),
+            mistakes,
+            pa.nulls(len(lines), pa.int64()) if dictionary is None else pa.array(dictionary, pa.int64()),
+        ],
+        fields=list(part_schema().field("curve").type.value_type),
+    )
+    return pa.ListArray.from_arrays(pa.array(np.concatenate([[0], np.cumsum(at)]).astype(np.int32)), curve)
+
+
+def dictionary_sizes(member: Member, points: Array) -> tuple[int | None, list[int | None]]:
+    """The dictionary's size at the end, and at each of these rounds where its points stay once they have joined; None if there is none."""
+    if member.state is None:
+        return None, [None] * points.size
+    size = recorded(member.state).get("dictionary_size")
+    module = learner_named(member.run.learner).module
+    if not hasattr(module, "joined"):
+        return size, [None] * points.size
+    return size, [int(k) for k in np.searchsorted(module.joined(member.state), points, side="right")]
+
+
+@cache
+def machine() -> str:
+    """This machine's name and processor."""
+    return f"{socket.gethostname()} ({processor()})"
+
+
+@cache
+def versions() -> str:
+    """The versions that numbers may depend on to rounding."""
+    return f"koco_stream {koco_stream.__version__}, numpy {np.__version__}, numba {numba.__version__}, python {sys.version.split()[0]}"

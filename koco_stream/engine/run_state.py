@@ -1,0 +1,44 @@
+"""A run under way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from koco_stream.learners import learner_named
+from koco_stream.numerics.linear_algebra import Array
+from koco_stream.runs.run import Run
+
+
+@dataclass
+class Member:
+    """A run under way: its state, totals (rounds, loss, mistakes), curve (`at` points of it filled), and time spent in its scan."""
+
+    run: Run
+    params: Any
+    state: Any
+    curve: Array
+    totals: Array = field(default_factory=lambda: np.zeros(3))
+    at: int = 0
+    seconds: float = 0.0
+    status: str = "ok"
+    error: str | None = None
+
+    def fail(self, error: Exception) -> None:
+        """End the run as failed, for this reason."""
+        self.status, self.error = "failed", f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+def start(run: Run, n_features: int, points: Array) -> Member:
+    """The run before its first round. What fails here is the run's own fault and becomes its status."""
+    declared = learner_named(run.learner)
+    params = declared.to_params(declared.refilled(run.params))
+    try:
+        state = declared.module.init(params, n_features + int(bool(run.params["fit_intercept"])), run.learner_seed or 0)
+    except Exception as error:
+        failed = Member(run, params, None, np.zeros((points.size, 3)))
+        failed.fail(error)
+        return failed
+    return Member(run, params, state, np.zeros((points.size, 3)))

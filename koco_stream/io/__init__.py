@@ -1,0 +1,1 @@
+"""Files, paths and object stores: everything that touches a disk."""

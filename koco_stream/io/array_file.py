@@ -1,0 +1,107 @@
+"""Arrays with a header in a file: no pickle, checked to the last byte. Saved learners and checkpoints of cohorts are such files.
+
+Layout: the line `KOCO\\n`, the header's length (8 bytes, little endian), the header (JSON, with a `format` and the arrays' names, types and
+shapes), the arrays as raw bytes in that order, and the SHA-256 (32 bytes) of all before it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import mmap
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from koco_stream.io.files import canonical_json
+from koco_stream.numerics.linear_algebra import Array
+
+MAGIC = b"KOCO\n"
+
+
+class NotWhole(ValueError):
+    """The file is cut short, altered, or not of this kind; the message says which."""
+
+
+class TooNew(ValueError):
+    """The file's format is newer than `format` says; `header` is its header."""
+
+    def __init__(self, header: dict[str, Any]) -> None:
+        super().__init__(f"format {header['format']}")
+        self.header = header
+
+
+def write_arrays(path: Path, header: dict[str, Any], arrays: dict[str, Array]) -> None:
+    """Write a file. The header is JSON, NumPy's numbers and infinities allowed; it gets the entry `arrays`."""
+    arrays = {name: np.asarray(a, order="C") for name, a in arrays.items()}
+    entries = [{"name": n, "dtype": a.dtype.str, "shape": list(a.shape)} for n, a in arrays.items()]
+    text = canonical_json(_plain({**header, "arrays": entries})).encode()
+    digest = hashlib.sha256()
+    with path.open("wb") as handle:
+        raw: list[Any] = [a.reshape(-1).view(np.uint8).data for a in arrays.values() if a.size]
+        for part in (MAGIC, struct.pack("<Q", len(text)), text, *raw):
+            digest.update(part)
+            handle.write(part)
+        handle.write(digest.digest())
+
+
+def read_header(path: Path) -> dict[str, Any]:
+    """A file's header alone, with nothing checked but that it can be read. Raises `NotWhole`."""
+    with path.open("rb") as handle:
+        start = handle.read(len(MAGIC) + 8)
+        if not start.startswith(MAGIC) or len(start) < len(MAGIC) + 8:
+            raise NotWhole("it does not begin with a whole header")
+        (length,) = struct.unpack_from("<Q", start, len(MAGIC))
+        text = handle.read(min(length, path.stat().st_size))
+    try:
+        return _special(json.loads(text))  # type: ignore[no-any-return]
+    except ValueError:
+        raise NotWhole("its header cannot be read") from None
+
+
+def read_arrays(data: bytes | mmap.mmap, newest: int) -> tuple[dict[str, Any], dict[str, Array]]:
+    """The header, without `arrays`, and the arrays, read-only, of a file's bytes.
+
+    Raises `NotWhole`, or `TooNew` for a format above `newest`.
+    """
+    if len(data) < len(MAGIC) + 40 or data[: len(MAGIC)] != MAGIC:
+        raise NotWhole("it does not begin with a whole header")
+    (length,) = struct.unpack_from("<Q", data, len(MAGIC))
+    place = len(MAGIC) + 8
+    if hashlib.sha256(memoryview(data)[:-32]).digest() != data[-32:]:
+        raise NotWhole("its checksum does not match")
+    try:
+        header: dict[str, Any] = json.loads(data[place : place + length])
+        newer = int(header["format"]) > newest
+    except (ValueError, KeyError, TypeError, UnicodeDecodeError, MemoryError, OverflowError):
+        raise NotWhole("its header cannot be read") from None
+    if newer:
+        raise TooNew(header)
+    place, arrays = place + length, {}
+    for entry in header.pop("arrays"):
+        dtype, count = np.dtype(entry["dtype"]), int(np.prod(entry["shape"], dtype=np.int64))
+        arrays[entry["name"]] = np.frombuffer(data, dtype, count, place).reshape(entry["shape"])
+        place += count * dtype.itemsize
+    return _special(header), arrays
+
+
+def _plain(value: Any) -> Any:
+    """NumPy scalars as Python's, infinities as text, inside nested dictionaries and lists."""
+    if isinstance(value, dict):
+        return {k: _plain(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_plain(v) for v in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not np.isfinite(value):
+        return {"float": str(value)}
+    return value
+
+
+def _special(value: Any) -> Any:
+    """What `_plain` wrote, as it was."""
+    if isinstance(value, dict):
+        return float(value["float"]) if value.keys() == {"float"} else {k: _special(v) for k, v in value.items()}
+    return [_special(v) for v in value] if isinstance(value, list) else value

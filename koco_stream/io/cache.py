@@ -1,0 +1,37 @@
+"""The cache folder: compiled code, memory-mapped copies of datasets, Prefect's home, Dask's scratch space.
+
+Everything in it can be deleted at any time. It is `$KOCO_CACHE` if set, else `koco-stream` in `$XDG_CACHE_HOME`
+or `~/.cache`. `$KOCO_CACHE_BYTES` limits the copies of datasets (see `koco_stream.streams.shard_cache`).
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def cache_folder() -> Path:
+    """Where the cache folder is (it need not exist yet)."""
+    if chosen := os.environ.get("KOCO_CACHE"):
+        return Path(chosen).expanduser().absolute()
+    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(base).expanduser().absolute() / "koco-stream"
+
+
+def private_folder(*parts: str) -> Path:
+    """A folder below the cache folder, created with mode 0700.
+
+    Raises `PermissionError` if the cache folder belongs to someone else or others may write to it: compiled code is
+    read from it and executed.
+    """
+    root = cache_folder()
+    folder = root.joinpath(*parts)
+    root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    state = root.stat()
+    if state.st_uid != os.getuid() or state.st_mode & 0o022:
+        raise PermissionError(
+            f"the cache folder {root} must belong to you and be writable by nobody else, because compiled code is "
+            f"read from it; run: chmod 700 {root}  (or set KOCO_CACHE to another folder)"
+        )
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder

@@ -1,0 +1,258 @@
+"""Places in an object store (S3 and what speaks its protocol, Google Cloud Storage), through pyarrow's filesystems.
+
+Credentials and region come from where the makers' own tools have them: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN,
+AWS_PROFILE, AWS_REGION and a machine's role for s3://, GOOGLE_APPLICATION_CREDENTIALS for gs://. AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL
+name a server that is not Amazon's; pyarrow does not read them when it is given options, so this module does.
+
+An object appears when its put, or the last call of its upload in parts, has ended, whole and in the place of the one before: no rename is
+needed. Listings show it from then on, as S3's, Google's and the other current servers' do. Reading takes several requests (the size, then
+ranges), between which another object may come in its place; what was read is therefore used only if it is still the same one afterwards.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import cache
+from pathlib import Path
+from typing import TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.fs
+import pyarrow.parquet as pq
+
+from koco_stream.errors import StoreUnavailable, WrongInput
+from koco_stream.io.cache import private_folder
+from koco_stream.io.paths import Place
+
+CONNECT_SECONDS = 5.0
+SILENT_SECONDS = 20.0  # without a byte: then the server counts as gone
+ATTEMPTS = 3
+READINGS = 20
+READ_BYTES = 16 << 20  # a request brings so much at most where an object is read through
+KEYS = {"s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE,", "gs": "GOOGLE_APPLICATION_CREDENTIALS"}
+
+# What the libraries say (parts of it), and what it means.
+NO_BUCKET = ("NO_SUCH_BUCKET", "not find region", "bucket does not exist")
+REFUSED = (
+    "ACCESS_DENIED",
+    "SIGNATURE_DOES_NOT_MATCH",
+    "INVALID_ACCESS_KEY_ID",
+    "EXPIRED_TOKEN",
+    "HTTP status 403",
+    "PERMISSION_DENIED",
+    "UNAUTHENTICATED",
+    "OAuth2 access token",
+)
+NO_ANSWER = ("NETWORK_CONNECTION", "CURL error", "UNAVAILABLE")
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class ObjectPlace(Place):
+    """A place under a prefix of an object store. `address` is its whole address."""
+
+    address: str
+    filesystem: pyarrow.fs.FileSystem = field(repr=False, compare=False)
+
+    def __str__(self) -> str:
+        return self.address
+
+    def __truediv__(self, part: str) -> ObjectPlace:
+        return ObjectPlace(f"{self.address}/{part}", self.filesystem)
+
+    @property
+    def key(self) -> str:
+        """Bucket and key, as pyarrow has them."""
+        return self.address.partition("://")[2]
+
+    @property
+    def name(self) -> str:
+        """The last part."""
+        return self.key.rpartition("/")[2]
+
+    def is_file(self) -> bool:
+        """Whether an object is here."""
+        with self._told():
+            return bool(self.filesystem.get_file_info(self.key).is_file)
+
+    def names(self) -> list[str]:
+        """The names of what is directly inside, sorted. Raises `StoreUnavailable` if there is no such bucket."""
+        with self._told():
+            try:
+                found = self.filesystem.get_file_info(pyarrow.fs.FileSelector(self.key))
+            except FileNotFoundError:
+                return []
+        return sorted({info.base_name for info in found})
+
+    def read_bytes(self) -> bytes:
+        """What the object holds."""
+        return self._read(lambda handle: bytes(handle.read()))
+
+    def read_table(self, columns: Sequence[str] | None = None, only: pc.Expression | None = None) -> pa.Table:
+        """The Parquet file; of columns that are not asked for nothing is fetched."""
+        return self._read(lambda handle: pq.read_table(handle, columns=columns, filters=only, page_checksum_verification=True))
+
+    def sha256(self) -> str:
+        """The SHA-256 of the object, of which a piece at a time is in memory."""
+
+        def digest(handle: pa.NativeFile) -> str:
+            found = hashlib.sha256()
+            while piece := handle.read(READ_BYTES):
+                found.update(piece)
+            return found.hexdigest()
+
+        return self._read(digest)
+
+    @contextmanager
+    def local(self) -> Iterator[Path]:
+        """A copy in the cache folder, removed at the end."""
+
+        def copy(handle: pa.NativeFile) -> None:
+            with path.open("wb") as out:
+                while piece := handle.read(READ_BYTES):
+                    out.write(piece)
+
+        with _temporary(self.name) as path:
+            self._read(copy)
+            yield path
+
+    @contextmanager
+    def written(self) -> Iterator[Path]:
+        """A path in the cache folder; what it holds is put here at the end.
+
+        Nothing is written straight to the object store: pyarrow completes an object when its stream is closed or forgotten, also because
+        of an exception, and half a file would appear. Copying a file is one call, which an exception does not interrupt.
+        """
+        with _temporary(self.name) as path:
+            yield path
+            self.put(path)
+
+    def put(self, path: Path) -> None:
+        """Make the content of the local file `path` this object's."""
+        with self._told():
+            pyarrow.fs.copy_files(
+                str(path), self.key, source_filesystem=pyarrow.fs.LocalFileSystem(), destination_filesystem=self.filesystem
+            )
+
+    def remove(self) -> None:
+        """Remove the object, if it is there. pyarrow then leaves an empty object for the folder, which no listing here shows."""
+        with self._told():
+            try:
+                self.filesystem.delete_file(self.key)
+            except FileNotFoundError:
+                pass
+
+    def remove_tree(self) -> None:
+        """Remove all objects below, if there are any."""
+        with self._told():
+            try:
+                self.filesystem.delete_dir(self.key)
+            except FileNotFoundError:
+                pass
+
+    def locked(self) -> AbstractContextManager[None]:
+        """Nothing: there are no locks."""
+        return nullcontext()
+
+    def _read(self, read: Callable[[pa.NativeFile], T]) -> T:
+        """What `read` makes of the object; read again if another one has come in its place meanwhile."""
+        for _ in range(READINGS):
+            failure: Exception | None = None
+            with self._told():
+                with self.filesystem.open_input_file(self.key) as handle:
+                    version = handle.metadata()
+                    try:
+                        found = read(handle)
+                    except (OSError, pa.ArrowInvalid) as error:  # what is wrong with half of one object and half of another
+                        failure = error
+                with self.filesystem.open_input_file(self.key) as handle:
+                    unchanged = handle.metadata() == version
+                if unchanged and failure:
+                    raise failure
+            if unchanged:
+                return found
+        raise StoreUnavailable(f"{self}: it changed each of {READINGS} times that it was read; try again when it is written less often")
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Say what a failure means and what to do. Local failures, such as a full disk, stay as they are."""
+        try:
+            yield
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            if error.errno is not None:
+                raise
+            said = str(error)
+            if "NO_SUCH_KEY" in said:  # removed while it was read
+                raise FileNotFoundError(f"{self}: removed while it was read") from error
+            raise StoreUnavailable(f"{self}: {_explained(self.address.partition(':')[0], said)}") from error
+
+
+def object_place(address: str) -> ObjectPlace:
+    """The place at `s3://bucket/prefix` or `gs://bucket/prefix`. Raises `WrongInput` if the address is not of this form."""
+    scheme, _, key = address.partition("://")
+    parts = key.rstrip("/").split("/")
+    if "@" in parts[0]:  # not repeated in the message: it may be a secret
+        raise WrongInput(f"{scheme}://: a store's address has no credentials in it; give them in the environment, see the README")
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]+", parts[0]) or any(p in ("", ".", "..") or set(p) & set("?#\\") for p in parts):
+        raise WrongInput(f"{address!r} is not a store's address; write {scheme}://BUCKET/PREFIX, without ?, # and empty parts")
+    filesystem = _s3(parts[0]) if scheme == "s3" else pyarrow.fs.GcsFileSystem(retry_time_limit=timedelta(seconds=SILENT_SECONDS))
+    return ObjectPlace(f"{scheme}://{'/'.join(parts)}", filesystem)
+
+
+def _s3(bucket: str) -> pyarrow.fs.FileSystem:
+    """pyarrow's S3 filesystem with limits on waiting. It is not kept between calls: one that outlives the program's end may hang it."""
+    endpoint = _endpoint()
+    region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+    return pyarrow.fs.S3FileSystem(
+        endpoint_override=endpoint,
+        region=region or (None if endpoint else _region(bucket)),
+        connect_timeout=CONNECT_SECONDS,
+        request_timeout=SILENT_SECONDS,
+        retry_strategy=pyarrow.fs.AwsStandardS3RetryStrategy(max_attempts=ATTEMPTS),
+        allow_delayed_open=True,  # a small file is then one put
+    )
+
+
+@cache
+def _region(bucket: str) -> str:
+    """Where Amazon has the bucket: a request to another region fails."""
+    try:
+        return str(pyarrow.fs.resolve_s3_region(bucket))
+    except OSError as error:
+        raise StoreUnavailable(f"s3://{bucket}: {_explained('s3', str(error))}") from error
+
+
+def _endpoint() -> str | None:
+    return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or None
+
+
+def _explained(scheme: str, said: str) -> str:
+    """What the library said, in terms of what to do."""
+    if any(word in said for word in NO_BUCKET):
+        return "there is no such bucket; make it, or name another --store"
+    if any(word in said for word in REFUSED):
+        return f"access is refused; set {KEYS[scheme]} to what may list, read and write there"
+    if any(word in said for word in NO_ANSWER):
+        where = _endpoint() if scheme == "s3" else None
+        return f"no answer from {where or 'the object store'}; check the network" + (
+            ", AWS_ENDPOINT_URL (http://HOST:PORT) and AWS_REGION" if scheme == "s3" else ""
+        )
+    return " ".join(said.split())
+
+
+@contextmanager
+def _temporary(name: str) -> Iterator[Path]:
+    """A path for a file of this name in a folder of its own in the cache folder, which goes at the end."""
+    with tempfile.TemporaryDirectory(dir=private_folder("transfers")) as folder:
+        yield Path(folder) / name

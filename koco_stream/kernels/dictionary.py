@@ -1,0 +1,136 @@
+"""The points of a dictionary, kept so that the kernel values of a row with all of them are computed side by side.
+
+A row's features that no point has cost nothing but a look-up: the memory is that of the features in use times the points, also where d
+is large. When there is no room for another point the compiled code stops before the round, and `grown` makes more: arrays double.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from koco_stream.kernels.kernel import Kernel, value_at_itself, values_of
+from koco_stream.numerics.compiler import inlined
+from koco_stream.numerics.linear_algebra import Array
+from koco_stream.numerics.llvm.point_panels import BLOCK, products, room_for
+
+FIRST_ROOM = 3 * BLOCK  # then 2n + 16: an odd number of panels, so that lines of a panel do not all fall on the same places of a cache
+
+
+class Points(NamedTuple):
+    """n: () points. used: () lines in use, the first of them zero. features (panels, lines, 16): line l of panel p holds one feature of
+    16 points. line_of (d,) int32: the line of a feature, 0 if no point has it. norms (room,): ‖x_p‖². rounds (room,): when each joined."""
+
+    n: Array
+    used: Array
+    features: Array
+    line_of: Array
+    norms: Array
+    rounds: Array
+
+
+def no_points(d: int, room: int = FIRST_ROOM) -> Points:
+    """An empty dictionary for rows of d features."""
+    return Points(
+        n=np.zeros((), np.int64),
+        used=np.ones((), np.int64),
+        features=panels(room, min(d + 1, 64)),
+        line_of=np.zeros(d, np.int32),
+        norms=np.zeros(room),
+        rounds=np.zeros(room, np.int64),
+    )
+
+
+def panels(room: int, lines: int) -> Array:
+    """A zero table (room/16, lines, 16) of float64 that begins at a line of the processor's cache."""
+    size = room * lines
+    raw = np.zeros(size + 8)
+    first = (-raw.ctypes.data % 64) // 8
+    return raw[first : first + size].reshape(room // BLOCK, lines, BLOCK)
+
+
+def more_room(room: int) -> int:
+    """What a room grows to: a little more than twice, an odd number of panels."""
+    return 2 * room + BLOCK
+
+
+def enlarged(table: Array, room: int, lines: int) -> Array:
+    """A table in panels with more room and more lines, the rest zero."""
+    new = panels(room, lines)
+    new[: table.shape[0], : table.shape[1]] = table
+    return new
+
+
+def lengthened(vectors: Array, room: int) -> Array:
+    """Vectors (..., room) with more room, the rest zero."""
+    new = np.zeros((*vectors.shape[:-1], room), vectors.dtype)
+    new[..., : vectors.shape[-1]] = vectors
+    return new
+
+
+def grown(points: Points, s: int, more_points: bool = True) -> Points:
+    """The same points with room for one more that has s features, or only with lines for these."""
+    room, lines = points.norms.size, points.features.shape[1]
+    if more_points and points.n[()] == room:
+        room = more_room(room)
+    while points.used[()] + s > lines <= points.line_of.size:
+        lines = min(2 * lines, points.line_of.size + 1)
+    return points._replace(
+        features=enlarged(points.features, room, lines), norms=lengthened(points.norms, room), rounds=lengthened(points.rounds, room)
+    )
+
+
+@inlined
+def lacks_room(points: Points, s: int) -> bool:
+    """Whether a point with s features might not fit. A dictionary that holds lines for all features never lacks lines."""
+    lines = points.features.shape[1]
+    return bool(points.n[()] == points.norms.size or (points.used[()] + s > lines and lines <= points.line_of.size))
+
+
+@inlined
+def kernel_row(kernel: Kernel, points: Points, idx: Array, val: Array, out: Array, at: int) -> tuple[float, float]:
+    """(k(x, x), ‖x‖²) of the row x = (idx, val); leaves k(x, x_p) in out[at + p]."""
+    n = int(points.n[()])
+    n2 = products(points.features, points.line_of, idx, val, n, out, at)
+    values_of(kernel, points.norms, n2, n, out, at)
+    spare = out.shape[1]
+    for p in range(at + n, at + min(BLOCK * ((n + BLOCK - 1) // BLOCK), spare)):
+        out[p // spare, p % spare] = 0.0
+    return value_at_itself(kernel, n2), n2
+
+
+@inlined
+def add_point(points: Points, idx: Array, val: Array, n2: float, t: int) -> None:
+    """The row (idx, val), which came in round t, becomes the next point. There must be room."""
+    p = int(points.n[()])
+    _write(points, p, idx, val, n2, t)
+    points.n[()] = p + 1
+
+
+@inlined
+def replace_point(points: Points, p: int, idx: Array, val: Array, n2: float, t: int) -> None:
+    """The row (idx, val), which came in round t, takes the place of point p. There must be lines for its features; none are given back.
+
+    The place is cleared first, in all lines in use."""
+    for line in range(points.used[()]):
+        points.features[p // BLOCK, line, p % BLOCK] = 0.0
+    _write(points, p, idx, val, n2, t)
+
+
+@inlined
+def _write(points: Points, p: int, idx: Array, val: Array, n2: float, t: int) -> None:
+    for i in range(idx.size):
+        line = points.line_of[idx[i]]
+        if line == 0:
+            line = points.used[()]
+            points.line_of[idx[i]] = line
+            points.used[()] = line + 1
+        points.features[p // BLOCK, line, p % BLOCK] = val[i]
+    points.norms[p] = n2
+    points.rounds[p] = t
+
+
+def points_floats(n: int, lines: int, d: int) -> int:
+    """Size of a dictionary of n points with this many features in use, in 8-byte numbers."""
+    return room_for(n) * (lines + 2) + d // 2 + 2

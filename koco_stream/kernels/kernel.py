@@ -1,0 +1,57 @@
+"""The kernels: gaussian exp(−‖x − x'‖²/(2·bandwidth²)), polynomial (xᵀx' + 1)^degree, linear xᵀx'.
+
+Values come from inner products and square norms, for all points of a dictionary at once.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from koco_stream.numerics.compiler import inlined
+from koco_stream.numerics.linear_algebra import Array
+from koco_stream.numerics.llvm.point_panels import gaussian
+
+GAUSSIAN, POLYNOMIAL, LINEAR = range(3)
+KERNELS = {"gaussian": GAUSSIAN, "polynomial": POLYNOMIAL, "linear": LINEAR}
+
+
+class Kernel(NamedTuple):
+    """kind: its code. scale: 1/(2·bandwidth²) of a Gaussian. degree: of a polynomial."""
+
+    kind: int
+    scale: float
+    degree: int
+
+
+def gaussian_kernel(bandwidth: float) -> Kernel:
+    """The Gaussian kernel of this bandwidth; one too small to be squared makes all rows but equal ones orthogonal."""
+    square = 2.0 * bandwidth * bandwidth
+    return Kernel(GAUSSIAN, 1.0 / square if square > 1e-300 else 1e300, 1)
+
+
+@inlined
+def values_of(kernel: Kernel, norms: Array, n2: float, n: int, out: Array, at: int) -> None:
+    """out[at + p]: from xᵀx_p to k(x, x_p), for p < n, where n2 = ‖x‖² and norms (room,) are the ‖x_p‖². `out` is (lines, room)."""
+    if kernel.kind == GAUSSIAN:
+        gaussian(norms, n2, kernel.scale, n, out, at)
+    elif kernel.kind == POLYNOMIAL:
+        line, first = at // out.shape[1], at % out.shape[1]
+        for p in range(first, first + n):
+            base = out[line, p] + 1.0
+            power = base
+            for _ in range(kernel.degree - 1):
+                power *= base
+            out[line, p] = power
+
+
+@inlined
+def value_at_itself(kernel: Kernel, n2: float) -> float:
+    """k(x, x), by the same operations as `values_of`."""
+    if kernel.kind == GAUSSIAN:
+        return 1.0
+    if kernel.kind == LINEAR:
+        return n2
+    power = n2 + 1.0
+    for _ in range(kernel.degree - 1):
+        power *= n2 + 1.0
+    return power

@@ -1,0 +1,54 @@
+"""Random Fourier features of the Gaussian kernel exp(−‖x − x'‖²/(2·bandwidth²)): cos uᵀx and sin uᵀx with u ~ N(0, I/bandwidth²).
+
+(Rahimi and Recht, 2007.) With n frequencies, Σ (cos uᵀx cos uᵀx' + sin uᵀx sin uᵀx')/n has the kernel as its mean.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from koco_stream.kernels.dictionary import panels
+from koco_stream.numerics.compiler import inlined, jit
+from koco_stream.numerics.linear_algebra import Array
+from koco_stream.numerics.llvm.point_panels import BLOCK, products, room_for, waves
+from koco_stream.numerics.random import normal
+
+PROJECTIONS, COSINES, SINES = range(3)  # lines of a learner's table for the row of this round: uᵀx, cos uᵀx, sin uᵀx
+
+
+def frequencies(d: int, n: int, bandwidth: float, seed: int) -> Array:
+    """The frequencies u_1, …, u_n (n/16, d, 16), read-only: a function of the seed only, so never saved.
+
+    Entry j of u_i depends neither on d nor on n: fewer frequencies are the first of more.
+    """
+    table = panels(room_for(n), d)
+    _draw(table, n, 1.0 / bandwidth, np.uint64(seed))
+    table.flags.writeable = False
+    return table
+
+
+@jit
+def _draw(table: Array, n: int, scale: float, seed: int) -> None:
+    for i in range(n):
+        for j in range(table.shape[1]):
+            table[i // BLOCK, j, i % BLOCK] = scale * normal(seed, (i << 32) + j)
+
+
+def numbers_to(n: int) -> Array:
+    """0, …, n − 1 as read-only int32: the line of each feature in a table that has a line for all of them, in order."""
+    numbers = np.arange(n, dtype=np.int32)
+    numbers.flags.writeable = False
+    return numbers
+
+
+@inlined
+def fourier_row(table: Array, line_of: Array, idx: Array, val: Array, n: int, out: Array) -> None:
+    """The lines PROJECTIONS, COSINES and SINES of `out` (lines, room) for the row x = (idx, val); zero beyond n."""
+    room = out.shape[1]
+    products(table, line_of, idx, val, n, out, PROJECTIONS * room)
+    waves(out, PROJECTIONS * room, n, COSINES * room, SINES * room)
+
+
+def fourier_floats(d: int, n: int) -> int:
+    """Size of n frequencies for d features and of three lines, in 8-byte numbers."""
+    return room_for(n) * (d + 3) + d // 2 + 16

@@ -1,0 +1,137 @@
+"""DualSGD: kernel stochastic gradient descent on a budget; what leaves the budget lives on in random features. O(Bs + sD) a round,
+and a look at every feature that a point has had when one is replaced.
+
+After Le, Nguyen, Nguyen, Phung: Dual Space Gradient Descent for Online Learning (NIPS 2016), from its public description: gradient
+descent on regularisation/2·‖f‖² + loss, and a second space, of random Fourier features, that keeps the information of removed points. What
+the description leaves open is chosen here:
+
+- the step is 1/(λt), λ the regularisation: f_t = Σ c_i φ(x_i)/(λ(t − 1)) with c_i = −ℓ'(ŷ_i), so coefficients never have to be rescaled;
+- ŷ is truncated to [−C, C] and the slope taken there: with the squared loss, steps of 1/(λt) would otherwise diverge while t < 2/λ;
+- at the budget, of its points and the new one the one with the smallest |c|, and of equals the oldest, leaves: cz(x) is added to the
+  weights of the features z, all cosines and sines over √D. A point's are kept from the round in which it came.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from koco_stream.kernels.dictionary import Points, add_point, grown, kernel_row, no_points, replace_point
+from koco_stream.kernels.kernel import Kernel
+from koco_stream.kernels.random_features import COSINES, fourier_row, frequencies, numbers_to
+from koco_stream.losses import loss_slope
+from koco_stream.numerics.compiler import inlined, jit
+from koco_stream.numerics.linear_algebra import Array
+from koco_stream.numerics.llvm.feature_lines import aligned_zeros
+from koco_stream.numerics.llvm.point_panels import add_scaled, dot, room_for
+
+K, C_LINE = range(2)  # lines of `a`: k(x, x_p), c
+WEIGHTS = 3  # lines of `f` after those of koco_stream.kernels.random_features: the weights of the cosines and of the sines, over √D
+
+
+class Params(NamedTuple):
+    """loss: its code. clip: C. regularisation: λ. budget: B. frequencies: D. kernel: a Gaussian. bandwidth: its."""
+
+    loss: int
+    clip: float
+    regularisation: float
+    budget: int
+    frequencies: int
+    kernel: Kernel
+    bandwidth: float
+
+
+class State(NamedTuple):
+    """t: () rounds. points: the dictionary. a (2, room): k(x), c. table (panels, d, 16): the frequencies. line_of (d,): 0, …, d − 1.
+    f (5, places): uᵀx, cos, sin; weights of both. kept (B, 2·places): cos and sin of each point."""
+
+    t: Array
+    points: Points
+    a: Array
+    table: Array
+    line_of: Array
+    f: Array
+    kept: Array
+
+
+def init(params: Params, n_features: int, seed: int) -> State:
+    """No points, f = 0; the frequencies are drawn from `seed`."""
+    room, places = room_for(params.budget), room_for(params.frequencies)
+    return State(
+        t=np.zeros((), np.int64),
+        points=no_points(n_features, room),
+        a=aligned_zeros(2, room),
+        table=frequencies(n_features, params.frequencies, params.bandwidth, seed),
+        line_of=numbers_to(n_features),
+        f=aligned_zeros(5, places),
+        kept=aligned_zeros(params.budget, 2 * places),
+    )
+
+
+def enlarge(params: Params, s: State, features: int) -> State:
+    """The same state with lines for one more point that has so many features."""
+    return s._replace(points=grown(s.points, features, more_points=False))
+
+
+@inlined
+def full(params: Params, s: State, features: int) -> bool:
+    """Whether the next round might need more lines than there are, for a row with so many features."""
+    lines = s.points.features.shape[1]
+    return bool(s.points.used[()] + features > lines and lines <= s.points.line_of.size)
+
+
+@inlined
+def look(params: Params, s: State, idx: Array, val: Array) -> tuple[float, float]:
+    """(f(x), ‖x‖²) for the row x = (idx, val), before it is truncated; leaves k(x), cos and sin in the scratch."""
+    t, n, room, places = s.t[()], int(s.points.n[()]), s.a.shape[1], s.f.shape[1]
+    _, n2 = kernel_row(params.kernel, s.points, idx, val, s.a, K * room)
+    fourier_row(s.table, s.line_of, idx, val, params.frequencies, s.f)
+    total = dot(s.a, K * room, s.a, C_LINE * room, n) + dot(s.f, COSINES * places, s.f, WEIGHTS * places, 2 * places)
+    f = 0.0 if t == 0 else float(total / (params.regularisation * t))
+    return f, n2
+
+
+@jit
+def predict(params: Params, s: State, idx: Array, val: Array) -> float:
+    """f(x) for the row x = (idx, val), before it is truncated. Learns nothing."""
+    return look(params, s, idx, val)[0]
+
+
+@jit
+def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
+    """One round on the row (idx, val) with label y. Updates `s`; returns the prediction ŷ."""
+    y_hat, n2 = look(params, s, idx, val)
+    if abs(y_hat) > params.clip:
+        y_hat = math.copysign(params.clip, y_hat)
+    s.t[()] += 1
+    c = -loss_slope(params.loss, y_hat, y)
+    if c == 0.0:
+        return y_hat
+    p, places, D = int(s.points.n[()]), s.f.shape[1], params.frequencies
+    if p < params.budget:
+        add_point(s.points, idx, val, n2, s.t[()])
+    else:
+        p = least(s, p)
+        if abs(c) < abs(s.a[C_LINE, p]):
+            add_scaled(c / D, s.f, COSINES * places, s.f, WEIGHTS * places, 2 * places)
+            return y_hat
+        add_scaled(s.a[C_LINE, p] / D, s.kept, p * 2 * places, s.f, WEIGHTS * places, 2 * places)
+        replace_point(s.points, p, idx, val, n2, s.t[()])
+    s.a[C_LINE, p] = c
+    for i in range(places):
+        s.kept[p, i] = s.f[COSINES, i]
+        s.kept[p, places + i] = s.f[COSINES + 1, i]
+    return y_hat
+
+
+@inlined
+def least(s: State, n: int) -> int:
+    """The point with the smallest |c|, of equals the oldest."""
+    best = 0
+    for p in range(1, n):
+        size, smallest = abs(s.a[C_LINE, p]), abs(s.a[C_LINE, best])
+        if size < smallest or (size == smallest and s.points.rounds[p] < s.points.rounds[best]):
+            best = p
+    return best

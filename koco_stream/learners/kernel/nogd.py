@@ -1,0 +1,153 @@
+"""NOGD: kernel gradient descent until it holds `budget` points, then gradient descent on their Nyström features, O(Bs + Bk) a round.
+
+Lu, Hoi, Wang, Zhao, Liu: Large Scale Online Kernel Learning (JMLR 17(47), 2016). With KV = VΛ for the kernel matrix K of the B points, cut
+to the k largest eigenvalues, the features of x are z = Λ^(−1/2) Vᵀ k(x), and f = Σ α_p k(x_p, ·) is carried over as w = Λ^(1/2) Vᵀ α: its
+projection onto their span. The map is made at the end of the round in which the last point joins. A point joins whenever the loss has a
+slope there. Predictions are not truncated.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from koco_stream.kernels.dictionary import Points, add_point, grown, kernel_row, lacks_room, no_points, panels
+from koco_stream.kernels.kernel import Kernel
+from koco_stream.kernels.random_features import numbers_to
+from koco_stream.learners.kernel.fogd import outside
+from koco_stream.losses import loss_slope
+from koco_stream.numerics.compiler import inlined, jit
+from koco_stream.numerics.eigenvalues import eigen_rows
+from koco_stream.numerics.linear_algebra import Array
+from koco_stream.numerics.llvm.feature_lines import aligned_zeros
+from koco_stream.numerics.llvm.point_panels import BLOCK, add_scaled, dot, products, room_for
+
+K, ALPHA = range(2)  # lines of `a`: k(x, x_p), α
+Z, WEIGHTS = range(2)  # lines of `b`: z, w
+NO_FEATURE = 1e-12  # an eigenvalue below this share of the largest one gives no feature: repeated points
+
+
+class Params(NamedTuple):
+    """loss: its code. clip: infinite. step_size: the step. budget: B. rank: k ≤ B. kernel. tube: as for FOGD."""
+
+    loss: int
+    clip: float
+    step_size: float
+    budget: int
+    rank: int
+    kernel: Kernel
+    tube: float
+
+
+class State(NamedTuple):
+    """t: () rounds. mapped: () whether the map is made. points: the dictionary. numbers (room,): 0, 1, …. gram (room, room): their kernel
+    matrix, until the map is made. map (panels, room, 16): Λ^(−1/2) Vᵀ, by columns. a (2, room): k(x), α. b (2, k): z, w."""
+
+    t: Array
+    mapped: Array
+    points: Points
+    numbers: Array
+    gram: Array
+    map: Array
+    a: Array
+    b: Array
+
+
+def init(params: Params, n_features: int, seed: int) -> State:
+    """No points, f = 0. Nothing is drawn: `seed` is not used."""
+    room, rank = room_for(params.budget), room_for(params.rank)
+    return State(
+        t=np.zeros((), np.int64),
+        mapped=np.zeros((), np.int64),
+        points=no_points(n_features, room),
+        numbers=numbers_to(room),
+        gram=aligned_zeros(room, room),
+        map=panels(rank, room),
+        a=aligned_zeros(2, room),
+        b=aligned_zeros(2, rank),
+    )
+
+
+def enlarge(params: Params, s: State, features: int) -> State:
+    """The same state with room for one more point that has so many features."""
+    return s._replace(points=grown(s.points, features))
+
+
+@inlined
+def full(params: Params, s: State, features: int) -> bool:
+    """Whether the next round might need more room than there is, for a row with so many features."""
+    return bool(s.mapped[()] == 0 and lacks_room(s.points, features))
+
+
+@inlined
+def look(params: Params, s: State, idx: Array, val: Array) -> tuple[float, float, float]:
+    """(f(x), k(x, x), ‖x‖²) for the row x = (idx, val); leaves k(x), and z once there is the map, in the scratch."""
+    n, room, rank = int(s.points.n[()]), s.a.shape[1], s.b.shape[1]
+    k_tt, n2 = kernel_row(params.kernel, s.points, idx, val, s.a, K * room)
+    if s.mapped[()] == 0:
+        return dot(s.a, K * room, s.a, ALPHA * room, n), k_tt, n2
+    products(s.map, s.numbers, s.numbers[:n], s.a[K, :n], params.rank, s.b, Z * rank)
+    return dot(s.b, Z * rank, s.b, WEIGHTS * rank, params.rank), k_tt, n2
+
+
+@jit
+def predict(params: Params, s: State, idx: Array, val: Array) -> float:
+    """f(x) for the row x = (idx, val). Learns nothing."""
+    return look(params, s, idx, val)[0]
+
+
+@jit
+def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
+    """One round on the row (idx, val) with label y. Updates `s`; returns the prediction ŷ."""
+    y_hat, k_tt, n2 = look(params, s, idx, val)
+    s.t[()] += 1
+    slope = loss_slope(params.loss, y_hat, y) if outside(params.loss, params.tube, y_hat, y) else 0.0
+    if slope == 0.0 or k_tt == 0.0:
+        return y_hat
+    if s.mapped[()] != 0:
+        rank = s.b.shape[1]
+        add_scaled(-params.step_size * slope, s.b, Z * rank, s.b, WEIGHTS * rank, params.rank)
+        return y_hat
+    n = int(s.points.n[()])
+    s.a[ALPHA, n] = -params.step_size * slope
+    for p in range(n):
+        s.gram[n, p] = s.gram[p, n] = s.a[K, p]
+    s.gram[n, n] = k_tt
+    add_point(s.points, idx, val, n2, s.t[()])
+    if n + 1 == params.budget:
+        make_map(params, s)
+    return y_hat
+
+
+@jit
+def make_map(params: Params, s: State) -> None:
+    """The map from k(x) to z, and w; destroys the kernel matrix."""
+    n, room = params.budget, s.a.shape[1]
+    eigen_rows(s.gram, n)  # line i becomes λ_i v_i
+    largest = 0.0
+    for i in range(n):
+        s.a[K, i] = math.sqrt(dot(s.gram, i * room, s.gram, i * room, n))
+        largest = max(largest, s.a[K, i])
+    for r in range(params.rank):
+        i = 0
+        for j in range(n):
+            if s.a[K, j] > s.a[K, i]:
+                i = j
+        value = s.a[K, i]
+        s.a[K, i] = 0.0
+        if value > NO_FEATURE * largest:
+            root = math.sqrt(value)
+            for j in range(n):
+                s.map[r // BLOCK, j, r % BLOCK] = s.gram[i, j] / (value * root)
+            s.b[WEIGHTS, r] = dot(s.gram, i * room, s.a, ALPHA * room, n) / root
+    s.mapped[()] = 1
+
+
+@jit
+def embed(params: Params, s: State, idx: Array, val: Array, out: Array) -> None:
+    """out ← z of the row (idx, val), (k,). There must be the map."""
+    look(params, s, idx, val)
+    for r in range(out.size):
+        out[r] = s.b[Z, r]

@@ -1,0 +1,117 @@
+"""NORMA: gradient descent on functions, with a budget of the most recent points.
+
+Kivinen, Smola, Williamson: Online Learning with Kernels (2004): f ← (1 − ηλ)f − ηℓ'k(x_t, ·). What differs from it: predictions are
+truncated to [−C, C] before the loss is taken; the budget counts points whose slope was not zero, and the oldest goes. With the hinge
+loss and `tube` ν > 0 the loss is the soft margin max(0, ρ − yŷ) − νρ: ρ starts at 0, moves by −η(1 − ν) at a margin error (yŷ ≤ ρ), and by
+ην else. A row with k(x, x) = 0 changes nothing.
+
+A round reads its kernel values from a tile (see koco_stream.kernels.earlier_rows), whose rows are those of the stream.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from koco_stream.kernels.earlier_rows import History, no_rows
+from koco_stream.kernels.kernel import Kernel
+from koco_stream.losses import HINGE, loss_slope
+from koco_stream.numerics.compiler import inlined
+from koco_stream.numerics.linear_algebra import Array
+from koco_stream.numerics.llvm.point_panels import BLOCK, dot, room_for
+
+K, A = range(2)  # lines of `a`: k(x, x_p), coefficients
+
+
+class Params(NamedTuple):
+    """loss: its code. clip: C. step_size: η. regularisation: λ. tube: ν. kernel. budget: the most points."""
+
+    loss: int
+    clip: float
+    step_size: float
+    regularisation: float
+    tube: float
+    kernel: Kernel
+    budget: int
+
+
+class State(NamedTuple):
+    """t: () rounds. history: the rows. c (0,), sums (2, 16): not used. dictionary_size: () points. next: () the oldest point's place once
+    all are taken. rows (room,): the points' rows. a (2, room): see above. margin: () ρ."""
+
+    t: Array
+    history: History
+    c: Array
+    sums: Array
+    dictionary_size: Array
+    next: Array
+    rows: Array
+    a: Array
+    margin: Array
+
+
+def init(params: Params, n_features: int, seed: int) -> State:
+    """f = 0."""
+    room = room_for(params.budget)
+    return State(
+        t=np.zeros((), np.int64),
+        history=no_rows(),
+        c=np.zeros(0),
+        sums=np.zeros((2, BLOCK)),
+        dictionary_size=np.zeros((), np.int64),
+        next=np.zeros((), np.int64),
+        rows=np.zeros(room, np.int64),
+        a=np.zeros((2, room)),
+        margin=np.zeros(()),
+    )
+
+
+def first_row(s: State) -> int:
+    """The first row of the stream whose kernel values the next round needs."""
+    n = int(s.dictionary_size)
+    return int(s.rows[:n].min()) if n else int(s.t)
+
+
+def with_room(params: Params, s: State) -> State:
+    """The state: it has room for its budget."""
+    return s
+
+
+@inlined
+def expected(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float) -> float:
+    """f(x) for row r of the tile, before it is truncated. Learns nothing."""
+    n, room = int(s.dictionary_size[()]), s.a.shape[1]
+    for p in range(n):
+        s.a[K, p] = tile[s.rows[p], r]
+    return dot(s.a, K * room, s.a, A * room, n)
+
+
+@inlined
+def step(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float, y: float) -> float:
+    """One round on row r of the tile, with label y. Updates `s`; returns the truncated prediction."""
+    row = int(s.t[()])
+    s.t[()] = row + 1
+    if k_tt == 0.0:
+        return 0.0
+    y_hat = min(max(expected(params, s, tile, r, block, k_tt), -params.clip), params.clip)
+    if params.loss == HINGE and params.tube > 0.0:
+        wrong = y * y_hat <= s.margin[()]
+        slope = -y if wrong else 0.0
+        s.margin[()] += params.step_size * (params.tube - wrong)
+    else:
+        slope = loss_slope(params.loss, y_hat, y)
+    n = int(s.dictionary_size[()])
+    keep = 1.0 - params.step_size * params.regularisation
+    for p in range(n):
+        s.a[A, p] *= keep
+    if slope != 0.0:
+        place = n
+        if n < params.budget:
+            s.dictionary_size[()] = n + 1
+        else:
+            place = int(s.next[()])
+            s.next[()] = (place + 1) % params.budget
+        s.rows[place] = row
+        s.a[A, place] = -params.step_size * slope
+    return y_hat

@@ -1,0 +1,154 @@
+"""PROS-N-KONS, CON-KONS and B-KONS: exact Newton steps in the span of a dictionary that KORS grows, O(J² + Js) a round.
+
+Calandriello, Lazaric, Valko: Efficient Second-Order Online Kernel Learning with Adaptive Embedding (NIPS 2017). Entries like P3 are of
+docs/errata.md. The three share their step. When a point joins, PROS-N-KONS and B-KONS begin again from ω = 0, A = αI; CON-KONS goes on, or
+keeps ω and begins again from A = αI.
+
+The embedding is φ̃ = Wk with W = L⁻¹, LLᵀ = K_I (P3): lower triangular, so a point that joins adds a coordinate and leaves the others as
+they are. Carrying the solution across (P4) is then nothing but ω ← (ω, 0), A ← diag(A, α). A⁻¹ is kept: one product and one
+rank-one update a round.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from koco_stream.kernels.dictionary import FIRST_ROOM, enlarged, kernel_row, lengthened, panels
+from koco_stream.learners.kernel import kors
+from koco_stream.losses import curvature_at, loss_slope
+from koco_stream.numerics.compiler import inlined, jit
+from koco_stream.numerics.linear_algebra import Array
+from koco_stream.numerics.llvm.point_panels import BLOCK, add_scaled, apply, dot, subtract_outer
+
+PHI, U, OMEGA = range(3)  # lines of `a`: φ̃ = Wk, A⁻¹φ̃, ω
+NO_COORDINATE = 1e-12  # a point whose pivot k(x, x) − ‖φ̃‖² is below this share of k(x, x) adds no coordinate (P3)
+
+
+class Params(NamedTuple):
+    """loss: its code. alpha: α. clip: C. curvature: the coefficient of g gᵀ in A (divided by √t if `decreasing`). When a point joins:
+    restart, begin again from ω = 0, A = αI; forget, begin again from A = αI. kors: of the dictionary."""
+
+    loss: int
+    alpha: float
+    clip: float
+    curvature: float
+    decreasing: bool
+    restart: bool
+    forget: bool
+    kors: kors.Params
+
+
+class State(NamedTuple):
+    """kors: the dictionary's. W, inverse (panels, room, 16): W by columns, and A⁻¹. a (3, room): φ̃, A⁻¹φ̃, ω. restarts: () how often."""
+
+    kors: kors.State
+    W: Array
+    inverse: Array
+    a: Array
+    restarts: Array
+
+
+def init(params: Params, n_features: int, seed: int) -> State:
+    """An empty dictionary, ω = 0."""
+    return State(
+        kors=kors.init(params.kors, n_features, seed),
+        W=panels(FIRST_ROOM, FIRST_ROOM),
+        inverse=panels(FIRST_ROOM, FIRST_ROOM),
+        a=np.zeros((3, FIRST_ROOM)),
+        restarts=np.zeros((), np.int64),
+    )
+
+
+def enlarge(params: Params, s: State, features: int) -> State:
+    """The same state with room for one more point that has so many features."""
+    inner = kors.enlarge(params.kors, s.kors, features)
+    room = inner.a.shape[1]
+    return s._replace(kors=inner, W=enlarged(s.W, room, room), inverse=enlarged(s.inverse, room, room), a=lengthened(s.a, room))
+
+
+def joined(s: State) -> Array:
+    """The rounds in which the dictionary's points joined, increasing."""
+    return kors.joined(s.kors)
+
+
+@inlined
+def full(params: Params, s: State, features: int) -> bool:
+    """Whether the next round might need more room than there is, for a row with so many features."""
+    return kors.full(params.kors, s.kors, features)
+
+
+@inlined
+def look(params: Params, s: State, idx: Array, val: Array) -> tuple[float, float, float]:
+    """(ωᵀφ̃, k(x, x), ‖x‖²) for the row x = (idx, val); leaves k and φ̃ in the scratch."""
+    n, room = int(s.kors.points.n[()]), s.a.shape[1]
+    k_tt, n2 = kernel_row(params.kors.kernel, s.kors.points, idx, val, s.kors.a, kors.K * room)
+    apply(s.W, True, n, s.kors.a, kors.K * room, s.a, PHI * room)
+    return dot(s.a, OMEGA * room, s.a, PHI * room, n), k_tt, n2
+
+
+@jit
+def predict(params: Params, s: State, idx: Array, val: Array) -> float:
+    """ωᵀφ̃ for the row (idx, val), before it is held within [−C, C]. Learns nothing."""
+    return look(params, s, idx, val)[0]
+
+
+@jit
+def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
+    """One round of the poster's algorithm on the row (idx, val) with label y. Updates `s`; returns the prediction ỹ."""
+    C, n, room = params.clip, int(s.kors.points.n[()]), s.a.shape[1]
+    z, k_tt, n2 = look(params, s, idx, val)
+    joins = kors.offer(params.kors, s.kors, k_tt)
+    t = s.kors.t[()]
+
+    # ω̃_t: the projection of ṽ_t = ω̃_{t−1} − Ã⁻¹g̃, which the round before has left in ω.
+    apply(s.inverse, False, n, s.a, PHI * room, s.a, U * room)
+    xAx = dot(s.a, PHI * room, s.a, U * room, n)
+    along = 0.0  # what ω changes by is a multiple of A⁻¹φ̃: this is the multiple
+    if abs(z) > C:
+        along = -(z - math.copysign(C, z)) / xAx
+        z = math.copysign(C, z)
+
+    # Predict; g̃ = ℓ'φ̃; Ã ← Ã + c² φ̃φ̃ᵀ, so Ã⁻¹φ̃ ← Ã⁻¹φ̃/(1 + c²xAx).
+    slope = loss_slope(params.loss, z, y)
+    c2 = curvature_at(params.curvature, params.decreasing, t) * slope * slope
+    shrink = 1.0 / (1.0 + c2 * xAx)
+    if joins and params.restart:
+        pass  # all of it is forgotten below
+    else:
+        subtract_outer(s.inverse, n, c2 * shrink, s.a, U * room)
+        add_scaled(along - slope * shrink, s.a, U * room, s.a, OMEGA * room, n)
+    if joins:
+        enter(params, s, k_tt)
+        kors.join(params.kors, s.kors, idx, val, k_tt, n2)
+    return z
+
+
+@inlined
+def enter(params: Params, s: State, k_tt: float) -> None:
+    """The row of this round gives the embedding a coordinate from the next round on: W gains the row −φ̃ᵀW/d and 1/d, with d its pivot."""
+    n, room = int(s.kors.points.n[()]), s.a.shape[1]
+    pivot2 = k_tt - dot(s.a, PHI * room, s.a, PHI * room, n)
+    if pivot2 > NO_COORDINATE * k_tt:
+        pivot = math.sqrt(pivot2)
+        kors.add_row(s.W, n, s.a[PHI], -1.0 / pivot, 1.0 / pivot)
+    if params.restart:
+        s.restarts[()] += 1
+        for i in range(n):
+            s.a[OMEGA, i] = 0.0
+    if params.forget:
+        for i in range(n):
+            for j in range(n):
+                s.inverse[i // BLOCK, j, i % BLOCK] = 0.0
+            s.inverse[i // BLOCK, i, i % BLOCK] = 1.0 / params.alpha
+    s.inverse[n // BLOCK, n, n % BLOCK] = 1.0 / params.alpha
+
+
+@jit
+def embed(params: Params, s: State, idx: Array, val: Array, out: Array) -> None:
+    """out ← φ̃ of the row (idx, val), (J,)."""
+    look(params, s, idx, val)
+    for p in range(out.size):
+        out[p] = s.a[PHI, p]

@@ -1,0 +1,1 @@
+"""The linear learners: the sketched online Newton family and its first-order baselines."""

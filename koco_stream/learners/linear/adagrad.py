@@ -1,0 +1,60 @@
+"""AdaGrad with a diagonal matrix: w_j ← w_j − step·g_j/√G_j, where G_j is the sum of all g_j² so far, this round's included.
+
+Duchi, Hazan, Singer (JMLR 2011), with no added constant: a feature that was never active has weight 0, and its first step is
+±step. Predictions are truncated to [−C, C] before the loss is taken; the weights are not projected.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from koco_stream.losses import loss_slope
+from koco_stream.numerics.compiler import jit
+from koco_stream.numerics.linear_algebra import Array
+
+
+class Params(NamedTuple):
+    """loss: its code. clip: C. step_size: the step."""
+
+    loss: int
+    clip: float
+    step_size: float
+
+
+class State(NamedTuple):
+    """wG: (d, 2): the weight w_j and the accumulator G_j of a feature, side by side."""
+
+    wG: Array
+
+
+def init(params: Params, n_features: int, seed: int) -> State:
+    """w = 0, G = 0. Nothing is drawn: `seed` is not used."""
+    return State(np.zeros((n_features, 2)))
+
+
+@jit
+def predict(params: Params, s: State, idx: Array, val: Array) -> float:
+    """wᵀx for the row (idx, val), before it is held within [−C, C]. Learns nothing."""
+    y_hat = 0.0
+    for i in range(idx.size):
+        y_hat += s.wG[idx[i], 0] * np.float64(val[i])
+    return y_hat
+
+
+@jit
+def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
+    """One round on the row (idx, val) with label y. Updates `s`; returns the prediction ŷ."""
+    y_hat = predict(params, s, idx, val)
+    if abs(y_hat) > params.clip:
+        y_hat = math.copysign(params.clip, y_hat)
+    slope = loss_slope(params.loss, y_hat, y)
+    for i in range(idx.size):
+        g = slope * np.float64(val[i])
+        G = s.wG[idx[i], 1] + g * g
+        s.wG[idx[i], 1] = G
+        if G > 0.0:
+            s.wG[idx[i], 0] -= params.step_size * g / math.sqrt(G)
+    return y_hat

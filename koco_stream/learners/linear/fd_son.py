@@ -1,0 +1,261 @@
+"""FD-SON: sketched online Newton with frequent directions, on rows with s non-zeros at a cost that does not grow with the dimension.
+
+Luo, Agarwal, Cesa-Bianchi, Langford (NIPS 2016), Algorithms 1 and 2, with a buffer: S has m kept rows and up to m raw to-
+sketch vectors ĝ. The ĝ that fills the buffer has the 2m rows replaced by m, S ← (Σ − λ_{m+1}I)^½ V with the m largest
+eigenvalues of SᵀS (docs/errata.md, S6, S13), before the weights are updated, as Algorithm 1 has it (S21).
+
+Such a shrink is a linear map M of each column of S: it is applied when the column is next touched (koco_stream.numerics.lazy_maps).
+The weights are w = w̄ + Sᵀβ; a shrink moves Sᵀβ into w̄, which therefore is one more number of the column that the maps act
+on. H = (αI + SSᵀ)⁻¹ is used through the Cholesky factor of αI + SSᵀ: diagonal for the kept rows, one more row for each ĝ.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from koco_stream.learners.linear.newton_round import FIRST_D, with_sketch
+from koco_stream.losses import curvature_at
+from koco_stream.numerics.compiler import inlined, jit
+from koco_stream.numerics.eigenvalues import symmetric_eigen
+from koco_stream.numerics.lazy_maps import Maps, empty_maps, end_epoch, refresh, restart
+from koco_stream.numerics.linear_algebra import Array
+from koco_stream.numerics.llvm.feature_lines import aligned_zeros, gather, prefetch, scatter
+
+NOTHING = 1e-14  # an eigenvalue below this share of the largest is rounding
+
+# Vectors in `a`, each (W,). State: β; the kept rows' eigenvalues λ; 1/√(α + λ). Scratch: a row's gathered line; x̂ = Sx; L⁻¹x̂; Hx̂; what
+# is added to the features' lines; eigenvalues; four more. Then, each (2m, W): G = SSᵀ (its lower rows, for the buffer), L,
+# scratch for eigenvectors.
+BETA, KEPT, ROOT, LINE, X_HAT, Y, HX, COEF, VALUES, MORE, FIRST_MATRIX = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 13
+
+
+class Params(NamedTuple):
+    """loss: its code. alpha: α. clip: C. curvature: the coefficient of g gᵀ in A, divided by √t if `decreasing`.
+    sketch_size: m. diagonal: NONE, BEFORE or UPDATED (S7). project_weights: whether u is projected, or only its prediction
+    truncated. lanes: its length is W, the width of a line; out_lanes: that of a line after a shrink."""
+
+    loss: int
+    alpha: float
+    clip: float
+    curvature: float
+    decreasing: bool
+    sketch_size: int
+    diagonal: int
+    project_weights: bool
+    lanes: tuple[int, ...]
+    out_lanes: tuple[int, ...]
+
+
+class State(NamedTuple):
+    """t: () rounds. filled: () rows in the buffer. shrinks, folds: () how often. trace: () of SSᵀ. sw: (d, W), line j = the
+    kept rows' column j (m numbers), w̄_j, the buffer's column j (m numbers), then D_jj if `diagonal`. a: the small vectors
+    and matrices. maps: the shrinks not yet applied to every column. scaled: (d,) scratch for D^(−1/2) x, or (0,)."""
+
+    t: Array
+    filled: Array
+    shrinks: Array
+    folds: Array
+    trace: Array
+    sw: Array
+    a: Array
+    maps: Maps
+    scaled: Array
+
+
+def init(params: Params, n_features: int, seed: int) -> State:
+    """w = 0, S = 0. Nothing is drawn: `seed` is not used."""
+    m, width = params.sketch_size, len(params.lanes)
+    state = State(
+        t=np.zeros((), np.int64),
+        filled=np.zeros((), np.int64),
+        shrinks=np.zeros((), np.int64),
+        folds=np.zeros((), np.int64),
+        trace=np.zeros(()),
+        sw=aligned_zeros(n_features, width),
+        a=aligned_zeros(FIRST_MATRIX + 6 * m, width).reshape(-1),
+        maps=empty_maps(n_features, 2 * m + 1, m + 1, params.out_lanes),
+        scaled=np.zeros(n_features if params.diagonal else 0),
+    )
+    state.a[ROOT * width : ROOT * width + m] = 1.0 / math.sqrt(params.alpha)
+    if params.diagonal:
+        state.sw[:, 2 * m + 1] = FIRST_D
+    return state
+
+
+@jit
+def look(params: Params, s: State, idx: Array, val: Array) -> tuple[float, float]:
+    """uᵀx and ‖x‖² for the row (idx, val); leaves x̂ = Sx in the scratch, and brings the row's columns up to date."""
+    a, m, W = s.a, params.sketch_size, len(params.lanes)
+    for i in range(idx.size):
+        prefetch(s.sw, params.lanes, int(idx[i]))
+    for i in range(idx.size):
+        if s.maps.touched[idx[i]] != s.maps.epoch[()]:
+            refresh(s.maps, s.sw, int(idx[i]), 2 * m + 1, m + 1, params.out_lanes)
+    n2 = gather(s.sw, params.lanes, idx, val, a, LINE * W)
+    margin = a[LINE * W + m]  # w̄ᵀx
+    for i in range(m):
+        a[X_HAT * W + i] = a[LINE * W + i]
+        a[X_HAT * W + m + i] = a[LINE * W + m + 1 + i]
+    for i in range(m + s.filled[()]):
+        margin += a[BETA * W + i] * a[X_HAT * W + i]
+    return margin, n2
+
+
+@inlined
+def columns_of(params: Params, s: State) -> tuple[Array, int, int]:
+    """The table, and where in its lines w̄ and D are."""
+    return s.sw, params.sketch_size, 2 * params.sketch_size + 1
+
+
+@jit
+def off_sketch(params: Params, s: State, n2: float) -> float:
+    """αxᵀA⁻¹x = ‖x‖² − x̂ᵀHx̂, with H = L⁻ᵀL⁻¹; leaves L⁻¹x̂ in the scratch."""
+    a, m, W = s.a, params.sketch_size, len(params.lanes)
+    rows, L, trace = m + s.filled[()], (FIRST_MATRIX + 2 * m) * W, float(s.trace[()])
+    for i in range(m):
+        a[Y * W + i] = a[X_HAT * W + i] * a[ROOT * W + i]
+    for i in range(m, rows):
+        total = a[X_HAT * W + i]
+        for k in range(i):
+            total -= a[L + i * W + k] * a[Y * W + k]
+        a[Y * W + i] = total / a[L + i * W + i]
+    xHx = 0.0
+    for i in range(rows):
+        xHx += a[Y * W + i] * a[Y * W + i]
+    # Never less than what the largest possible eigenvalue of A leaves of it.
+    return max(n2 - xHx, n2 * params.alpha / (params.alpha + trace))
+
+
+@inlined
+def project(params: Params, s: State, excess: float, off: float) -> float:
+    """Line 5: γ_p = h/(αxᵀA⁻¹x), w ← u − γ_p(x − SᵀHx̂). Returns −γ_p, which w̄ is still to get of x."""
+    a, m, W = s.a, params.sketch_size, len(params.lanes)
+    rows, w_coef = m + s.filled[()], -excess / off
+    solve_transposed(a, W, m, rows)
+    for i in range(rows):
+        a[BETA * W + i] -= w_coef * a[HX * W + i]
+    return w_coef
+
+
+@jit
+def learn(params: Params, s: State, idx: Array, val: Array, slope: float, w_coef: float, off: float, n2: float) -> None:
+    """Lines 7 to 9 for the row that was looked at last: the sketch, then the weights."""
+    alpha, m, W = params.alpha, params.sketch_size, len(params.lanes)
+    a, filled = s.a, s.filled[()]
+    rows = m + filled
+    G, L = FIRST_MATRIX * W, (FIRST_MATRIX + 2 * m) * W
+    # Line 7: the to-sketch vector is ĝ = cx.
+    t = s.t[()] + 1
+    s.t[()] = t
+    c = math.sqrt(curvature_at(params.curvature, params.decreasing, t)) * slope
+    for k in range(W):
+        a[COEF * W + k] = 0.0
+    # Line 8: ĝ becomes a row of the buffer; G and L get the row that belongs to it.
+    if c != 0.0:
+        for i in range(rows):
+            a[G + rows * W + i] = c * a[X_HAT * W + i]
+            a[L + rows * W + i] = c * a[Y * W + i]
+        pivot = math.sqrt(alpha + c * c * off)
+        a[G + rows * W + rows] = c * c * n2
+        a[L + rows * W + rows] = pivot
+        a[X_HAT * W + rows] = c * n2  # S_t x and L⁻¹S_t x have one more number
+        a[Y * W + rows] = c * off / pivot
+        a[BETA * W + rows] = 0.0
+        a[COEF * W + m + 1 + filled] = c
+        s.trace[()] += c * c * n2
+        s.filled[()] = filled + 1
+        rows += 1
+    # Line 9: u ← w − (g − SᵀHSg)/α. The shrink takes Sᵀβ into w̄, whichever of the two changes comes first.
+    a[COEF * W + m] = w_coef - slope / alpha
+    scatter(s.sw, params.lanes, idx, val, a, COEF * W)
+    if rows == 2 * m:
+        shrink(params, s)
+        for i in range(m):
+            a[BETA * W + i] = slope / alpha * (a[Y * W + i] * a[ROOT * W + i] * a[ROOT * W + i])
+    elif slope != 0.0:
+        solve_transposed(a, W, m, rows)
+        for i in range(rows):
+            a[BETA * W + i] += slope / alpha * a[HX * W + i]
+
+
+@jit
+def solve_transposed(a: Array, W: int, m: int, rows: int) -> None:
+    """a[HX:] ← L⁻ᵀ a[Y:], from the last row up; the kept rows' part of L is diagonal."""
+    L = (FIRST_MATRIX + 2 * m) * W
+    for i in range(rows):
+        a[HX * W + i] = a[Y * W + i]
+    for i in range(rows - 1, m - 1, -1):
+        x = a[HX * W + i] / a[L + i * W + i]
+        a[HX * W + i] = x
+        for k in range(i):
+            a[HX * W + k] -= a[L + i * W + k] * x
+    for i in range(m):
+        a[HX * W + i] *= a[ROOT * W + i]
+
+
+@jit
+def shrink(params: Params, s: State) -> None:
+    """Algorithm 2, lines 2 and 3, for the full buffer: the map of this epoch, new eigenvalues, an empty buffer, β = 0.
+
+    Leaves Sx of the row that filled the buffer, with the new S, in the scratch `Y`.
+    """
+    a, m, W, width = s.a, params.sketch_size, len(params.lanes), len(params.out_lanes)
+    G, vectors = FIRST_MATRIX * W, (FIRST_MATRIX + 4 * m) * W
+    n = 2 * m
+    for i in range(n):
+        for k in range(i):
+            if i < m:
+                a[G + i * W + k] = 0.0  # kept rows are orthogonal
+            a[G + k * W + i] = a[G + i * W + k]
+        if i < m:
+            a[G + i * W + i] = a[KEPT * W + i]
+    symmetric_eigen(a, params.lanes, n, G, vectors, VALUES * W, MORE * W)
+
+    map_at = s.maps.epoch[()] * (n + 1) * width
+    for k in range((n + 1) * width):
+        s.maps.maps[map_at + k] = 0.0
+    largest = 0.0
+    for i in range(n):
+        largest = max(largest, a[VALUES * W + i])
+    # The inputs of the map are a column's kept numbers, w̄ and buffer, in this order; row i of the Gram matrix is input i, or i + 1.
+    for rank in range(m + 1):
+        best = 0
+        for i in range(n):
+            if a[VALUES * W + i] > a[VALUES * W + best]:
+                best = i
+        value = a[VALUES * W + best]
+        a[VALUES * W + best] = -math.inf
+        a[LINE * W + rank] = value if value > NOTHING * largest else 0.0
+        a[Y * W + rank] = best
+    rho = a[LINE * W + m]
+    s.trace[()] = 0.0
+    for rank in range(m):
+        value, best = a[LINE * W + rank], int(a[Y * W + rank])
+        a[KEPT * W + rank] = max(value - rho, 0.0)
+        a[ROOT * W + rank] = 1.0 / math.sqrt(params.alpha + a[KEPT * W + rank])
+        s.trace[()] += a[KEPT * W + rank]
+        factor = math.sqrt(a[KEPT * W + rank] / value) if value > 0.0 else 0.0
+        x_hat = 0.0
+        for i in range(n):
+            entry = i if i < m else i + 1
+            s.maps.maps[map_at + entry * width + rank] = factor * a[vectors + best * W + i]
+            x_hat += factor * a[vectors + best * W + i] * a[X_HAT * W + i]
+        a[Y * W + rank] = x_hat
+    for i in range(n):  # w̄ ← w̄ + Sᵀβ
+        entry = i if i < m else i + 1
+        s.maps.maps[map_at + entry * width + m] = a[BETA * W + i]
+        a[BETA * W + i] = 0.0
+    s.maps.maps[map_at + m * width + m] = 1.0
+    s.filled[()] = 0
+    s.shrinks[()] += 1
+    if end_epoch(s.maps, n + 1, m + 1, params.out_lanes):
+        for j in range(s.sw.shape[0]):
+            refresh(s.maps, s.sw, j, n + 1, m + 1, params.out_lanes)
+        restart(s.maps)
+        s.folds[()] += 1
+
+
+predict, step = with_sketch("fd_son", look, off_sketch, project, learn, columns_of)

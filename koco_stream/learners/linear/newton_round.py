@@ -1,0 +1,159 @@
+"""A round of the sketched online Newton step: Algorithm 1 of Luo et al. (2016), the same for every sketch.
+
+A learner's file has what is particular to its sketch, as four functions; `with_sketch` puts them into the algorithm's
+lines:
+
+- `look(params, s, idx, val)` → (uᵀx, ‖x‖²), leaving what it gathered in the scratch;
+- `off_sketch(params, s, n2)` → what the other two are given of the part off the sketch of the row that was looked at last:
+  ‖x‖² − ‖Vx‖² for Oja's orthonormal rows, αxᵀA⁻¹x for the others;
+- `project(params, s, excess, off)` → the multiple of x that w̄ changes by when u is projected (line 5);
+- `learn(params, s, idx, val, slope, w_coef, off, n2)`: the new sketch and the new weights (lines 7 to 9).
+
+Diagonal adaptation (section 5.2; docs/errata.md, S7) feeds D^(−1/2) x in place of x, where D_jj is 0.1 and the squares of
+g_j = ℓ'x_j so far. D lies in a column of a learner's table, so a round finds it in the line that it reads anyway.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba.core import config, types
+from numba.extending import intrinsic
+
+from koco_stream.losses import loss_slope
+from koco_stream.numerics.compiler import jit, jit_with
+from koco_stream.numerics.linear_algebra import Array
+
+FIRST_D = 0.1
+NONE, BEFORE, UPDATED = range(3)  # `params.diagonal`: no adaptation, or which D the sketch and the weights see
+DIAGONAL = {False: NONE, True: BEFORE, "updated": UPDATED}
+
+
+@intrinsic
+def _read_only(typing_context: Any, array: Any) -> Any:
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return args[0]
+
+    return types.Array(array.dtype, array.ndim, array.layout, readonly=True)(array), emit
+
+
+def _as_it_is(array: Array) -> Array:
+    return array
+
+
+# A row's values are read-only. What is fed in their place is called so too, and nothing is compiled twice.
+read_only = _as_it_is if config.DISABLE_JIT else _read_only
+
+
+@jit
+def rescale(table: Array, column: int, idx: Array, val: Array, scaled: Array) -> None:
+    """scaled ← D^(−1/2) x for the row (idx, val)."""
+    for i in range(idx.size):
+        scaled[i] = np.float64(val[i]) / math.sqrt(table[idx[i], column])
+
+
+@jit
+def adapt(table: Array, column: int, idx: Array, val: Array, slope: float) -> None:
+    """D_jj ← D_jj + g_j² for the row's features, with g = ℓ'x of the unscaled x."""
+    for i in range(idx.size):
+        g = slope * np.float64(val[i])
+        table[idx[i], column] += g * g
+
+
+def look(params: Any, s: Any, idx: Array, val: Array) -> tuple[float, float]:
+    """Stands for a learner's; `with_sketch` binds the name to one."""
+    raise AssertionError("with_sketch binds this name")
+
+
+def off_sketch(params: Any, s: Any, n2: float) -> float:
+    """Stands for a learner's; `with_sketch` binds the name to one."""
+    raise AssertionError("with_sketch binds this name")
+
+
+def project(params: Any, s: Any, excess: float, off: float) -> float:
+    """Stands for a learner's; `with_sketch` binds the name to one."""
+    raise AssertionError("with_sketch binds this name")
+
+
+def learn(params: Any, s: Any, idx: Array, val: Array, slope: float, w_coef: float, off: float, n2: float) -> None:
+    """Stands for a learner's; `with_sketch` binds the name to one."""
+    raise AssertionError("with_sketch binds this name")
+
+
+def columns_of(params: Any, s: Any) -> tuple[Array, int, int]:
+    """Stands for where a learner has w̄ and D; `with_sketch` binds the name to one."""
+    raise AssertionError("with_sketch binds this name")
+
+
+def bounded(params: Any, s: Any, idx: Array, val: Array) -> tuple[float, float, float, float]:
+    """Lines 5 and 6: (ŷ, the multiple of x that w̄ is still to change by, what `off_sketch` gives, ‖x‖²) for the row (idx, val).
+
+    ŷ is within [−C, C] because u is projected, or because it is truncated. All are zero for a row of norm zero.
+    """
+    y_hat, n2 = look(params, s, idx, val)
+    if n2 == 0.0:
+        return 0.0, 0.0, 0.0, 0.0
+    off, w_coef = off_sketch(params, s, n2), 0.0
+    if abs(y_hat) > params.clip:
+        nearest = math.copysign(params.clip, y_hat)
+        if params.project_weights:
+            w_coef = project(params, s, y_hat - nearest, off)
+        y_hat = nearest
+    return y_hat, w_coef, off, n2
+
+
+def predict(params: Any, s: Any, idx: Array, val: Array) -> float:
+    """uᵀx for the row (idx, val), before it is held within [−C, C]. Learns nothing."""
+    if params.diagonal == NONE:
+        y_hat, n2 = look(params, s, idx, val)
+    else:
+        table, _, D = columns_of(params, s)
+        rescale(table, D, idx, val, s.scaled)
+        y_hat, n2 = look(params, s, idx, read_only(s.scaled[: idx.size]))
+    return 0.0 if n2 == 0.0 else y_hat
+
+
+def step(params: Any, s: Any, idx: Array, val: Array, y: float) -> float:
+    """One round on the row (idx, val) with label y. Updates `s`; returns the prediction ŷ."""
+    if params.diagonal == NONE:
+        y_hat, w_coef, off, n2 = bounded(params, s, idx, val)
+        if n2 > 0.0:
+            slope = loss_slope(params.loss, y_hat, y)
+            learn(params, s, idx, val, slope, w_coef, off, n2)
+        return y_hat
+    table, weights, D = columns_of(params, s)
+    rescale(table, D, idx, val, s.scaled)
+    x = read_only(s.scaled[: idx.size])
+    y_hat, w_coef, off, n2 = bounded(params, s, idx, x)
+    if n2 == 0.0:
+        return y_hat
+    slope = loss_slope(params.loss, y_hat, y)
+    if params.diagonal == UPDATED:
+        # The projection was along x as D was; the sketch and the gradient have x as D is now.
+        if w_coef != 0.0:
+            for i in range(idx.size):
+                table[idx[i], weights] += w_coef * x[i]
+        adapt(table, D, idx, val, slope)
+        rescale(table, D, idx, val, s.scaled)
+        _, n2 = look(params, s, idx, x)
+        if n2 > 0.0:
+            learn(params, s, idx, x, slope, 0.0, off_sketch(params, s, n2), n2)
+    else:
+        learn(params, s, idx, x, slope, w_coef, off, n2)
+        adapt(table, D, idx, val, slope)
+    return y_hat
+
+
+def with_sketch(
+    learner: str, look: Any, off_sketch: Any, project: Any, learn: Any, columns_of: Any
+) -> tuple[Callable[..., float], Callable[..., float]]:
+    """The `predict` and `step` of the learner in the file `learner`, from what is particular to its sketch."""
+    own = {"look": look, "off_sketch": off_sketch, "columns_of": columns_of}
+    bound = jit_with(bounded, f"{learner}_bounded", project=project, **own)
+    return (
+        jit_with(predict, f"{learner}_predict", **own),
+        jit_with(step, f"{learner}_step", bounded=bound, learn=learn, **own),
+    )

@@ -1,0 +1,64 @@
+"""Projected online gradient descent: w ← w − step·g, predictions held within [−C, C].
+
+The projection is the Euclidean one onto {w : |wᵀx| ≤ C} (Luo et al., 2016, Lemma 1 with A = I), so that this is Oja-SON with no
+sketch and step_size = 1/α. Or predictions are truncated, and w is left as it is.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from koco_stream.losses import loss_slope
+from koco_stream.numerics.compiler import jit
+from koco_stream.numerics.linear_algebra import Array, square_norm
+
+
+class Params(NamedTuple):
+    """loss: its code. clip: C. step_size: the step. project_weights: whether w is projected, or only its prediction truncated."""
+
+    loss: int
+    clip: float
+    step_size: float
+    project_weights: bool
+
+
+class State(NamedTuple):
+    """w: (d,) the weights."""
+
+    w: Array
+
+
+def init(params: Params, n_features: int, seed: int) -> State:
+    """w = 0. Nothing is drawn: `seed` is not used."""
+    return State(np.zeros(n_features))
+
+
+@jit
+def predict(params: Params, s: State, idx: Array, val: Array) -> float:
+    """wᵀx for the row (idx, val), before it is held within [−C, C]. Learns nothing."""
+    y_hat = 0.0
+    for i in range(idx.size):
+        y_hat += s.w[idx[i]] * np.float64(val[i])
+    return y_hat
+
+
+@jit
+def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
+    """One round on the row (idx, val) with label y. Updates `s`; returns the prediction ŷ."""
+    y_hat = predict(params, s, idx, val)
+    n2 = square_norm(val)
+    change = 0.0
+    if abs(y_hat) > params.clip:
+        clipped = math.copysign(params.clip, y_hat)
+        if params.project_weights:
+            change = -(y_hat - clipped) / n2
+        y_hat = clipped
+    if n2 == 0.0:
+        return y_hat
+    change -= params.step_size * loss_slope(params.loss, y_hat, y)
+    for i in range(idx.size):
+        s.w[idx[i]] += change * np.float64(val[i])
+    return y_hat

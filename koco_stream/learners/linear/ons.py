@@ -1,0 +1,153 @@
+"""The Online Newton Step with the full matrix, O(d²) a round: what the sketches approximate.
+
+Luo, Agarwal, Cesa-Bianchi, Langford (NIPS 2016), equations (1) and (2): A_t = αI + Σ ĝĝᵀ with ĝ = √curvature·g, u ← w − A_t⁻¹g, and w the
+projection of u onto {w : |wᵀx| ≤ C} in the norm of A. A⁻¹ is kept, by the formula of Sherman and Morrison.
+
+With α = 0 it is the pseudo-inverse, and predictions are the same for rows x and Mx, whatever the invertible M. A row that is not in the
+span of the rows learnt from has a part r off A's range along which A measures nothing, so any prediction is as near to u. The one that no
+map of the features changes is taken: 0, by w = u − (uᵀx/rᵀx)r (docs/errata.md, S22). Kept beside A⁺ is N = I − AA⁺, which gives r = Nx.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from koco_stream.losses import curvature_at, loss_slope
+from koco_stream.numerics.compiler import jit
+from koco_stream.numerics.linear_algebra import Array, square_norm
+
+NO_PART = 1e-20  # a part of a row whose square is below this share of the row's is rounding
+
+
+class Params(NamedTuple):
+    """loss: its code. alpha: α, or 0. clip: C. curvature: the coefficient of g gᵀ in A, divided by √t if `decreasing`. project_weights:
+    whether u is projected, or only its prediction truncated."""
+
+    loss: int
+    alpha: float
+    clip: float
+    curvature: float
+    decreasing: bool
+    project_weights: bool
+
+
+class State(NamedTuple):
+    """t: () rounds. u: (d,) weights. A_inv: (d, d) A⁻¹, or A⁺. Ax: (d,) scratch, A⁻¹x. N: (d, d) I − AA⁺, and Nx: (d,) scratch, if α = 0;
+    (0, 0) and (0,) else."""
+
+    t: Array
+    u: Array
+    A_inv: Array
+    Ax: Array
+    N: Array
+    Nx: Array
+
+
+def init(params: Params, n_features: int, seed: int) -> State:
+    """u = 0, A = αI. Nothing is drawn: `seed` is not used."""
+    d, free = n_features, n_features if params.alpha == 0.0 else 0
+    A_inv = np.eye(d) / params.alpha if params.alpha > 0.0 else np.zeros((d, d))
+    return State(np.zeros((), np.int64), np.zeros(d), A_inv, np.zeros(d), np.eye(free), np.zeros(free))
+
+
+@jit
+def times_row(matrix: Array, idx: Array, val: Array, out: Array) -> float:
+    """out ← Mx for a symmetric M (d, d) and the row x = (idx, val); returns xᵀMx."""
+    for k in range(out.size):
+        out[k] = 0.0
+    for i in range(idx.size):
+        j, v = idx[i], np.float64(val[i])
+        for k in range(out.size):
+            out[k] += v * matrix[j, k]
+    total = 0.0
+    for i in range(idx.size):
+        total += np.float64(val[i]) * out[idx[i]]
+    return total
+
+
+@jit
+def off_range(params: Params, s: State, idx: Array, val: Array) -> float:
+    """‖r‖² for the part r of the row that is off A's range, which is left in Nx; 0 if there is none but rounding, or α > 0."""
+    if params.alpha > 0.0:
+        return 0.0
+    times_row(s.N, idx, val, s.Nx)
+    left = square_norm(s.Nx)  # xᵀNx would be the same, with more rounding
+    return left if left > NO_PART * square_norm(val) else 0.0
+
+
+@jit
+def predict(params: Params, s: State, idx: Array, val: Array) -> float:
+    """uᵀx for the row (idx, val), before it is held within [−C, C], and 0 for one that is off A's range. Learns nothing."""
+    if off_range(params, s, idx, val) > 0.0:
+        return 0.0
+    return product(s.u, idx, val)
+
+
+@jit
+def product(u: Array, idx: Array, val: Array) -> float:
+    """uᵀx for the row x = (idx, val)."""
+    y_hat = 0.0
+    for i in range(idx.size):
+        y_hat += u[idx[i]] * np.float64(val[i])
+    return y_hat
+
+
+@jit
+def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
+    """One round on the row (idx, val) with label y. Updates `s`; returns the prediction ŷ."""
+    left = off_range(params, s, idx, val)
+    if left > 0.0:
+        widen(params, s, idx, val, left, y)
+        return 0.0
+    u, A_inv, Ax = s.u, s.A_inv, s.Ax
+    d = u.size
+    y_hat = product(u, idx, val)
+    xAx = times_row(A_inv, idx, val, Ax)
+    if xAx <= 0.0:  # an empty row, or one too small to be told from none
+        return min(max(y_hat, -params.clip), params.clip)
+    change = 0.0  # all changes to u are multiples of A⁻¹x
+    if abs(y_hat) > params.clip:
+        clipped = math.copysign(params.clip, y_hat)
+        if params.project_weights:
+            change = -(y_hat - clipped) / xAx  # Lemma 1
+        y_hat = clipped
+    slope = loss_slope(params.loss, y_hat, y)
+    t = s.t[()] + 1
+    s.t[()] = t
+    c2 = curvature_at(params.curvature, params.decreasing, t) * slope * slope
+    shrink = 1.0 / (1.0 + c2 * xAx)
+    change -= slope * shrink  # A_t⁻¹x = A_{t−1}⁻¹x / (1 + c²xᵀA_{t−1}⁻¹x)
+    for k in range(d):
+        u[k] += change * Ax[k]
+    for j in range(d):
+        factor = c2 * shrink * Ax[j]
+        if factor != 0.0:
+            for k in range(d):
+                A_inv[j, k] -= factor * Ax[k]
+    return y_hat
+
+
+@jit
+def widen(params: Params, s: State, idx: Array, val: Array, left: float, y: float) -> None:
+    """The round of a row that is off A's range, with ‖r‖² = `left`: A's range gains a dimension (S22)."""
+    u, A_inv, Ax, N, r = s.u, s.A_inv, s.Ax, s.N, s.Nx
+    d = u.size
+    xAx = times_row(A_inv, idx, val, Ax)
+    slope = loss_slope(params.loss, 0.0, y)
+    t = s.t[()] + 1
+    s.t[()] = t
+    c2 = curvature_at(params.curvature, params.decreasing, t) * slope * slope
+    change = -product(u, idx, val) / left
+    if c2 > 0.0:
+        change -= slope / (c2 * left)  # A_t⁺x = r/(c²‖r‖²)
+    for k in range(d):
+        u[k] += change * r[k]
+    if c2 > 0.0:
+        along = (1.0 / c2 + xAx) / (left * left)
+        for j in range(d):
+            for k in range(d):
+                A_inv[j, k] += along * r[j] * r[k] - (Ax[j] * r[k] + r[j] * Ax[k]) / left
+                N[j, k] -= r[j] * r[k] / left

@@ -1,0 +1,141 @@
+"""The scan: the only loop over time in the project, compiled once for each learner."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from koco_stream.learners import learner_named
+from koco_stream.learners.shared_kernel_scan import Together, reads_tiles, short_name
+from koco_stream.losses import loss_value
+from koco_stream.numerics.compiler import jit, jit_with
+from koco_stream.numerics.linear_algebra import Array
+from koco_stream.streams.rows import Rows
+
+
+def step(params: Any, state: Any, idx: Array, val: Array, y: float) -> float:
+    """Stands for a learner's step; `scan_of` binds the name to one."""
+    raise AssertionError("scan_of binds this name")
+
+
+@jit
+def full(params: Any, state: Any, features: int) -> bool:
+    """Whether a learner lacks room for the next row; `scan_of` binds the name to its own, if it has one."""
+    return False
+
+
+def scan_rows(
+    params: Any,
+    state: Any,
+    indptr: Array,
+    indices: Array,
+    index_stride: int,
+    values: Array,
+    labels: Array,
+    predictions: Array,
+) -> int:
+    """Run the learner over the rows of a block, in order, updating `state` and filling `predictions` (n,).
+
+    Returns the number of rounds done: n, or fewer if a prediction was not finite (that round is the last, and not counted). If the state
+    lacks room for row t, it stops before it and returns −1 − t.
+    `index_stride` is 1 for sparse rows, 0 for dense ones, which all share the same `indices`.
+    """
+    for t in range(labels.size):
+        lo, hi = indptr[t], indptr[t + 1]
+        first = lo * index_stride
+        if full(params, state, hi - lo):
+            return -1 - t
+        y_hat = step(params, state, indices[first : first + hi - lo], values[lo:hi], labels[t])
+        predictions[t] = y_hat
+        if not math.isfinite(y_hat):
+            return t
+    return labels.size
+
+
+def predict(params: Any, state: Any, idx: Array, val: Array) -> float:
+    """Stands for a learner's predict; `predictions_of` binds the name to one."""
+    raise AssertionError("predictions_of binds this name")
+
+
+def predict_rows(params: Any, state: Any, indptr: Array, indices: Array, index_stride: int, values: Array, predictions: Array) -> None:
+    """Fill `predictions` (n,) with what the learner would predict next for each row, held within [−C, C]; learns nothing."""
+    for t in range(predictions.size):
+        lo, hi = indptr[t], indptr[t + 1]
+        first = lo * index_stride
+        y_hat = predict(params, state, indices[first : first + hi - lo], values[lo:hi])
+        predictions[t] = min(max(y_hat, -params.clip), params.clip)
+
+
+def expect(learner: str, params: Any, state: Any, rows: Rows) -> Array:
+    """What the learner would predict next for each row, (n,). Nothing is learnt."""
+    predictions = np.empty(rows.n_rows)
+    if reads_tiles(learner):
+        Together([learner], [params], [state]).expect(rows, predictions)
+    else:
+        predictions_of(learner)(params, state, rows.indptr, rows.indices, rows.index_stride, rows.values, predictions)
+    return predictions
+
+
+@cache
+def predictions_of(learner: str) -> Callable[..., None]:
+    """The prediction without learning of the learner called `learner`."""
+    module = learner_named(learner).module
+    return jit_with(predict_rows, f"predict_{short_name(module)}", predict=module.predict)
+
+
+@cache
+def scan_of(learner: str) -> Callable[..., int]:
+    """The scan of the learner called `learner`. Learners of one file have one scan: what is compiled for one serves all."""
+    module = learner_named(learner).module
+    names = {"step": module.step}
+    if hasattr(module, "full"):
+        names["full"] = module.full
+    return jit_with(scan_rows, f"scan_{short_name(module)}", **names)
+
+
+def advance(learner: str, params: Any, state: Any, rows: Rows, labels: Array, predictions: Array) -> tuple[Any, int]:
+    """Run the learner over a block of rows, giving its state more room where it needs it: (the state, the rounds done).
+
+    Fewer rounds than rows are done only if a prediction was not finite; it is then in `predictions`, which is (n,).
+    """
+    if reads_tiles(learner):
+        together = Together([learner], [params], [state])
+        done = together.advance(rows, labels, predictions.reshape(1, -1))[0]
+        if together.failures:
+            raise together.failures[0]
+        return together.states[0], done
+    scan, module, done = scan_of(learner), learner_named(learner).module, 0
+    while True:
+        ended = scan(params, state, rows.indptr[done:], rows.indices, rows.index_stride, rows.values, labels[done:], predictions[done:])
+        if ended >= 0:
+            return state, done + ended
+        done += -1 - ended
+        state = module.enlarge(params, state, int(rows.indptr[done + 1] - rows.indptr[done]))
+
+
+@jit
+def tally(loss: int, predictions: Array, labels: Array, done: int, totals: Array, points: Array, at: int, curve: Array) -> int:
+    """Add a block's losses and mistakes to the running totals, one round after the other.
+
+    `totals` (3,) is rounds, cumulative loss, mistakes (sign(ŷ) ≠ sign(y), with sign(0) = +1 as in the SON paper). Each time the rounds
+    reach one of `points` (increasing; the next is number `at`), the totals are copied to that line of `curve` (k, 3). Returns the
+    next `at`.
+    """
+    rounds, cumulative, mistakes, t = totals[0], totals[1], int(totals[2]), 0
+    while t < done:
+        until = min(done, t + int(points[at] - rounds)) if at < points.size else done
+        rounds += until - t
+        while t < until:  # nothing but this is done in every round
+            cumulative += loss_value(loss, predictions[t], labels[t])
+            if (predictions[t] >= 0.0) != (labels[t] >= 0.0):
+                mistakes += 1
+            t += 1
+        if at < points.size and rounds == points[at]:
+            curve[at, 0], curve[at, 1], curve[at, 2] = rounds, cumulative, mistakes
+            at += 1
+    totals[0], totals[1], totals[2] = rounds, cumulative, mistakes
+    return at

@@ -1,0 +1,1 @@
+"""Arithmetic in a fixed order: the compiler's door, linear algebra, elementary functions, random numbers."""

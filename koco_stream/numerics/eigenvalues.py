@@ -1,0 +1,140 @@
+"""Eigenvalues and eigenvectors of a small symmetric matrix, in a fixed order: Householder's tridiagonal form, then implicit QL steps.
+Jacobi rotations for one whose size the compiler is not told.
+
+(Golub and Van Loan, Matrix Computations, sections 8.3.1 and 8.3.3.) The matrices are lines of `a`, as in koco_stream.numerics.llvm.feature_lines.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from koco_stream.numerics.compiler import jit
+from koco_stream.numerics.linear_algebra import Array
+from koco_stream.numerics.llvm.feature_lines import add_outer, combine, rotate
+from koco_stream.numerics.llvm.point_panels import dot
+
+EPSILON = 2.220446049250313e-16
+SWEEPS = 60
+
+
+@jit
+def symmetric_eigen(a: Array, lanes: Any, n: int, matrix: int, vectors: int, values: int, scratch: int) -> None:
+    """Eigenvalues of the (n, n) matrix at a[matrix:] to a[values:], in no order; eigenvector i to line i of a[vectors:].
+
+    Destroys the matrix; a[scratch:] must have room for four lines.
+    """
+    W = len(lanes)
+    e, v, w, r = scratch, scratch + W, scratch + 2 * W, scratch + 3 * W
+    for i in range(n):
+        for k in range(W):
+            a[vectors + i * W + k] = 1.0 if i == k else 0.0
+    for k in range(n - 2):
+        _reflect(a, lanes, n, matrix, vectors, k, v, w, r)
+    for i in range(n):
+        a[values + i] = a[matrix + i * W + i]
+        a[e + i] = a[matrix + i * W + i + 1] if i < n - 1 else 0.0
+    for first in range(n):
+        _diagonalise(a, lanes, n, vectors, values, e, first)
+
+
+@jit
+def _reflect(a: Array, lanes: Any, n: int, matrix: int, vectors: int, k: int, v: int, w: int, r: int) -> None:
+    """A reflection I − βvvᵀ that makes column k zero below its subdiagonal, applied from both sides and to the vectors."""
+    W = len(lanes)
+    norm2 = 0.0
+    for i in range(W):
+        a[v + i] = 0.0
+    for i in range(k + 1, n):
+        x = a[matrix + i * W + k]
+        a[v + i] = x
+        norm2 += x * x
+    below = norm2 - a[v + k + 1] * a[v + k + 1]
+    if below <= 0.0:
+        return
+    target = -math.copysign(math.sqrt(norm2), a[v + k + 1])
+    a[v + k + 1] -= target
+    beta = 2.0 / (below + a[v + k + 1] * a[v + k + 1])
+    start = k + 1  # v is zero before it
+    combine(a, lanes, n - start, matrix + start * W, a, v + start, a, w)  # Av
+    half = 0.0
+    for i in range(n):
+        half += a[v + i] * a[w + i]
+    half *= 0.5 * beta * beta
+    for i in range(W):
+        a[w + i] = half * a[v + i] - beta * a[w + i]
+    add_outer(a, lanes, n - start, matrix + start * W, v + start, w)
+    add_outer(a, lanes, n, matrix, w, v)
+    combine(a, lanes, n - start, vectors + start * W, a, v + start, a, r)
+    for i in range(W):
+        a[w + i] = -beta * a[v + i]
+    add_outer(a, lanes, n - start, vectors + start * W, w + start, r)
+
+
+@jit
+def _diagonalise(a: Array, lanes: Any, n: int, vectors: int, d: int, e: int, first: int) -> None:
+    """QL steps with Wilkinson's shift until the tridiagonal matrix (d, e) has no coupling left at `first`."""
+    W = len(lanes)
+    for _ in range(60):
+        last = first
+        while last < n - 1 and abs(a[e + last]) > EPSILON * (abs(a[d + last]) + abs(a[d + last + 1])):
+            last += 1
+        if last == first:
+            return
+        ratio = (a[d + first + 1] - a[d + first]) / (2.0 * a[e + first])
+        root = math.sqrt(ratio * ratio + 1.0)
+        g = a[d + last] - a[d + first] + a[e + first] / (ratio + math.copysign(root, ratio))
+        s = c = 1.0
+        shift = 0.0
+        i = last - 1
+        while i >= first:
+            f, b = s * a[e + i], c * a[e + i]
+            root = math.sqrt(f * f + g * g)
+            a[e + i + 1] = root
+            if root == 0.0:
+                break
+            inverse = 1.0 / root
+            s, c = f * inverse, g * inverse
+            g = a[d + i + 1] - shift
+            root = (a[d + i] - g) * s + 2.0 * c * b
+            shift = s * root
+            a[d + i + 1] = g + shift
+            g = c * root - b
+            rotate(a, lanes, vectors + i * W, vectors + (i + 1) * W, c, s)
+            i -= 1
+        if i >= first:
+            a[d + i + 1] -= shift
+            a[e + last] = 0.0
+        else:
+            a[d + first] -= shift
+            a[e + first] = g
+            a[e + last] = 0.0
+
+
+@jit
+def eigen_rows(matrix: Array, n: int) -> None:
+    """Line i of the positive semidefinite (n, n) matrix becomes λ_i v_iᵀ, in no order. `matrix` is (room, room), room a multiple of 16.
+
+    One-sided Jacobi rotations of lines until all are orthogonal (Golub and Van Loan, section 8.6.3): for a matrix of any size, once.
+    """
+    room = matrix.shape[1]
+    for _ in range(SWEEPS):
+        turned = False
+        for p in range(n - 1):
+            for q in range(p + 1, n):
+                pp = dot(matrix, p * room, matrix, p * room, n)
+                qq = dot(matrix, q * room, matrix, q * room, n)
+                pq = dot(matrix, p * room, matrix, q * room, n)
+                if abs(pq) <= n * EPSILON * math.sqrt(pp) * math.sqrt(qq):
+                    continue
+                turned = True
+                zeta = (qq - pp) / (2.0 * pq)
+                tangent = math.copysign(1.0, zeta) / (abs(zeta) + math.sqrt(1.0 + zeta * zeta))
+                c = 1.0 / math.sqrt(1.0 + tangent * tangent)
+                s = c * tangent
+                for j in range(n):
+                    x, y = matrix[p, j], matrix[q, j]
+                    matrix[p, j] = c * x - s * y
+                    matrix[q, j] = s * x + c * y
+        if not turned:
+            return

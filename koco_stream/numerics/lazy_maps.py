@@ -1,0 +1,182 @@
+"""Linear maps that are applied to a column only when it is next touched.
+
+At the end of epoch e every column x of a table (n_in numbers) is to become M_e x (n_out numbers; the others become zero).
+Doing it to all columns would cost O(d). Instead a column remembers the epoch it was last touched in, and is brought up to
+date by M_e and a product of the first n_out columns Q of all later maps. Nothing is inverted. Products are made when first
+asked for, shared by all columns of that age, and prolonged as epochs pass: within a block of 16 epochs from each epoch to
+the block's end, and from each block over whole later blocks; so a column needs at most four products of a small matrix and
+a vector, however old it is. After 2,048 epochs all columns are brought up to date and the counting starts again
+(docs/errata.md, S13).
+
+A map is kept transposed, by lines: line k is what input k adds to the outputs.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from koco_stream.numerics.compiler import inlined, jit
+from koco_stream.numerics.linear_algebra import Array
+from koco_stream.numerics.llvm.feature_lines import aligned_zeros, combine
+
+BLOCK = 16
+PERIOD = 2048  # epochs
+
+
+class Maps(NamedTuple):
+    """later: Q_e, the first n_out lines of M_e. maps: M_e and what followed it in its block. within: from a block's start.
+    across: from a block's end over whole later blocks.
+
+    Each is a flat array of lines. `*_to` (int64) is the epoch or block up to which (exclusive) a product has been made.
+    epoch: () the current one. touched: (d,) the epoch a column was last touched in, −1 for never. scratch: (3·width,)."""
+
+    epoch: Array
+    touched: Array
+    later: Array
+    maps: Array
+    maps_to: Array
+    within: Array
+    within_to: Array
+    across: Array
+    across_to: Array
+    scratch: Array
+
+
+def empty_maps(n_columns: int, n_in: int, n_out: int, out_lanes: tuple[int, ...]) -> Maps:
+    """No epoch has ended, no column was touched."""
+    width, blocks = len(out_lanes), PERIOD // BLOCK
+
+    def room(count: int, lines: int) -> Array:
+        return aligned_zeros(count * lines, width).reshape(-1)
+
+    return Maps(
+        epoch=np.zeros((), np.int64),
+        touched=np.full(n_columns, -1, np.int64),
+        later=room(PERIOD, n_out),
+        maps=room(PERIOD, n_in),
+        maps_to=np.zeros(PERIOD, np.int64),
+        within=room(blocks, n_out),
+        within_to=np.zeros(blocks, np.int64),
+        across=room(blocks, n_out),
+        across_to=np.zeros(blocks, np.int64),
+        scratch=np.zeros(3 * width),
+    )
+
+
+def maps_floats(n_columns: int, n_in: int, n_out: int, width: int) -> int:
+    """The size of `Maps` in 8-byte numbers."""
+    return n_columns + PERIOD * (n_in + n_out) * width + 2 * (PERIOD // BLOCK) * n_out * width
+
+
+@jit
+def end_epoch(M: Maps, n_in: int, n_out: int, out_lanes: Any) -> bool:
+    """The map of this epoch is written to `maps`; the next epoch begins. Returns whether the period is over: then every
+    column must be brought up to date and `restart` called."""
+    epoch, width = M.epoch[()], len(out_lanes)
+    for k in range(n_out * width):
+        M.later[epoch * n_out * width + k] = M.maps[epoch * n_in * width + k]
+    M.maps_to[epoch] = epoch + 1
+    block = epoch // BLOCK
+    if epoch % BLOCK == 0:
+        M.within_to[block] = epoch
+        M.across_to[block] = block + 1
+    M.epoch[()] = epoch + 1
+    return epoch + 1 == PERIOD
+
+
+@jit
+def restart(M: Maps) -> None:
+    """All columns are up to date: forget the maps."""
+    M.epoch[()] = 0
+    for j in range(M.touched.size):
+        if M.touched[j] >= 0:
+            M.touched[j] = 0
+
+
+@inlined
+def refresh(M: Maps, table: Array, j: int, n_in: int, n_out: int, out_lanes: Any) -> None:
+    """Bring column j, line j of `table`, up to date."""
+    now, last, width = M.epoch[()], M.touched[j], len(out_lanes)
+    M.touched[j] = now
+    if last < 0 or last == now:
+        return
+    block, current = last // BLOCK, (now - 1) // BLOCK
+    end = min((block + 1) * BLOCK, now)
+    if M.maps_to[last] < end:
+        _follow(M, M.maps, last * n_in * width, n_in, M.maps_to[last], end, n_out, out_lanes)
+        M.maps_to[last] = end
+    place, line, at = last * n_in * width, j * table.shape[1], 0
+    combine(M.maps, out_lanes, n_out, place, table, line, M.scratch, at)
+    for k in range(n_out, n_in):
+        if table[j, k] != 0.0:  # few are: a feature is in few rows of an epoch
+            combine(M.maps, out_lanes, 1, place + k * width, table, line + k, M.scratch, 2 * width)
+            for i in range(width):
+                M.scratch[at + i] += M.scratch[2 * width + i]
+            table[j, k] = 0.0
+    if current > block:
+        if current > block + 1:
+            if M.across_to[block] < current:
+                _prolong_across(M, block, current, n_out, out_lanes)
+            at = _apply(M, M.across, block, at, n_out, out_lanes)
+        if M.within_to[current] < now:
+            _prolong_within(M, current, now, n_out, out_lanes)
+        at = _apply(M, M.within, current, at, n_out, out_lanes)
+    for k in range(n_out):
+        table[j, k] = M.scratch[at + k]
+
+
+@inlined
+def _apply(M: Maps, products: Array, number: int, at: int, n_out: int, out_lanes: Any) -> int:
+    """Apply a product to the vector at scratch[at:]; returns where the result lies."""
+    width = len(out_lanes)
+    to = width - at  # the other one of the two places
+    combine(products, out_lanes, n_out, number * n_out * width, M.scratch, at, M.scratch, to)
+    return to
+
+
+@jit
+def _follow(M: Maps, products: Array, place: int, lines: int, start: int, end: int, n_out: int, out_lanes: Any) -> None:
+    """The product at products[place:], of so many lines, followed by Q_start, …, Q_{end−1}."""
+    width = len(out_lanes)
+    for e in range(start, end):
+        _multiply(M, products, place, lines, M.later, e * n_out * width, n_out, out_lanes)
+
+
+@jit
+def _prolong_within(M: Maps, block: int, end: int, n_out: int, out_lanes: Any) -> None:
+    """within[block] becomes Q_{end−1} ⋯ Q_start, where the block starts."""
+    width, start = len(out_lanes), block * BLOCK
+    place = block * n_out * width
+    if M.within_to[block] == start:
+        for k in range(n_out * width):
+            M.within[place + k] = M.later[start * n_out * width + k]
+        M.within_to[block] = start + 1
+    _follow(M, M.within, place, n_out, M.within_to[block], end, n_out, out_lanes)
+    M.within_to[block] = max(M.within_to[block], end)
+
+
+@jit
+def _prolong_across(M: Maps, block: int, current: int, n_out: int, out_lanes: Any) -> None:
+    """across[block] becomes the product of the whole blocks block + 1 to current − 1."""
+    width = len(out_lanes)
+    place = block * n_out * width
+    for b in range(M.across_to[block], current):
+        _prolong_within(M, b, (b + 1) * BLOCK, n_out, out_lanes)
+        if b == block + 1:
+            for k in range(n_out * width):
+                M.across[place + k] = M.within[b * n_out * width + k]
+        else:
+            _multiply(M, M.across, place, n_out, M.within, b * n_out * width, n_out, out_lanes)
+    M.across_to[block] = max(M.across_to[block], current)
+
+
+@jit
+def _multiply(M: Maps, products: Array, place: int, lines: int, later: Array, at: int, n_out: int, out_lanes: Any) -> None:
+    """The product at products[place:] followed by the map at later[at:]: each line goes through the later map."""
+    width = len(out_lanes)
+    for k in range(lines):
+        combine(later, out_lanes, n_out, at, products, place + k * width, M.scratch, 2 * width)
+        for i in range(width):
+            products[place + k * width + i] = M.scratch[2 * width + i]

@@ -1,0 +1,116 @@
+"""Small linear algebra in a fixed order, for the compiled learners.
+
+Every sum here is taken in one order, whatever the machine, so a run's numbers depend on nothing but the run. Speed comes from
+computing several outputs side by side ("lanes"), never from splitting one sum.
+
+A row is sparse: `idx` (s,) int32, its feature numbers in increasing order, and `val` (s,), its values. Tables indexed by
+feature keep what belongs to one feature together: `table` is (d, width), and a row of it is a line of memory.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from koco_stream.numerics.compiler import jit
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@jit
+def square_norm(val: Array) -> float:
+    """‖x‖², summed in order."""
+    n2 = 0.0
+    for i in range(val.size):
+        v = np.float64(val[i])
+        n2 += v * v
+    return n2
+
+
+@jit
+def orthonormalise(table: Array, m: int, dots: Array) -> None:
+    """Gram–Schmidt of the first m columns of `table` (d, width) in order; a column that vanishes becomes zero. `dots` (m,) is scratch."""
+    d = table.shape[0]
+    for i in range(m):
+        for k in range(i + 1):
+            dots[k] = 0.0
+        for j in range(d):
+            v = table[j, i]
+            for k in range(i + 1):
+                dots[k] += table[j, k] * v
+        original = dots[i]
+        n2 = 0.0
+        for j in range(d):
+            v = table[j, i]
+            for k in range(i):
+                v -= dots[k] * table[j, k]
+            table[j, i] = v
+            n2 += v * v
+        scale = 1.0 / math.sqrt(n2) if n2 > 1e-24 * original else 0.0
+        for j in range(d):
+            table[j, i] *= scale
+
+
+@jit
+def product(left: Array, right: Array, out: Array) -> None:
+    """out ← left·right for matrices (n, k) and (k, m), each entry summed in order."""
+    for i in range(left.shape[0]):
+        out[i, :] = 0.0
+        for k in range(left.shape[1]):
+            for j in range(right.shape[1]):
+                out[i, j] += left[i, k] * right[k, j]
+
+
+@jit
+def dot(a: Array, n: int, left: int, right: int) -> float:
+    """Σ_i a[left + i]·a[right + i] over i < n, in order."""
+    total = 0.0
+    for i in range(n):
+        total += a[left + i] * a[right + i]
+    return total
+
+
+@jit
+def factor_shifted(a: Array, W: int, m: int, matrix: int, shift: float, factor: int) -> None:
+    """LLᵀ = shift·I + M for a positive semidefinite (m, m) M; the matrices begin at these places of `a`, lines of W.
+
+    A pivot is never below `shift`: exact arithmetic would not give one either.
+    """
+    for i in range(m):
+        for j in range(i + 1):
+            total = a[matrix + i * W + j]
+            for k in range(j):
+                total -= a[factor + i * W + k] * a[factor + j * W + k]
+            if i == j:
+                a[factor + i * W + i] = math.sqrt(max(total + shift, shift))
+            else:
+                a[factor + i * W + j] = total / a[factor + j * W + j]
+
+
+@jit
+def solve_factored(a: Array, W: int, m: int, factor: int, first: int, right: int, out: int) -> None:
+    """out ← (LLᵀ)⁻¹·right, (m,) vectors at these places of `a`. `right` is zero before `first`; `out` is computed from there on only."""
+    for i in range(first, m):
+        total = a[right + i]
+        for k in range(first, i):
+            total -= a[factor + i * W + k] * a[out + k]
+        a[out + i] = total / a[factor + i * W + i]
+    for i in range(m - 1, first - 1, -1):
+        total = a[out + i]
+        for k in range(i + 1, m):
+            total -= a[factor + k * W + i] * a[out + k]
+        a[out + i] = total / a[factor + i * W + i]
+
+
+@jit
+def inverse_of_shifted(a: Array, W: int, m: int, matrix: int, shift: float, inverse: int, factor: int) -> None:
+    """The (m, m) inverse of shift·I + M, by Cholesky, as for `factor_shifted`."""
+    factor_shifted(a, W, m, matrix, shift, factor)
+    for column in range(m):
+        for i in range(column, m):
+            a[inverse + column * W + i] = 1.0 if i == column else 0.0
+        solve_factored(a, W, m, factor, column, inverse + column * W, inverse + column * W)
+        for i in range(column, m):
+            a[inverse + i * W + column] = a[inverse + column * W + i]

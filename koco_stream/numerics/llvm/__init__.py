@@ -1,0 +1,1 @@
+"""Hand-written instructions, each beside the literal loop that specifies it."""

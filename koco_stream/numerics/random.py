@@ -1,0 +1,89 @@
+"""Random numbers as a function of (seed, place): any round's coins can be made again, whatever came before.
+
+SplitMix64 (Steele, Lea, Flood, 2014) of a counter gives 64 bits; the normal distribution comes from them by the ziggurat of
+Marsaglia and Tsang (2000) with 256 layers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from koco_stream.numerics.compiler import jit
+from koco_stream.numerics.linear_algebra import Array
+
+LAYERS = 256
+TAIL = 3.6541528853610088  # where the ziggurat's last layer ends, and the area of each layer, for 256 layers
+AREA = 0.00492867323399
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+def _layers() -> tuple[Array, Array]:
+    """(x (257,), f (257,)): the right edges of the layers, widest first, and exp(−x²/2) there."""
+    x = np.empty(LAYERS + 1)
+    x[0] = AREA / math.exp(-TAIL * TAIL / 2)
+    x[1] = TAIL
+    for i in range(2, LAYERS):
+        x[i] = math.sqrt(-2.0 * math.log(AREA / x[i - 1] + math.exp(-(x[i - 1] ** 2) / 2)))
+    x[LAYERS] = 0.0
+    return x, np.exp(-(x**2) / 2)
+
+
+X, DENSITY = _layers()
+
+
+@jit
+def bits(seed: Any, place: Any) -> Any:
+    """64 random bits for this place of the sequence that belongs to `seed`."""
+    z = np.uint64(seed) * np.uint64(0xD1342543DE82EF95) + (np.uint64(place) + np.uint64(1)) * GOLDEN
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+@jit
+def unit(word: Any) -> float:
+    """The top 53 bits as a number in [0, 1)."""
+    return np.float64(np.int64(word >> np.uint64(11))) * (1.0 / 9007199254740992.0)
+
+
+@jit
+def uniform(seed: Any, place: Any) -> float:
+    """A uniform number in [0, 1)."""
+    return unit(bits(seed, place))
+
+
+@jit
+def _rarely(word: Any) -> float:
+    """What is left of `normal` in one draw of seventy: the layers' edges and the tail."""
+    while True:
+        layer = np.int64(word & np.uint64(255))
+        sign = 1.0 - 2.0 * np.float64(np.int64((word >> np.uint64(8)) & np.uint64(1)))
+        x = unit(word) * X[layer]
+        if x < X[layer + 1]:
+            return sign * x
+        word = bits(word, np.uint64(0))
+        if layer == 0:
+            while True:  # beyond the last layer: Marsaglia's tail
+                a = -math.log(1.0 - unit(word)) / TAIL
+                word = bits(word, np.uint64(1))
+                b = -math.log(1.0 - unit(word))
+                word = bits(word, np.uint64(2))
+                if 2.0 * b > a * a:
+                    return sign * (TAIL + a)
+        if DENSITY[layer] + unit(word) * (DENSITY[layer + 1] - DENSITY[layer]) < math.exp(-x * x / 2.0):
+            return sign * x
+        word = bits(word, np.uint64(3))
+
+
+@jit
+def normal(seed: Any, place: Any) -> float:
+    """A standard normal number. A rejected draw goes on with bits of the same place, so places never interfere."""
+    word = bits(seed, place)
+    layer = np.int64(word & np.uint64(255))
+    sign = 1.0 - 2.0 * np.float64(np.int64((word >> np.uint64(8)) & np.uint64(1)))  # no branch: it could not be guessed
+    x = unit(word) * X[layer]
+    if x < X[layer + 1]:
+        return sign * x
+    return _rarely(word)

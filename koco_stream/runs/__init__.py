@@ -1,0 +1,1 @@
+"""Runs and cohorts, their identity, their tables, what they cost, and the plan."""

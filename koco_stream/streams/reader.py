@@ -1,0 +1,169 @@
+"""Reading a dataset as a stream: blocks of rows, in order, from memory-mapped copies that all workers of a machine share.
+
+Shards are opened when their rows are reached. As stored and in windows only those in use are open, so a dataset may be larger than the
+cache and than memory; a full shuffle has all of them open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from koco_stream.errors import WrongInput
+from koco_stream.io.paths import Where
+from koco_stream.numerics.compiler import jit
+from koco_stream.numerics.linear_algebra import Array
+from koco_stream.runs.run import Stream, sharding_of
+from koco_stream.streams.manifest import Manifest, load_manifest
+from koco_stream.streams.orders import IN_WINDOWS, SHUFFLED, Order, Shuffled, ShuffledInWindows
+from koco_stream.streams.rows import Rows, dense_rows, frozen, full_rows, sparse_rows
+from koco_stream.streams.shard_cache import check_room, open_copy
+
+BLOCK_ROWS = 4096
+
+
+class Block(NamedTuple):
+    """Consecutive rounds of a stream: rows and labels (n,)."""
+
+    rows: Rows
+    labels: Array
+
+
+class StreamReader:
+    """One stream, opened. Raises `WrongInput` if the dataset is not prepared, has changed since the sweep was planned, or is to be fully
+    shuffled and is larger than the cache may be. Shards are looked at when they are read: see `copies.open_copy` for what that raises."""
+
+    def __init__(self, store: Where, stream: Stream) -> None:
+        self.store, self.stream = store, stream
+        self.manifest = load_manifest(store, stream.dataset)
+        in_windows = stream.order == IN_WINDOWS
+        if self.manifest.dataset_hash != stream.dataset_hash or (in_windows and sharding_of(self.manifest) != stream.sharding):
+            raise WrongInput(f"dataset {stream.dataset!r} was prepared anew since the sweep was planned; start the sweep again")
+        sizes = [shard.n_rows for shard in self.manifest.shards]
+        self.firsts = np.cumsum([0, *sizes])  # each shard's first row, and the end
+        self.order: Order | None = None
+        if stream.order == SHUFFLED:
+            check_room(self.manifest)
+            self.order = Shuffled(sizes, stream.order_seed or 0)
+        elif in_windows:
+            self.order = ShuffledInWindows(sizes, stream.order_seed or 0, stream.window_rows or 1)
+        self.opened: dict[int, ShardArrays] = {}
+
+    @property
+    def n_rows(self) -> int:
+        """Rounds in the stream."""
+        return min(self.manifest.n_rows, self.stream.max_rows or self.manifest.n_rows)
+
+    def blocks(self, block_rows: int = BLOCK_ROWS, zeros: bool = False, start: int = 0, stop: int | None = None) -> Iterator[Block]:
+        """Rounds `start` to `stop` of the stream (all of it, if not told) in blocks of at most `block_rows` rows. The size of a block
+        changes no number.
+
+        As stored, a block ends where its shard does, and its values are a view. With `zeros`, dense rows keep their zeros: for sums, which
+        zeros do not change, without the work of dropping them.
+        """
+        last = self.n_rows if stop is None else stop
+        while start < last:
+            end = min(start + block_rows, last)
+            if self.order is not None:
+                self._keep(self.order.shards(start, end))
+                yield self._gathered(self.order.rows(start, end), zeros)
+            else:
+                k = int(np.searchsorted(self.firsts, start, side="right")) - 1
+                end = min(end, int(self.firsts[k + 1]))
+                self._keep({k})
+                yield self._viewed(k, start - int(self.firsts[k]), end - int(self.firsts[k]), zeros)
+            start = end
+
+    def whole(self) -> Block:
+        """The stream as one block, for a dataset that memory holds."""
+        return self._gathered(np.arange(self.n_rows) if self.order is None else self.order.rows(0, self.n_rows), False)
+
+    def _shard(self, number: int) -> ShardArrays:
+        if number not in self.opened:
+            self.opened[number] = shard_arrays(self.store, self.manifest, number)
+        return self.opened[number]
+
+    def _keep(self, numbers: set[int]) -> None:
+        """Close the shards that are not among these: what is mapped counts as this process's memory."""
+        for number in self.opened.keys() - numbers:
+            del self.opened[number]
+
+    def _viewed(self, number: int, lo: int, hi: int, zeros: bool) -> Block:
+        """Rows lo to hi of a shard."""
+        shard = self._shard(number)
+        if self.manifest.layout == "dense":
+            return self._block(dense(shard.values[lo:hi], zeros), shard.labels[lo:hi])
+        a, b = int(shard.offsets[lo]), int(shard.offsets[hi])
+        indptr = shard.offsets[lo : hi + 1].astype(np.int64) - a
+        return self._block(sparse_rows(indptr, shard.indices[a:b], shard.values[a:b], self.manifest.n_features), shard.labels[lo:hi])
+
+    def _gathered(self, numbers: Array, zeros: bool) -> Block:
+        """The rows with these numbers, in this order, copied from their shards."""
+        where = np.searchsorted(self.firsts, numbers, side="right") - 1
+        by_shard = np.argsort(where, kind="stable")
+        parts = []  # of each shard: its arrays, the rows' numbers in it, their places in the block
+        for mine in np.split(by_shard, np.flatnonzero(np.diff(where[by_shard])) + 1):
+            k = int(where[mine[0]])
+            parts.append((self._shard(k), numbers[mine] - self.firsts[k], mine))
+        labels = np.empty(numbers.size)
+        for shard, rows, mine in parts:
+            labels[mine] = shard.labels[rows]
+        value_type, d = parts[0][0].values.dtype, self.manifest.n_features
+        if self.manifest.layout == "dense":
+            matrix = np.empty((numbers.size, d), value_type)
+            for shard, rows, mine in parts:
+                matrix[mine] = shard.values[rows]
+            return self._block(dense(matrix, zeros), labels)
+        indptr = np.zeros(numbers.size + 1, np.int64)
+        for shard, rows, mine in parts:
+            indptr[1 + mine] = shard.offsets[rows + 1] - shard.offsets[rows]
+        np.cumsum(indptr, out=indptr)
+        indices, values = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], value_type)
+        for shard, rows, mine in parts:
+            copy_rows(shard.offsets, shard.indices, shard.values, rows, indptr[mine], indices, values)
+        return self._block(sparse_rows(indptr, indices, values, d), labels)
+
+    def _block(self, rows: Rows, labels: Array) -> Block:
+        if self.stream.positive_class is not None:
+            labels = np.where(labels == self.stream.positive_class, 1.0, -1.0)
+        return Block(rows, frozen(labels, np.float64))
+
+
+def dense(matrix: Array, zeros: bool) -> Rows:
+    """Rows of a matrix, with its zeros or without."""
+    return full_rows(matrix) if zeros else dense_rows(matrix)
+
+
+class ShardArrays(NamedTuple):
+    """A shard as views into its mapped copy: labels (n,); sparse, row t at offsets[t] to offsets[t + 1] (int32) of indices and values;
+    dense, values (n, d) and neither offsets nor indices."""
+
+    labels: Array
+    offsets: Array
+    indices: Array
+    values: Array
+
+
+def shard_arrays(store: Where, manifest: Manifest, number: int) -> ShardArrays:
+    """A shard of the dataset, opened. Raises as `copies.open_copy` does."""
+    view = np.from_dlpack  # `to_numpy` would import pandas, if it is installed: a third of a second and 30 MB for each worker
+    batch = open_copy(store, manifest, number)
+    labels = view(batch.column("label"))
+    values = batch.column("values")
+    flat = view(values.values)
+    if manifest.layout == "dense":
+        none = np.zeros(0, np.int32)
+        return ShardArrays(labels, none, none, flat.reshape(labels.size, manifest.n_features))
+    return ShardArrays(labels, view(values.offsets), view(batch.column("indices").values), flat)
+
+
+@jit
+def copy_rows(offsets: Array, indices: Array, values: Array, rows: Array, to: Array, indices_out: Array, values_out: Array) -> None:
+    """Copy the given rows of a sparse shard to the places `to` (one a row) of the output arrays."""
+    for k in range(rows.size):
+        lo, hi = offsets[rows[k]], offsets[rows[k] + 1]
+        for i in range(hi - lo):
+            values_out[to[k] + i] = values[lo + i]
+            indices_out[to[k] + i] = indices[lo + i]

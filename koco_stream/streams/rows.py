@@ -1,0 +1,211 @@
+"""Rows in canonical form: what every input becomes before a learner sees it.
+
+A row is its non-zero values, sorted by feature, duplicates summed: zeros are dropped from dense input too (a matrix without zeros is
+read as it is, without feature numbers of its own). All forms of one matrix therefore give the same bits.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from koco_stream.errors import WrongInput, WrongType
+from koco_stream.numerics.linear_algebra import Array
+from koco_stream.scikit_learn import warn_of_column_vector
+
+
+class Rows(NamedTuple):
+    """n rows. Row t has the values `values[indptr[t]:indptr[t+1]]`; its feature numbers lie at the same place of `indices` (int32)
+    when `index_stride` is 1, and are all of `indices` when it is 0 (dense). `values` is float32 or float64. All read-only."""
+
+    indptr: Array
+    indices: Array
+    index_stride: int
+    values: Array
+    n_features: int
+
+    @property
+    def n_rows(self) -> int:
+        """n."""
+        return int(self.indptr.size) - 1
+
+
+def frozen(array: Any, dtype: Any) -> Array:
+    """A read-only view of `array`, contiguous and of type `dtype` (the compiler sees one kind of array only)."""
+    view = np.ascontiguousarray(array, dtype=dtype).view()
+    view.flags.writeable = False
+    return view
+
+
+def dense_rows(matrix: Array) -> Rows:
+    """Rows of a C-ordered matrix (n, d) of float32 or float64; its zeros are dropped."""
+    kept = matrix != 0
+    if not kept.all():
+        indptr = np.concatenate([[0], np.cumsum(kept.sum(axis=1))])
+        return sparse_rows(indptr, np.nonzero(kept)[1], matrix[kept], matrix.shape[1])
+    return full_rows(matrix)
+
+
+def full_rows(matrix: Array) -> Rows:
+    """Rows of a C-ordered matrix (n, d), its zeros among their values."""
+    n, d = matrix.shape
+    return Rows(
+        frozen(np.arange(0, (n + 1) * d, d) if d else np.zeros(n + 1), np.int64),
+        frozen(np.arange(d), np.int32),
+        0,
+        frozen(matrix, matrix.dtype).reshape(-1),
+        d,
+    )
+
+
+def sparse_rows(indptr: Any, indices: Any, values: Array, n_features: int) -> Rows:
+    """Rows from canonical CSR arrays."""
+    return Rows(frozen(indptr, np.int64), frozen(indices, np.int32), 1, frozen(values, values.dtype), n_features)
+
+
+def as_rows(X: Any, n_features: int | None = None, model: str = "the learner") -> Rows:
+    """Rows of `X`: a NumPy array (n, d), any SciPy sparse matrix, `sparse.COO` or `sparse.GCXS`, an Arrow table of prepared rows, or
+    `Rows` in canonical form.
+
+    Raises `WrongInput` if X is not two-dimensional, not numeric, holds NaN or infinity (the row is named), or has another number of
+    features than `n_features`, which `model` has learnt from.
+    """
+    kind = type(X).__module__.split(".")[0]
+    if isinstance(X, Rows):
+        rows = X
+    elif kind == "pyarrow":
+        rows = table_rows(X)
+    elif kind == "sparse":
+        rows = _from_scipy(X.to_scipy_sparse() if X.ndim == 2 else X)
+    elif hasattr(X, "tocsr"):
+        rows = _from_scipy(X)
+    else:
+        rows = _from_array(X)
+    if n_features is not None and rows.n_features != n_features:
+        raise WrongInput(f"X has {rows.n_features} features, but {model} is expecting {n_features} features as input")
+    if not np.isfinite(rows.values).all():
+        place = int(np.flatnonzero(~np.isfinite(rows.values))[0])
+        row = int(np.searchsorted(rows.indptr, place, side="right")) - 1
+        raise WrongInput(f"row {row} of X holds {rows.values[place]} (NaN or inf); remove such rows or fill the values in")
+    return rows
+
+
+def label_vector(y: Any) -> Array:
+    """Labels as an array (n,) of whatever type they are. Raises `WrongInput` if there are none, or if they have more dimensions."""
+    if y is None:
+        raise WrongInput("requires y to be passed, but the target y is None")
+    labels = np.asarray(y)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        warn_of_column_vector()
+        labels = labels[:, 0]
+    if labels.ndim != 1:
+        raise WrongInput(f"y must have one dimension, not {labels.ndim}")
+    return labels
+
+
+def as_labels(y: Any, n_rows: int) -> Array:
+    """Labels (n,) as read-only float64. Raises `WrongInput` for another length, NaN or infinity."""
+    labels = _numeric(label_vector(y), "y")
+    if labels.size != n_rows:
+        raise WrongInput(f"X has {n_rows} rows and y has {labels.size}; give one label a row")
+    if not np.isfinite(labels).all():
+        row = int(np.flatnonzero(~np.isfinite(labels))[0])
+        raise WrongInput(f"y[{row}] is {labels[row]} (NaN or inf); remove the row")
+    return frozen(labels, np.float64)
+
+
+def table_rows(table: Any) -> Rows:
+    """Rows of an Arrow table of prepared rows (columns `indices` and `values`, or `values` of fixed size), put in canonical form.
+
+    Raises `WrongInput` for a null, for columns that do not fit each other, or for a feature number out of range.
+    """
+    import pyarrow as pa
+    from scipy.sparse import csr_matrix
+
+    def column(name: str) -> Any:
+        if name not in table.column_names:
+            raise WrongInput(f"an Arrow table of prepared rows needs a column {name!r}; it has {', '.join(table.column_names)}")
+        chunked = table.column(name)
+        array = pa.concat_arrays(chunked.chunks) if chunked.num_chunks else pa.array([], chunked.type)
+        if array.null_count or array.flatten().null_count:
+            raise WrongInput(f"column {name!r} holds nulls; remove those rows")
+        return array
+
+    values = column("values")
+    flat = values.flatten().to_numpy(zero_copy_only=False)
+    if pa.types.is_fixed_size_list(values.type):
+        return dense_rows(_numeric(flat, "values").reshape(len(values), values.type.list_size))
+    indices = column("indices")
+    sizes, others = (np.diff(a.offsets.to_numpy()) for a in (values, indices))
+    if (sizes != others).any():
+        row = int(np.flatnonzero(sizes != others)[0])
+        raise WrongInput(f"row {row} has {sizes[row]} values and {others[row]} indices")
+    numbers = indices.flatten().to_numpy(zero_copy_only=False)
+    metadata = table.schema.metadata or {}
+    n_features = int(metadata.get(b"n_features", int(numbers.max(initial=-1)) + 1))
+    matrix = csr_matrix((len(values), n_features), dtype=flat.dtype)
+    matrix.indptr, matrix.indices, matrix.data = np.concatenate([[0], np.cumsum(sizes)]), numbers, flat
+    matrix.has_sorted_indices = matrix.has_canonical_format = False
+    return _from_scipy(matrix)
+
+
+def with_intercept(rows: Rows) -> Rows:
+    """The rows with one more feature, numbered d, whose value is 1. An empty row gets it too."""
+    n, d = rows.n_rows, rows.n_features
+    one = np.ones(1, rows.values.dtype)
+    if rows.index_stride == 0:
+        matrix = np.hstack([rows.values.reshape(n, d), np.broadcast_to(one, (n, 1))])
+        return dense_rows(np.ascontiguousarray(matrix))
+    ends = rows.indptr[1:]
+    return sparse_rows(
+        rows.indptr + np.arange(n + 1),
+        np.insert(rows.indices[: ends[-1]] if n else rows.indices[:0], ends, d),
+        np.insert(rows.values[: ends[-1]] if n else rows.values[:0], ends, one[0]),
+        d + 1,
+    )
+
+
+def _numeric(array: Array, name: str) -> Array:
+    """float32 stays, every other number becomes float64."""
+    if array.dtype == np.float32:
+        return array
+    if array.dtype.kind == "c":
+        raise WrongInput(f"Complex data not supported: {name} has type {array.dtype}; give real numbers")
+    try:
+        return array.astype(np.float64, copy=False)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise WrongType(f"{name} has type {array.dtype} and is not numeric: {error}; turn it into numbers first") from None
+
+
+def _from_array(X: Any) -> Rows:
+    array = np.asarray(X)
+    if array.ndim != 2:
+        raise WrongInput(
+            f"X must have two dimensions, (rows, features), not {array.ndim}. Reshape your data with X.reshape(1, -1) if it is one row"
+        )
+    if array.shape[1] == 0:
+        raise WrongInput(f"0 feature(s) (shape={array.shape}) while a minimum of 1 is required.")
+    return dense_rows(np.ascontiguousarray(_numeric(array, "X")))
+
+
+def _from_scipy(X: Any) -> Rows:
+    csr = X.tocsr() if X.ndim == 2 else None
+    if csr is None:
+        raise WrongInput(f"X must have two dimensions, (rows, features), not {X.ndim}")
+    if csr.indices.size and (csr.indices.min() < 0 or csr.indices.max() >= csr.shape[1]):
+        raise WrongInput(
+            f"X names features from {csr.indices.min()} to {csr.indices.max()}, but it has features 0 to {csr.shape[1] - 1} only"
+        )
+    values = _numeric(csr.data, "X")
+    stored_zero = bool((values == 0).any())
+    if not csr.has_canonical_format or stored_zero or values is not csr.data:
+        csr = csr.copy()  # the caller's matrix stays as it was
+        csr.data = values.copy()
+        csr.has_sorted_indices = csr.has_canonical_format = False
+        csr.sum_duplicates()
+        csr.eliminate_zeros()
+        values = csr.data
+    if csr.shape[1] > np.iinfo(np.int32).max:
+        raise WrongInput(f"X has {csr.shape[1]} features; at most 2147483647 are supported, hash them to fewer")
+    return sparse_rows(csr.indptr, csr.indices, values, int(csr.shape[1]))

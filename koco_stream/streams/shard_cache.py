@@ -1,0 +1,180 @@
+"""Copies of shards in the cache folder: uncompressed Arrow files, which all processes of a machine map into their memory.
+
+A copy is made once, by whoever needs it first, under the lock of its shard; the others wait. It is written beside its place and takes it
+in one rename, so a maker that is killed leaves no half copy: what it wrote is removed by the next one, or by whoever needs room.
+
+`KOCO_CACHE_BYTES` limits what all copies take together; by default it is half of what the cache's disk would have free without them: the
+other half is for results and for others, and the limit does not move as the cache fills. Room is made by removing copies, the least
+recently used first and never one that is being made. Removing a copy that others have mapped is safe: on POSIX systems its bytes stay
+until the last map is gone. A copy larger than the limit is made all the same, with none beside it.
+
+A copy is believed if it ends as an Arrow file does and has the rows of its shard: a file that was cut has lost its end. Its bytes are not
+hashed each time it is opened; the shard's are, when the copy is made.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from koco_stream.errors import WrongInput
+from koco_stream.io.cache import cache_folder, private_folder
+from koco_stream.io.files import file_hash, locked
+from koco_stream.io.paths import Where
+from koco_stream.streams.manifest import Manifest, Shard, dataset_place
+
+LIMIT = "KOCO_CACHE_BYTES"
+FOLDER = "datasets"
+FRAME_BYTES = 1 << 13  # at most: what an Arrow file holds besides its columns
+
+
+def read_shard(store: Where, manifest: Manifest, shard: Shard) -> pa.Table:
+    """The shard's rows, each column in one piece. Raises `WrongInput` if the shard is missing, or not what was prepared."""
+    source = dataset_place(store, manifest.name) / shard.path
+    try:
+        with source.local() as file:  # of an object store, fetched once, to be hashed and read
+            if file_hash(file) != shard.sha256:
+                raise WrongInput(f"{source} is not the file that was prepared: it was altered or damaged; prepare the dataset again")
+            table = pq.ParquetFile(file, memory_map=True).read().combine_chunks()
+    except (FileNotFoundError, pa.ArrowInvalid) as error:
+        raise WrongInput(f"{source}: {error}; prepare the dataset again") from None
+    if table.num_rows != shard.n_rows:
+        raise WrongInput(f"{source} has {table.num_rows} rows, and {shard.n_rows} in the manifest; prepare the dataset again")
+    return table
+
+
+def open_copy(store: Where, manifest: Manifest, number: int) -> pa.RecordBatch:
+    """Shard `number` as a view of its mapped copy, which is made if it is not there. Raises `WrongInput` as `read_shard` does, and
+    `OSError` if the copy cannot be written."""
+    shard = manifest.shards[number]
+    path = private_folder(FOLDER, manifest.dataset_hash[:32]) / f"{number:05d}-{shard.sha256[:16]}.arrow"
+    batch = _mapped(path, shard)
+    if batch is None:
+        with locked(_lock_of(path)):
+            batch = _mapped(path, shard)  # another process may have made it meanwhile
+            if batch is None:
+                _make(path, read_shard(store, manifest, shard))
+                batch = _mapped(path, shard)
+                pa.default_memory_pool().release_unused()
+    assert batch is not None  # nobody removes a copy whose lock is held
+    return batch
+
+
+def check_room(manifest: Manifest) -> None:
+    """Refuse a dataset whose copies are larger than the limit together. Raises `WrongInput` with the numbers and the remedy."""
+    needed, limit = sum(copy_bytes(manifest, shard) for shard in manifest.shards), cache_limit()
+    if needed > limit:
+        raise WrongInput(
+            f"dataset {manifest.name!r}: a full shuffle needs all of its shards at once, {needed:,} bytes in the cache folder "
+            f'{cache_folder()}, whose limit is {limit:,}; take order = "shuffled-in-windows" in the sweep file, or set {LIMIT} to a larger '
+            "limit or KOCO_CACHE to a larger disk"
+        )
+
+
+def cache_limit() -> int:
+    """Bytes that all copies may take together. Raises `WrongInput` if `KOCO_CACHE_BYTES` is not a positive whole number."""
+    folder = cache_folder() / FOLDER
+    return _limit(folder, sum(size for _, _, size in _files(folder)))
+
+
+def _limit(folder: Path, used: int) -> int:
+    """As `cache_limit`, with the copies in `folder` taking `used` bytes now."""
+    given = os.environ.get(LIMIT)
+    if given is not None:
+        if not given.isascii() or not given.isdigit() or int(given) == 0:
+            raise WrongInput(f"{LIMIT} is {given!r}; give a positive whole number of bytes, such as 20000000000, or unset it")
+        return int(given)
+    there = next(place for place in (folder, *folder.parents) if place.exists())
+    return (shutil.disk_usage(there).free + used) // 2
+
+
+def copy_bytes(manifest: Manifest, shard: Shard) -> int:
+    """The size of a shard's copy, at most."""
+    value = 4 if manifest.value_type == "float32" else 8
+    if manifest.layout == "dense":
+        return 8 * shard.n_rows + value * shard.n_values + FRAME_BYTES
+    return 16 * shard.n_rows + (4 + value) * shard.n_values + FRAME_BYTES
+
+
+def _mapped(path: Path, shard: Shard) -> pa.RecordBatch | None:
+    """The copy's rows, now the most recently used; None if it is not there, cut short, or of another number of rows."""
+    try:
+        with pa.memory_map(str(path)) as source:  # the views keep the map; closing gives the file handle back
+            reader = pa.ipc.open_file(source)
+            batch = reader.get_batch(0) if reader.num_record_batches == 1 else None
+        os.utime(path, ns=(time.time_ns(),) * 2)  # the clock of files is coarser
+    except (FileNotFoundError, pa.ArrowInvalid):
+        return None
+    return batch if batch is not None and batch.num_rows == shard.n_rows else None
+
+
+def _make(path: Path, table: pa.Table) -> None:
+    """Write a copy. The shard's lock is held."""
+    unfinished = path.with_suffix(".part")
+    needed = table.nbytes + FRAME_BYTES
+    try:
+        with unfinished.open("wb") as handle:
+            _reserve(handle.fileno(), needed, path)
+            with pa.ipc.new_file(handle, table.schema) as writer:
+                writer.write_table(table)
+            handle.truncate()
+            handle.flush()
+            os.fsync(handle.fileno())  # no copy with holes after a power cut; its name may be lost, then it is made again
+        unfinished.replace(path)
+    except OSError as error:
+        raise OSError(
+            error.errno or errno.EIO,
+            f"the cache folder {cache_folder()} does not take a copy of {needed:,} bytes ({error.strerror or error}); make room on its "
+            "disk, or set KOCO_CACHE to a folder on another one",
+        ) from None
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def _reserve(handle: int, needed: int, path: Path) -> None:
+    """Make room within the limit for the copy `path`, and give the open file its size: for whoever looks, it counts from now on."""
+    root = private_folder(FOLDER)
+    with locked(root / "room.lock"):
+        files = sorted(_files(root))
+        limit = _limit(root, sum(size for _, _, size in files))
+        others = [(file, size) for _, file, size in files if file.with_suffix("") != path.with_suffix("")]
+        used = needed + sum(size for _, size in others)
+        for file, size in others:
+            if (used > limit or file.suffix == ".part") and _removed(file):  # a part whose lock is free has lost its maker
+                used -= size
+        os.ftruncate(handle, needed)
+
+
+def _removed(path: Path) -> bool:
+    """Remove a copy, unless somebody holds its lock."""
+    with _lock_of(path).open("a") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        path.unlink(missing_ok=True)
+        return True
+
+
+def _files(root: Path) -> Iterator[tuple[int, Path, int]]:
+    """Each copy, finished or not: when it was last used, its path, and its size in bytes."""
+    for folder in root.iterdir() if root.is_dir() else ():
+        if folder.is_dir():
+            for entry in os.scandir(folder):
+                if entry.name.endswith((".arrow", ".part")):
+                    with suppress(FileNotFoundError):
+                        state = entry.stat()
+                        yield state.st_mtime_ns, folder / entry.name, state.st_size
+
+
+def _lock_of(path: Path) -> Path:
+    return path.with_suffix(".lock")

@@ -1,0 +1,210 @@
+"""The best linear predictor in hindsight, which regret is measured against: least squares over a whole stream.
+
+min_w Σ (wᵀx_t − y_t)² is solved by conjugate gradients on the normal equations, scaled by the features' norms, which touch the rows only
+through Xᵀ(Xp): one pass over the mapped rows a step, summed row after row, and nothing is held but vectors of d numbers. The gradient
+Xᵀ(y − Xw) that the steps carry along gathers rounding, so at the end it is computed anew from the rows, and where it is not small yet the
+steps begin again from there. The solution does not respect the clip: how far its predictions go is returned beside the loss, and a regret
+is to be read with it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from koco_stream.io.cache import private_folder
+from koco_stream.io.files import content_hash, locked, write_text
+from koco_stream.numerics.compiler import jit
+from koco_stream.numerics.linear_algebra import Array
+from koco_stream.runs.run import Stream
+from koco_stream.streams.orders import AS_STORED
+from koco_stream.streams.reader import StreamReader
+
+STEPS, FEWEST_STEPS = 500, 20
+VALUES = 2_000_000_000  # read, over all steps
+SLOW_STEPS, SLOW = 10, 1e-7
+TOLERANCE = 1e-9  # of ‖Xᵀ(y − Xw)‖, each entry over its feature's norm, against its start
+
+
+class Comparator(NamedTuple):
+    """loss: Σ (wᵀx_t − y_t)² of the solution. largest: its largest |wᵀx_t|."""
+
+    loss: float
+    largest: float
+
+
+def comparator_of(reader: StreamReader, fit_intercept: bool) -> Comparator | None:
+    """The comparator of a stream, from the cache folder if it was computed before; None if it was not found within `steps_for` steps. The
+    order of the rows does not matter."""
+    stream = as_summed(reader.stream)
+    identity = {**stream.identity(), "intercept": fit_intercept, "version": 3}
+    path = Path(private_folder("comparators")) / f"{content_hash(identity)}.json"
+    if not path.is_file():
+        with locked(path.with_suffix(".lock")):  # the workers of a machine come here at about the same time: one computes it
+            if not path.is_file():
+                found = least_squares(reader, fit_intercept)
+                write_text(path, json.dumps(found and found._asdict()))
+    kept = json.loads(path.read_text())
+    return kept and Comparator(**kept)
+
+
+def as_summed(stream: Stream) -> Stream:
+    """The stream that the sums go over: the rows as stored, or the stream's own if it reads only some."""
+    if stream.max_rows is not None:
+        return stream
+    return replace(stream, order=AS_STORED, order_seed=None, window_rows=None, sharding=None)
+
+
+def steps_for(n_values: int) -> int:
+    """How many steps may be taken on a stream of so many values: more data, fewer steps, so that it stays a small part of a sweep."""
+    return min(STEPS, max(FEWEST_STEPS, VALUES // max(n_values, 1)))
+
+
+def least_squares(reader: StreamReader, fit_intercept: bool) -> Comparator | None:
+    """Until the gradient is 1e-9 of what it was, or ten steps together gain less than 1e-7 of the loss of predicting 0 (with labels -1 and
+    +1 a ten-millionth of a loss a round), whatever the blocks and shards. None if that takes more than `steps_for` steps: it does where
+    there are as many features as rows, and a predictor without loss is near but slow to reach."""
+    rows = Passes(StreamReader(reader.store, as_summed(reader.stream)), fit_intercept)
+    w = np.zeros(rows.d)
+    scale = rows.square_columns()
+    gradient, found = rows.residual(w)
+    norm2 = first = scaled_norm2(gradient, scale)
+    zero_loss, left = found.loss, steps_for(reader.manifest.n_values * reader.n_rows // max(reader.manifest.n_rows, 1))
+    settled = False
+    while norm2 > TOLERANCE**2 * first and not settled:
+        before, direction, gains = norm2, gradient / scale, list[float]()
+        while norm2 > TOLERANCE**2 * first and not settled:
+            if left == 0:
+                return None
+            left -= 1
+            image, curvature = rows.normal(direction)
+            if curvature == 0.0:
+                break
+            step = norm2 / curvature
+            w += step * direction
+            gradient -= step * image
+            gains.append(step * norm2)
+            settled = len(gains) >= SLOW_STEPS and sum(gains[-SLOW_STEPS:]) < SLOW * zero_loss
+            last, norm2 = norm2, scaled_norm2(gradient, scale)
+            direction = gradient / scale + (norm2 / last) * direction
+        gradient, found = rows.residual(w)
+        norm2 = scaled_norm2(gradient, scale)
+        if norm2 > 0.25 * before:
+            break  # as far as rounding goes
+    return found
+
+
+class Passes:
+    """Passes over the rows of a stream, with a last feature that is 1 in each row if there is an intercept: (d,) counts it."""
+
+    def __init__(self, reader: StreamReader, fit_intercept: bool) -> None:
+        self.reader, self.intercept = reader, fit_intercept
+        self.d = reader.manifest.n_features + int(fit_intercept)
+
+    def normal(self, p: Array) -> tuple[Array, float]:
+        """XᵀXp (d,) and ‖Xp‖²."""
+        out, totals = np.zeros(self.d), np.zeros(2)
+        for rows, labels in self.reader.blocks(zeros=True):
+            normal_rows(rows.indptr, rows.indices, rows.index_stride, rows.values, labels, self.intercept, False, p, out, totals)
+        return out, float(totals[0])
+
+    def square_columns(self) -> Array:
+        """Σ_t x_tj² for each feature, (d,); 1 for one that no row has."""
+        out = np.zeros(self.d)
+        for rows, labels in self.reader.blocks(zeros=True):
+            add_squares(rows.indptr, rows.indices, rows.index_stride, rows.values, out)
+            if self.intercept:
+                out[-1] += labels.size
+        return np.where(out == 0.0, 1.0, out)
+
+    def residual(self, w: Array) -> tuple[Array, Comparator]:
+        """Xᵀ(y − Xw) (d,), and what w is as a comparator."""
+        out, totals = np.zeros(self.d), np.zeros(2)
+        for rows, labels in self.reader.blocks(zeros=True):
+            normal_rows(rows.indptr, rows.indices, rows.index_stride, rows.values, labels, self.intercept, True, w, out, totals)
+        return out, Comparator(float(totals[0]), float(totals[1]))
+
+
+@jit
+def row_product(indices: Array, first: int, values: Array, lo: int, size: int, w: Array) -> float:
+    """xᵀw of a row, in four sums that do not wait for each other, each in order."""
+    a = b = c = d = 0.0
+    whole = size - size % 4
+    for i in range(0, whole, 4):
+        a += np.float64(values[lo + i]) * w[indices[first + i]]
+        b += np.float64(values[lo + i + 1]) * w[indices[first + i + 1]]
+        c += np.float64(values[lo + i + 2]) * w[indices[first + i + 2]]
+        d += np.float64(values[lo + i + 3]) * w[indices[first + i + 3]]
+    for i in range(whole, size):
+        a += np.float64(values[lo + i]) * w[indices[first + i]]
+    return (a + b) + (c + d)
+
+
+@jit
+def dense_product(values: Array, lo: int, size: int, w: Array) -> float:
+    """`row_product` of a row that has all features in order: the same sums, without looking up where they are."""
+    a = b = c = d = 0.0
+    whole = size - size % 4
+    for i in range(0, whole, 4):
+        a += np.float64(values[lo + i]) * w[i]
+        b += np.float64(values[lo + i + 1]) * w[i + 1]
+        c += np.float64(values[lo + i + 2]) * w[i + 2]
+        d += np.float64(values[lo + i + 3]) * w[i + 3]
+    for i in range(whole, size):
+        a += np.float64(values[lo + i]) * w[i]
+    return (a + b) + (c + d)
+
+
+@jit
+def normal_rows(
+    indptr: Array,
+    indices: Array,
+    stride: int,
+    values: Array,
+    labels: Array,
+    intercept: bool,
+    against_labels: bool,
+    w: Array,
+    out: Array,
+    totals: Array,
+) -> None:
+    """out ← out + Xᵀr, row after row, with r = y − Xw if `against_labels`, else Xw; totals[0] += ‖r‖², totals[1] ← the largest |Xw|."""
+    last = w.size - 1
+    for t in range(labels.size):
+        first, size = indptr[t] * stride, indptr[t + 1] - indptr[t]
+        product = dense_product(values, indptr[t], size, w) if stride == 0 else row_product(indices, first, values, indptr[t], size, w)
+        if intercept:
+            product += w[last]
+        totals[1] = max(totals[1], abs(product))
+        r = labels[t] - product if against_labels else product
+        totals[0] += r * r
+        if stride == 0:
+            for i in range(size):
+                out[i] += np.float64(values[indptr[t] + i]) * r
+        else:
+            for i in range(size):
+                out[indices[first + i]] += np.float64(values[indptr[t] + i]) * r
+        if intercept:
+            out[last] += r
+
+
+@jit
+def add_squares(indptr: Array, indices: Array, stride: int, values: Array, out: Array) -> None:
+    """out[j] += Σ_t x_tj²."""
+    for t in range(indptr.size - 1):
+        for i in range(indptr[t], indptr[t + 1]):
+            v = np.float64(values[i])
+            out[indices[i if stride else i - indptr[t]]] += v * v
+
+
+@jit
+def scaled_norm2(gradient: Array, scale: Array) -> float:
+    """Σ_j g_j²/s_j, in order."""
+    total = 0.0
+    for j in range(gradient.size):
+        total += gradient[j] * gradient[j] / scale[j]
+    return total
