@@ -1,7 +1,9 @@
-"""Certificates for a cluster: an authority made for the purpose, and a key for the scheduler, the workers and the client.
+"""Certificates for a cluster: an authority made for the purpose, and a key for the scheduler, the
+workers and the client.
 
-The authority's own key is forgotten as soon as it has signed, so that the folder can admit nobody else; when the certificates expire, a
-new folder takes the old one's place. Dask's scheduler, workers and clients admit whoever shows a certificate of the same authority.
+The authority's own key is forgotten as soon as it has signed, so that the folder can admit nobody
+else; when the certificates expire, a new folder takes the old one's place. Dask's scheduler,
+workers and clients admit whoever shows a certificate of the same authority.
 """
 
 from __future__ import annotations
@@ -37,22 +39,39 @@ def key_file(folder: Path, role: str) -> Path:
 
 
 def make_certificates(folder: Path, hosts: Sequence[str] = (), days: float = DAYS) -> datetime:
-    """Write certificates for these host names and addresses, and this machine's, into the new folder `folder`; returns until when they
-    are valid.
+    """Write certificates for these host names and addresses, and this machine's, into the new
+    folder `folder`; returns until when they are valid.
 
-    The folder is for its owner only (0700), and so are the files (0600). Raises `WrongInput` if the folder is there and not empty.
+    The folder is for its owner only (0700), and so are the files (0600). Raises `WrongInput` if the
+    folder is there and not empty.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise WrongInput(f"{folder} is there already; name a new folder, or remove it first: certificates are never replaced one by one")
+        raise WrongInput(
+            f"{folder} is there already; name a new folder, or remove it first: certificates are"
+            " never replaced one by one"
+        )
     names = x509.SubjectAlternativeName(
-        [_general_name(host) for host in dict.fromkeys([*hosts, "localhost", "127.0.0.1", socket.gethostname()])]
+        [
+            _general_name(host)
+            for host in dict.fromkeys([*hosts, "localhost", "127.0.0.1", socket.gethostname()])
+        ]
     )
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.chmod(0o700)
     begin = datetime.now(UTC) - EARLIER
     end = datetime.now(UTC) + timedelta(days=days)
     authority_key = ec.generate_private_key(ec.SECP256R1())
-    signs = x509.KeyUsage(False, False, False, False, False, key_cert_sign=True, crl_sign=True, encipher_only=False, decipher_only=False)
+    signs = x509.KeyUsage(
+        False,
+        False,
+        False,
+        False,
+        False,
+        key_cert_sign=True,
+        crl_sign=True,
+        encipher_only=False,
+        decipher_only=False,
+    )
     authority = (
         _begun("cluster", authority_key, begin, end)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
@@ -61,7 +80,9 @@ def make_certificates(folder: Path, hosts: Sequence[str] = (), days: float = DAY
     )
     _write(folder / AUTHORITY, authority.public_bytes(serialization.Encoding.PEM))
     issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key())
-    both = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH])  # a worker listens, and connects
+    both = x509.ExtendedKeyUsage(
+        [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
+    )  # a worker listens, and connects
     for role in ROLES:
         key = ec.generate_private_key(ec.SECP256R1())
         certificate = (
@@ -73,7 +94,11 @@ def make_certificates(folder: Path, hosts: Sequence[str] = (), days: float = DAY
             .sign(authority_key, hashes.SHA256())
         )
         _write(certificate_file(folder, role), certificate.public_bytes(serialization.Encoding.PEM))
-        private = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+        private = key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
         _write(key_file(folder, role), private)
     return end
 
@@ -83,10 +108,15 @@ def valid_until(certificate: Path) -> datetime:
     try:
         return x509.load_pem_x509_certificate(certificate.read_bytes()).not_valid_after_utc
     except ValueError:
-        raise WrongInput(f"{certificate} is not a certificate; make new ones: koco cluster certificates NEW_FOLDER") from None
+        raise WrongInput(
+            f"{certificate} is not a certificate; make new ones: koco cluster certificates"
+            " NEW_FOLDER"
+        ) from None
 
 
-def _begun(name: str, key: ec.EllipticCurvePrivateKey, begin: datetime, end: datetime) -> x509.CertificateBuilder:
+def _begun(
+    name: str, key: ec.EllipticCurvePrivateKey, begin: datetime, end: datetime
+) -> x509.CertificateBuilder:
     """A certificate of our authority, as far as all are alike: whose key, and for how long."""
     return (
         x509.CertificateBuilder()

@@ -1,4 +1,6 @@
-"""Which cluster a user names: `local`, the address of a scheduler that runs already, or a site file's workers."""
+"""Which cluster a user names: `local`, the address of a scheduler that runs already, or a site
+file's workers.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +28,20 @@ UNLIMITED = 1 << 50  # bytes, for a worker that was given no memory limit
 Cluster = Callable[[], AbstractContextManager[Client]]
 
 
-def cluster_named(name: str, workers: int, mapped_bytes: int, certificates: str | None = None, insecure: bool = False) -> Cluster | None:
-    """How to start, or reach, the cluster called `name`; None for this process alone (`local` with no workers).
+def cluster_named(
+    name: str,
+    workers: int,
+    mapped_bytes: int,
+    certificates: str | None = None,
+    insecure: bool = False,
+) -> Cluster | None:
+    """How to start, or reach, the cluster called `name`; None for this process alone (`local` with
+    no workers).
 
-    A `tls://` scheduler is shown the client's certificate of the folder `certificates`; a site's scheduler, which is started here, and its
-    workers use all of that folder. Raises `WrongInput` if the name is neither `local` nor a scheduler's address nor a site; if the
-    certificates cannot be used; if others can reach the address without any, unless `insecure`.
+    A `tls://` scheduler is shown the client's certificate of the folder `certificates`; a site's
+    scheduler, which is started here, and its workers use all of that folder. Raises `WrongInput` if
+    the name is neither `local` nor a scheduler's address nor a site; if the certificates cannot be
+    used; if others can reach the address without any, unless `insecure`.
     """
     if name == LOCAL:
         return partial(local_cluster, workers, mapped_bytes) if workers else None
@@ -39,19 +49,28 @@ def cluster_named(name: str, workers: int, mapped_bytes: int, certificates: str 
     found = re.fullmatch(r"(tcp|tls)://(\[[0-9a-fA-F:]+\]|[^:/]+):(\d+)", name)
     if not found:
         if "://" in name or not may_be_site(name):
-            choice = f"local, or a scheduler's address such as tls://HOST:8786, or a site{nearest(name, [LOCAL, *shipped()])}"
+            choice = (
+                "local, or a scheduler's address such as tls://HOST:8786, or a"
+                f" site{nearest(name, [LOCAL, *shipped()])}"
+            )
             raise WrongInput(f"no cluster is called {name!r}; give {choice}")
-        return site_cluster(read_site(name), mapped_bytes, security_of_all(folder) if folder else None, insecure)
+        return site_cluster(
+            read_site(name), mapped_bytes, security_of_all(folder) if folder else None, insecure
+        )
     if int(found[3]) > 65535:
         raise WrongInput(f"{name}: a port is at most 65535")
     if found[1] == "tls":
         if not folder:
-            raise WrongInput(f"{name} asks for certificates: name their folder with --certificates or KOCO_CERTIFICATES")
+            raise WrongInput(
+                f"{name} asks for certificates: name their folder with --certificates or"
+                " KOCO_CERTIFICATES"
+            )
         return partial(connected, name, security_of(folder))
     if not on_loopback(found[2]) and not insecure:
         raise WrongInput(
-            f"{name} is not on the loopback interface: whatever reaches a scheduler is executed by its workers, and tcp:// does not ask "
-            "who it is; use tls:// (koco cluster certificates makes what it takes), or --insecure where nobody else can reach it"
+            f"{name} is not on the loopback interface: whatever reaches a scheduler is executed by"
+            " its workers, and tcp:// does not ask who it is; use tls:// (koco cluster"
+            " certificates makes what it takes), or --insecure where nobody else can reach it"
         )
     return partial(connected, name)
 
@@ -68,13 +87,21 @@ def on_loopback(host: str) -> bool:
 
 @contextmanager
 def connected(address: str, security: Security | None = None) -> Iterator[Client]:
-    """A client of the scheduler at `address`, which stays when the client goes. Raises `WrongInput` if none answers."""
-    for name in ("distributed", "distributed.client"):  # what is wrong reaches whoever waits, and is said there, once
+    """A client of the scheduler at `address`, which stays when the client goes. Raises `WrongInput`
+    if none answers.
+    """
+    for name in (
+        "distributed",
+        "distributed.client",
+    ):  # what is wrong reaches whoever waits, and is said there, once
         logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
         client = Client(address, set_as_default=False, timeout=ANSWER_SECONDS, security=security)
     except (OSError, TimeoutError) as error:
-        raise WrongInput(f"no scheduler answers at {address}: {error}; start one with `dask scheduler`, or use --cluster local") from None
+        raise WrongInput(
+            f"no scheduler answers at {address}: {error}; start one with `dask scheduler`, or use"
+            " --cluster local"
+        ) from None
     try:
         yield client
     finally:
@@ -82,7 +109,9 @@ def connected(address: str, security: Security | None = None) -> Iterator[Client
 
 
 def site_named(name: str) -> JobSite | KubernetesSite | None:
-    """The site called `name`, or None for `local` and for a scheduler's address. Raises `WrongInput`."""
+    """The site called `name`, or None for `local` and for a scheduler's address. Raises
+    `WrongInput`.
+    """
     return None if name == LOCAL or "://" in name else read_site(name)
 
 
@@ -93,10 +122,13 @@ def patience_of(name: str) -> float:
 
 
 def capacity(client: Client) -> tuple[int, int]:
-    """How many cohorts the cluster runs at once, and the least memory in bytes that one of them has. Waits for the first worker.
+    """How many cohorts the cluster runs at once, and the least memory in bytes that one of them
+    has. Waits for the first worker.
 
     Raises `WrongInput` if none comes.
     """
     wait_for_worker(client)
     workers = workers_of(client).values()
-    return sum(w["nthreads"] for w in workers), min((w["memory_limit"] or UNLIMITED) // w["nthreads"] for w in workers)
+    return sum(w["nthreads"] for w in workers), min(
+        (w["memory_limit"] or UNLIMITED) // w["nthreads"] for w in workers
+    )

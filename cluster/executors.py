@@ -1,4 +1,6 @@
-"""Executors: they take cohorts and give receipts. `run_serially` is the specification; the others must leave the same tables."""
+"""Executors: they take cohorts and give receipts. `run_serially` is the specification; the others
+must leave the same tables.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +26,17 @@ from koco_stream.runs.run import Cohort
 OnReceipt = Callable[[Receipt], None]
 LOOK_EVERY = 1.0  # seconds, at the scheduler and its workers
 ALONE = "alone-"  # begins the keys of single runs that are run with nothing beside them
-LOST = "its worker died each time it was run, the last times with nothing beside it; it may need more memory than a worker has"
+LOST = (
+    "its worker died each time it was run, the last times with nothing beside it; it may need more"
+    " memory than a worker has"
+)
 
 
 @dataclass
 class Refused:
-    """Datasets that were found missing, damaged or changed while the sweep ran, and why. Their cohorts are left out, the others run."""
+    """Datasets that were found missing, damaged or changed while the sweep ran, and why. Their
+    cohorts are left out, the others run.
+    """
 
     reasons: dict[str, WrongInput] = field(default_factory=dict)
 
@@ -44,13 +51,23 @@ class Refused:
     def say(self) -> None:
         """Raise `WrongInput` with all reasons, if there are any."""
         if self.reasons:
-            raise WrongInput("; ".join(str(reason) for reason in self.reasons.values()) + "; the runs on other datasets are done and kept")
+            raise WrongInput(
+                "; ".join(str(reason) for reason in self.reasons.values())
+                + "; the runs on other datasets are done and kept"
+            )
 
 
-def run_serially(store: str, sweep: str, cohorts: Sequence[Cohort], on_receipt: OnReceipt, block_rows: int | None = None) -> None:
+def run_serially(
+    store: str,
+    sweep: str,
+    cohorts: Sequence[Cohort],
+    on_receipt: OnReceipt,
+    block_rows: int | None = None,
+) -> None:
     """One cohort after the other, in this process.
 
-    Raises `WrongInput` at the end for datasets that were found damaged, and `OSError` at once if the disk fails or is full.
+    Raises `WrongInput` at the end for datasets that were found damaged, and `OSError` at once if
+    the disk fails or is full.
     """
     refused = Refused()
     for cohort in cohorts:
@@ -73,16 +90,19 @@ def run_on_dask(
     block_rows: int | None = None,
     patience: float = WITHOUT_WORKERS,
 ) -> None:
-    """Cohorts as Dask futures, keyed by their content, a bounded number in flight. Only functions of `koco_stream.engine.cohort` and names cross the
-    wire.
+    """Cohorts as Dask futures, keyed by their content, a bounded number in flight. Only functions
+    of `koco_stream.engine.cohort` and names cross the wire.
 
-    A worker that is told to leave saves what it is at, and another goes on from there (`koco_stream.engine.preemption`).
+    A worker that is told to leave saves what it is at, and another goes on from there
+    (`koco_stream.engine.preemption`).
 
-    A worker that is lost is not a run's fault: Dask gives its cohort to another. A cohort that has cost more workers than the scheduler
-    allows (`cluster.local`: two) is cut in two. Single runs left by that wait until all else is done and are then run one at a time, with
-    nothing beside them; one that loses its workers even so is a row with the status failed.
+    A worker that is lost is not a run's fault: Dask gives its cohort to another. A cohort that has
+    cost more workers than the scheduler allows (`cluster.local`: two) is cut in two. Single runs
+    left by that wait until all else is done and are then run one at a time, with nothing beside
+    them; one that loses its workers even so is a row with the status failed.
 
-    Raises as `run_serially` does, and `LostCluster`: also when there has been no worker for `patience` seconds.
+    Raises as `run_serially` does, and `LostCluster`: also when there has been no worker for
+    `patience` seconds.
     """
     OnDask(client, store, sweep, on_receipt, block_rows, patience).run(cohorts)
 
@@ -90,9 +110,23 @@ def run_on_dask(
 class OnDask:
     """One sweep on one client: what waits, what is under way."""
 
-    def __init__(self, client: Client, store: str, sweep: str, on_receipt: OnReceipt, block_rows: int | None, patience: float) -> None:
+    def __init__(
+        self,
+        client: Client,
+        store: str,
+        sweep: str,
+        on_receipt: OnReceipt,
+        block_rows: int | None,
+        patience: float,
+    ) -> None:
         self.patience = patience
-        self.client, self.store, self.sweep, self.on_receipt, self.block_rows = client, store, sweep, on_receipt, block_rows
+        self.client, self.store, self.sweep, self.on_receipt, self.block_rows = (
+            client,
+            store,
+            sweep,
+            on_receipt,
+            block_rows,
+        )
         self.waiting: deque[Cohort] = deque()
         self.alone: deque[Cohort] = deque()
         self.under_way: dict[str, tuple[Cohort, Future]] = {}
@@ -121,7 +155,9 @@ class OnDask:
         self.refused.say()
 
     def _look_after(self) -> None:
-        """See now and then how many threads there are. Raises `LostCluster` if the scheduler is gone, or all workers for long."""
+        """See now and then how many threads there are. Raises `LostCluster` if the scheduler is
+        gone, or all workers for long.
+        """
         now = time.monotonic()
         if now - self.looked < LOOK_EVERY:
             return
@@ -142,15 +178,24 @@ class OnDask:
             raise LostCluster(f"there has been no worker for {self.patience:.0f} s")
 
     def _look_at(self, workers: set[str]) -> None:
-        """Send away workers that have joined and cannot be used: `preflight` saw only those that were there."""
+        """Send away workers that have joined and cannot be used: `preflight` saw only those that
+        were there.
+        """
         joined, self.looked_at = workers - self.looked_at, workers
         wrong = misfits(self.client, self.store, sorted(joined)) if joined else {}
         if wrong:
-            print(f"workers that have joined cannot be used, and are sent away:\n{table(wrong)}", file=sys.stderr, flush=True)
-            self.client.retire_workers([worker.partition(" ")[0] for worker in wrong], close_workers=True)
+            print(
+                f"workers that have joined cannot be used, and are sent away:\n{table(wrong)}",
+                file=sys.stderr,
+                flush=True,
+            )
+            self.client.retire_workers(
+                [worker.partition(" ")[0] for worker in wrong], close_workers=True
+            )
 
     def _submit(self) -> None:
-        """Keep two cohorts a thread under way; suspects one at a time, when nothing else is left."""
+        """Keep two cohorts a thread under way; suspects one at a time, when nothing else is left.
+        """
         while self.waiting and len(self.under_way) < 2 * max(self.threads, 1):
             cohort = self.waiting.popleft()
             if not self.refused.holds(cohort):
@@ -160,30 +205,46 @@ class OnDask:
             self._send(cohort, f"{ALONE}{cohort.cohort_id}")
 
     def _send(self, cohort: Cohort, key: str) -> None:
-        future = self.client.submit(run_checked, versions(), self.store, self.sweep, cohort, self.block_rows, key=key, pure=False)
+        future = self.client.submit(
+            run_checked,
+            versions(),
+            self.store,
+            self.sweep,
+            cohort,
+            self.block_rows,
+            key=key,
+            pure=False,
+        )
         self.under_way[key] = cohort, future
         future.add_done_callback(self._note)
 
     def _note(self, done: Future) -> None:
-        """Called in a thread of Dask's when a future has ended. If its worker died with the receipt in its hands this waits for the next
-        one, which finds the part and says so."""
+        """Called in a thread of Dask's when a future has ended. If its worker died with the receipt
+        in its hands this waits for the next one, which finds the part and says so.
+        """
         try:
             self.ended.put((done.key, done.result()))
         except BaseException as error:  # handed to the sweep's thread
             self.ended.put((done.key, error))
 
     def _receive(self, key: str, ended: Receipt | BaseException) -> None:
-        """Take what ended: a receipt, a lost worker, a dataset that cannot be read. Anything else is raised: the sweep cannot go on."""
+        """Take what ended: a receipt, a lost worker, a dataset that cannot be read. Anything else
+        is raised: the sweep cannot go on.
+        """
         cohort, future = self.under_way.pop(key)
         future.release()
         if isinstance(ended, Receipt):
             self.on_receipt(ended)
-        elif isinstance(ended, Preempted | Misfit | ImportError):  # its worker was told to leave, or soon will be
+        elif isinstance(
+            ended, Preempted | Misfit | ImportError
+        ):  # its worker was told to leave, or soon will be
             self._send_again(key, cohort)
         elif isinstance(ended, KilledWorker):
             self._lost_workers(key, cohort)
         elif isinstance(ended, WrongInput) and cohort.cohort_id not in self.tried_again:
-            self.tried_again.add(cohort.cohort_id)  # a worker that has joined may have another store: it is sent away first
+            self.tried_again.add(
+                cohort.cohort_id
+            )  # a worker that has joined may have another store: it is sent away first
             self._look_at(set(self.client.nthreads()))
             self._send_again(key, cohort)
         elif isinstance(ended, WrongInput):
@@ -199,17 +260,25 @@ class OnDask:
         self._send(cohort, f"{key.partition('.')[0]}.{self.again}")
 
     def _lost_workers(self, key: str, cohort: Cohort) -> None:
-        """Halve a cohort that costs its workers their lives; a single run is tried once more alone, and then has failed."""
+        """Halve a cohort that costs its workers their lives; a single run is tried once more alone,
+        and then has failed.
+        """
         if len(cohort.runs) > 1:
             self.waiting.extend(halves(cohort))
         elif not key.startswith(ALONE):
             self.alone.append(cohort)
         else:
-            self.on_receipt(self.client.submit(fail_cohort, self.store, self.sweep, cohort, LOST, pure=False).result())
+            self.on_receipt(
+                self.client.submit(
+                    fail_cohort, self.store, self.sweep, cohort, LOST, pure=False
+                ).result()
+            )
 
 
 def halves(cohort: Cohort) -> tuple[Cohort, Cohort]:
     """The cohort in two."""
     middle = len(cohort.runs) // 2
     first, second = cohort.runs[:middle], cohort.runs[middle:]
-    return replace(cohort, runs=first, seconds=cohort.seconds / 2), replace(cohort, runs=second, seconds=cohort.seconds / 2)
+    return replace(cohort, runs=first, seconds=cohort.seconds / 2), replace(
+        cohort, runs=second, seconds=cohort.seconds / 2
+    )

@@ -26,13 +26,23 @@ from koco_stream.errors import WrongInput
 from koco_stream.io.cache import cache_folder, private_folder
 
 CLASSES = {"slurm": "SLURM", "pbs": "PBS", "sge": "SGE", "lsf": "LSF"}
-ACCOUNTS = {"slurm": "account", "pbs": "account", "sge": "project", "lsf": "project"}  # what dask-jobqueue calls it
+ACCOUNTS = {
+    "slurm": "account",
+    "pbs": "account",
+    "sge": "project",
+    "lsf": "project",
+}  # what dask-jobqueue calls it
 SEEN = "tcp://SCHEDULER:PORT"  # in a script that is only shown
-LEAVE_BEFORE = (10, 300)  # seconds before its walltime at which a worker leaves by itself: a tenth of it, within these
+LEAVE_BEFORE = (
+    10,
+    300,
+)  # seconds before its walltime at which a worker leaves by itself: a tenth of it, within these
 
 
 def leave_after(site: JobSite) -> int:
-    """Seconds after which a worker leaves, so that the job's end takes nothing by surprise: what it was doing goes to another."""
+    """Seconds after which a worker leaves, so that the job's end takes nothing by surprise: what it
+    was doing goes to another.
+    """
     least, most = LEAVE_BEFORE
     return site.walltime_seconds - min(max(site.walltime_seconds // 10, least), most)
 
@@ -46,11 +56,23 @@ def walltime_text(site: JobSite) -> str:
 def job_arguments(site: JobSite, mapped_bytes: int = 0) -> dict[str, Any]:
     """What dask-jobqueue's job is made from: one process a core, each with one thread and a nanny.
 
-    A worker's limit stands again among the extra arguments, where it is the last word: `mapped_bytes` are allowed on top of its share of
-    the job's memory, as in `cluster.local`.
+    A worker's limit stands again among the extra arguments, where it is the last word:
+    `mapped_bytes` are allowed on top of its share of the job's memory, as in `cluster.local`.
     """
-    extra = ["--memory-limit", str(site.worker_bytes + mapped_bytes), "--lifetime", f"{leave_after(site)}s"]
-    extra += ["--dashboard-address", "127.0.0.1:0", "--preload", PRELOAD, "--preload-nanny", PRELOAD]
+    extra = [
+        "--memory-limit",
+        str(site.worker_bytes + mapped_bytes),
+        "--lifetime",
+        f"{leave_after(site)}s",
+    ]
+    extra += [
+        "--dashboard-address",
+        "127.0.0.1:0",
+        "--preload",
+        PRELOAD,
+        "--preload-nanny",
+        PRELOAD,
+    ]
     for option, ports in (("--worker-port", site.worker_ports), ("--nanny-port", site.nanny_ports)):
         extra += [option, ports] if ports else []
     exports = [f"export {name}={shlex.quote(value)}" for name, value in environment(site).items()]
@@ -80,57 +102,85 @@ def log_folder() -> Any:
 
 
 def job_script(site: JobSite) -> str:
-    """The script that would be submitted, but for the scheduler's address and the job's name. Nothing is started."""
+    """The script that would be submitted, but for the scheduler's address and the job's name.
+    Nothing is started.
+    """
     return str(_cluster_class(site).job_cls(SEEN, name="NAME", **job_arguments(site)).job_script())
 
 
 def job_cluster(
     site: JobSite, mapped_bytes: int = 0, security: Any = None, insecure: bool = False
 ) -> Callable[[], AbstractContextManager[Client]]:
-    """How to start a scheduler in this process whose workers are the site's jobs. To be called in the main thread; nothing is started.
+    """How to start a scheduler in this process whose workers are the site's jobs. To be called in
+    the main thread; nothing is started.
 
-    Raises `WrongInput` if the scheduler would listen off the loopback interface without `security`, unless `insecure`.
+    Raises `WrongInput` if the scheduler would listen off the loopback interface without `security`,
+    unless `insecure`.
     """
     kind, address = _cluster_class(site), interface_address(site.interface)
     if security is None and not insecure and not ip_address(address).is_loopback:
         raise WrongInput(
-            f"interface {site.interface} ({address}) is not the loopback interface: whatever reaches a scheduler is executed by its "
-            "workers; make certificates (koco cluster certificates) and name their folder with --certificates, or type --insecure where "
-            "nobody else can reach it"
+            f"interface {site.interface} ({address}) is not the loopback interface: whatever"
+            " reaches a scheduler is executed by its workers; make certificates (koco cluster"
+            " certificates) and name their folder with --certificates, or type --insecure where"
+            " nobody else can reach it"
         )
     options = {"host": address, "port": site.scheduler_port, "dashboard_address": "127.0.0.1:0"}
-    start = partial(kind, scheduler_options=options, security=security, silence_logs=40, **job_arguments(site, mapped_bytes))
+    start = partial(
+        kind,
+        scheduler_options=options,
+        security=security,
+        silence_logs=40,
+        **job_arguments(site, mapped_bytes),
+    )
     return partial(running_jobs, start, site)
 
 
 @contextmanager
 def running_jobs(start: Callable[[], Any], site: JobSite) -> Iterator[Client]:
-    """A client of the site's cluster. Jobs are submitted at once, not waited for; their number is kept up; at the end they are cancelled.
+    """A client of the site's cluster. Jobs are submitted at once, not waited for; their number is
+    kept up; at the end they are cancelled.
 
     Raises `RuntimeError` if the queue does not take them.
     """
     private_folder("jobs")
-    with dask.config.set({**SETTINGS, "temporary-directory": str(private_folder("dask"))}), start() as cluster:
-        with KeptJobs(cluster, site.kind, site.jobs, site.cores, str(log_folder())), Client(cluster, set_as_default=False) as client:
+    with (
+        dask.config.set({**SETTINGS, "temporary-directory": str(private_folder("dask"))}),
+        start() as cluster,
+    ):
+        with (
+            KeptJobs(cluster, site.kind, site.jobs, site.cores, str(log_folder())),
+            Client(cluster, set_as_default=False) as client,
+        ):
             yield client
 
 
 def interface_address(interface: str) -> str:
-    """This machine's address on a network interface. Raises `WrongInput` if there is no such interface."""
+    """This machine's address on a network interface. Raises `WrongInput` if there is no such
+    interface.
+    """
     try:
         return str(get_ip_interface(interface))
     except ValueError:
         there = ", ".join(psutil.net_if_addrs())
-        raise WrongInput(f"this machine has no network interface {interface!r} with an address; there are: {there}") from None
+        raise WrongInput(
+            f"this machine has no network interface {interface!r} with an address; there are:"
+            f" {there}"
+        ) from None
 
 
 def _cluster_class(site: JobSite) -> Any:
-    """dask-jobqueue's class. Its import takes the handlers of signals away from whoever has them; they are given back."""
+    """dask-jobqueue's class. Its import takes the handlers of signals away from whoever has them;
+    they are given back.
+    """
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         import dask_jobqueue
     except ImportError:
-        raise WrongInput(f"a site of the kind {site.kind} needs dask-jobqueue: pip install 'koco-stream[jobqueue]'") from None
+        raise WrongInput(
+            f"a site of the kind {site.kind} needs dask-jobqueue: pip install"
+            " 'koco-stream[jobqueue]'"
+        ) from None
     finally:
         if threading.current_thread() is threading.main_thread():
             for number, handler in handlers.items():

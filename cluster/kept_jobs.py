@@ -1,5 +1,6 @@
-"""There are as many jobs as there is work for: one that has ended, by its walltime or by anyone's hand, is submitted again, and one that no
-cohort is left for is given back."""
+"""There are as many jobs as there is work for: one that has ended, by its walltime or by anyone's
+hand, is submitted again, and one that no cohort is left for is given back.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +19,15 @@ from koco_stream.errors import WrongInput
 
 LOOK_EVERY = 5.0  # seconds, at the queue: one question for all jobs
 ANSWER_SECONDS = 60.0
-USELESS = 3  # times as many jobs as there are to be, that ended in a row without a worker: then no more are submitted
+# times as many jobs as there are to be, that ended in a row without a worker: then no more are
+# submitted
+USELESS = 3
 
 # The user's jobs that wait or run, one a line, the line beginning with the job's number.
 LISTINGS = {
-    "slurm": "squeue --noheader --user={user} --format=%i --states=PENDING,CONFIGURING,RUNNING,SUSPENDED",
+    "slurm": (
+        "squeue --noheader --user={user} --format=%i --states=PENDING,CONFIGURING,RUNNING,SUSPENDED"
+    ),
     "pbs": "qstat -u {user}",
     "sge": "qstat -u {user}",
     "lsf": "bjobs -noheader -u {user} -o jobid",
@@ -41,14 +46,18 @@ def said(error: RuntimeError) -> str:
 
 
 class KeptJobs:
-    """Looks at the queue now and then while it is entered; dask-jobqueue itself does not notice that a job has ended.
+    """Looks at the queue now and then while it is entered; dask-jobqueue itself does not notice
+    that a job has ended.
 
-    There are `jobs` of them, a least and a most number, with so many `cores` each: as many as `cluster.left`, where the executor notes how
-    many cohorts are not done yet, has a use for. When no job brings a worker any more, the reason is left as `cluster.lost`, which whoever
-    waits for workers looks at.
+    There are `jobs` of them, a least and a most number, with so many `cores` each: as many as
+    `cluster.left`, where the executor notes how many cohorts are not done yet, has a use for. When
+    no job brings a worker any more, the reason is left as `cluster.lost`, which whoever waits for
+    workers looks at.
     """
 
-    def __init__(self, cluster: Any, kind: str, jobs: tuple[int, int], cores: int, logs: str) -> None:
+    def __init__(
+        self, cluster: Any, kind: str, jobs: tuple[int, int], cores: int, logs: str
+    ) -> None:
         self.cluster, self.kind, self.logs, self.cores = cluster, kind, logs, cores
         self.least, self.most = jobs
         self.numbers = itertools.count(1)  # a job's name is never used again
@@ -61,22 +70,33 @@ class KeptJobs:
         self.cluster.sync(self._begin)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
         self.cluster.sync(self._end)
 
     async def _begin(self) -> None:
         try:
             await self._fill()
         except FileNotFoundError as error:
-            raise WrongInput(f"{error.filename} is not there: this machine submits no jobs to {self.kind}") from None
+            raise WrongInput(
+                f"{error.filename} is not there: this machine submits no jobs to {self.kind}"
+            ) from None
         except RuntimeError as error:
             raise RuntimeError(f"{self.kind} does not take the job: {said(error)}") from None
         self.looking = asyncio.create_task(self._keep())
 
     def wanted(self) -> int:
-        """How many jobs there are to be: the most, as long as it is not known how many cohorts are left."""
+        """How many jobs there are to be: the most, as long as it is not known how many cohorts are
+        left.
+        """
         left = self.cluster.left
-        return self.most if left is None else min(self.most, max(self.least, -(-left // self.cores)))
+        return (
+            self.most if left is None else min(self.most, max(self.least, -(-left // self.cores)))
+        )
 
     async def _fill(self) -> None:
         """Submit as many jobs as are missing. Raises what the queue says against them."""
@@ -104,17 +124,25 @@ class KeptJobs:
     async def _listed(self) -> str:
         """What the queue answers. Raises if it does not."""
         try:
-            return str(await asyncio.wait_for(self.cluster.job_cls._call(self.listing), ANSWER_SECONDS))
+            return str(
+                await asyncio.wait_for(self.cluster.job_cls._call(self.listing), ANSWER_SECONDS)
+            )
         except RuntimeError as error:
             if NONE_LEFT in str(error):
                 return ""
             raise
 
     async def _look(self) -> None:
-        """Submit again what has ended. Jobs are noted before the queue is asked, so that one submitted meanwhile is not missed."""
+        """Submit again what has ended. Jobs are noted before the queue is asked, so that one
+        submitted meanwhile is not missed.
+        """
         noted = {name: job.job_id for name, job in self.cluster.workers.items()}
         workers = [str(worker.name) for worker in self.cluster.scheduler.workers.values()]
-        self.fruitful |= {name for name in noted if any(worker == name or worker.startswith(f"{name}-") for worker in workers)}
+        self.fruitful |= {
+            name
+            for name in noted
+            if any(worker == name or worker.startswith(f"{name}-") for worker in workers)
+        }
         living = job_numbers(await self._listed())
         ended = [name for name, number in noted.items() if number not in living]
         if not ended:
@@ -122,7 +150,10 @@ class KeptJobs:
             return
         self.useless = 0 if self.fruitful else self.useless + len(ended)
         if self.useless >= USELESS * self.most:
-            self.cluster.lost = f"{self.useless} jobs have ended and none of them brought a worker; see the last files in {self.logs}"
+            self.cluster.lost = (
+                f"{self.useless} jobs have ended and none of them brought a worker; see the last"
+                f" files in {self.logs}"
+            )
             return
         for name in ended:
             self.fruitful.discard(name)
@@ -131,9 +162,19 @@ class KeptJobs:
         await self._fill()
 
     async def _give_back(self) -> None:
-        """End jobs that nothing is left for: those that wait in the queue, then those whose workers do nothing. One that is busy stays."""
-        busy = {str(worker.name) for worker in self.cluster.scheduler.workers.values() if worker.processing}
-        idle = [name for name in self.cluster.worker_spec if not any(worker == name or worker.startswith(f"{name}-") for worker in busy)]
+        """End jobs that nothing is left for: those that wait in the queue, then those whose workers
+        do nothing. One that is busy stays.
+        """
+        busy = {
+            str(worker.name)
+            for worker in self.cluster.scheduler.workers.values()
+            if worker.processing
+        }
+        idle = [
+            name
+            for name in self.cluster.worker_spec
+            if not any(worker == name or worker.startswith(f"{name}-") for worker in busy)
+        ]
         idle.sort(key=lambda name: name in self.fruitful)
         for name in idle[: max(0, len(self.cluster.worker_spec) - self.wanted())]:
             self.fruitful.discard(name)

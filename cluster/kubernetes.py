@@ -22,9 +22,11 @@ USER = 10001  # of the image: see cluster/deploy/Containerfile
 
 
 def manifest(site: KubernetesSite, mapped_bytes: int = 0) -> dict[str, Any]:
-    """The DaskCluster that Dask's operator is asked for: a scheduler, and `workers.max` pods with one worker of one thread each.
+    """The DaskCluster that Dask's operator is asked for: a scheduler, and `workers.max` pods with
+    one worker of one thread each.
 
-    Nothing in it is secret: what the pods need to know, such as an object store's keys, they take from the secret that the site names.
+    Nothing in it is secret: what the pods need to know, such as an object store's keys, they take
+    from the secret that the site names.
     """
     cache = site.cache or CACHE
     command = [
@@ -37,33 +39,56 @@ def manifest(site: KubernetesSite, mapped_bytes: int = 0) -> dict[str, Any]:
         f"{cache}/dask",
         *("--preload", PRELOAD, "--preload-nanny", PRELOAD),
     ]
-    made: dict[str, Any] = _operator().make_cluster_spec(NAME, image=site.image, n_workers=site.workers.max, worker_command=command)
+    made: dict[str, Any] = _operator().make_cluster_spec(
+        NAME, image=site.image, n_workers=site.workers.max, worker_command=command
+    )
     worker, scheduler = made["spec"]["worker"]["spec"], made["spec"]["scheduler"]["spec"]
     args = worker["containers"][0]["args"]
     args[args.index("--dashboard-address") + 1] = "127.0.0.1:8788"
     worker["containers"][0].pop("ports")
     worker_share = {"cpu": "1", "memory": str(site.memory_bytes)}
-    for pod, parts, share in ((worker, OF_WORKERS, worker_share), (scheduler, OF_SCHEDULERS, SCHEDULER)):
+    for pod, parts, share in (
+        (worker, OF_WORKERS, worker_share),
+        (scheduler, OF_SCHEDULERS, SCHEDULER),
+    ):
         variables = {**environment(site, parts), "KOCO_CACHE": cache}
         variables.pop("PYTHONPATH", None)  # this machine's, not the image's
-        pod["containers"][0]["env"] = [{"name": name, "value": value} for name, value in variables.items()]
+        pod["containers"][0]["env"] = [
+            {"name": name, "value": value} for name, value in variables.items()
+        ]
         _secured(pod, site, share, cache)
     return {**made, "metadata": {"name": NAME, "namespace": site.namespace}}
 
 
 def _secured(pod: dict[str, Any], site: KubernetesSite, share: dict[str, str], cache: str) -> None:
-    """Not as root, with nothing but the cache and the store to write to, and no more than its share."""
+    """Not as root, with nothing but the cache and the store to write to, and no more than its
+    share.
+    """
     container = pod["containers"][0]
     pod["automountServiceAccountToken"] = False
-    pod["securityContext"] = {"runAsNonRoot": True, "runAsUser": USER, "fsGroup": USER, "seccompProfile": {"type": "RuntimeDefault"}}
-    container["securityContext"] = {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
+    pod["securityContext"] = {
+        "runAsNonRoot": True,
+        "runAsUser": USER,
+        "fsGroup": USER,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+    container["securityContext"] = {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
     container["resources"] = {"requests": dict(share), "limits": dict(share)}
     pod["volumes"] = [{"name": "cache", "emptyDir": {}}, {"name": "tmp", "emptyDir": {}}]
-    container["volumeMounts"] = [{"name": "cache", "mountPath": cache}, {"name": "tmp", "mountPath": "/tmp"}]
+    container["volumeMounts"] = [
+        {"name": "cache", "mountPath": cache},
+        {"name": "tmp", "mountPath": "/tmp"},
+    ]
     if site.secret:
         container["envFrom"] = [{"secretRef": {"name": site.secret}}]
     if site.store_claim:
-        pod["volumes"].append({"name": "store", "persistentVolumeClaim": {"claimName": site.store_claim}})
+        pod["volumes"].append(
+            {"name": "store", "persistentVolumeClaim": {"claimName": site.store_claim}}
+        )
         container["volumeMounts"].append({"name": "store", "mountPath": site.store_path})
 
 
@@ -72,23 +97,33 @@ def manifest_text(site: KubernetesSite) -> str:
     return yaml.safe_dump(manifest(site), sort_keys=False)
 
 
-def pod_cluster(site: KubernetesSite, mapped_bytes: int = 0, insecure: bool = False) -> Callable[[], AbstractContextManager[Client]]:
+def pod_cluster(
+    site: KubernetesSite, mapped_bytes: int = 0, insecure: bool = False
+) -> Callable[[], AbstractContextManager[Client]]:
     """How to start a scheduler and workers in Kubernetes. Nothing is started.
 
     Raises `WrongInput` unless it may be `insecure`: Dask's operator speaks plain TCP among pods.
     """
     if not insecure:
         raise WrongInput(
-            "Dask's operator makes a scheduler that does whatever any pod that reaches it asks for, with no certificates; start one with "
-            "certificates from cluster/deploy/kubernetes and give its tls:// address"
+            "Dask's operator makes a scheduler that does whatever any pod that reaches it asks for,"
+            " with no certificates; start one with certificates from cluster/deploy/kubernetes and"
+            " give its tls:// address"
         )
-    return partial(running_pods, _operator().KubeCluster, manifest(site, mapped_bytes), site.namespace)
+    return partial(
+        running_pods, _operator().KubeCluster, manifest(site, mapped_bytes), site.namespace
+    )
 
 
 @contextmanager
 def running_pods(kind: Any, made: dict[str, Any], namespace: str) -> Iterator[Client]:
-    """A client of the cluster that the manifest describes; workers are not waited for; all is deleted at the end."""
-    with kind(custom_cluster_spec=made, namespace=namespace, quiet=True) as cluster, Client(cluster, set_as_default=False) as client:
+    """A client of the cluster that the manifest describes; workers are not waited for; all is
+    deleted at the end.
+    """
+    with (
+        kind(custom_cluster_spec=made, namespace=namespace, quiet=True) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
         yield client
 
 
@@ -96,5 +131,8 @@ def _operator() -> Any:
     try:
         from dask_kubernetes import operator
     except ImportError:
-        raise WrongInput("a site of the kind kubernetes needs dask-kubernetes: pip install 'koco-stream[kubernetes]'") from None
+        raise WrongInput(
+            "a site of the kind kubernetes needs dask-kubernetes: pip install"
+            " 'koco-stream[kubernetes]'"
+        ) from None
     return operator

@@ -1,9 +1,11 @@
-"""What a sweep would take on a cluster of any size: the plan's own cohorts, run by a model of workers, scheduler and store.
+"""What a sweep would take on a cluster of any size: the plan's own cohorts, run by a model of
+workers, scheduler and store.
 
-The model: the driver and the scheduler serve one message at a time; a worker runs one cohort at a time, for as long as the plan expects it
-to take; workers on one machine share its cores; a worker dies now and then, is away for a while, and its cohort goes on from its last
-checkpoint on another. What the sweep writes and reads is counted. Nothing is learnt and nothing is random but the deaths, which come from
-a seed.
+The model: the driver and the scheduler serve one message at a time; a worker runs one cohort at a
+time, for as long as the plan expects it to take; workers on one machine share its cores; a worker
+dies now and then, is away for a while, and its cohort goes on from its last checkpoint on another.
+What the sweep writes and reads is counted. Nothing is learnt and nothing is random but the deaths,
+which come from a seed.
 """
 
 from __future__ import annotations
@@ -26,10 +28,12 @@ RUN_BYTES = 130  # on the wire: a run's parameters
 
 @dataclass(frozen=True)
 class Machines:
-    """The cluster: workers, cores that they share (as many as workers, if each has its own), how often one dies, how long it is away.
+    """The cluster: workers, cores that they share (as many as workers, if each has its own), how
+    often one dies, how long it is away.
 
-    `message_seconds` is what the driver and the scheduler do for a cohort, one after the other; `byte_seconds` for each byte of it.
-    `loading_seconds` is what a worker needs to load the library and the compiled code, before its first cohort and when it is back.
+    `message_seconds` is what the driver and the scheduler do for a cohort, one after the other;
+    `byte_seconds` for each byte of it. `loading_seconds` is what a worker needs to load the library
+    and the compiled code, before its first cohort and when it is back.
     """
 
     workers: int
@@ -44,8 +48,10 @@ class Machines:
 
 @dataclass
 class Prediction:
-    """What the sweep took: seconds of wall time; the share of the workers' time that went into cohorts that were finished; the share of the
-    time that the scheduler was busy; deaths; and what the store was written: files and bytes a second."""
+    """What the sweep took: seconds of wall time; the share of the workers' time that went into
+    cohorts that were finished; the share of the time that the scheduler was busy; deaths; and what
+    the store was written: files and bytes a second.
+    """
 
     workers: int
     cohorts: int
@@ -134,10 +140,16 @@ class Simulation:
 
 
 def simulate(cohorts: Sequence[Cohort], rounds: Sequence[int], machines: Machines) -> Prediction:
-    """Run the cohorts of a plan, in its order, on these machines. `rounds` are those of each cohort's stream: checkpoints are by rounds."""
+    """Run the cohorts of a plan, in its order, on these machines. `rounds` are those of each
+    cohort's stream: checkpoints are by rounds.
+    """
     jobs = []
     for cohort, n_rounds in zip(cohorts, rounds, strict=True):
-        between = cohort.seconds * cohort.checkpoint_rounds / n_rounds if cohort.checkpoint_rounds else math.inf
+        between = (
+            cohort.seconds * cohort.checkpoint_rounds / n_rounds
+            if cohort.checkpoint_rounds
+            else math.inf
+        )
         jobs.append(Job(cohort.seconds, between, len(cohort.runs)))
     state = Simulation(machines, deque(jobs), np.random.default_rng(machines.seed))
     for number in range(machines.workers):
@@ -157,7 +169,11 @@ def simulate(cohorts: Sequence[Cohort], rounds: Sequence[int], machines: Machine
             assert worker.job is not None
             job, worker.job = worker.job, None
             ran = max(now - worker.begun, 0.0) / state.slowdown()
-            job.done += math.floor((job.done % job.between + ran) / job.between) * job.between if math.isfinite(job.between) else 0.0
+            job.done += (
+                math.floor((job.done % job.between + ran) / job.between) * job.between
+                if math.isfinite(job.between)
+                else 0.0
+            )
             job.done = min(job.done, job.seconds)
             state.deaths += 1
             state.waiting.appendleft(job)
@@ -169,4 +185,14 @@ def simulate(cohorts: Sequence[Cohort], rounds: Sequence[int], machines: Machine
     runs, wall = sum(job.size for job in jobs), max(state.last, 1e-9)
     written = PART_BYTES * len(jobs) + PART_BYTES_A_RUN * runs
     busy = total * state.slowdown() / (wall * machines.workers)
-    return Prediction(machines.workers, len(jobs), runs, wall, busy, state.served / wall, state.deaths, len(jobs) / wall, written / wall)
+    return Prediction(
+        machines.workers,
+        len(jobs),
+        runs,
+        wall,
+        busy,
+        state.served / wall,
+        state.deaths,
+        len(jobs) / wall,
+        written / wall,
+    )

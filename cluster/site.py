@@ -1,4 +1,6 @@
-"""What a site file may say: the cluster of workers that a sweep asks a batch queue or Kubernetes for. Data, checked here, not code."""
+"""What a site file may say: the cluster of workers that a sweep asks a batch queue or Kubernetes
+for. Data, checked here, not code.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ def _memory(text: str) -> str:
 def _port_range(text: str) -> str:
     found = re.fullmatch(r"(\d+):(\d+)", text)
     if not found or not 1024 <= int(found[1]) < int(found[2]) <= 65535:
-        raise ValueError('ports are written "FIRST:LAST", in quotation marks, between 1024 and 65535')
+        raise ValueError(
+            'ports are written "FIRST:LAST", in quotation marks, between 1024 and 65535'
+        )
     return text
 
 
@@ -70,7 +74,9 @@ class Strict(BaseModel):
 
 
 class Workers(Strict):
-    """How many workers: a sweep begins with `min` of them, asks for `max`, and gives back what no cohort is left for, down to `min`."""
+    """How many workers: a sweep begins with `min` of them, asks for `max`, and gives back what no
+    cohort is left for, down to `min`.
+    """
 
     min: int = Field(1, ge=1)
     max: int = Field(ge=1)
@@ -125,7 +131,10 @@ class JobSite(Site):
     @model_validator(mode="after")
     def _whole_jobs(self) -> Self:
         if self.workers.max % self.cores:
-            raise ValueError(f"workers.max is {self.workers.max}, which is no multiple of cores ({self.cores}): a job has a worker a core")
+            raise ValueError(
+                f"workers.max is {self.workers.max}, which is no multiple of cores ({self.cores}):"
+                " a job has a worker a core"
+            )
         return self
 
     @property
@@ -157,7 +166,10 @@ class KubernetesSite(Site):
     @model_validator(mode="after")
     def _claim_has_path(self) -> Self:
         if (self.store_claim is None) != (self.store_path is None):
-            raise ValueError("store_claim and store_path are given together, or neither: the volume, and where it is in a pod")
+            raise ValueError(
+                "store_claim and store_path are given together, or neither: the volume, and where"
+                " it is in a pod"
+            )
         return self
 
 

@@ -16,7 +16,9 @@ from cluster.site import JobSite, KubernetesSite
 def site_cluster(
     site: JobSite | KubernetesSite, mapped_bytes: int, security: Any = None, insecure: bool = False
 ) -> Callable[[], AbstractContextManager[Client]]:
-    """How to start the site's cluster; with `security` off the loopback interface, or `insecure` where nobody else can reach it."""
+    """How to start the site's cluster; with `security` off the loopback interface, or `insecure`
+    where nobody else can reach it.
+    """
     if isinstance(site, JobSite):
         return job_cluster(site, mapped_bytes, security, insecure)
     return pod_cluster(site, mapped_bytes, insecure)

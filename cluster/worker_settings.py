@@ -1,4 +1,6 @@
-"""What a worker that another machine starts has to be told through its environment: Dask's settings, and where its cache is."""
+"""What a worker that another machine starts has to be told through its environment: Dask's
+settings, and where its cache is.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +26,19 @@ def cache_of(site: Site) -> str:
 def variables_of(settings: Mapping[str, object]) -> dict[str, str]:
     """Settings of Dask as it reads them from the environment."""
     return {
-        f"DASK_{name.replace('.', '__').replace('-', '_').upper()}": json.dumps(value) if isinstance(value, dict) else str(value)
+        f"DASK_{name.replace('.', '__').replace('-', '_').upper()}": json.dumps(value)
+        if isinstance(value, dict)
+        else str(value)
         for name, value in settings.items()
     }
 
 
 def environment(site: Site, parts: tuple[str, ...] = OF_WORKERS) -> dict[str, str]:
-    """The variables of a process, with the settings of these parts of Dask. Nothing secret is among them: others can read job scripts."""
-    settings = variables_of({name: value for name, value in SETTINGS.items() if name.startswith(parts)})
+    """The variables of a process, with the settings of these parts of Dask. Nothing secret is among
+    them: others can read job scripts.
+    """
+    settings = variables_of(
+        {name: value for name, value in SETTINGS.items() if name.startswith(parts)}
+    )
     passed_on = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
     return {"KOCO_CACHE": cache_of(site), **passed_on, **settings, **site.environment}

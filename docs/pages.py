@@ -1,4 +1,6 @@
-"""Pages of the site that are made from the code when it is built, so that they cannot be out of date: commands, tables, learners."""
+"""Pages of the site that are made from the code when it is built, so that they cannot be out of
+date: commands, tables, learners.
+"""
 
 import html
 import inspect
@@ -26,7 +28,12 @@ def commands_page():
     """Every subcommand of koco: its usage, help, options and example."""
     parts = ["# The koco command", f"    {usage(koco, 'koco')}", help_of(koco), *options_of(koco)]
     for path, command in subcommands(koco, "koco"):
-        parts += [f"## {path}", f"    {usage(command, path)}", help_of(command), *options_of(command)]
+        parts += [
+            f"## {path}",
+            f"    {usage(command, path)}",
+            help_of(command),
+            *options_of(command),
+        ]
     return "\n\n".join(parts) + "\n"
 
 
@@ -46,7 +53,13 @@ def usage(command, path):
 def help_of(command):
     """The help in Markdown: what stands below \\b, the example, is code."""
     text, _, example = inspect.cleandoc(command.help or "").partition("\b\nExample:\n")
-    text = re.sub(r"[*_<>|]", lambda found: "\\" + found.group() if found.group() in "*_|" else html.escape(found.group()), text.strip())
+    text = re.sub(
+        r"[*_<>|]",
+        lambda found: (
+            "\\" + found.group() if found.group() in "*_|" else html.escape(found.group())
+        ),
+        text.strip(),
+    )
     text = re.sub(r"docs/([\w-]+\.md)", r"[docs/\1](\1)", text)
     return f"{text}\n\n```sh\n{inspect.cleandoc(example)}\n```" if example else text
 
@@ -55,7 +68,11 @@ def options_of(command):
     """The options, one a line."""
     context = click.Context(command)
     shown = [parameter.get_help_record(context) for parameter in command.get_params(context)]
-    lines = [f"- `{names}`: {html.escape(text, quote=False)}" for names, text in filter(None, shown) if text and names != "--help"]
+    lines = [
+        f"- `{names}`: {html.escape(text, quote=False)}"
+        for names, text in filter(None, shown)
+        if text and names != "--help"
+    ]
     return ["\n".join(lines)] if lines else []
 
 
@@ -63,9 +80,13 @@ def tables_page():
     """The columns of the result tables, as declared."""
     parts = [
         "# Tables",
-        "Results are Parquet files in the store. `runs` and `curves` belong together by `run_id`; [Read results](read-results.md) has "
-        "examples. Columns that are marked † may differ from one execution to the next (times, hosts, cohorts); all others are the same to "
-        "the bit for the same code in the same environment. The meanings and units are also in the files' schemas.",
+        (
+            "Results are Parquet files in the store. `runs` and `curves` belong together by"
+            " `run_id`; [Read results](read-results.md) has examples. Columns that are marked † may"
+            " differ from one execution to the next (times, hosts, cohorts); all others are the"
+            " same to the bit for the same code in the same environment. The meanings and units are"
+            " also in the files' schemas."
+        ),
         "## runs",
         "`store/results/runs/*.parquet`: one row a run.",
         columns_of(records.RUNS),
@@ -73,9 +94,12 @@ def tables_page():
         "`store/results/curves/*.parquet`: each run at rounds spaced evenly in log t.",
         columns_of(records.CURVES),
         "## record",
-        "`record` of a learner in Python returns an Arrow table with `t` (the round, from 1), `prediction` and `loss`; and, of a "
-        f"learner that has them, {words(records.COUNTED)} (how often so far) and "
-        f"{words(records.RECORDED)} (of its dictionary, after the round).",
+        (
+            "`record` of a learner in Python returns an Arrow table with `t` (the round, from 1),"
+            f" `prediction` and `loss`; and, of a learner that has them, {words(records.COUNTED)}"
+            f" (how often so far) and {words(records.RECORDED)} (of its dictionary, after the"
+            " round)."
+        ),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -83,7 +107,11 @@ def tables_page():
 def columns_of(columns):
     """Declared columns as a table."""
     lines = ["| column | type | unit | meaning |", "| --- | --- | --- | --- |"]
-    lines += [f"| `{c.name}`{' †' * c.measured} | {c.type} | {c.unit} | {c.meaning.replace('|', chr(92) + '|')} |" for c in columns]
+    lines += [
+        f"| `{c.name}`{' †' * c.measured} | {c.type} | {c.unit} |"
+        f" {c.meaning.replace('|', chr(92) + '|')} |"
+        for c in columns
+    ]
     return "\n".join(lines)
 
 
@@ -92,15 +120,26 @@ def learners_page():
     shared = ", ".join(f"[`{q.name}`](#shared)" for q in SHARED)
     parts = [
         "# Learners",
-        f"In a sweep file a learner is named as here, and takes the parameters below it; in Python its class has them as arguments. "
-        f"All also take {shared}. [Python](python.md) has the methods that all share.",
+        (
+            "In a sweep file a learner is named as here, and takes the parameters below it; in"
+            f" Python its class has them as arguments. All also take {shared}. [Python](python.md)"
+            " has the methods that all share."
+        ),
         "## Shared",
         parameters_of((*SHARED, SEED)),
-        "`seed` is an argument in Python; in a sweep file it is `learner_seeds`, for all learners at once.",
+        (
+            "`seed` is an argument in Python; in a sweep file it is `learner_seeds`, for all"
+            " learners at once."
+        ),
     ]
     for name, learner in LEARNERS.items():
         own = tuple(q for q in learner.parameters if q not in SHARED)
-        parts += [f"## {name}", about(getattr(models, name)), parameters_of(own), attributes_of(getattr(models, name))]
+        parts += [
+            f"## {name}",
+            about(getattr(models, name)),
+            parameters_of(own),
+            attributes_of(getattr(models, name)),
+        ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -111,8 +150,19 @@ def about(cls):
 
 def parameters_of(parameters):
     """Declared parameters as a table."""
-    lines = ["| parameter | type | default | allowed | meaning |", "| --- | --- | --- | --- | --- |"]
-    return "\n".join([*lines, *(f"| `{q.name}` | {q.kind.__name__} | `{q.default!r}` | {allowed(q)} | {q.meaning} |" for q in parameters)])
+    lines = [
+        "| parameter | type | default | allowed | meaning |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    return "\n".join(
+        [
+            *lines,
+            *(
+                f"| `{q.name}` | {q.kind.__name__} | `{q.default!r}` | {allowed(q)} | {q.meaning} |"
+                for q in parameters
+            ),
+        ]
+    )
 
 
 def allowed(parameter):
@@ -121,7 +171,11 @@ def allowed(parameter):
         return ", ".join(f"`{choice}`" for choice in parameter.choices)
     if parameter.kind is bool:
         return ""
-    low = "" if math.isinf(parameter.low) else f"{'above' if parameter.above else 'from'} {parameter.low:g}"
+    low = (
+        ""
+        if math.isinf(parameter.low)
+        else f"{'above' if parameter.above else 'from'} {parameter.low:g}"
+    )
     high = "" if math.isinf(parameter.high) else f"to {parameter.high:g}"
     return " ".join(word for word in (low, high, "or None" * parameter.optional) if word)
 
@@ -136,7 +190,14 @@ def attributes_of(cls):
     ]
     lines = []
     for name, value in dict(reversed(own)).items():
-        call = "" if isinstance(value, property) else str(inspect.signature(value)).split(" ->")[0].replace("(self, ", "(").replace("'", "")
+        call = (
+            ""
+            if isinstance(value, property)
+            else str(inspect.signature(value))
+            .split(" ->")[0]
+            .replace("(self, ", "(")
+            .replace("'", "")
+        )
         lines.append(f"- `{name}{call}`: {' '.join(inspect.cleandoc(value.__doc__).split())}")
     return "\n".join(lines)
 

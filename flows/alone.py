@@ -1,5 +1,6 @@
-"""One at a time: locks on a store that a process holds while it lives. Of a folder the lock is in it; of an object store, which has none,
-in this machine's cache folder."""
+"""One at a time: locks on a store that a process holds while it lives. Of a folder the lock is in
+it; of an object store, which has none, in this machine's cache folder.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +18,18 @@ from koco_stream.io.paths import LocalPlace, Where, place
 def lock_file(store: Where, name: str) -> Path:
     """Where the lock of this name is."""
     root = place(store)
-    return root.path / f"{name}.lock" if isinstance(root, LocalPlace) else private_folder("locks") / f"{text_hash(str(root))}-{name}.lock"
+    return (
+        root.path / f"{name}.lock"
+        if isinstance(root, LocalPlace)
+        else private_folder("locks") / f"{text_hash(str(root))}-{name}.lock"
+    )
 
 
 @contextmanager
 def alone(store: Where, name: str, waiting: str | None) -> Iterator[None]:
-    """Hold the store's lock of this name. If another process has it: say `waiting` and wait, or, if that is None, raise
-    `BlockingIOError`."""
+    """Hold the store's lock of this name. If another process has it: say `waiting` and wait, or, if
+    that is None, raise `BlockingIOError`.
+    """
     with lock_file(store, name).open("a") as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,5 +1,6 @@
-"""What a flow run shows in Prefect's pages: tables, links and how far it is. Without a flow run, and where Prefect's server cannot be
-reached, nothing: the work goes on without."""
+"""What a flow run shows in Prefect's pages: tables, links and how far it is. Without a flow run,
+and where Prefect's server cannot be reached, nothing: the work goes on without.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +15,11 @@ from urllib.parse import quote
 from uuid import UUID
 
 import httpx
-from prefect.artifacts import create_markdown_artifact, create_progress_artifact, update_progress_artifact
+from prefect.artifacts import (
+    create_markdown_artifact,
+    create_progress_artifact,
+    update_progress_artifact,
+)
 from prefect.context import FlowRunContext
 
 from flows.tables import best_of, runs_of
@@ -44,7 +49,20 @@ def table_artifact(name: str, rows: Sequence[dict[str, Any]], about: str) -> Non
 def results_artifact(store: str, sweep: str, report: str) -> None:
     """The best configurations of a sweep, the report's place and the store's."""
     rows = best_of(runs_of(store, sweep))
-    shown = [{name: row[name] for name in ("dataset", "learner", "params", "n_runs", "mean_loss_mean", "mean_loss_std")} for row in rows]
+    shown = [
+        {
+            name: row[name]
+            for name in (
+                "dataset",
+                "learner",
+                "params",
+                "n_runs",
+                "mean_loss_mean",
+                "mean_loss_std",
+            )
+        }
+        for row in rows
+    ]
     table_artifact(f"results-{sweep}", shown, f"Report: {linked(report)}\n\nStore: {linked(store)}")
 
 
@@ -60,27 +78,39 @@ def markdown_table(rows: Sequence[dict[str, Any]]) -> str:
         return "(nothing)"
     lines = ["| " + " | ".join(rows[0]) + " |", "| " + " | ".join("---" for _ in rows[0]) + " |"]
     for row in rows:
-        cells = ("" if v is None else f"{v:.6g}" if isinstance(v, float) else str(v).replace("|", "\\|") for v in row.values())
+        cells = (
+            "" if v is None else f"{v:.6g}" if isinstance(v, float) else str(v).replace("|", "\\|")
+            for v in row.values()
+        )
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
 class ProgressArtifact:
-    """How far a flow run is, noted now and then by a thread of its own while this is entered: the work never waits for Prefect's server."""
+    """How far a flow run is, noted now and then by a thread of its own while this is entered: the
+    work never waits for Prefect's server.
+    """
 
     def __init__(self, name: str, description: str) -> None:
         self.name, self.description = name, description
         self.share, self.noted = 0.0, -1.0
         self.artifact: UUID | None = None
         self.over = threading.Event()
-        self.writing = threading.Thread(target=copy_context().run, args=(self._write,), daemon=True)  # the context knows the flow run
+        self.writing = threading.Thread(
+            target=copy_context().run, args=(self._write,), daemon=True
+        )  # the context knows the flow run
 
     def __enter__(self) -> Self:
         if in_flow():
             self.writing.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.over.set()
         if self.writing.ident is not None:
             self.writing.join(LAST_SECONDS)
@@ -100,7 +130,9 @@ class ProgressArtifact:
             return
         with suppress(httpx.HTTPError):
             if self.artifact is None:
-                self.artifact = create_progress_artifact(100.0 * share, key=key(self.name), description=self.description)
+                self.artifact = create_progress_artifact(
+                    100.0 * share, key=key(self.name), description=self.description
+                )
             else:
                 update_progress_artifact(self.artifact, 100.0 * share)
             self.noted = share

@@ -20,19 +20,36 @@ from flows.commands.sweeping import status, sweep
 from flows.signals import interrupt
 
 
-@click.group(cls=Usage, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(
+    cls=Usage, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
+)
 @click.version_option(koco_stream.__version__, prog_name="koco")
 def koco() -> None:
     """Benchmarks of second-order online learners.
 
-    Data goes to stdout, progress and errors to stderr. Exit status: 0 done, 1 the work failed, 2 the input is wrong. Nothing is
-    written outside the store (--store) and the cache folder ($KOCO_CACHE, by default ~/.cache/koco-stream). $KOCO_CACHE_BYTES limits
-    the copies of datasets in the cache folder, the least recently used going first; by default they may take half of what its disk would
-    have free without them.
+    Data goes to stdout, progress and errors to stderr. Exit status: 0 done, 1 the work failed, 2
+    the input is wrong. Nothing is written outside the store (--store) and the cache folder
+    ($KOCO_CACHE, by default ~/.cache/koco-stream). $KOCO_CACHE_BYTES limits the copies of datasets
+    in the cache folder, the least recently used going first; by default they may take half of what
+    its disk would have free without them.
     """
 
 
-for command in (prepare, datasets, verify, sweep, status, results, report, reproduce, compact, nightly, accept, serve, cluster):
+for command in (
+    prepare,
+    datasets,
+    verify,
+    sweep,
+    status,
+    results,
+    report,
+    reproduce,
+    compact,
+    nightly,
+    accept,
+    serve,
+    cluster,
+):
     koco.add_command(command)
 
 
@@ -44,7 +61,9 @@ def main() -> None:
     try:
         koco(prog_name="koco")
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader went away: `koco results | head`
+        os.dup2(
+            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+        )  # the reader went away: `koco results | head`
 
 
 if __name__ == "__main__":

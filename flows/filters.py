@@ -1,4 +1,6 @@
-"""Conditions on runs, as `koco results --where` takes them: COLUMN=VALUE, or with != < <= > >= for =."""
+"""Conditions on runs, as `koco results --where` takes them: COLUMN=VALUE, or with != < <= > >= for
+=.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +26,11 @@ NOTHING = "none"  # a value that is not there: order_seed=none
 
 
 def filtered(runs: pa.Table, conditions: Sequence[str]) -> pa.Table:
-    """The rows of `runs` for which all conditions hold. A value that is not there is equal to `none` alone, and neither less nor more than
-    anything.
+    """The rows of `runs` for which all conditions hold. A value that is not there is equal to
+    `none` alone, and neither less nor more than anything.
 
-    Raises `WrongInput` for a condition that is none, a column that is not there, or a value that its column cannot have.
+    Raises `WrongInput` for a condition that is none, a column that is not there, or a value that
+    its column cannot have.
     """
     for condition in conditions:
         runs = runs.filter(_holds(runs, condition))
@@ -38,16 +41,24 @@ def _holds(runs: pa.Table, condition: str) -> pa.ChunkedArray:
     found = CONDITION.match(condition)
     if not found:
         others = " ".join(sign for sign in OPERATORS if sign != "=")
-        raise WrongInput(f"--where {condition!r} is not a condition; write COLUMN=VALUE, or one of {others} for =")
+        raise WrongInput(
+            f"--where {condition!r} is not a condition; write COLUMN=VALUE, or one of {others}"
+            " for ="
+        )
     name, operator, text = found.groups()
     if name not in runs.column_names:
-        raise WrongInput(f"--where {condition!r}: runs have no column {name!r}{nearest(name, runs.column_names)}")
+        raise WrongInput(
+            f"--where {condition!r}: runs have no column {name!r}{nearest(name, runs.column_names)}"
+        )
     column = runs.column(name)
     if text == NOTHING and operator in ("=", "!="):
         return pc.is_null(column) if operator == "=" else pc.is_valid(column)
     try:
         value = pa.scalar(text).cast(column.type)
     except pa.ArrowInvalid:
-        raise WrongInput(f"--where {condition!r}: {text!r} cannot be in the column {name}, which has the type {column.type}") from None
+        raise WrongInput(
+            f"--where {condition!r}: {text!r} cannot be in the column {name}, which has the type"
+            f" {column.type}"
+        ) from None
     holds = OPERATORS[operator](column, value)
     return pc.fill_null(holds, operator == "!=")

@@ -1,9 +1,12 @@
-"""Successive halving: all configurations run for some rounds, the better part of them for `factor` times as many, and so on to the end.
+"""Successive halving: all configurations run for some rounds, the better part of them for `factor`
+times as many, and so on to the end.
 
-A rung is a number of rounds: `first`, `first`·factor, … below the stream's length, and that length. What a run does up to a rung is a run
-of its own, on the stream cut there (`max_rows`), so that every number in the tables means what it says, and a sweep with halving and one
-without share what they have in common. After a rung, the configurations of one learner on one stream are put in order by their mean loss
-over orders and seeds, and 1/factor of them, rounded up, go on. The order depends on recorded losses alone: the same sweep decides the same.
+A rung is a number of rounds: `first`, `first`·factor, … below the stream's length, and that length.
+What a run does up to a rung is a run of its own, on the stream cut there (`max_rows`), so that
+every number in the tables means what it says, and a sweep with halving and one without share what
+they have in common. After a rung, the configurations of one learner on one stream are put in order
+by their mean loss over orders and seeds, and 1/factor of them, rounded up, go on. The order depends
+on recorded losses alone: the same sweep decides the same.
 """
 
 from __future__ import annotations
@@ -30,14 +33,24 @@ Losses = Callable[[Sequence[str]], dict[str, float]]  # run_ids → mean losses 
 DECISIONS = pa.schema(
     [
         pa.field("rung", pa.int64(), metadata={"meaning": "from 1"}),
-        pa.field("rounds", pa.int64(), metadata={"meaning": "rounds done when it was decided", "unit": "rounds"}),
+        pa.field(
+            "rounds",
+            pa.int64(),
+            metadata={"meaning": "rounds done when it was decided", "unit": "rounds"},
+        ),
         pa.field("dataset", pa.string()),
         pa.field("positive_class", pa.float64()),
         pa.field("order", pa.string()),
         pa.field("learner", pa.string()),
-        pa.field("params", pa.string(), metadata={"meaning": "the configuration, as canonical JSON"}),
+        pa.field(
+            "params", pa.string(), metadata={"meaning": "the configuration, as canonical JSON"}
+        ),
         pa.field("n_runs", pa.int64(), metadata={"meaning": "orders and seeds", "unit": "runs"}),
-        pa.field("mean_loss", pa.float64(), metadata={"meaning": "mean over the runs; null if one of them is not ok"}),
+        pa.field(
+            "mean_loss",
+            pa.float64(),
+            metadata={"meaning": "mean over the runs; null if one of them is not ok"},
+        ),
         pa.field("place", pa.int64(), metadata={"meaning": "1 for the best"}),
         pa.field("goes_on", pa.bool_()),
     ]
@@ -46,7 +59,9 @@ DECISIONS = pa.schema(
 
 @dataclass(frozen=True)
 class Halving:
-    """1/`factor` of the configurations go on after each rung; the first rung is after `first` rounds."""
+    """1/`factor` of the configurations go on after each rung; the first rung is after `first`
+    rounds.
+    """
 
     factor: int
     first: int
@@ -61,14 +76,25 @@ class Halving:
 
 
 def stages(
-    runs: Sequence[Run], n_rows: dict[str, int], halving: Halving | None, losses: Losses, decisions: list[dict[str, object]]
+    runs: Sequence[Run],
+    n_rows: dict[str, int],
+    halving: Halving | None,
+    losses: Losses,
+    decisions: list[dict[str, object]],
 ) -> Iterator[list[Run]]:
-    """The runs of each stage, in turn; those of one are decided from the losses of the one before, and the decisions appended. Without
-    halving there is one stage with all `runs`. `n_rows` are the datasets' numbers of rows, by dataset hash."""
+    """The runs of each stage, in turn; those of one are decided from the losses of the one before,
+    and the decisions appended. Without halving there is one stage with all `runs`. `n_rows` are the
+    datasets' numbers of rows, by dataset hash.
+    """
     if halving is None:
         yield list(runs)
         return
-    rungs = {run.stream: halving.rungs(min(n_rows[run.stream.dataset_hash], run.stream.max_rows or LARGEST)) for run in runs}
+    rungs = {
+        run.stream: halving.rungs(
+            min(n_rows[run.stream.dataset_hash], run.stream.max_rows or LARGEST)
+        )
+        for run in runs
+    }
     alive, stage = list(runs), 0
     while True:
         now = [at_rung(run, rungs[run.stream], stage) for run in alive]
@@ -83,7 +109,9 @@ def stages(
                 groups.setdefault((run.stream.group, run.learner), []).append((run, cut))
         alive = []
         for members in groups.values():
-            kept, rows = decided(members, stage, rungs[members[0][0].stream][stage], halving.factor, found)
+            kept, rows = decided(
+                members, stage, rungs[members[0][0].stream][stage], halving.factor, found
+            )
             alive += kept
             decisions += rows
         stage += 1
@@ -91,13 +119,23 @@ def stages(
 
 def at_rung(run: Run, rungs: Sequence[int], stage: int) -> Run:
     """The run up to its rung of that stage; the whole run from the last rung on."""
-    return run if stage >= len(rungs) - 1 else replace(run, stream=replace(run.stream, max_rows=rungs[stage]))
+    return (
+        run
+        if stage >= len(rungs) - 1
+        else replace(run, stream=replace(run.stream, max_rows=rungs[stage]))
+    )
 
 
 def decided(
-    members: Sequence[tuple[Run, Run]], stage: int, rounds: int, factor: int, losses: dict[str, float]
+    members: Sequence[tuple[Run, Run]],
+    stage: int,
+    rounds: int,
+    factor: int,
+    losses: dict[str, float],
 ) -> tuple[list[Run], list[dict[str, object]]]:
-    """Which runs of one learner on one stream go on, and the decisions: `members` are the runs and what they did up to the rung."""
+    """Which runs of one learner on one stream go on, and the decisions: `members` are the runs and
+    what they did up to the rung.
+    """
     configurations: dict[str, list[tuple[Run, Run]]] = {}
     for run, cut in members:
         configurations.setdefault(canonical_json(run.params), []).append((run, cut))
@@ -131,19 +169,28 @@ def decided(
 def losses_of(store: Where, run_ids: Sequence[str]) -> dict[str, float]:
     """The mean losses of those of these runs that were collected and are ok."""
     runs = read_columns(store, ("run_id", "status", "mean_loss"))
-    wanted = pc.and_(pc.is_in(runs.column("run_id"), pa.array(run_ids, pa.string())), pc.equal(runs.column("status"), "ok"))
+    wanted = pc.and_(
+        pc.is_in(runs.column("run_id"), pa.array(run_ids, pa.string())),
+        pc.equal(runs.column("status"), "ok"),
+    )
     runs = runs.filter(wanted)
-    return dict(zip(runs.column("run_id").to_pylist(), runs.column("mean_loss").to_pylist(), strict=True))
+    return dict(
+        zip(runs.column("run_id").to_pylist(), runs.column("mean_loss").to_pylist(), strict=True)
+    )
 
 
 def write_decisions(store: Where, sweep: str, decisions: Sequence[dict[str, object]]) -> None:
-    """Put the decisions of a sweep into the store, as a table; without any, take away those of an earlier sweep of the name."""
+    """Put the decisions of a sweep into the store, as a table; without any, take away those of an
+    earlier sweep of the name.
+    """
     file = place(store) / "results" / "halving" / f"{sweep}.parquet"
     if not decisions:
         file.remove()
         return
     with file.written() as temporary:
-        pq.write_table(pa.Table.from_pylist(list(decisions), DECISIONS), temporary, compression="zstd")
+        pq.write_table(
+            pa.Table.from_pylist(list(decisions), DECISIONS), temporary, compression="zstd"
+        )
 
 
 def read_decisions(store: Where, sweep: str) -> pa.Table:
@@ -153,7 +200,9 @@ def read_decisions(store: Where, sweep: str) -> pa.Table:
 
 
 def rungs_of(decisions: pa.Table) -> list[dict[str, Any]]:
-    """One row for each rung of a learner on a stream: how many configurations there were, how many went on, and the best of them."""
+    """One row for each rung of a learner on a stream: how many configurations there were, how many
+    went on, and the best of them.
+    """
     rows = decisions.to_pylist()
     keys = ("dataset", "positive_class", "order", "learner", "rung", "rounds")
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
@@ -163,7 +212,21 @@ def rungs_of(decisions: pa.Table) -> list[dict[str, Any]]:
     for members in groups.values():
         best = min(members, key=lambda row: row["place"])
         shown = {key: best[key] for key in ("order", "learner", "rung", "rounds", "mean_loss")}
-        name = best["dataset"] if best["positive_class"] is None else f"{best['dataset']}:{best['positive_class']:g}"
+        name = (
+            best["dataset"]
+            if best["positive_class"] is None
+            else f"{best['dataset']}:{best['positive_class']:g}"
+        )
         went_on = sum(row["goes_on"] for row in members)
-        found.append({**shown, "dataset": name, "params": json.loads(best["params"]), "configurations": len(members), "went_on": went_on})
-    return sorted(found, key=lambda row: (row["dataset"], row["order"], row["learner"], row["rung"]))
+        found.append(
+            {
+                **shown,
+                "dataset": name,
+                "params": json.loads(best["params"]),
+                "configurations": len(members),
+                "went_on": went_on,
+            }
+        )
+    return sorted(
+        found, key=lambda row: (row["dataset"], row["order"], row["learner"], row["rung"])
+    )

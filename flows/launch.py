@@ -1,4 +1,6 @@
-"""Launching a sweep from the command line: check everything first, then start the slow parts together."""
+"""Launching a sweep from the command line: check everything first, then start the slow parts
+together.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ from storage.store import check_store
 
 
 def known_manifests(sweep: Sweep, store: Place) -> dict[str, Manifest | None]:
-    """The manifests that there are; None for a generated dataset that is not made yet. Raises `WrongInput` if another is missing."""
+    """The manifests that there are; None for a generated dataset that is not made yet. Raises
+    `WrongInput` if another is missing.
+    """
     manifests: dict[str, Manifest | None] = {}
     for use in sweep.datasets:
         try:
@@ -35,12 +39,18 @@ def known_manifests(sweep: Sweep, store: Place) -> dict[str, Manifest | None]:
             else:
                 manifests[use.name] = load_manifest(store, use.name)
         except WrongInput as error:
-            raise WrongInput(f"{sweep.path}: {error}. Generated datasets: {', '.join(GENERATORS)}") from None
+            raise WrongInput(
+                f"{sweep.path}: {error}. Generated datasets: {', '.join(GENERATORS)}"
+            ) from None
     return manifests
 
 
-def checked(spec: Path, store: str, retry_failed: bool = False) -> tuple[Sweep, dict[str, Manifest | None], list[Run], list[Run]]:
-    """The sweep, its manifests, its runs, and those to be computed. What can be wrong is found here, before anything starts."""
+def checked(
+    spec: Path, store: str, retry_failed: bool = False
+) -> tuple[Sweep, dict[str, Manifest | None], list[Run], list[Run]]:
+    """The sweep, its manifests, its runs, and those to be computed. What can be wrong is found
+    here, before anything starts.
+    """
     sweep = read_sweep(spec)
     root = place(store)
     check_store(root)
@@ -66,7 +76,9 @@ def sizes_of_all(sweep: Sweep, manifests: dict[str, Manifest | None]) -> dict[st
 
 
 def dry_run_of(spec: Path, store: str, workers: int, cluster: str = "local") -> dict[str, Any]:
-    """The plan in numbers: runs, passes, expected seconds, memory and disk in bytes. Nothing is written."""
+    """The plan in numbers: runs, passes, expected seconds, memory and disk in bytes. Nothing is
+    written.
+    """
     from flows.planning import cost_factors, limits_of
 
     sweep, manifests, runs, missing = checked(spec, store)
@@ -84,13 +96,23 @@ def dry_run_of(spec: Path, store: str, workers: int, cluster: str = "local") -> 
         "memory of a worker": {name: value for name, value in todo.memory.items()},
         "memory of a worker in bytes": sum(todo.memory.values()),
         "disk of the results in bytes": 700 * len(missing),
-        "disk of the shared copies in bytes": sum(12 * size.n_values + 16 * size.n_rows for size in sizes.values()),
+        "disk of the shared copies in bytes": sum(
+            12 * size.n_values + 16 * size.n_rows for size in sizes.values()
+        ),
         "limit of the shared copies in bytes": cache_limit(),
     }
 
 
-def next_missing(sweep: Sweep, manifests: dict[str, Manifest | None], runs: list[Run], store: str, retry_failed: bool) -> list[Run]:
-    """With halving: what is to be computed of the first stage that is not in the store; nothing if all stages are."""
+def next_missing(
+    sweep: Sweep,
+    manifests: dict[str, Manifest | None],
+    runs: list[Run],
+    store: str,
+    retry_failed: bool,
+) -> list[Run]:
+    """With halving: what is to be computed of the first stage that is not in the store; nothing if
+    all stages are.
+    """
     from flows.halving import losses_of, stages
 
     finished = finished_runs(store, retry_failed)
@@ -111,8 +133,9 @@ def launch(
     certificates: str | None = None,
     insecure: bool = False,
 ) -> dict[str, Any]:
-    """Run the sweep through its Prefect flow; without it if the store has all its runs. The cluster, the compiler and Prefect's server
-    start side by side."""
+    """Run the sweep through its Prefect flow; without it if the store has all its runs. The
+    cluster, the compiler and Prefect's server start side by side.
+    """
     from flows.startup import abandon, begin, configure_prefect
 
     configure_prefect()
@@ -122,7 +145,9 @@ def launch(
         missing = next_missing(sweep, found, runs, store, retry_failed)
     manifests = [manifest for manifest in found.values() if manifest]
     chosen = None
-    if missing or cluster != "local":  # a name is checked in any case; who computes nothing does not wait for Dask
+    if (
+        missing or cluster != "local"
+    ):  # a name is checked in any case; who computes nothing does not wait for Dask
         from cluster.clusters import cluster_named
         from flows.planning import mapped_bytes
 
@@ -135,24 +160,49 @@ def launch(
         return summary
     say("starting Prefect and the workers")
     if chosen:
-        value_types = {run.stream.dataset_hash: "float64" for run in missing} | {m.dataset_hash: m.value_type for m in manifests}
-        begin(chosen, needed(missing, value_types, sizes_of_all(sweep, found)), loads=cluster == "local")
-    runs, missing = [], []  # the flow has its own, and lets them go: of many runs they take as much memory as its report
+        value_types = {run.stream.dataset_hash: "float64" for run in missing} | {
+            m.dataset_hash: m.value_type for m in manifests
+        }
+        begin(
+            chosen,
+            needed(missing, value_types, sizes_of_all(sweep, found)),
+            loads=cluster == "local",
+        )
+    runs, missing = (
+        [],
+        [],
+    )  # the flow has its own, and lets them go: of many runs they take as much memory as its report
     try:
         begun = time.monotonic()
         summary = _flow()(*options, certificates, insecure)
         phases = summary["seconds"]
-        of_prefect = time.monotonic() - begun - sum(took for phase, took in phases.items() if phase != "scans")
-        summary["seconds"] = {"check": round(checking, 2), "Prefect": round(of_prefect, 2), **phases}
+        of_prefect = (
+            time.monotonic()
+            - begun
+            - sum(took for phase, took in phases.items() if phase != "scans")
+        )
+        summary["seconds"] = {
+            "check": round(checking, 2),
+            "Prefect": round(of_prefect, 2),
+            **phases,
+        }
         return summary
     finally:
         abandon()
 
 
 def launch_nightly(
-    spec: Path, store: str, workers: int, cluster: str, accepting: bool, certificates: str | None = None, insecure: bool = False
+    spec: Path,
+    store: str,
+    workers: int,
+    cluster: str,
+    accepting: bool,
+    certificates: str | None = None,
+    insecure: bool = False,
 ) -> dict[str, Any]:
-    """Run the sweep anew through the nightly flow, and compare it; the summary. What can be wrong is found before anything starts."""
+    """Run the sweep anew through the nightly flow, and compare it; the summary. What can be wrong
+    is found before anything starts.
+    """
     from cluster.clusters import cluster_named
     from flows.startup import configure_prefect, shield_prefect_server
 

@@ -20,17 +20,28 @@ LONG = 40  # characters of a cell that gets room on a narrow screen, where table
 
 
 def html_page(template: str, **content: Any) -> str:
-    """A page with its style and script in it. Its security policy lets only that script run, and nothing be loaded from anywhere."""
+    """A page with its style and script in it. Its security policy lets only that script run, and
+    nothing be loaded from anywhere.
+    """
     environment = _environment(True)
     style, script = (environment.get_template(name).render() for name in ("style.css", "script.js"))
     script_hash = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    shared = {"style": style, "script": script, "script_hash": script_hash, "version": koco_stream.__version__}
+    shared = {
+        "style": style,
+        "script": script,
+        "script_hash": script_hash,
+        "version": koco_stream.__version__,
+    }
     return environment.get_template(template).render(**shared, **content)
 
 
 def markdown_page(template: str, **content: Any) -> str:
     """A page as Markdown, without plots."""
-    page = _environment(False).get_template(template).render(version=koco_stream.__version__, **content)
+    page = (
+        _environment(False)
+        .get_template(template)
+        .render(version=koco_stream.__version__, **content)
+    )
     return re.sub(r"\n{3,}", "\n\n", page).strip() + "\n"
 
 
@@ -43,12 +54,16 @@ def _environment(html: bool) -> Environment:
         keep_trailing_newline=True,
     )
     environment.globals.update(claim_columns=CLAIM_COLUMNS)
-    environment.filters.update(cell=cell, soft=soft, text=text_of, md=markdown_of, claim_rows=claim_rows)
+    environment.filters.update(
+        cell=cell, soft=soft, text=text_of, md=markdown_of, claim_rows=claim_rows
+    )
     return environment
 
 
 def text_of(value: Any) -> str:
-    """A table's cell as people read it: numbers to five digits, whole ones with commas, – for what is missing."""
+    """A table's cell as people read it: numbers to five digits, whole ones with commas, – for what
+    is missing.
+    """
     if value is None:
         return MISSING
     if isinstance(value, bool):
@@ -59,7 +74,9 @@ def text_of(value: Any) -> str:
 
 
 def cell(value: Any) -> Markup:
-    """A table's cell in HTML. Where what is read is not the whole value, `data-v` has it: tables sort by it, and their CSV has it."""
+    """A table's cell in HTML. Where what is read is not the whole value, `data-v` has it: tables
+    sort by it, and their CSV has it.
+    """
     shown = escape(text_of(value))
     if isinstance(value, bool):
         return Markup(f'<td class="{shown}">{shown}</td>')
@@ -67,12 +84,20 @@ def cell(value: Any) -> Markup:
         return Markup(f'<td data-v="">{shown}</td>')
     if isinstance(value, float | int):
         whole = repr(value)
-        return Markup(f'<td class="n">{shown}</td>' if whole == shown else f'<td class="n" data-v="{whole}">{shown}</td>')
-    return Markup(f'<td class="long">{soft(value)}</td>' if len(shown) > LONG else f"<td>{soft(value)}</td>")
+        return Markup(
+            f'<td class="n">{shown}</td>'
+            if whole == shown
+            else f'<td class="n" data-v="{whole}">{shown}</td>'
+        )
+    return Markup(
+        f'<td class="long">{soft(value)}</td>' if len(shown) > LONG else f"<td>{soft(value)}</td>"
+    )
 
 
 def soft(value: object) -> Markup:
-    """Text in HTML whose lines may break after a comma and an underscore: names of generated datasets are long."""
+    """Text in HTML whose lines may break after a comma and an underscore: names of generated
+    datasets are long.
+    """
     return Markup(re.sub("(_|,(?=[a-z]))", r"\1<wbr>", str(escape(value))))
 
 

@@ -1,4 +1,6 @@
-"""What the plan of a sweep is made from: sizes of datasets, limits of workers, and costs measured before."""
+"""What the plan of a sweep is made from: sizes of datasets, limits of workers, and costs measured
+before.
+"""
 
 from __future__ import annotations
 
@@ -26,11 +28,16 @@ TIMED = ("learner", "params", "dataset_hash", "rounds", "seconds", "cohort_size"
 
 
 def limits_of(cluster: str, workers: int, client: Client | None = None) -> Limits:
-    """The limits of a plan: for so many local workers (none is this process alone), for what a site asks for, or for those of the cluster
-    that `client` is of. Waits for the first workers of a site and of an address."""
+    """The limits of a plan: for so many local workers (none is this process alone), for what a site
+    asks for, or for those of the cluster that `client` is of. Waits for the first workers of a site
+    and of an address.
+    """
     if site := site_named(cluster):
         if client is not None and not wait_for(client, site.workers.min, site.patience_seconds):
-            raise LostCluster(f"fewer than {site.workers.min} worker(s) came within {site.patience}, the site's patience")
+            raise LostCluster(
+                f"fewer than {site.workers.min} worker(s) came within {site.patience}, the site's"
+                " patience"
+            )
         return Limits(site.workers.max, site.worker_bytes)
     if cluster != LOCAL and client is not None:
         return Limits(*capacity(client))
@@ -44,23 +51,35 @@ def sizes_of(manifests: Sequence[Manifest]) -> dict[str, DataSize]:
 
 def mapped_bytes(manifests: Sequence[Manifest]) -> int:
     """Bytes of the largest dataset's copies, which the workers of a machine map together."""
-    return max((sum(copy_bytes(manifest, shard) for shard in manifest.shards) for manifest in manifests), default=0)
+    return max(
+        (sum(copy_bytes(manifest, shard) for shard in manifest.shards) for manifest in manifests),
+        default=0,
+    )
 
 
-def cost_factors(store: Where, sizes: dict[str, DataSize], measured: Sequence[Timing] = ()) -> dict[str, float]:
-    """What the declared costs are to be multiplied with, by learner: from runs that this machine has finished on these datasets; for
-    learners without any, from what was `measured` just now."""
+def cost_factors(
+    store: Where, sizes: dict[str, DataSize], measured: Sequence[Timing] = ()
+) -> dict[str, float]:
+    """What the declared costs are to be multiplied with, by learner: from runs that this machine
+    has finished on these datasets; for learners without any, from what was `measured` just now.
+    """
     return {**factors_of(measured), **factors_of(finished_timings(store, sizes))}
 
 
 def finished_timings(store: Where, sizes: dict[str, DataSize]) -> Iterator[Timing]:
-    """Timings of runs in the store: of each learner a sample, all from this machine and on these datasets."""
+    """Timings of runs in the store: of each learner a sample, all from this machine and on these
+    datasets.
+    """
     runs = read_columns(store, TIMED)
     here = pc.and_(pc.equal(runs.column("host"), machine()), pc.equal(runs.column("status"), "ok"))
-    runs = runs.filter(pc.and_(here, pc.is_in(runs.column("dataset_hash"), pa.array(sorted(sizes), pa.string()))))
+    runs = runs.filter(
+        pc.and_(here, pc.is_in(runs.column("dataset_hash"), pa.array(sorted(sizes), pa.string())))
+    )
     for learner in pc.unique(runs.column("learner")).to_pylist():
         mine = runs.filter(pc.equal(runs.column("learner"), learner))
-        for row in mine.take(list(range(0, mine.num_rows, -(-mine.num_rows // SAMPLE)))).to_pylist():
+        for row in mine.take(
+            list(range(0, mine.num_rows, -(-mine.num_rows // SAMPLE)))
+        ).to_pylist():
             size, params = sizes[row["dataset_hash"]], json.loads(row["params"])
             d = size.n_features + int(bool(params["fit_intercept"]))
             stream = StreamSize(row["rounds"], d, size.n_values / max(size.n_rows, 1))

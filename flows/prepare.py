@@ -1,4 +1,6 @@
-"""The prepare flow: datasets of the catalogue, fetched and prepared; those that a sweep needs and its store does not have."""
+"""The prepare flow: datasets of the catalogue, fetched and prepared; those that a sweep needs and
+its store does not have.
+"""
 
 from __future__ import annotations
 
@@ -32,15 +34,22 @@ def may_pass(task: Any, run: Any, state: State[Any]) -> bool:
     return False
 
 
-@task(name="prepare", cache_policy=NO_CACHE, retries=4, retry_delay_seconds=exponential_backoff(30), retry_condition_fn=may_pass)
+@task(
+    name="prepare",
+    cache_policy=NO_CACHE,
+    retries=4,
+    retry_delay_seconds=exponential_backoff(30),
+    retry_condition_fn=may_pass,
+)
 def prepare_one(store: str, name: str) -> Manifest:
     """One dataset of the catalogue, its files fetched if need be."""
     return prepare_named(store, name, (), {}, cores())
 
 
 def prepare_missing(store: str, sweep: Sweep) -> None:
-    """Prepare what the sweep needs and the store does not have: generated datasets, and those of the catalogue. Others are left to the
-    sweep, which says what to do."""
+    """Prepare what the sweep needs and the store does not have: generated datasets, and those of
+    the catalogue. Others are left to the sweep, which says what to do.
+    """
     there = set(prepared_names(store))
     for use in sweep.datasets:
         if use.given is not None:
@@ -51,11 +60,23 @@ def prepare_missing(store: str, sweep: Sweep) -> None:
 
 @flow(name="prepare", validate_parameters=False)
 def prepare_flow(datasets: list[str], store: str) -> list[str]:
-    """Prepare these datasets of the catalogue unless the store has them; returns their identities. Raises `WrongInput` as `koco prepare`
-    does."""
+    """Prepare these datasets of the catalogue unless the store has them; returns their identities.
+    Raises `WrongInput` as `koco prepare` does.
+    """
     open_store(store)
     there = set(prepared_names(store))
-    found = [load_manifest(store, name) if name in there else prepare_one(store, name) for name in datasets]
-    rows = [{"dataset": m.name, "rows": m.n_rows, "features": m.n_features, "identity": m.dataset_hash[:12]} for m in found]
+    found = [
+        load_manifest(store, name) if name in there else prepare_one(store, name)
+        for name in datasets
+    ]
+    rows = [
+        {
+            "dataset": m.name,
+            "rows": m.n_rows,
+            "features": m.n_features,
+            "identity": m.dataset_hash[:12],
+        }
+        for m in found
+    ]
     table_artifact("prepared", rows, f"Datasets in {store}")
     return [manifest.dataset_hash for manifest in found]

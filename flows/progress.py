@@ -1,4 +1,6 @@
-"""Progress of long work: a live line on a terminal, a plain line now and then in a log. Always on stderr."""
+"""Progress of long work: a live line on a terminal, a plain line now and then in a log. Always on
+stderr.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,15 @@ from types import TracebackType
 from typing import Self
 
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
 
 from flows.status import Status, tell
 from koco_stream.engine.cohort import Receipt
@@ -32,7 +42,8 @@ def say(message: str) -> None:
 class SweepProgress:
     """Counts receipts: runs done of total, rounds per second, runs that were not ok, time left.
 
-    On a terminal it is a live line, in a log a line a minute; `koco status` shows the same from the store.
+    On a terminal it is a live line, in a log a line a minute; `koco status` shows the same from the
+    store.
     """
 
     def __init__(self, store: Where, sweep: str) -> None:
@@ -40,7 +51,10 @@ class SweepProgress:
         self.rounds, self.diverged, self.failed, self.scan_seconds = 0, 0, 0, 0.0
         self.dashboard: str | None = None
         self.begun = self.last_line = time.monotonic()
-        self.over, self.beating = threading.Event(), threading.Thread(target=self._beat, daemon=True)
+        self.over, self.beating = (
+            threading.Event(),
+            threading.Thread(target=self._beat, daemon=True),
+        )
         self.started_at = datetime.now(UTC)
         console = Console(stderr=True)
         self.live = Progress(
@@ -60,12 +74,25 @@ class SweepProgress:
         self.beating.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.over.set()
         self.beating.join()
         self.live.stop()
-        ended = "done" if error is None else "ended by an error" if isinstance(error, Exception) else "stopped"  # Ctrl-C, SIGTERM
-        with nullcontext() if error is None else suppress(OSError):  # on a full disk, what ended the sweep is to be heard
+        ended = (
+            "done"
+            if error is None
+            else "ended by an error"
+            if isinstance(error, Exception)
+            else "stopped"
+        )  # Ctrl-C, SIGTERM
+        with (
+            nullcontext() if error is None else suppress(OSError)
+        ):  # on a full disk, what ended the sweep is to be heard
             self._tell(ended, None if error is None or ended == "stopped" else str(error))
 
     def more(self, runs: int, there: int) -> None:
@@ -74,10 +101,15 @@ class SweepProgress:
         self.total += runs
         self.done += there
         self.live.update(self.task, total=self.total, completed=self.done)
-        say(f"sweep {self.sweep}: {runs:,}{again} runs, {there:,} in the store already, {runs - there:,} to compute")
+        say(
+            f"sweep {self.sweep}: {runs:,}{again} runs, {there:,} in the store already,"
+            f" {runs - there:,} to compute"
+        )
 
     def computing(self, dashboard: str | None) -> None:
-        """The workers are ready: from now on runs are computed. `dashboard` is the address of Dask's page."""
+        """The workers are ready: from now on runs are computed. `dashboard` is the address of
+        Dask's page.
+        """
         self.begun, self.dashboard = time.monotonic(), dashboard
         if dashboard:
             say(f"  what the workers do: {dashboard}")
@@ -95,7 +127,9 @@ class SweepProgress:
             self._line()
 
     def _beat(self) -> None:
-        """In a thread of its own: a long cohort gives no receipt for long, and the sweep lives all the same."""
+        """In a thread of its own: a long cohort gives no receipt for long, and the sweep lives all
+        the same.
+        """
         while not self.over.wait(STATUS_EVERY):
             with suppress(OSError):  # a full disk is met, and said, by who writes results
                 self._tell("running")
@@ -110,7 +144,11 @@ class SweepProgress:
 
     def _speed(self, now: float) -> str:
         speed = f"{self.rounds / max(now - self.begun, 1e-9):,.0f} rounds/s"
-        not_ok = [f", {count:,} {status}" for count, status in ((self.diverged, "diverged"), (self.failed, "failed")) if count]
+        not_ok = [
+            f", {count:,} {status}"
+            for count, status in ((self.diverged, "diverged"), (self.failed, "failed"))
+            if count
+        ]
         return speed + "".join(not_ok)
 
     def _left(self, now: float) -> float:
@@ -140,7 +178,9 @@ class SweepProgress:
 
 
 class BytesProgress:
-    """Counts bytes, and rows where there are any: what is being done, how much of it is done, how fast, time left."""
+    """Counts bytes, and rows where there are any: what is being done, how much of it is done, how
+    fast, time left.
+    """
 
     def __init__(self, what: str) -> None:
         self.what = what
@@ -161,7 +201,12 @@ class BytesProgress:
         self.live.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.live.stop()
 
     def __call__(self, done: int, total: int | None) -> None:
@@ -169,12 +214,17 @@ class BytesProgress:
         self.step(self.what, done, total)
 
     def step(self, what: str, done: int, total: int | None, rows: int = 0) -> None:
-        """Note how many bytes of a step of the work are done, of how many if that is known, and how many rows."""
+        """Note how many bytes of a step of the work are done, of how many if that is known, and how
+        many rows.
+        """
         if what != self.what:
             self.what = what
             self.live.reset(self.task, description=what)
         said = f"{rows:,} rows" if rows else ""
         self.live.update(self.task, completed=done, total=total, rows=said)
         if self.live.disable and time.monotonic() - self.last > PLAIN_EVERY:
-            say(f"  {what}: {done:,} of {f'{total:,}' if total else 'unknown'} bytes{', ' + said if said else ''}")
+            say(
+                f"  {what}: {done:,} of {f'{total:,}' if total else 'unknown'}"
+                f" bytes{', ' + said if said else ''}"
+            )
             self.last = time.monotonic()

@@ -17,7 +17,9 @@ def write_again(store: str, sweep: str) -> str:
 
 @flow(name="report", validate_parameters=False)
 def report_flow(sweep: str, store: str) -> str:
-    """Write the report of a sweep that has run on `store` again; returns its place. Raises `WrongInput` if it has not."""
+    """Write the report of a sweep that has run on `store` again; returns its place. Raises
+    `WrongInput` if it has not.
+    """
     written = write_again(store, sweep)
     results_artifact(store, sweep, written)
     return written

@@ -1,4 +1,6 @@
-"""What a sweep would take on more machines than there are here: its real plan for each number of workers, run by the simulator."""
+"""What a sweep would take on more machines than there are here: its real plan for each number of
+workers, run by the simulator.
+"""
 
 from __future__ import annotations
 
@@ -27,12 +29,19 @@ PREDICTED = (
 
 
 def predictions(
-    spec: Path, store: str, workers: Sequence[int], cores: int | None = None, deaths_an_hour: float = 0.0, worker_memory: int | None = None
+    spec: Path,
+    store: str,
+    workers: Sequence[int],
+    cores: int | None = None,
+    deaths_an_hour: float = 0.0,
+    worker_memory: int | None = None,
 ) -> list[dict[str, Any]]:
-    """A row for each number of workers: see `simulation.Prediction`. All runs of the sweep are counted, whether the store has them or not;
-    the costs are what the store's finished runs have taken on this machine, where there are any.
+    """A row for each number of workers: see `simulation.Prediction`. All runs of the sweep are
+    counted, whether the store has them or not; the costs are what the store's finished runs have
+    taken on this machine, where there are any.
 
-    `cores` are shared by all workers, for predictions of this machine; `worker_memory` are the bytes of each.
+    `cores` are shared by all workers, for predictions of this machine; `worker_memory` are the
+    bytes of each.
     """
     sweep, manifests, runs, _ = checked(spec, store)
     sizes = sizes_of_all(sweep, manifests)
@@ -40,6 +49,8 @@ def predictions(
     rows = []
     for count in workers:
         todo = plan(runs, sizes, Limits(count, worker_memory or worker_bytes(1)), factors=factors)
-        rounds = [sizes[cohort.stream.dataset_hash].rounds(cohort.stream) for cohort in todo.cohorts]
+        rounds = [
+            sizes[cohort.stream.dataset_hash].rounds(cohort.stream) for cohort in todo.cohorts
+        ]
         rows.append(asdict(simulate(todo.cohorts, rounds, Machines(count, cores, deaths_an_hour))))
     return rows

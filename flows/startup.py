@@ -1,4 +1,6 @@
-"""Starting what a sweep needs, all at once: the Dask cluster, the compiled code, and Prefect's own settings."""
+"""Starting what a sweep needs, all at once: the Dask cluster, the compiled code, and Prefect's own
+settings.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +24,15 @@ from koco_stream.learners import StreamSize
 from koco_stream.runs.cost_model import Timing
 
 if TYPE_CHECKING:
-    from distributed import Client  # a second to import, and a sweep that has nothing to compute needs none
+    from distributed import (
+        Client,
+    )  # a second to import, and a sweep that has nothing to compute needs none
 
 
 def configure_prefect() -> None:
-    """Prefect's home in the cache folder, nothing sent out, quiet logs, time to start. Must come before prefect is
-    imported; what the user has set stays."""
+    """Prefect's home in the cache folder, nothing sent out, quiet logs, time to start. Must come
+    before prefect is imported; what the user has set stays.
+    """
     settings = {
         "PREFECT_HOME": str(private_folder("prefect")),
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
@@ -43,7 +48,9 @@ def configure_prefect() -> None:
 
 
 def end_with_driver(pid: int) -> None:
-    """Have process `pid` end when this one does, however it does: a shell waits on a pipe that only this process holds open."""
+    """Have process `pid` end when this one does, however it does: a shell waits on a pipe that only
+    this process holds open.
+    """
     words = ["sh", "-c", 'read _; kill "$0" 2>/dev/null', str(pid)]
     _watchers.append(subprocess.Popen(words, stdin=subprocess.PIPE, start_new_session=True))
 
@@ -52,7 +59,9 @@ _watchers: list[subprocess.Popen[bytes]] = []
 
 
 class OwnSession(subprocess.Popen[Any]):
-    """A process that hears of nothing that a terminal, or a batch system, sends to the group of this one."""
+    """A process that hears of nothing that a terminal, or a batch system, sends to the group of
+    this one.
+    """
 
     def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more, start_new_session=True)
@@ -60,8 +69,10 @@ class OwnSession(subprocess.Popen[Any]):
 
 
 def shield_prefect_server() -> None:
-    """Have Prefect start its own server in a session of its own: without it the flow could not even say that it was stopped, and would try
-    for long. Where a server runs already, Prefect starts none, and need not import it: a second or two."""
+    """Have Prefect start its own server in a session of its own: without it the flow could not even
+    say that it was stopped, and would try for long. Where a server runs already, Prefect starts
+    none, and need not import it: a second or two.
+    """
     if os.environ.get("PREFECT_API_URL"):
         return
     from prefect.server.api import server
@@ -75,11 +86,15 @@ def compiling(kinds: list[Needed]) -> subprocess.Popen[str]:
     from cluster.local import ONE_THREAD
 
     command = [sys.executable, "-m", "koco_stream.engine.warm_up", json.dumps(kinds)]
-    return subprocess.Popen(command, env={**os.environ, **ONE_THREAD}, stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        command, env={**os.environ, **ONE_THREAD}, stdout=subprocess.PIPE, text=True
+    )
 
 
 class Engine:
-    """What runs cohorts: a client of Dask, or none for this process alone; and timings of each learner on a few rows."""
+    """What runs cohorts: a client of Dask, or none for this process alone; and timings of each
+    learner on a few rows.
+    """
 
     def __init__(self, client: Client | None, timings: list[Timing]) -> None:
         self.client, self.timings = client, timings
@@ -91,33 +106,57 @@ class Engine:
 
 
 class Start:
-    """A cluster and the compilation of what its workers need, both begun when this is made. `loads`: its workers, which share the cache,
-    load what was compiled before they are given anything to do."""
+    """A cluster and the compilation of what its workers need, both begun when this is made.
+    `loads`: its workers, which share the cache, load what was compiled before they are given
+    anything to do.
+    """
 
-    def __init__(self, cluster: Callable[[], AbstractContextManager[Client]], kinds: list[Needed], loads: bool = False) -> None:
+    def __init__(
+        self,
+        cluster: Callable[[], AbstractContextManager[Client]],
+        kinds: list[Needed],
+        loads: bool = False,
+    ) -> None:
         self.kinds, self.loads, self.timings = kinds, loads, list[Timing]()
         self.stack = ExitStack()
         self.client: Future[Client] = Future()
-        resource_tracker.ensure_running()  # its start, which Dask would cause, lets the signals through again
+        # its start, which Dask would cause, lets the signals through again
+        resource_tracker.ensure_running()
         with shielded():
             self.compiling = compiling(kinds) if kinds else None
-            threading.Thread(target=self._start, args=(cluster, self.compiling), daemon=True).start()
+            threading.Thread(
+                target=self._start, args=(cluster, self.compiling), daemon=True
+            ).start()
 
-    def _start(self, cluster: Callable[[], AbstractContextManager[Client]], compiling: subprocess.Popen[str] | None) -> None:
+    def _start(
+        self,
+        cluster: Callable[[], AbstractContextManager[Client]],
+        compiling: subprocess.Popen[str] | None,
+    ) -> None:
         try:
             client = self.stack.enter_context(cluster())
             if self.loads and compiling is not None and compiling.wait() == 0:
-                client.run(load, self.kinds, on_error="ignore")  # a worker that dies of it will die again, of a cohort, and that is said
+                client.run(
+                    load, self.kinds, on_error="ignore"
+                )  # a worker that dies of it will die again, of a cohort, and that is said
             self.client.set_result(client)
         except BaseException as error:  # handed to whoever waits for the client
             self.client.set_exception(error)
 
     def ready(self, kinds: list[Needed]) -> Engine:
-        """The client, once the workers are up and `kinds` are compiled: of data that was not there at the start the type was a guess."""
+        """The client, once the workers are up and `kinds` are compiled: of data that was not there
+        at the start the type was a guess.
+        """
         self._compiled()  # first: the compiler ends when what it prints is read
         client = self.client.result()
-        known = {(kind.learner, canonical_json(kind.params), kind.value_type) for kind in self.kinds}
-        rest = [kind for kind in kinds if (kind.learner, canonical_json(kind.params), kind.value_type) not in known]
+        known = {
+            (kind.learner, canonical_json(kind.params), kind.value_type) for kind in self.kinds
+        }
+        rest = [
+            kind
+            for kind in kinds
+            if (kind.learner, canonical_json(kind.params), kind.value_type) not in known
+        ]
         if rest:
             with shielded():
                 self.compiling = compiling(rest)
@@ -130,7 +169,10 @@ class Start:
         printed = self.compiling.communicate()[0]
         if self.compiling.returncode != 0:
             raise RuntimeError("compiling the learners failed; what the compiler said stands above")
-        self.timings += [Timing(learner, params, StreamSize(*size), *rest) for learner, params, size, *rest in json.loads(printed)]
+        self.timings += [
+            Timing(learner, params, StreamSize(*size), *rest)
+            for learner, params, size, *rest in json.loads(printed)
+        ]
         self.compiling = None
 
     def close(self) -> None:
@@ -145,16 +187,23 @@ class Start:
 _begun: Start | None = None
 
 
-def begin(cluster: Callable[[], AbstractContextManager[Client]], kinds: list[Needed], loads: bool) -> None:
-    """Start a cluster now, for the next `engine` to take: what is slow then goes on beside the caller. `loads`: see `Start`."""
+def begin(
+    cluster: Callable[[], AbstractContextManager[Client]], kinds: list[Needed], loads: bool
+) -> None:
+    """Start a cluster now, for the next `engine` to take: what is slow then goes on beside the
+    caller. `loads`: see `Start`.
+    """
     global _begun
     _begun = Start(cluster, kinds, loads)
 
 
 @contextmanager
-def engine(cluster: Callable[[], AbstractContextManager[Client]] | None, kinds: list[Needed]) -> Iterator[Engine]:
-    """What runs cohorts, with `kinds` compiled: a client of the cluster, the one that was begun if there is one, closed at the end; or,
-    without a cluster, this process."""
+def engine(
+    cluster: Callable[[], AbstractContextManager[Client]] | None, kinds: list[Needed]
+) -> Iterator[Engine]:
+    """What runs cohorts, with `kinds` compiled: a client of the cluster, the one that was begun if
+    there is one, closed at the end; or, without a cluster, this process.
+    """
     global _begun
     if cluster is None:
         yield Engine(None, warm(kinds))

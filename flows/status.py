@@ -16,7 +16,9 @@ SILENT_SECONDS = 60.0  # a sweep on another machine that said nothing for so lon
 
 @dataclass(frozen=True)
 class Status:
-    """A sweep's progress. `state` is running, done, stopped (by Ctrl-C), ended by an error, or killed: it said running and is no more."""
+    """A sweep's progress. `state` is running, done, stopped (by Ctrl-C), ended by an error, or
+    killed: it said running and is no more.
+    """
 
     sweep: str
     state: str
@@ -47,7 +49,9 @@ def statuses(store: Where) -> Iterator[Status]:
     for file in (place(store) / "status").files(".json"):
         status = Status(**json.loads(file.read_text()))
         yield (
-            replace(status, state="killed", dashboard=None, seconds_left=None) if status.state == "running" and is_dead(status) else status
+            replace(status, state="killed", dashboard=None, seconds_left=None)
+            if status.state == "running" and is_dead(status)
+            else status
         )
 
 
@@ -55,4 +59,6 @@ def is_dead(status: Status) -> bool:
     """Whether the process that wrote this is gone."""
     if status.host == socket.gethostname():
         return not process_lives(status.process)
-    return (datetime.now(UTC) - datetime.fromisoformat(status.updated)).total_seconds() > SILENT_SECONDS
+    return (
+        datetime.now(UTC) - datetime.fromisoformat(status.updated)
+    ).total_seconds() > SILENT_SECONDS

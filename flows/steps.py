@@ -1,5 +1,5 @@
-"""The steps of a sweep: prepare → plan → run → collect → report. The flow makes each a task of Prefect; where nothing is to be computed,
-they are done without it.
+"""The steps of a sweep: prepare → plan → run → collect → report. The flow makes each a task of
+Prefect; where nothing is to be computed, they are done without it.
 
 Dask and Prefect, which take seconds to import, are imported where they are needed.
 """
@@ -46,10 +46,25 @@ MANY_PARTS = 500  # the tables of a sweep that runs long are put together now an
 
 
 class Work:
-    """What the tasks of one sweep share. A plain object on purpose: Prefect looks into every list and dataclass that a task is given."""
+    """What the tasks of one sweep share. A plain object on purpose: Prefect looks into every list
+    and dataclass that a task is given.
+    """
 
-    def __init__(self, sweep_file: str, store: str, workers: int, block_rows: int | None, cluster: str, retry_failed: bool) -> None:
-        self.sweep, self.store, self.workers, self.block_rows = read_sweep(sweep_file), store, workers, block_rows
+    def __init__(
+        self,
+        sweep_file: str,
+        store: str,
+        workers: int,
+        block_rows: int | None,
+        cluster: str,
+        retry_failed: bool,
+    ) -> None:
+        self.sweep, self.store, self.workers, self.block_rows = (
+            read_sweep(sweep_file),
+            store,
+            workers,
+            block_rows,
+        )
         self.cluster, self.retry_failed = cluster, retry_failed
         self.manifests: dict[str, Manifest] = {}
         self.every: list[Run] = []  # all runs of the sweep
@@ -70,34 +85,55 @@ class Work:
     def stages(self) -> Iterator[list[Run]]:
         """See `halving.stages`."""
         n_rows = {m.dataset_hash: m.n_rows for m in self.sets}
-        return stages(self.every, n_rows, self.sweep.halving, lambda ids: losses_of(self.store, ids), self.decisions)
+        return stages(
+            self.every,
+            n_rows,
+            self.sweep.halving,
+            lambda ids: losses_of(self.store, ids),
+            self.decisions,
+        )
 
     def kinds(self) -> list[Needed]:
         """What must be compiled."""
         from flows.planning import sizes_of
 
-        return needed(self.every, {m.dataset_hash: m.value_type for m in self.sets}, sizes_of(self.sets))
+        return needed(
+            self.every, {m.dataset_hash: m.value_type for m in self.sets}, sizes_of(self.sets)
+        )
 
 
 def prepare_datasets(work: Work) -> None:
-    """The manifests of all datasets; those that are generated and not there yet are made now. What a killed sweep left is collected."""
+    """The manifests of all datasets; those that are generated and not there yet are made now. What
+    a killed sweep left is collected.
+    """
     for use in work.sweep.datasets:
-        prepared = load_manifest(work.store, use.name) if use.given is None else prepare_synthetic(work.store, use.generator, use.given)
+        prepared = (
+            load_manifest(work.store, use.name)
+            if use.given is None
+            else prepare_synthetic(work.store, use.generator, use.given)
+        )
         work.manifests[use.name] = prepared
     work.every = work.sweep.runs(dict(work.manifests))
     collect_results(work.store)
 
 
 def plan_runs(work: Work, engine: Engine) -> None:
-    """Cohorts of the missing runs; those that were begun stay as they were. Raises `WrongInput` if a run does not fit the cluster's
-    workers."""
+    """Cohorts of the missing runs; those that were begun stay as they were. Raises `WrongInput` if
+    a run does not fit the cluster's workers.
+    """
     from cluster.preflight import memory_table
     from flows.planning import cost_factors, limits_of, sizes_of
 
     sizes = sizes_of(work.sets)
     factors = cost_factors(work.store, sizes, engine.timings)
     try:
-        work.plan = plan(work.missing, sizes, limits_of(work.cluster, work.workers, engine.client), unfinished(work.store), factors)
+        work.plan = plan(
+            work.missing,
+            sizes,
+            limits_of(work.cluster, work.workers, engine.client),
+            unfinished(work.store),
+            factors,
+        )
     except MemoryError as error:
         if engine.client is None:
             raise
@@ -118,11 +154,21 @@ def run_plan(work: Work, engine: Engine, progress: SweepProgress) -> None:
             collect(work.store)
 
     received: list[str] = []
-    with ProgressArtifact(f"progress-{work.sweep.name}", f"Runs done of the sweep {work.sweep.name}") as shown:
+    with ProgressArtifact(
+        f"progress-{work.sweep.name}", f"Runs done of the sweep {work.sweep.name}"
+    ) as shown:
         if engine.client is None:
             run_serially(work.store, work.sweep.name, work.plan.cohorts, receive, work.block_rows)
         else:
-            run_on_dask(engine.client, work.store, work.sweep.name, work.plan.cohorts, receive, work.block_rows, patience_of(work.cluster))
+            run_on_dask(
+                engine.client,
+                work.store,
+                work.sweep.name,
+                work.plan.cohorts,
+                receive,
+                work.block_rows,
+                patience_of(work.cluster),
+            )
 
 
 def collect_results(store: str) -> None:
@@ -134,11 +180,16 @@ def collect_results(store: str) -> None:
 
 
 def write_sweep_report(store: str, name: str) -> str:
-    """The HTML report of the sweep; returns its path. Of many runs it takes most of a gigabyte, which this process, with Dask's scheduler
-    in it, had better not: another one writes it. Raises `RuntimeError` with what that one says if it fails."""
+    """The HTML report of the sweep; returns its path. Of many runs it takes most of a gigabyte,
+    which this process, with Dask's scheduler in it, had better not: another one writes it. Raises
+    `RuntimeError` with what that one says if it fails.
+    """
     if len(sweep_note(store, name)["run_ids"]) > MANY_RUNS:
         written = subprocess.run(
-            [sys.executable, "-m", "flows.cli", "report", name, "--store", store], capture_output=True, text=True, check=False
+            [sys.executable, "-m", "flows.cli", "report", name, "--store", store],
+            capture_output=True,
+            text=True,
+            check=False,
         )
         if written.returncode:
             raise RuntimeError(f"the report could not be written: {written.stderr.strip()}")
@@ -149,9 +200,18 @@ def write_sweep_report(store: str, name: str) -> str:
 
 
 def report_of(store: str, name: str, write: Callable[[str, str], str]) -> str:
-    """The report's path; written by `write`, which takes seconds, unless the one that is there is of the same runs and the same version."""
+    """The report's path; written by `write`, which takes seconds, unless the one that is there is
+    of the same runs and the same version.
+    """
     note = (place(store) / "sweeps" / f"{name}.json").read_text()
-    of = content_hash([koco_stream.__version__, source_hash(), note, [file.name for file in table_files(store, "runs")]])
+    of = content_hash(
+        [
+            koco_stream.__version__,
+            source_hash(),
+            note,
+            [file.name for file in table_files(store, "runs")],
+        ]
+    )
     mark = place(store) / "reports" / f"{name}.made.json"
     try:
         made = json.loads(mark.read_text())
@@ -178,12 +238,21 @@ PLAIN = Steps(prepare_datasets, plan_runs, run_plan, collect_results, write_swee
 
 
 def remember(store: str, sweep: Sweep, runs: Sequence[Run]) -> None:
-    """Note in the store what the sweep consists of: its file and its run_ids, which reports and results are read by."""
-    content: dict[str, Any] = {"name": sweep.name, "file": sweep.text, "figures": sweep.figures, "run_ids": [run.run_id for run in runs]}
+    """Note in the store what the sweep consists of: its file and its run_ids, which reports and
+    results are read by.
+    """
+    content: dict[str, Any] = {
+        "name": sweep.name,
+        "file": sweep.text,
+        "figures": sweep.figures,
+        "run_ids": [run.run_id for run in runs],
+    }
     (place(store) / "sweeps" / f"{sweep.name}.json").write_text(json.dumps(content) + "\n")
 
 
-def run_sweep(work: Work, steps: Steps, certificates: str | None = None, insecure: bool = False) -> dict[str, Any]:
+def run_sweep(
+    work: Work, steps: Steps, certificates: str | None = None, insecure: bool = False
+) -> dict[str, Any]:
     """The sweep itself: see `flows.sweep.sweep_flow`."""
     clock = Clock()
     store, name = work.store, work.sweep.name
@@ -210,7 +279,13 @@ def run_sweep(work: Work, steps: Steps, certificates: str | None = None, insecur
 
                 if ready is None:
                     with clock("start-up"):
-                        chosen = cluster_named(work.cluster, work.workers, mapped_bytes(work.sets), certificates, insecure)
+                        chosen = cluster_named(
+                            work.cluster,
+                            work.workers,
+                            mapped_bytes(work.sets),
+                            certificates,
+                            insecure,
+                        )
                         ready = stack.enter_context(engine(chosen, work.kinds()))
                     if ready.client is not None:
                         with clock("preflight"):
@@ -241,12 +316,17 @@ def run_sweep(work: Work, steps: Steps, certificates: str | None = None, insecur
         "computed": computed,
         **outcome(store, name),
         "report": report,
-        "seconds": {**{phase: round(value, 2) for phase, value in clock.seconds.items()}, "scans": round(progress.scan_seconds, 2)},
+        "seconds": {
+            **{phase: round(value, 2) for phase, value in clock.seconds.items()},
+            "scans": round(progress.scan_seconds, 2),
+        },
     }
 
 
 def outcome(store: str, name: str) -> dict[str, Any]:
-    """How the sweep's runs ended: how many by status, and the first few that failed, with their reasons."""
+    """How the sweep's runs ended: how many by status, and the first few that failed, with their
+    reasons.
+    """
     mine, runs = set(sweep_note(store, name)["run_ids"]), read_runs(store, ("run_id", "status"))
     ended = zip(runs.column("run_id").to_pylist(), runs.column("status").to_pylist(), strict=True)
     statuses = Counter(status for run_id, status in ended if run_id in mine)

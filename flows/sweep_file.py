@@ -24,7 +24,15 @@ from koco_stream.streams.manifest import Manifest
 from koco_stream.streams.orders import AS_STORED, IN_WINDOWS, WINDOW_ROWS
 from storage.generated.generators import GENERATORS, expected_values, parameters_of, synthetic_name
 
-FigureName = Literal["son-figure-1", "son-figure-2", "son-figure-3", "sketch-start", "poster-tables", "kons-adversary", "sampling-floor"]
+FigureName = Literal[
+    "son-figure-1",
+    "son-figure-2",
+    "son-figure-3",
+    "sketch-start",
+    "poster-tables",
+    "kons-adversary",
+    "sampling-floor",
+]
 LARGEST = 2**63 - 1
 MOST_RUNS = 10_000_000
 Label = Annotated[float, Field(allow_inf_nan=False)] | int
@@ -44,7 +52,9 @@ class DatasetTable(BaseModel):
 
 
 class LearnerTable(BaseModel):
-    """A [[learner]] table: a learner's name; every other key is one of its parameters, with a value or a grid of values."""
+    """A [[learner]] table: a learner's name; every other key is one of its parameters, with a value
+    or a grid of values.
+    """
 
     model_config = ConfigDict(extra="allow", strict=True)
     name: str
@@ -79,8 +89,9 @@ class SweepFile(BaseModel):
 
 @dataclass(frozen=True)
 class DatasetUse:
-    """One dataset that a sweep needs, and the orders and positive classes in which it is read. `given` are a generator's parameters,
-    None for a prepared dataset."""
+    """One dataset that a sweep needs, and the orders and positive classes in which it is read.
+    `given` are a generator's parameters, None for a prepared dataset.
+    """
 
     name: str
     given: dict[str, Any] | None
@@ -94,7 +105,11 @@ class DatasetUse:
     def order_text(self) -> str:
         """The order in words: `shuffled-in-windows, window_rows = 65536, 3 order seeds`."""
         windows = f", window_rows = {self.window_rows}" if self.window_rows else ""
-        seeds = "" if self.orders[0][1] is None else f", {len(self.orders)} order seed{'s' * (len(self.orders) > 1)}"
+        seeds = (
+            ""
+            if self.orders[0][1] is None
+            else f", {len(self.orders)} order seed{'s' * (len(self.orders) > 1)}"
+        )
         return f"{self.orders[0][0]}{windows}{seeds}"
 
     def unprepared_size(self) -> DataSize:
@@ -106,7 +121,9 @@ class DatasetUse:
 
 @dataclass(frozen=True)
 class Sweep:
-    """A sweep, expanded: its datasets and its configurations (learner, parameters, learner_seed: see `configuration_of`)."""
+    """A sweep, expanded: its datasets and its configurations (learner, parameters, learner_seed:
+    see `configuration_of`).
+    """
 
     path: Path
     name: str
@@ -115,14 +132,20 @@ class Sweep:
     figures: tuple[str, ...]
     text: str = field(repr=False)
     halving: Halving | None = None
-    expanded: dict[tuple[str, ...], list[Run]] = field(default_factory=dict, repr=False, compare=False)  # by the datasets it was for
+    expanded: dict[tuple[str, ...], list[Run]] = field(
+        default_factory=dict, repr=False, compare=False
+    )  # by the datasets it was for
 
     def runs(self, manifests: dict[str, Manifest | None]) -> list[Run]:
-        """All runs, each once. Datasets not prepared yet (None) get a placeholder for a hash: enough to count, not to run.
+        """All runs, each once. Datasets not prepared yet (None) get a placeholder for a hash:
+        enough to count, not to run.
 
         Raises `WrongInput` if a dataset's labels do not fit.
         """
-        key = tuple(f"{m.dataset_hash} {sharding_of(m)}" if m else "" for m in (manifests[use.name] for use in self.datasets))
+        key = tuple(
+            f"{m.dataset_hash} {sharding_of(m)}" if m else ""
+            for m in (manifests[use.name] for use in self.datasets)
+        )
         if key not in self.expanded:
             self.expanded[key] = self._expand(manifests)
         return self.expanded[key]
@@ -134,9 +157,22 @@ class Sweep:
             for (order, seed), positive in itertools.product(use.orders, use.positive_classes):
                 identity = manifest.dataset_hash if manifest else f"not prepared: {use.name}"
                 sharding = sharding_of(manifest) if manifest and use.window_rows else None
-                asked = Stream(use.name, identity, order, seed, positive, use.max_rows, use.window_rows, sharding)
+                asked = Stream(
+                    use.name,
+                    identity,
+                    order,
+                    seed,
+                    positive,
+                    use.max_rows,
+                    use.window_rows,
+                    sharding,
+                )
                 n_rows = manifest.n_rows if manifest else use.unprepared_size().n_rows
-                classes, task = (manifest.classes, manifest.task) if manifest else ([-1.0, 1.0], "classification")
+                classes, task = (
+                    (manifest.classes, manifest.task)
+                    if manifest
+                    else ([-1.0, 1.0], "classification")
+                )
                 stream = asked.reduced(n_rows, classes)
                 mine = [Run(stream, *configuration) for configuration in self.configurations]
                 for run in {run.params["loss"]: run for run in mine}.values():
@@ -149,16 +185,23 @@ class Sweep:
 
 
 def read_sweep(path: str | Path) -> Sweep:
-    """Read and check a sweep file. Raises `WrongInput` naming the file, the line or key, and the remedy."""
+    """Read and check a sweep file. Raises `WrongInput` naming the file, the line or key, and the
+    remedy.
+    """
     path = Path(path)
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise WrongInput(f"{path}: no such sweep file; flows/sweeps/ has examples") from None
     except UnicodeDecodeError as error:
-        raise WrongInput(f"{path}: {error.reason} at byte {error.start}; a sweep file is TOML, which is text in UTF-8") from None
+        raise WrongInput(
+            f"{path}: {error.reason} at byte {error.start}; a sweep file is TOML, which is text in"
+            " UTF-8"
+        ) from None
     except OSError as error:
-        raise WrongInput(f"{path}: {error.strerror or error}; give a sweep file, see flows/sweeps/") from None
+        raise WrongInput(
+            f"{path}: {error.strerror or error}; give a sweep file, see flows/sweeps/"
+        ) from None
     return _sweep_of(path, text)
 
 
@@ -174,10 +217,16 @@ def _sweep_of(path: Path, text: str) -> Sweep:
     except ValidationError as error:
         raise WrongInput(_explain(path, text, error)) from None
     _refuse_many_runs(path, spec)
-    datasets = [use for number, table in enumerate(spec.dataset) for use in _datasets(path, text, number, table)]
+    datasets = [
+        use
+        for number, table in enumerate(spec.dataset)
+        for use in _datasets(path, text, number, table)
+    ]
     seeds = _seeds(spec.learner_seeds)
     configurations = [
-        configuration for number, table in enumerate(spec.learner) for configuration in _configurations(path, text, number, table, seeds)
+        configuration
+        for number, table in enumerate(spec.learner)
+        for configuration in _configurations(path, text, number, table, seeds)
     ]
     names = [use.name for use in datasets]
     for name in names:
@@ -186,7 +235,13 @@ def _sweep_of(path: Path, text: str) -> Sweep:
     figures = spec.report.figure
     halving = Halving(spec.halving.factor, spec.halving.first) if spec.halving else None
     return Sweep(
-        path, spec.name, tuple(datasets), tuple(configurations), tuple([figures] if isinstance(figures, str) else figures), text, halving
+        path,
+        spec.name,
+        tuple(datasets),
+        tuple(configurations),
+        tuple([figures] if isinstance(figures, str) else figures),
+        text,
+        halving,
     )
 
 
@@ -199,11 +254,18 @@ def _refuse_large_numbers(path: Path, text: str, content: dict[str, Any]) -> Non
         return isinstance(value, int) and not -LARGEST - 1 <= value <= LARGEST
 
     for key, value in content.items():
-        tables = value if isinstance(value, list) and value and all(isinstance(v, dict) for v in value) else []
+        tables = (
+            value
+            if isinstance(value, list) and value and all(isinstance(v, dict) for v in value)
+            else []
+        )
         for number, table in enumerate(tables):
             for inner, inside in table.items():
                 if has_large(inside):
-                    raise WrongInput(f"{place(path, text, key, number, inner)}: a whole number in TOML is at most {LARGEST}")
+                    raise WrongInput(
+                        f"{place(path, text, key, number, inner)}: a whole number in TOML is at"
+                        f" most {LARGEST}"
+                    )
         if has_large(value):
             raise WrongInput(f"{path}, {key}: a whole number in TOML is at most {LARGEST}")
 
@@ -212,16 +274,24 @@ def _refuse_many_runs(path: Path, spec: SweepFile) -> None:
     """Refuse more than `MOST_RUNS` runs before any of them is made."""
 
     def product(grids: dict[str, Any] | None) -> int:
-        return math.prod(len(v) if isinstance(v, list) else _span(v) if isinstance(v, dict) else 1 for v in (grids or {}).values())
+        return math.prod(
+            len(v) if isinstance(v, list) else _span(v) if isinstance(v, dict) else 1
+            for v in (grids or {}).values()
+        )
 
     streams = 0
     for use in spec.dataset:
         classes = len(use.positive_class) if isinstance(use.positive_class, list) else 1
         streams += product(use.model_extra) * classes * len(_seeds(use.order_seeds))
-    count = streams * sum(product(learner.model_extra) for learner in spec.learner) * len(_seeds(spec.learner_seeds))
+    count = (
+        streams
+        * sum(product(learner.model_extra) for learner in spec.learner)
+        * len(_seeds(spec.learner_seeds))
+    )
     if count > MOST_RUNS:
         raise WrongInput(
-            f"{path}: {count:,} runs, and a sweep has at most {MOST_RUNS:,}; give fewer values or seeds, or make several sweeps"
+            f"{path}: {count:,} runs, and a sweep has at most {MOST_RUNS:,}; give fewer values or"
+            " seeds, or make several sweeps"
         )
 
 
@@ -233,7 +303,9 @@ def _span(grid: dict[str, Any]) -> int:
 
 
 def place(path: Path, text: str, table: str, number: int, key: str) -> str:
-    """`FILE, line N, learner 2, alpha`: where a key of the number-th [[table]] (from 0) is written; without the line if it is not found."""
+    """`FILE, line N, learner 2, alpha`: where a key of the number-th [[table]] (from 0) is written;
+    without the line if it is not found.
+    """
     seen = -1
     found = None
     for line_number, line in enumerate(text.splitlines(), 1):
@@ -249,18 +321,34 @@ def place(path: Path, text: str, table: str, number: int, key: str) -> str:
 
 
 def values_of(value: Any, where: str) -> list[Any]:
-    """The values of a grid: a single value, a list, `{ powers_of_two = [a, b] }` or `{ powers_of_ten = [a, b] }`."""
+    """The values of a grid: a single value, a list, `{ powers_of_two = [a, b] }` or `{
+    powers_of_ten = [a, b] }`.
+    """
     if isinstance(value, dict):
         bases = {"powers_of_two": 2.0, "powers_of_ten": 10.0}
         if len(value) != 1 or next(iter(value)) not in bases:
-            raise WrongInput(f"{where}: a grid is a list, or {{ powers_of_two = [first, last] }}, or {{ powers_of_ten = [first, last] }}")
+            raise WrongInput(
+                f"{where}: a grid is a list, or {{ powers_of_two = [first, last] }}, or {{"
+                " powers_of_ten = [first, last] }"
+            )
         name, ends = next(iter(value.items()))
-        if not (isinstance(ends, list) and len(ends) == 2 and all(type(e) is int and abs(e) <= 300 for e in ends) and ends[0] <= ends[1]):
-            raise WrongInput(f"{where}: {name} takes the first and the last exponent, [first, last], whole numbers in order, not {ends!r}")
+        if not (
+            isinstance(ends, list)
+            and len(ends) == 2
+            and all(type(e) is int and abs(e) <= 300 for e in ends)
+            and ends[0] <= ends[1]
+        ):
+            raise WrongInput(
+                f"{where}: {name} takes the first and the last exponent, [first, last], whole"
+                f" numbers in order, not {ends!r}"
+            )
         return [bases[name] ** k for k in range(ends[0], ends[1] + 1)]
     if isinstance(value, list):
         if not value:
-            raise WrongInput(f"{where}: the grid is empty, so there is nothing to run; give at least one value, or leave the key out")
+            raise WrongInput(
+                f"{where}: the grid is empty, so there is nothing to run; give at least one value,"
+                " or leave the key out"
+            )
         return value
     return [value]
 
@@ -280,11 +368,15 @@ def _configurations(
             declared = learner.parameter(key)
             grids[key] = [declared.check(v) for v in values_of(value, where)]
         except WrongInput as error:
-            raise WrongInput(str(error) if str(error).startswith(where) else f"{where}: {error}") from None
+            raise WrongInput(
+                str(error) if str(error).startswith(where) else f"{where}: {error}"
+            ) from None
     found: list[tuple[str, dict[str, Any], int | None]] = []
     for values in itertools.product(*grids.values()):
         try:
-            name, kept, seed = configuration_of(table.name, dict(zip(grids, values, strict=True)), seeds[0])
+            name, kept, seed = configuration_of(
+                table.name, dict(zip(grids, values, strict=True)), seeds[0]
+            )
         except WrongInput as error:
             raise WrongInput(f"{place(path, text, 'learner', number, 'name')}: {error}") from None
         found += [(name, kept, seed)] if seed is None else [(name, kept, one) for one in seeds]
@@ -293,22 +385,40 @@ def _configurations(
 
 def _datasets(path: Path, text: str, number: int, table: DatasetTable) -> list[DatasetUse]:
     """The datasets of one table: one, or one for each combination of a generator's parameters."""
-    shuffled, window_rows = table.order != AS_STORED, table.window_rows if table.order == IN_WINDOWS else None
+    shuffled, window_rows = (
+        table.order != AS_STORED,
+        table.window_rows if table.order == IN_WINDOWS else None,
+    )
     if not shuffled and "order_seeds" in table.model_fields_set:
-        raise WrongInput(f'{place(path, text, "dataset", number, "order_seeds")}: only a shuffled order has seeds; add order = "shuffled"')
+        raise WrongInput(
+            f"{place(path, text, 'dataset', number, 'order_seeds')}: only a shuffled order has"
+            ' seeds; add order = "shuffled"'
+        )
     if window_rows is None and "window_rows" in table.model_fields_set:
         where = place(path, text, "dataset", number, "window_rows")
-        raise WrongInput(f'{where}: only one order has windows; add order = "{IN_WINDOWS}", or leave the key out')
-    orders = tuple((table.order, seed) for seed in _seeds(table.order_seeds)) if shuffled else ((AS_STORED, None),)
-    classes = table.positive_class if isinstance(table.positive_class, list) else [table.positive_class]
+        raise WrongInput(
+            f'{where}: only one order has windows; add order = "{IN_WINDOWS}", or leave the key out'
+        )
+    orders = (
+        tuple((table.order, seed) for seed in _seeds(table.order_seeds))
+        if shuffled
+        else ((AS_STORED, None),)
+    )
+    classes = (
+        table.positive_class if isinstance(table.positive_class, list) else [table.positive_class]
+    )
     positive = tuple(None if c is None else float(c) for c in classes)
     extra = table.model_extra or {}
     if table.name not in GENERATORS:
         if extra:
             key = next(iter(extra))
             known = [*DatasetTable.model_fields]
-            raise WrongInput(f"{place(path, text, 'dataset', number, key)}: unknown key{nearest(key, known)}")
-        return [DatasetUse(table.name, None, table.name, orders, positive, table.max_rows, window_rows)]
+            raise WrongInput(
+                f"{place(path, text, 'dataset', number, key)}: unknown key{nearest(key, known)}"
+            )
+        return [
+            DatasetUse(table.name, None, table.name, orders, positive, table.max_rows, window_rows)
+        ]
     known = [*DatasetTable.model_fields, *parameters_of(table.name)]
     grids = {}
     for key, value in extra.items():
@@ -323,7 +433,9 @@ def _datasets(path: Path, text: str, number: int, table: DatasetTable) -> list[D
             name = synthetic_name(table.name, given)
         except WrongInput as error:
             raise WrongInput(f"{place(path, text, 'dataset', number, 'name')}: {error}") from None
-        uses.append(DatasetUse(name, given, table.name, orders, positive, table.max_rows, window_rows))
+        uses.append(
+            DatasetUse(name, given, table.name, orders, positive, table.max_rows, window_rows)
+        )
     return uses
 
 
@@ -334,23 +446,42 @@ def _seeds(seeds: int | list[int]) -> Sequence[int]:
 def _line_of(text: str, key: str, first: int) -> int | None:
     """The first line, from that number on, that begins with the key or is its table's header."""
     lines = enumerate(text.splitlines()[first - 1 :], first)
-    return next((number for number, line in lines if re.match(rf"\s*\[*\s*{re.escape(key)}\b", line)), None)
+    return next(
+        (number for number, line in lines if re.match(rf"\s*\[*\s*{re.escape(key)}\b", line)), None
+    )
 
 
 def _explain(path: Path, text: str, error: ValidationError) -> str:
-    """The first of pydantic's complaints, of unknown keys before others, with the line and the nearest name."""
+    """The first of pydantic's complaints, of unknown keys before others, with the line and the
+    nearest name.
+    """
     first = min(error.errors(), key=lambda found: found["type"] != "extra_forbidden")
     where = list(first["loc"])
     where = where[
-        : 3 if len(where) > 1 and isinstance(where[1], int) else 2 if where[:1] in (["report"], ["halving"]) else 1
+        : (
+            3
+            if len(where) > 1 and isinstance(where[1], int)
+            else 2
+            if where[:1] in (["report"], ["halving"])
+            else 1
+        )
     ]  # no names of pydantic's
     key = str(where[-1]) if where else ""
-    tables: dict[str, type[BaseModel]] = {"dataset": DatasetTable, "learner": LearnerTable, "report": ReportTable, "halving": HalvingTable}
+    tables: dict[str, type[BaseModel]] = {
+        "dataset": DatasetTable,
+        "learner": LearnerTable,
+        "report": ReportTable,
+        "halving": HalvingTable,
+    }
     known = tables.get(str(where[0]), SweepFile) if len(where) > 1 else SweepFile
     if len(where) > 2 and isinstance(where[1], int):
         spot = place(path, text, str(where[0]), where[1], str(where[2]))
     else:
-        line = _line_of(text, str(where[0]), 1) if where and (len(where) > 1 or first["type"] != "missing") else None
+        line = (
+            _line_of(text, str(where[0]), 1)
+            if where and (len(where) > 1 or first["type"] != "missing")
+            else None
+        )
         if line and len(where) > 1:
             line = _line_of(text, key, line) or line  # within a table on one line, that line
         spot = f"{path}{f', line {line}' if line else ''}, {'.'.join(str(w) for w in where)}"
@@ -360,5 +491,10 @@ def _explain(path: Path, text: str, error: ValidationError) -> str:
         return f"{spot}: unknown key{nearest(key, list(known.model_fields))}"
     found = first.get("input")
     if first["type"] == "string_pattern_mismatch":
-        return f"{spot}: a name has letters, digits, '.', '_' and '-', and begins with a letter or a digit; it is {found!r}"
-    return f"{spot}: {first['msg'][0].lower()}{first['msg'][1:]}" + ("" if isinstance(found, dict | list) else f", not {found!r}")
+        return (
+            f"{spot}: a name has letters, digits, '.', '_' and '-', and begins with a letter or a"
+            f" digit; it is {found!r}"
+        )
+    return f"{spot}: {first['msg'][0].lower()}{first['msg'][1:]}" + (
+        "" if isinstance(found, dict | list) else f", not {found!r}"
+    )

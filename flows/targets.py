@@ -1,7 +1,8 @@
-"""What `koco reproduce` can reproduce: for each target the sweeps, the figure that states the claims, and the paper's datasets.
+"""What `koco reproduce` can reproduce: for each target the sweeps, the figure that states the
+claims, and the paper's datasets.
 
-A sweep file is run as it stands if all its datasets are at hand; else a copy is made that has those that are, and a quick one with fewer
-rows, seeds and values.
+A sweep file is run as it stands if all its datasets are at hand; else a copy is made that has those
+that are, and a quick one with fewer rows, seeds and values.
 """
 
 from __future__ import annotations
@@ -28,9 +29,11 @@ QUICK_SEEDS = 2
 
 @dataclass(frozen=True)
 class Target:
-    """A published figure or table. `figure` draws it from each of `sweeps`, whose claims count, and of `searches`, which
-    look for what the paper does not state; `datasets` are the paper's, by their names in the catalogue;
-    `stand_ins` are sweeps on made data in place of a dataset: its name, and what the stand-in is."""
+    """A published figure or table. `figure` draws it from each of `sweeps`, whose claims count, and
+    of `searches`, which look for what the paper does not state; `datasets` are the paper's, by
+    their names in the catalogue; `stand_ins` are sweeps on made data in place of a dataset: its
+    name, and what the stand-in is.
+    """
 
     name: str
     about: str
@@ -49,7 +52,10 @@ TARGETS = {
     target.name: target
     for target in (
         Target(
-            "son-figure-1", "Figure 1 of Luo et al. (NIPS 2016): error against the condition number", ("ill-conditioned",), "son-figure-1"
+            "son-figure-1",
+            "Figure 1 of Luo et al. (NIPS 2016): error against the condition number",
+            ("ill-conditioned",),
+            "son-figure-1",
         ),
         Target(
             "son-figure-2",
@@ -66,18 +72,29 @@ TARGETS = {
         ),
         Target(
             "sketch-start",
-            "Not of a paper: which start of Oja's sketch errs less, over all datasets at hand, scaled in three ways",
+            "Not of a paper: which start of Oja's sketch errs less, over all datasets at hand,"
+            " scaled in three ways",
             ("sketch-start",),
             "sketch-start",
         ),
         Target(
             "pros-n-kons-table",
-            "Tables 1 and 2 of Calandriello, Lazaric, Valko (NIPS 2017): PROS-N-KONS against its baselines",
+            "Tables 1 and 2 of Calandriello, Lazaric, Valko (NIPS 2017): PROS-N-KONS against its"
+            " baselines",
             ("poster-regression", "poster-classification"),
             "poster-tables",
             ("poster-regression-stored", "poster-classification-readings"),
             _of(PROS),
-            (("slice-like", "slice", "made rows of the size of slice (53,500 rows of 385 features), not slice itself"),),
+            (
+                (
+                    "slice-like",
+                    "slice",
+                    (
+                        "made rows of the size of slice (53,500 rows of 385 features), not slice"
+                        " itself"
+                    ),
+                ),
+            ),
         ),
         Target(
             "section-6-adversary",
@@ -87,7 +104,8 @@ TARGETS = {
         ),
         Target(
             "sampling-floor",
-            "the abstract of Calandriello, Lazaric, Valko (ICML 2017): 1/γ times the regret at γ² of the cost",
+            "the abstract of Calandriello, Lazaric, Valko (ICML 2017): 1/γ times the regret at γ²"
+            " of the cost",
             ("sampling-floor",),
             "sampling-floor",
         ),
@@ -107,27 +125,41 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def entry_of(name: str) -> Entry:
-    """The catalogue's entry of a sweep's dataset. Raises `KeyError` for one that is not of the catalogue."""
+    """The catalogue's entry of a sweep's dataset. Raises `KeyError` for one that is not of the
+    catalogue.
+    """
     return CATALOGUE[VARIANTS[name][0] if name in VARIANTS else name]
 
 
 def target_named(name: str) -> Target:
     """The target. Raises `WrongInput` with the nearest name if there is none."""
     if name not in TARGETS:
-        raise WrongInput(f"there is nothing to reproduce called {name!r}{nearest(name, list(TARGETS))}")
+        raise WrongInput(
+            f"there is nothing to reproduce called {name!r}{nearest(name, list(TARGETS))}"
+        )
     return TARGETS[name]
 
 
 def prepared_datasets(sweep: str) -> list[str]:
     """The datasets of a sweep file that must be prepared: those that no generator makes."""
-    return [table["name"] for table in _content(sweep)["dataset"] if table["name"] not in GENERATORS]
+    return [
+        table["name"] for table in _content(sweep)["dataset"] if table["name"] not in GENERATORS
+    ]
 
 
-def sweep_for(sweep: str, at_hand: Sequence[str], more: Sequence[dict[str, Any]], quick: bool) -> Path | None:
-    """The sweep file to run, with the prepared datasets that are `at_hand` and the tables of `more`: the file itself, if these are its own
-    and all is to be run; None if there is nothing left to run."""
+def sweep_for(
+    sweep: str, at_hand: Sequence[str], more: Sequence[dict[str, Any]], quick: bool
+) -> Path | None:
+    """The sweep file to run, with the prepared datasets that are `at_hand` and the tables of
+    `more`: the file itself, if these are its own and all is to be run; None if there is nothing
+    left to run.
+    """
     content = _content(sweep)
-    kept = [table for table in content["dataset"] if table["name"] in GENERATORS or table["name"] in at_hand]
+    kept = [
+        table
+        for table in content["dataset"]
+        if table["name"] in GENERATORS or table["name"] in at_hand
+    ]
     if not kept and not more:
         return None
     if len(kept) == len(content["dataset"]) and not more and not quick:
@@ -136,7 +168,10 @@ def sweep_for(sweep: str, at_hand: Sequence[str], more: Sequence[dict[str, Any]]
     if quick:
         _shorten(content)
     content["name"] = f"{sweep}-{'quick' if quick else 'at-hand'}"
-    text = f"# flows/sweeps/{sweep}.toml, {'shortened' if quick else 'with the datasets that are at hand'}.\n{toml_text(content)}"
+    text = (
+        f"# flows/sweeps/{sweep}.toml,"
+        f" {'shortened' if quick else 'with the datasets that are at hand'}.\n{toml_text(content)}"
+    )
     path = Path(private_folder("reproduce", text_hash(text)[:12])) / f"{content['name']}.toml"
     write_text(path, text)
     return path
@@ -147,7 +182,9 @@ def _content(sweep: str) -> dict[str, Any]:
 
 
 def _shorten(content: dict[str, Any]) -> None:
-    """Fewer rows, seeds and values: the first and the last of a dataset's grid, and the middle one too of a learner's."""
+    """Fewer rows, seeds and values: the first and the last of a dataset's grid, and the middle one
+    too of a learner's.
+    """
     content["learner_seeds"] = _fewer_seeds(content.get("learner_seeds", 1))
     for table in content["dataset"]:
         if "order_seeds" in table:
@@ -158,11 +195,17 @@ def _shorten(content: dict[str, Any]) -> None:
         for key in set(table) & set(parameters_of(table["name"])):
             values = _values(table[key])
             table[key] = values[:1] if key == "data_seed" else values[:: max(1, len(values) - 1)]
-        table["n_rows"] = min(QUICK_GENERATED, *_values(table.get("n_rows", parameters_of(table["name"])["n_rows"])), QUICK_GENERATED)
+        table["n_rows"] = min(
+            QUICK_GENERATED,
+            *_values(table.get("n_rows", parameters_of(table["name"])["n_rows"])),
+            QUICK_GENERATED,
+        )
     for table in content["learner"]:
         for key in set(table) - {"name"}:
             values = _values(table[key])
-            table[key] = values if len(values) <= 3 else [values[0], values[len(values) // 2], values[-1]]
+            table[key] = (
+                values if len(values) <= 3 else [values[0], values[len(values) // 2], values[-1]]
+            )
 
 
 def _fewer_seeds(seeds: Any) -> Any:
@@ -189,7 +232,9 @@ def toml_text(content: dict[str, Any]) -> str:
 
 
 def _is_table(value: Any) -> bool:
-    return isinstance(value, dict) or (isinstance(value, list) and bool(value) and all(isinstance(one, dict) for one in value))
+    return isinstance(value, dict) or (
+        isinstance(value, list) and bool(value) and all(isinstance(one, dict) for one in value)
+    )
 
 
 def _toml(value: Any) -> str:

@@ -13,8 +13,9 @@ VERIFIED = ("what", "state")
 
 
 def verified(store: str, names: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """A row (`VERIFIED`) for each problem, and one for what is ok. Raises `WrongInput` if there is no such store or
-    dataset."""
+    """A row (`VERIFIED`) for each problem, and one for what is ok. Raises `WrongInput` if there is
+    no such store or dataset.
+    """
     existing_store(store)
     for name in names:
         if name not in prepared_names(store):

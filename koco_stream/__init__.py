@@ -1,4 +1,5 @@
-"""koco-stream: second-order online learners on sparse and dense streams, with one numerical answer for every run.
+"""koco-stream: second-order online learners on sparse and dense streams, with one numerical answer
+for every run.
 
 >>> from koco_stream import OjaSON
 >>> model = OjaSON(sketch_size=2, alpha=1.0)
@@ -68,7 +69,8 @@ _WHERE = {
 
 
 def __getattr__(name: str) -> Any:
-    # Names are loaded when first used: the command line answers `--help` without waiting for the compiler.
+    # Names are loaded when first used: the command line answers `--help` without waiting for the
+    # compiler.
     import importlib
 
     if name not in __all__:

@@ -1,13 +1,17 @@
-"""The best linear function in hindsight in the features of a learner: the row "BATCH" of the poster's tables.
+"""The best linear function in hindsight in the features of a learner: the row "BATCH" of the
+poster's tables.
 
-The poster (Calandriello, Lazaric, Valko, NIPS 2017) takes the space of KORS's final dictionary, and regularises the summed loss with
-α‖w‖² (its L*); so here: min_w Σ ℓ(wᵀφ_t, y_t) + α‖w‖². Neither ½ nor mean: scikit-learn's C is 1/(2α), its ridge α.
+The poster (Calandriello, Lazaric, Valko, NIPS 2017) takes the space of KORS's final dictionary, and
+regularises the summed loss with α‖w‖² (its L*); so here: min_w Σ ℓ(wᵀφ_t, y_t) + α‖w‖². Neither ½
+nor mean: scikit-learn's C is 1/(2α), its ridge α.
 
-All losses are solved by Newton's method with a line search, which reads the rows in blocks and keeps matrices of size r only. The squared
-loss takes one step (its normal equations, by Cholesky) and another that removes rounding. The hinge is smoothed over a width μ that goes to
-0. It stops where f(w) − min f is known to be small: where ℓ has a slope everywhere, it is at most ‖∇f(w)‖²/(4α), since f is 2α-strongly
-convex (or no step lowers f but by rounding); for the hinge, at most the duality gap with the dual variables that the smoothed loss gives.
-BLAS sums here, so the last digits are the machine's.
+All losses are solved by Newton's method with a line search, which reads the rows in blocks and
+keeps matrices of size r only. The squared loss takes one step (its normal equations, by Cholesky)
+and another that removes rounding. The hinge is smoothed over a width μ that goes to
+0. It stops where f(w) − min f is known to be small: where ℓ has a slope everywhere, it is at most
+   ‖∇f(w)‖²/(4α), since f is 2α-strongly convex (or no step lowers f but by rounding); for the
+   hinge, at most the duality gap with the dual variables that the smoothed loss gives. BLAS sums
+   here, so the last digits are the machine's.
 """
 
 from __future__ import annotations
@@ -25,18 +29,24 @@ from koco_stream.losses import LOSSES, OF_REAL_LABELS
 from koco_stream.numerics.linear_algebra import Array
 from koco_stream.streams.rows import as_labels
 
-Blocks = Callable[[], Iterable[tuple[Array, Array]]]  # one reading: the features (k, r) and the labels (k,) of each block of rows
+Blocks = Callable[
+    [], Iterable[tuple[Array, Array]]
+]  # one reading: the features (k, r) and the labels (k,) of each block of rows
 
 BLOCK_ROWS = 4096
-HELD_VALUES = 50_000_000  # features of up to this many values are kept between readings (400 MB), others computed again
+# features of up to this many values are kept between readings (400 MB), others computed again
+HELD_VALUES = 50_000_000
 MOST_STEPS = 500
 TOLERANCE = 1e-12  # of the least value, for losses with a slope everywhere
 GAP = 1e-6  # of the least value, for the hinge
-STEPS = 0.5 ** np.concatenate([np.arange(16), np.arange(16, 58, 3)])  # of the line search: 1 to 2^−55
+STEPS = 0.5 ** np.concatenate(
+    [np.arange(16), np.arange(16, 58, 3)]
+)  # of the line search: 1 to 2^−55
 
 
 def best_linear(features: Array, y: Array, loss: str, alpha: float) -> Array:
-    """The weights w (r,) that minimise Σ ℓ(wᵀφ_t, y_t) + α‖w‖² over the rows of `features` (n, r), with the labels `y` (n,).
+    """The weights w (r,) that minimise Σ ℓ(wᵀφ_t, y_t) + α‖w‖² over the rows of `features` (n, r),
+    with the labels `y` (n,).
 
     Raises as `best_linear_in_blocks` does, and `WrongInput` for another number of labels than rows.
     """
@@ -46,10 +56,12 @@ def best_linear(features: Array, y: Array, loss: str, alpha: float) -> Array:
 
 
 def best_linear_in_blocks(blocks: Blocks, loss: str, alpha: float) -> Array:
-    """As `best_linear`, for rows that are not held: each call of `blocks` reads all of them once more, in the same order.
+    """As `best_linear`, for rows that are not held: each call of `blocks` reads all of them once
+    more, in the same order.
 
-    Raises `WrongInput` for an unknown loss, an α that is not positive, no rows, or labels other than −1 and +1 where the loss needs them;
-    `ArithmeticError` if 500 steps, or rounding, do not let it finish (features of very different scales with a tiny α).
+    Raises `WrongInput` for an unknown loss, an α that is not positive, no rows, or labels other
+    than −1 and +1 where the loss needs them; `ArithmeticError` if 500 steps, or rounding, do not
+    let it finish (features of very different scales with a tiny α).
     """
     if loss not in LOSSES:
         raise WrongInput(f"no loss is called {loss!r}; there are {', '.join(LOSSES)}")
@@ -61,7 +73,9 @@ def best_linear_in_blocks(blocks: Blocks, loss: str, alpha: float) -> Array:
         here = _Point(blocks, loss, alpha, w, width)
         if loss == "hinge" and here.gap <= GAP * here.hinge:
             return w
-        solved = here.gradient @ here.gradient <= 4.0 * alpha * here.value * (0.1 * GAP if loss == "hinge" else TOLERANCE)
+        solved = here.gradient @ here.gradient <= 4.0 * alpha * here.value * (
+            0.1 * GAP if loss == "hinge" else TOLERANCE
+        )
         direction = np.zeros_like(w) if solved else _newton_step(here.hessian, here.gradient, alpha)
         values = here.along(direction)
         best = int(values.argmin())
@@ -73,11 +87,15 @@ def best_linear_in_blocks(blocks: Blocks, loss: str, alpha: float) -> Array:
             break
         else:
             width /= 10.0
-    raise ArithmeticError(f"Newton's method did not solve the {loss} loss with alpha = {alpha:g}; try a larger alpha")
+    raise ArithmeticError(
+        f"Newton's method did not solve the {loss} loss with alpha = {alpha:g}; try a larger alpha"
+    )
 
 
 class _Point:
-    """f at w: its value, gradient (r,) and Hessian (r, r); for the hinge also the unsmoothed value and the duality gap."""
+    """f at w: its value, gradient (r,) and Hessian (r, r); for the hinge also the unsmoothed value
+    and the duality gap.
+    """
 
     def __init__(self, blocks: Blocks, loss: str, alpha: float, w: Array, width: float) -> None:
         self.blocks, self.loss, self.alpha, self.w, self.width = blocks, loss, alpha, w, width
@@ -98,7 +116,8 @@ class _Point:
         self.value = total + alpha * norm2
         self.gradient = slopes + 2.0 * alpha * w
         self.hinge = hinge + alpha * norm2
-        # The dual of the hinge: max Σa − ‖Σ a_t y_t φ_t‖²/(4α) over a in [0, 1]; the smoothed slopes are −a_t y_t.
+        # The dual of the hinge: max Σa − ‖Σ a_t y_t φ_t‖²/(4α) over a in [0, 1]; the smoothed
+        # slopes are −a_t y_t.
         self.gap = self.hinge - duals + float(slopes @ slopes) / (4.0 * alpha)
 
     def along(self, direction: Array) -> Array:
@@ -114,9 +133,12 @@ class _Point:
         return values + self.alpha * np.square(ends).sum(axis=1)
 
 
-def derivatives(loss: str, scores: Array, y: Array, width: float = 0.0) -> tuple[Array, Array, Array]:
-    """ℓ, ℓ' and ℓ'' in the score, (n,) each; the hinge is smoothed over `width` if it is not 0: z²/(2μ) for z = 1 − yŷ in [0, μ], z − μ/2
-    beyond."""
+def derivatives(
+    loss: str, scores: Array, y: Array, width: float = 0.0
+) -> tuple[Array, Array, Array]:
+    """ℓ, ℓ' and ℓ'' in the score, (n,) each; the hinge is smoothed over `width` if it is not 0:
+    z²/(2μ) for z = 1 − yŷ in [0, μ], z − μ/2 beyond.
+    """
     if loss == "squared":
         error = scores - y
         return error * error, 2.0 * error, np.full(error.shape, 2.0)
@@ -138,7 +160,9 @@ def derivatives(loss: str, scores: Array, y: Array, width: float = 0.0) -> tuple
 
 
 def _newton_step(hessian: Array, gradient: Array, alpha: float) -> Array:
-    """−H⁻¹∇f (r,). Where H is singular to rounding, by its eigenvalues, which are not below 2α in exact arithmetic."""
+    """−H⁻¹∇f (r,). Where H is singular to rounding, by its eigenvalues, which are not below 2α in
+    exact arithmetic.
+    """
     try:
         return cho_solve(cho_factor(hessian), -gradient)
     except LinAlgError:
@@ -152,7 +176,9 @@ def _start(blocks: Blocks, loss: str) -> Array:
     for features, y in blocks():
         r = features.shape[1]
         if loss not in OF_REAL_LABELS and not (np.abs(y) == 1.0).all():
-            raise WrongInput(f"the {loss} loss needs labels -1 and +1, and one is {y[np.abs(y) != 1.0][0]:g}")
+            raise WrongInput(
+                f"the {loss} loss needs labels -1 and +1, and one is {y[np.abs(y) != 1.0][0]:g}"
+            )
     if r is None:
         raise WrongInput("there are no rows to find the best function on")
     return np.zeros(r)
@@ -166,12 +192,13 @@ def _cut(features: Array, y: Array) -> Iterator[tuple[Array, Array]]:
 class Batch:
     """The best function in hindsight in the features of a kernel learner, with the learner's loss.
 
-    `learner`: anything with `partial_fit(X, y)`, `features(X)` → (n, r), `loss` and `clip`; learnt from the rows first if it was not
-    yet. `alpha`: α > 0 of min_w Σ ℓ(wᵀφ_t, y_t) + α‖w‖². The minimum is over all w; predictions are truncated to [−clip, clip], as a
-    learner's are.
+    `learner`: anything with `partial_fit(X, y)`, `features(X)` → (n, r), `loss` and `clip`; learnt
+    from the rows first if it was not yet. `alpha`: α > 0 of min_w Σ ℓ(wᵀφ_t, y_t) + α‖w‖². The
+    minimum is over all w; predictions are truncated to [−clip, clip], as a learner's are.
 
-    After `fit`: `weights_` (r,), `mean_loss_` and `error_rate_` of the truncated predictions on the rows (the second None unless all labels
-    are −1 or +1; a prediction of 0 counts as +1), `largest_`, the largest |prediction| before truncation.
+    After `fit`: `weights_` (r,), `mean_loss_` and `error_rate_` of the truncated predictions on the
+    rows (the second None unless all labels are −1 or +1; a prediction of 0 counts as +1),
+    `largest_`, the largest |prediction| before truncation.
     """
 
     def __init__(self, learner: Any, alpha: float = 1.0) -> None:
@@ -179,7 +206,9 @@ class Batch:
         self.alpha = alpha
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Solve for the weights on the rows of X (n, d) with the labels y (n,). Raises as `best_linear_in_blocks` and the learner do."""
+        """Solve for the weights on the rows of X (n, d) with the labels y (n,). Raises as
+        `best_linear_in_blocks` and the learner do.
+        """
         X = X if hasattr(X, "shape") else np.asarray(X)
         X = X.tocsr() if hasattr(X, "tocsr") else X
         labels = as_labels(y, X.shape[0])
@@ -200,10 +229,16 @@ class Batch:
         return self
 
     def predict(self, X: Any) -> Array:
-        """Predictions (n,) for the rows of X, truncated to [−clip, clip]. Raises `AttributeError` before `fit`."""
+        """Predictions (n,) for the rows of X, truncated to [−clip, clip]. Raises `AttributeError`
+        before `fit`.
+        """
         if not hasattr(self, "weights_"):
             raise AttributeError("this Batch is not fitted yet: call fit first")
-        return np.clip(np.asarray(self.learner.features(X)) @ self.weights_, -self.learner.clip, self.learner.clip)
+        return np.clip(
+            np.asarray(self.learner.features(X)) @ self.weights_,
+            -self.learner.clip,
+            self.learner.clip,
+        )
 
     def _blocks(self, X: Any, labels: Array) -> Blocks:
         def read() -> Iterator[tuple[Array, Array]]:

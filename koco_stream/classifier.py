@@ -15,13 +15,15 @@ from koco_stream.streams.rows import label_vector
 
 
 class Classifier:
-    """A binary classifier: a learner that is shown the first class as −1 and the second, in sorted order, as +1.
+    """A binary classifier: a learner that is shown the first class as −1 and the second, in sorted
+    order, as +1.
 
-    `learner`: any learner but KORS, with any loss; it is not changed, a new one with its parameters learns. Its `clip` should be at
-    least 1. A prediction of 0 counts as the second class, as in the tables of sweeps.
+    `learner`: any learner but KORS, with any loss; it is not changed, a new one with its parameters
+    learns. Its `clip` should be at least 1. A prediction of 0 counts as the second class, as in the
+    tables of sweeps.
 
-    After learning: `classes_` (2,), sorted; `learner_`, which has learnt; `n_features_in_`, `feature_names_in_` and `rounds_` as a
-    learner has them.
+    After learning: `classes_` (2,), sorted; `learner_`, which has learnt; `n_features_in_`,
+    `feature_names_in_` and `rounds_` as a learner has them.
     """
 
     classes_: Array
@@ -37,14 +39,18 @@ class Classifier:
         return {"learner": self.learner, **own}
 
     def set_params(self, **params: Any) -> Self:
-        """Change `learner`, or its parameters by `learner__NAME`. Raises `WrongInput` with the nearest name for an unknown one."""
+        """Change `learner`, or its parameters by `learner__NAME`. Raises `WrongInput` with the
+        nearest name for an unknown one.
+        """
         names = list(self.get_params())
         for name in params:
             if name not in names and not name.startswith("learner__"):
                 raise WrongInput(f"Classifier has no parameter {name!r}{nearest(name, names)}")
         self.learner = params.pop("learner", self.learner)
         if params:
-            self.learner.set_params(**{name.removeprefix("learner__"): value for name, value in params.items()})
+            self.learner.set_params(
+                **{name.removeprefix("learner__"): value for name, value in params.items()}
+            )
         return self
 
     def __repr__(self) -> str:
@@ -58,29 +64,41 @@ class Classifier:
         return "learner_" in vars(self)
 
     def progressive(self, X: Any, y: Any, classes: Any = None) -> Array:
-        """Learn from the rows in order and return the class (n,) predicted for each before its label was seen.
+        """Learn from the rows in order and return the class (n,) predicted for each before its
+        label was seen.
 
-        `X` is as for a learner, `y` (n,) are labels of any kind that can be sorted. `classes`: both classes, needed at the first call
-        if `y` has only one of them. Raises `WrongInput` for a label that is neither, for more than two classes, and as the learner does.
+        `X` is as for a learner, `y` (n,) are labels of any kind that can be sorted. `classes`: both
+        classes, needed at the first call if `y` has only one of them. Raises `WrongInput` for a
+        label that is neither, for more than two classes, and as the learner does.
         """
         labels = _labels(y)
-        known = self.classes_ if self.__sklearn_is_fitted__() else _two_classes(labels if classes is None else _labels(classes))
+        known = (
+            self.classes_
+            if self.__sklearn_is_fitted__()
+            else _two_classes(labels if classes is None else _labels(classes))
+        )
         signs = _signs(labels, known)
         learner = self.learner_ if self.__sklearn_is_fitted__() else self._new_learner()
         try:
             scores = learner.progressive(X, signs)
         finally:
-            if learner.__sklearn_is_fitted__():  # not after a refused first call; after a divergence it is
+            if (
+                learner.__sklearn_is_fitted__()
+            ):  # not after a refused first call; after a divergence it is
                 self.learner_, self.classes_ = learner, known
         return self._class_of(scores)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
-        """Learn from the rows in order, going on from where the last call ended. Arguments and errors as for `progressive`."""
+        """Learn from the rows in order, going on from where the last call ended. Arguments and
+        errors as for `progressive`.
+        """
         self.progressive(X, y, classes)
         return self
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Forget everything, then learn from the rows in order, once. Raises `WrongInput` unless there are two classes in `y`."""
+        """Forget everything, then learn from the rows in order, once. Raises `WrongInput` unless
+        there are two classes in `y`.
+        """
         labels = _labels(y)
         known = _two_classes(labels)
         learner = self._new_learner().fit(X, _signs(labels, known))
@@ -98,15 +116,22 @@ class Classifier:
         return self._class_of(self.decision_function(X))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The share of the rows whose predicted class is right, as scikit-learn's classifiers give it."""
+        """The share of the rows whose predicted class is right, as scikit-learn's classifiers give
+        it.
+        """
         right = self.predict(X) == _labels(y)
         return float(np.average(right, weights=sample_weight))
 
     def _new_learner(self) -> Model:
         if not isinstance(self.learner, Model):
-            raise WrongInput(f"learner must be a learner, such as koco_stream.OjaSON(), not {self.learner!r}")
+            raise WrongInput(
+                f"learner must be a learner, such as koco_stream.OjaSON(), not {self.learner!r}"
+            )
         if isinstance(self.learner, KORS):
-            raise WrongInput("KORS predicts nothing, so it is no classifier; give a learner that uses its dictionary, such as PROSNKONS")
+            raise WrongInput(
+                "KORS predicts nothing, so it is no classifier; give a learner that uses its"
+                " dictionary, such as PROSNKONS"
+            )
         return type(self.learner)(**self.learner.get_params())
 
     def _class_of(self, scores: Array) -> Array:
@@ -114,7 +139,10 @@ class Classifier:
 
     def __getattr__(self, name: str) -> Any:
         # Only reached for what is not there: what learning would have made, or nothing.
-        if name in ("n_features_in_", "feature_names_in_", "rounds_") and self.__sklearn_is_fitted__():
+        if (
+            name in ("n_features_in_", "feature_names_in_", "rounds_")
+            and self.__sklearn_is_fitted__()
+        ):
             return getattr(self.learner_, name)
         if name in ("classes_", "learner_", "n_features_in_", "feature_names_in_", "rounds_"):
             raise not_fitted(self)
@@ -137,12 +165,18 @@ def _two_classes(labels: Array) -> Array:
         return classes
     if classes.size < 2:
         found = f"only one class, {classes[0]!s}" if classes.size else "no label"
-        raise WrongInput(f"two classes are needed, and y has {found}; give both as classes to the first partial_fit")
+        raise WrongInput(
+            f"two classes are needed, and y has {found}; give both as classes to the first"
+            " partial_fit"
+        )
     if classes.dtype.kind == "f" and (classes != np.floor(classes)).any():
-        raise WrongInput("Unknown label type: continuous. A classifier needs two classes; use the learner itself for real labels")
+        raise WrongInput(
+            "Unknown label type: continuous. A classifier needs two classes; use the learner itself"
+            " for real labels"
+        )
     raise WrongInput(
-        f"Only binary classification is supported. The type of the target is multiclass ({classes.size} classes): learn one class "
-        "against the rest"
+        "Only binary classification is supported. The type of the target is multiclass"
+        f" ({classes.size} classes): learn one class against the rest"
     )
 
 
@@ -152,5 +186,7 @@ def _signs(labels: Array, classes: Array) -> Array:
     other = ~second & (labels != classes[0])
     if other.any():
         row = int(np.flatnonzero(other)[0])
-        raise WrongInput(f"y[{row}] is {labels[row]!s}, and the classes are {classes[0]!s} and {classes[1]!s}")
+        raise WrongInput(
+            f"y[{row}] is {labels[row]!s}, and the classes are {classes[0]!s} and {classes[1]!s}"
+        )
     return np.where(second, 1.0, -1.0)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 
 class WrongInput(ValueError):
-    """The input is wrong; nothing was changed. The command line prints it and ends with exit status 2."""
+    """The input is wrong; nothing was changed. The command line prints it and ends with exit status
+    2.
+    """
 
 
 class WrongType(WrongInput, TypeError):
@@ -12,7 +14,9 @@ class WrongType(WrongInput, TypeError):
 
 
 class StoreUnavailable(OSError):
-    """An object store does not answer, refuses access or has no such bucket: exit status 1, with the remedy."""
+    """An object store does not answer, refuses access or has no such bucket: exit status 1, with
+    the remedy.
+    """
 
 
 def nearest(word: str, words: list[str]) -> str:

@@ -1,6 +1,7 @@
 """The losses: value, slope and curvature.
 
-`ŷ` is the prediction `wᵀx`, `y` the label (a real number for the squared loss, −1 or +1 for the others).
+`ŷ` is the prediction `wᵀx`, `y` the label (a real number for the squared loss, −1 or +1 for the
+others).
 
 | loss          | ℓ(ŷ, y)              | ℓ'(ŷ, y)            | σ for \\|ŷ\\|, \\|y\\| ≤ C    |
 | ------------- | -------------------- | ------------------- | ----------------------- |
@@ -13,16 +14,20 @@
 σ is the constant of Assumption 2 of Luo et al. (2016): for all u, v in [−C, C],
 ℓ(v) ≥ ℓ(u) + ℓ'(u)(v − u) + (σ/2)(ℓ'(u)(v − u))².
 
-- squared: ℓ(v) − ℓ(u) − ℓ'(u)(v − u) = (v − u)², and (ℓ'(u)(v − u))² ≤ (4C)²(v − u)²: any σ ≤ 1/(8C²) does.
-- half of it, as Vowpal Wabbit has it: both sides have a factor ½ in place of 1, and (ℓ'(u)(v − u))² ≤ (2C)²(v − u)².
-- logistic: exp(−βℓ) is concave where βℓ'² ≤ ℓ'', that is for β ≤ (1 − p)/p with p = 1/(1 + exp(yŷ)), at least
-  exp(−C); but that alone gives only half of β (Hazan et al., 2007, Lemma 3). With z = yv, a = yu and p at a, the claim is
-  log(1 + e^{−z}) − log(1 + e^{−a}) + p(z − a) ≥ (σ/2) p²(z − a)². The left side has the second derivative p(1 − p) at
-  z = a and is at least half of exp(−C) p² (z − a)² on [−C, C]: checked on a grid by the tests, C from 0.1 to 20.
-- squared hinge: for yu ≥ 1 the slope is 0. Else, with r = 1 − yu ≤ 1 + C and δ = y(v − u): the left minus the linear
-  part is δ² where yv ≤ 1, and (2rδ − r²) ≥ r² beyond, where δ ≥ r. (ℓ'δ)² = 4r²δ². In the first case 1/(2r²) does; in the
-  second 2rδ − r² ≥ 2σ r²δ² must hold for r ≤ δ ≤ 2C, and since rδ ≤ 2rδ − r² it is enough that 2σ rδ ≤ 1, that is
-  σ ≤ 1/(4C(1 + C)). The smaller of the two over C is taken below.
+- squared: ℓ(v) − ℓ(u) − ℓ'(u)(v − u) = (v − u)², and (ℓ'(u)(v − u))² ≤ (4C)²(v − u)²: any σ ≤
+  1/(8C²) does.
+- half of it, as Vowpal Wabbit has it: both sides have a factor ½ in place of 1, and (ℓ'(u)(v − u))²
+  ≤ (2C)²(v − u)².
+- logistic: exp(−βℓ) is concave where βℓ'² ≤ ℓ'', that is for β ≤ (1 − p)/p with p = 1/(1 +
+  exp(yŷ)), at least exp(−C); but that alone gives only half of β (Hazan et al., 2007, Lemma 3).
+  With z = yv, a = yu and p at a, the claim is log(1 + e^{−z}) − log(1 + e^{−a}) + p(z − a) ≥ (σ/2)
+  p²(z − a)². The left side has the second derivative p(1 − p) at z = a and is at least half of
+  exp(−C) p² (z − a)² on [−C, C]: checked on a grid by the tests, C from 0.1 to 20.
+- squared hinge: for yu ≥ 1 the slope is 0. Else, with r = 1 − yu ≤ 1 + C and δ = y(v − u): the left
+  minus the linear part is δ² where yv ≤ 1, and (2rδ − r²) ≥ r² beyond, where δ ≥ r. (ℓ'δ)² = 4r²δ².
+  In the first case 1/(2r²) does; in the second 2rδ − r² ≥ 2σ r²δ² must hold for r ≤ δ ≤ 2C, and
+  since rδ ≤ 2rδ − r² it is enough that 2σ rδ ≤ 1, that is σ ≤ 1/(4C(1 + C)). The smaller of the two
+  over C is taken below.
 - hinge: piecewise linear, no curvature.
 """
 
@@ -33,12 +38,20 @@ import math
 from koco_stream.numerics.compiler import jit
 
 SQUARED, LOGISTIC, SQUARED_HINGE, HINGE, HALF_SQUARED = 0, 1, 2, 3, 4
-LOSSES = {"squared": SQUARED, "logistic": LOGISTIC, "squared_hinge": SQUARED_HINGE, "hinge": HINGE, "half_squared": HALF_SQUARED}
+LOSSES = {
+    "squared": SQUARED,
+    "logistic": LOGISTIC,
+    "squared_hinge": SQUARED_HINGE,
+    "hinge": HINGE,
+    "half_squared": HALF_SQUARED,
+}
 OF_REAL_LABELS = ("squared", "half_squared")  # the others need labels −1 and +1
 
 
 def curvature_of(loss: str, clip: float) -> float:
-    """The curvature σ of `loss` for predictions and labels within `clip` (0 if there is none, or no clip)."""
+    """The curvature σ of `loss` for predictions and labels within `clip` (0 if there is none, or no
+    clip).
+    """
     if math.isinf(clip) or loss == "hinge":
         return 0.0
     if loss == "squared":

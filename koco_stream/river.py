@@ -1,7 +1,9 @@
-"""Learners as estimators of River, which gives one row at a time, as a dictionary. It needs River: `pip install 'koco-stream[river]'`.
+"""Learners as estimators of River, which gives one row at a time, as a dictionary. It needs River:
+`pip install 'koco-stream[river]'`.
 
-A learner has a number of features from its first row on; here names get numbers in the order in which they appear, those of one row by
-name, up to `n_features` of them. A feature that a row does not have is 0 there. The numbers are those of the learner itself, to the bit.
+A learner has a number of features from its first row on; here names get numbers in the order in
+which they appear, those of one row by name, up to `n_features` of them. A feature that a row does
+not have is 0 there. The numbers are those of the learner itself, to the bit.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ class _Learning:
 
     def __init__(self, learner: Model, n_features: int) -> None:
         if not isinstance(learner, Model):
-            raise WrongInput(f"learner must be a learner, such as koco_stream.OjaSON(), not {learner!r}")
+            raise WrongInput(
+                f"learner must be a learner, such as koco_stream.OjaSON(), not {learner!r}"
+            )
         self.learner: Model = type(learner)(**learner.get_params())
         self.n_features = n_features
         self.numbers: dict[Hashable, int] = {}
@@ -35,7 +39,9 @@ class _Learning:
         self.learner.partial_fit(self._row(x, learning=True), np.array([y], np.float64))
 
     def predict(self, x: Features) -> float:
-        """The prediction, 0 before anything was learnt; features that were never learnt from count for nothing."""
+        """The prediction, 0 before anything was learnt; features that were never learnt from count
+        for nothing.
+        """
         if not self.learner.__sklearn_is_fitted__():
             return 0.0
         return float(self.learner.predict(self._row(x, learning=False))[0])
@@ -44,12 +50,20 @@ class _Learning:
         new = [name for name in x if name not in self.numbers] if learning else []
         if len(self.numbers) + len(new) > self.n_features:
             raise WrongInput(
-                f"{new[0]!r} is one feature too many: there is room for {self.n_features}; give n_features= as many as there will ever be"
+                f"{new[0]!r} is one feature too many: there is room for {self.n_features}; give"
+                " n_features= as many as there will ever be"
             )
-        row = {self.numbers[name]: _number(name, value) for name, value in x.items() if name in self.numbers}
+        row = {
+            self.numbers[name]: _number(name, value)
+            for name, value in x.items()
+            if name in self.numbers
+        }
         more = {name: _number(name, x[name]) for name in sorted(new, key=str)}
         if not all(np.isfinite(value) for value in (*row.values(), *more.values())):
-            raise WrongInput(f"the row {x!r} holds NaN or infinity; fill the values in, for example with river.preprocessing.StatImputer")
+            raise WrongInput(
+                f"the row {x!r} holds NaN or infinity; fill the values in, for example with"
+                " river.preprocessing.StatImputer"
+            )
         for name, value in more.items():
             row[self.numbers.setdefault(name, len(self.numbers))] = value
         kept = sorted((number, value) for number, value in row.items() if value != 0.0)
@@ -61,10 +75,12 @@ class _Learning:
 class RiverRegressor(base.Regressor):
     """A learner as a regressor of River.
 
-    `learner`: the learner, which is not changed: a new one with its parameters learns. `n_features`: room for so many features; the state
-    of most learners grows with it, that of `ONS` with its square.
+    `learner`: the learner, which is not changed: a new one with its parameters learns.
+    `n_features`: room for so many features; the state of most learners grows with it, that of `ONS`
+    with its square.
 
-    `learn_one` raises `WrongInput` for a feature beyond `n_features`, for one that is no number, and as `partial_fit` does.
+    `learn_one` raises `WrongInput` for a feature beyond `n_features`, for one that is no number,
+    and as `partial_fit` does.
     """
 
     def __init__(self, learner: Model, n_features: int = 128) -> None:
@@ -88,13 +104,15 @@ class RiverRegressor(base.Regressor):
 class RiverClassifier(base.Classifier):
     """A learner as a binary classifier of River, without probabilities.
 
-    `learner`, `n_features`: as of `RiverRegressor`. `classes`: the class that is −1 for the learner, then the one that is +1; a prediction
-    of 0 counts as the latter.
+    `learner`, `n_features`: as of `RiverRegressor`. `classes`: the class that is −1 for the
+    learner, then the one that is +1; a prediction of 0 counts as the latter.
 
     `learn_one` raises `WrongInput` for any other class, and as that of `RiverRegressor`.
     """
 
-    def __init__(self, learner: Model, n_features: int = 128, classes: Sequence[Any] = (False, True)) -> None:
+    def __init__(
+        self, learner: Model, n_features: int = 128, classes: Sequence[Any] = (False, True)
+    ) -> None:
         self.learner = learner
         self.n_features = n_features
         self.classes = classes
@@ -107,7 +125,10 @@ class RiverClassifier(base.Classifier):
     def learn_one(self, x: Features, y: Any) -> None:
         """Learn from the features `x` with the class `y`."""
         if y not in self.classes:
-            raise WrongInput(f"the class is {y!r}, and there are {self.classes[0]!r} and {self.classes[1]!r}; classes= names them")
+            raise WrongInput(
+                f"the class is {y!r}, and there are {self.classes[0]!r} and {self.classes[1]!r};"
+                " classes= names them"
+            )
         self._learning.learn(x, 1.0 if y == self.classes[1] else -1.0)
 
     def predict_one(self, x: Features, **kwargs: Any) -> Any:
@@ -120,5 +141,6 @@ def _number(name: Hashable, value: Any) -> float:
         return float(value)
     except (TypeError, ValueError):
         raise WrongInput(
-            f"feature {name!r} is {value!r}, which is no number; turn it into numbers first, as river.preprocessing.OneHotEncoder does"
+            f"feature {name!r} is {value!r}, which is no number; turn it into numbers first, as"
+            " river.preprocessing.OneHotEncoder does"
         ) from None

@@ -1,10 +1,12 @@
-"""What scikit-learn expects of an estimator beyond its methods: tags, feature names, its own exceptions where it is installed.
+"""What scikit-learn expects of an estimator beyond its methods: tags, feature names, its own
+exceptions where it is installed.
 
-All of its checks (`sklearn.utils.estimator_checks`) are passed. What the tags exempt from is said here, and nowhere else:
+All of its checks (`sklearn.utils.estimator_checks`) are passed. What the tags exempt from is said
+here, and nowhere else:
 
-- `poor_score` of regressors: a learner sees each row once, in order, and its predictions are held within [−clip, clip]. The check wants
-  R² > 0.5 with the default parameters after `fit`, on 200 rows with labels beyond 1; that is the promise of a solver that goes on until it
-  has converged.
+- `poor_score` of regressors: a learner sees each row once, in order, and its predictions are held
+  within [−clip, clip]. The check wants R² > 0.5 with the default parameters after `fit`, on 200
+  rows with labels beyond 1; that is the promise of a solver that goes on until it has converged.
 - `required = False` of KORS's target: it predicts nothing, so it may be given no labels.
 - `multi_class = False` of `Classifier`: the losses are those of two classes.
 """
@@ -45,8 +47,13 @@ def classifier_tags() -> Any:
 
 
 def not_fitted(model: Any) -> Exception:
-    """scikit-learn's NotFittedError (a ValueError and an AttributeError), or an AttributeError where it is not installed."""
-    message = f"This {type(model).__name__} instance is not fitted yet: call progressive, partial_fit or fit first"
+    """scikit-learn's NotFittedError (a ValueError and an AttributeError), or an AttributeError
+    where it is not installed.
+    """
+    message = (
+        f"This {type(model).__name__} instance is not fitted yet: call progressive, partial_fit or"
+        " fit first"
+    )
     try:
         from sklearn.exceptions import NotFittedError
     except ImportError:
@@ -55,8 +62,13 @@ def not_fitted(model: Any) -> Exception:
 
 
 def warn_of_column_vector() -> None:
-    """y is (n, 1) and was read as (n,): by scikit-learn's DataConversionWarning (a UserWarning) where it is installed."""
-    message = "A column-vector y was passed when a 1d array was expected; it is read as one, y.ravel() says the same"
+    """y is (n, 1) and was read as (n,): by scikit-learn's DataConversionWarning (a UserWarning)
+    where it is installed.
+    """
+    message = (
+        "A column-vector y was passed when a 1d array was expected; it is read as one, y.ravel()"
+        " says the same"
+    )
     try:
         from sklearn.exceptions import DataConversionWarning
     except ImportError:
@@ -66,28 +78,49 @@ def warn_of_column_vector() -> None:
 
 
 def feature_names(X: Any) -> Array | None:
-    """The names (d,) of the columns of a data frame, as objects; None for what is no data frame, or where names are not all text."""
+    """The names (d,) of the columns of a data frame, as objects; None for what is no data frame, or
+    where names are not all text.
+    """
     columns = getattr(X, "columns", None)
     if columns is None:
         return None
     names = list(columns)
-    return np.array(names, object) if names and all(isinstance(name, str) for name in names) else None
+    return (
+        np.array(names, object) if names and all(isinstance(name, str) for name in names) else None
+    )
 
 
 def check_feature_names(model: str, known: Array | None, X: Any) -> None:
-    """Raise `WrongInput` if X has other names of features than learning began with, `known`; warn where only one of the two has names."""
+    """Raise `WrongInput` if X has other names of features than learning began with, `known`; warn
+    where only one of the two has names.
+    """
     names = feature_names(X)
     if names is None and known is not None:
-        warnings.warn(f"X does not have valid feature names, but {model} was fitted with feature names", stacklevel=5)
+        warnings.warn(
+            f"X does not have valid feature names, but {model} was fitted with feature names",
+            stacklevel=5,
+        )
     if names is not None and known is None:
-        warnings.warn(f"X has feature names, but {model} was fitted without feature names", stacklevel=5)
+        warnings.warn(
+            f"X has feature names, but {model} was fitted without feature names", stacklevel=5
+        )
     if names is None or known is None or (names.size == known.size and (names == known).all()):
         return
     unseen, missing = sorted(set(names) - set(known)), sorted(set(known) - set(names))
     message = "The feature names should match those that were passed during fit.\n"
-    for title, found in (("Feature names unseen at fit time:", unseen), ("Feature names seen at fit time, yet now missing:", missing)):
+    for title, found in (
+        ("Feature names unseen at fit time:", unseen),
+        ("Feature names seen at fit time, yet now missing:", missing),
+    ):
         if found:
-            message += "\n".join([title, *(f"- {name}" for name in found[:5]), *(["- ..."] if len(found) > 5 else []), ""])
+            message += "\n".join(
+                [
+                    title,
+                    *(f"- {name}" for name in found[:5]),
+                    *(["- ..."] if len(found) > 5 else []),
+                    "",
+                ]
+            )
     if not unseen and not missing:
         message += "Feature names must be in the same order as they were in fit.\n"
     raise WrongInput(message)

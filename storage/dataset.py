@@ -24,13 +24,22 @@ class Dataset:
         self.manifest: Manifest = load_manifest(self.store, name)
 
     def to_dask_array(self) -> Any:
-        """The rows as a dask array (n, d), one chunk a shard, read when computed: `sparse.GCXS` by rows, or NumPy arrays where rows are
-        dense."""
+        """The rows as a dask array (n, d), one chunk a shard, read when computed: `sparse.GCXS` by
+        rows, or NumPy arrays where rows are dense.
+        """
         from dask import delayed
 
         manifest = self.manifest
-        chunks = [delayed(shard_chunk, pure=True)(path, manifest.n_features, manifest.layout) for path in self._paths()]
-        return array_of(chunks, [shard.n_rows for shard in manifest.shards], manifest.n_features, manifest.layout)
+        chunks = [
+            delayed(shard_chunk, pure=True)(path, manifest.n_features, manifest.layout)
+            for path in self._paths()
+        ]
+        return array_of(
+            chunks,
+            [shard.n_rows for shard in manifest.shards],
+            manifest.n_features,
+            manifest.layout,
+        )
 
     def labels(self) -> Any:
         """The labels as a dask array (n,), in the same chunks."""
@@ -38,7 +47,9 @@ class Dataset:
         from dask import delayed
 
         blocks = [
-            dask.array.from_delayed(delayed(shard_labels, pure=True)(path), (shard.n_rows,), meta=np.zeros(0))
+            dask.array.from_delayed(
+                delayed(shard_labels, pure=True)(path), (shard.n_rows,), meta=np.zeros(0)
+            )
             for path, shard in zip(self._paths(), self.manifest.shards, strict=True)
         ]
         return dask.array.concatenate(blocks)
@@ -64,7 +75,11 @@ def prepared_rows(table: pa.Table, layout: str) -> Piece:
     labels = table.column("label").to_numpy()
     values = table.column("values").combine_chunks()
     if layout == "dense":
-        return dense_piece(labels, values.flatten().to_numpy().reshape(labels.size, values.type.list_size))
+        return dense_piece(
+            labels, values.flatten().to_numpy().reshape(labels.size, values.type.list_size)
+        )
     indices = table.column("indices").combine_chunks()
     offsets = values.offsets.to_numpy().astype(np.int64)
-    return Piece(labels, offsets - offsets[0], indices.flatten().to_numpy(), values.flatten().to_numpy())
+    return Piece(
+        labels, offsets - offsets[0], indices.flatten().to_numpy(), values.flatten().to_numpy()
+    )

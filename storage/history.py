@@ -1,7 +1,9 @@
-"""What nightly runs came to: the table `history`, a file for each sweep; and the numbers of the run that was accepted last.
+"""What nightly runs came to: the table `history`, a file for each sweep; and the numbers of the run
+that was accepted last.
 
-`history/SWEEP.parquet` has a row for each night, dataset and learner. It is written whole each time: whoever does so holds the lock of
-nightly runs. `accepted/SWEEP.parquet` has a row for each run: what must come out again, to the bit.
+`history/SWEEP.parquet` has a row for each night, dataset and learner. It is written whole each
+time: whoever does so holds the lock of nightly runs. `accepted/SWEEP.parquet` has a row for each
+run: what must come out again, to the bit.
 """
 
 from __future__ import annotations
@@ -18,18 +20,45 @@ from koco_stream.io.paths import Place, Where, place
 from koco_stream.runs.schemas import RUNS, Column, schema
 from storage.results import read_curves, read_runs
 
-IDENTITY = ("dataset", "positive_class", "order", "order_seed", "window_rows", "max_rows", "learner", "params", "learner_seed")
-OUTCOME = ("status", "error", "rounds", "mean_loss", "error_rate", "regret", "comparator_largest", "dictionary_size")
+IDENTITY = (
+    "dataset",
+    "positive_class",
+    "order",
+    "order_seed",
+    "window_rows",
+    "max_rows",
+    "learner",
+    "params",
+    "learner_seed",
+)
+OUTCOME = (
+    "status",
+    "error",
+    "rounds",
+    "mean_loss",
+    "error_rate",
+    "regret",
+    "comparator_largest",
+    "dictionary_size",
+)
 
 NUMBERS: tuple[Column, ...] = (
     *(column for column in RUNS if column.name in (*IDENTITY, "dataset_hash", *OUTCOME)),
-    Column("digest", pa.string(), "hash of the outcome and of the curve: equal only if all of it is equal to the bit"),
+    Column(
+        "digest",
+        pa.string(),
+        "hash of the outcome and of the curve: equal only if all of it is equal to the bit",
+    ),
 )
 
 HISTORY: tuple[Column, ...] = (
     Column("night", pa.string(), "the nightly run: when it was begun, in UTC"),
     Column("ended", pa.timestamp("us", "UTC"), "when it was compared"),
-    Column("planned", pa.timestamp("us", "UTC"), "the time that its schedule had planned; null if it was started by hand"),
+    Column(
+        "planned",
+        pa.timestamp("us", "UTC"),
+        "the time that its schedule had planned; null if it was started by hand",
+    ),
     Column("schedule", pa.string(), "the schedule's name; null if it was started by hand"),
     Column("sweep", pa.string(), "the sweep's name"),
     Column("dataset", pa.string(), "the dataset's name"),
@@ -38,17 +67,45 @@ HISTORY: tuple[Column, ...] = (
     Column("digest", pa.string(), "hash of all their numbers"),
     Column("mean_loss", pa.float64(), "mean over these runs; null if none ended well"),
     Column("changed", pa.int64(), "runs whose numbers are not those of the accepted run", "runs"),
-    Column("largest_change", pa.float64(), "largest relative change of their mean loss; null if there is none"),
+    Column(
+        "largest_change",
+        pa.float64(),
+        "largest relative change of their mean loss; null if there is none",
+    ),
     Column("numbers", pa.string(), "first, same, new, changed"),
-    Column("probe", pa.string(), "the run that is timed beside the calibration loop, as canonical JSON; null if there is none"),
+    Column(
+        "probe",
+        pa.string(),
+        "the run that is timed beside the calibration loop, as canonical JSON; null if there is"
+        " none",
+    ),
     Column("probe_rows", pa.int64(), "how many of its rounds are timed", "rounds"),
     Column("ratio", pa.float64(), "seconds of its scan over seconds of the calibration loop"),
-    Column("expected", pa.float64(), "the median of that ratio in the nights since the accepted one"),
-    Column("speed", pa.string(), "first, same, slower, faster, unclear (the machine was busy); null if nothing could be timed"),
+    Column(
+        "expected", pa.float64(), "the median of that ratio in the nights since the accepted one"
+    ),
+    Column(
+        "speed",
+        pa.string(),
+        "first, same, slower, faster, unclear (the machine was busy); null if nothing could be"
+        " timed",
+    ),
     Column("scan_seconds", pa.float64(), "the sweep's own scans", "s"),
-    Column("result", pa.string(), "of the whole night: first, same numbers, changed numbers, slower, faster"),
-    Column("accepted", pa.bool_(), "whether this night was accepted: the next ones are compared with it"),
-    Column("code", pa.string(), "hash of koco_stream's sources, and the versions of what it stands on, as canonical JSON"),
+    Column(
+        "result",
+        pa.string(),
+        "of the whole night: first, same numbers, changed numbers, slower, faster",
+    ),
+    Column(
+        "accepted",
+        pa.bool_(),
+        "whether this night was accepted: the next ones are compared with it",
+    ),
+    Column(
+        "code",
+        pa.string(),
+        "hash of koco_stream's sources, and the versions of what it stands on, as canonical JSON",
+    ),
     Column("calibration", pa.int64(), "version of the calibration loop"),
     Column("host", pa.string(), "the machine and its processor"),
 )
@@ -70,7 +127,9 @@ def read_history(store: Where, sweep: str) -> pa.Table:
 
 
 def add_night(store: Where, sweep: str, rows: list[dict[str, Any]]) -> None:
-    """Add a night's rows, in place of those it may have already: a night that was killed after this is compared again."""
+    """Add a night's rows, in place of those it may have already: a night that was killed after this
+    is compared again.
+    """
     (night,) = {row["night"] for row in rows}
     kept = [row for row in read_history(store, sweep).to_pylist() if row["night"] != night]
     _write(history_place(store, sweep), pa.Table.from_pylist([*kept, *rows], schema(HISTORY)))
@@ -79,22 +138,37 @@ def add_night(store: Where, sweep: str, rows: list[dict[str, Any]]) -> None:
 def accept(store: Where, sweep: str, night: str, numbers: pa.Table) -> None:
     """Make a night of the history the accepted one, with these numbers."""
     _write(accepted_place(store, sweep), numbers)
-    rows = [{**row, "accepted": row["accepted"] or row["night"] == night} for row in read_history(store, sweep).to_pylist()]
+    rows = [
+        {**row, "accepted": row["accepted"] or row["night"] == night}
+        for row in read_history(store, sweep).to_pylist()
+    ]
     _write(history_place(store, sweep), pa.Table.from_pylist(rows, schema(HISTORY)))
 
 
 def read_accepted(store: Where, sweep: str) -> pa.Table | None:
     """The accepted numbers of a sweep; None if nothing was accepted yet."""
-    return _read(accepted_place(store, sweep), NUMBERS) if accepted_place(store, sweep).is_file() else None
+    return (
+        _read(accepted_place(store, sweep), NUMBERS)
+        if accepted_place(store, sweep).is_file()
+        else None
+    )
 
 
 def numbers_of(store: Where) -> pa.Table:
     """The numbers of all runs in a store, with their digests, in a fixed order."""
     runs = read_runs(store)
     curves = curve_hashes(read_curves(store))
-    outcomes = zip(*(runs.column(name).to_pylist() for name in OUTCOME), runs.column("run_id").to_pylist(), strict=True)
-    digests = [digest_of([*map(exact, values), curves.get(run_id, "")]) for *values, run_id in outcomes]
-    table = runs.append_column("digest", pa.array(digests, pa.string())).select([column.name for column in NUMBERS])
+    outcomes = zip(
+        *(runs.column(name).to_pylist() for name in OUTCOME),
+        runs.column("run_id").to_pylist(),
+        strict=True,
+    )
+    digests = [
+        digest_of([*map(exact, values), curves.get(run_id, "")]) for *values, run_id in outcomes
+    ]
+    table = runs.append_column("digest", pa.array(digests, pa.string())).select(
+        [column.name for column in NUMBERS]
+    )
     return table.sort_by([(name, "ascending") for name in IDENTITY]).cast(schema(NUMBERS))
 
 
@@ -107,7 +181,9 @@ def curve_hashes(curves: pa.Table) -> dict[str, str]:
     firsts = np.flatnonzero(np.r_[True, ids[1:] != ids[:-1]]) if ids.size else np.zeros(0, np.int64)
     found = {}
     for first, last in zip(firsts, [*firsts[1:], ids.size], strict=True):
-        found[str(ids[first])] = hashlib.sha256(b"".join(column[first:last].tobytes() for column in values)).hexdigest()[:32]
+        found[str(ids[first])] = hashlib.sha256(
+            b"".join(column[first:last].tobytes() for column in values)
+        ).hexdigest()[:32]
     return found
 
 

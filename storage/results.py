@@ -28,7 +28,9 @@ LEFT_SECONDS = 3600.0  # nobody writes one file for so long
 FAILED = "failed"
 _LISTED = pa.schema([("run_id", pa.string()), ("status", pa.string()), ("file", pa.int64())])
 T = TypeVar("T")
-WithCurves = tuple[pa.Table, Callable[[], pa.Table]]  # runs, of which run_id and status are read, and how to get their curves
+WithCurves = tuple[
+    pa.Table, Callable[[], pa.Table]
+]  # runs, of which run_id and status are read, and how to get their curves
 
 
 def table_files(store: Where, table: str) -> list[Place]:
@@ -42,25 +44,34 @@ def part_files(store: Where) -> list[Place]:
 
 
 def finished_runs(store: Where, but_failed: bool = False) -> set[str]:
-    """The run_ids of all runs in the store, collected or not; without those that failed, if these are to be tried again."""
+    """The run_ids of all runs in the store, collected or not; without those that failed, if these
+    are to be tried again.
+    """
 
     def ids(_: Place, table: pa.Table) -> set[str]:
-        return _ids(table.filter(pc.not_equal(table.column("status"), FAILED)) if but_failed else table)
+        return _ids(
+            table.filter(pc.not_equal(table.column("status"), FAILED)) if but_failed else table
+        )
 
     return set().union(*_each(store, ids, ["run_id", "status"]))
 
 
 def read_runs(store: Where, names: Sequence[str] | None = None) -> pa.Table:
-    """The `runs` table: one row a run, those of finished cohorts of a running sweep included. With `names` only these columns, `run_id` and
-    `status` among them."""
+    """The `runs` table: one row a run, those of finished cohorts of a running sweep included. With
+    `names` only these columns, `run_id` and `status` among them.
+    """
     columns = RUNS if names is None else _named(names)
     tables = _each(store, lambda _, table: _as(columns, table), [column.name for column in columns])
-    none = pa.Table.from_batches([], schema(columns))  # making arrays, as empty_table does, would import pandas: a third of a second
+    none = pa.Table.from_batches(
+        [], schema(columns)
+    )  # making arrays, as empty_table does, would import pandas: a third of a second
     return _first_of_each(pa.concat_tables([none, *tables]))
 
 
 def read_columns(store: Where, names: Sequence[str]) -> pa.Table:
-    """These columns of the collected runs, file after file: a run that two files have is there twice."""
+    """These columns of the collected runs, file after file: a run that two files have is there
+    twice.
+    """
     columns = _named(names)
     tables = _there(table_files(store, "runs"), lambda file: _as(columns, _read(file, names)))
     return pa.concat_tables([schema(columns).empty_table(), *tables])
@@ -71,7 +82,9 @@ def _named(names: Sequence[str]) -> tuple[Column, ...]:
 
 
 def _read(file: Place, names: Sequence[str]) -> pa.Table:
-    """These columns of a file; all it has, if an older version did not write one of them. Raises `WrongInput` for a damaged file."""
+    """These columns of a file; all it has, if an older version did not write one of them. Raises
+    `WrongInput` for a damaged file.
+    """
     try:
         try:
             return file.read_table(list(names))
@@ -80,33 +93,45 @@ def _read(file: Place, names: Sequence[str]) -> pa.Table:
     except (FileNotFoundError, StoreUnavailable):
         raise
     except (pa.ArrowException, OSError) as error:
-        raise WrongInput(f"{file} cannot be read ({error}); remove it, and its runs will be run again by their sweeps") from error
+        raise WrongInput(
+            f"{file} cannot be read ({error}); remove it, and its runs will be run again by their"
+            " sweeps"
+        ) from error
 
 
 def read_curves(store: Where, run_ids: Sequence[str] | None = None) -> pa.Table:
-    """The `curves` table, those of finished cohorts of a running sweep included; with `run_ids` only theirs, which takes little memory
-    however many there are."""
+    """The `curves` table, those of finished cohorts of a running sweep included; with `run_ids`
+    only theirs, which takes little memory however many there are.
+    """
     only = None if run_ids is None else pc.field("run_id").isin(pa.array(run_ids, pa.string()))
 
     def curves(file: Place, table: pa.Table) -> WithCurves:
         if only is not None:
             table = table.filter(only)
-        return (table, partial(curves_of, table)) if "curve" in table.column_names else _with_curves(store, file, table, only)
+        return (
+            (table, partial(curves_of, table))
+            if "curve" in table.column_names
+            else _with_curves(store, file, table, only)
+        )
 
     return pa.concat_tables(_curves_once(_each(store, curves, ["run_id", "status"])))
 
 
 def _each(store: Where, read: Callable[[Place, pa.Table], T], columns: Sequence[str]) -> list[T]:
-    """What `read` gives for each file of runs, of which these columns are read, then for each part that is whole.
+    """What `read` gives for each file of runs, of which these columns are read, then for each part
+    that is whole.
 
-    Another process may be collecting. Parts are therefore listed first, so that a run is seen in one or the other; and when a file has
-    gone in between, all is read again.
+    Another process may be collecting. Parts are therefore listed first, so that a run is seen in
+    one or the other; and when a file has gone in between, all is read again.
     """
     for attempt in range(ATTEMPTS):
         parts = part_files(store)
         try:
             collected = [read(file, _read(file, columns)) for file in table_files(store, "runs")]
-            return [*collected, *(read(file, table) for file in parts if (table := whole_part(file)) is not None)]
+            return [
+                *collected,
+                *(read(file, table) for file in parts if (table := whole_part(file)) is not None),
+            ]
         except FileNotFoundError:
             if attempt == ATTEMPTS - 1:
                 raise
@@ -114,42 +139,56 @@ def _each(store: Where, read: Callable[[Place, pa.Table], T], columns: Sequence[
 
 
 def collect(store: Where) -> int:
-    """Move all parts into one more file of each table; returns how many runs were added or replaced. When there are many files, the small
-    ones become one.
+    """Move all parts into one more file of each table; returns how many runs were added or
+    replaced. When there are many files, the small ones become one.
 
-    A run that failed is replaced by the same run done again; otherwise what is there stays. First the new curves' file appears, then its
-    runs' file, then what they replace goes: wherever this is cut no run is lost, and the next call finishes it without doubling one. A
-    curves' file without its runs' file is what a cut left; it goes once another file has its runs.
+    A run that failed is replaced by the same run done again; otherwise what is there stays. First
+    the new curves' file appears, then its runs' file, then what they replace goes: wherever this is
+    cut no run is lost, and the next call finishes it without doubling one. A curves' file without
+    its runs' file is what a cut left; it goes once another file has its runs.
 
-    In a folder a lock lets only one process do so at a time. An object store has no lock, and several may: nothing is lost then either. A
-    part or a file goes only after its runs are in another runs' file, whose curves are complete. Collectors that saw the same files write
-    the same, by name and content. If they saw others, a run may be in two files of a table: `read_runs` and `read_curves` count it once,
-    the next collector removes one, and who reads the files directly meanwhile takes each run_id once.
+    In a folder a lock lets only one process do so at a time. An object store has no lock, and
+    several may: nothing is lost then either. A part or a file goes only after its runs are in
+    another runs' file, whose curves are complete. Collectors that saw the same files write the
+    same, by name and content. If they saw others, a run may be in two files of a table: `read_runs`
+    and `read_curves` count it once, the next collector removes one, and who reads the files
+    directly meanwhile takes each run_id once.
     """
-    runs, curves = ([file.name for file in table_files(store, table)] for table in ("runs", "curves"))
+    runs, curves = (
+        [file.name for file in table_files(store, table)] for table in ("runs", "curves")
+    )
     if not part_files(store) and len(runs) < 2 and runs == curves:
         return 0
     return _rewritten(store, everything=False)
 
 
 def remove_left(store: Where) -> None:
-    """Remove half-written files that killed processes left where results and checkpoints are. An object store has none."""
+    """Remove half-written files that killed processes left where results and checkpoints are. An
+    object store has none.
+    """
     root = place(store)
-    for folder in (parts_folder(root), checkpoints_folder(root), root / "results" / "runs", root / "results" / "curves"):
+    for folder in (
+        parts_folder(root),
+        checkpoints_folder(root),
+        root / "results" / "runs",
+        root / "results" / "curves",
+    ):
         if isinstance(folder, LocalPlace):
             remove_unfinished(folder.path, LEFT_SECONDS)
 
 
 def compact(store: Where) -> tuple[int, int]:
-    """Collect, and make one file of all that are not large already; returns how many runs' files there were and are. A reader sees each run
-    at any moment: see `collect`."""
+    """Collect, and make one file of all that are not large already; returns how many runs' files
+    there were and are. A reader sees each run at any moment: see `collect`.
+    """
     before = len(table_files(store, "runs")) + len(part_files(store))
     _rewritten(store, everything=True)
     return before, len(table_files(store, "runs"))
 
 
 def _rewritten(store: Where, everything: bool) -> int:
-    """`_collect` under the lock; where there is none, again if another collector took a file away."""
+    """`_collect` under the lock; where there is none, again if another collector took a file away.
+    """
     for _ in range(ATTEMPTS - 1):
         with (place(store) / LOCK).locked(), suppress(FileNotFoundError):
             return _collect(store, everything)
@@ -159,8 +198,12 @@ def _rewritten(store: Where, everything: bool) -> int:
 
 def _collect(store: Where, everything: bool) -> int:
     parts = [found for found in _there(part_files(store), _runs_of_part) if found is not None]
-    files = table_files(store, "runs")  # after the parts were read: what another collector has taken away by now is in it
-    listed = pa.concat_tables([_LISTED.empty_table(), *(_listed(file, number) for number, file in enumerate(files))])
+    files = table_files(
+        store, "runs"
+    )  # after the parts were read: what another collector has taken away by now is in it
+    listed = pa.concat_tables(
+        [_LISTED.empty_table(), *(_listed(file, number) for number, file in enumerate(files))]
+    )
     known, failed = _ids(listed), _ids(listed.filter(pc.equal(listed.column("status"), FAILED)))
     read = pa.concat_tables([schema(RUNS).empty_table(), *(runs for _, runs in parts)])
     again = failed & _ids(read.filter(pc.not_equal(read.column("status"), FAILED)))
@@ -172,8 +215,15 @@ def _collect(store: Where, everything: bool) -> int:
         kept = [(file, _without(_as(RUNS, file.read_table()), done)) for file in absorbed]
         curves: list[WithCurves] = [(runs, partial(_curves_of_part, file)) for file, runs in fresh]
         curves += [_with_curves(store, file, runs) for file, runs in kept]
-        table = _first_of_each(pa.concat_tables([schema(RUNS).empty_table(), *(runs for _, runs in (*fresh, *kept))]))
-        table = table.sort_by([(name, "ascending") for name in ("dataset", "learner", "params", "order_seed", "learner_seed", "run_id")])
+        table = _first_of_each(
+            pa.concat_tables([schema(RUNS).empty_table(), *(runs for _, runs in (*fresh, *kept))])
+        )
+        table = table.sort_by(
+            [
+                (name, "ascending")
+                for name in ("dataset", "learner", "params", "order_seed", "learner_seed", "run_id")
+            ]
+        )
         name = file_name(table)
         _write(_curves_once(curves), results / "curves" / name)
         _write([table], results / "runs" / name)
@@ -199,8 +249,10 @@ def file_name(runs: pa.Table) -> str:
 
 
 def _absorbed(listed: pa.Table, again: set[str], everything: bool) -> list[int]:
-    """Which files, by number, are to become part of the new one: those with runs that were done again or that another file has too; and
-    when they are many, or `everything` is to be compacted, the smallest up to a full file."""
+    """Which files, by number, are to become part of the new one: those with runs that were done
+    again or that another file has too; and when they are many, or `everything` is to be compacted,
+    the smallest up to a full file.
+    """
     numbers = listed.column("file").to_numpy()
     counts = Counter(numbers.tolist())
     doubled = listed.group_by("run_id").aggregate([("file", "count")])
@@ -218,16 +270,24 @@ def _absorbed(listed: pa.Table, again: set[str], everything: bool) -> list[int]:
 
 def _listed(file: Place, number: int) -> pa.Table:
     table = file.read_table(["run_id", "status"])
-    return table.append_column("file", pa.array([number] * table.num_rows, pa.int64())).cast(_LISTED)
+    return table.append_column("file", pa.array([number] * table.num_rows, pa.int64())).cast(
+        _LISTED
+    )
 
 
-def _with_curves(store: Where, file: Place, runs: pa.Table, only: pc.Expression | None = None) -> WithCurves:
-    """The runs of a collected file and their curves, those that are asked for; none of either if another collector took the curves for
-    those of a cut: the runs are then in its file too. Raises `FileNotFoundError` if the file itself has gone."""
+def _with_curves(
+    store: Where, file: Place, runs: pa.Table, only: pc.Expression | None = None
+) -> WithCurves:
+    """The runs of a collected file and their curves, those that are asked for; none of either if
+    another collector took the curves for those of a cut: the runs are then in its file too. Raises
+    `FileNotFoundError` if the file itself has gone.
+    """
     if only is not None and not runs.num_rows:
         return runs, schema(CURVES).empty_table
     try:
-        curves = _as(CURVES, (place(store) / "results" / "curves" / file.name).read_table(only=only))
+        curves = _as(
+            CURVES, (place(store) / "results" / "curves" / file.name).read_table(only=only)
+        )
     except FileNotFoundError:
         if not file.is_file():
             raise
@@ -236,8 +296,9 @@ def _with_curves(store: Where, file: Place, runs: pa.Table, only: pc.Expression 
 
 
 def _curves_once(tables: list[WithCurves]) -> Iterator[pa.Table]:
-    """The curves of all tables, one after the other, each run's from the row that `_first_of_each` takes: the first that did not fail, or
-    the first."""
+    """The curves of all tables, one after the other, each run's from the row that `_first_of_each`
+    takes: the first that did not fail, or the first.
+    """
     failed = [_ids(runs.filter(pc.equal(runs.column("status"), FAILED))) for runs, _ in tables]
     yield schema(CURVES).empty_table()
     seen: set[str] = set()
@@ -251,7 +312,8 @@ def _curves_once(tables: list[WithCurves]) -> Iterator[pa.Table]:
 
 
 def _there(files: list[Place], read: Callable[[Place], T]) -> list[T]:
-    """What `read` gives for the files that are still there: a part that has gone is in the tables."""
+    """What `read` gives for the files that are still there: a part that has gone is in the tables.
+    """
     found = []
     for file in files:
         try:
@@ -270,7 +332,9 @@ def _ids(table: pa.Table) -> set[str]:
 
 
 def _as(columns: tuple[Column, ...], table: pa.Table) -> pa.Table:
-    """The table with these columns, as declared now: those that an older version did not write are null."""
+    """The table with these columns, as declared now: those that an older version did not write are
+    null.
+    """
     for column in columns:
         if column.name not in table.column_names:
             table = table.append_column(column.name, pa.nulls(table.num_rows, column.type))
@@ -303,7 +367,9 @@ def _write(tables: Iterable[pa.Table], file: Place) -> None:
     with file.written() as temporary:
         each = iter(tables)
         first = next(each)
-        with pq.ParquetWriter(temporary, first.schema, compression="zstd", write_page_checksum=True) as writer:
+        with pq.ParquetWriter(
+            temporary, first.schema, compression="zstd", write_page_checksum=True
+        ) as writer:
             if first.num_rows:
                 writer.write_table(first)
             for table in each:
@@ -330,4 +396,6 @@ def _only(table: pa.Table, run_ids: set[str]) -> pa.Table:
 def _without(table: pa.Table, run_ids: set[str]) -> pa.Table:
     if not run_ids:
         return table
-    return table.filter(pc.invert(pc.is_in(table.column("run_id"), pa.array(sorted(run_ids), pa.string()))))
+    return table.filter(
+        pc.invert(pc.is_in(table.column("run_id"), pa.array(sorted(run_ids), pa.string())))
+    )

@@ -1,4 +1,6 @@
-"""The store: a folder or object-store prefix that holds datasets, results and reports, and says which format they have."""
+"""The store: a folder or object-store prefix that holds datasets, results and reports, and says
+which format they have.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +23,14 @@ LOCK = "koco-store.lock"
 
 
 def open_store(where: Where) -> Place:
-    """The store at `where`, created if there is none. Raises `WrongInput` if the place is something else or of a newer format."""
+    """The store at `where`, created if there is none. Raises `WrongInput` if the place is something
+    else or of a newer format.
+    """
     store = place(where)
     if not check_store(store):
-        (store / MARK).write_text(json.dumps({"format": FORMAT, "created_by": koco_stream.__version__}) + "\n")
+        (store / MARK).write_text(
+            json.dumps({"format": FORMAT, "created_by": koco_stream.__version__}) + "\n"
+        )
     return store
 
 
@@ -32,15 +38,18 @@ def existing_store(where: Where) -> Place:
     """The store at `where`. Raises `WrongInput` if there is none."""
     store = place(where)
     if not check_store(store):
-        raise WrongInput(f"there is no store at {store}; name one with --store, or make one with koco prepare or koco sweep")
+        raise WrongInput(
+            f"there is no store at {store}; name one with --store, or make one with koco prepare or"
+            " koco sweep"
+        )
     return store
 
 
 def check_store(where: Where) -> bool:
     """Whether there is a store at this place; False if nothing is there yet, or an empty folder.
 
-    Raises `WrongInput` if something else is there, or a store of a newer format; `StoreUnavailable` for an object store that does not
-    answer, refuses access or has no such bucket.
+    Raises `WrongInput` if something else is there, or a store of a newer format; `StoreUnavailable`
+    for an object store that does not answer, refuses access or has no such bucket.
     """
     store = place(where)
     mark = store / MARK
@@ -48,18 +57,28 @@ def check_store(where: Where) -> bool:
         try:
             found = int(json.loads(mark.read_text())["format"])
         except (ValueError, KeyError, TypeError):
-            raise WrongInput(f'{mark} is damaged; a store of this version has the line {{"format": {FORMAT}}} there') from None
+            raise WrongInput(
+                f'{mark} is damaged; a store of this version has the line {{"format": {FORMAT}}}'
+                " there"
+            ) from None
         if found > FORMAT:
-            raise WrongInput(f"the store {store} has format {found}; this version reads up to {FORMAT}: upgrade koco-stream")
+            raise WrongInput(
+                f"the store {store} has format {found}; this version reads up to {FORMAT}: upgrade"
+                " koco-stream"
+            )
         return True
     try:
         free = all(name == ".staging" or _unfinished_mark(name) for name in store.names())
     except NotADirectoryError:
-        raise WrongInput(f"{store} is a file; a store is a folder: choose another --store") from None
+        raise WrongInput(
+            f"{store} is a file; a store is a folder: choose another --store"
+        ) from None
     if not free and mark.is_file():  # another process has made it one meanwhile
         return check_store(store)
     if not free:
-        raise WrongInput(f"{store} is not a store (it has no {MARK}) and is not empty; choose another --store")
+        raise WrongInput(
+            f"{store} is not a store (it has no {MARK}) and is not empty; choose another --store"
+        )
     return False
 
 
@@ -70,9 +89,11 @@ def _unfinished_mark(name: str) -> bool:
 
 @contextmanager
 def staging_folder(store: Path) -> Iterator[Path]:
-    """A folder inside the store for unfinished work; removed at the end, together with those that dead processes of this machine left.
+    """A folder inside the store for unfinished work; removed at the end, together with those that
+    dead processes of this machine left.
 
-    Its name is the machine's, the process's number and something unique: the store may be shared, and numbers come again.
+    Its name is the machine's, the process's number and something unique: the store may be shared,
+    and numbers come again.
     """
     root = store / ".staging"
     created = [p for p in (root, *root.parents) if not p.exists()]
@@ -100,7 +121,8 @@ def _inside(root: Path) -> list[Path]:
 
 
 def _made_in(root: Path) -> Path:
-    """A new folder in `root`, which another process may remove at any time as long as it is empty."""
+    """A new folder in `root`, which another process may remove at any time as long as it is empty.
+    """
     while True:
         root.mkdir(parents=True, exist_ok=True)
         try:
@@ -110,7 +132,9 @@ def _made_in(root: Path) -> Path:
 
 
 def _remove(folder: Path) -> None:
-    """Remove a folder in which workers that were told to stop may still be writing: under its new name they no longer find it."""
+    """Remove a folder in which workers that were told to stop may still be writing: under its new
+    name they no longer find it.
+    """
     gone = folder.with_name(f"{folder.name}.gone")
     try:
         folder.rename(gone)

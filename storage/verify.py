@@ -14,12 +14,16 @@ from storage.preparing.shards import BLOCK, digests_of, identity_of, joined, tai
 from storage.results import file_name, part_files, table_files
 from storage.sources.source import Piece
 
-IDENTITY_SINCE = 2  # the format of manifests from which on the identity is the one of `storage.preparing.shards`
+IDENTITY_SINCE = (
+    2  # the format of manifests from which on the identity is the one of `storage.preparing.shards`
+)
 
 
 def dataset_problems(store: Where, name: str) -> list[str]:
-    """What is wrong with a dataset, each as one line; nothing if every file is the one that was prepared and holds the rows of its
-    identity. A dataset that is prepared anew meanwhile is looked at again: the files of the old one go."""
+    """What is wrong with a dataset, each as one line; nothing if every file is the one that was
+    prepared and holds the rows of its identity. A dataset that is prepared anew meanwhile is looked
+    at again: the files of the old one go.
+    """
     while True:
         try:
             manifest = load_manifest(store, name)
@@ -34,22 +38,39 @@ def dataset_problems(store: Where, name: str) -> list[str]:
 
 
 def problems_of(store: Where, name: str, manifest: Manifest) -> list[str]:
-    """As `dataset_problems`, with this manifest. Raises `FileNotFoundError` for a shard that goes while it is looked at."""
+    """As `dataset_problems`, with this manifest. Raises `FileNotFoundError` for a shard that goes
+    while it is looked at.
+    """
     problems = []
     for shard in manifest.shards:
         path = dataset_place(store, name) / shard.path
         if not path.is_file():
             problems.append(f"{path} is missing; prepare the dataset again")
         elif path.sha256() != shard.sha256:
-            problems.append(f"{path} is not the file that was prepared: it was altered or damaged; prepare the dataset again")
+            problems.append(
+                f"{path} is not the file that was prepared: it was altered or damaged; prepare the"
+                " dataset again"
+            )
     if problems or manifest.format < IDENTITY_SINCE:
         return problems
     try:
-        found = identity_of(block_digests(store, manifest), manifest.n_rows, manifest.n_features, manifest.layout, manifest.value_type)
+        found = identity_of(
+            block_digests(store, manifest),
+            manifest.n_rows,
+            manifest.n_features,
+            manifest.layout,
+            manifest.value_type,
+        )
     except (pa.ArrowInvalid, KeyError) as error:
-        return [f"{dataset_place(store, name)}: its shards cannot be read ({error}); prepare the dataset again"]
+        return [
+            f"{dataset_place(store, name)}: its shards cannot be read ({error}); prepare the"
+            " dataset again"
+        ]
     if found != manifest.dataset_hash:
-        problems.append(f"{dataset_place(store, name)}: the manifest is not that of these shards; prepare the dataset again")
+        problems.append(
+            f"{dataset_place(store, name)}: the manifest is not that of these shards; prepare the"
+            " dataset again"
+        )
     return problems
 
 
@@ -60,19 +81,26 @@ def block_digests(store: Where, manifest: Manifest) -> Iterator[bytes]:
         path = dataset_place(store, manifest.name) / shard.path
         rows = prepared_rows(path.read_table(), manifest.layout)
         if (rows.n_rows, rows.values.size) != (shard.n_rows, shard.n_values):
-            raise pa.ArrowInvalid(f"{path} has {rows.n_rows} rows and {rows.values.size} values, and the manifest says otherwise")
+            raise pa.ArrowInvalid(
+                f"{path} has {rows.n_rows} rows and {rows.values.size} values, and the manifest"
+                " says otherwise"
+            )
         rows = joined(left, rows) if left is not None else rows
         last = number == len(manifest.shards) - 1
         whole = rows.n_rows if last else rows.n_rows // BLOCK * BLOCK
         left = tail(rows, whole)
         end = int(rows.indptr[whole])
         indices = rows.indices[:end] if rows.indices.size else rows.indices
-        yield digests_of(Piece(rows.labels[:whole], rows.indptr[: whole + 1], indices, rows.values[:end]), manifest.layout)[0]
+        yield digests_of(
+            Piece(rows.labels[:whole], rows.indptr[: whole + 1], indices, rows.values[:end]),
+            manifest.layout,
+        )[0]
 
 
 def result_problems(store: Where) -> list[str]:
-    """What is wrong with the tables of results: a file's pages have checksums, the name of a file of runs is the hash of its runs, and a
-    file of curves of that name is there."""
+    """What is wrong with the tables of results: a file's pages have checksums, the name of a file
+    of runs is the hash of its runs, and a file of curves of that name is there.
+    """
     problems = []
     curves = {path.name for path in table_files(store, "curves")}
     for path in (*part_files(store), *table_files(store, "curves"), *table_files(store, "runs")):
@@ -84,12 +112,19 @@ def result_problems(store: Where) -> list[str]:
         except FileNotFoundError:  # collected meanwhile
             continue
         except (OSError, KeyError, pa.ArrowInvalid) as error:
-            problems.append(f"{path} cannot be read ({error}); {again}, and its runs will be run again")
+            problems.append(
+                f"{path} cannot be read ({error}); {again}, and its runs will be run again"
+            )
             continue
         if folder != "runs":
             continue
         if path.name not in curves:
-            problems.append(f"{path}: the curves of its runs are missing; remove it, and they will be run again")
+            problems.append(
+                f"{path}: the curves of its runs are missing; remove it, and they will be run again"
+            )
         elif file_name(table) != path.name:
-            problems.append(f"{path} does not hold the runs of its name; remove it, and its runs will be run again")
+            problems.append(
+                f"{path} does not hold the runs of its name; remove it, and its runs will be run"
+                " again"
+            )
     return problems

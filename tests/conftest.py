@@ -1,4 +1,6 @@
-"""Every process of a test session has a cache folder of its own, and leaves nothing behind. What is compiled all share."""
+"""Every process of a test session has a cache folder of its own, and leaves nothing behind. What is
+compiled all share.
+"""
 
 import os
 import shutil
@@ -9,7 +11,9 @@ from pathlib import Path
 import pytest
 
 _cache = tempfile.mkdtemp(prefix="koco-tests-")
-if "PYTEST_XDIST_WORKER" in os.environ:  # then KOCO_CACHE is what the session's first process has made it, below
+if (
+    "PYTEST_XDIST_WORKER" in os.environ
+):  # then KOCO_CACHE is what the session's first process has made it, below
     shared = Path(os.environ["KOCO_CACHE"], "compiled")
     shared.mkdir(mode=0o700, exist_ok=True)
     Path(_cache, "compiled").symlink_to(shared)
@@ -79,15 +83,26 @@ def s3_endpoint(tmp_path_factory):
 
 @pytest.fixture
 def s3_store(s3_endpoint, monkeypatch):
-    """A place for a store in a new bucket of the S3 server; the environment has its address and credentials."""
+    """A place for a store in a new bucket of the S3 server; the environment has its address and
+    credentials.
+    """
     from uuid import uuid4
 
     from s3_server import KEY, REGION, SECRET, filesystem
 
     for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL_S3", "AWS_DEFAULT_REGION"):
         monkeypatch.delenv(name, raising=False)
-    environment = {"AWS_ENDPOINT_URL": s3_endpoint, "AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_REGION": REGION}
-    for name, value in {**environment, "AWS_EC2_METADATA_DISABLED": "true", "no_proxy": "127.0.0.1"}.items():
+    environment = {
+        "AWS_ENDPOINT_URL": s3_endpoint,
+        "AWS_ACCESS_KEY_ID": KEY,
+        "AWS_SECRET_ACCESS_KEY": SECRET,
+        "AWS_REGION": REGION,
+    }
+    for name, value in {
+        **environment,
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "no_proxy": "127.0.0.1",
+    }.items():
         monkeypatch.setenv(name, value)
     bucket = f"tests-{uuid4().hex}"
     filesystem(s3_endpoint).create_dir(bucket)

@@ -1,5 +1,6 @@
-"""Sweeps in processes of their own, to which something happens at a chosen moment: who is killed, which disk fills up, what is left;
-and a collection of parts that is cut."""
+"""Sweeps in processes of their own, to which something happens at a chosen moment: who is killed,
+which disk fills up, what is left; and a collection of parts that is cut.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +32,11 @@ KINDS = ("worker", "all workers", "scheduler", "driver", "disk")
 ENDING = KINDS[2:]  # a sweep ends with these
 PHASES = ("computing", "start-up", "collecting")
 PARTS = 24  # a sweep of these tests has more cohorts
-LAST = {"computing": 0.5, "start-up": 3.0, "collecting": 0.03}  # seconds from the progress that is waited for, at most
+LAST = {
+    "computing": 0.5,
+    "start-up": 3.0,
+    "collecting": 0.03,
+}  # seconds from the progress that is waited for, at most
 WORKERS = 2
 PATIENCE = 600.0  # seconds, on a machine that does other things too
 MARK = "KOCO_TEST_TRIAL"  # in the environment of a sweep's processes, however they are related
@@ -40,7 +45,9 @@ MEASURED = [column.name for column in RUNS if column.measured]
 
 @dataclass(frozen=True)
 class Blow:
-    """What fails and when: in which phase, after how many parts, a fraction of `LAST` later; `choice` picks the worker."""
+    """What fails and when: in which phase, after how many parts, a fraction of `LAST` later;
+    `choice` picks the worker.
+    """
 
     kind: str
     phase: str
@@ -50,32 +57,48 @@ class Blow:
 
 
 def drawn(seed: int) -> list[Blow]:
-    """What happens in the trial of this seed: every fifth seed has the same kind; some trials that a blow ends get a second."""
+    """What happens in the trial of this seed: every fifth seed has the same kind; some trials that
+    a blow ends get a second.
+    """
     draw = random.Random(seed)
     kind = KINDS[seed % len(KINDS)]
     blows = [blow(draw, kind, PARTS)]
     if kind in ENDING and draw.random() < 0.42:
         # a scheduler of its own stays one, and else there is none to be killed
-        again = draw.choice(("scheduler", "driver") if kind == "scheduler" else ("worker", "all workers", "driver", "disk"))
+        again = draw.choice(
+            ("scheduler", "driver")
+            if kind == "scheduler"
+            else ("worker", "all workers", "driver", "disk")
+        )
         blows.append(blow(draw, again, 3))
     return blows
 
 
 def blow(draw: random.Random, kind: str, parts: int) -> Blow:
     """A blow of this kind, before so many parts are there."""
-    return Blow(kind, draw.choices(PHASES, (0.7, 0.15, 0.15))[0], draw.randrange(parts), draw.random(), draw.randrange(WORKERS))
+    return Blow(
+        kind,
+        draw.choices(PHASES, (0.7, 0.15, 0.15))[0],
+        draw.randrange(parts),
+        draw.random(),
+        draw.randrange(WORKERS),
+    )
 
 
 def tables(store: Path) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
     """Runs and curves, without what may differ from one execution to the next."""
     runs = read_runs(store).drop_columns(MEASURED).sort_by("run_id").to_pylist()
-    return runs, read_curves(store).sort_by([("run_id", "ascending"), ("t", "ascending")]).to_pylist()
+    return runs, read_curves(store).sort_by(
+        [("run_id", "ascending"), ("t", "ascending")]
+    ).to_pylist()
 
 
 def finished(store: Path) -> dict[str, object]:
     """When each run of the store was finished."""
     runs = read_runs(store)
-    return dict(zip(runs.column("run_id").to_pylist(), runs.column("finished_at").to_pylist(), strict=True))
+    return dict(
+        zip(runs.column("run_id").to_pylist(), runs.column("finished_at").to_pylist(), strict=True)
+    )
 
 
 def wait_until(so: Callable[[], object], what: str, patience: float = PATIENCE) -> None:
@@ -102,10 +125,26 @@ def ended(process: subprocess.Popen[bytes]) -> None:
 def prefect_server(folder: Path) -> Iterator[str]:
     """The address of a Prefect server, so that not every sweep needs its own."""
     port = free_port()
-    words = [sys.executable, "-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port)]
-    quiet = {"PREFECT_SERVER_ANALYTICS_ENABLED": "false", "DO_NOT_TRACK": "1", "PREFECT_HOME": str(folder / "prefect")}
+    words = [
+        sys.executable,
+        "-m",
+        "prefect",
+        "server",
+        "start",
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+    ]
+    quiet = {
+        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+        "DO_NOT_TRACK": "1",
+        "PREFECT_HOME": str(folder / "prefect"),
+    }
     with (folder / "prefect.log").open("wb") as log:
-        server = subprocess.Popen(words, env=environment(**quiet), stdout=log, stderr=log, start_new_session=True)
+        server = subprocess.Popen(
+            words, env=environment(**quiet), stdout=log, stderr=log, start_new_session=True
+        )
         try:
             wait_until(partial(listens, port), "Prefect's server did not start")
             yield f"http://127.0.0.1:{port}/api"
@@ -130,7 +169,9 @@ class OwnCluster:
         """Start them; `address` is the scheduler's."""
         self.address = self.processes.scheduler()
         self.scheduler = self.processes.running["scheduler"]
-        self.workers = [self.processes.worker(f"worker-{number}", self.address) for number in range(WORKERS)]
+        self.workers = [
+            self.processes.worker(f"worker-{number}", self.address) for number in range(WORKERS)
+        ]
 
     def stop(self) -> None:
         """End all of them."""
@@ -143,7 +184,11 @@ class Disk:
     def __init__(self, folder: Path, megabytes: int = 24) -> None:
         self.folder = folder
         folder.mkdir(exist_ok=True)
-        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", str(folder)], check=True, capture_output=True)
+        subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", str(folder)],
+            check=True,
+            capture_output=True,
+        )
 
     def fill(self) -> None:
         """Take exactly what is left."""
@@ -170,13 +215,25 @@ class DisturbedSweep:
         self.cluster: OwnCluster | None = None
         self.begun = time.monotonic()
         with self.out.open("wb") as out, self.err.open("wb") as err:
-            command = [sys.executable, "-m", "tests.sweep_in_short_cohorts", "sweep", *words, "--json"]
+            command = [
+                sys.executable,
+                "-m",
+                "tests.sweep_in_short_cohorts",
+                "sweep",
+                *words,
+                "--json",
+            ]
             given = environment(**{MARK: self.mark}, **more)
-            self.process = subprocess.Popen(command, env=given, cwd=ROOT, stdout=out, stderr=err, start_new_session=True)
+            self.process = subprocess.Popen(
+                command, env=given, cwd=ROOT, stdout=out, stderr=err, start_new_session=True
+            )
 
     def reaches(self, blow: Blow) -> bool:
         """Wait for the blow's moment; False if the sweep has ended before."""
-        wait_until(lambda: self.process.poll() is not None or self._reached(blow), f"{blow} was not reached: {self.said()}")
+        wait_until(
+            lambda: self.process.poll() is not None or self._reached(blow),
+            f"{blow} was not reached: {self.said()}",
+        )
         until = time.monotonic() + LAST[blow.phase] * blow.fraction
         while time.monotonic() < until and self.process.poll() is None:
             pass
@@ -184,13 +241,20 @@ class DisturbedSweep:
 
     def _reached(self, blow: Blow) -> bool:
         parts, curves = (
-            now - before for now, before in zip((names(self.store, "parts"), names(self.store, "curves")), self.before, strict=True)
+            now - before
+            for now, before in zip(
+                (names(self.store, "parts"), names(self.store, "curves")), self.before, strict=True
+            )
         )
         if blow.phase == "start-up":
             return "worker" not in blow.kind or bool(self.workers())
         if "worker" in blow.kind and not self.workers():
             return False
-        return bool(curves) if blow.phase == "collecting" else len(parts) >= blow.parts and bool(parts or self.computing())
+        return (
+            bool(curves)
+            if blow.phase == "collecting"
+            else len(parts) >= blow.parts and bool(parts or self.computing())
+        )
 
     def computing(self) -> bool:
         """Whether cohorts are being run."""
@@ -220,7 +284,9 @@ class DisturbedSweep:
             self.process.kill()
         else:
             workers = self.workers()
-            for worker in workers if blow.kind == "all workers" else workers[blow.choice % len(workers) :][:1]:
+            for worker in (
+                workers if blow.kind == "all workers" else workers[blow.choice % len(workers) :][:1]
+            ):
                 with suppress(ProcessLookupError):
                     os.kill(worker, signal.SIGKILL)
 
@@ -245,7 +311,9 @@ class DisturbedSweep:
         found = []
         for process in Path("/proc").iterdir():
             with suppress(OSError):
-                if process.name.isdigit() and f"{MARK}={self.mark}".encode() in (process / "environ").read_bytes().split(b"\0"):
+                if process.name.isdigit() and f"{MARK}={self.mark}".encode() in (
+                    process / "environ"
+                ).read_bytes().split(b"\0"):
                     found.append(int(process.name))
         return found
 
@@ -257,7 +325,11 @@ class DisturbedSweep:
 def names(store: Path, table: str) -> set[str]:
     """What is in one of the folders of results, unfinished files too for the tables."""
     with suppress(FileNotFoundError):
-        return {path.name for path in (store / "results" / table).iterdir() if table != "parts" or not path.name.startswith(".")}
+        return {
+            path.name
+            for path in (store / "results" / table).iterdir()
+            if table != "parts" or not path.name.startswith(".")
+        }
     return set()
 
 
@@ -267,7 +339,9 @@ def copy_into(store: Path, source: Path) -> None:
 
 
 def collect_cut_at_runs(store, monkeypatch):
-    """Collect the parts of a store, and be killed where the table `runs` is to be written, after the curves."""
+    """Collect the parts of a store, and be killed where the table `runs` is to be written, after
+    the curves.
+    """
     write = results._write
 
     def killed_at_runs(table, file):

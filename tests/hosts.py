@@ -1,4 +1,6 @@
-"""Hosts of a network on this machine: network namespaces, each with its own address, joined by veth pairs and a bridge. Needs root."""
+"""Hosts of a network on this machine: network namespaces, each with its own address, joined by veth
+pairs and a bridge. Needs root.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-NETWORKS = [f"198.18.{number}" for number in range(256)]  # the range that is set apart for tests of networks
+NETWORKS = [
+    f"198.18.{number}" for number in range(256)
+]  # the range that is set apart for tests of networks
 
 
 def why_not() -> str | None:
@@ -19,7 +23,9 @@ def why_not() -> str | None:
     if not shutil.which("ip") or not shutil.which("ss"):
         return "needs the commands ip and ss (Debian: iproute2)"
     tried = subprocess.run(["unshare", "--net", "true"], capture_output=True, text=True)
-    return None if tried.returncode == 0 else f"cannot make network namespaces: {tried.stderr.strip()}"
+    return (
+        None if tried.returncode == 0 else f"cannot make network namespaces: {tried.stderr.strip()}"
+    )
 
 
 class Hosts:
@@ -55,7 +61,18 @@ class Hosts:
         for name in self.numbers:
             space = self._space(name)
             _ip("netns", "add", space)
-            _ip("link", "add", self._link(name), "type", "veth", "peer", "name", "eth0", "netns", space)
+            _ip(
+                "link",
+                "add",
+                self._link(name),
+                "type",
+                "veth",
+                "peer",
+                "name",
+                "eth0",
+                "netns",
+                space,
+            )
             _ip("link", "set", self._link(name), "master", f"{self.tag}br", "up")
             _ip("-n", space, "address", "add", f"{self.address(name)}/24", "dev", "eth0")
             _ip("-n", space, "link", "set", "eth0", "up")
@@ -76,15 +93,21 @@ class Hosts:
 
 
 def free_network() -> str:
-    """The first three numbers of addresses that no interface of this machine has: another run of the tests may have its own hosts. Each
-    process looks from another place on, so that two that look at once hardly ever find the same."""
+    """The first three numbers of addresses that no interface of this machine has: another run of
+    the tests may have its own hosts. Each process looks from another place on, so that two that
+    look at once hardly ever find the same.
+    """
     used = _ip("-o", "-4", "address", "show")
     first = os.getpid() % len(NETWORKS)
-    return next(network for network in NETWORKS[first:] + NETWORKS[:first] if f" {network}." not in used)
+    return next(
+        network for network in NETWORKS[first:] + NETWORKS[:first] if f" {network}." not in used
+    )
 
 
 def remove_left() -> None:
-    """Remove what killed runs of the tests have left: bridges, links and namespaces that bear the number of a process that is gone."""
+    """Remove what killed runs of the tests have left: bridges, links and namespaces that bear the
+    number of a process that is gone.
+    """
     for kind in ("netns", "link"):
         for line in _ip("-o", kind, "show").splitlines():
             found = re.match(r"(?:\d+: )?(k(\d+)(?:br|v\d+|-\w+))\b", line)

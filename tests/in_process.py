@@ -1,4 +1,5 @@
-"""The koco command within this process: no server of Prefect's, no workers, no process to wait for."""
+"""The koco command within this process: no server of Prefect's, no workers, no process to wait for.
+"""
 
 import os
 
@@ -25,6 +26,8 @@ def koco(monkeypatch):
 
     def run(*words):
         words = [str(word) for word in words]
-        return CliRunner().invoke(command, [*words, "--workers", "0"] if words[0] == "sweep" else words)
+        return CliRunner().invoke(
+            command, [*words, "--workers", "0"] if words[0] == "sweep" else words
+        )
 
     return run

@@ -19,8 +19,12 @@ def family(pid: int) -> set[int]:
 
 
 def listeners(pids: set[int], prefix: Sequence[str] = ()) -> set[tuple[str, int]]:
-    """The addresses and ports on which these processes listen; `prefix` are words before the command."""
-    printed = subprocess.run([*prefix, "ss", "-Hltnp"], capture_output=True, text=True, check=True).stdout
+    """The addresses and ports on which these processes listen; `prefix` are words before the
+    command.
+    """
+    printed = subprocess.run(
+        [*prefix, "ss", "-Hltnp"], capture_output=True, text=True, check=True
+    ).stdout
     found = set()
     for line in printed.splitlines():
         if {int(pid) for pid in re.findall(r"pid=(\d+)", line)} & pids:

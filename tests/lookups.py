@@ -1,4 +1,6 @@
-"""Who looks up or contacts whom: an audit hook in every Python process that is started, which writes each address to a file."""
+"""Who looks up or contacts whom: an audit hook in every Python process that is started, which
+writes each address to a file.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ sys.addaudithook(_noted)
 
 
 def logging_lookups(folder: Path) -> tuple[Path, Path]:
-    """A folder for PYTHONPATH whose processes note what they contact, and the file in which they do."""
+    """A folder for PYTHONPATH whose processes note what they contact, and the file in which they
+    do.
+    """
     folder.mkdir()
     log = folder / "lookups.txt"
     (folder / "sitecustomize.py").write_text(HOOK.replace("FILE", repr(os.fspath(log))))
@@ -40,7 +44,9 @@ def beyond_loopback(log: Path) -> list[str]:
     for line in sorted(set(log.read_text().splitlines())):
         host = line.partition(" ")[2]
         try:
-            inside = ip_address(host.partition("%")[0]).is_loopback or ip_address(host).is_unspecified
+            inside = (
+                ip_address(host.partition("%")[0]).is_loopback or ip_address(host).is_unspecified
+            )
         except ValueError:
             inside = host in ("localhost", "unix socket", "None", "")
         if not inside:

@@ -1,4 +1,6 @@
-"""How much memory processes hold for themselves (not mapped files, which all share), sampled while something runs."""
+"""How much memory processes hold for themselves (not mapped files, which all share), sampled while
+something runs.
+"""
 
 import threading
 from pathlib import Path
@@ -11,7 +13,9 @@ EVERY = 0.1  # seconds
 
 
 class AnonymousPeak:
-    """The largest anonymous memory of this process and of each of its descendants, by process number, in bytes: `peaks`."""
+    """The largest anonymous memory of this process and of each of its descendants, by process
+    number, in bytes: `peaks`.
+    """
 
     def __init__(self) -> None:
         self.peaks: dict[int, int] = {}
@@ -22,7 +26,12 @@ class AnonymousPeak:
         self.thread.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.over.set()
         self.thread.join()
 
@@ -30,7 +39,9 @@ class AnonymousPeak:
         me = psutil.Process()
         while True:
             for process in (me, *me.children(recursive=True)):
-                self.peaks[process.pid] = max(self.peaks.get(process.pid, 0), anonymous(process.pid))
+                self.peaks[process.pid] = max(
+                    self.peaks.get(process.pid, 0), anonymous(process.pid)
+                )
             if self.over.wait(EVERY):
                 return
 

@@ -31,4 +31,7 @@ def tables_of(path):
     """The tables of a page by name: rows as dictionaries, with each cell's whole value as text."""
     reader = _Tables()
     reader.feed(path.read_text(encoding="utf-8"))
-    return {name: [dict(zip(rows[0], row, strict=True)) for row in rows[1:]] for name, rows in reader.tables.items()}
+    return {
+        name: [dict(zip(rows[0], row, strict=True)) for row in rows[1:]]
+        for name, rows in reader.tables.items()
+    }

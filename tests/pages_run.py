@@ -1,8 +1,10 @@
-"""Runs the code of a page of the documentation, in order, in a folder: the page is right if this ends.
+"""Runs the code of a page of the documentation, in order, in a folder: the page is right if this
+ends.
 
-What a block is, its fence says: `sh` is run by the shell, `python` in a namespace that the page's blocks share, `diff` is applied to
-files; anything with a title is written to the file of that name; `text` is what the block before it prints, among other lines, whatever
-its numbers and with … for any part of a line.
+What a block is, its fence says: `sh` is run by the shell, `python` in a namespace that the page's
+blocks share, `diff` is applied to files; anything with a title is written to the file of that name;
+`text` is what the block before it prints, among other lines, whatever its numbers and with … for
+any part of a line.
 """
 
 import io
@@ -19,7 +21,9 @@ TIMEOUT = 280.0  # seconds of a block
 
 
 class Block(NamedTuple):
-    """A block of code: the line that it begins in, its language, the file that it is to be written to, its text."""
+    """A block of code: the line that it begins in, its language, the file that it is to be written
+    to, its text.
+    """
 
     line: int
     language: str
@@ -31,13 +35,20 @@ def blocks_of(page):
     """The blocks of a page, in order."""
     text = (DOCS / page).read_text()
     fence = re.compile(r"^```(\w*)(?: title=\"([^\"]+)\")?\n(.*?)^```$", re.M | re.S)
-    found = [Block(text[: m.start()].count("\n") + 2, m[1], m[2] or "", m[3]) for m in fence.finditer(text)]
-    assert len(found) * 2 == len(re.findall(r"^\s*```", text, re.M)), f"{page}: a fence that is indented, or of another kind"
+    found = [
+        Block(text[: m.start()].count("\n") + 2, m[1], m[2] or "", m[3])
+        for m in fence.finditer(text)
+    ]
+    assert len(found) * 2 == len(re.findall(r"^\s*```", text, re.M)), (
+        f"{page}: a fence that is indented, or of another kind"
+    )
     return found
 
 
 def run_page(page, folder, environment, without=None):
-    """Run all blocks of the page in the folder, but for those that have the words `without` in them."""
+    """Run all blocks of the page in the folder, but for those that have the words `without` in
+    them.
+    """
     names, printed = {"__name__": page}, ""
     for block in blocks_of(page):
         if without and without in block.text:
@@ -52,13 +63,22 @@ def run_page(page, folder, environment, without=None):
         elif block.language == "python":
             printed = python(block, folder, names, page)
         elif block.language == "diff":
-            applied = subprocess.run(["git", "apply", "-p0", "-"], input=block.text, cwd=folder, capture_output=True, text=True)
+            applied = subprocess.run(
+                ["git", "apply", "-p0", "-"],
+                input=block.text,
+                cwd=folder,
+                capture_output=True,
+                text=True,
+            )
             assert applied.returncode == 0, f"{where}: {applied.stderr}"
         elif block.language == "text":
             missing = missing_lines(block.text, printed)
             assert not missing, f"{where}: not printed: {missing}; printed was:\n{printed}"
         else:
-            raise AssertionError(f"{where}: a block of language {block.language!r} and no title is not run by anything")
+            raise AssertionError(
+                f"{where}: a block of language {block.language!r} and no title is not run by"
+                " anything"
+            )
 
 
 def shell(text, folder, environment, where):
@@ -105,7 +125,9 @@ def masked(line):
 
 
 def environment_for(folder, source):
-    """Where the commands of a page find this Python, `koco` of `source`, and places for what they keep."""
+    """Where the commands of a page find this Python, `koco` of `source`, and places for what they
+    keep.
+    """
     programs = folder / ".programs"
     programs.mkdir()
     (programs / "koco").write_text(f'#!/bin/sh\nexec {sys.executable} -m flows.cli "$@"\n')

@@ -1,4 +1,6 @@
-"""Run by tests as a process of its own: prepares a dataset, and kills itself before a given one of its changes to the store."""
+"""Run by tests as a process of its own: prepares a dataset, and kills itself before a given one of
+its changes to the store.
+"""
 
 import os
 import signal
@@ -14,14 +16,20 @@ CHANGES = ("os.mkdir", "os.rename", "os.remove", "os.rmdir", "shutil.rmtree")
 
 
 class Killer:
-    """Counts the process's changes below a folder; before the one of the given number the process is killed (never, for 0)."""
+    """Counts the process's changes below a folder; before the one of the given number the process
+    is killed (never, for 0).
+    """
 
     def __init__(self, folder: str, at: int) -> None:
         self.folder, self.at, self.made = folder, at, 0
 
     def hook(self, event: str, arguments: tuple[object, ...]) -> None:
         """Python's own calls: folders made, files opened for writing, renamed, removed."""
-        writing = event == "open" and isinstance(arguments[1], str) and bool(set(arguments[1]) & set("wax+"))
+        writing = (
+            event == "open"
+            and isinstance(arguments[1], str)
+            and bool(set(arguments[1]) & set("wax+"))
+        )
         if (writing or event in CHANGES) and self.folder in str(arguments[0]):
             self.count()
 

@@ -28,10 +28,16 @@ input()
 
 
 def held_by_two(store: Path, stream: Stream) -> tuple[float, float, float]:
-    """KiB of two processes that have read the stream and hold it, the larger of each: of the copy mapped, of that their share, and what
-    they have of their own more than before."""
+    """KiB of two processes that have read the stream and hold it, the larger of each: of the copy
+    mapped, of that their share, and what they have of their own more than before.
+    """
     words = [sys.executable, "-c", READER, str(store), stream.dataset, stream.dataset_hash]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "env": {**os.environ, "PYTHONPATH": str(ROOT)}}
+    pipes = {
+        "stdin": subprocess.PIPE,
+        "stdout": subprocess.PIPE,
+        "text": True,
+        "env": {**os.environ, "PYTHONPATH": str(ROOT)},
+    }
     both = [subprocess.Popen(words, **pipes) for _ in range(2)]
     for one in both:
         assert one.stdout.readline() == "ready\n"

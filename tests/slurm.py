@@ -1,4 +1,6 @@
-"""A real Slurm of one node for tests: munged, slurmctld and slurmd on loopback ports that are free, with all they keep in one folder."""
+"""A real Slurm of one node for tests: munged, slurmctld and slurmd on loopback ports that are free,
+with all they keep in one folder.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,13 @@ from pathlib import Path
 
 from debian import installed
 
-PROGRAMS = {"munged": "munge", "slurmctld": "slurmctld", "slurmd": "slurmd", "sbatch": "slurm-client", "squeue": "slurm-client"}
+PROGRAMS = {
+    "munged": "munge",
+    "slurmctld": "slurmctld",
+    "slurmd": "slurmd",
+    "sbatch": "slurm-client",
+    "squeue": "slurm-client",
+}
 STARTS_WITHIN = 60.0  # seconds
 NODE, PARTITION = "here", "main"
 PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
@@ -59,7 +67,13 @@ PartitionName={partition} Nodes={node} Default=YES MaxTime=INFINITE State=UP Ove
 
 def missing() -> list[str]:
     """The packages of Debian that are not installed."""
-    return sorted({package for program, package in PROGRAMS.items() if shutil.which(program, path=PATH) is None})
+    return sorted(
+        {
+            package
+            for program, package in PROGRAMS.items()
+            if shutil.which(program, path=PATH) is None
+        }
+    )
 
 
 def install() -> str | None:
@@ -68,12 +82,16 @@ def install() -> str | None:
         return "needs to be root: slurmd starts jobs"
     if reason := installed(missing()):
         return reason
-    return f"needs Slurm: {', '.join(missing())} did not come with its packages" if missing() else None
+    return (
+        f"needs Slurm: {', '.join(missing())} did not come with its packages" if missing() else None
+    )
 
 
 @contextmanager
 def slurm(folder: Path, cpus: int = 4, megabytes: int = 8000) -> Iterator[Path]:
-    """The configuration file of a running Slurm that keeps all in `folder`; stopped at the end. Raises `RuntimeError`."""
+    """The configuration file of a running Slurm that keeps all in `folder`; stopped at the end.
+    Raises `RuntimeError`.
+    """
     user, ports = pwd.getpwuid(os.getuid()).pw_name, _free_ports(2)
     for name in ("munge", "state", "spool"):
         (folder / name).mkdir(mode=0o755)
@@ -81,30 +99,64 @@ def slurm(folder: Path, cpus: int = 4, megabytes: int = 8000) -> Iterator[Path]:
     key.write_bytes(secrets.token_bytes(128))
     key.chmod(0o400)
     file = folder / "slurm.conf"
-    named = {"folder": folder, "user": user, "host": socket.gethostname().partition(".")[0], "cpus": cpus, "megabytes": megabytes}
-    named |= {"controller_port": ports[0], "node_port": ports[1], "node": NODE, "partition": PARTITION}
+    named = {
+        "folder": folder,
+        "user": user,
+        "host": socket.gethostname().partition(".")[0],
+        "cpus": cpus,
+        "megabytes": megabytes,
+    }
+    named |= {
+        "controller_port": ports[0],
+        "node_port": ports[1],
+        "node": NODE,
+        "partition": PARTITION,
+    }
     file.write_text(CONFIGURATION.format(**named))
     munge = folder / "munge"
-    munged = ["munged", "--foreground", "--force", f"--key-file={key}", f"--socket={munge}/socket", f"--pid-file={munge}/pid"]
+    munged = [
+        "munged",
+        "--foreground",
+        "--force",
+        f"--key-file={key}",
+        f"--socket={munge}/socket",
+        f"--pid-file={munge}/pid",
+    ]
     munged += [f"--log-file={munge}/log", f"--seed-file={munge}/seed"]
     environment = {**os.environ, "PATH": PATH, "SLURM_CONF": str(file)}
     with ExitStack() as stack:
         stack.enter_context(_running(munged, environment, folder / "munged.out"))
         _wait("munged", lambda: (munge / "socket").exists(), folder / "munged.out")
-        stack.enter_context(_running(["slurmctld", "-D", "-f", str(file)], environment, folder / "slurmctld.out"))
-        stack.enter_context(_running(["slurmd", "-D", "-f", str(file), "-N", NODE], environment, folder / "slurmd.out"))
-        _wait("Slurm", lambda: _is_idle(environment), folder / "slurmctld.log", folder / "slurmd.log")
+        stack.enter_context(
+            _running(["slurmctld", "-D", "-f", str(file)], environment, folder / "slurmctld.out")
+        )
+        stack.enter_context(
+            _running(
+                ["slurmd", "-D", "-f", str(file), "-N", NODE], environment, folder / "slurmd.out"
+            )
+        )
+        _wait(
+            "Slurm", lambda: _is_idle(environment), folder / "slurmctld.log", folder / "slurmd.log"
+        )
         try:
             yield file
         finally:
-            subprocess.run(["scancel", "--user", user], env=environment, check=False, capture_output=True, timeout=30)
+            subprocess.run(
+                ["scancel", "--user", user],
+                env=environment,
+                check=False,
+                capture_output=True,
+                timeout=30,
+            )
 
 
 @contextmanager
 def _running(words: list[str], environment: dict[str, str], log: Path) -> Iterator[None]:
     """The program, until the end; its jobs are gone by then or go with it."""
     with log.open("wb") as out:
-        process = subprocess.Popen(words, env=environment, stdout=out, stderr=subprocess.STDOUT, start_new_session=True)
+        process = subprocess.Popen(
+            words, env=environment, stdout=out, stderr=subprocess.STDOUT, start_new_session=True
+        )
     try:
         yield
     finally:
@@ -118,17 +170,28 @@ def _running(words: list[str], environment: dict[str, str], log: Path) -> Iterat
 
 def _is_idle(environment: dict[str, str]) -> bool:
     words = ["sinfo", "--noheader", "--format=%T"]
-    return subprocess.run(words, env=environment, capture_output=True, text=True, timeout=30).stdout.strip() == "idle"
+    return (
+        subprocess.run(
+            words, env=environment, capture_output=True, text=True, timeout=30
+        ).stdout.strip()
+        == "idle"
+    )
 
 
 def _wait(name: str, ready: object, *logs: Path) -> None:
     end = time.monotonic() + STARTS_WITHIN
     while not ready():  # type: ignore[operator]
         if time.monotonic() > end:
-            raise RuntimeError(f"{name} did not start: {' '.join(log.read_text(errors='replace')[-1500:] for log in logs if log.exists())}")
+            raise RuntimeError(
+                f"{name} did not start:"
+                f" {' '.join(log.read_text(errors='replace')[-1500:] for log in logs if log.exists())}"
+            )
         time.sleep(0.1)
 
 
 def _free_ports(n: int) -> list[int]:
     with ExitStack() as stack:
-        return [stack.enter_context(socket.create_server(("127.0.0.1", 0))).getsockname()[1] for _ in range(n)]
+        return [
+            stack.enter_context(socket.create_server(("127.0.0.1", 0))).getsockname()[1]
+            for _ in range(n)
+        ]

@@ -47,7 +47,9 @@ def test_closed_forms(n_rows, alpha):
     assert log_det(K, alpha) == pytest.approx(np.log1p(n_rows / alpha))
     best = y.mean()
     assert best == pytest.approx(0.0 if n_rows % 2 == 0 else -2.0 / n_rows)
-    assert ((y - best) ** 2).sum() == pytest.approx(n_rows * 4.0 - (0.0 if n_rows % 2 == 0 else 4.0 / n_rows))
+    assert ((y - best) ** 2).sum() == pytest.approx(
+        n_rows * 4.0 - (0.0 if n_rows % 2 == 0 else 4.0 / n_rows)
+    )
 
 
 def test_online_newton__has_the_stated_terms_and_the_printed_middle_one_is_below_them():

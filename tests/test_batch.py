@@ -28,8 +28,14 @@ def test_derivatives__are_those_of_the_learners_losses(loss):
     scores = np.concatenate([np.linspace(-4, 4, 41), [-800.0, 800.0]])
     for y in (-1.0, 1.0):
         value, slope, curve = derivatives(loss, scores, np.full(scores.size, y))
-        np.testing.assert_allclose(value, [loss_value(LOSSES[loss], s, y) for s in scores[:-2]] + list(value[-2:]), rtol=1e-14)
-        np.testing.assert_allclose(slope[:-2], [loss_slope(LOSSES[loss], s, y) for s in scores[:-2]], rtol=1e-13)
+        np.testing.assert_allclose(
+            value,
+            [loss_value(LOSSES[loss], s, y) for s in scores[:-2]] + list(value[-2:]),
+            rtol=1e-14,
+        )
+        np.testing.assert_allclose(
+            slope[:-2], [loss_slope(LOSSES[loss], s, y) for s in scores[:-2]], rtol=1e-13
+        )
         assert np.isfinite(value).all()
         assert (curve >= 0).all()
 
@@ -47,7 +53,12 @@ def test_smooth_losses__equal_scipy(loss, alpha):
     F, y = rows()
     w = best_linear(F, y, loss, alpha)
     gradient = F.T @ derivatives(loss, F @ w, y)[1] + 2 * alpha * w
-    found = minimize(lambda v: objective(v, F, y, loss, alpha), np.zeros(7), method="BFGS", options={"gtol": 1e-9, "maxiter": 2000})
+    found = minimize(
+        lambda v: objective(v, F, y, loss, alpha),
+        np.zeros(7),
+        method="BFGS",
+        options={"gtol": 1e-9, "maxiter": 2000},
+    )
     assert objective(w, F, y, loss, alpha) <= found.fun * (1 + 1e-10)
     assert gradient @ gradient / (4 * alpha) <= 1e-11 * objective(w, F, y, loss, alpha)
 
@@ -60,15 +71,25 @@ def test_scikit_learn__finds_no_better(alpha):
     F, y = rows()
     C = 1 / (2 * alpha)
     theirs = {
-        "logistic": LogisticRegression(C=C, fit_intercept=False, tol=1e-12, solver="newton-cholesky"),
-        "squared_hinge": LinearSVC(C=C, loss="squared_hinge", dual=False, fit_intercept=False, tol=1e-12, max_iter=10**5),
+        "logistic": LogisticRegression(
+            C=C, fit_intercept=False, tol=1e-12, solver="newton-cholesky"
+        ),
+        "squared_hinge": LinearSVC(
+            C=C, loss="squared_hinge", dual=False, fit_intercept=False, tol=1e-12, max_iter=10**5
+        ),
     }
     for loss, model in theirs.items():
-        np.testing.assert_allclose(best_linear(F, y, loss, alpha), model.fit(F, y).coef_[0], rtol=1e-4, atol=1e-6)
-    # The hinge: LIBSVM always has an intercept, but rows that come with their mirror images make it 0.
+        np.testing.assert_allclose(
+            best_linear(F, y, loss, alpha), model.fit(F, y).coef_[0], rtol=1e-4, atol=1e-6
+        )
+    # The hinge: LIBSVM always has an intercept, but rows that come with their mirror images make it
+    # 0.
     F, y = np.vstack([F, -F]), np.concatenate([y, -y])
     model = SVC(kernel="linear", C=C, tol=1e-9).fit(F, y)
-    ours, other = (objective(w, F, y, "hinge", alpha) for w in (best_linear(F, y, "hinge", alpha), model.coef_[0]))
+    ours, other = (
+        objective(w, F, y, "hinge", alpha)
+        for w in (best_linear(F, y, "hinge", alpha), model.coef_[0])
+    )
     assert ours == pytest.approx(other, rel=2e-6)
     assert abs(model.intercept_[0]) < 1e-6
 
@@ -78,13 +99,18 @@ def test_scikit_learn__finds_no_better(alpha):
 def test_hinge__is_solved_where_rows_are_separable_and_where_not(noise, alpha):
     F, y = rows(300, 5, noise=noise)
     w = best_linear(F, y, "hinge", alpha)
-    # Any a in [0, 1] bounds the least value from below by Σa − ‖Σ a_t y_t φ_t‖²/(4α): here 1 for rows inside the margin, 0 for those beyond
-    # it, and what makes 2αw = Σ a_t y_t φ_t hold best for those on it.
+    # Any a in [0, 1] bounds the least value from below by Σa − ‖Σ a_t y_t φ_t‖²/(4α): here 1 for
+    # rows inside the margin, 0 for those beyond it, and what makes 2αw = Σ a_t y_t φ_t hold best
+    # for those on it.
     Z = F * y[:, None]
     margins = Z @ w
     a = np.where(margins < 1, 1.0, 0.0)
     on = np.abs(margins - 1) < 1e-3
-    a[on] = lsq_linear(Z[on].T, 2 * alpha * w - Z[(a > 0) & ~on].sum(axis=0), (0, 1), method="bvls").x if on.any() else a[on]
+    a[on] = (
+        lsq_linear(Z[on].T, 2 * alpha * w - Z[(a > 0) & ~on].sum(axis=0), (0, 1), method="bvls").x
+        if on.any()
+        else a[on]
+    )
     below = a.sum() - np.square(a @ Z).sum() / (4 * alpha)
     assert below * (1 - 1e-9) <= objective(w, F, y, "hinge", alpha) <= below * (1 + 1e-5)
 
@@ -123,7 +149,12 @@ def test_newton_step__goes_by_eigenvalues_where_cholesky_cannot():
 
 def test_wrong_input__is_refused():
     F, y = rows(10)
-    for loss, alpha, labels in (("huber", 1.0, y), ("squared", 0.0, y), ("hinge", 1.0, 2 * y), ("squared", 1.0, y[:3])):
+    for loss, alpha, labels in (
+        ("huber", 1.0, y),
+        ("squared", 0.0, y),
+        ("hinge", 1.0, 2 * y),
+        ("squared", 1.0, y[:3]),
+    ):
         with pytest.raises(WrongInput):
             best_linear(F, labels, loss, alpha)
     with pytest.raises(WrongInput, match="no rows"):
@@ -160,7 +191,11 @@ def test_class__solves_in_the_features_of_its_learner_and_truncates(loss):
     np.testing.assert_allclose(predictions, np.clip(F @ model.weights_, -0.4, 0.4))
     assert model.largest_ == pytest.approx(np.abs(F @ model.weights_).max())
     assert model.largest_ > 0.4
-    assert model.mean_loss_ == pytest.approx(np.mean([loss_value(LOSSES[loss], p, label) for p, label in zip(predictions, y, strict=True)]))
+    assert model.mean_loss_ == pytest.approx(
+        np.mean(
+            [loss_value(LOSSES[loss], p, label) for p, label in zip(predictions, y, strict=True)]
+        )
+    )
     assert model.error_rate_ == np.mean(np.where(predictions >= 0, 1, -1) != y)
 
 

@@ -1,4 +1,6 @@
-"""The loops over a dictionary's points against the literal ones, bit for bit, and exp, sin and cos against long double."""
+"""The loops over a dictionary's points against the literal ones, bit for bit, and exp, sin and cos
+against long double.
+"""
 
 import numpy as np
 import pytest
@@ -100,11 +102,16 @@ def test_waves__give_the_bits_of_the_literal_ones_and_zeros_in_spare_places(n):
     assert not ours[1:, n:].any()
 
 
-@pytest.mark.parametrize(("size", "error"), [(1e-3, 1.2e-16), (1.0, 1.8e-16), (1e2, 2e-16), (1e5, 2.2e-16), (1e6, 2.2e-16), (1e9, 1e-6)])
+@pytest.mark.parametrize(
+    ("size", "error"),
+    [(1e-3, 1.2e-16), (1.0, 1.8e-16), (1e2, 2e-16), (1e5, 2.2e-16), (1e6, 2.2e-16), (1e9, 1e-6)],
+)
 def test_sin_and_cos__are_within_a_rounding_of_the_true_values(size, error):
     draw = np.random.default_rng(0)
     near = np.rint(draw.uniform(-size, size, 20_000)) * (np.pi / 2)
-    x = np.concatenate([draw.uniform(-size, size, 100_000), near[np.abs(near) <= size], [0.0, -0.0]])
+    x = np.concatenate(
+        [draw.uniform(-size, size, 100_000), near[np.abs(near) <= size], [0.0, -0.0]]
+    )
     cosines, sines = literal_cos_sin(x)
     assert np.abs(cosines - np.cos(x.astype(np.longdouble))).max() < error
     assert np.abs(sines - np.sin(x.astype(np.longdouble))).max() < error
@@ -118,7 +125,15 @@ def test_sin_and_cos__of_what_is_no_angle():
 
 def test_exp__is_within_a_rounding_of_the_true_value():
     draw = np.random.default_rng(0)
-    x = np.concatenate([draw.uniform(LOWEST, HIGHEST, 100_000), draw.uniform(-1, 1, 100_000), -np.geomspace(1e-300, 1, 1000)])
+    x = np.concatenate(
+        [
+            draw.uniform(LOWEST, HIGHEST, 100_000),
+            draw.uniform(-1, 1, 100_000),
+            -np.geomspace(1e-300, 1, 1000),
+        ]
+    )
     true = np.exp(x.astype(np.longdouble))
     assert np.abs((literal_exp(x) - true) / true).max() < 1.5e-16
-    np.testing.assert_array_equal(literal_exp(np.array([0.0, -0.0, -709.0, 710.0])), [1.0, 1.0, 0.0, np.inf])
+    np.testing.assert_array_equal(
+        literal_exp(np.array([0.0, -0.0, -709.0, 710.0])), [1.0, 1.0, 0.0, np.inf]
+    )

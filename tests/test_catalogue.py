@@ -1,4 +1,6 @@
-"""The catalogue: every entry that we have the files of gives the n and d it promises; what is missing or in parts is said."""
+"""The catalogue: every entry that we have the files of gives the n and d it promises; what is
+missing or in parts is said.
+"""
 
 import pytest
 from click.testing import CliRunner
@@ -18,9 +20,22 @@ def test_son_datasets__are_23_of_which_three_are_absent():
     son = {entry.name: entry for entry in ENTRIES if SON in entry.papers}
     assert len(son) == 23
     assert len(CATALOGUE) == len(ENTRIES)
-    assert {name for name, entry in son.items() if entry.absent} == {"acoustic", "gisette", "real-sim"}
-    assert {name for name, entry in son.items() if entry.partial} == {"census", "covtype", "mnist", "rcv1", "cod-rna"}
-    assert all((entry.positive_class is None) == (entry.task in ("binary", "regression")) for entry in ENTRIES)
+    assert {name for name, entry in son.items() if entry.absent} == {
+        "acoustic",
+        "gisette",
+        "real-sim",
+    }
+    assert {name for name, entry in son.items() if entry.partial} == {
+        "census",
+        "covtype",
+        "mnist",
+        "rcv1",
+        "cod-rna",
+    }
+    assert all(
+        (entry.positive_class is None) == (entry.task in ("binary", "regression"))
+        for entry in ENTRIES
+    )
 
 
 def test_options__are_those_of_prepare():
@@ -36,7 +51,9 @@ def test_entry__gives_what_it_promises(name, data_folder, tmp_path):
     assert edition.tested
     manifest = prepare_file(tmp_path / "store", name, paths, **edition.options)
     assert (manifest.n_rows, manifest.n_features) == (edition.n_rows, edition.n_features)
-    assert bool(remarks(entry, edition, manifest.n_rows, manifest.n_features)) == (entry.partial is not None)
+    assert bool(remarks(entry, edition, manifest.n_rows, manifest.n_features)) == (
+        entry.partial is not None
+    )
     if entry.task == "regression":
         assert manifest.task == "regression"
     elif entry.task == "binary":
@@ -73,11 +90,15 @@ def test_folder__with_the_files_below_or_beside_and_options_that_come_first(tmp_
     (tmp_path / "heart" / "heart_scale").write_text(
         "".join(f"{(-1) ** k} {' '.join(f'{j}:{k}' for j in range(1, 14))}\n" for k in range(270))
     )
-    done = run("prepare", "heart", "--from", tmp_path, "--store", tmp_path / "store", "--layout", "sparse")
+    done = run(
+        "prepare", "heart", "--from", tmp_path, "--store", tmp_path / "store", "--layout", "sparse"
+    )
     assert (done.exit_code, "warning" in done.stderr) == (0, False)
     assert load_manifest(tmp_path / "store", "heart").layout == "sparse"
     listed = run("datasets", "--store", tmp_path / "store").stdout
-    assert [line.split()[1:5] for line in listed.splitlines() if line.startswith("heart")] == [["binary", "270", "13", "yes"]]
+    assert [line.split()[1:5] for line in listed.splitlines() if line.startswith("heart")] == [
+        ["binary", "270", "13", "yes"]
+    ]
     (tmp_path / "heart" / "heart_scale").write_text("1 1:1\n-1 13:1\n")
     done = run("prepare", "heart", "--from", tmp_path / "heart", "--store", tmp_path / "store")
     assert "gave 2 rows of 13 features where the catalogue has 270 of 13" in done.stderr
@@ -85,5 +106,10 @@ def test_folder__with_the_files_below_or_beside_and_options_that_come_first(tmp_
 
 def test_folder__without_all_files_is_refused(tmp_path):
     (tmp_path / "ijcnn1.xz").write_bytes(b"")
-    with pytest.raises(WrongInput, match=r"does not have the files of ijcnn1 \(only ijcnn1\)\. ijcnn1: get ijcnn1 and ijcnn1\.t"):
+    with pytest.raises(
+        WrongInput,
+        match=(
+            r"does not have the files of ijcnn1 \(only ijcnn1\)\. ijcnn1: get ijcnn1 and ijcnn1\.t"
+        ),
+    ):
         find_edition(entry_named("ijcnn1"), tmp_path)

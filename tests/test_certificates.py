@@ -1,4 +1,6 @@
-"""Certificates: private, short-lived, refused with the remedy when they are not; addresses that others reach need them."""
+"""Certificates: private, short-lived, refused with the remedy when they are not; addresses that
+others reach need them.
+"""
 
 import os
 import stat
@@ -28,19 +30,36 @@ def folder(tmp_path):
 def test_folder__is_for_its_owner_only_and_never_written_twice(folder):
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
-    assert len(list(folder.iterdir())) == 7  # the authority's certificate, three pairs; not the authority's key
+    assert (
+        len(list(folder.iterdir())) == 7
+    )  # the authority's certificate, three pairs; not the authority's key
     with pytest.raises(WrongInput, match="is there already"):
         make_certificates(folder)
 
 
 def test_they_are_valid__for_a_week_and_by_openssl_s_strict_rules(folder):
     for role in ("scheduler", "worker", "client"):
-        words = ["openssl", "verify", "-x509_strict", "-CAfile", folder / "authority.pem", folder / f"{role}.pem"]
+        words = [
+            "openssl",
+            "verify",
+            "-x509_strict",
+            "-CAfile",
+            folder / "authority.pem",
+            folder / f"{role}.pem",
+        ]
         assert subprocess.run(words, capture_output=True).returncode == 0
-    text = subprocess.run(["openssl", "x509", "-in", folder / "worker.pem", "-noout", "-text"], capture_output=True, text=True).stdout
+    text = subprocess.run(
+        ["openssl", "x509", "-in", folder / "worker.pem", "-noout", "-text"],
+        capture_output=True,
+        text=True,
+    ).stdout
     assert "IP Address:10.0.0.1" in text
     assert "DNS:node.example" in text
-    assert 6.9 < (make_certificates(folder.with_name("more")) - datetime.now(UTC)).total_seconds() / 86400 < 7.1
+    assert (
+        6.9
+        < (make_certificates(folder.with_name("more")) - datetime.now(UTC)).total_seconds() / 86400
+        < 7.1
+    )
 
 
 @pytest.mark.parametrize("name", ["client-key.pem", "worker-key.pem", "."])
@@ -52,7 +71,10 @@ def test_files_that_others_can_read__are_refused(folder, name):
 
 def test_expired__is_said_with_the_date(tmp_path):
     make_certificates(tmp_path / "old", days=-1 / 24 / 12)
-    with pytest.raises(WrongInput, match=r"expired on 20.* UTC; make new ones with koco cluster certificates NEW_FOLDER"):
+    with pytest.raises(
+        WrongInput,
+        match=r"expired on 20.* UTC; make new ones with koco cluster certificates NEW_FOLDER",
+    ):
         cluster_named(TLS, 0, 0, str(tmp_path / "old"))
 
 
@@ -92,7 +114,11 @@ def test_command__says_how_long_and_finds_the_folder_in_the_environment(tmp_path
     words = [sys.executable, "-m", "flows.cli"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     made = subprocess.run(
-        [*words, "cluster", "certificates", "new", "--host", "127.0.0.1"], env=environment, cwd=tmp_path, capture_output=True, text=True
+        [*words, "cluster", "certificates", "new", "--host", "127.0.0.1"],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
     )
     assert made.returncode == 0, made.stderr
     assert "(7 days)" in made.stdout
@@ -114,9 +140,24 @@ def test_scheduler__admits_its_own_client_only(folder, tmp_path):
     make_certificates(other)
     with processes(tmp_path / "processes") as started:
         port = free_port()
-        words = ("--host", "127.0.0.1", "--port", str(port), "--protocol", "tls", *tls_words(folder, "scheduler"))
+        words = (
+            "--host",
+            "127.0.0.1",
+            "--port",
+            str(port),
+            "--protocol",
+            "tls",
+            *tls_words(folder, "scheduler"),
+        )
         started.scheduler(*words)
-        with Client(f"tls://127.0.0.1:{port}", security=security_of(folder), set_as_default=False) as client:
+        with Client(
+            f"tls://127.0.0.1:{port}", security=security_of(folder), set_as_default=False
+        ) as client:
             assert client.status == "running"
         with pytest.raises(OSError):  # noqa: PT011  (Dask's message is its own)
-            Client(f"tls://127.0.0.1:{port}", security=security_of(other), timeout=3, set_as_default=False)
+            Client(
+                f"tls://127.0.0.1:{port}",
+                security=security_of(other),
+                timeout=3,
+                set_as_default=False,
+            )

@@ -1,4 +1,6 @@
-"""Clusters of several machines: hosts of their own joined by a network, workers that come and go, and what listens where."""
+"""Clusters of several machines: hosts of their own joined by a network, workers that come and go,
+and what listens where.
+"""
 
 import os
 import random
@@ -51,7 +53,10 @@ STRANGER = ROOT / "tests" / "stranger.py"
 
 def tables(store):
     runs = read_runs(store).drop_columns(MEASURED).sort_by("run_id").to_pylist()
-    return runs, read_curves(store).sort_by([("run_id", "ascending"), ("t", "ascending")]).to_pylist()
+    return (
+        runs,
+        read_curves(store).sort_by([("run_id", "ascending"), ("t", "ascending")]).to_pylist(),
+    )
 
 
 def wide_store(folder, rows):
@@ -89,22 +94,32 @@ def refused_without_certificate(address, port):
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     try:
-        with socket.create_connection((address, port), timeout=5) as plain, context.wrap_socket(plain) as wrapped:
+        with (
+            socket.create_connection((address, port), timeout=5) as plain,
+            context.wrap_socket(plain) as wrapped,
+        ):
             return wrapped.recv(1) == b""
     except ssl.SSLError as error:
         return "CERTIFICATE_REQUIRED" in str(error) or "HANDSHAKE_FAILURE" in str(error)
 
 
 def on_three_hosts(tmp_path, rows, alphas, timeout, cut_seconds):
-    """A sweep over TLS on a scheduler and two workers, each a host of its own: strangers are refused while it runs, one worker's link is
-    cut for `cut_seconds`, then the other's for good. The tables are the local run's."""
+    """A sweep over TLS on a scheduler and two workers, each a host of its own: strangers are
+    refused while it runs, one worker's link is cut for `cut_seconds`, then the other's for good.
+    The tables are the local run's.
+    """
     store, folder = wide_store(tmp_path, rows), tmp_path / "certificates"
     spec = tmp_path / "try.toml"
     spec.write_text(SWEEP.format(alphas=", ".join(str(k / 8) for k in range(1, alphas + 1))))
     reference = shutil.copytree(store, tmp_path / "reference")
     _, manifests, runs, _ = checked(spec, str(reference))
     sets = list(manifests.values())
-    run_serially(str(reference), "try", plan(runs, sizes_of(sets), Limits(2, 4 << 30)).cohorts, lambda receipt: None)
+    run_serially(
+        str(reference),
+        "try",
+        plan(runs, sizes_of(sets), Limits(2, 4 << 30)).cohorts,
+        lambda receipt: None,
+    )
     expected = tables(reference)
     short = {"DASK_DISTRIBUTED__COMM__TIMEOUTS__TCP": f"{timeout}s"}
     with hosts("s", "w1", "w2") as network, processes(tmp_path / "processes") as started:
@@ -115,10 +130,21 @@ def on_three_hosts(tmp_path, rows, alphas, timeout, cut_seconds):
         ).stdout  # fmt: skip
         commands = start_commands(folder, addresses["s"])
         assert all(command in printed for command in commands.values())
-        pids = {"s": started.start_line("scheduler", commands["scheduler"], network.inside("s"), **short).pid}
+        pids = {
+            "s": (
+                started.start_line(
+                    "scheduler", commands["scheduler"], network.inside("s"), **short
+                ).pid
+            )
+        }
         started.wait_for("scheduler", "Scheduler at:")
         for name in ("w1", "w2"):
-            line = commands["worker"].replace("WORKERS", "1").replace("MEMORY", "1GB").replace("ITS_ADDRESS", addresses[name])
+            line = (
+                commands["worker"]
+                .replace("WORKERS", "1")
+                .replace("MEMORY", "1GB")
+                .replace("ITS_ADDRESS", addresses[name])
+            )
             pids[name] = started.start_line(name, line, network.inside(name), **short).pid
         for name in ("w1", "w2"):
             started.wait_for(name, "Registered to:")
@@ -129,25 +155,61 @@ def on_three_hosts(tmp_path, rows, alphas, timeout, cut_seconds):
             tls += [(a, port) for a, port in found if not loopback(a)]
         assert len(tls) == 5  # the scheduler, two workers and their nannies
         assert all(refused_without_certificate(*where) for where in tls)
-        words = ["sweep", spec, "--store", store, "--cluster", f"tls://{addresses['s']}:8786", "--certificates", folder]
+        words = [
+            "sweep",
+            spec,
+            "--store",
+            store,
+            "--cluster",
+            f"tls://{addresses['s']}:8786",
+            "--certificates",
+            folder,
+        ]
         begun = time.monotonic()
-        sweep = subprocess.Popen(koco(*words), env=environment(**short), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        sweep = subprocess.Popen(
+            koco(*words),
+            env=environment(**short),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         try:
-            wait_until(lambda: finished(store) > 2 or sweep.poll() is not None, 120, "the sweep begins")
+            wait_until(
+                lambda: finished(store) > 2 or sweep.poll() is not None, 120, "the sweep begins"
+            )
             make_certificates(tmp_path / "others", list(addresses.values()))
             strangers = []
             for where in ("s", "w1"):
                 port = 8786 if where == "s" else next(p for a, p in tls if a == addresses["w1"])
                 for scheme, more in (("tcp", []), ("tls", [str(tmp_path / "others")])):
                     wanted = tmp_path / f"written-{where}-{scheme}"
-                    command = [sys.executable, str(STRANGER), f"{scheme}://{addresses[where]}:{port}", str(wanted), *more]
-                    strangers.append((wanted, subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, text=True)))
+                    command = [
+                        sys.executable,
+                        str(STRANGER),
+                        f"{scheme}://{addresses[where]}:{port}",
+                        str(wanted),
+                        *more,
+                    ]
+                    strangers.append(
+                        (
+                            wanted,
+                            subprocess.Popen(
+                                command, env=environment(), stdout=subprocess.PIPE, text=True
+                            ),
+                        )
+                    )
             before = finished(store)
             network.cut("w1")
             time.sleep(cut_seconds)
             network.mend("w1")
-            wait_until(lambda: finished(store) > before + 4 or sweep.poll() is not None, 60 + timeout, "it goes on")
-            assert read_runs(store).num_rows < 0.9 * len(runs), "the sweep was almost over before the second link was cut"
+            wait_until(
+                lambda: finished(store) > before + 4 or sweep.poll() is not None,
+                60 + timeout,
+                "it goes on",
+            )
+            assert read_runs(store).num_rows < 0.9 * len(runs), (
+                "the sweep was almost over before the second link was cut"
+            )
             network.cut("w2")
             out, err = sweep.communicate(timeout=600)
         finally:
@@ -161,13 +223,21 @@ def on_three_hosts(tmp_path, rows, alphas, timeout, cut_seconds):
         logs = [started.log(name) for name in started.running]
     assert sweep.returncode == 0, err
     assert tables(store) == expected
-    print(f"three hosts: {len(expected[0])} runs in {took:.1f} s, one link cut for {cut_seconds} s, another for good; {err}")
+    print(
+        f"three hosts: {len(expected[0])} runs in {took:.1f} s, one link cut for {cut_seconds} s,"
+        f" another for good; {err}"
+    )
     nothing_secret(folder, [out, err, *logs], store)
 
 
 def nothing_secret(folder, texts, store):
     """No line of a key is in these texts, or in any file of the store or Prefect's home."""
-    secrets = [line for key in folder.glob("*-key.pem") for line in key.read_text().splitlines() if not line.startswith("-----")]
+    secrets = [
+        line
+        for key in folder.glob("*-key.pem")
+        for line in key.read_text().splitlines()
+        if not line.startswith("-----")
+    ]
     assert len(secrets) >= 9
     home = os.path.join(os.environ["KOCO_CACHE"], "prefect")
     files = [path for top in (store, home) for path in Path(top).rglob("*") if path.is_file()]
@@ -190,9 +260,13 @@ def test_three_hosts_over_tls__a_link_cut_for_30_s(tmp_path):
 @pytest.mark.skipif(shutil.which("ss") is None, reason="needs the command ss (Debian: iproute2)")
 def test_local_sweep__listens_on_loopback_only(small_store, tmp_path):
     spec = tmp_path / "try.toml"
-    spec.write_text('name = "try"\n[[dataset]]\nname = "real"\n[[learner]]\nname = "ONS"\nalpha = [1, 2, 3]\n')
+    spec.write_text(
+        'name = "try"\n[[dataset]]\nname = "real"\n[[learner]]\nname = "ONS"\nalpha = [1, 2, 3]\n'
+    )
     words = koco("sweep", spec, "--store", small_store, "--workers", 2)
-    sweep = subprocess.Popen(words, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    sweep = subprocess.Popen(
+        words, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
     seen = set()
     while sweep.poll() is None:
         seen |= listeners(family(sweep.pid))
@@ -204,7 +278,9 @@ def test_local_sweep__listens_on_loopback_only(small_store, tmp_path):
 
 
 def trial(tmp_path, store, expected, cohorts, seed):
-    """Workers join, are told to leave and are killed, at moments by progress that the seed draws; the tables stay the same."""
+    """Workers join, are told to leave and are killed, at moments by progress that the seed draws;
+    the tables stay the same.
+    """
     draw = random.Random(seed)
     here = shutil.copytree(store, tmp_path / f"store{seed}")
     moments = sorted(draw.sample(range(1, len(cohorts) - 2), 6))
@@ -251,17 +327,33 @@ def many_cohorts(tmp_path_factory):
     tmp_path = tmp_path_factory.mktemp("many")
     store = wide_store(tmp_path, 6000)
     stream = Stream("real", load_manifest(store, "real").dataset_hash, "shuffled", 1)
-    runs = [[Run.of(stream, "ONS", {"alpha": (1 + k + 24 * j) / 8}, None) for j in range(6)] for k in range(24)]
-    runs = [[*members, Run.of(stream, "OGD", {"step_size": 0.1 + k}, None)] for k, members in enumerate(runs)]
-    cohorts = [Cohort(stream, tuple(members), 1.0, (0, 1700)[k % 2]) for k, members in enumerate(runs)]
+    runs = [
+        [Run.of(stream, "ONS", {"alpha": (1 + k + 24 * j) / 8}, None) for j in range(6)]
+        for k in range(24)
+    ]
+    runs = [
+        [*members, Run.of(stream, "OGD", {"step_size": 0.1 + k}, None)]
+        for k, members in enumerate(runs)
+    ]
+    cohorts = [
+        Cohort(stream, tuple(members), 1.0, (0, 1700)[k % 2]) for k, members in enumerate(runs)
+    ]
     reference = shutil.copytree(store, tmp_path / "reference")
     manifest = load_manifest(store, "real")
-    warm(needed([run for members in runs for run in members], {manifest.dataset_hash: manifest.value_type}, sizes_of([manifest])))
+    warm(
+        needed(
+            [run for members in runs for run in members],
+            {manifest.dataset_hash: manifest.value_type},
+            sizes_of([manifest]),
+        )
+    )
     run_serially(str(reference), "try", cohorts, lambda receipt: None)
     return store, tables(reference), cohorts
 
 
-@pytest.mark.parametrize("seed", [pytest.param(seed, marks=() if seed < 3 else pytest.mark.soak) for seed in range(20)])
+@pytest.mark.parametrize(
+    "seed", [pytest.param(seed, marks=() if seed < 3 else pytest.mark.soak) for seed in range(20)]
+)
 def test_workers_come_and_go(seed, many_cohorts, tmp_path):
     store, expected, cohorts = many_cohorts
     begun = time.monotonic()

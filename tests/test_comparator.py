@@ -29,7 +29,10 @@ def matrix_of(reader):
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize(("name", "positive"), [("sparse", 1.0), ("real", None)])
 def test_least_squares__equals_numpy(small_store, name, positive, intercept):
-    reader = StreamReader(small_store, Stream(name, load_manifest(small_store, name).dataset_hash, positive_class=positive))
+    reader = StreamReader(
+        small_store,
+        Stream(name, load_manifest(small_store, name).dataset_hash, positive_class=positive),
+    )
     X, y = matrix_of(reader)
     if intercept:
         X = np.hstack([X, np.ones((len(X), 1))])
@@ -42,16 +45,33 @@ def test_least_squares__equals_numpy(small_store, name, positive, intercept):
 def wide_table(n=20_000, d=40, seed=0):
     """Dense rows with zeros, of very different scales, and labels that are not linear in them."""
     draw = np.random.default_rng(seed)
-    X = np.where(draw.random((n, d)) < 0.2, 0.0, draw.standard_normal((n, d)) * np.geomspace(1e-3, 1e3, d))
+    X = np.where(
+        draw.random((n, d)) < 0.2, 0.0, draw.standard_normal((n, d)) * np.geomspace(1e-3, 1e3, d)
+    )
     y = np.sin(X[:, 0] * 1e3) + X[:, 1]
-    return Table(y, np.arange(0, (n + 1) * d, d), np.zeros(0, np.int32), X.reshape(-1), d, "dense", "test", []), X, y
+    return (
+        Table(
+            y,
+            np.arange(0, (n + 1) * d, d),
+            np.zeros(0, np.int32),
+            X.reshape(-1),
+            d,
+            "dense",
+            "test",
+            [],
+        ),
+        X,
+        y,
+    )
 
 
 def test_least_squares__streams_the_rows_whatever_their_scales_and_shards(tmp_path):
     table, X, y = wide_table()
     readers = []
     for shards in (1, 5):
-        manifest = prepare_source(tmp_path / str(shards), "a", table, Preparing(values_per_shard=X.size // shards))
+        manifest = prepare_source(
+            tmp_path / str(shards), "a", table, Preparing(values_per_shard=X.size // shards)
+        )
         assert len(manifest.shards) == shards
         readers.append(StreamReader(tmp_path / str(shards), Stream("a", manifest.dataset_hash)))
     least_squares(readers[0], True)  # compiled, and the copies made
@@ -68,9 +88,22 @@ def test_least_squares__streams_the_rows_whatever_their_scales_and_shards(tmp_pa
 
 def test_comparator__is_the_same_for_every_order_but_not_for_part_of_the_rows(small_store):
     identity = load_manifest(small_store, "real").dataset_hash
-    readers = [StreamReader(small_store, Stream("real", identity, "shuffled", seed)) for seed in (0, 1)]
-    windows = Stream("real", identity, "shuffled-in-windows", 0, window_rows=9, sharding=sharding_of(load_manifest(small_store, "real")))
-    assert comparator_of(readers[0], False) == comparator_of(readers[1], False) == comparator_of(StreamReader(small_store, windows), False)
+    readers = [
+        StreamReader(small_store, Stream("real", identity, "shuffled", seed)) for seed in (0, 1)
+    ]
+    windows = Stream(
+        "real",
+        identity,
+        "shuffled-in-windows",
+        0,
+        window_rows=9,
+        sharding=sharding_of(load_manifest(small_store, "real")),
+    )
+    assert (
+        comparator_of(readers[0], False)
+        == comparator_of(readers[1], False)
+        == comparator_of(StreamReader(small_store, windows), False)
+    )
     part = StreamReader(small_store, Stream("real", identity, "shuffled", 0, max_rows=100))
     X, y = matrix_of(part)
     w = np.linalg.lstsq(X, y, rcond=None)[0]

@@ -1,4 +1,6 @@
-"""What every learner promises, crossed with every learner. A learner that is not in LEARNERS below fails the first test."""
+"""What every learner promises, crossed with every learner. A learner that is not in LEARNERS below
+fails the first test.
+"""
 
 import inspect
 import subprocess
@@ -55,9 +57,13 @@ def stream(seed=0, n=120, d=12, density=0.4):
 
 
 def test_registry__is_complete():
-    files = {path.stem for path in (Path(koco_stream.__file__).parent / "learners").glob("*.py")} - NOT_ALGORITHMS
+    files = {
+        path.stem for path in (Path(koco_stream.__file__).parent / "learners").glob("*.py")
+    } - NOT_ALGORITHMS
     assert {learner.module.__name__.rsplit(".", 1)[1] for learner in LEARNERS.values()} == files
-    classes = {name for name, c in vars(models).items() if inspect.isclass(c) and issubclass(c, Model)} - {"Model", "KernelModel"}
+    classes = {
+        name for name, c in vars(models).items() if inspect.isclass(c) and issubclass(c, Model)
+    } - {"Model", "KernelModel"}
     assert set(LEARNERS) == set(EXAMPLES) == classes
     assert set(LEARNERS) <= set(koco_stream.__all__)
 
@@ -99,10 +105,14 @@ def test_progressive__same_bits_from_every_form_of_input(name, dtype):
     reversed_rows = csr.copy()
     for t in range(len(X)):
         a, b = csr.indptr[t], csr.indptr[t + 1]
-        reversed_rows.indices[a:b], reversed_rows.data[a:b] = csr.indices[a:b][::-1], csr.data[a:b][::-1]
+        reversed_rows.indices[a:b], reversed_rows.data[a:b] = (
+            csr.indices[a:b][::-1],
+            csr.data[a:b][::-1],
+        )
     reversed_rows.has_sorted_indices = False
     stored_zeros = scipy.sparse.csr_matrix(
-        (X.ravel(), np.tile(np.arange(X.shape[1]), len(X)), np.arange(0, X.size + 1, X.shape[1])), X.shape
+        (X.ravel(), np.tile(np.arange(X.shape[1]), len(X)), np.arange(0, X.size + 1, X.shape[1])),
+        X.shape,
     )
     forms = {
         "fortran": np.asfortranarray(X),
@@ -131,7 +141,8 @@ def test_prediction__does_not_look_ahead(name):
 
 @every_learner
 def test_empty_row__changes_nothing(name):
-    # With a Gaussian or polynomial kernel the origin is a point like any other; with the linear kernel it is no row at all.
+    # With a Gaussian or polynomial kernel the origin is a point like any other; with the linear
+    # kernel it is no row at all.
     parameters = {q.name for q in LEARNERS[name].parameters}
     if "bandwidth" in parameters and "kernel" not in parameters:
         pytest.skip("its kernel is always a Gaussian")
@@ -145,7 +156,9 @@ def test_empty_row__changes_nothing(name):
     for a, b in ((0, 40), (40, 120)):
         pieces.append(model.progressive(X[a:b], y[a:b]))
         assert model.progressive(np.zeros((1, X.shape[1])), [0.7]).tolist() == [0.0]
-    if reads_tiles(name):  # sums over even and odd rows: the empty row moves those after it from one to the other
+    if reads_tiles(
+        name
+    ):  # sums over even and odd rows: the empty row moves those after it from one to the other
         np.testing.assert_allclose(np.concatenate(pieces), whole, atol=1e-12)
     else:
         assert np.concatenate(pieces).tobytes() == whole.tobytes()
@@ -197,7 +210,9 @@ def test_saved__goes_on_in_another_process_to_the_same_bits(name, tmp_path):
         "import numpy as np, koco_stream, sys; r = np.load('rest.npz');"
         "sys.stdout.write(koco_stream.load('m.koco').progressive(r['X'], r['y']).tobytes().hex())"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
     assert done.stdout == whole[50:].tobytes().hex()
 
 
@@ -212,7 +227,9 @@ def test_saved__cut_or_altered_file_is_refused(name, data, tmp_path_factory):
     path.write_bytes(whole[:place])
     with pytest.raises(WrongInput, match=r"cut short|not a koco-stream"):
         koco_stream.load(path)
-    path.write_bytes(whole[:place] + bytes([whole[place] ^ data.draw(st.integers(1, 255))]) + whole[place + 1 :])
+    path.write_bytes(
+        whole[:place] + bytes([whole[place] ^ data.draw(st.integers(1, 255))]) + whole[place + 1 :]
+    )
     with pytest.raises(WrongInput, match=r"altered|not a koco-stream"):
         koco_stream.load(path)
 
@@ -312,7 +329,9 @@ def test_parameters_changed_while_learning__are_refused(name):
 
 @every_learner
 def test_refused_first_call__leaves_the_model_unfitted(name):
-    model = make(name, loss="logistic", **({"curvature": 0.1} if hasattr(make(name), "curvature") else {}))
+    model = make(
+        name, loss="logistic", **({"curvature": 0.1} if hasattr(make(name), "curvature") else {})
+    )
     with pytest.raises(WrongInput, match="labels -1 and"):
         model.partial_fit(np.ones((2, 4)), [0.0, 1.0])
     assert not model.__sklearn_is_fitted__()
@@ -331,7 +350,10 @@ def test_seed__is_exact_however_large():
     most = 2**63 - 1
     assert koco_stream.KORS(bandwidth=0.3, seed=most).partial_fit(np.eye(3)).seed == most
     X = np.random.default_rng(0).standard_normal((60, 2))
-    chosen = {tuple(koco_stream.KORS(bandwidth=0.3, seed=seed).partial_fit(X).dictionary_) for seed in (2**53, 2**53 + 1)}
+    chosen = {
+        tuple(koco_stream.KORS(bandwidth=0.3, seed=seed).partial_fit(X).dictionary_)
+        for seed in (2**53, 2**53 + 1)
+    }
     assert len(chosen) == 2
     with pytest.raises(WrongInput, match="seed must be"):
         koco_stream.KORS(seed=2**63).partial_fit(X)
@@ -345,13 +367,20 @@ def test_features_out_of_range__are_refused():
         wrong.indptr, wrong.indices, wrong.data = np.array([0, 1]), np.array([number]), np.ones(1)
         with pytest.raises(WrongInput, match="features"):
             models.OGD().partial_fit(wrong, [1.0])
-        table = pa.table({"indices": [[number]], "values": [[1.0]]}).replace_schema_metadata({"n_features": "3"})
+        table = pa.table({"indices": [[number]], "values": [[1.0]]}).replace_schema_metadata(
+            {"n_features": "3"}
+        )
         with pytest.raises(WrongInput, match="features"):
             models.OGD().partial_fit(table, [1.0])
     with pytest.raises(WrongInput, match="row 1 has 2 values and 1 indices"):
-        models.OGD().partial_fit(pa.table({"indices": [[0], [1]], "values": [[1.0], [1.0, 2.0]]}), [1.0, 1.0])
+        models.OGD().partial_fit(
+            pa.table({"indices": [[0], [1]], "values": [[1.0], [1.0, 2.0]]}), [1.0, 1.0]
+        )
     unsorted = pa.table({"indices": [[2, 0, 2]], "values": [[1.0, 5.0, 1.0]]})
-    assert (models.OGD().partial_fit(unsorted, [1.0]).coef_ == models.OGD().partial_fit([[5.0, 0.0, 2.0]], [1.0]).coef_).all()
+    assert (
+        models.OGD().partial_fit(unsorted, [1.0]).coef_
+        == models.OGD().partial_fit([[5.0, 0.0, 2.0]], [1.0]).coef_
+    ).all()
 
 
 def test_diverged__says_the_row_and_refuses_to_go_on():

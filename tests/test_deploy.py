@@ -1,4 +1,5 @@
-"""The manifests are what Kubernetes understands, and what they start can do no more than it needs."""
+"""The manifests are what Kubernetes understands, and what they start can do no more than it needs.
+"""
 
 from copy import deepcopy
 from pathlib import Path
@@ -18,7 +19,9 @@ DOCUMENTS = [
 @pytest.fixture(scope="module")
 def validate():
     """Raises for a manifest that is not as the schema of Kubernetes says."""
-    kubernetes_validate = pytest.importorskip("kubernetes_validate", reason="needs the schemas: pip install kubernetes-validate")
+    kubernetes_validate = pytest.importorskip(
+        "kubernetes_validate", reason="needs the schemas: pip install kubernetes-validate"
+    )
 
     def check(document):
         kubernetes_validate.validate(document, VERSION, strict=True)
@@ -52,7 +55,9 @@ def test_manifest__is_valid(document, validate):
     ],
 )
 def test_manifest__that_is_broken_is_refused(keys, value, validate):
-    document = deepcopy(next(p.values[0] for p in DOCUMENTS if p.id == "workers-Deployment-koco-worker"))
+    document = deepcopy(
+        next(p.values[0] for p in DOCUMENTS if p.id == "workers-Deployment-koco-worker")
+    )
     inner = document
     for key in keys[:-1]:
         inner = inner[key]
@@ -85,7 +90,9 @@ def test_manifest__has_probes_no_secret_and_no_service_for_strangers(document):
     if document["kind"] == "Service":
         assert document["spec"].get("type", "ClusterIP") == "ClusterIP"
     for variable in variables(document):
-        secret = any(word in variable["name"] for word in ("PASSWORD", "AUTH", "SECRET", "CONNECTION_URL"))
+        secret = any(
+            word in variable["name"] for word in ("PASSWORD", "AUTH", "SECRET", "CONNECTION_URL")
+        )
         assert ("valueFrom" in variable) == secret
 
 
@@ -103,7 +110,9 @@ def test_image__has_the_packages_and_the_tested_versions():
     import tomllib
 
     text = (HERE / "Containerfile").read_text()
-    packages = tomllib.loads((HERE.parent.parent / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
+    packages = tomllib.loads((HERE.parent.parent / "pyproject.toml").read_text())["tool"][
+        "setuptools"
+    ]["packages"]
     for package in {name.partition(".")[0] for name in packages}:
         assert f"COPY {package} {package}\n" in text
     assert "-c constraints.txt" in text

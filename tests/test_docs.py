@@ -1,4 +1,6 @@
-"""The documentation: every block of code of the tutorial and the how-to guides runs, and the site has what it promises."""
+"""The documentation: every block of code of the tutorial and the how-to guides runs, and the site
+has what it promises.
+"""
 
 import re
 import shutil
@@ -23,12 +25,15 @@ def site():
 def pages_under(title):
     """The pages below a title of the navigation."""
     [found] = [entry[title] for entry in site()["nav"] if title in entry]
-    return [found] if isinstance(found, str) else [page for entry in found for page in entry.values()]
+    return (
+        [found] if isinstance(found, str) else [page for entry in found for page in entry.values()]
+    )
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """The folder in which somebody follows the tutorial, then reads results; its environment too."""
+    """The folder in which somebody follows the tutorial, then reads results; its environment too.
+    """
     folder = tmp_path_factory.mktemp("pages")
     environment = environment_for(folder, ROOT)
     run_page("tutorial.md", folder, environment)
@@ -48,7 +53,11 @@ def test_how_to__runs(page, tmp_path):
     run_page(page, tmp_path, environment_for(tmp_path, ROOT))
 
 
-@pytest.mark.parametrize("without", [pytest.param(None, marks=pytest.mark.soak), "pytest"], ids=["whole", "without its tests"])
+@pytest.mark.parametrize(
+    "without",
+    [pytest.param(None, marks=pytest.mark.soak), "pytest"],
+    ids=["whole", "without its tests"],
+)
 def test_adding_a_learner__runs_on_a_copy_of_the_project(without, tmp_path):
     clone = tmp_path / "clone"
     clone.mkdir()
@@ -61,7 +70,9 @@ def test_adding_a_learner__runs_on_a_copy_of_the_project(without, tmp_path):
 
 @pytest.mark.soak  # sweeps on Slurm are tested at length in test_slurm.py
 def test_slurm__runs_where_slurm_does(slurm_conf, tmp_path):
-    run_page("slurm.md", tmp_path, {**environment_for(tmp_path, ROOT), "SLURM_CONF": str(slurm_conf)})
+    run_page(
+        "slurm.md", tmp_path, {**environment_for(tmp_path, ROOT), "SLURM_CONF": str(slurm_conf)}
+    )
 
 
 def test_every_how_to__is_run_by_a_test():
@@ -85,20 +96,32 @@ def built(tmp_path_factory):
     if not BUILDER.exists():
         pytest.skip("needs properdocs: pip install 'koco-stream[docs]'")
     folder = tmp_path_factory.mktemp("site")
-    done = subprocess.run([str(BUILDER), "build", "--strict", "--site-dir", str(folder)], cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run(
+        [str(BUILDER), "build", "--strict", "--site-dir", str(folder)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr
     assert "WARNING" not in done.stderr
     return folder
 
 
 def test_site__fetches_nothing(built):
-    elsewhere = re.compile(r"<(?:script|link|img|iframe|source|object|embed)\b[^>]*\b(?:src|href|data)=[\"']?(?:https?:)?//[^>]*>", re.I)
+    elsewhere = re.compile(
+        r"<(?:script|link|img|iframe|source|object|embed)\b[^>]*\b(?:src|href|data)=[\"']?(?:https?:)?//[^>]*>",
+        re.I,
+    )
     for page in built.rglob("*.html"):
-        assert [found for found in elsewhere.findall(page.read_text()) if 'rel="canonical"' not in found] == [], page
+        assert [
+            found for found in elsewhere.findall(page.read_text()) if 'rel="canonical"' not in found
+        ] == [], page
     for style in built.rglob("*.css"):
         assert not re.search(r"(@import|url\()\s*[\"']?(https?:)?//", style.read_text()), style
     for script in built.rglob("*.js"):
-        assert not re.search(r"\b(fetch|import|importScripts|open)\(\s*[\"'`](https?:)?//", script.read_text()), script
+        assert not re.search(
+            r"\b(fetch|import|importScripts|open)\(\s*[\"'`](https?:)?//", script.read_text()
+        ), script
 
 
 def test_site__has_every_command_column_and_parameter(built):
@@ -115,10 +138,19 @@ def test_site__has_every_command_column_and_parameter(built):
     text = (built / "commands.html").read_text()
     for path, command in commands(koco, "koco"):
         assert f">{path}<" in text
-        for option in (option for parameter in command.params for option in parameter.opts if option.startswith("--")):
+        for option in (
+            option
+            for parameter in command.params
+            for option in parameter.opts
+            if option.startswith("--")
+        ):
             assert option in text
     tables = (built / "tables.html").read_text()
-    assert [name for name in (column.name for column in (*RUNS, *CURVES)) if f"<code>{name}</code>" not in tables] == []
+    assert [
+        name
+        for name in (column.name for column in (*RUNS, *CURVES))
+        if f"<code>{name}</code>" not in tables
+    ] == []
     learners = (built / "learners.html").read_text()
     for name, learner in LEARNERS.items():
         assert f'id="{name.lower()}"' in learners

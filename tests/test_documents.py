@@ -1,4 +1,6 @@
-"""Folders of documents: rows in the stated order whatever the archive's, counts as by hand, and what is no such folder refused by name."""
+"""Folders of documents: rows in the stated order whatever the archive's, counts as by hand, and
+what is no such folder refused by name.
+"""
 
 import io
 import lzma
@@ -49,20 +51,33 @@ def make_tar(path, files, mode="w", change=lambda member: None):
 
 def survey(path, scratch, strip=(), n_features=None, bytes_per_piece=1 << 20):
     scratch.mkdir(exist_ok=True)
-    source = replace(documents_source(path, strip=strip, n_features=n_features), bytes_per_piece=bytes_per_piece)
+    source = replace(
+        documents_source(path, strip=strip, n_features=n_features), bytes_per_piece=bytes_per_piece
+    )
     return source.surveyed(one_by_one, scratch)
 
 
 def rows_of(source, scratch):
-    """(label, {term number: count}) of each row, the source having gone through a pickle as on its way to a worker."""
+    """(label, {term number: count}) of each row, the source having gone through a pickle as on its
+    way to a worker.
+    """
     source = as_on_a_worker(source)
     rows = []
     for piece in source.pieces(scratch):
         part = source.read(piece)
-        assert (part.indptr.dtype, part.indices.dtype, part.values.dtype) == (np.int64, np.int32, np.float64)
+        assert (part.indptr.dtype, part.indices.dtype, part.values.dtype) == (
+            np.int64,
+            np.int32,
+            np.float64,
+        )
         for label, (a, b) in zip(part.labels.tolist(), pairwise(part.indptr), strict=True):
             assert (np.diff(part.indices[a:b]) > 0).all()
-            rows.append((label, dict(zip(part.indices[a:b].tolist(), part.values[a:b].tolist(), strict=True))))
+            rows.append(
+                (
+                    label,
+                    dict(zip(part.indices[a:b].tolist(), part.values[a:b].tolist(), strict=True)),
+                )
+            )
     assert sum(source.piece_bytes(piece) for piece in source.pieces(scratch)) == source.n_bytes
     return rows
 
@@ -76,7 +91,11 @@ def test_documents__train_first_then_group_and_id_and_terms_of_train_only(tmp_pa
 
 
 def test_documents__without_splits_all_documents_give_terms(tmp_path):
-    source = survey(make_folder(tmp_path / "news", {"b/1": b"new", "a/2": b"old new"}), tmp_path / "s", n_features=5)
+    source = survey(
+        make_folder(tmp_path / "news", {"b/1": b"new", "a/2": b"old new"}),
+        tmp_path / "s",
+        n_features=5,
+    )
     assert rows_of(source, tmp_path) == [(1, {0: 1, 1: 1}), (2, {0: 1})]
     assert (source.n_features, source.feature_names) == (5, [])
 
@@ -95,16 +114,30 @@ def test_documents__stripped_as_scikit_learn_does(tmp_path):
     }
 
 
-text = st.text(st.sampled_from("abAÉ_1 \n-µ"), max_size=14).map(lambda t: t.encode("latin-1", "replace"))
-files = st.dictionaries(st.sampled_from([f"{g}/{i}" for g in ("a", "B", "c.d") for i in ("1", "10", "9")]), text, min_size=1)
+text = st.text(st.sampled_from("abAÉ_1 \n-µ"), max_size=14).map(
+    lambda t: t.encode("latin-1", "replace")
+)
+files = st.dictionaries(
+    st.sampled_from([f"{g}/{i}" for g in ("a", "B", "c.d") for i in ("1", "10", "9")]),
+    text,
+    min_size=1,
+)
 
 
 @settings(max_examples=40, deadline=None)
-@given(files=files, shuffled=st.randoms(use_true_random=False), per_piece=st.sampled_from([1, 70, 200, 1 << 20]))
-def test_documents__are_counted_as_by_hand_from_any_archive_in_any_pieces(files, shuffled, per_piece, tmp_path_factory):
+@given(
+    files=files,
+    shuffled=st.randoms(use_true_random=False),
+    per_piece=st.sampled_from([1, 70, 200, 1 << 20]),
+)
+def test_documents__are_counted_as_by_hand_from_any_archive_in_any_pieces(
+    files, shuffled, per_piece, tmp_path_factory
+):
     tmp = tmp_path_factory.mktemp("documents")
     order = sorted(files, key=lambda name: name.split("/"))
-    counts = [Counter(re.findall(r"\w\w+", files[name].decode("latin-1").lower())) for name in order]
+    counts = [
+        Counter(re.findall(r"\w\w+", files[name].decode("latin-1").lower())) for name in order
+    ]
     terms = sorted(set().union(*counts))
     groups = sorted({name.split("/")[0] for name in files})
     mixed = list(files)
@@ -126,7 +159,12 @@ def test_documents__are_counted_as_by_hand_from_any_archive_in_any_pieces(files,
 def test_documents__one_dataset_from_a_folder_and_from_every_archive(tmp_path):
     folder = make_folder(tmp_path / "news", NEWS)
     expected = rows_of(survey(folder, tmp_path / "s"), tmp_path)
-    for suffix, mode in ((".tar", "w"), (".tar.gz", "w:gz"), (".tar.bz2", "w:bz2"), (".tar.xz", "w:xz")):
+    for suffix, mode in (
+        (".tar", "w"),
+        (".tar.gz", "w:gz"),
+        (".tar.bz2", "w:bz2"),
+        (".tar.xz", "w:xz"),
+    ):
         with tarfile.open(tmp_path / f"news{suffix}", mode) as tar:
             tar.add(folder, "news")
         # one folder around them all would be one level too many
@@ -139,7 +177,13 @@ def test_documents__one_dataset_from_a_folder_and_from_every_archive(tmp_path):
 
 def test_documents__origin_of_a_folder_changes_with_a_name_and_with_a_text(tmp_path):
     identities = set()
-    for k, files in enumerate(({"a/1": b"word", "a/2": b"two"}, {"a/1": b"word", "a/3": b"two"}, {"a/1": b"wordt", "a/2": b"wo"})):
+    for k, files in enumerate(
+        (
+            {"a/1": b"word", "a/2": b"two"},
+            {"a/1": b"word", "a/3": b"two"},
+            {"a/1": b"wordt", "a/2": b"wo"},
+        )
+    ):
         folder = make_folder(tmp_path / str(k) / "x", files)
         identities.add(str(survey(folder, tmp_path / "s").origin))
         assert survey(folder, tmp_path / "t").origin == survey(folder, tmp_path / "s").origin
@@ -157,10 +201,19 @@ WRONG_FILES = {
     "empty": ({}, "no documents; they are files in folders"),
     "at the top": ({"README": b"x", "a/1": b"word"}, "'README': a file at the top"),
     "too deep": ({"a/b/c/1": b"word"}, "'a/b/c/1': too deep"),
-    "of two depths": ({"a/1": b"word", "b/c/2": b"word"}, "'b/c/2': 3 names deep where others are 2"),
-    "hidden": ({"a/.DS_Store": b"x", "a/1": b"word"}, "'a/.DS_Store': '.DS_Store' is a hidden name"),
+    "of two depths": (
+        {"a/1": b"word", "b/c/2": b"word"},
+        "'b/c/2': 3 names deep where others are 2",
+    ),
+    "hidden": (
+        {"a/.DS_Store": b"x", "a/1": b"word"},
+        "'a/.DS_Store': '.DS_Store' is a hidden name",
+    ),
     "no words": ({"a/1": b"a b c 1 - 2\n"}, "no document has a word of two letters; "),
-    "too large": ({"a/1": bytes(MOST_DOCUMENT_BYTES + 1)}, f"{MOST_DOCUMENT_BYTES + 1:,} bytes, more than the"),
+    "too large": (
+        {"a/1": bytes(MOST_DOCUMENT_BYTES + 1)},
+        f"{MOST_DOCUMENT_BYTES + 1:,} bytes, more than the",
+    ),
 }
 
 
@@ -169,7 +222,11 @@ WRONG_FILES = {
 def test_documents__refuses_other_trees_by_name(case, archived, tmp_path):
     files, message = WRONG_FILES[case]
     (tmp_path / "news").mkdir()
-    path = make_tar(tmp_path / "news.tar.gz", files, "w:gz") if archived else make_folder(tmp_path / "news", files)
+    path = (
+        make_tar(tmp_path / "news.tar.gz", files, "w:gz")
+        if archived
+        else make_folder(tmp_path / "news", files)
+    )
     with pytest.raises(WrongInput, match=re.escape(message)) as refusal:
         survey(path, tmp_path / "s")
     assert str(refusal.value).startswith(str(path))
@@ -221,7 +278,11 @@ def test_documents__refuses_an_archive_cut_anywhere(mode, tmp_path):
     whole = make_tar(tmp_path / "whole", files, mode).read_bytes()
     path = tmp_path / f"x.tar{mode[1:].replace(':', '.')}"
     content_end = 4 * 512 + 2 * 512 + 2 * 1024  # the rest of a plain archive is zeros
-    ends = [0, 100, 512, 1024, 1536, 2048, 3000, content_end] if mode == "w" else [0, 1, *range(20, len(whole), 397), len(whole) - 1]
+    ends = (
+        [0, 100, 512, 1024, 1536, 2048, 3000, content_end]
+        if mode == "w"
+        else [0, 1, *range(20, len(whole), 397), len(whole) - 1]
+    )
     for end in ends:
         path.write_bytes(whole[:end])
         with pytest.raises(WrongInput, match=r"x\.tar.*(damaged|cut short).*fetch it again"):
@@ -235,7 +296,9 @@ def test_documents__refuses_a_damaged_header_where_tarfile_would_end_quietly(tmp
     damaged = bytearray(path.read_bytes())
     damaged[1024 + 3] ^= 1
     path.write_bytes(damaged)
-    with pytest.raises(WrongInput, match=r"x\.tar: no tar archive, or damaged or cut short after a/1"):
+    with pytest.raises(
+        WrongInput, match=r"x\.tar: no tar archive, or damaged or cut short after a/1"
+    ):
         survey(path, tmp_path / "s")
 
 
@@ -272,7 +335,12 @@ def test_documents__refuses_wrong_options(tmp_path):
 def test_documents__20news_gives_exactly_the_rows_of_the_libsvm_file(data_folder, tmp_path):
     from sklearn.datasets import load_svmlight_file
 
-    source = survey(data_folder / "20news/20news-bydate.tar.xz", tmp_path / "s", ("headers", "footers", "quotes"), bytes_per_piece=1 << 23)
+    source = survey(
+        data_folder / "20news/20news-bydate.tar.xz",
+        tmp_path / "s",
+        ("headers", "footers", "quotes"),
+        bytes_per_piece=1 << 23,
+    )
     pieces = [source.read(piece) for piece in source.pieces(tmp_path)]
     with lzma.open(data_folder / "20news/20news_bow_counts.svm.xz") as handle:
         X, y = load_svmlight_file(io.BytesIO(handle.read()), n_features=101_631, zero_based=False)

@@ -1,4 +1,6 @@
-"""Every file of the real datasets is prepared from the command line, and has the rows and features that its publisher says."""
+"""Every file of the real datasets is prepared from the command line, and has the rows and features
+that its publisher says.
+"""
 
 import json
 
@@ -14,12 +16,22 @@ ADULT = ["--labels", "<=50K=-1,>50K=1", "--one-hot", "--no-header"]
 FILES = [
     ("cpusmall/cpu.small.csv.xz", ["--target", "usr"], 8192, 12),
     ("cadata/cal_housing.csv.xz", ["--target", "median_house_value"], 20640, 8),
-    ("parkinsons/parkinsons_updrs.data.xz", ["--target", "total_UPDRS", "--drop", "motor_UPDRS"], 5875, 20),
+    (
+        "parkinsons/parkinsons_updrs.data.xz",
+        ["--target", "total_UPDRS", "--drop", "motor_UPDRS"],
+        5875,
+        20,
+    ),
     ("casp/CASP.csv.xz", ["--target", "RMSD"], 45730, 9),
     ("ijcnn1/ijcnn1.xz", [], 49990, 22),
     ("ijcnn1/ijcnn1.t.xz", [], 91701, 22),
     ("cod-rna/cod-rna.train.xz", ["--target", "1"], 59535, 8),
-    ("slice/slice_localization_data.first682.csv.xz", ["--target", "reference", "--drop", "patientId"], 682, 384),
+    (
+        "slice/slice_localization_data.first682.csv.xz",
+        ["--target", "reference", "--drop", "patientId"],
+        682,
+        384,
+    ),
     ("year/millionsong.txt.xz", ["--target", "1"], 6719, 12),
     ("20news/20news-bydate.tar.xz", ["--strip", "headers,footers,quotes"], 18846, 101631),
     ("20news/20news_bow_counts.svm.xz", [], 18846, 101631),
@@ -34,13 +46,23 @@ FILES = [
     ("adult/adult.test.xz", ADULT, 16281, 107),
     ("australian/australian.xz", [], 690, 14),
     ("breast-cancer/breast-cancer_scale.xz", [], 683, 10),
-    ("census/census-income.test.xz", ["--labels", "- 50000.=-1,50000+.=1", "--one-hot", "--no-header"], 99762, 408),
+    (
+        "census/census-income.test.xz",
+        ["--labels", "- 50000.=-1,50000+.=1", "--one-hot", "--no-header"],
+        99762,
+        408,
+    ),
     ("covtype/covtype.20k.data.xz", [], 20000, 54),
     ("diabetes/diabetes.xz", [], 768, 8),
     ("german/german.numer.xz", [], 1000, 24),
     ("heart/heart_scale.xz", [], 270, 13),
     ("ionosphere/ionosphere.data.xz", ["--labels", "g=1,b=-1", "--no-header"], 351, 34),
-    ("letter/letter-recognition.data.xz", ["--target", "1", "--labels", "letters", "--no-header"], 20000, 16),
+    (
+        "letter/letter-recognition.data.xz",
+        ["--target", "1", "--labels", "letters", "--no-header"],
+        20000,
+        16,
+    ),
     ("magic04/magic04.data.xz", ["--labels", "g=1,h=-1", "--no-header"], 19020, 10),
     ("mnist/mnist_test.csv.xz", [], 10000, 784),
     ("mushrooms/mushrooms.xz", [], 8124, 112),
@@ -53,7 +75,16 @@ FILES = [
 @pytest.mark.data
 @pytest.mark.parametrize(("file", "options", "n", "d"), FILES, ids=[file for file, *_ in FILES])
 def test_file__has_its_publisher_s_size(file, options, n, d, data_folder, tmp_path):
-    command = ["prepare", "x", "--from", str(data_folder / file), "--store", str(tmp_path / "store"), "--json", *options]
+    command = [
+        "prepare",
+        "x",
+        "--from",
+        str(data_folder / file),
+        "--store",
+        str(tmp_path / "store"),
+        "--json",
+        *options,
+    ]
     done = CliRunner().invoke(koco, command, catch_exceptions=False)
     assert done.exit_code == 0, done.output
     manifest = json.loads(done.stdout)

@@ -1,4 +1,6 @@
-"""What one run or one dataset does wrong stays its own: all others are as if it had not been there, and it can be run again."""
+"""What one run or one dataset does wrong stays its own: all others are as if it had not been there,
+and it can be run again.
+"""
 
 import json
 from collections import Counter
@@ -39,11 +41,18 @@ step_size = [0.1, 7, 0.3]
 
 def cohort_of(store, *learners, every=0):
     stream = Stream("real", load_manifest(store, "real").dataset_hash)
-    return Cohort(stream, tuple(Run.of(stream, name, {**EXAMPLES[name], **more}, 1) for name, more in learners), 1.0, every)
+    return Cohort(
+        stream,
+        tuple(Run.of(stream, name, {**EXAMPLES[name], **more}, 1) for name, more in learners),
+        1.0,
+        every,
+    )
 
 
 def raising(function, when=1, calls=None):
-    """The function, which raises from the `when`-th time on that it is called for the run that is to fail."""
+    """The function, which raises from the `when`-th time on that it is called for the run that is
+    to fail.
+    """
     calls = [] if calls is None else calls
 
     def stub(params, *words):
@@ -71,8 +80,15 @@ def rows_of(store, cohort):
 
 
 @pytest.mark.parametrize("where", ["init", "step", "later step"])
-def test_run_alone_that_raises__is_a_failed_row_and_the_others_are_as_before(where, small_store, monkeypatch):
-    cohort = cohort_of(small_store, ("OGD", {"step_size": 0.1}), ("OGD", {"step_size": BAD}), ("OGD", {"step_size": 0.3}))
+def test_run_alone_that_raises__is_a_failed_row_and_the_others_are_as_before(
+    where, small_store, monkeypatch
+):
+    cohort = cohort_of(
+        small_store,
+        ("OGD", {"step_size": 0.1}),
+        ("OGD", {"step_size": BAD}),
+        ("OGD", {"step_size": 0.3}),
+    )
     run_cohort(str(small_store), "try", cohort)
     whole = rows_of(small_store, cohort)
     if where == "init":
@@ -85,20 +101,31 @@ def test_run_alone_that_raises__is_a_failed_row_and_the_others_are_as_before(whe
     assert [first, last] == [whole[0], whole[2]]
     assert (failed["status"], failed["error"]) == ("failed", "RuntimeError: no such luck")
     assert failed["rounds"] == (200 if where == "later step" else 0)
-    assert failed["curve"] == [point for point in whole[1]["curve"] if point["t"] <= failed["rounds"]]
+    assert failed["curve"] == [
+        point for point in whole[1]["curve"] if point["t"] <= failed["rounds"]
+    ]
     assert failed["regret"] is None
 
 
 @pytest.mark.parametrize("where", ["init", "with_room", "step", "later step"])
 def test_run_that_shares_kernel_values__fails_alone(where, small_store, monkeypatch):
-    learners = [("NORMA", {"step_size": BAD}), ("NORMA", {"step_size": 0.2}), ("NORMA", {"step_size": 0.4, "budget": 90})]
+    learners = [
+        ("NORMA", {"step_size": BAD}),
+        ("NORMA", {"step_size": 0.2}),
+        ("NORMA", {"step_size": 0.4, "budget": 90}),
+    ]
     cohort = cohort_of(small_store, *learners)
     run_cohort(str(small_store), "try", cohort)
     whole = rows_of(small_store, cohort)
     if where in ("init", "with_room"):
         monkeypatch.setattr(norma, where, raising(getattr(norma, where)))
     else:
-        in_step(monkeypatch, koco_stream.learners.shared_kernel_scan, "rounds_of", 1 if where == "step" else 20)
+        in_step(
+            monkeypatch,
+            koco_stream.learners.shared_kernel_scan,
+            "rounds_of",
+            1 if where == "step" else 20,
+        )
     run_cohort(str(small_store), "try", cohort, 100)
     failed, *others = rows_of(small_store, cohort)
     assert others == whole[1:]
@@ -107,7 +134,9 @@ def test_run_that_shares_kernel_values__fails_alone(where, small_store, monkeypa
 
 
 def test_run_that_raises_when_it_grows__fails_alone(small_store, monkeypatch):
-    cohort = cohort_of(small_store, ("CONKONS", {"alpha": BAD, "bandwidth": 0.2}), ("CONKONS", {"alpha": 0.2}))
+    cohort = cohort_of(
+        small_store, ("CONKONS", {"alpha": BAD, "bandwidth": 0.2}), ("CONKONS", {"alpha": 0.2})
+    )
     run_cohort(str(small_store), "try", cohort)
     whole = rows_of(small_store, cohort)
     monkeypatch.setattr(pros_n_kons, "enlarge", raising(pros_n_kons.enlarge))
@@ -119,8 +148,12 @@ def test_run_that_raises_when_it_grows__fails_alone(small_store, monkeypatch):
 
 @pytest.mark.parametrize("fails", ["before", "after"])
 @pytest.mark.parametrize(("learner", "module"), [("OGD", ogd), ("NORMA", norma)])
-def test_run_that_fails_to_begin_on_one_side_of_a_checkpoint__leaves_the_others_alone(learner, module, fails, small_store, monkeypatch):
-    cohort = cohort_of(small_store, (learner, {"step_size": BAD}), (learner, {"step_size": 0.2}), every=200)
+def test_run_that_fails_to_begin_on_one_side_of_a_checkpoint__leaves_the_others_alone(
+    learner, module, fails, small_store, monkeypatch
+):
+    cohort = cohort_of(
+        small_store, (learner, {"step_size": BAD}), (learner, {"step_size": 0.2}), every=200
+    )
     run_cohort(str(small_store), "try", cohort)
     whole = rows_of(small_store, cohort)
 
@@ -152,7 +185,9 @@ def test_part_that_is_there__is_not_computed_again_and_a_damaged_one_is(small_st
     receipt = run_cohort(str(small_store), "try", cohort)
     assert (receipt.found, receipt.rounds, receipt.runs) == (True, 0, 1)
     assert path.read_bytes() == whole
-    pages = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")  # then comes the footer, much of which is text about the columns
+    pages = (
+        len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    )  # then comes the footer, much of which is text about the columns
     for place in (10, pages // 2, len(whole) - 6):
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 255]) + whole[place + 1 :])
         receipt = run_cohort(str(small_store), "try", cohort)
@@ -161,10 +196,16 @@ def test_part_that_is_there__is_not_computed_again_and_a_damaged_one_is(small_st
 
 
 def ids_in_files(store, table):
-    return Counter(run for file in table_files(store, table) for run in set(file.read_table(["run_id"]).column("run_id").to_pylist()))
+    return Counter(
+        run
+        for file in table_files(store, table)
+        for run in set(file.read_table(["run_id"]).column("run_id").to_pylist())
+    )
 
 
-def test_sweep__names_what_failed_and_replaces_it_when_it_is_run_again(koco, small_store, tmp_path, monkeypatch):  # noqa: F811
+def test_sweep__names_what_failed_and_replaces_it_when_it_is_run_again(
+    koco, small_store, tmp_path, monkeypatch
+):
     spec, store = tmp_path / "try.toml", ("--store", small_store)
     spec.write_text(SWEEP)
 
@@ -186,7 +227,9 @@ def test_sweep__names_what_failed_and_replaces_it_when_it_is_run_again(koco, sma
         assert "failed: OGD" in done.stderr
         assert f"koco sweep {spec} --store {small_store} --retry-failed" in done.stderr
         check(2)
-        again = koco("sweep", spec, *store, "--json")  # what failed is not tried again unasked, and is not forgotten
+        again = koco(
+            "sweep", spec, *store, "--json"
+        )  # what failed is not tried again unasked, and is not forgotten
         assert (again.exit_code, json.loads(again.stdout)["computed"]) == (1, 0)
         retried = koco("sweep", spec, *store, "--json", "--retry-failed")
         assert (retried.exit_code, json.loads(retried.stdout)["computed"]) == (1, 2)
@@ -196,7 +239,7 @@ def test_sweep__names_what_failed_and_replaces_it_when_it_is_run_again(koco, sma
     check(0)
 
 
-def test_dataset_that_is_damaged__stops_only_its_own_runs(koco, small_store, tmp_path, monkeypatch):  # noqa: F811
+def test_dataset_that_is_damaged__stops_only_its_own_runs(koco, small_store, tmp_path, monkeypatch):
     monkeypatch.setenv("KOCO_CACHE", str(tmp_path / "cache"))  # no copies of its shards yet
     spec = tmp_path / "try.toml"
     spec.write_text(SWEEP)
@@ -217,7 +260,7 @@ def test_dataset_that_is_damaged__stops_only_its_own_runs(koco, small_store, tmp
     assert (done.exit_code, json.loads(done.stdout)["computed"]) == (0, 3)
 
 
-def test_damaged_part__is_computed_again_by_the_next_sweep(koco, small_store, tmp_path):  # noqa: F811
+def test_damaged_part__is_computed_again_by_the_next_sweep(koco, small_store, tmp_path):
     spec = tmp_path / "try.toml"
     spec.write_text(SWEEP)
     cohort = cohort_of(small_store, ("OGD", {"step_size": 0.1}))

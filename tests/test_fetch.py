@@ -1,4 +1,6 @@
-"""Fetching, against a real server on this machine: nothing is asked for twice, and nothing wrong is taken for the file."""
+"""Fetching, against a real server on this machine: nothing is asked for twice, and nothing wrong is
+taken for the file.
+"""
 
 import hashlib
 import http.server
@@ -37,7 +39,9 @@ def sha256(content: bytes) -> str:
 
 
 class Site(http.server.ThreadingHTTPServer):
-    """Serves `files`. `plan` says what goes wrong in the next requests: a status, ("cut", bytes) or ("hold", bytes); then all is well."""
+    """Serves `files`. `plan` says what goes wrong in the next requests: a status, ("cut", bytes) or
+    ("hold", bytes); then all is well.
+    """
 
     daemon_threads = True
 
@@ -52,7 +56,9 @@ class Site(http.server.ThreadingHTTPServer):
         self.released = threading.Event()
 
     def handle_error(self, request, client_address):
-        if not isinstance(sys.exception(), ConnectionError):  # the client went away: that is what is tested
+        if not isinstance(
+            sys.exception(), ConnectionError
+        ):  # the client went away: that is what is tested
             super().handle_error(request, client_address)
 
     def at(self, name: str) -> str:
@@ -116,7 +122,9 @@ def site():
 def nowhere():
     """An address of this machine where nobody listens."""
     with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # bound and not listening: refused, and nobody else can take it
+        taken.bind(
+            ("127.0.0.1", 0)
+        )  # bound and not listening: refused, and nobody else can take it
         yield f"http://127.0.0.1:{taken.getsockname()[1]}"
 
 
@@ -128,7 +136,12 @@ def get(site, folder, expected=None, name="data.txt"):
 
 def test_file__comes_whole_once_and_tells_how_far_it_is(site, tmp_path):
     told = []
-    path = fetch(site.at("data.txt"), sha256(CONTENT), tmp_path, lambda done, total: told.append((done, total)))
+    path = fetch(
+        site.at("data.txt"),
+        sha256(CONTENT),
+        tmp_path,
+        lambda done, total: told.append((done, total)),
+    )
     assert (path, path.read_bytes()) == (tmp_path / "data.txt", CONTENT)
     assert told[-1] == (len(CONTENT), len(CONTENT))
     assert [done for done, _ in told] == sorted(done for done, _ in told)
@@ -148,13 +161,23 @@ def test_cut_connections__go_on_where_they_were_cut(site, tmp_path):
     site.plan = [("cut", 400_000), ("cut", 1000), 500, ("cut", 0), 503]
     path, pauses = get(site, tmp_path, sha256(CONTENT))
     assert path.read_bytes() == CONTENT
-    assert site.asked == [None, "bytes=400000-", "bytes=401000-", "bytes=401000-", "bytes=401000-", "bytes=401000-"]
+    assert site.asked == [
+        None,
+        "bytes=400000-",
+        "bytes=401000-",
+        "bytes=401000-",
+        "bytes=401000-",
+        "bytes=401000-",
+    ]
     assert pauses == [1, 1, 2, 4, 8]  # what brings nothing new waits longer and longer
 
 
 def test_server_that_keeps_failing__is_given_up_with_what_came_kept(site, tmp_path):
     site.plan = [("cut", 1000), *[500] * TRIES]
-    with pytest.raises(ConnectionError, match=rf"500 Internal Server Error, {TRIES} times in a row; what came is kept"):
+    with pytest.raises(
+        ConnectionError,
+        match=rf"500 Internal Server Error, {TRIES} times in a row; what came is kept",
+    ):
         get(site, tmp_path)
     assert (tmp_path / "data.txt.part").read_bytes() == CONTENT[:1000]
     assert not (tmp_path / "data.txt").exists()
@@ -205,7 +228,9 @@ def test_part_that_is_the_whole_file_or_more__is_taken_or_begun_again(site, tmp_
 
 
 def test_wrong_checksum__names_both_and_leaves_nothing(site, tmp_path):
-    with pytest.raises(WrongChecksum, match=f"sha256 {sha256(CONTENT)}, and {'0' * 64} is expected"):
+    with pytest.raises(
+        WrongChecksum, match=f"sha256 {sha256(CONTENT)}, and {'0' * 64} is expected"
+    ):
         get(site, tmp_path, "0" * 64)
     assert {path.name for path in tmp_path.iterdir()} == {".data.txt.lock"}
 
@@ -232,7 +257,15 @@ def test_no_network__is_told_at_once(nowhere, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "address", ["http://example.invalid/x", "ftp://127.0.0.1/x", "file:///etc/passwd", "x", "https:///x", "http://[x/y"]
+    "address",
+    [
+        "http://example.invalid/x",
+        "ftp://127.0.0.1/x",
+        "file:///etc/passwd",
+        "x",
+        "https:///x",
+        "http://[x/y",
+    ],
 )
 def test_address_that_is_not_https__is_refused(address):
     with pytest.raises(WrongInput, match=r"https|not an address"):
@@ -255,10 +288,14 @@ def test_killed_in_the_middle__the_bytes_that_are_here_are_not_asked_for_again(s
     site.plan = [("hold", 300_000)]
     here = tmp_path / "data.txt.part"
     code = (
-        "import sys, pathlib; from storage.catalogue.fetch import fetch; "
-        "fetch(sys.argv[1], None, pathlib.Path(sys.argv[2]), lambda *told: print(*told, flush=True))"
+        "import sys, pathlib; from storage.catalogue.fetch import fetch; fetch(sys.argv[1], None,"
+        " pathlib.Path(sys.argv[2]), lambda *told: print(*told, flush=True))"
     )
-    child = subprocess.Popen([sys.executable, "-c", code, site.at("data.txt"), str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    child = subprocess.Popen(
+        [sys.executable, "-c", code, site.at("data.txt"), str(tmp_path)],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     for line in child.stdout:
         if line.split()[0] == "300000":
             break
@@ -289,9 +326,16 @@ def tar_of(name: str, content: bytes) -> bytes:
 
 def test_member__of_a_zip_and_of_a_tar_in_a_zip(tmp_path):
     nested = tmp_path / "nested.zip"
-    nested.write_bytes(archive_of(a__txt=b"first\nsecond\n", inner__tar__gz=tar_of("b.txt", CONTENT)))
+    nested.write_bytes(
+        archive_of(a__txt=b"first\nsecond\n", inner__tar__gz=tar_of("b.txt", CONTENT))
+    )
     assert unpack(nested, ["a.txt"], tmp_path / "a").read_bytes() == b"first\nsecond\n"
-    assert unpack(nested, ["a.txt"], tmp_path / "a", sha256(b"first\nsecond\n"), skip_lines=1).read_bytes() == b"second\n"
+    assert (
+        unpack(
+            nested, ["a.txt"], tmp_path / "a", sha256(b"first\nsecond\n"), skip_lines=1
+        ).read_bytes()
+        == b"second\n"
+    )
     assert unpack(nested, ["inner.tar.gz", "b.txt"], tmp_path / "b").read_bytes() == CONTENT
     assert {path.name for path in tmp_path.iterdir()} == {"nested.zip", "a", "b"}
 
@@ -307,8 +351,12 @@ def test_member__of_a_zip_and_of_a_tar_in_a_zip(tmp_path):
         (["a.txt", "b"], None, "damaged, or not an archive"),
     ],
 )
-def test_member_that_is_not_there_or_not_the_one__is_refused_and_nothing_is_written(tmp_path, member, expected, told):
-    (tmp_path / "x.zip").write_bytes(archive_of(a__txt=b"one\n", inner__tar__gz=tar_of("b.txt", CONTENT)))
+def test_member_that_is_not_there_or_not_the_one__is_refused_and_nothing_is_written(
+    tmp_path, member, expected, told
+):
+    (tmp_path / "x.zip").write_bytes(
+        archive_of(a__txt=b"one\n", inner__tar__gz=tar_of("b.txt", CONTENT))
+    )
     with pytest.raises(WrongInput, match=told):
         unpack(tmp_path / "x.zip", member, tmp_path / "out", expected)
     assert {path.name for path in tmp_path.iterdir()} == {"x.zip"}
@@ -320,7 +368,10 @@ def test_archive_damaged_anywhere__is_refused_or_gives_the_same_bytes(tmp_path, 
     whole = archive_of(a__txt=text) if form == "zip" else tar_of("a.txt", text)
     path, refused = tmp_path / f"x.{form}", 0
     for place in range(0, len(whole), 17):
-        for damaged in (whole[:place], whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1 :]):
+        for damaged in (
+            whole[:place],
+            whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1 :],
+        ):
             path.write_bytes(damaged)
             try:
                 assert unpack(path, ["a.txt"], tmp_path / "out").read_bytes() == text
@@ -348,8 +399,17 @@ def small(site, tmp_path, monkeypatch):
     """A catalogue with one entry, in two files: one in an archive, after a line that is no row."""
     monkeypatch.setenv("KOCO_CACHE", str(tmp_path / "cache"))
     site.files |= {"small": ROWS, "small.zip": archive_of(test__txt=b"|a banner\n" + ROWS)}
-    addresses = (Address(site.at("small")), Address(site.at("small.zip"), ("test.txt",), skip_lines=1))
-    entry = Entry("small", (), "binary", "a server of this machine", (Edition(("small", "small.t"), 100, 2, addresses=addresses),))
+    addresses = (
+        Address(site.at("small")),
+        Address(site.at("small.zip"), ("test.txt",), skip_lines=1),
+    )
+    entry = Entry(
+        "small",
+        (),
+        "binary",
+        "a server of this machine",
+        (Edition(("small", "small.t"), 100, 2, addresses=addresses),),
+    )
     monkeypatch.setitem(catalogue.CATALOGUE, "small", entry)
     return entry
 
@@ -358,7 +418,9 @@ def prepare(tmp_path, name="small", store="store"):
     return CliRunner().invoke(koco, ["prepare", name, "--store", str(tmp_path / store)])
 
 
-def test_prepare_without_files__fetches_them_records_their_checksums_and_asks_no_second_time(site, small, tmp_path):
+def test_prepare_without_files__fetches_them_records_their_checksums_and_asks_no_second_time(
+    site, small, tmp_path
+):
     done = prepare(tmp_path)
     assert done.exit_code == 0, done.output
     manifest = load_manifest(tmp_path / "store", "small")
@@ -368,7 +430,9 @@ def test_prepare_without_files__fetches_them_records_their_checksums_and_asks_no
     assert recorded(tmp_path / "store") == urls
     assert prepare(tmp_path).exit_code == 0
     assert len(site.asked) == 2
-    listed = json.loads(CliRunner().invoke(koco, ["datasets", "--json", "--store", str(tmp_path / "store")]).stdout)
+    listed = json.loads(
+        CliRunner().invoke(koco, ["datasets", "--json", "--store", str(tmp_path / "store")]).stdout
+    )
     files = next(row for row in listed if row["name"] == "small")["editions"][0]["files"]
     assert [(f["address"], f["member"], f["recorded_sha256"]) for f in files] == [
         (site.at("small"), None, sha256(ROWS)),
@@ -376,14 +440,23 @@ def test_prepare_without_files__fetches_them_records_their_checksums_and_asks_no
     ]
 
 
-def test_address_that_gives_another_file_later__is_refused_until_the_record_is_deleted(site, small, tmp_path):
+def test_address_that_gives_another_file_later__is_refused_until_the_record_is_deleted(
+    site, small, tmp_path
+):
     assert prepare(tmp_path).exit_code == 0
     before = load_manifest(tmp_path / "store", "small")
     shutil.rmtree(tmp_path / "cache")
     site.files["small"], site.etag = ROWS[:-1] + b"0\n", '"2"'
     done = prepare(tmp_path)
     assert done.exit_code == 2
-    for told in (sha256(ROWS), sha256(site.files["small"]), "was first fetched", "delete the address in", "sources.json", "--from"):
+    for told in (
+        sha256(ROWS),
+        sha256(site.files["small"]),
+        "was first fetched",
+        "delete the address in",
+        "sources.json",
+        "--from",
+    ):
         assert told in done.stderr
     assert load_manifest(tmp_path / "store", "small") == before
     (tmp_path / "store" / "sources.json").unlink()
@@ -393,10 +466,17 @@ def test_address_that_gives_another_file_later__is_refused_until_the_record_is_d
 def test_published_checksum_that_does_not_hold__is_refused(site, small, tmp_path, monkeypatch):
     edition = small.editions[0]
     first = replace(edition.addresses[0], sha256="0" * 64)
-    monkeypatch.setitem(catalogue.CATALOGUE, "small", replace(small, editions=(replace(edition, addresses=(first, edition.addresses[1])),)))
+    monkeypatch.setitem(
+        catalogue.CATALOGUE,
+        "small",
+        replace(small, editions=(replace(edition, addresses=(first, edition.addresses[1])),)),
+    )
     done = prepare(tmp_path)
     assert done.exit_code == 2
-    assert f"sha256 {sha256(ROWS)}, and {'0' * 64} is expected: that is the published file's" in done.stderr
+    assert (
+        f"sha256 {sha256(ROWS)}, and {'0' * 64} is expected: that is the published file's"
+        in done.stderr
+    )
     assert not (tmp_path / "store").exists()
 
 
@@ -407,7 +487,9 @@ def test_file_that_came_and_is_no_dataset__is_not_recorded(site, small, tmp_path
     assert not (tmp_path / "store").exists()
 
 
-def test_moved_address_failing_server_and_no_network__are_told_apart(site, small, nowhere, tmp_path, monkeypatch):
+def test_moved_address_failing_server_and_no_network__are_told_apart(
+    site, small, nowhere, tmp_path, monkeypatch
+):
     site.plan = [404]
     done = prepare(tmp_path)
     assert done.exit_code == 2
@@ -419,11 +501,21 @@ def test_moved_address_failing_server_and_no_network__are_told_apart(site, small
         "--from FOLDER",
     ):
         assert told in done.stderr
-    gone = tuple(replace(address, url=f"{nowhere}/small") for address in small.editions[0].addresses)
-    monkeypatch.setitem(catalogue.CATALOGUE, "small", replace(small, editions=(replace(small.editions[0], addresses=gone),)))
+    gone = tuple(
+        replace(address, url=f"{nowhere}/small") for address in small.editions[0].addresses
+    )
+    monkeypatch.setitem(
+        catalogue.CATALOGUE,
+        "small",
+        replace(small, editions=(replace(small.editions[0], addresses=gone),)),
+    )
     done = prepare(tmp_path)
     assert done.exit_code == 2
-    for told in (f"no connection to {nowhere}/small", "small: get small and small.t", "koco prepare small --from FOLDER"):
+    for told in (
+        f"no connection to {nowhere}/small",
+        "small: get small and small.t",
+        "koco prepare small --from FOLDER",
+    ):
         assert told in done.stderr
     assert "moved" not in done.stderr
 
@@ -453,5 +545,10 @@ def test_name_on_disk__says_how_the_file_is_compressed():
         for edition in entry.editions
         for file, address in zip(edition.files, edition.addresses, strict=False)
     }
-    assert {("ijcnn1", "ijcnn1.bz2"), ("covtype", "covtype.data.gz"), ("20news", "20news-bydate.tar.gz"), ("a9a", "a9a.t")} <= names
+    assert {
+        ("ijcnn1", "ijcnn1.bz2"),
+        ("covtype", "covtype.data.gz"),
+        ("20news", "20news-bydate.tar.gz"),
+        ("a9a", "a9a.t"),
+    } <= names
     assert all(Path(name).name == name for _, name in names)

@@ -1,4 +1,6 @@
-"""The numbers of every learner are those that were recorded, to the last bit, in the environment in which they were recorded."""
+"""The numbers of every learner are those that were recorded, to the last bit, in the environment in
+which they were recorded.
+"""
 
 import pytest
 
@@ -7,16 +9,24 @@ from tests.golden.cases import cases_of, changes, environment, input_hashes, num
 
 RECORDED = recorded()
 HERE = environment()
-DIFFERENT = [f"{name}: {HERE[name]}, recorded with {was}" for name, was in RECORDED["environment"].items() if HERE[name] != was]
+DIFFERENT = [
+    f"{name}: {HERE[name]}, recorded with {was}"
+    for name, was in RECORDED["environment"].items()
+    if HERE[name] != was
+]
 
 in_the_recorded_environment = pytest.mark.skipif(
-    bool(DIFFERENT), reason="numbers are the same to the bit in one environment only, and here is another: " + "; ".join(DIFFERENT)
+    bool(DIFFERENT),
+    reason="numbers are the same to the bit in one environment only, and here is another: "
+    + "; ".join(DIFFERENT),
 )
 every_learner = pytest.mark.parametrize("name", sorted(LEARNERS))
 
 
 def recorded_of(name):
-    return {case: number for case, number in RECORDED["cases"].items() if case.split("|")[0] == name}
+    return {
+        case: number for case, number in RECORDED["cases"].items() if case.split("|")[0] == name
+    }
 
 
 def test_numbers__are_of_the_learners_that_there_are():
@@ -27,12 +37,21 @@ def test_numbers__are_of_the_learners_that_there_are():
 def test_cases__are_those_recorded_and_vary_every_parameter(name):
     learner, cases = LEARNERS[name], cases_of(name)
     assert {case.name for case in cases} == set(recorded_of(name))
-    complete = [learner.complete({q: value for q, value in case.given.items() if q != "seed"}) for case in cases]
+    complete = [
+        learner.complete({q: value for q, value in case.given.items() if q != "seed"})
+        for case in cases
+    ]
     for q in learner.parameters:
-        assert len({public[q.name] for public in complete}) >= 2, f"give {q.name} another value in OTHER_VALUES"
+        assert len({public[q.name] for public in complete}) >= 2, (
+            f"give {q.name} another value in OTHER_VALUES"
+        )
         assert set(q.choices) <= {public[q.name] for public in complete}
-        where_it_matters = {public[q.name] for public in complete if q.name not in learner.idle(public)}
-        assert len(where_it_matters) != 1, f"{q.name} has one value only in the cases where it matters"
+        where_it_matters = {
+            public[q.name] for public in complete if q.name not in learner.idle(public)
+        }
+        assert len(where_it_matters) != 1, (
+            f"{q.name} has one value only in the cases where it matters"
+        )
 
 
 @in_the_recorded_environment
@@ -46,8 +65,14 @@ def test_numbers__of_the_learner_are_those_recorded(name):
     differ = changes(recorded_of(name), numbers_of(name))
     assert not differ, "\n".join(
         [
-            f"{len(differ)} cases differ (hashes of the predictions, of predict, of dictionary_ and weights_):",
+            (
+                f"{len(differ)} cases differ (hashes of the predictions, of predict, of dictionary_"
+                " and weights_):"
+            ),
             *differ,
-            f"If that is meant, raise the learner's numbers_version and run: python -m tests.golden.cases {name}",
+            (
+                "If that is meant, raise the learner's numbers_version and run: python -m"
+                f" tests.golden.cases {name}"
+            ),
         ]
     )

@@ -1,4 +1,6 @@
-"""Successive halving: what goes on follows from recorded losses alone, and what comes to the end is a run like any other."""
+"""Successive halving: what goes on follows from recorded losses alone, and what comes to the end is
+a run like any other.
+"""
 
 import json
 import math
@@ -48,7 +50,10 @@ step_size = 1e9
 def literal(runs, n_rows, factor, first, losses):
     """The same decisions in the plainest words: by stage, the set of (run_id, rounds)."""
     alive, rounds, found = list(runs), first, []
-    length = {run.run_id: min(n_rows[run.stream.dataset_hash], run.stream.max_rows or 1 << 60) for run in runs}
+    length = {
+        run.run_id: min(n_rows[run.stream.dataset_hash], run.stream.max_rows or 1 << 60)
+        for run in runs
+    }
     while alive:
         found.append({(run.run_id, min(rounds, length[run.run_id])) for run in alive})
         groups = defaultdict(lambda: defaultdict(list))
@@ -57,8 +62,13 @@ def literal(runs, n_rows, factor, first, losses):
                 groups[run.stream.group, run.learner][canonical_json(run.params)].append(run)
         alive = []
         for configurations in groups.values():
-            mean = {c: sum(losses(run, rounds) for run in runs) / len(runs) for c, runs in configurations.items()}
-            going = sorted(configurations, key=lambda c: (mean[c], c))[: -(-len(configurations) // factor)]
+            mean = {
+                c: sum(losses(run, rounds) for run in runs) / len(runs)
+                for c, runs in configurations.items()
+            }
+            going = sorted(configurations, key=lambda c: (mean[c], c))[
+                : -(-len(configurations) // factor)
+            ]
             alive += [run for c in going for run in configurations[c]]
         rounds *= factor
     return found
@@ -73,7 +83,9 @@ def sweeps(draw):
         for learner in draw(st.lists(st.sampled_from(["OGD", "AdaGrad"]), min_size=1, unique=True)):
             for step in range(draw(st.integers(1, 12))):
                 for seed in range(
-                    draw(st.integers(1, 3)) if step == 0 else len({r.stream.order_seed for r in runs if r.learner == learner})
+                    draw(st.integers(1, 3))
+                    if step == 0
+                    else len({r.stream.order_seed for r in runs if r.learner == learner})
                 ):
                     stream = Stream(identity, identity, "shuffled", seed, max_rows=limit)
                     runs.append(Run.of(stream, learner, {"step_size": 1.0 + step}, 0))
@@ -94,7 +106,9 @@ def test_decisions__are_those_of_the_literal_rule(sweep, factor, first, data):
 
     def loss(run_id):
         if run_id not in table:
-            table[run_id] = data.draw(st.sampled_from([0.25, 0.5, 0.75, 1.0, math.inf]))  # many are equal; infinite: it is not ok
+            table[run_id] = data.draw(
+                st.sampled_from([0.25, 0.5, 0.75, 1.0, math.inf])
+            )  # many are equal; infinite: it is not ok
         return table[run_id]
 
     def losses(ids):
@@ -102,18 +116,28 @@ def test_decisions__are_those_of_the_literal_rule(sweep, factor, first, data):
 
     decisions, again = [], []
     found = list(stages(runs, n_rows, Halving(factor, first), losses, decisions))
-    wanted = literal(runs, n_rows, factor, first, lambda run, rounds: loss(cut_at(run, rounds, n_rows).run_id))
+    wanted = literal(
+        runs, n_rows, factor, first, lambda run, rounds: loss(cut_at(run, rounds, n_rows).run_id)
+    )
     by_id = {run.run_id: run for run in runs}
-    assert [{run.run_id for run in stage} for stage in found] == [{cut_at(by_id[i], t, n_rows).run_id for i, t in s} for s in wanted]
-    assert [list(stage) for stage in stages(runs, n_rows, Halving(factor, first), losses, again)] == found
+    assert [{run.run_id for run in stage} for stage in found] == [
+        {cut_at(by_id[i], t, n_rows).run_id for i, t in s} for s in wanted
+    ]
+    assert [
+        list(stage) for stage in stages(runs, n_rows, Halving(factor, first), losses, again)
+    ] == found
     assert again == decisions
-    assert sum(map(len, found)) == len({run.run_id for stage in found for run in stage})  # none is asked for twice
+    assert sum(map(len, found)) == len(
+        {run.run_id for stage in found for run in stage}
+    )  # none is asked for twice
     groups = defaultdict(list)
     for row in decisions:
         groups[row["dataset"], row["learner"], row["rung"]].append(row)
     for rows in groups.values():
         assert [row["place"] for row in rows] == list(range(1, len(rows) + 1))
-        assert [row["goes_on"] for row in rows] == [k < -(-len(rows) // factor) for k in range(len(rows))]
+        assert [row["goes_on"] for row in rows] == [
+            k < -(-len(rows) // factor) for k in range(len(rows))
+        ]
         means = [math.inf if row["mean_loss"] is None else row["mean_loss"] for row in rows]
         assert means == sorted(means)  # whoever is not ok comes last
 
@@ -127,10 +151,15 @@ def numbers(store):
     curves = defaultdict(list)
     for row in read_curves(store).to_pylist():
         curves[row["run_id"]].append(row)
-    return {row["run_id"]: (row, curves[row["run_id"]]) for row in read_runs(store).drop_columns(MEASURED).to_pylist()}
+    return {
+        row["run_id"]: (row, curves[row["run_id"]])
+        for row in read_runs(store).drop_columns(MEASURED).to_pylist()
+    }
 
 
-def test_sweep_with_halving__ends_with_whole_runs_and_decides_the_same_again(koco, small_store, tmp_path):  # noqa: F811
+def test_sweep_with_halving__ends_with_whole_runs_and_decides_the_same_again(
+    koco, small_store, tmp_path
+):
     plain = tmp_path / "plain"
     shutil.copytree(small_store, plain)
     spec, other = tmp_path / "try.toml", tmp_path / "plain.toml"
@@ -148,7 +177,12 @@ def test_sweep_with_halving__ends_with_whole_runs_and_decides_the_same_again(koc
         assert row["max_rows"] is None
         ends[row["dataset"], row["positive_class"]].add(row["step_size"])
     short = next(name for name, _ in ends if name.startswith("ill"))
-    assert {name: len(steps) for name, steps in ends.items()} == {("sparse", 1): 1, ("sparse", 2): 1, ("real", None): 1, (short, None): 10}
+    assert {name: len(steps) for name, steps in ends.items()} == {
+        ("sparse", 1): 1,
+        ("sparse", 2): 1,
+        ("real", None): 1,
+        (short, None): 10,
+    }
     summary = json.loads(done.stdout)
     assert summary["runs"] == summary["computed"] == len(halved)
 
@@ -156,8 +190,16 @@ def test_sweep_with_halving__ends_with_whole_runs_and_decides_the_same_again(koc
     decisions = read_decisions(small_store, "try").to_pylist()
     assert decisions
     for row in decisions:
-        dataset = [r for r, _ in halved.values() if (r["dataset"], r["positive_class"]) == (row["dataset"], row["positive_class"])]
-        mine = [r for r in dataset if r["params"] == row["params"] and (r["max_rows"] or 0) == row["rounds"]]
+        dataset = [
+            r
+            for r, _ in halved.values()
+            if (r["dataset"], r["positive_class"]) == (row["dataset"], row["positive_class"])
+        ]
+        mine = [
+            r
+            for r in dataset
+            if r["params"] == row["params"] and (r["max_rows"] or 0) == row["rounds"]
+        ]
         assert len(mine) == row["n_runs"] == (2 if row["dataset"] == "sparse" else 1)
         if row["mean_loss"] is None:
             assert any(r["status"] != "ok" for r in mine)
@@ -170,19 +212,31 @@ def test_sweep_with_halving__ends_with_whole_runs_and_decides_the_same_again(koc
     assert json.loads(again.stdout)["computed"] == 0
     assert file.read_bytes() == before
     status = json.loads(koco("status", "--store", small_store, "--json").stdout)
-    assert [(row["state"], row["done"], row["runs"]) for row in status] == [("done", len(halved), len(halved))]
+    assert [(row["state"], row["done"], row["runs"]) for row in status] == [
+        ("done", len(halved), len(halved))
+    ]
 
     page = Path(summary["report"]).read_text()
-    section = page.replace("<wbr>", "").split('<h2 id="halving">Successive halving</h2>')[1].split("</table>")[0]
+    section = (
+        page.replace("<wbr>", "")
+        .split('<h2 id="halving">Successive halving</h2>')[1]
+        .split("</table>")[0]
+    )
     assert section.count("<tr>") == 1 + 3 * 3  # three streams have rungs, three each
     assert "step_size=" in section
-    assert koco("sweep", other, "--store", small_store).exit_code == 0  # the same name, no halving any more
+    assert (
+        koco("sweep", other, "--store", small_store).exit_code == 0
+    )  # the same name, no halving any more
     assert not file.exists()
     assert "Successive halving" not in Path(summary["report"]).read_text()
 
 
 WRONG = [
-    ("{ factor = 3, first = 40 }", "{ factor = 3, frist = 40 }", r"try\.toml, line 3, halving\.frist: unknown key; did you mean 'first'"),
+    (
+        "{ factor = 3, first = 40 }",
+        "{ factor = 3, frist = 40 }",
+        r"try\.toml, line 3, halving\.frist: unknown key; did you mean 'first'",
+    ),
     (
         "{ factor = 3, first = 40 }",
         "{ factor = 3, first = 40, last = 9 }",
@@ -193,9 +247,21 @@ WRONG = [
         "{ factor = 1, first = 40 }",
         r"try\.toml, line 3, halving\.factor: .*greater than or equal to 2, not 1",
     ),
-    ("{ factor = 3, first = 40 }", "{ factor = 3 }", r"try\.toml, line 3, halving\.first: this key is missing"),
-    ("{ factor = 3, first = 40 }", "{ first = 0 }", r"try\.toml, line 3, halving\.first: .*greater than 0, not 0"),
-    ("{ factor = 3, first = 40 }", "{ first = 1.5 }", r"try\.toml, line 3, halving\.first: .*integer.*, not 1.5"),
+    (
+        "{ factor = 3, first = 40 }",
+        "{ factor = 3 }",
+        r"try\.toml, line 3, halving\.first: this key is missing",
+    ),
+    (
+        "{ factor = 3, first = 40 }",
+        "{ first = 0 }",
+        r"try\.toml, line 3, halving\.first: .*greater than 0, not 0",
+    ),
+    (
+        "{ factor = 3, first = 40 }",
+        "{ first = 1.5 }",
+        r"try\.toml, line 3, halving\.first: .*integer.*, not 1.5",
+    ),
     ("{ factor = 3, first = 40 }", "3", r"try\.toml, line 3, halving: "),
 ]
 
@@ -208,6 +274,9 @@ def test_wrong_halving__is_refused_with_its_place(old, new, message, tmp_path):
 
 
 def test_wrong_halving__in_a_table_of_its_own_is_refused_with_its_line(tmp_path):
-    (tmp_path / "try.toml").write_text(SWEEP.replace("halving = { factor = 3, first = 40 }", "") + "[halving]\nfactor = 1\nfirst = 40\n")
+    (tmp_path / "try.toml").write_text(
+        SWEEP.replace("halving = { factor = 3, first = 40 }", "")
+        + "[halving]\nfactor = 1\nfirst = 40\n"
+    )
     with pytest.raises(WrongInput, match=r"try\.toml, line 22, halving\.factor"):
         read_sweep(tmp_path / "try.toml")

@@ -1,4 +1,6 @@
-"""Feature hashing: the places and signs that murmurhash3 gives, sums in a fixed order, canonical rows, the same for ever."""
+"""Feature hashing: the places and signs that murmurhash3 gives, sums in a fixed order, canonical
+rows, the same for ever.
+"""
 
 import struct
 from itertools import pairwise
@@ -38,7 +40,11 @@ def oracle(rows, bits):
 def csr(rows):
     flat = [cell for row in rows for cell in row]
     indptr = np.cumsum([0, *(len(row) for row in rows)])
-    return np.array([j for j, _ in flat], np.int32), np.array([v for _, v in flat], np.float64), indptr
+    return (
+        np.array([j for j, _ in flat], np.int32),
+        np.array([v for _, v in flat], np.float64),
+        indptr,
+    )
 
 
 cell = st.tuples(st.integers(0, 2**31 - 2), st.sampled_from([1.0, -1.0, 0.1, 3e-9, 1e16, 7.25]))
@@ -50,7 +56,10 @@ row = st.lists(cell, max_size=12, unique_by=lambda c: c[0]).map(sorted)
 def test_hashed__is_the_literal_one_to_the_bit(rows, bits):
     indptr, indices, values = hashed(*csr(rows), bits)
     assert (indptr.dtype, indices.dtype, values.dtype) == (np.int64, np.int32, np.float64)
-    back = [list(zip(indices[a:b].tolist(), values[a:b].tolist(), strict=True)) for a, b in pairwise(indptr)]
+    back = [
+        list(zip(indices[a:b].tolist(), values[a:b].tolist(), strict=True))
+        for a, b in pairwise(indptr)
+    ]
     assert back == list(oracle(rows, bits))
 
 
@@ -72,7 +81,9 @@ def test_hashed__what_cancels_is_dropped_and_the_row_stays():
 
 
 def test_hashed__no_rows_and_float32():
-    indptr, indices, values = hashed(np.zeros(0, np.int32), np.zeros(0, np.float32), np.zeros(1, np.int64), 4)
+    indptr, indices, values = hashed(
+        np.zeros(0, np.int32), np.zeros(0, np.float32), np.zeros(1, np.int64), 4
+    )
     assert (indptr.tolist(), indices.size, values.dtype) == ([0], 0, np.float64)
 
 

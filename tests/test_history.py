@@ -1,4 +1,6 @@
-"""The blocks of sixteen rows that KONS, Sketched-KONS and NORMA read: right to the bit, and at a cost that does not grow with d."""
+"""The blocks of sixteen rows that KONS, Sketched-KONS and NORMA read: right to the bit, and at a
+cost that does not grow with d.
+"""
 
 import tracemalloc
 
@@ -24,13 +26,17 @@ def sparse_stream(seed, n=100, d=5000, most=9):
     X = sparse.lil_matrix((n, d))
     for t in range(n):
         size = draw.integers(0, most + 1)
-        ids = np.where(draw.random(size) < 0.5, draw.integers(0, 40, size), draw.integers(0, d, size))
+        ids = np.where(
+            draw.random(size) < 0.5, draw.integers(0, 40, size), draw.integers(0, d, size)
+        )
         X[t, np.unique(ids)] = draw.standard_normal(np.unique(ids).size)
     return X.tocsr(), np.where(draw.random(n) < 0.5, -1.0, 1.0)
 
 
 def inner_product(past, row):
-    """Of two sparse rows, over the non-zeros of the first: those at even places, those at odd places, then the two sums together."""
+    """Of two sparse rows, over the non-zeros of the first: those at even places, those at odd
+    places, then the two sums together.
+    """
     other = dict(zip(row.indices, row.data, strict=True))
     sums = [0.0, 0.0]
     for place, (j, value) in enumerate(zip(past.indices, past.data, strict=True)):
@@ -48,9 +54,13 @@ def test_tile__has_the_literal_inner_products_to_the_bit(seed):
     block, _ = history.block_of(rows)
     for first in range(0, rows.n_rows, 16):
         count = min(16, rows.n_rows - first)
-        history.load_block(block, rows.indptr, rows.indices, rows.index_stride, rows.values, first, count)
+        history.load_block(
+            block, rows.indptr, rows.indices, rows.index_stride, rows.values, first, count
+        )
         history.remember(seen, rows.indptr, rows.indices, rows.index_stride, rows.values, block)
-        history.fill_tile(kernel, seen, block, 0, 0, tile, own, np.zeros((1, rows.n_rows)), np.zeros((1, 2, 16)))
+        history.fill_tile(
+            kernel, seen, block, 0, 0, tile, own, np.zeros((1, rows.n_rows)), np.zeros((1, 2, 16))
+        )
         for r in range(count):
             expected = [inner_product(X[s], X[first + r]) for s in range(first + count)]
             np.testing.assert_array_equal(tile[: first + count, r], expected)
@@ -59,7 +69,8 @@ def test_tile__has_the_literal_inner_products_to_the_bit(seed):
 
 
 def test_block__is_cleared_where_its_rows_wrote_and_nowhere_else():
-    # What is planted at features that no row has stands for all that lies between: work over all d features would wipe it away.
+    # What is planted at features that no row has stands for all that lies between: work over all d
+    # features would wipe it away.
     X, _ = sparse_stream(4)
     rows = as_rows(X)
     unused = np.setdiff1d(np.arange(rows.n_features), rows.indices)
@@ -67,7 +78,9 @@ def test_block__is_cleared_where_its_rows_wrote_and_nowhere_else():
     block.line_of[unused] = -7
     for first in range(0, rows.n_rows, 16):
         count = min(16, rows.n_rows - first)
-        history.load_block(block, rows.indptr, rows.indices, rows.index_stride, rows.values, first, count)
+        history.load_block(
+            block, rows.indptr, rows.indices, rows.index_stride, rows.values, first, count
+        )
         used = np.unique(X[first : first + count].indices)
         assert sorted(block.line_of[used]) == list(range(1, used.size + 1))
         assert np.count_nonzero(block.line_of > 0) == used.size
@@ -83,7 +96,15 @@ def test_block__of_full_rows_is_cleared():
     assert rows.index_stride == 0
     block, _ = history.block_of(rows)
     for first in (0, 16, 32):
-        history.load_block(block, rows.indptr, rows.indices, rows.index_stride, rows.values, first, min(16, 40 - first))
+        history.load_block(
+            block,
+            rows.indptr,
+            rows.indices,
+            rows.index_stride,
+            rows.values,
+            first,
+            min(16, 40 - first),
+        )
         assert block.line_of[:6].all()
         history.clear_block(block, rows.indptr, rows.indices, rows.index_stride)
         assert not block.line_of.any()
@@ -97,7 +118,9 @@ def test_wide_rows__one_call_and_calls_of_a_row_give_the_same_bits(name):
     make = getattr(koco_stream, name)
     whole = make(bandwidth=2.0, clip=2.0, **LEARNERS[name])
     single = make(bandwidth=2.0, clip=2.0, **LEARNERS[name])
-    other = make(bandwidth=2.0, clip=2.0, **LEARNERS[name])  # of another d: what one call leaves behind must not reach the next
+    other = make(
+        bandwidth=2.0, clip=2.0, **LEARNERS[name]
+    )  # of another d: what one call leaves behind must not reach the next
     at_once = whole.progressive(X, y)
     one_by_one = []
     for t in range(X.shape[0]):
@@ -111,7 +134,8 @@ def test_wide_rows__one_call_and_calls_of_a_row_give_the_same_bits(name):
 
 @pytest.mark.parametrize("name", LEARNERS)
 def test_a_call__allocates_nothing_of_the_size_of_d(name):
-    # The first call makes the one table of size d. 4·d bytes are 8 MB here, a line of features for each would be 256 MB.
+    # The first call makes the one table of size d. 4·d bytes are 8 MB here, a line of features for
+    # each would be 256 MB.
     X, y = sparse_stream(8, n=40, d=2_000_000)
     model = getattr(koco_stream, name)(bandwidth=2.0, clip=2.0, **LEARNERS[name])
     model.progressive(X[:20], y[:20])

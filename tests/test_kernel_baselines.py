@@ -25,27 +25,52 @@ def streams(draw, least=2):
     """(X, y, loss): 70 sparse rows."""
     loss, d = draw(st.sampled_from(LOSSES)), draw(st.integers(least, 6))
     random = np.random.default_rng(draw(st.integers(0, 10_000)))
-    X = random.standard_normal((70, d)) * (random.random((70, d)) < draw(st.sampled_from([0.6, 1.0])))
+    X = random.standard_normal((70, d)) * (
+        random.random((70, d)) < draw(st.sampled_from([0.6, 1.0]))
+    )
     y = np.tanh(X @ random.standard_normal(d)) + 0.1 * random.standard_normal(70)
     return X, np.clip(y, -1, 1) if loss == "squared" else np.where(y >= 0, 1.0, -1.0), loss
 
 
 @settings(max_examples=40, deadline=None)
-@given(streams(1), st.integers(1, 40), st.floats(0.5, 4), st.floats(0.02, 0.7), st.sampled_from([0.0, 0.1]), st.integers(0, 99))
+@given(
+    streams(1),
+    st.integers(1, 40),
+    st.floats(0.5, 4),
+    st.floats(0.02, 0.7),
+    st.sampled_from([0.0, 0.1]),
+    st.integers(0, 99),
+)
 def test_fogd__equals_the_sum_over_all_rounds(stream, n, bandwidth, step, tube, seed):
     X, y, loss = stream
     model = FOGD(step, n_frequencies=n, bandwidth=bandwidth, loss=loss, tube=tube, seed=seed)
     U = frequency_matrix(X.shape[1], n, bandwidth, seed)
-    np.testing.assert_allclose(model.progressive(X, y), oracles.fogd(X, y, U, step, loss, tube), **EXACT)
+    np.testing.assert_allclose(
+        model.progressive(X, y), oracles.fogd(X, y, U, step, loss, tube), **EXACT
+    )
     np.testing.assert_allclose(model.features(X) @ model.coef_, model.predict(X), **EXACT)
 
 
 @settings(max_examples=40, deadline=None)
-@given(streams(), st.integers(1, 24), st.integers(1, 24), st.floats(0.3, 1.2), st.floats(0.02, 0.5), st.sampled_from([0.0, 0.1]))
+@given(
+    streams(),
+    st.integers(1, 24),
+    st.integers(1, 24),
+    st.floats(0.3, 1.2),
+    st.floats(0.02, 0.5),
+    st.sampled_from([0.0, 0.1]),
+)
 def test_nogd__equals_the_sum_over_all_rounds(stream, budget, rank, bandwidth, step, tube):
     X, y, loss = stream
     predictions, eigenvalues = oracles.nogd(
-        X, y, lambda a, b: oracles.gaussian(a, b, bandwidth), step, budget, min(rank, budget), loss, tube
+        X,
+        y,
+        lambda a, b: oracles.gaussian(a, b, bandwidth),
+        step,
+        budget,
+        min(rank, budget),
+        loss,
+        tube,
     )
     if eigenvalues is not None:  # the cut between kept and dropped must be clear
         eigenvalues = np.append(np.sort(eigenvalues)[::-1], 0.0)
@@ -56,10 +81,27 @@ def test_nogd__equals_the_sum_over_all_rounds(stream, budget, rank, bandwidth, s
 
 
 @settings(max_examples=40, deadline=None)
-@given(streams(1), st.integers(1, 80), st.integers(1, 40), st.floats(0.5, 4), st.floats(0.03, 2), st.integers(0, 99))
-def test_dual_sgd__equals_the_shrinking_of_all_coefficients(stream, budget, n, bandwidth, regularisation, seed):
+@given(
+    streams(1),
+    st.integers(1, 80),
+    st.integers(1, 40),
+    st.floats(0.5, 4),
+    st.floats(0.03, 2),
+    st.integers(0, 99),
+)
+def test_dual_sgd__equals_the_shrinking_of_all_coefficients(
+    stream, budget, n, bandwidth, regularisation, seed
+):
     X, y, loss = stream
-    model = DualSGD(regularisation=regularisation, budget=budget, n_frequencies=n, bandwidth=bandwidth, loss=loss, clip=1.5, seed=seed)
+    model = DualSGD(
+        regularisation=regularisation,
+        budget=budget,
+        n_frequencies=n,
+        bandwidth=bandwidth,
+        loss=loss,
+        clip=1.5,
+        seed=seed,
+    )
     U = frequency_matrix(X.shape[1], n, bandwidth, seed)
     expected = oracles.dual_sgd(X, y, U, bandwidth, regularisation, budget, loss, clip=1.5)
     np.testing.assert_allclose(model.progressive(X, y), expected, **EXACT)
@@ -134,13 +176,19 @@ def test_wide_rows__the_dictionary_grows_lines_as_features_come():
         oracles.dual_sgd(X.toarray(), y, U, 1.0, 0.1, 20, "hinge"),
         **EXACT,
     )
-    nogd, _ = oracles.nogd(X.toarray(), y, lambda a, b: oracles.gaussian(a, b, 1.0), 0.1, 50, 50, "hinge")
-    np.testing.assert_allclose(NOGD(0.1, budget=50, rank=50, loss="hinge").progressive(X, y), nogd, **EXACT)
+    nogd, _ = oracles.nogd(
+        X.toarray(), y, lambda a, b: oracles.gaussian(a, b, 1.0), 0.1, 50, 50, "hinge"
+    )
+    np.testing.assert_allclose(
+        NOGD(0.1, budget=50, rank=50, loss="hinge").progressive(X, y), nogd, **EXACT
+    )
 
 
 @pytest.mark.parametrize("cut", [9, 60])
 @pytest.mark.parametrize("make", [FOGD, NOGD, DualSGD])
-def test_saved__before_and_after_the_budget_is_reached_goes_on_to_the_same_bits(make, cut, tmp_path):
+def test_saved__before_and_after_the_budget_is_reached_goes_on_to_the_same_bits(
+    make, cut, tmp_path
+):
     more = {"n_frequencies": 20} if make is not NOGD else {}
     more |= {"budget": 30} if make is not FOGD else {}
     draw = np.random.default_rng(6)
@@ -148,7 +196,10 @@ def test_saved__before_and_after_the_budget_is_reached_goes_on_to_the_same_bits(
     y = np.sin(np.arange(120.0))
     whole = make(**more, seed=3).progressive(X, y)
     make(**more, seed=3).partial_fit(X[:cut], y[:cut]).save(tmp_path / "m.koco")
-    assert make.load(tmp_path / "m.koco").progressive(X[cut:], y[cut:]).tobytes() == whole[cut:].tobytes()
+    assert (
+        make.load(tmp_path / "m.koco").progressive(X[cut:], y[cut:]).tobytes()
+        == whole[cut:].tobytes()
+    )
 
 
 @pytest.mark.parametrize(("n", "rank"), [(1, 1), (5, 5), (40, 40), (60, 7)])
@@ -160,6 +211,10 @@ def test_eigen_rows__are_eigenvectors_times_their_values(n, rank):
     eigen_rows(padded, n)
     lines = padded[:n, :n]
     values = np.sort(np.linalg.norm(lines, axis=1))
-    np.testing.assert_allclose(values, np.maximum(np.linalg.eigvalsh(K), 0), atol=1e-13 * values[-1])
+    np.testing.assert_allclose(
+        values, np.maximum(np.linalg.eigvalsh(K), 0), atol=1e-13 * values[-1]
+    )
     large = lines[np.linalg.norm(lines, axis=1) > 1e-9 * values[-1]]
-    np.testing.assert_allclose(large @ K, large * np.linalg.norm(large, axis=1)[:, None], atol=1e-13 * values[-1] ** 2)
+    np.testing.assert_allclose(
+        large @ K, large * np.linalg.norm(large, axis=1)[:, None], atol=1e-13 * values[-1] ** 2
+    )

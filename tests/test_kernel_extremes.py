@@ -1,4 +1,6 @@
-"""Kernel learners on rows and parameters at the edge of what is allowed: numbers, or a divergence that is reported."""
+"""Kernel learners on rows and parameters at the edge of what is allowed: numbers, or a divergence
+that is reported.
+"""
 
 import numpy as np
 import pytest
@@ -48,7 +50,10 @@ def test_predictions__are_numbers_or_a_divergence_is_reported(rows):
             try:
                 predictions = model.progressive(X, np.linspace(-1.0, 1.0, X.shape[0]))
             except FloatingPointError:
-                assert kernel["kernel"] != "gaussian" or learner in (KONS, SketchedKONS), (learner, kernel)
+                assert kernel["kernel"] != "gaussian" or learner in (KONS, SketchedKONS), (
+                    learner,
+                    kernel,
+                )
                 continue
             assert np.isfinite(predictions).all()
             assert np.isfinite(model.predict(X)).all(), (learner, kernel)
@@ -63,7 +68,11 @@ def test_kors__probabilities_are_probabilities(rows):
                 model = KORS(ridge, **more, **kernel)
                 try:
                     model.progressive(X[:-1])
-                    p = model.record(X[-1:]).column("inclusion_probability").to_numpy() if X.shape[0] > 1 else np.zeros(1)
+                    p = (
+                        model.record(X[-1:]).column("inclusion_probability").to_numpy()
+                        if X.shape[0] > 1
+                        else np.zeros(1)
+                    )
                 except FloatingPointError:
                     assert rows == "overflowing"  # the kernel's own values are infinite
                     assert kernel["kernel"] == "polynomial"
@@ -76,13 +85,21 @@ def test_kors__probabilities_are_probabilities(rows):
 def test_saved_with_a_dictionary_that_has_grown__goes_on_to_the_same_bits(learner, tmp_path):
     X = scipy.sparse.random(400, 100_000, 3e-4, "csr", dtype=np.float32, random_state=1)
     y = np.sin(np.arange(400.0))
-    more = {NORMA: {"budget": 90}, NOGD: {"budget": 90}, SketchedKONS: {"sampling_floor": 0.5}, KONS: {}}
+    more = {
+        NORMA: {"budget": 90},
+        NOGD: {"budget": 90},
+        SketchedKONS: {"sampling_floor": 0.5},
+        KONS: {},
+    }
     whole = learner(bandwidth=4.0, **more.get(learner, {"ridge": 0.01}))
     whole.progressive(X[:237], y[:237])
     assert len(getattr(whole, "dictionary_", range(90))) > 48  # the first room
     whole.save(tmp_path / "m.koco")
     again = koco_stream.load(tmp_path / "m.koco")
-    assert again.progressive(X[237:], y[237:]).tobytes() == whole.progressive(X[237:], y[237:]).tobytes()
+    assert (
+        again.progressive(X[237:], y[237:]).tobytes()
+        == whole.progressive(X[237:], y[237:]).tobytes()
+    )
     for model in (whole, again):
         model.save(tmp_path / f"{model is whole}.koco")
     assert (tmp_path / "True.koco").read_bytes() == (tmp_path / "False.koco").read_bytes()

@@ -1,4 +1,6 @@
-"""The kernel learners' references against each other: the same numbers by ways that share nothing but the problem."""
+"""The kernel learners' references against each other: the same numbers by ways that share nothing
+but the problem.
+"""
 
 import numpy as np
 import pytest
@@ -34,7 +36,9 @@ def stream(seed=0, n=120, d=3, repeated=()):
     X = draw.uniform(-1.0, 1.0, (n, d))
     for t in repeated:
         X[t] = X[t - 1]
-    y = np.clip(np.sin(2.0 * X[:, 0]) + X[:, 1] * X[:, -1] + 0.2 * draw.standard_normal(n), -0.9, 0.9)
+    y = np.clip(
+        np.sin(2.0 * X[:, 0]) + X[:, 1] * X[:, -1] + 0.2 * draw.standard_normal(n), -0.9, 0.9
+    )
     return X, y
 
 
@@ -128,14 +132,19 @@ def test_dual_forms_are_the_primal(kernel, clip, loss, rate):
 
 def test_lemma_4_needs_the_coin():
     X, y = stream(seed=5)
-    K, given = gram("gaussian", X, X, 0.8), {"alpha": 0.5, "curvature": 0.2, "clip": 1.0, "coins": coins_of(len(y), 0.5)}
+    K, given = (
+        gram("gaussian", X, X, 0.8),
+        {"alpha": 0.5, "curvature": 0.2, "clip": 1.0, "coins": coins_of(len(y), 0.5)},
+    )
     primal, _ = kons_primal(feature_map("gaussian", X, 0.8), y, **given)
     assert np.abs(lemma_4_literal(K, y, **given) - primal).max() > 0.05
     np.testing.assert_allclose(lemma_4_with_coin(K, y, **given), primal, atol=1e-9)
 
 
 def test_kons_is_follow_the_leader_of_its_own_surrogate():
-    """Without projections w_{t+1} minimises α/2|w|² + Σ (g_sᵀw + η/2 (g_sᵀ(w − w_s))²): no recursion at all."""
+    """Without projections w_{t+1} minimises α/2|w|² + Σ (g_sᵀw + η/2 (g_sᵀ(w − w_s))²): no
+    recursion at all.
+    """
     X, y = stream(seed=2, n=60)
     Phi = feature_map("quadratic", X)
     predictions, g = kons_primal(Phi, y, alpha=0.7, curvature=0.3, clip=np.inf)
@@ -150,12 +159,27 @@ def test_kons_is_follow_the_leader_of_its_own_surrogate():
 def test_kors_in_feature_space_is_its_kernel_formula(estimate, factor):
     X, _ = stream(n=80)
     included, K, ridge = coins_of(80, 0.3), gram("gaussian", X, X, 0.9), 0.6
-    tau, p = kors_estimates(feature_map("gaussian", X, 0.9), ridge=ridge, epsilon=0.5, beta=2.0, estimate=estimate, included=included)
+    tau, p = kors_estimates(
+        feature_map("gaussian", X, 0.9),
+        ridge=ridge,
+        epsilon=0.5,
+        beta=2.0,
+        estimate=estimate,
+        included=included,
+    )
     for t in range(80):
         known = [*np.flatnonzero(included[:t]), t]
         S = np.diag([*np.sqrt(1.0 / p[known[:-1]]), 1.0])
         k = S @ K[known, t]
-        expected = factor / ridge * (K[t, t] - k @ np.linalg.solve(S @ K[np.ix_(known, known)] @ S + ridge * np.eye(len(known)), k))
+        expected = (
+            factor
+            / ridge
+            * (
+                K[t, t]
+                - k
+                @ np.linalg.solve(S @ K[np.ix_(known, known)] @ S + ridge * np.eye(len(known)), k)
+            )
+        )
         assert tau[t] == pytest.approx(expected, abs=1e-12)
         assert p[t] == min(2.0 * tau[t], 1.0)
 
@@ -163,7 +187,9 @@ def test_kors_in_feature_space_is_its_kernel_formula(estimate, factor):
 def test_kors_that_includes_everything_with_certainty_has_the_exact_leverage():
     X, _ = stream(n=50)
     Phi = feature_map("quadratic", X)
-    tau, p = kors_estimates(Phi, ridge=1.0, epsilon=0.0, beta=1e9, estimate="icml", included=np.ones(50, bool))
+    tau, p = kors_estimates(
+        Phi, ridge=1.0, epsilon=0.0, beta=1e9, estimate="icml", included=np.ones(50, bool)
+    )
     assert (p == 1.0).all()
     for t in (0, 7, 49):
         K = Phi[: t + 1] @ Phi[: t + 1].T
@@ -174,24 +200,35 @@ def test_kors_that_includes_everything_with_certainty_has_the_exact_leverage():
 def test_sketched_kons_is_kons_with_the_coins_of_kors(estimate):
     X, y = stream(seed=8, n=200)
     Phi, uniforms = feature_map("gaussian", X, 1.0), np.random.default_rng(3).random(200)
-    given, kors = {"alpha": 0.7, "curvature": 0.125, "clip": 0.5}, {"beta": 2.0, "epsilon": 0.4, "estimate": estimate}
-    predictions, p, in_kors, in_sketch = sketched_kons(Phi, y, sampling_floor=0.2, uniforms=uniforms, **kors, **given)
+    given, kors = (
+        {"alpha": 0.7, "curvature": 0.125, "clip": 0.5},
+        {"beta": 2.0, "epsilon": 0.4, "estimate": estimate},
+    )
+    predictions, p, in_kors, in_sketch = sketched_kons(
+        Phi, y, sampling_floor=0.2, uniforms=uniforms, **kors, **given
+    )
     expected, g = kons_primal(Phi, y, coins=in_sketch, **given)
     np.testing.assert_allclose(predictions, expected, atol=1e-10)
-    _, estimated = kors_estimates(np.sqrt(0.125) * g[:, None] * Phi, ridge=0.7, included=in_kors, **kors)
+    _, estimated = kors_estimates(
+        np.sqrt(0.125) * g[:, None] * Phi, ridge=0.7, included=in_kors, **kors
+    )
     np.testing.assert_allclose(p, estimated, atol=1e-10)
     assert (in_sketch >= in_kors).all()
     assert in_sketch.sum() > in_kors.sum() > 3
-    fed, *_ = sketched_kons(Phi, y, sampling_floor=0.0, uniforms=None, feed_back=(in_kors, in_sketch), **kors, **given)
+    fed, *_ = sketched_kons(
+        Phi, y, sampling_floor=0.0, uniforms=None, feed_back=(in_kors, in_sketch), **kors, **given
+    )
     np.testing.assert_array_equal(fed, predictions)
     everything, *_ = sketched_kons(Phi, y, sampling_floor=1.0, uniforms=uniforms, **kors, **given)
     np.testing.assert_allclose(everything, kons_primal(Phi, y, **given)[0], atol=1e-10)
 
 
 def in_function_space(Phi, y, *, alpha, curvature, clip, slope, included, carry):
-    """PROS-N-KONS (or, with `carry`, CON-KONS) with no embedding: projections of features onto the dictionary's span.
+    """PROS-N-KONS (or, with `carry`, CON-KONS) with no embedding: projections of features onto the
+    dictionary's span.
 
-    w, g and A live in the whole feature space; A is α outside the span, so nothing needs mapping when it grows.
+    w, g and A live in the whole feature space; A is α outside the span, so nothing needs mapping
+    when it grows.
     """
     D = Phi.shape[1]
     A, w, g, P, predictions = alpha * np.eye(D), np.zeros(D), np.zeros(D), np.zeros((D, D)), []
@@ -220,8 +257,16 @@ def test_the_embedding_is_the_projection_in_function_space(kernel, clip, loss, v
     if loss != "squared":
         y = np.where(y > 0, 1.0, -1.0)
     included = coins_of(140, 0.08)
-    included[[19, 20, 21, 60]] = True  # a point accepted three times, and points in successive rounds
-    given = {"alpha": 0.8, "curvature": 0.2, "clip": clip, "slope": slopes[loss], "included": included}
+    included[[19, 20, 21, 60]] = (
+        True  # a point accepted three times, and points in successive rounds
+    )
+    given = {
+        "alpha": 0.8,
+        "curvature": 0.2,
+        "clip": clip,
+        "slope": slopes[loss],
+        "included": included,
+    }
     ours, dictionary = pros_n_kons(X, y, kernel=kernel, bandwidth=0.9, variant=variant, **given)
     expected = in_function_space(feature_map(kernel, X, 0.9), y, carry=variant == "con", **given)
     np.testing.assert_allclose(ours, expected, atol=1e-8)
@@ -231,7 +276,16 @@ def test_the_embedding_is_the_projection_in_function_space(kernel, clip, loss, v
 def test_pros_n_kons_predicts_0_before_its_first_point_and_on_each_restart():
     X, y = stream(n=100)
     included = coins_of(100, 0.1)
-    predictions, _ = pros_n_kons(X, y, kernel="gaussian", bandwidth=1.0, alpha=1.0, curvature=0.1, clip=1.0, included=included)
+    predictions, _ = pros_n_kons(
+        X,
+        y,
+        kernel="gaussian",
+        bandwidth=1.0,
+        alpha=1.0,
+        curvature=0.1,
+        clip=1.0,
+        included=included,
+    )
     zeros = np.zeros(100, bool)
     zeros[1:] = included[:-1]
     zeros[: np.flatnonzero(included)[0] + 1] = True
@@ -240,7 +294,13 @@ def test_pros_n_kons_predicts_0_before_its_first_point_and_on_each_restart():
 
 def test_pros_n_kons_that_includes_every_row_never_leaves_0_and_con_kons_learns():
     X, y = stream(n=40)
-    given = {"kernel": "linear", "alpha": 1.0, "curvature": 0.1, "clip": np.inf, "included": np.ones(40, bool)}
+    given = {
+        "kernel": "linear",
+        "alpha": 1.0,
+        "curvature": 0.1,
+        "clip": np.inf,
+        "included": np.ones(40, bool),
+    }
     assert not pros_n_kons(X, y, **given)[0].any()
     carried, _ = pros_n_kons(X, y, variant="con", **given)
     assert np.abs(carried[4:]).min() > 0.0
@@ -290,7 +350,9 @@ def test_any_orthonormal_basis_gives_the_same_predictions():
     by_cholesky, by_eigen = np.linalg.solve(np.linalg.cholesky(K), k).T, (eigen_map(K) @ k).T
     np.testing.assert_allclose(by_cholesky @ by_cholesky.T, by_eigen @ by_eigen.T, atol=1e-9)
     given = {"alpha": 0.5, "curvature": 0.2, "clip": 0.5}
-    np.testing.assert_allclose(kons_primal(by_cholesky, y, **given)[0], kons_primal(by_eigen, y, **given)[0], atol=1e-9)
+    np.testing.assert_allclose(
+        kons_primal(by_cholesky, y, **given)[0], kons_primal(by_eigen, y, **given)[0], atol=1e-9
+    )
 
 
 def test_repeated_points_add_no_coordinate_and_small_pivots_do():
@@ -305,7 +367,9 @@ def test_repeated_points_add_no_coordinate_and_small_pivots_do():
     chosen = independent(K)
     ours = eigen_map(K[np.ix_(chosen, chosen)]) @ k[chosen]
     np.testing.assert_allclose(pseudo.T @ pseudo, ours.T @ ours, atol=1e-10)
-    near = np.array([[0.0], [1e-3], [2e-3]])  # pivots 1, 1e-6 and 2e-12: all are kept, and an eigenvalue rule would drop one
+    near = np.array(
+        [[0.0], [1e-3], [2e-3]]
+    )  # pivots 1, 1e-6 and 2e-12: all are kept, and an eigenvalue rule would drop one
     K = gram("gaussian", near, near, 1.0)
     assert independent(K) == [0, 1, 2]
     assert np.linalg.eigvalsh(K)[0] < 1e-12 * np.linalg.eigvalsh(K)[-1]
@@ -337,11 +401,17 @@ def test_norma_truncates_to_the_last_terms():
 def test_norma_s_margin_and_tube_go_where_nu_says():
     X, y = stream(n=600)
     labels, K = np.where(y > 0, 1.0, -1.0), gram("gaussian", X, X, 0.7)
-    predictions, rho = norma(K, labels, step_size=0.02, regularisation=0.01, loss="soft_margin", nu=0.3, margin=0.5)
+    predictions, rho = norma(
+        K, labels, step_size=0.02, regularisation=0.01, loss="soft_margin", nu=0.3, margin=0.5
+    )
     errors = labels * predictions <= rho
-    assert errors.mean() == pytest.approx(0.3 - (rho[-1] - rho[0]) / 0.02 / 600, abs=2e-3)  # the sum of its moves
+    assert errors.mean() == pytest.approx(
+        0.3 - (rho[-1] - rho[0]) / 0.02 / 600, abs=2e-3
+    )  # the sum of its moves
     assert errors[300:].mean() == pytest.approx(0.3, abs=0.05)
-    predictions, tube = norma(K, y, step_size=0.02, regularisation=0.01, loss="tube", nu=0.3, margin=0.1)
+    predictions, tube = norma(
+        K, y, step_size=0.02, regularisation=0.01, loss="tube", nu=0.3, margin=0.1
+    )
     assert (np.abs(y - predictions) > tube)[300:].mean() == pytest.approx(0.3, abs=0.05)
 
 
@@ -372,7 +442,11 @@ def test_fogd_is_gradient_descent_in_its_features_and_near_kernel_gradient_desce
     ours = fogd(X, y, frequencies=frequencies, step_size=0.1, slope=slope)
     exact, _ = norma(K, y, step_size=0.1, regularisation=0.0, slope=slope)
     assert np.abs(ours - exact).max() < 0.05
-    np.testing.assert_allclose(fogd(X, y, frequencies=frequencies, step_size=0.1 / 20_000, slope=slope, scaled=False), ours, atol=1e-9)
+    np.testing.assert_allclose(
+        fogd(X, y, frequencies=frequencies, step_size=0.1 / 20_000, slope=slope, scaled=False),
+        ours,
+        atol=1e-9,
+    )
 
 
 @pytest.mark.parametrize("switch", ["when_full", "next_update"])
@@ -399,7 +473,9 @@ def test_nogd_of_low_rank_keeps_the_greatest_eigenvectors():
     values, V = np.linalg.eigh(K[:10, :10])
     alpha = -0.2 * squared_slope(low[:10], y[:10])
     top = V[:, -2:]
-    expected = (alpha @ (top @ top.T)) @ (top @ top.T) @ K[:10, 10]  # αVVᵀ, and k seen through the same two directions
+    expected = (
+        (alpha @ (top @ top.T)) @ (top @ top.T) @ K[:10, 10]
+    )  # αVVᵀ, and k seen through the same two directions
     assert low[10] == pytest.approx(expected, abs=1e-10)
     assert values[0] > 0.0
 

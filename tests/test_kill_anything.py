@@ -1,4 +1,6 @@
-"""Whatever of a sweep is killed, and whenever: the same command goes on, to the same tables, and does nothing twice."""
+"""Whatever of a sweep is killed, and whenever: the same command goes on, to the same tables, and
+does nothing twice.
+"""
 
 import json
 import os
@@ -32,7 +34,9 @@ from tests.disturbed import (
 )
 
 ORDINARY = (10, 1, 37, 13, 9)  # of each kind one
-TRIALS = [pytest.param(seed, marks=[] if seed in ORDINARY else [pytest.mark.soak]) for seed in range(40)]
+TRIALS = [
+    pytest.param(seed, marks=[] if seed in ORDINARY else [pytest.mark.soak]) for seed in range(40)
+]
 SPEC = """
 name = "NAME"
 [[dataset]]
@@ -83,7 +87,12 @@ class Sweeps:
 
     def sweep(self, folder, store, name="whole", cluster=None):
         where = ["--cluster", cluster.address] if cluster else ["--workers", "2"]
-        begun = DisturbedSweep(folder, [str(self.folder / f"{name}.toml"), "--store", str(store), *where], store, self.more)
+        begun = DisturbedSweep(
+            folder,
+            [str(self.folder / f"{name}.toml"), "--store", str(store), *where],
+            store,
+            self.more,
+        )
         begun.cluster = cluster
         return begun
 
@@ -105,13 +114,27 @@ def sweeps(tmp_path_factory):
 
 
 def disk_or_skip(store, request):
-    """A disk of its own at `store`; None if the test was run where one can be made, which is not here."""
+    """A disk of its own at `store`; None if the test was run where one can be made, which is not
+    here.
+    """
     try:
         return Disk(store)
     except (OSError, subprocess.CalledProcessError):
-        if shutil.which("unshare") is None or subprocess.run(["unshare", "-Urm", "true"], capture_output=True).returncode:
+        if (
+            shutil.which("unshare") is None
+            or subprocess.run(["unshare", "-Urm", "true"], capture_output=True).returncode
+        ):
             pytest.skip("needs to mount a disk of its own: root, or unshare")
-    words = ["unshare", "-Urm", sys.executable, "-m", "pytest", "-m", "soak or not soak", request.node.nodeid]
+    words = [
+        "unshare",
+        "-Urm",
+        sys.executable,
+        "-m",
+        "pytest",
+        "-m",
+        "soak or not soak",
+        request.node.nodeid,
+    ]
     done = subprocess.run(words, cwd=request.config.rootpath, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
     return None
@@ -137,7 +160,9 @@ def test_killed__the_same_command_goes_on_to_the_same_tables(seed, sweeps, tmp_p
             blow = blows[attempt] if attempt < len(blows) else None
             if blow is not None:
                 struck = sweep.reaches(blow)
-                assert struck or attempt, sweep.said()  # the second may come too late: little was left to do
+                assert struck or attempt, (
+                    sweep.said()
+                )  # the second may come too late: little was left to do
                 if struck:
                     sweep.strike(blow, disk)
                 blow = blow if struck else None
@@ -146,11 +171,17 @@ def test_killed__the_same_command_goes_on_to_the_same_tables(seed, sweeps, tmp_p
                 kept = finished(store)  # while the sweep goes on
                 assert kept.items() >= before.items()
             status, said = sweep.status(), sweep.said()
-            print(f"\n  {seed}: {blow.kind if blow else 'nothing'} after {when:.1f} s, ended {sweep.lasted() - when:.1f} s later", end="")
+            print(
+                f"\n  {seed}: {blow.kind if blow else 'nothing'} after {when:.1f} s, ended"
+                f" {sweep.lasted() - when:.1f} s later",
+                end="",
+            )
             assert "Traceback" not in said, said
             if blow is not None and blow.kind in ENDING and not (needless(blow) and status == 0):
                 check_end(blow, status, said, store)
-                if cluster and blow.kind != "disk":  # its workers would go on with what they are at, while it is being counted
+                if (
+                    cluster and blow.kind != "disk"
+                ):  # its workers would go on with what they are at, while it is being counted
                     cluster.stop()
                     cluster.start()
                 sweep.wait_for_its_processes()
@@ -226,7 +257,10 @@ def test_long_run_killed__goes_on_from_its_last_checkpoint(sweeps, tmp_path):
         (tmp_path / "long.toml").write_text(LONG.replace("ROWS", str(n_rows)))
         prepare_synthetic(tmp_path / name, "dense-stream", {"n_rows": n_rows, "n_features": 2000})
         return DisturbedSweep(
-            tmp_path, [str(tmp_path / "long.toml"), "--store", str(tmp_path / name), "--workers", "1"], tmp_path / name, more
+            tmp_path,
+            [str(tmp_path / "long.toml"), "--store", str(tmp_path / name), "--workers", "1"],
+            tmp_path / name,
+            more,
         )
 
     def ended(sweep):
@@ -251,8 +285,9 @@ def test_long_run_killed__goes_on_from_its_last_checkpoint(sweeps, tmp_path):
     saved, age = header_of(checkpoint)["rounds"], killed - checkpoint.path.stat().st_mtime
     done, again = ended(begun("store", n_rows))
     print(
-        f"\n  {n_rows:,} rounds in {seconds:.0f} s; killed {killed - first:.0f} s after the start, {age:.1f} s after the last checkpoint, "
-        f"of {saved:,} rounds; {done:,} rounds more, {again:.0f} s of scanning in all"
+        f"\n  {n_rows:,} rounds in {seconds:.0f} s; killed {killed - first:.0f} s after the start,"
+        f" {age:.1f} s after the last checkpoint, of {saved:,} rounds; {done:,} rounds more,"
+        f" {again:.0f} s of scanning in all"
     )
     assert done == n_rows - saved
     assert age < 2 * between  # what it cost is estimated, and the machine may be busy

@@ -1,4 +1,6 @@
-"""KONS, Sketched-KONS and NORMA against literal references, given the coins that the record reports, alone and in cohorts."""
+"""KONS, Sketched-KONS and NORMA against literal references, given the coins that the record
+reports, alone and in cohorts.
+"""
 
 import numpy as np
 import pytest
@@ -32,7 +34,13 @@ def drawn(case, n=110):
     ours, theirs = named(*case["kernel"])
     Phi = feature_map(theirs["kernel"], X, theirs["bandwidth"])
     shared = {"alpha": case["alpha"], "clip": case["clip"], "curvature": 0.3}
-    return X, y, Phi, {**ours, **shared, "loss": case["loss"]}, {**shared, "slope": slopes[case["loss"]]}
+    return (
+        X,
+        y,
+        Phi,
+        {**ours, **shared, "loss": case["loss"]},
+        {**shared, "slope": slopes[case["loss"]]},
+    )
 
 
 @settings(max_examples=25, deadline=None)
@@ -56,15 +64,21 @@ def test_sketched_kons__equals_the_primal_given_its_coins(case, floor, beta, est
     table = SketchedKONS(**ours, **sampling, seed=case["seed"]).record(X, y)
     z = table.column("included").to_numpy()
     in_kors = table.column("in_kors").to_numpy()
-    expected, p, _, _ = sketched_kons(Phi, y, **theirs, **sampling, uniforms=np.zeros(len(X)), feed_back=(in_kors, z))
+    expected, p, _, _ = sketched_kons(
+        Phi, y, **theirs, **sampling, uniforms=np.zeros(len(X)), feed_back=(in_kors, z)
+    )
     np.testing.assert_allclose(table.column("prediction").to_numpy(), expected, atol=1e-9)
-    np.testing.assert_allclose(table.column("inclusion_probability").to_numpy(), np.maximum(p, floor), atol=1e-9)
+    np.testing.assert_allclose(
+        table.column("inclusion_probability").to_numpy(), np.maximum(p, floor), atol=1e-9
+    )
 
 
 def test_cases__are_clipped_and_have_zero_gradients():
     X, y = stream(1)
     y = np.where(y >= 0, 1.0, -1.0)
-    predictions = KONS(0.3, clip=1.0, loss="squared_hinge", curvature=0.3, bandwidth=0.7).progressive(X, y)
+    predictions = KONS(
+        0.3, clip=1.0, loss="squared_hinge", curvature=0.3, bandwidth=0.7
+    ).progressive(X, y)
     assert 0.05 < (np.abs(predictions) >= 1.0).mean() < 0.95
     assert (y * predictions >= 1.0).any()  # there the squared hinge has slope 0
 
@@ -72,10 +86,14 @@ def test_cases__are_clipped_and_have_zero_gradients():
 def test_lemma_4_as_printed__is_not_algorithm_3():
     # docs/errata.md, K3: the coefficient carries the coin.
     X, y = stream(2, n=80)
-    y = 0.9 * y  # Lemma 4 divides by the slope, which is zero where a prediction held at C meets a label of C
+    y = (
+        0.9 * y
+    )  # Lemma 4 divides by the slope, which is zero where a prediction held at C meets a label of C
     coins = np.random.default_rng(0).random(80) < 0.5
     K = gram("gaussian", X, X, 0.7)
-    primal, _ = kons_primal(feature_map("gaussian", X, 0.7), y, alpha=1.0, curvature=0.3, clip=1.0, coins=coins)
+    primal, _ = kons_primal(
+        feature_map("gaussian", X, 0.7), y, alpha=1.0, curvature=0.3, clip=1.0, coins=coins
+    )
     literal = lemma_4_literal(K, y, alpha=1.0, curvature=0.3, clip=1.0, coins=coins)
     assert np.abs(literal - primal).max() > 1e-2
 
@@ -90,8 +108,17 @@ def test_lemma_4_as_printed__is_not_algorithm_3():
 def test_norma__equals_sums_over_its_points(seed, budget, loss, regularisation):
     X, y = stream(seed, n=100)
     y = y if loss == "squared" else np.where(y >= 0, 1.0, -1.0)
-    model = NORMA(0.2, regularisation=regularisation, budget=budget, loss=loss, clip=50.0, bandwidth=0.7)
-    expected, _ = norma(gram("gaussian", X, X, 0.7), y, step_size=0.2, regularisation=regularisation, budget=budget, slope=slopes[loss])
+    model = NORMA(
+        0.2, regularisation=regularisation, budget=budget, loss=loss, clip=50.0, bandwidth=0.7
+    )
+    expected, _ = norma(
+        gram("gaussian", X, X, 0.7),
+        y,
+        step_size=0.2,
+        regularisation=regularisation,
+        budget=budget,
+        slope=slopes[loss],
+    )
     np.testing.assert_allclose(model.progressive(X, y), expected, atol=1e-9)
 
 
@@ -99,15 +126,30 @@ def test_norma__equals_sums_over_its_points(seed, budget, loss, regularisation):
 def test_norma__soft_margin(nu):
     X, y = stream(3, n=150)
     y = np.where(y >= 0, 1.0, -1.0)
-    model = NORMA(0.1, regularisation=0.05, budget=40, loss="hinge", tube=nu, clip=50.0, bandwidth=0.7)
-    expected, _ = norma(gram("gaussian", X, X, 0.7), y, step_size=0.1, regularisation=0.05, loss="soft_margin", nu=nu, budget=40)
+    model = NORMA(
+        0.1, regularisation=0.05, budget=40, loss="hinge", tube=nu, clip=50.0, bandwidth=0.7
+    )
+    expected, _ = norma(
+        gram("gaussian", X, X, 0.7),
+        y,
+        step_size=0.1,
+        regularisation=0.05,
+        loss="soft_margin",
+        nu=nu,
+        budget=40,
+    )
     np.testing.assert_allclose(model.progressive(X, y), expected, atol=1e-9)
 
 
 def test_cohort__shares_kernel_values_and_gives_the_bits_of_runs_alone():
     X, y = stream(11, n=700, d=5)
     rows, labels = as_rows(X), np.ascontiguousarray(y)
-    configurations = [("SketchedKONS", {"alpha": a, "sampling_floor": f}, s) for a in (0.1, 1.0) for f in (0.0, 0.3) for s in (0, 1)]
+    configurations = [
+        ("SketchedKONS", {"alpha": a, "sampling_floor": f}, s)
+        for a in (0.1, 1.0)
+        for f in (0.0, 0.3)
+        for s in (0, 1)
+    ]
     configurations += [("KONS", {"alpha": 1.0}, 0), ("NORMA", {"budget": 50, "step_size": 0.1}, 0)]
     params, states = [], []
     for name, given_, seed in configurations:
@@ -122,5 +164,7 @@ def test_cohort__shares_kernel_values_and_gives_the_bits_of_runs_alone():
         shared[:, first:end] = part
     assert rows.n_rows == 700
     for i, (name, given_, seed) in enumerate(configurations):
-        alone = {"SketchedKONS": SketchedKONS, "KONS": KONS, "NORMA": NORMA}[name](**given_, bandwidth=0.7, seed=seed)
+        alone = {"SketchedKONS": SketchedKONS, "KONS": KONS, "NORMA": NORMA}[name](
+            **given_, bandwidth=0.7, seed=seed
+        )
         assert alone.progressive(X, y).tobytes() == shared[i].tobytes(), name

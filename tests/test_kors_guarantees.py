@@ -1,10 +1,13 @@
-"""What Theorem 2 of the ICML paper promises of KORS, on streams long enough for its coins to say no.
+"""What Theorem 2 of the ICML paper promises of KORS, on streams long enough for its coins to say
+no.
 
-With the theorem's β (146 for T = 20,000, ε = 0.5, δ = 0.1) every coin is 1 until a row's leverage score is below 1/(β(1 + ε)), so a
-stream whose dictionary takes less than half of its rows has to be long and of low rank (docs/errata.md, K9). Here: a linear kernel in
-2 to 5 dimensions, where A_t and the dictionary's A_t are small matrices and every claim can be checked directly, and ridges of 30 to 1000,
-at which the dictionaries have about a thousand points: a round costs their square. Three kinds of rows, each with ε = 0.5 and ε = 0.9:
-unit vectors in all directions, a decaying spectrum, and unit vectors that turn to a new direction half way.
+With the theorem's β (146 for T = 20,000, ε = 0.5, δ = 0.1) every coin is 1 until a row's leverage
+score is below 1/(β(1 + ε)), so a stream whose dictionary takes less than half of its rows has to be
+long and of low rank (docs/errata.md, K9). Here: a linear kernel in 2 to 5 dimensions, where A_t and
+the dictionary's A_t are small matrices and every claim can be checked directly, and ridges of 30 to
+1000, at which the dictionaries have about a thousand points: a round costs their square. Three
+kinds of rows, each with ε = 0.5 and ε = 0.9: unit vectors in all directions, a decaying spectrum,
+and unit vectors that turn to a new direction half way.
 """
 
 import os
@@ -30,8 +33,10 @@ CASES = (
 
 
 class Seen(NamedTuple):
-    """Of one stream: the claims, and how near the edge: the eigenvalues' range of A⁻¹A^I in units of ε around 1 (claim 1 holds within
-    [−1, 1]), the range of τ̃/τ (claim 3: within [1, ρ]), the size against its bound, and the standardised sum of the coins."""
+    """Of one stream: the claims, and how near the edge: the eigenvalues' range of A⁻¹A^I in units
+    of ε around 1 (claim 1 holds within [−1, 1]), the range of τ̃/τ (claim 3: within [1, ρ]), the
+    size against its bound, and the standardised sum of the coins.
+    """
 
     claim_1: bool
     claim_3: bool
@@ -59,11 +64,15 @@ def rows_of(kind, d, n, seed):
 def offered(X, ridge, **more):
     """(p̃, z) of every round."""
     table = KORS(ridge, kernel="linear", **more).record(X)
-    return table.column("inclusion_probability").to_numpy(), table.column("included").to_numpy().astype(float)
+    return table.column("inclusion_probability").to_numpy(), table.column(
+        "included"
+    ).to_numpy().astype(float)
 
 
 def standardised(p, z):
-    """Σ(z − p)/√Σp(1 − p): a sum of martingale differences over its own scale, near a standard normal if the coins are fair."""
+    """Σ(z − p)/√Σp(1 − p): a sum of martingale differences over its own scale, near a standard
+    normal if the coins are fair.
+    """
     return (z - p).sum() / np.sqrt((p * (1 - p)).sum())
 
 
@@ -75,15 +84,23 @@ def seen(number):
     p, z = offered(X, ridge, beta=beta, epsilon=epsilon, seed=number)
     outer = X[:, :, None] * X[:, None, :]
     A = np.cumsum(outer, axis=0) + ridge * np.eye(d)
-    sampled = np.cumsum(outer * np.where(z > 0, 1.0 / p, 0.0)[:, None, None], axis=0) + ridge * np.eye(d)
+    sampled = np.cumsum(
+        outer * np.where(z > 0, 1.0 / p, 0.0)[:, None, None], axis=0
+    ) + ridge * np.eye(d)
     tau = np.einsum("ti,ti->t", X, np.linalg.solve(A, X[:, :, None])[:, :, 0])
     before = np.concatenate([ridge * np.eye(d)[None], sampled[:-1]]) + outer
-    estimate = (1 + epsilon) * np.einsum("ti,ti->t", X, np.linalg.solve(before, X[:, :, None])[:, :, 0])
+    estimate = (1 + epsilon) * np.einsum(
+        "ti,ti->t", X, np.linalg.solve(before, X[:, :, None])[:, :, 0]
+    )
     np.testing.assert_allclose(p, np.minimum(beta * estimate, 1.0), rtol=1e-6)
-    values = np.array([eigvalsh(sampled[t], A[t]) for t in np.linspace(T // 50, T, 50).astype(int) - 1])
+    values = np.array(
+        [eigvalsh(sampled[t], A[t]) for t in np.linspace(T // 50, T, 50).astype(int) - 1]
+    )
     spectrum = eigvalsh(A[-1]) - ridge
     d_eff = float((spectrum / (spectrum + ridge)).sum())
-    bound = theorem_2_size(d_onl=tau.sum(), d_eff=d_eff, rounds=T, beta=beta, epsilon=epsilon, delta=DELTA).corrected
+    bound = theorem_2_size(
+        d_onl=tau.sum(), d_eff=d_eff, rounds=T, beta=beta, epsilon=epsilon, delta=DELTA
+    ).corrected
     ratio = estimate / tau
     return Seen(
         claim_1=bool((np.abs(values - 1.0) <= epsilon).all()),
@@ -119,16 +136,20 @@ def test_theorem_2__holds_on_two_hundred_streams():
     coins = np.array([s.coins for s in streams])
     filled = max(s.size / s.size_bound for s in streams)
     print(
-        f"\nclaim (1) {np.mean([s.claim_1 for s in streams]):.3f}, claim (3) {np.mean([s.claim_3 for s in streams]):.3f}; "
-        f"(eigenvalues - 1)/epsilon {min(s.lowest for s in streams):.2f} to {max(s.highest for s in streams):.2f}; "
-        f"sizes {min(s.size for s in streams)} to {max(s.size for s in streams)}, at most {filled:.2f} of the bound; "
-        f"coins: mean {coins.mean():.3f}, spread {coins.std(ddof=1):.3f}"
+        f"\nclaim (1) {np.mean([s.claim_1 for s in streams]):.3f}, claim (3)"
+        f" {np.mean([s.claim_3 for s in streams]):.3f}; (eigenvalues - 1)/epsilon"
+        f" {min(s.lowest for s in streams):.2f} to {max(s.highest for s in streams):.2f}; sizes"
+        f" {min(s.size for s in streams)} to {max(s.size for s in streams)}, at most {filled:.2f}"
+        f" of the bound; coins: mean {coins.mean():.3f}, spread {coins.std(ddof=1):.3f}"
     )
     assert abs(coins.mean()) <= 0.3
     assert 0.8 <= coins.std(ddof=1) <= 1.2
 
 
 def test_coins__are_fair_on_two_hundred_short_streams():
-    coins = [standardised(*offered(rows_of("sphere", 3, 500, number), 5.0, beta=2.0, seed=number)) for number in range(200)]
+    coins = [
+        standardised(*offered(rows_of("sphere", 3, 500, number), 5.0, beta=2.0, seed=number))
+        for number in range(200)
+    ]
     assert abs(np.mean(coins)) <= 0.3
     assert 0.8 <= np.std(coins, ddof=1) <= 1.2

@@ -1,4 +1,5 @@
-"""The loops written in the compiler's instructions equal the literal loops beside them, to the bit."""
+"""The loops written in the compiler's instructions equal the literal loops beside them, to the bit.
+"""
 
 import numpy as np
 import pytest
@@ -53,7 +54,9 @@ def test_compiled__equals_literal_bit_for_bit(columns, seed, size, single):
     a = draw.standard_normal((6 + W) * W)
     n = int(draw.integers(0, W + 1))
     again, b = table.copy(), a.copy()
-    assert all_of_them(table, width, idx, val, a, n, W) == literally(again, width, idx, val, b, n, W)
+    assert all_of_them(table, width, idx, val, a, n, W) == literally(
+        again, width, idx, val, b, n, W
+    )
     assert table.tobytes() == again.tobytes()
     assert a.tobytes() == b.tobytes()
 

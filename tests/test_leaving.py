@@ -1,4 +1,6 @@
-"""A worker that is told to leave saves its cohort after the current block, and another goes on from there, to the same bits."""
+"""A worker that is told to leave saves its cohort after the current block, and another goes on from
+there, to the same bits.
+"""
 
 import os
 import signal
@@ -11,7 +13,12 @@ from distributed import Client
 import koco_stream.engine.cohort
 from cluster.executors import OnDask, run_on_dask
 from koco_stream.engine import preemption as leaving
-from koco_stream.engine.checkpoint import checkpoint_of, checkpoints_folder, header_of, read_checkpoint
+from koco_stream.engine.checkpoint import (
+    checkpoint_of,
+    checkpoints_folder,
+    header_of,
+    read_checkpoint,
+)
 from koco_stream.engine.cohort import run_cohort
 from koco_stream.engine.warm_up import needed, warm
 from koco_stream.learners import LEARNERS
@@ -24,7 +31,9 @@ from tests.test_resume import cohort_on, part
 
 
 def leave_after(monkeypatch, store, cohort, looks, block_rows):
-    """Run the cohort in a process that is told to leave before it looks for the `looks`-th time; returns the rounds that were saved."""
+    """Run the cohort in a process that is told to leave before it looks for the `looks`-th time;
+    returns the rounds that were saved.
+    """
     seen = []
 
     def asked():
@@ -64,18 +73,28 @@ def test_told_in_the_last_block__it_finishes(small_store, monkeypatch):
 
 @pytest.mark.parametrize("nanny", [True, False])
 def test_sigterm__hands_the_cohort_over(nanny, tmp_path, monkeypatch):
-    """The first worker is told after its first checkpoint and hands over before its second would be; only then does another come."""
+    """The first worker is told after its first checkpoint and hands over before its second would
+    be; only then does another come.
+    """
     rows, between = 24_000, 8_000
     store = wide_store(tmp_path, rows)
     manifest = load_manifest(store, "real")
     stream = Stream("real", manifest.dataset_hash)
     runs = tuple(Run.of(stream, "ONS", {"alpha": (1 + k) / 8}, None) for k in range(400))
     cohort = Cohort(stream, runs, 1.0, between)
-    warm(needed(runs[:1], {manifest.dataset_hash: manifest.value_type}, {manifest.dataset_hash: DataSize.of(manifest)}))
+    warm(
+        needed(
+            runs[:1],
+            {manifest.dataset_hash: manifest.value_type},
+            {manifest.dataset_hash: DataSize.of(manifest)},
+        )
+    )
     checkpoint, receipts, handed_over = checkpoint_of(str(store), cohort), [], []
     with processes(tmp_path / "processes") as started:
         address = started.scheduler()
-        first = started.worker("first", address, *(() if nanny else ("--no-nanny", "--preload", "cluster.preemption")))
+        first = started.worker(
+            "first", address, *(() if nanny else ("--no-nanny", "--preload", "cluster.preemption"))
+        )
         started.wait_for("first", "Registered to:")
 
         def look_after(self, look=OnDask._look_after):

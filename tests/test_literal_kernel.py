@@ -2,8 +2,8 @@
 weights, probabilities, coins, points.
 
 Nothing is fed back from what is checked: the references draw their own coins and frequencies (see
-oracles/kernel_learners.py). The last test asserts that each option and each rare event occurred, so the tests
-of this file belong together.
+oracles/kernel_learners.py). The last test asserts that each option and each rare event occurred, so
+the tests of this file belong together.
 """
 
 from collections import Counter, defaultdict
@@ -76,7 +76,9 @@ class Stream:
 
     def phi(self, dtype=np.float64):
         kernel = self.kernel
-        return features(kernel["kernel"], self.X.astype(dtype), kernel["bandwidth"], kernel["degree"])
+        return features(
+            kernel["kernel"], self.X.astype(dtype), kernel["bandwidth"], kernel["degree"]
+        )
 
     @property
     def clip(self):
@@ -86,7 +88,9 @@ class Stream:
 def labels(draw, X, loss, clip):
     """Smooth ones with noise; some are 0 and some ±clip, where the slope of a loss can be exactly
     zero."""
-    y = np.clip(np.sin(2 * X @ draw.standard_normal(X.shape[1])) + 0.2 * draw.standard_normal(len(X)), -1, 1)
+    y = np.clip(
+        np.sin(2 * X @ draw.standard_normal(X.shape[1])) + 0.2 * draw.standard_normal(len(X)), -1, 1
+    )
     if not LOSSES[loss].real:
         return np.where(y >= 0, 1.0, -1.0)
     y = np.where(draw.random(len(X)) < 0.2, np.sign(y), y) * clip
@@ -105,7 +109,9 @@ def streams(choose, losses=tuple(LOSSES), kernels=tuple(KERNELS), d=(1, 5)):
     draw = np.random.default_rng(choose(st.integers(0, 2**32)))
     n, width = draw.integers(40, 76), draw.integers(d[0], d[1] + 1)
     loss, clip = pick(draw, losses), pick(draw, [0.3, 1.0, 2.0])
-    X = draw.uniform(-1, 1, (n + HELD_OUT, width)) * (draw.random((n + HELD_OUT, width)) < pick(draw, [0.5, 1.0]))
+    X = draw.uniform(-1, 1, (n + HELD_OUT, width)) * (
+        draw.random((n + HELD_OUT, width)) < pick(draw, [0.5, 1.0])
+    )
     for t in np.flatnonzero(draw.random(n) < pick(draw, [0.0, 0.3]))[1:]:
         X[t] = X[draw.integers(t)]
     X[draw.random(len(X)) < 0.1] = 0.0
@@ -134,7 +140,11 @@ def dressed(draw, X, y, loss, clip, kernel, forms=("dense", "csr", "csr float32"
     form, intercept = pick(draw, forms), bool(draw.integers(2))
     if form == "csr float32":
         X = X.astype(np.float32).astype(np.float64)
-    given = X if form == "dense" else scipy.sparse.csr_matrix(X.astype(np.float32) if form == "csr float32" else X)
+    given = (
+        X
+        if form == "dense"
+        else scipy.sparse.csr_matrix(X.astype(np.float32) if form == "csr float32" else X)
+    )
     if intercept:
         X = np.hstack([X, np.ones((len(X), 1))])
     names = ("kernel", "bandwidth", "degree")
@@ -176,7 +186,9 @@ def assert_agree(name, stream, options, reference, Phi, called=None, small=1e-9)
         reject()
     model, predictions, functions = taught(name, stream, options)
     for ours, theirs in zip((predictions, functions), expected, strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=0, atol=small * max(stream.clip, np.abs(theirs).max()))
+        np.testing.assert_allclose(
+            ours, theirs, rtol=0, atol=small * max(stream.clip, np.abs(theirs).max())
+        )
     note(called or name, stream, options, reference)
     return model
 
@@ -185,7 +197,11 @@ def note(called, stream, options, reference):
     """Count the options of a comparison that was made, and what the reference has seen."""
     seen = SEEN[called]
     for key, value in options.items():
-        if isinstance(value, str | bool) or value is None or key in ("degree", "sampling_floor", "tube"):
+        if (
+            isinstance(value, str | bool)
+            or value is None
+            or key in ("degree", "sampling_floor", "tube")
+        ):
             seen[f"{key} {value}"] += 1
     seen.update(reference.seen)
     if hasattr(reference, "kors") and reference.kors is not None:
@@ -253,7 +269,9 @@ def test_kors__probabilities_coins_points_and_weights(stream, sampling, ridge, m
         **stream.kernel,
         "fit_intercept": stream.common["fit_intercept"],
     }
-    p, included, size = recorded("KORS", stream, options, "inclusion_probability", "included", "dictionary_size")
+    p, included, size = recorded(
+        "KORS", stream, options, "inclusion_probability", "included", "dictionary_size"
+    )
     np.testing.assert_allclose(p, [float(p) for p, _, _ in offered], rtol=0, atol=1e-9)
     np.testing.assert_array_equal(included, joins)
     np.testing.assert_array_equal(size, np.cumsum(joins))
@@ -281,7 +299,9 @@ def test_sketched_kons__is_algorithm_3(stream, steps, sampling, floor):
     options = {**steps, **sampling, **stream.common, **stream.kernel, "sampling_floor": floor}
     model = assert_agree("SketchedKONS", stream, options, reference, Phi)
     np.testing.assert_array_equal(model.dictionary_, reference.points)
-    p, in_kors, size = recorded("SketchedKONS", stream, options, "inclusion_probability", "in_kors", "dictionary_size")
+    p, in_kors, size = recorded(
+        "SketchedKONS", stream, options, "inclusion_probability", "in_kors", "dictionary_size"
+    )
     np.testing.assert_allclose(p, reference.probabilities, rtol=0, atol=1e-9)
     np.testing.assert_array_equal(in_kors, reference.in_kors)
     assert size[-1] == len(reference.points)
@@ -291,7 +311,9 @@ def pros_n_kons(stream, dtype, steps, sampling, ridge, name, carry, most):
     """(features, the reference, the learner's options) of PROS-N-KONS or one of its kin."""
     Phi, constants = stream.phi(dtype), newton_constants(stream, steps, 0.5)
     limit = {"max_dictionary": most} if name == "BKONS" else {}
-    kors = Kors(Phi.shape[1], dtype, ridge=ridge, most=limit.get("max_dictionary", np.inf), **sampling)
+    kors = Kors(
+        Phi.shape[1], dtype, ridge=ridge, most=limit.get("max_dictionary", np.inf), **sampling
+    )
     reference = ProsNKons(Phi.shape[1], dtype, kors=kors, carry=carry, **constants)
     variant = {"carry": carry} if carry == "weights" else {}
     return (
@@ -310,19 +332,29 @@ def pros_n_kons(stream, dtype, steps, sampling, ridge, name, carry, most):
     ridge=st.sampled_from([0.05, 1.0]),
     most=st.sampled_from([1, 6, 55]),
 )
-def test_pros_n_kons_and_its_kin__are_the_poster_s_algorithm(name, carry, stream, steps, sampling, ridge, most):
-    if carry == "weights":  # from A = αI again with the old weights: a small α overshoots, and rounding grows with it
+def test_pros_n_kons_and_its_kin__are_the_poster_s_algorithm(
+    name, carry, stream, steps, sampling, ridge, most
+):
+    if (
+        carry == "weights"
+    ):  # from A = αI again with the old weights: a small α overshoots, and rounding grows with it
         steps = {**steps, "alpha": max(steps["alpha"], 1.0)}
-    Phi, reference, options = pros_n_kons(stream, np.float64, steps, sampling, ridge, name, carry, most)
+    Phi, reference, options = pros_n_kons(
+        stream, np.float64, steps, sampling, ridge, name, carry, most
+    )
     model = assert_agree(name, stream, options, reference, Phi, f"{name}-{carry}")
     np.testing.assert_array_equal(model.dictionary_, reference.points)
-    p, included, restarts = recorded(name, stream, options, "inclusion_probability", "included", "restarts")
+    p, included, restarts = recorded(
+        name, stream, options, "inclusion_probability", "included", "restarts"
+    )
     np.testing.assert_allclose(p, reference.probabilities, rtol=0, atol=1e-9)
     np.testing.assert_array_equal(included, reference.included)
     assert restarts[-1] == reference.restarts
     embedded = model.features(stream.given)
     projected = np.array([reference.embedded(phi) for phi in Phi])
-    np.testing.assert_allclose(embedded @ embedded.T, projected @ projected.T, rtol=0, atol=1e-9 * (Phi**2).sum(1).max())
+    np.testing.assert_allclose(
+        embedded @ embedded.T, projected @ projected.T, rtol=0, atol=1e-9 * (Phi**2).sum(1).max()
+    )
 
 
 # Ill-conditioned streams, judged in long double --------------------------------------------------
@@ -347,7 +379,10 @@ def test_ill_conditioned__no_worse_than_dense_solves_in_double(name, stream, see
     reference in double, or 1e-9 of the clip."""
     steps = {"alpha": 1e-5, "curvature": 0.2, "curvature_schedule": "constant"}
     sampling = {"beta": 2.0, "epsilon": 0.5, "estimate": "icml", "seed": seed}
-    exact, double = (ill_conditioned(name, stream, dtype, steps, sampling) for dtype in (np.longdouble, np.float64))
+    exact, double = (
+        ill_conditioned(name, stream, dtype, steps, sampling)
+        for dtype in (np.longdouble, np.float64)
+    )
     judge, peer = literal(stream, exact[1], exact[0])[0], literal(stream, double[1], double[0])[0]
     if hasattr(exact[1], "remainders"):
         assume(exact[1].is_clear(1e-10))
@@ -421,7 +456,9 @@ gaussian_streams = st.one_of(
     st.integers(0, 2**53),
 )
 def test_fogd__is_gradient_descent_on_random_features(stream, step_size, n_frequencies, tube, seed):
-    Z = fourier_features(stream.X, frequencies(stream.X.shape[1], n_frequencies, stream.kernel["bandwidth"], seed))
+    Z = fourier_features(
+        stream.X, frequencies(stream.X.shape[1], n_frequencies, stream.kernel["bandwidth"], seed)
+    )
     reference = Fogd(Z.shape[1], loss=stream.common["loss"], step_size=step_size, tube=tube)
     options = {
         "step_size": step_size,
@@ -431,7 +468,9 @@ def test_fogd__is_gradient_descent_on_random_features(stream, step_size, n_frequ
         **without_kernel(stream),
     }
     model = assert_agree("FOGD", stream, options, reference, Z)
-    np.testing.assert_allclose(model.coef_, reference.w, rtol=0, atol=1e-9 * max(1.0, np.abs(reference.w).max()))
+    np.testing.assert_allclose(
+        model.coef_, reference.w, rtol=0, atol=1e-9 * max(1.0, np.abs(reference.w).max())
+    )
     np.testing.assert_allclose(model.features(stream.given), Z, rtol=0, atol=1e-12)
 
 
@@ -440,7 +479,9 @@ def test_the_generator__has_the_layers_and_the_tail_of_the_normal_distribution()
     assert np.abs(drawn).max() > 3.66  # the tail's own branch
     U = np.array([[normal(3, 2**32 * i + j) for j in range(40)] for i in range(500)])
     model = FOGD(n_frequencies=500, seed=3).partial_fit(np.zeros((1, 40)), [0.0])
-    features_of_units = model.features(0.5 * np.eye(40))  # angles of half a frequency: within (−π, π)
+    features_of_units = model.features(
+        0.5 * np.eye(40)
+    )  # angles of half a frequency: within (−π, π)
     np.testing.assert_allclose(
         2 * np.arctan2(features_of_units[:, 500:], features_of_units[:, :500]).T,
         U,
@@ -461,17 +502,23 @@ def test_the_generator__has_the_layers_and_the_tail_of_the_normal_distribution()
     st.sampled_from([1, 6, 50]),
     st.sampled_from([0.0, 0.1]),
 )
-def test_nogd__is_gradient_descent_on_points_and_then_on_their_eigenfunctions(stream, step_size, budget, rank, tube):
+def test_nogd__is_gradient_descent_on_points_and_then_on_their_eigenfunctions(
+    stream, step_size, budget, rank, tube
+):
     Phi, steps = (
         stream.phi(),
         {"step_size": step_size, "budget": budget, "rank": rank, "tube": tube},
     )
     reference = Nogd(Phi.shape[1], loss=stream.common["loss"], **steps)
-    model = assert_agree("NOGD", stream, {**steps, **stream.common, **stream.kernel}, reference, Phi)
+    model = assert_agree(
+        "NOGD", stream, {**steps, **stream.common, **stream.kernel}, reference, Phi
+    )
     np.testing.assert_array_equal(model.dictionary_, reference.points)
     if reference.Q is not None:
         Z, expected = model.features(stream.given), Phi @ reference.Q.T
-        np.testing.assert_allclose(Z @ Z.T, expected @ expected.T, rtol=0, atol=1e-9 * (Phi**2).sum(1).max())
+        np.testing.assert_allclose(
+            Z @ Z.T, expected @ expected.T, rtol=0, atol=1e-9 * (Phi**2).sum(1).max()
+        )
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -502,11 +549,17 @@ def test_nogd_of_repeated_points__has_fewer_features_than_its_rank(loss):
     st.sampled_from([1, 17]),
     st.integers(0, 2**53),
 )
-def test_dual_sgd__is_descent_with_a_budget_and_a_second_space(stream, regularisation, budget, n_frequencies, seed):
+def test_dual_sgd__is_descent_with_a_budget_and_a_second_space(
+    stream, regularisation, budget, n_frequencies, seed
+):
     Phi = stream.phi()
-    Z = fourier_features(stream.X, frequencies(stream.X.shape[1], n_frequencies, stream.kernel["bandwidth"], seed))
+    Z = fourier_features(
+        stream.X, frequencies(stream.X.shape[1], n_frequencies, stream.kernel["bandwidth"], seed)
+    )
     steps = {"regularisation": regularisation, "budget": budget}
-    reference = DualSgd(Phi.shape[1], Z.shape[1], loss=stream.common["loss"], clip=stream.clip, **steps)
+    reference = DualSgd(
+        Phi.shape[1], Z.shape[1], loss=stream.common["loss"], clip=stream.clip, **steps
+    )
     options = {**steps, "n_frequencies": n_frequencies, "seed": seed, **without_kernel(stream)}
     model = assert_agree("DualSGD", stream, options, reference, np.hstack([Phi, Z]))
     np.testing.assert_array_equal(np.sort(model.dictionary_), reference.points)
@@ -538,10 +591,15 @@ SAMPLING = {
     "a repeated point joins",
 }
 CURVATURE = {"curvature None", "curvature_schedule constant", "curvature_schedule decreasing"}
-NEWTON = STREAMS | KERNEL | POINTS | CURVATURE | {"projected", "gradient 0", "gradient not 0", "φ = 0"}
+NEWTON = (
+    STREAMS | KERNEL | POINTS | CURVATURE | {"projected", "gradient 0", "gradient not 0", "φ = 0"}
+)
 PROS = NEWTON | SAMPLING | {"no coordinate", "something is lost or carried"}
 OCCUR = {
-    "KORS": KERNEL | POINTS | SAMPLING | {"max_dictionary None", "dictionary at its maximum", "fit_intercept True"},
+    "KORS": KERNEL
+    | POINTS
+    | SAMPLING
+    | {"max_dictionary None", "dictionary at its maximum", "fit_intercept True"},
     "KONS": NEWTON,
     "SketchedKONS": NEWTON
     | SAMPLING

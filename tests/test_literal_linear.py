@@ -30,13 +30,18 @@ from scipy import sparse
 import koco_stream
 from koco_stream.learners.linear.oja_son import FOLD_AT
 
-pytestmark = pytest.mark.filterwarnings("ignore:a label")  # labels beyond the clip are among the cases
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:a label"
+)  # labels beyond the clip are among the cases
 
 SMALL = 1e-9  # of the clip: what rounding may do to a prediction on a well-conditioned stream
 MULTIPLE = 10  # of what references in double are off by, on other streams
 OF_INVERSES = 100  # the same for ONS and FDSON, which keep an inverse through rank-one changes
-LONG_PROJECTIONS = 1e-6  # in place of SMALL for RP-SON after 150 hard rows: x − SᵀHSx cancels when SSᵀ is far above α
-LOST = 1e-2  # from the round on where a reference in double is off by this share of uᵀx, or of the clip, nothing is compared
+# in place of SMALL for RP-SON after 150 hard rows: x − SᵀHSx cancels when SSᵀ is far above α
+LONG_PROJECTIONS = 1e-6
+# from the round on where a reference in double is off by this share of uᵀx, or of the clip, nothing
+# is compared
+LOST = 1e-2
 BRANCHES = Counter()
 
 SKETCHED = [
@@ -51,7 +56,11 @@ CELLS = [
     ("ONS", {"projection": "prediction"}),
     ("ONS", {"projection": "weights", "alpha": 0.0}),
     ("ONS", {"projection": "prediction", "alpha": 0.0}),
-    *[("OjaSON", {"sketch_start": start, **cell}) for start in ("random", "gradients") for cell in SKETCHED],
+    *[
+        ("OjaSON", {"sketch_start": start, **cell})
+        for start in ("random", "gradients")
+        for cell in SKETCHED
+    ],
     *[("RPSON", cell) for cell in SKETCHED],
     *[("FDSON", cell) for cell in SKETCHED],
 ]
@@ -72,7 +81,9 @@ def make(name, options):
 
 
 def options_of(name, cell, drawn):
-    """The constructor's arguments of a case: those of the cell, and of `drawn` those that the learner has."""
+    """The constructor's arguments of a case: those of the cell, and of `drawn` those that the
+    learner has.
+    """
     own = {"loss", "clip", "fit_intercept", "seed"}
     if name in ("OGD", "AdaGrad"):
         own |= {"step_size"}
@@ -105,14 +116,20 @@ class Reference(NamedTuple):
         X = X[:, order]
         shared = {"clip": o["clip"], "slope": slopes[o["loss"]], "dtype": dtype}
         if self.name == "AdaGrad":
-            predictions, weights = first_order.adagrad(X, self.y, step_size=o["step_size"], **shared)
+            predictions, weights = first_order.adagrad(
+                X, self.y, step_size=o["step_size"], **shared
+            )
             return predictions, weights, None, predictions
         shared["projection"] = o.get("projection", "weights")
         if self.name == "OGD":
             predictions, weights = first_order.ogd(X, self.y, step_size=o["step_size"], **shared)
             return predictions, weights, None, predictions
         if self.name == "OjaSON":
-            start = None if o["sketch_start"] == "gradients" else random_start(o, self.X.shape[1])[:, order]
+            start = (
+                None
+                if o["sketch_start"] == "gradients"
+                else random_start(o, self.X.shape[1])[:, order]
+            )
             sketch = Oja(o["sketch_size"], o["sketch_rate"], start)
         elif self.name == "RPSON":
             sketch = RandomProjection(projections(o["sketch_size"], o["seed"], len(X)))
@@ -173,32 +190,43 @@ def learn(name, options, X, y):
                 "zero slope": slopes[options["loss"]](predictions[-1], y[t]) == 0,
                 "dense round": dense,
                 "fold": folded and not dense,
-                # A round that folds first has a growth of its own only; would it have passed the bound?
-                "fold by cancellation": folded
-                and not dense
-                and not started
-                and before.get("growth", np.inf) * after.get("growth", 1) <= FOLD_AT,
+                # A round that folds first has a growth of its own only; would it have passed the
+                # bound?
+                "fold by cancellation": (
+                    folded
+                    and not dense
+                    and not started
+                    and before.get("growth", np.inf) * after.get("growth", 1) <= FOLD_AT
+                ),
                 "row start": started,
                 "row start in a dense round": started and dense,
                 "row start in a round that folds": started and folded and not dense,
-                "no row start": "found" in after and not started and after["found"] < options["sketch_size"],
+                "no row start": (
+                    "found" in after and not started and after["found"] < options["sketch_size"]
+                ),
                 "shrink": up.get("shrinks"),
                 "shrink when saturated": up.get("shrinks") and saturated,
             }
             if options.get("alpha") == 0:
                 new = np.linalg.matrix_rank(X[: t + 1]) > np.linalg.matrix_rank(X[:t])
-                branches |= {f"alpha 0, {'off' if new else 'in'} the range{', saturated' if saturated else ''}": True}
+                branches |= {
+                    f"alpha 0, {'off' if new else 'in'} the range{', saturated' if saturated else ''}": (
+                        True
+                    )
+                }
         BRANCHES.update((name, branch) for branch, taken in branches.items() if taken)
         before = after
     return np.array(predictions), model
 
 
 def conditioning(reference, exact):
-    """What double arithmetic may do to a prediction: (at each round of its own (n,), so far to the state (n,)), relative to the clip.
+    """What double arithmetic may do to a prediction: (at each round of its own (n,), so far to the
+    state (n,)), relative to the clip.
 
-    That is how far literal references in double are from `exact`, the one in long double. One of them may be
-    right by luck: it is run on the features in both orders, with the noise that rounding makes, and with A⁻¹ by the
-    paper's formula. It is measured on uᵀx, since the bound on predictions hides what is beyond it.
+    That is how far literal references in double are from `exact`, the one in long double. One of
+    them may be right by luck: it is run on the features in both orders, with the noise that
+    rounding makes, and with A⁻¹ by the paper's formula. It is measured on uᵀx, since the bound on
+    predictions hides what is beyond it.
     """
     clip = reference.options["clip"]
     double = [reference.run(float, flipped) for flipped in (False, True)]
@@ -211,7 +239,8 @@ def conditioning(reference, exact):
 
 
 def assert_agrees(reference, predictions, small=SMALL):
-    """The predictions are the long double reference's, as far as references in double say that they can be.
+    """The predictions are the long double reference's, as far as references in double say that they
+    can be.
 
     Returns (rounds that were compared at `small`, the long double run).
     """
@@ -224,17 +253,19 @@ def assert_agrees(reference, predictions, small=SMALL):
     allowed = np.maximum(small, multiple * np.maximum(own, so_far))
     wrong = np.flatnonzero(~(off <= allowed) & (so_far < LOST))
     assert wrong.size == 0, (
-        f"row {wrong[0]}: {predictions[wrong[0]]!r}, reference {exact[0][wrong[0]]!r}; off by {float(off[wrong[0]]):.1e} of the clip, "
-        f"allowed {allowed[wrong[0]]:.1e}"
+        f"row {wrong[0]}: {predictions[wrong[0]]!r}, reference {exact[0][wrong[0]]!r}; off by"
+        f" {float(off[wrong[0]]):.1e} of the clip, allowed {allowed[wrong[0]]:.1e}"
     )
     return int(np.sum(allowed == small)), exact
 
 
-# Streams --------------------------------------------------------------------------------------------------
+# Streams
+# --------------------------------------------------------------------------------------------------
 
 
 def labels(draw, n, options):
-    """Labels (n,): within the clip, and now and then at it, for a squared loss; ±1 for the others."""
+    """Labels (n,): within the clip, and now and then at it, for a squared loss; ±1 for the others.
+    """
     if "squared" not in options["loss"] or "hinge" in options["loss"]:
         return np.where(draw.random(n) < 0.5, -1.0, 1.0)
     y = draw.uniform(-1, 1, n) * options["clip"]
@@ -269,10 +300,13 @@ def well_behaved_stream(case, options, n=40):
     return X / np.sqrt((X**2).sum(1).mean()), labels(draw, n, options)
 
 
-# Learners that keep an inverse or a factor of αI + SSᵀ lose the digits of its condition number. They are given rows whose sizes differ by
-# a thousand, the others by 1e14.
+# Learners that keep an inverse or a factor of αI + SSᵀ lose the digits of its condition number.
+# They are given rows whose sizes differ by a thousand, the others by 1e14.
 KEEPS_AN_INVERSE = ("ONS", "RPSON", "FDSON")
-SIZES = {False: {"tiny": 1e-8, "huge": 1e6, "empty": 0.0}, True: {"tiny": 0.1, "huge": 30.0, "empty": 0.0}}
+SIZES = {
+    False: {"tiny": 1e-8, "huge": 1e6, "empty": 0.0},
+    True: {"tiny": 0.1, "huge": 30.0, "empty": 0.0},
+}
 KINDS = ["fresh", "repeated", "multiple", "combined", "near", "tiny", "huge", "empty"]
 hard = st.fixed_dictionaries(
     {
@@ -299,7 +333,9 @@ hard = st.fixed_dictionaries(
 
 
 def hard_stream(case, options, moderate):
-    """Rows of small whole numbers, and of the kinds among which this stream has: what earlier rows make, tiny, huge, empty."""
+    """Rows of small whole numbers, and of the kinds among which this stream has: what earlier rows
+    make, tiny, huge, empty.
+    """
     draw = np.random.default_rng(case["stream"])
     kinds = ["fresh", "fresh", *case["among"]]
     X = np.zeros((0, case["d"]))
@@ -319,7 +355,8 @@ def hard_stream(case, options, moderate):
     return X, labels(draw, len(X), options)
 
 
-# Tests ----------------------------------------------------------------------------------------------------
+# Tests
+# ----------------------------------------------------------------------------------------------------
 
 
 def assert_same_state(name, model, exact, sketch_size):
@@ -354,7 +391,9 @@ def test_well_behaved_streams__give_the_papers_numbers_weights_and_sketch(cell, 
     X, y = well_behaved_stream(case, options)
     predictions, model = learn(name, options, X, y)
     reference = Reference(name, options, X, y)
-    if options.get("alpha") == 0:  # a small gradient makes a large step: no such stream is well-behaved
+    if (
+        options.get("alpha") == 0
+    ):  # a small gradient makes a large step: no such stream is well-behaved
         assert_agrees(reference, predictions)
     else:
         expected = reference.run()
@@ -363,7 +402,12 @@ def test_well_behaved_streams__give_the_papers_numbers_weights_and_sketch(cell, 
 
 
 @pytest.mark.parametrize("cell", CELLS, ids=label_of)
-@settings(max_examples=12, deadline=None, phases=[Phase.generate], suppress_health_check=[HealthCheck.too_slow])  # shrinking takes minutes
+@settings(
+    max_examples=12,
+    deadline=None,
+    phases=[Phase.generate],
+    suppress_health_check=[HealthCheck.too_slow],
+)  # shrinking takes minutes
 @given(case=hard)
 def test_hard_streams__are_predicted_as_well_as_the_stream_is_conditioned(cell, case):
     name, fixed = cell
@@ -398,13 +442,17 @@ def test_a_row_that_starts_in_a_round_that_folds__is_part_of_the_sketch(X, y, m,
 
 
 def directed(kind, seed, n, decades):
-    """Streams that force what is rare: features of scales 10^±`decades`, rows nearly on a line, blocks of alike rows, rows that grow."""
+    """Streams that force what is rare: features of scales 10^±`decades`, rows nearly on a line,
+    blocks of alike rows, rows that grow.
+    """
     draw = np.random.default_rng(seed)
     X = draw.standard_normal((n, 6))
     if kind == "scales":
         X = X * 10 ** draw.uniform(-decades, decades, 6)
     if kind == "collinear":
-        X = draw.standard_normal(6) * draw.standard_normal((n, 1)) + 0.01 * X * (draw.random((n, 1)) < 0.1)
+        X = draw.standard_normal(6) * draw.standard_normal((n, 1)) + 0.01 * X * (
+            draw.random((n, 1)) < 0.1
+        )
     if kind == "alike":
         X = draw.random(6) + 0.02 * np.geomspace(1, 0.1, 6) * X
     if kind == "growing":
@@ -440,11 +488,16 @@ def test_directed_streams__are_predicted_as_well_as_the_stream_is_conditioned(ce
         options = options_of(name, fixed, drawn)
         X, y = directed(kind, seed, 150, 1 if name in KEEPS_AN_INVERSE else 4)
         predictions, _ = learn(name, options, X, y)
-        assert_agrees(Reference(name, options, X, y), predictions, LONG_PROJECTIONS if name == "RPSON" else SMALL)
+        assert_agrees(
+            Reference(name, options, X, y),
+            predictions,
+            LONG_PROJECTIONS if name == "RPSON" else SMALL,
+        )
 
 
 def test_many_shrinks__lose_nothing_when_their_maps_are_applied_to_all_columns():
-    # FD-SON keeps the maps of 2048 shrinks, one a round here, before every column is brought up to date.
+    # FD-SON keeps the maps of 2048 shrinks, one a round here, before every column is brought up to
+    # date.
     options = {"loss": "squared", "clip": 1.0, "curvature": 0.125, "sketch_size": 1, "alpha": 20.0}
     draw = np.random.default_rng(0)
     X = draw.standard_normal((2300, 3)) * (draw.random((2300, 3)) < 0.7) / 2
@@ -490,11 +543,16 @@ def test_every_form_of_input__gives_the_papers_predictions(name, form, intercept
     X, y = well_behaved_stream(case, options)
     X = X.astype(np.float32).astype(float)  # so that float32 loses nothing
     model = make(name, options)
-    predictions = np.concatenate([model.progressive(FORMS[form](X[a:b]), y[a:b]) for a, b in ((0, 1), (1, 25), (25, 40))])
-    np.testing.assert_allclose(predictions, Reference(name, options, X, y).run()[0], atol=SMALL, rtol=0)
+    predictions = np.concatenate(
+        [model.progressive(FORMS[form](X[a:b]), y[a:b]) for a, b in ((0, 1), (1, 25), (25, 40))]
+    )
+    np.testing.assert_allclose(
+        predictions, Reference(name, options, X, y).run()[0], atol=SMALL, rtol=0
+    )
 
 
-# The references themselves ----------------------------------------------------------------------------------
+# The references themselves
+# ----------------------------------------------------------------------------------
 
 
 def random_rows(seed, n, d):
@@ -508,12 +566,21 @@ def test_algebra__is_numpys(shape, dtype):
     S = random_rows(1, *shape)
     A = S.T @ S + np.eye(shape[1])
     values, V = eigen_of_rows(S.astype(dtype))
-    np.testing.assert_allclose(values.astype(float), np.linalg.eigvalsh(A)[::-1][: min(shape)] - 1, rtol=1e-12)
+    np.testing.assert_allclose(
+        values.astype(float), np.linalg.eigvalsh(A)[::-1][: min(shape)] - 1, rtol=1e-12
+    )
     assert np.abs(V @ V.T - np.eye(len(V))).max() < rounding
-    assert np.abs((V.T * values) @ V - S.T.astype(dtype) @ S.astype(dtype)).max() < rounding * values[0]
-    np.testing.assert_allclose(cholesky(A.astype(dtype)).astype(float), np.linalg.cholesky(A), atol=1e-12)
+    assert (
+        np.abs((V.T * values) @ V - S.T.astype(dtype) @ S.astype(dtype)).max()
+        < rounding * values[0]
+    )
+    np.testing.assert_allclose(
+        cholesky(A.astype(dtype)).astype(float), np.linalg.cholesky(A), atol=1e-12
+    )
     b = S[0].astype(dtype)
-    assert np.abs(A.astype(dtype) @ solve(A.astype(dtype), b) - b).max() < rounding * np.linalg.norm(A)
+    assert np.abs(
+        A.astype(dtype) @ solve(A.astype(dtype), b) - b
+    ).max() < rounding * np.linalg.norm(A)
     Q, R = np.linalg.qr(S[: shape[1]].T)
     np.testing.assert_allclose(
         gram_schmidt(S[: shape[1]].astype(dtype)).astype(float),
@@ -535,13 +602,17 @@ def test_algebra__is_numpys(shape, dtype):
 )
 def test_inverse__is_the_papers_with_s_and_h(sketch):
     shared = {"alpha": 2.0, "curvature": 0.3, "clip": 1.0, "slope": slopes["squared"]}
-    run = sketched_newton(random_rows(3, 29, 5), np.sign(random_rows(4, 29, 1)[:, 0]), sketch, **shared)
+    run = sketched_newton(
+        random_rows(3, 29, 5), np.sign(random_rows(4, 29, 1)[:, 0]), sketch, **shared
+    )
     S, v = run.sketch.S, random_rows(5, 1, 5)[0]
     if isinstance(sketch, BufferedFrequentDirections):
         S = np.vstack([S, run.sketch.buffer])
     H = np.linalg.inv(2.0 * np.eye(len(S)) + S @ S.T)
     np.testing.assert_allclose(run.sketch.inverse(v), (v - S.T @ H @ (S @ v)) / 2.0, atol=1e-12)
-    np.testing.assert_allclose(run.sketch.inverse(v), np.linalg.solve(2.0 * np.eye(5) + S.T @ S, v), atol=1e-12)
+    np.testing.assert_allclose(
+        run.sketch.inverse(v), np.linalg.solve(2.0 * np.eye(5) + S.T @ S, v), atol=1e-12
+    )
 
 
 @pytest.mark.parametrize(
@@ -553,7 +624,9 @@ def test_frequent_directions__are_the_full_matrix_while_nothing_is_shrunk(make_s
     X, y = random_rows(6, 40, 3) @ random_rows(7, 3, 6), np.sign(random_rows(8, 40, 1)[:, 0])
     shared = {"alpha": 2.0, "curvature": 0.3, "clip": 1.0, "slope": slopes["logistic"]}
     full = sketched_newton(X, y, FullMatrix(), **shared)
-    np.testing.assert_allclose(sketched_newton(X, y, make_sketch(), **shared).predictions, full.predictions, atol=1e-10)
+    np.testing.assert_allclose(
+        sketched_newton(X, y, make_sketch(), **shared).predictions, full.predictions, atol=1e-10
+    )
 
 
 def test_pseudo_inverse__is_that_of_a_and_makes_scales_of_features_irrelevant():
@@ -561,7 +634,10 @@ def test_pseudo_inverse__is_that_of_a_and_makes_scales_of_features_irrelevant():
     # would be predicted by their Euclidean projection onto it, which a linear map changes.
     X, y = np.vstack([np.eye(3), random_rows(9, 27, 3)]), np.sign(random_rows(11, 30, 1)[:, 0])
     shared = {"curvature": 0.3, "clip": 1.0, "slope": slopes["logistic"], "dtype": np.longdouble}
-    one, other = (sketched_newton(X * scales, y, FullMatrix(), alpha=0.0, **shared) for scales in (np.ones(3), np.array([1.0, 30.0, 1e3])))
+    one, other = (
+        sketched_newton(X * scales, y, FullMatrix(), alpha=0.0, **shared)
+        for scales in (np.ones(3), np.array([1.0, 30.0, 1e3]))
+    )
     inverse = np.linalg.pinv(one.sketch.A.astype(float)) @ X[-1]
     np.testing.assert_allclose(one.sketch.inverse(X[-1]).astype(float), inverse, rtol=1e-8)
     assert np.abs(one.predictions - other.predictions).max() < 1e-10
@@ -574,7 +650,8 @@ def test_random_projections__have_variance_one_over_m(m):
     assert m * np.mean(R**2) == pytest.approx(1.0, abs=6 / np.sqrt(R.size))
 
 
-# Branches ---------------------------------------------------------------------------------------------------
+# Branches
+# ---------------------------------------------------------------------------------------------------
 
 EVERY = ["empty row", "first row", "saturated", "within the clip", "zero slope"]
 EXPECTED = {
@@ -606,4 +683,6 @@ def test_every_branch__occurred_in_the_tests_above(name):
     if not BRANCHES:
         pytest.skip("needs the tests above, in the same session")
     missing = [branch for branch in EXPECTED[name] if not BRANCHES[name, branch]]
-    assert not missing, {branch: n for (learner, branch), n in sorted(BRANCHES.items()) if learner == name}
+    assert not missing, {
+        branch: n for (learner, branch), n in sorted(BRANCHES.items()) if learner == name
+    }

@@ -45,7 +45,11 @@ BIG = 12 << 20  # more than one part of an upload
 
 @pytest.fixture(params=["folder", "s3"])
 def somewhere(request, tmp_path):
-    return place(tmp_path / "a" / "store" if request.param == "folder" else request.getfixturevalue("s3_store"))
+    return place(
+        tmp_path / "a" / "store"
+        if request.param == "folder"
+        else request.getfixturevalue("s3_store")
+    )
 
 
 @pytest.fixture
@@ -74,7 +78,9 @@ def test_place__gives_back_what_was_written(somewhere, tmp_path):
     assert file.read_table(["t"]).column_names == ["t"]
     assert (somewhere / "results" / "runs" / "a.bin").read_bytes() == bytes(range(256))
     assert (somewhere / "results" / "note.json").read_text() == "κ\n"
-    assert (somewhere / "results" / "note.json").sha256() == hashlib.sha256("κ\n".encode()).hexdigest()
+    assert (somewhere / "results" / "note.json").sha256() == hashlib.sha256(
+        "κ\n".encode()
+    ).hexdigest()
     with file.local() as path:
         assert pq.read_table(path, memory_map=True) == table
     assert (tmp_path / "source").is_file()
@@ -200,9 +206,20 @@ def test_address__with_credentials_is_refused_without_repeating_them():
 
 
 def test_folder__does_not_wait_for_the_object_store_s_library(small_store):
-    code = "import sys; from storage.results import read_runs; from flows.preparing import dataset_rows; "
-    code += f"read_runs({str(small_store)!r}); dataset_rows({str(small_store)!r}); assert 'koco_stream.io.object_store' not in sys.modules"
-    done = subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parent.parent, capture_output=True, text=True)
+    code = (
+        "import sys; from storage.results import read_runs; from flows.preparing import"
+        " dataset_rows; "
+    )
+    code += (
+        f"read_runs({str(small_store)!r}); dataset_rows({str(small_store)!r}); assert"
+        " 'koco_stream.io.object_store' not in sys.modules"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=Path(__file__).parent.parent,
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -226,7 +243,12 @@ def test_store__is_opened_once_and_nothing_else_is_taken_for_one(somewhere):
 
 def rows_of_a_source(path, seed):
     draw = random.Random(seed)
-    path.write_text("".join(f"{t % 2} " + " ".join(f"{j}:{draw.random():.4f}" for j in range(1, 7)) + "\n" for t in range(300)))
+    path.write_text(
+        "".join(
+            f"{t % 2} " + " ".join(f"{j}:{draw.random():.4f}" for j in range(1, 7)) + "\n"
+            for t in range(300)
+        )
+    )
     return path
 
 
@@ -234,7 +256,9 @@ def in_the_bucket(store):
     """The names of all objects below a store."""
     return sorted(
         info.path.partition("/store/")[2]
-        for info in place(store).filesystem.get_file_info(pyarrow.fs.FileSelector(place(store).key, recursive=True))
+        for info in place(store).filesystem.get_file_info(
+            pyarrow.fs.FileSelector(place(store).key, recursive=True)
+        )
         if info.is_file
     )
 
@@ -248,14 +272,20 @@ def test_prepare__into_an_object_store_makes_what_a_folder_would_hold(s3_store, 
     assert there == here
     assert len(there.shards) > 3
     assert verified_states(s3_store) == ["ok", "ok"]
-    kept = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file() and path.name != "koco-store.lock")
+    kept = sorted(
+        path.relative_to(folder).as_posix()
+        for path in folder.rglob("*")
+        if path.is_file() and path.name != "koco-store.lock"
+    )
     assert in_the_bucket(s3_store) == kept
     for name in kept:
         if "datasets" in name:
             assert (place(s3_store) / name).read_bytes() == (folder / name).read_bytes()
     again = prepare_file(s3_store, "x", source, values_per_shard=700, scale="unit-mean-square")
     assert again.dataset_hash == there.dataset_hash
-    assert in_the_bucket(s3_store) == sorted(["koco-store.json", *(f"datasets/x/{name}" for name in ["manifest.json", *paths_of(again)])])
+    assert in_the_bucket(s3_store) == sorted(
+        ["koco-store.json", *(f"datasets/x/{name}" for name in ["manifest.json", *paths_of(again)])]
+    )
     assert left_over() == list(private_folder("preparing").iterdir()) == []
 
 
@@ -268,7 +298,9 @@ def verified_states(store):
 
 
 @pytest.mark.parametrize("puts", [0, 3, 5])  # five shards, then the manifest
-def test_prepare__into_an_object_store_killed_in_mid_upload_keeps_the_old_dataset_and_then_completes(s3_store, tmp_path, puts):
+def test_prepare__into_an_object_store_killed_in_mid_upload_keeps_the_old_dataset_and_then_completes(
+    s3_store, tmp_path, puts
+):
     old, new = rows_of_a_source(tmp_path / "old.svm", 1), rows_of_a_source(tmp_path / "new.svm", 2)
     before = prepare_file(s3_store, "x", old, values_per_shard=400)
     code = f"""
@@ -287,14 +319,22 @@ prepare_file({s3_store!r}, "x", Path({str(new)!r}), values_per_shard=400)
 """
     cache = tmp_path / "cache"
     environment = {**os.environ, "KOCO_CACHE": str(cache)}
-    ended = subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parent.parent, env=environment, capture_output=True, text=True)
+    ended = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=Path(__file__).parent.parent,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
     assert ended.returncode == -signal.SIGKILL, ended.stderr
     assert load_manifest(s3_store, "x") == before
     assert verified_states(s3_store) == ["ok", "ok"]
     after = prepare_file(s3_store, "x", new, values_per_shard=400)
     assert after.dataset_hash != before.dataset_hash
     assert verified_states(s3_store) == ["ok", "ok"]
-    assert in_the_bucket(s3_store) == sorted(["koco-store.json", *(f"datasets/x/{name}" for name in ["manifest.json", *paths_of(after)])])
+    assert in_the_bucket(s3_store) == sorted(
+        ["koco-store.json", *(f"datasets/x/{name}" for name in ["manifest.json", *paths_of(after)])]
+    )
 
 
 def test_dataset__is_read_from_an_object_store_as_from_a_folder(s3_copy, small_store):
@@ -313,7 +353,9 @@ def test_dataset__is_read_from_an_object_store_as_from_a_folder(s3_copy, small_s
         load_manifest(s3_copy, "sparce")
 
 
-def test_dataset__whose_shard_was_altered_is_refused_and_a_store_out_of_reach_is_not_blamed_on_it(s3_copy, monkeypatch):
+def test_dataset__whose_shard_was_altered_is_refused_and_a_store_out_of_reach_is_not_blamed_on_it(
+    s3_copy, monkeypatch
+):
     manifest = load_manifest(s3_copy, "real")
     stream = Stream("real", manifest.dataset_hash)
     shard = place(s3_copy) / "datasets" / "real" / manifest.shards[0].path
@@ -340,7 +382,13 @@ def planned(small_store, tmp_path):
     """The plan of a sweep, compiled, and its tables as a folder has them."""
     todo, manifests = plan_for(small_store, tmp_path, 2)
     assert len(todo.cohorts) > 2
-    warm(needed(todo.runs, {m.dataset_hash: m.value_type for m in manifests.values()}, sizes_of(list(manifests.values()))))
+    warm(
+        needed(
+            todo.runs,
+            {m.dataset_hash: m.value_type for m in manifests.values()},
+            sizes_of(list(manifests.values())),
+        )
+    )
     store = shutil.copytree(small_store, tmp_path / "reference")
     run_all(todo, store)
     return todo, tables(store)
@@ -350,7 +398,9 @@ def rows_in_files(store, table):
     return sum(file.read_table(["run_id"]).num_rows for file in table_files(store, table))
 
 
-def test_sweep__on_an_object_store_half_done_goes_on_and_leaves_the_same_tables(s3_copy, planned, tmp_path):
+def test_sweep__on_an_object_store_half_done_goes_on_and_leaves_the_same_tables(
+    s3_copy, planned, tmp_path
+):
     todo, reference = planned
     for cohort in todo.cohorts[:2]:
         run_serially(s3_copy, "try", [cohort], lambda receipt: None)
@@ -373,13 +423,17 @@ def test_sweep__on_an_object_store_half_done_goes_on_and_leaves_the_same_tables(
     assert {row["run_id"] for row in json.loads(listed.stdout)} == {run.run_id for run in todo.runs}
     again = CliRunner().invoke(cli.koco, ["report", "try", "--store", f"{s3_copy}/"])
     assert (again.exit_code, again.stdout) == (0, summary["report"] + "\n")
-    planned_again = CliRunner().invoke(cli.koco, ["sweep", str(folder / "try.toml"), "--store", s3_copy, "--dry-run", "--json"])
+    planned_again = CliRunner().invoke(
+        cli.koco, ["sweep", str(folder / "try.toml"), "--store", s3_copy, "--dry-run", "--json"]
+    )
     assert json.loads(planned_again.stdout)["to compute"] == 0
     assert os.listdir(folder) == ["try.toml"]
     assert left_over() == []
 
 
-def test_collect__in_an_object_store_cut_anywhere_loses_and_doubles_nothing(s3_copy, planned, monkeypatch):
+def test_collect__in_an_object_store_cut_anywhere_loses_and_doubles_nothing(
+    s3_copy, planned, monkeypatch
+):
     todo, reference = planned
     run_serially(s3_copy, "try", todo.cohorts[:-1], lambda receipt: None)
     collect_cut_at_runs(s3_copy, monkeypatch)
@@ -398,7 +452,9 @@ def test_collect__in_an_object_store_cut_anywhere_loses_and_doubles_nothing(s3_c
 
 @pytest.mark.parametrize("moment", ["before curves", "before runs", "after runs"])
 @pytest.mark.parametrize("new_part", [False, True])
-def test_collect__while_another_collects_without_a_lock_loses_no_run_and_no_curve(s3_copy, planned, monkeypatch, moment, new_part):
+def test_collect__while_another_collects_without_a_lock_loses_no_run_and_no_curve(
+    s3_copy, planned, monkeypatch, moment, new_part
+):
     todo, reference = planned
     run_serially(s3_copy, "try", todo.cohorts[:-1], lambda receipt: None)
     write = results._write
@@ -445,7 +501,9 @@ def test_collect__leaves_a_part_that_came_meanwhile(s3_copy, planned, monkeypatc
     assert tables(s3_copy) == reference
 
 
-def test_collect__leaves_the_curves_of_another_that_has_not_written_its_runs_yet(s3_copy, planned, monkeypatch):
+def test_collect__leaves_the_curves_of_another_that_has_not_written_its_runs_yet(
+    s3_copy, planned, monkeypatch
+):
     todo, reference = planned
     run_serially(s3_copy, "try", todo.cohorts[:-1], lambda receipt: None)
     write = results._write
@@ -486,7 +544,9 @@ def test_collect__by_several_at_once_and_readers_meanwhile_see_each_run_once(s3_
         runs, curves = pool.submit(read_runs, s3_copy), pool.submit(read_curves, s3_copy)
         for each in collecting:
             each.result()
-    assert sorted(runs.result().column("run_id").to_pylist()) == [row["run_id"] for row in reference[0]]
+    assert sorted(runs.result().column("run_id").to_pylist()) == [
+        row["run_id"] for row in reference[0]
+    ]
     assert curves.result().num_rows == len(reference[1])
     assert tables(s3_copy) == reference
     assert part_files(s3_copy) == []
@@ -495,18 +555,38 @@ def test_collect__by_several_at_once_and_readers_meanwhile_see_each_run_once(s3_
 @pytest.mark.parametrize(
     ("environment", "store", "said"),
     [
-        ({}, "s3://no-such-bucket-here/store", "there is no such bucket; make it, or name another --store"),
-        ({"AWS_SECRET_ACCESS_KEY": "wrong"}, None, "access is refused; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"),
-        ({"AWS_ACCESS_KEY_ID": None, "AWS_SECRET_ACCESS_KEY": None}, None, "access is refused; set AWS_ACCESS_KEY_ID"),
-        ({"AWS_ENDPOINT_URL": "http://127.0.0.1:1"}, None, "no answer from http://127.0.0.1:1; check the network, AWS_ENDPOINT_URL"),
+        (
+            {},
+            "s3://no-such-bucket-here/store",
+            "there is no such bucket; make it, or name another --store",
+        ),
+        (
+            {"AWS_SECRET_ACCESS_KEY": "wrong"},
+            None,
+            "access is refused; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+        ),
+        (
+            {"AWS_ACCESS_KEY_ID": None, "AWS_SECRET_ACCESS_KEY": None},
+            None,
+            "access is refused; set AWS_ACCESS_KEY_ID",
+        ),
+        (
+            {"AWS_ENDPOINT_URL": "http://127.0.0.1:1"},
+            None,
+            "no answer from http://127.0.0.1:1; check the network, AWS_ENDPOINT_URL",
+        ),
     ],
 )
 @pytest.mark.parametrize("command", ["results", "datasets", "sweep"])
-def test_store_out_of_reach__ends_with_1_and_one_line_that_names_it(s3_store, tmp_path, monkeypatch, environment, store, said, command):
+def test_store_out_of_reach__ends_with_1_and_one_line_that_names_it(
+    s3_store, tmp_path, monkeypatch, environment, store, said, command
+):
     monkeypatch.setenv("HOME", str(tmp_path))  # no credentials of whoever runs the tests
     for name, value in environment.items():
         monkeypatch.delenv(name) if value is None else monkeypatch.setenv(name, value)
-    (tmp_path / "s.toml").write_text('name = "s"\n[[dataset]]\nname = "ill-conditioned"\n[[learner]]\nname = "OGD"')
+    (tmp_path / "s.toml").write_text(
+        'name = "s"\n[[dataset]]\nname = "ill-conditioned"\n[[learner]]\nname = "OGD"'
+    )
     begun = time.monotonic()
     words = ["sweep", str(tmp_path / "s.toml"), "--dry-run"] if command == "sweep" else [command]
     done = CliRunner().invoke(cli.koco, [*words, "--store", store or s3_store])

@@ -47,7 +47,8 @@ def test_badly_scaled_features__never_give_nan(scale):
 
 
 def test_start_from_gradients__keeps_the_sketch_orthonormal_on_rows_that_are_nearly_alike():
-    # Each row that starts multiplies what V lacks of orthonormality: without a fold the sketch of such a stream was lost in ten rounds.
+    # Each row that starts multiplies what V lacks of orthonormality: without a fold the sketch of
+    # such a stream was lost in ten rounds.
     draw = np.random.default_rng(0)
     X = draw.random(13) + 0.02 * np.geomspace(1, 0.1, 13) * draw.standard_normal((3000, 13))
     model = OjaSON(10, 0.0625)

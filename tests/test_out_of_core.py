@@ -1,4 +1,6 @@
-"""Preparing piece by piece: the dataset does not depend on how its source was cut, nor on where the work was done."""
+"""Preparing piece by piece: the dataset does not depend on how its source was cut, nor on where the
+work was done.
+"""
 
 import hashlib
 import json
@@ -36,9 +38,25 @@ numbers = st.sampled_from([0.0, 0.0, 0.0, 1.0, 3.0, 0.1, 7.5, 1e-9])
 def as_table(X, y, layout, rows_a_piece):
     n, d = X.shape
     if layout == "dense":
-        return Table(y, np.arange(n + 1) * d, np.zeros(0, np.int32), X.ravel().copy(), d, "dense", rows_a_piece=rows_a_piece)
+        return Table(
+            y,
+            np.arange(n + 1) * d,
+            np.zeros(0, np.int32),
+            X.ravel().copy(),
+            d,
+            "dense",
+            rows_a_piece=rows_a_piece,
+        )
     matrix = scipy.sparse.csr_array(X)
-    return Table(y, matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), matrix.data, d, "sparse", rows_a_piece=rows_a_piece)
+    return Table(
+        y,
+        matrix.indptr.astype(np.int64),
+        matrix.indices.astype(np.int32),
+        matrix.data,
+        d,
+        "sparse",
+        rows_a_piece=rows_a_piece,
+    )
 
 
 def scaled(X, scale):
@@ -57,8 +75,12 @@ def scaled(X, scale):
 
 
 def literal_identity(X, y, layout, value_type):
-    """The identity from its definition: blocks of 64 rows, each row without its zeros unless it is dense."""
-    digest = hashlib.sha256(f"koco-stream rows 2|{len(X)}|{X.shape[1]}|{layout}|{value_type}".encode())
+    """The identity from its definition: blocks of 64 rows, each row without its zeros unless it is
+    dense.
+    """
+    digest = hashlib.sha256(
+        f"koco-stream rows 2|{len(X)}|{X.shape[1]}|{layout}|{value_type}".encode()
+    )
     for lo in range(0, len(X), 64):
         rows = X[lo : lo + 64]
         kept = np.ones_like(rows, bool) if layout == "dense" else rows != 0
@@ -92,14 +114,24 @@ def test_dataset__does_not_depend_on_the_cuts(data, n, layout, scale, task, tmp_
         how = Preparing(scale=scale, task=task, values_per_shard=values)
         manifest = prepare_source(store, "x", as_table(X, y, layout, pieces), how)
         array = Dataset(store, "x").to_dask_array()
-        rows = np.vstack([np.asarray(c.todense() if layout == "sparse" else c) for c in map(compute, array.to_delayed().ravel())])
+        rows = np.vstack(
+            [
+                np.asarray(c.todense() if layout == "sparse" else c)
+                for c in map(compute, array.to_delayed().ravel())
+            ]
+        )
         labels = Dataset(store, "x").labels().compute(scheduler="synchronous")
         np.testing.assert_allclose(rows, scaled(X, scale), rtol=1e-12, atol=0)
-        np.testing.assert_allclose(labels, scaled(y[:, None], "minmax")[:, 0] if (scale, task) == ("minmax", "regression") else y)
+        np.testing.assert_allclose(
+            labels,
+            scaled(y[:, None], "minmax")[:, 0] if (scale, task) == ("minmax", "regression") else y,
+        )
         assert manifest.dataset_hash == literal_identity(rows, labels, layout, manifest.value_type)
         assert dataset_problems(store, "x") == []
         assert manifest.statistics["label_mean"] == pytest.approx(labels.mean())
-        assert manifest.statistics["mean_square_norm"] == pytest.approx((rows**2).sum(axis=1).mean())
+        assert manifest.statistics["mean_square_norm"] == pytest.approx(
+            (rows**2).sum(axis=1).mean()
+        )
         assert all(shard.n_values <= max(values, 4) for shard in manifest.shards)
         found.add((manifest.dataset_hash, str(manifest.statistics), str(manifest.transformations)))
     assert len(found) == 1
@@ -114,12 +146,18 @@ def test_dask_array__stays_sparse(small_store):
     assert X.numblocks[0] == len(load_manifest(small_store, "sparse").shards) > 1
     assert isinstance(X._meta, sparse.GCXS)
     assert isinstance(X.blocks[1].compute(scheduler="synchronous"), sparse.GCXS)
-    assert (X**2).sum().compute(scheduler="synchronous").todense() == pytest.approx(np.sum([1 for n in sizes_of(small_store) if n]))
+    assert (X**2).sum().compute(scheduler="synchronous").todense() == pytest.approx(
+        np.sum([1 for n in sizes_of(small_store) if n])
+    )
 
 
 def sizes_of(store):
     folder = datasets_folder(store) / "sparse"
-    return [len(row) for s in load_manifest(store, "sparse").shards for row in pq.read_table(folder / s.path).column("values").to_pylist()]
+    return [
+        len(row)
+        for s in load_manifest(store, "sparse").shards
+        for row in pq.read_table(folder / s.path).column("values").to_pylist()
+    ]
 
 
 def test_verify__names_what_was_altered(small_store):
@@ -150,7 +188,10 @@ def test_manifest__altered_anywhere_is_refused(small_store):
             load_manifest(small_store, "sparse")
     for place in range(0, len(whole), 17):
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 2]) + whole[place + 1 :])
-        assert dataset_problems(small_store, "sparse") or load_manifest(small_store, "sparse") == manifest
+        assert (
+            dataset_problems(small_store, "sparse")
+            or load_manifest(small_store, "sparse") == manifest
+        )
     row = next(iter(verified(str(small_store), ["sparse"])))
     assert row["state"] != "ok"
 
@@ -162,14 +203,22 @@ def test_manifest__that_leads_elsewhere_or_miscounts_is_refused(small_store):
     real = load_manifest(small_store, "real").shards[0]
     moved = [replace(first, n_rows=first.n_rows - 1), replace(second, n_rows=second.n_rows + 1)]
     cases = {
-        "is not in the dataset's folder": {"shards": [replace(first, path=f"../real/{real.path}"), second, *others]},
+        "is not in the dataset's folder": {
+            "shards": [replace(first, path=f"../real/{real.path}"), second, *others]
+        },
         "is not in the dataset's": {
-            "shards": [replace(first, path=str(small_store / "datasets" / "sparse" / first.path)), second, *others]
+            "shards": [
+                replace(first, path=str(small_store / "datasets" / "sparse" / first.path)),
+                second,
+                *others,
+            ]
         },
         "is the manifest of dataset 'real'": {"name": "real"},
         "do not have 701 rows": {"n_rows": 701},
         "shards cannot be read .* rows .* manifest says otherwise": {"shards": [*moved, *others]},
-        "values, and the manifest says": {"shards": [replace(first, n_values=first.n_values + 1), second, *others]},
+        "values, and the manifest says": {
+            "shards": [replace(first, n_values=first.n_values + 1), second, *others]
+        },
         "not that of these shards": {"shards": [second, first, *others]},
         "manifest is not that of": {"n_features": 41},
     }
@@ -182,7 +231,9 @@ def test_manifest__that_leads_elsewhere_or_miscounts_is_refused(small_store):
         list(StreamReader(small_store, Stream("sparse", manifest.dataset_hash)).blocks())
 
 
-def test_verify__of_a_dataset_that_is_prepared_anew_meanwhile_is_of_the_new_one(small_store, tmp_path, monkeypatch):
+def test_verify__of_a_dataset_that_is_prepared_anew_meanwhile_is_of_the_new_one(
+    small_store, tmp_path, monkeypatch
+):
     looked = storage.verify.problems_of
 
     def after_it_was_prepared_again(store, name, manifest):
@@ -203,5 +254,8 @@ class Deadly:
 
 
 def test_work_that_no_worker_survives__is_an_error_of_the_environment():
-    with local_cluster(1) as client, pytest.raises(OSError, match="killed at the same piece of the work"):
+    with (
+        local_cluster(1) as client,
+        pytest.raises(OSError, match="killed at the same piece of the work"),
+    ):
         list(OnDask(client).each(Deadly(), [1]))

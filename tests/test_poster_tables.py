@@ -1,4 +1,6 @@
-"""The sections on the PROS-N-KONS tables and on the adversary of one point: what they compute from small sweeps."""
+"""The sections on the PROS-N-KONS tables and on the adversary of one point: what they compute from
+small sweeps.
+"""
 
 import json
 import math
@@ -11,7 +13,16 @@ import pytest
 from cluster.executors import run_serially
 from flows.figures.kons_adversary import Line, claims_of, exponent, kons_adversary, lines_of
 from flows.figures.poster_published import ROUNDS, TABLES, Published
-from flows.figures.poster_tables import Reading, fits_of, groups_of, misfit, poster_tables, readings_of, under, verdict
+from flows.figures.poster_tables import (
+    Reading,
+    fits_of,
+    groups_of,
+    misfit,
+    poster_tables,
+    readings_of,
+    under,
+    verdict,
+)
 from flows.planning import limits_of, sizes_of
 from flows.report import write_report
 from flows.steps import remember
@@ -66,11 +77,19 @@ def swept(tmp_path, text):
     sweep, store = read_sweep(tmp_path / "tiny.toml"), tmp_path / "store"
     open_store(store)
     manifests = {
-        use.name: load_manifest(store, use.name) if use.given is None else prepare_synthetic(store, use.generator, use.given)
+        use.name: load_manifest(store, use.name)
+        if use.given is None
+        else prepare_synthetic(store, use.generator, use.given)
         for use in sweep.datasets
     }
     runs = sweep.runs(dict(manifests))
-    run_serially(str(store), "tiny", plan(runs, sizes_of(list(manifests.values())), limits_of("local", 1)).cohorts, lambda *_: None, 4096)
+    run_serially(
+        str(store),
+        "tiny",
+        plan(runs, sizes_of(list(manifests.values())), limits_of("local", 1)).cohorts,
+        lambda *_: None,
+        4096,
+    )
     collect(store)
     remember(str(store), sweep, runs)
     return runs_of(store, "tiny")
@@ -97,7 +116,12 @@ def test_published__has_table_1_and_table_2_without_the_sets_that_are_not_here()
 
 def test_verdict__is_by_the_two_standard_deviations_together():
     row = Published(1.0, 0.3)
-    assert [verdict(row, mean, 0.4) for mean in (0.0, 0.1, 1.9, 2.1)] == ["agrees", "agrees", "agrees", "worse"]
+    assert [verdict(row, mean, 0.4) for mean in (0.0, 0.1, 1.9, 2.1)] == [
+        "agrees",
+        "agrees",
+        "agrees",
+        "worse",
+    ]
     assert verdict(row, -0.1, 0.4) == "better"
 
 
@@ -107,8 +131,20 @@ def test_readings__one_for_all_rows_is_found_and_a_configuration_with_a_bad_run_
         for seed, off in enumerate((0.999, 1.001)):
             rows.append(run("cpusmall", learner, published * off, 20, seed, **reading()))
             rows.append(run("cpusmall", learner, published * off * 1.5, 40, seed, **reading(1.0)))
-            rows.append(run("cpusmall", learner, published, 20, seed, "diverged" if seed else "ok", **reading(2.0)))
-    rows.append(run("cpusmall", "PROSNKONS", 0.001, 20, **reading(0.25, beta=9.0)))  # not as the paper states: no reading
+            rows.append(
+                run(
+                    "cpusmall",
+                    learner,
+                    published,
+                    20,
+                    seed,
+                    "diverged" if seed else "ok",
+                    **reading(2.0),
+                )
+            )
+    rows.append(
+        run("cpusmall", "PROSNKONS", 0.001, 20, **reading(0.25, beta=9.0))
+    )  # not as the paper states: no reading
     groups = groups_of(pa.Table.from_pylist(rows))
     assert len(groups["cpusmall", "CONKONS"]) == 2
     ours = groups["cpusmall", "CONKONS"][0]
@@ -118,13 +154,19 @@ def test_readings__one_for_all_rows_is_found_and_a_configuration_with_a_bad_run_
     found = readings_of(groups)
     fits, compared = fits_of(found)
     assert len(compared) == 2
-    assert [score for score, _ in fits] == [pytest.approx(0.0, abs=1e-9), pytest.approx(2 * (math.log(1.5) ** 2 + math.log(2.0) ** 2))]
+    assert [score for score, _ in fits] == [
+        pytest.approx(0.0, abs=1e-9),
+        pytest.approx(2 * (math.log(1.5) ** 2 + math.log(2.0) ** 2)),
+    ]
     assert fits[0][1] == Reading(1.0, 0.25, "constant", 8.0, "poster", "shuffled", carry="both")
     assert misfit(Published(0.1, 0.0), ours) == pytest.approx(math.log(0.2269) ** 2)
 
 
 def test_readings__parkinsons_target_is_chosen_with_the_rest():
-    rows = [run("parkinsons", "PROSNKONS", 0.045, 18, **reading()), run("parkinsons-motor", "PROSNKONS", 0.058, 18, **reading())]
+    rows = [
+        run("parkinsons", "PROSNKONS", 0.045, 18, **reading()),
+        run("parkinsons-motor", "PROSNKONS", 0.058, 18, **reading()),
+    ]
     rows.append(run("cpusmall", "PROSNKONS", 0.025, 20, **reading()))
     fits, compared = fits_of(readings_of(groups_of(pa.Table.from_pylist(rows))))
     assert [best.target for _, best in fits] == ["motor_UPDRS", "total_UPDRS"]
@@ -132,15 +174,24 @@ def test_readings__parkinsons_target_is_chosen_with_the_rest():
 
 
 def test_readings__what_con_kons_carries_is_chosen_with_the_rest_and_matters_to_its_rows_alone():
-    rows = [run("cadata", "PROSNKONS", 0.031, 20, **reading()), run("cadata", "BKONS", 0.031, 19, **reading())]
-    rows.append(run("cadata", "CONKONS", 0.0258, 19, **reading()))  # carry is not among the params of a run at its default
+    rows = [
+        run("cadata", "PROSNKONS", 0.031, 20, **reading()),
+        run("cadata", "BKONS", 0.031, 19, **reading()),
+    ]
+    rows.append(
+        run("cadata", "CONKONS", 0.0258, 19, **reading())
+    )  # carry is not among the params of a run at its default
     rows.append(run("cadata", "CONKONS", 0.0284, 19, **reading(carry="weights")))
     found = readings_of(groups_of(pa.Table.from_pylist(rows)))
     fits, compared = fits_of(found)
     assert [best.carry for _, best in fits] == ["weights", "both"]
     assert len(compared) == 3
     means = {key[2]: [under(by, best).mean for _, best in fits] for key, by in found.items()}
-    assert means == {"PROSNKONS": [0.031, 0.031], "BKONS": [0.031, 0.031], "CONKONS": [0.0284, 0.0258]}
+    assert means == {
+        "PROSNKONS": [0.031, 0.031],
+        "BKONS": [0.031, 0.031],
+        "CONKONS": [0.0284, 0.0258],
+    }
     assert "ω only" in str(fits[0][1])
 
 
@@ -150,10 +201,17 @@ def test_section__has_ours_beside_the_published_row_and_batch(tmp_path):
     y = X @ [0.5, 0.2, 0.1]
     np.savetxt(tmp_path / "a.csv", np.column_stack([X, y]), delimiter=",")
     prepare_file(store, "cpusmall", [tmp_path / "a.csv"], header=False)
-    learner = '[[learner]]\nname = "PROSNKONS"\nbandwidth = 2.0\n[report]\nfigure = "poster-tables"\n'
-    runs = swept(tmp_path, f'[[dataset]]\nname = "cpusmall"\norder = "shuffled"\norder_seeds = 2\n{learner}')
+    learner = (
+        '[[learner]]\nname = "PROSNKONS"\nbandwidth = 2.0\n[report]\nfigure = "poster-tables"\n'
+    )
+    runs = swept(
+        tmp_path, f'[[dataset]]\nname = "cpusmall"\norder = "shuffled"\norder_seeds = 2\n{learner}'
+    )
     figure = poster_tables(store, runs)
-    assert [row[0] for row in figure.rows] == ["PROS-N-KONS on cpusmall (120 rows)", "BATCH on cpusmall"]
+    assert [row[0] for row in figure.rows] == [
+        "PROS-N-KONS on cpusmall (120 rows)",
+        "BATCH on cpusmall",
+    ]
     assert "not the same experiment" in figure.note
     order = np.random.default_rng([0, 0x0D]).permutation(120)
     best = Batch(PROSNKONS(bandwidth=2.0), 1.0).fit(X[order], y[order])
@@ -173,11 +231,17 @@ def test_exponent__of_a_power_and_of_a_logarithm():
 
 def test_adversary__claims_are_about_what_grows_how():
     t = [2, 20, 200, 2000]
-    linear, logarithmic, full = [0.25 * n for n in t], [math.log(n) for n in t], [float(n) for n in t]
+    linear, logarithmic, full = (
+        [0.25 * n for n in t],
+        [math.log(n) for n in t],
+        [float(n) for n in t],
+    )
     lines = {
         "small": Line("SketchedKONS", t, {0: linear, 1: linear}, {0: logarithmic, 1: logarithmic}),
         "full": Line("SketchedKONS", t, {0: logarithmic}, {0: full}),
-        "both": Line("SketchedKONS", t, {0: logarithmic}, {0: logarithmic}),  # what the section says cannot be
+        "both": Line(
+            "SketchedKONS", t, {0: logarithmic}, {0: logarithmic}
+        ),  # what the section says cannot be
         "FD-SON m = 1": Line("FDSON", t, {0: logarithmic}, None),
         "ONS": Line("ONS", t, {0: linear}, None),
         "OGD": Line("OGD", t, {0: linear}, None),
@@ -188,7 +252,10 @@ def test_adversary__claims_are_about_what_grows_how():
 def test_adversary__section_reads_the_curves(tmp_path):
     tables = '[[learner]]\nname = "PROSNKONS"\nkernel = "linear"\nclip = 2.0\n'
     tables += '[[learner]]\nname = "OGD"\nclip = 2.0\nstep_size = [0.125, 0.03125]\n'
-    runs = swept(tmp_path, f'learner_seeds = 2\n[[dataset]]\nname = "adversary"\nn_rows = 200\nclip = 2.0\n{tables}')
+    runs = swept(
+        tmp_path,
+        f'learner_seeds = 2\n[[dataset]]\nname = "adversary"\nn_rows = 200\nclip = 2.0\n{tables}',
+    )
     lines = lines_of(runs, read_curves(tmp_path / "store"))
     assert list(lines) == ["OGD step 0.0312", "OGD step 0.125", "PROS-N-KONS"]
     slow, fast, newton = lines.values()

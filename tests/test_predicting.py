@@ -1,4 +1,6 @@
-"""`predict` is the next prediction, to the bit: for every learner, option and input, also after the learner was copied or kept."""
+"""`predict` is the next prediction, to the bit: for every learner, option and input, also after the
+learner was copied or kept.
+"""
 
 import copy
 import inspect
@@ -23,8 +25,15 @@ def bits(model):
 
 def public(model):
     """Every public attribute, read."""
-    names = [name for name, _ in inspect.getmembers(type(model), lambda member: isinstance(member, property))]
-    return {name: np.asarray(getattr(model, name)).tobytes() for name in names if name.endswith("_") and not name.startswith("_")}
+    names = [
+        name
+        for name, _ in inspect.getmembers(type(model), lambda member: isinstance(member, property))
+    ]
+    return {
+        name: np.asarray(getattr(model, name)).tobytes()
+        for name in names
+        if name.endswith("_") and not name.startswith("_")
+    }
 
 
 def copies(model, folder):
@@ -55,13 +64,21 @@ def test_predict__is_the_next_prediction_to_the_bit_and_changes_nothing(name, tm
             # Each row's own prediction is made when the rows before it have not been learnt from.
             other = copy.deepcopy(unlearnt)
             try:
-                first = other.progressive(data.X[HALF + t : HALF + t + 1], labels[HALF + t : HALF + t + 1])
+                first = other.progressive(
+                    data.X[HALF + t : HALF + t + 1], labels[HALF + t : HALF + t + 1]
+                )
             except FloatingPointError:
                 continue
             limit = getattr(model._params, "clip", np.inf)
-            assert np.clip(first, -limit, limit).tobytes() == ahead[t : t + 1].tobytes(), (case.name, t)
+            assert np.clip(first, -limit, limit).tobytes() == ahead[t : t + 1].tobytes(), (
+                case.name,
+                t,
+            )
         for how, other in others.items():
-            assert other.predict(data.X[HALF : HALF + AHEAD]).tobytes() == ahead.tobytes(), (case.name, how)
+            assert other.predict(data.X[HALF : HALF + AHEAD]).tobytes() == ahead.tobytes(), (
+                case.name,
+                how,
+            )
             assert public(other) == seen, (case.name, how)
 
 
@@ -85,7 +102,8 @@ def test_copies__go_on_to_the_same_bits(name, tmp_path):
 
 @every_learner
 def test_state__holds_no_memory_twice(name):
-    # Copying an array and a view of it makes two arrays of them: what one is told the other does not hear.
+    # Copying an array and a view of it makes two arrays of them: what one is told the other does
+    # not hear.
     for case in cases_of(name):
         model, data, labels = made(case)
         try:

@@ -50,7 +50,10 @@ def other_numba(tmp_path_factory):
     ]
     done = subprocess.run(words, capture_output=True, text=True)
     if done.returncode:
-        pytest.skip(f"needs {' and '.join(OTHER_NUMBA)} from the package index: {done.stderr.strip()[-200:]}")
+        pytest.skip(
+            f"needs {' and '.join(OTHER_NUMBA)} from the package index:"
+            f" {done.stderr.strip()[-200:]}"
+        )
     return folder
 
 
@@ -64,7 +67,10 @@ def refusal(cluster, store, worker, *words, **more):
     cluster.worker(worker, cluster.address, *words, **more)
     try:
         cluster.wait_for(worker, "Registered to:")
-        with Client(cluster.address, set_as_default=False) as client, pytest.raises(WrongInput) as refused:
+        with (
+            Client(cluster.address, set_as_default=False) as client,
+            pytest.raises(WrongInput) as refused,
+        ):
             preflight(client, str(store))
         return str(refused.value)
     finally:
@@ -85,7 +91,9 @@ def test_other_numba__is_refused_with_both_versions(cluster, small_store, other_
 
 def test_missing_package__is_refused_by_its_name(cluster, small_store, tmp_path):
     (tmp_path / "scipy.py").write_text("raise ImportError('no scipy here')\n")
-    assert "scipy missing (no scipy here); here " in refusal(cluster, small_store, "bare", PYTHONPATH=before(tmp_path))
+    assert "scipy missing (no scipy here); here " in refusal(
+        cluster, small_store, "bare", PYTHONPATH=before(tmp_path)
+    )
 
 
 def test_koco_stream_that_cannot_be_imported__is_said_so(cluster, small_store, tmp_path):
@@ -97,16 +105,27 @@ def test_koco_stream_that_cannot_be_imported__is_said_so(cluster, small_store, t
 
 
 def test_other_code__is_refused(cluster, small_store, tmp_path):
-    shutil.copytree(ROOT / "koco_stream", tmp_path / "koco_stream", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        ROOT / "koco_stream", tmp_path / "koco_stream", ignore=shutil.ignore_patterns("__pycache__")
+    )
     with (tmp_path / "koco_stream" / "losses.py").open("a") as file:
         file.write("\n# another version\n")
-    assert "koco_stream code " in refusal(cluster, small_store, "older", PYTHONPATH=before(tmp_path))
+    assert "koco_stream code " in refusal(
+        cluster, small_store, "older", PYTHONPATH=before(tmp_path)
+    )
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount another folder over the store")
 def test_store_that_is_not_shared__is_refused(cluster, small_store, tmp_path):
     (tmp_path / "elsewhere").mkdir()
-    mount = ["unshare", "--mount", "sh", "-c", f'mount --bind {tmp_path / "elsewhere"} {small_store} && exec "$@"', "sh"]
+    mount = [
+        "unshare",
+        "--mount",
+        "sh",
+        "-c",
+        f'mount --bind {tmp_path / "elsewhere"} {small_store} && exec "$@"',
+        "sh",
+    ]
     said = refusal(cluster, small_store, "alone", prefix=mount)
     assert f"{small_store} is not the same place there" in said
     assert "(good)" not in said
@@ -118,7 +137,9 @@ def test_memory_limit_below_the_plan_s__is_refused_with_the_sums(cluster, small_
     (tmp_path / "wide.svm").write_text("1 1:1 9000:2\n-1 2:1 5:1\n" * 20)
     prepare_file(small_store, "wide", tmp_path / "wide.svm")
     spec = tmp_path / "wide.toml"
-    spec.write_text('name = "wide"\n[[dataset]]\nname = "wide"\n[[learner]]\nname = "ONS"\n')  # 9,000 by 9,000
+    spec.write_text(
+        'name = "wide"\n[[dataset]]\nname = "wide"\n[[learner]]\nname = "ONS"\n'
+    )  # 9,000 by 9,000
     cluster.worker("small", cluster.address, "--memory-limit", "300MiB")
     try:
         cluster.wait_for("small", "Registered to:")
@@ -150,11 +171,21 @@ def test_four_workers__take_less_than_3_s(small_store, tmp_path):
 def test_worker_that_joins_and_does_not_fit__is_sent_away(missing, small_store, tmp_path, capfd):
     (tmp_path / "bad").mkdir()
     (tmp_path / "bad" / f"{missing}.py").write_text("raise ImportError('not here')\n")
-    mount = ["unshare", "--mount", "sh", "-c", f'mount --bind {tmp_path / "bad"} {small_store} && exec "$@"', "sh"]
+    mount = [
+        "unshare",
+        "--mount",
+        "sh",
+        "-c",
+        f'mount --bind {tmp_path / "bad"} {small_store} && exec "$@"',
+        "sh",
+    ]
     if missing == "store" and os.geteuid() != 0:
         pytest.skip("needs root, to mount another folder over the store")
     stream = Stream("real", load_manifest(small_store, "real").dataset_hash)
-    cohorts = [Cohort(stream, (Run.of(stream, "ONS", {"alpha": float(a)}, None),), 1.0) for a in range(1, 40)]
+    cohorts = [
+        Cohort(stream, (Run.of(stream, "ONS", {"alpha": float(a)}, None),), 1.0)
+        for a in range(1, 40)
+    ]
     with processes(tmp_path / "joins") as started:
         address = started.scheduler()
         started.worker("good", address)
@@ -164,7 +195,9 @@ def test_worker_that_joins_and_does_not_fit__is_sent_away(missing, small_store, 
             if not done:
                 words = ["--no-nanny"] if missing == "koco_stream" else []
                 prefix = mount if missing == "store" else []
-                started.worker("bad", address, *words, prefix=prefix, PYTHONPATH=before(tmp_path / "bad"))
+                started.worker(
+                    "bad", address, *words, prefix=prefix, PYTHONPATH=before(tmp_path / "bad")
+                )
                 started.wait_for("bad", "Registered to:")
             done.append(receipt)
             time.sleep(0.05)
@@ -175,7 +208,11 @@ def test_worker_that_joins_and_does_not_fit__is_sent_away(missing, small_store, 
             left = [info["name"] for info in client.scheduler_info()["workers"].values()]
     assert left == ["good"]
     assert set(read_runs(small_store).column("status").to_pylist()) == {"ok"}
-    assert {"scipy": "scipy missing", "koco_stream": "cannot be imported", "store": "not the same place"}[missing] in capfd.readouterr().err
+    assert {
+        "scipy": "scipy missing",
+        "koco_stream": "cannot be imported",
+        "store": "not the same place",
+    }[missing] in capfd.readouterr().err
 
 
 def test_only_the_library_s_functions_are_submitted_or_run(small_store, tmp_path, monkeypatch):
@@ -184,7 +221,12 @@ def test_only_the_library_s_functions_are_submitted_or_run(small_store, tmp_path
         call = getattr(Client, name)
 
         def noted(self, function, *args, call=call, **kwargs):
-            sent.append((function.__module__.split(".")[0], {type(a).__module__.split(".")[0] for a in args}))
+            sent.append(
+                (
+                    function.__module__.split(".")[0],
+                    {type(a).__module__.split(".")[0] for a in args},
+                )
+            )
             return call(self, function, *args, **kwargs)
 
         monkeypatch.setattr(Client, name, noted)

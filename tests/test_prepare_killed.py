@@ -1,4 +1,6 @@
-"""A preparation killed at any moment leaves the old dataset or the new one, whole, and the next one completes."""
+"""A preparation killed at any moment leaves the old dataset or the new one, whole, and the next one
+completes.
+"""
 
 import os
 import signal
@@ -21,12 +23,19 @@ from storage.verify import dataset_problems
 def write_source(path, seed):
     draw = np.random.default_rng(seed)
     rows = [np.sort(draw.choice(50, 6, replace=False)) + 1 for _ in range(200)]
-    path.write_text("".join(f"{t % 2} " + " ".join(f"{j}:{draw.random():.4f}" for j in row) + "\n" for t, row in enumerate(rows)))
+    path.write_text(
+        "".join(
+            f"{t % 2} " + " ".join(f"{j}:{draw.random():.4f}" for j in row) + "\n"
+            for t, row in enumerate(rows)
+        )
+    )
     return path
 
 
 def killed(store, source, at):
-    """Prepare in another process that is killed before its change number `at`; (whether it was killed, what it printed)."""
+    """Prepare in another process that is killed before its change number `at`; (whether it was
+    killed, what it printed).
+    """
     command = [sys.executable, "-m", "tests.prepare_until_killed", str(store), str(source), str(at)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode in (0, -9), done.stderr
@@ -35,7 +44,10 @@ def killed(store, source, at):
 
 def check(seeds, tmp_path):
     old, new = write_source(tmp_path / "old.svm", 1), write_source(tmp_path / "new.svm", 2)
-    want = {prepare_file(tmp_path / "other", "x", source, scale="unit-rows").dataset_hash for source in (old, new)}
+    want = {
+        prepare_file(tmp_path / "other", "x", source, scale="unit-rows").dataset_hash
+        for source in (old, new)
+    }
     store = tmp_path / "first" / "store"
     prepare_file(store, "x", old, scale="unit-rows", values_per_shard=500)
     changes = int(killed(store, new, 0)[1])
@@ -50,7 +62,10 @@ def check(seeds, tmp_path):
         after = load_manifest(store, "x")
         assert after.dataset_hash in want
         left.add(after.dataset_hash == before.dataset_hash)
-        assert prepare_file(store, "x", new, scale="unit-rows", values_per_shard=300).dataset_hash != before.dataset_hash
+        assert (
+            prepare_file(store, "x", new, scale="unit-rows", values_per_shard=300).dataset_hash
+            != before.dataset_hash
+        )
         assert dataset_problems(store, "x") == []
         assert not (store / ".staging").exists()
     return left
@@ -122,9 +137,23 @@ def test_no_room__is_said_and_leaves_the_store_as_it_was(tmp_path):
     before = prepare_file(store, "x", source)
     larger = tmp_path / "b.svm"
     larger.write_text(source.read_text() * 200)
-    command = [sys.executable, "-m", "flows.cli", "prepare", "x", "--from", str(larger), "--store", str(store), "--workers", "0"]
+    command = [
+        sys.executable,
+        "-m",
+        "flows.cli",
+        "prepare",
+        "x",
+        "--from",
+        str(larger),
+        "--store",
+        str(store),
+        "--workers",
+        "0",
+    ]
     limits = (500_000, 500_000)  # of a file: what a full disk is, for one process
-    done = subprocess.run(command, capture_output=True, text=True, preexec_fn=lambda: setrlimit(RLIMIT_FSIZE, limits))
+    done = subprocess.run(
+        command, capture_output=True, text=True, preexec_fn=lambda: setrlimit(RLIMIT_FSIZE, limits)
+    )
     assert done.returncode == 1
     assert f"no room for preparing x in {store}" in done.stderr.splitlines()[-1]
     assert load_manifest(store, "x") == before

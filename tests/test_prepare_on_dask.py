@@ -1,4 +1,6 @@
-"""Preparing on a cluster gives what preparing in one process gives: the same manifest, the same refusal."""
+"""Preparing on a cluster gives what preparing in one process gives: the same manifest, the same
+refusal.
+"""
 
 import json
 
@@ -33,7 +35,9 @@ def test_on_dask__the_same_bytes(scale, worker, tmp_path):
     (tmp_path / "a.svm").write_text("".join(lines(700)))
     source = source_of([tmp_path / "a.svm"], Reading(), block_bytes=900)
     manifests = [
-        prepare_source(tmp_path / name, "x", source, Preparing(scale=scale, values_per_shard=400, worker=how))
+        prepare_source(
+            tmp_path / name, "x", source, Preparing(scale=scale, values_per_shard=400, worker=how)
+        )
         for name, how in (("one", Serially()), ("two", worker))
     ]
     assert manifests[0] == manifests[1]
@@ -47,19 +51,34 @@ def test_on_dask__the_first_wrong_line_is_named_once(worker, tmp_path, capfd):
     (tmp_path / "a.svm").write_text("".join(text))
     source = source_of([tmp_path / "a.svm"], Reading(), block_bytes=500)
     for how in (Serially(), worker):
-        with pytest.raises(WrongInput, match=r"a\.svm, line 151, column 5: the value of feature 3 is 'x'"):
+        with pytest.raises(
+            WrongInput, match=r"a\.svm, line 151, column 5: the value of feature 3 is 'x'"
+        ):
             prepare_source(tmp_path / "store", "x", source, Preparing(worker=how))
         assert not (tmp_path / "store").exists()
     assert "Traceback" not in capfd.readouterr().err  # from the workers
 
 
 def test_verify__from_the_command_line(small_store):
-    said = CliRunner().invoke(koco, ["verify", "--store", str(small_store), "--json"], catch_exceptions=False)
+    said = CliRunner().invoke(
+        koco, ["verify", "--store", str(small_store), "--json"], catch_exceptions=False
+    )
     assert said.exit_code == 0
-    assert {row["what"]: row["state"] for row in json.loads(said.stdout)} == {"dataset real": "ok", "dataset sparse": "ok", "results": "ok"}
-    shard = datasets_folder(small_store) / "real" / load_manifest(small_store, "real").shards[0].path
+    assert {row["what"]: row["state"] for row in json.loads(said.stdout)} == {
+        "dataset real": "ok",
+        "dataset sparse": "ok",
+        "results": "ok",
+    }
+    shard = (
+        datasets_folder(small_store) / "real" / load_manifest(small_store, "real").shards[0].path
+    )
     shard.write_bytes(shard.read_bytes()[:-1])
     said = CliRunner().invoke(koco, ["verify", "--store", str(small_store)], catch_exceptions=False)
     assert said.exit_code == 1
     assert str(shard) in said.stdout
-    assert CliRunner().invoke(koco, ["verify", "other", "--store", str(small_store)], catch_exceptions=False).exit_code == 2
+    assert (
+        CliRunner()
+        .invoke(koco, ["verify", "other", "--store", str(small_store)], catch_exceptions=False)
+        .exit_code
+        == 2
+    )

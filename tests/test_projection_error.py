@@ -1,11 +1,18 @@
-"""Proposition 3 of the poster: what the span of KORS's dictionary misses of the rows, in every round looked at."""
+"""Proposition 3 of the poster: what the span of KORS's dictionary misses of the rows, in every
+round looked at.
+"""
 
 import numpy as np
 import pytest
 from oracles.kernel import gram
 
 from koco_stream import KORS
-from koco_stream.theory import effective_dimension, projection_error, proposition_3_error, theorem_2_beta
+from koco_stream.theory import (
+    effective_dimension,
+    projection_error,
+    proposition_3_error,
+    theorem_2_beta,
+)
 
 
 def test_projection_error__is_that_of_the_orthogonal_projection():
@@ -14,8 +21,12 @@ def test_projection_error__is_that_of_the_orthogonal_projection():
     basis, _ = np.linalg.qr(phi[chosen].T)
     missed = phi - phi @ basis @ basis.T
     assert projection_error(phi @ phi.T, chosen) == pytest.approx(np.linalg.norm(missed, 2) ** 2)
-    assert projection_error(phi @ phi.T, np.flatnonzero(chosen)) == projection_error(phi @ phi.T, chosen)
-    assert projection_error(phi @ phi.T, np.zeros(30, bool)) == pytest.approx(np.linalg.norm(phi, 2) ** 2)
+    assert projection_error(phi @ phi.T, np.flatnonzero(chosen)) == projection_error(
+        phi @ phi.T, chosen
+    )
+    assert projection_error(phi @ phi.T, np.zeros(30, bool)) == pytest.approx(
+        np.linalg.norm(phi, 2) ** 2
+    )
     assert projection_error(phi @ phi.T, np.ones(30, bool)) == pytest.approx(0.0, abs=1e-10)
     twice = np.vstack([phi, phi[:6]])  # repeated points add nothing to the span
     chosen = np.r_[chosen, np.ones(6, bool)]
@@ -35,12 +46,23 @@ def test_kors__with_the_theorem_s_beta_misses_no_more_than_proposition_3_allows(
         epsilon = (0.5, 0.9)[seed % 2]
         X = np.random.default_rng(seed).standard_normal((T, 2))
         beta = theorem_2_beta(T, delta, epsilon)
-        model = KORS(ridge, kernel="gaussian", bandwidth=2.0, beta=beta, epsilon=epsilon, estimate=estimate, seed=seed)
+        model = KORS(
+            ridge,
+            kernel="gaussian",
+            bandwidth=2.0,
+            beta=beta,
+            epsilon=epsilon,
+            estimate=estimate,
+            seed=seed,
+        )
         chosen = model.record(X).column("included").to_numpy().astype(bool)
         K, allowed = gram("gaussian", X, X, 2.0), proposition_3_error(epsilon=epsilon, ridge=ridge)
         violated += any(projection_error(K[:t, :t], chosen[:t]) > allowed for t in looks)
         taken += int(chosen.sum())
-    print(f"{estimate}: {violated} of {streams} streams violate it; {taken / streams:.0f} of {T} rows taken")
+    print(
+        f"{estimate}: {violated} of {streams} streams violate it; {taken / streams:.0f} of {T} rows"
+        " taken"
+    )
     assert violated <= delta * streams
     assert taken < 0.95 * streams * T  # else there is nothing to miss
 

@@ -12,7 +12,10 @@ README = (ROOT / "README.md").read_text()
 def test_python_examples__run(capsys):
     first, second = re.findall(r"```python\n(.*?)```", README, re.S)
     exec(compile(first + second, "README.md", "exec"), {})
-    assert re.fullmatch(r"progressive error 0\.\d+\nmean loss 0\.0\d+, \d+ rows in the dictionary\n", capsys.readouterr().out)
+    assert re.fullmatch(
+        r"progressive error 0\.\d+\nmean loss 0\.0\d+, \d+ rows in the dictionary\n",
+        capsys.readouterr().out,
+    )
 
 
 def test_table_of_learners__is_complete():

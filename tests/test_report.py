@@ -79,21 +79,37 @@ bandwidth = [0.5, 1.0]
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
-    """A store in which a small sweep has run: a regression set with an exact Newton step, a classification set in two orders."""
+    """A store in which a small sweep has run: a regression set with an exact Newton step, a
+    classification set in two orders.
+    """
     folder = tmp_path_factory.mktemp("report")
     draw, where = np.random.default_rng(0), folder / "store"
     X = draw.random((500, 3)) / 2
-    np.savetxt(folder / "plain.csv", np.column_stack([X, X @ [0.9, -0.4, 0.1] + 0.05 * draw.standard_normal(500)]), delimiter=",")
+    np.savetxt(
+        folder / "plain.csv",
+        np.column_stack([X, X @ [0.9, -0.4, 0.1] + 0.05 * draw.standard_normal(500)]),
+        delimiter=",",
+    )
     open_store(where)
     prepare_file(where, "plain", [folder / "plain.csv"], header=False)
     (folder / "small.toml").write_text(SPEC)
     sweep = read_sweep(folder / "small.toml")
     manifests = {
-        use.name: load_manifest(where, use.name) if use.given is None else prepare_synthetic(where, use.generator, use.given)
+        use.name: (
+            load_manifest(where, use.name)
+            if use.given is None
+            else prepare_synthetic(where, use.generator, use.given)
+        )
         for use in sweep.datasets
     }
     runs = sweep.runs(dict(manifests))
-    run_serially(str(where), "small", plan(runs, sizes_of(list(manifests.values())), limits_of("local", 1)).cohorts, lambda *_: None, 4096)
+    run_serially(
+        str(where),
+        "small",
+        plan(runs, sizes_of(list(manifests.values())), limits_of("local", 1)).cohorts,
+        lambda *_: None,
+        4096,
+    )
     collect(where)
     remember(str(where), sweep, runs)
     return where
@@ -118,7 +134,10 @@ def test_report__sorts_by_the_keyboard_and_saves_what_parquet_has(page, store, t
             shown.keyboard.press("Enter")
             assert header.get_attribute("aria-sort") == direction
             column = 6
-            losses = [float(row.locator("td").nth(column).get_attribute("data-v")) for row in table.locator("tbody tr").all()]
+            losses = [
+                float(row.locator("td").nth(column).get_attribute("data-v"))
+                for row in table.locator("tbody tr").all()
+            ]
             assert losses == sorted(losses, key=lambda loss, sign=sign: sign * loss)
         with shown.expect_download() as saved:
             shown.get_by_role("button", name="Save as CSV: Best parameters").click()
@@ -128,12 +147,16 @@ def test_report__sorts_by_the_keyboard_and_saves_what_parquet_has(page, store, t
         rows = list(csv.reader(file))
     assert rows[0][:4] == ["dataset", "learner", "parameters", "runs"]
     assert len(rows) == 1 + 2 * 6
-    best = pc.min(runs_of(store, "small").filter(pc.field("dataset") == "plain").column("mean_loss")).as_py()
+    best = pc.min(
+        runs_of(store, "small").filter(pc.field("dataset") == "plain").column("mean_loss")
+    ).as_py()
     assert min(float(row[6]) for row in rows[1:] if row[0] == "plain") == best
 
 
 def test_report__best_parameters_are_those_of_the_parquet_tables(page, store):
-    runs = pa.concat_tables([pq.read_table(file) for file in sorted((store / "results" / "runs").glob("*.parquet"))])
+    runs = pa.concat_tables(
+        [pq.read_table(file) for file in sorted((store / "results" / "runs").glob("*.parquet"))]
+    )
     means = {}
     for row in runs.to_pylist():
         kind = (row["dataset"], row["learner"], row["sketch_size"])
@@ -146,14 +169,22 @@ def test_report__best_parameters_are_those_of_the_parquet_tables(page, store):
         mine = [
             r
             for r in shown
-            if r["learner"] == learner and r["dataset"].startswith(dataset) and (size is None or f"sketch_size={size}" in r["parameters"])
+            if r["learner"] == learner
+            and r["dataset"].startswith(dataset)
+            and (size is None or f"sketch_size={size}" in r["parameters"])
         ]
         assert len(mine) == 1
-        assert float(mine[0]["mean loss"]) == pytest.approx(np.mean([row["mean_loss"] for row in best]), rel=1e-14)
-        assert float(mine[0]["seconds"]) == pytest.approx(np.mean([row["seconds"] for row in best]), rel=1e-12)
+        assert float(mine[0]["mean loss"]) == pytest.approx(
+            np.mean([row["mean_loss"] for row in best]), rel=1e-14
+        )
+        assert float(mine[0]["seconds"]) == pytest.approx(
+            np.mean([row["seconds"] for row in best]), rel=1e-12
+        )
         assert mine[0]["runs"] == str(len(best))
         if column == "error_rate":
-            assert float(mine[0]["error rate"]) == pytest.approx(np.mean([row["error_rate"] for row in best]), rel=1e-14)
+            assert float(mine[0]["error rate"]) == pytest.approx(
+                np.mean([row["error_rate"] for row in best]), rel=1e-14
+            )
 
 
 def test_report__curves_and_steps_are_those_of_the_parquet_tables(page, store):
@@ -166,9 +197,17 @@ def test_report__curves_and_steps_are_those_of_the_parquet_tables(page, store):
             losses[row["run_id"]] = (row["mean_loss"], row["step_size"])
     anchor = next(s.anchor for s in report_of(store, "small").sections if s.title == "plain")
     best = min(losses, key=lambda run_id: losses[run_id][0])
-    expected = {point["t"]: point["cumulative_loss"] / point["t"] for point in curves if point["run_id"] == best and point["t"] >= 10}
+    expected = {
+        point["t"]: point["cumulative_loss"] / point["t"]
+        for point in curves
+        if point["run_id"] == best and point["t"] >= 10
+    }
     assert {int(row["t"]): float(row["AdaGrad"]) for row in tables[f"{anchor}-1"]} == expected
-    by_step = {float(r["value"]): float(r["mean loss"]) for r in tables[f"{anchor}-2"] if r["line"] == "AdaGrad"}
+    by_step = {
+        float(r["value"]): float(r["mean loss"])
+        for r in tables[f"{anchor}-2"]
+        if r["line"] == "AdaGrad"
+    }
     assert by_step == {step: loss for loss, step in losses.values()}
 
 
@@ -178,8 +217,15 @@ def test_report__says_what_was_run_and_flags_an_optimum_on_the_edge(page, store)
         assert load_manifest(store, "plain").dataset_hash[:12] in shown
         assert "powers_of_two = [-3, 3]" in shown
         assert "numpy" in shown
-    assert "AdaGrad: the best step_size, 0.004, is the largest of its grid (0.001 to 0.004): the optimum may lie beyond" in words
-    edges = {row["dataset"]: row["on the edge"] for row in tables_of(page)["small-best"] if row["learner"] == "AdaGrad"}
+    assert (
+        "AdaGrad: the best step_size, 0.004, is the largest of its grid (0.001 to 0.004): the"
+        " optimum may lie beyond" in words
+    )
+    edges = {
+        row["dataset"]: row["on the edge"]
+        for row in tables_of(page)["small-best"]
+        if row["learner"] == "AdaGrad"
+    }
     assert edges["plain"] == "step_size (largest)"
     assert "Theorem 2 of Luo et al. (NIPS 2016)" in words
     assert "AdaGrad: it is not an online Newton step" in words
@@ -189,7 +235,9 @@ def test_report__markdown_has_tables_of_equal_rows_and_nothing_that_looks_like_h
     lines = page.with_suffix(".md").read_text().split("\n")
     for before, line in pairwise(lines):
         if before.startswith("| ") and line.startswith("|"):
-            assert len(line.replace("\\|", "").split("|")) == len(before.replace("\\|", "").split("|"))
+            assert len(line.replace("\\|", "").split("|")) == len(
+                before.replace("\\|", "").split("|")
+            )
     assert markdown_of("a|b <i>*c*</i>\nd") == "a\\|b &lt;i>\\*c\\*&lt;/i> d"
 
 
@@ -204,12 +252,17 @@ def test_report__of_runs_that_are_not_ok_or_not_there_yet(store, tmp_path):
     runs = runs_of(store, "small").to_pylist()
     for row in runs:
         if row["learner"] == "AdaGrad":
-            row.update(status="diverged", error="at round 7", mean_loss=None, error_rate=None, regret=None)
+            row.update(
+                status="diverged", error="at round 7", mean_loss=None, error_rate=None, regret=None
+            )
     other = tmp_path / "store"
     open_store(other)
     (other / "results" / "runs").mkdir(parents=True)
     (other / "results" / "curves").mkdir(parents=True)
-    pq.write_table(pa.Table.from_pylist(runs[1:], schema=schema(RUNS)), other / "results" / "runs" / "a.parquet")
+    pq.write_table(
+        pa.Table.from_pylist(runs[1:], schema=schema(RUNS)),
+        other / "results" / "runs" / "a.parquet",
+    )
     pq.write_table(schema(CURVES).empty_table(), other / "results" / "curves" / "a.parquet")
     (other / "sweeps").mkdir(exist_ok=True)
     note = {"name": "small", "file": "", "figures": [], "run_ids": [row["run_id"] for row in runs]}
@@ -246,12 +299,18 @@ def test_edges__a_value_inside_that_is_as_good_is_no_edge(store):
     adagrad = runs.filter((pc.field("learner") == "AdaGrad") & (pc.field("dataset") == "plain"))
     (line,) = results_of(adagrad).streams[0].lines
     assert edges_of(line) == {"step_size": "largest"}
-    level = adagrad.set_column(adagrad.column_names.index("mean_loss"), "mean_loss", pa.array([0.5] * 3))
+    level = adagrad.set_column(
+        adagrad.column_names.index("mean_loss"), "mean_loss", pa.array([0.5] * 3)
+    )
     assert edges_of(results_of(level).streams[0].lines[0]) == {}
-    beyond = adagrad.set_column(adagrad.column_names.index("status"), "status", pa.array(["ok", "ok", "diverged"]))
+    beyond = adagrad.set_column(
+        adagrad.column_names.index("status"), "status", pa.array(["ok", "ok", "diverged"])
+    )
     smaller = results_of(beyond).streams[0].lines[0]
     assert smaller.best.planned == 1
-    assert edges_of(smaller) == {}  # the middle value is the best that ended well, and the one beyond it was tried
+    assert (
+        edges_of(smaller) == {}
+    )  # the middle value is the best that ended well, and the one beyond it was tried
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=30))
@@ -264,31 +323,56 @@ def test_front__is_what_nothing_beats(points):
 @given(st.floats(1e-12, 1e12), st.floats(0.1, 12.0), st.booleans())
 def test_axes__have_a_few_ticks_whose_labels_do_not_touch(low, decades, log):
     high = low * 10**decades
-    ticks = [tick for tick in Axis("x", log).locator(low, high).tick_values(low, high) if low <= tick <= high]
+    ticks = [
+        tick
+        for tick in Axis("x", log).locator(low, high).tick_values(low, high)
+        if low <= tick <= high
+    ]
     assert 2 <= len(ticks) <= 8
     texts = [tick_text(tick) for tick in ticks]
     assert len(set(texts)) == len(texts)
-    places = [math.log10(tick / low) / decades if log else (tick - low) / (high - low) for tick in ticks]
+    places = [
+        math.log10(tick / low) / decades if log else (tick - low) / (high - low) for tick in ticks
+    ]
     across = (WIDTH - LEFT - RIGHT) / CHARACTER  # in characters
     for k, (here, there) in enumerate(pairwise(places)):
         assert (there - here) * across > (len(texts[k]) + len(texts[k + 1])) / 2
 
 
-@pytest.mark.parametrize(("value", "text"), [(0, "0"), (0.05, "0.05"), (20000, "20,000"), (1e6, "10⁶"), (2e-7, "2·10⁻⁷"), (-3, "−3")])
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0, "0"), (0.05, "0.05"), (20000, "20,000"), (1e6, "10⁶"), (2e-7, "2·10⁻⁷"), (-3, "−3")],
+)
 def test_ticks__are_written_as_people_do(value, text):
     assert tick_text(value) == text
 
 
 def test_plots__are_xml_and_leave_out_what_an_axis_cannot_show():
-    series = [Series("a < b", [1, 10, 100], [0.5, math.nan, -1.0], [0.1] * 3, [0.9] * 3, ringed=[0, 1]), Series("none", [], [])]
-    drawing = plot(series, {one.name: style_of(k) for k, one in enumerate(series)}, Axis("t", True), Axis("e & f", True), 'says "it"')
+    series = [
+        Series("a < b", [1, 10, 100], [0.5, math.nan, -1.0], [0.1] * 3, [0.9] * 3, ringed=[0, 1]),
+        Series("none", [], []),
+    ]
+    drawing = plot(
+        series,
+        {one.name: style_of(k) for k, one in enumerate(series)},
+        Axis("t", True),
+        Axis("e & f", True),
+        'says "it"',
+    )
     root = ElementTree.fromstring(drawing.svg)
     assert root.attrib["aria-label"] == 'says "it"'
     assert "a < b" in "".join(root.itertext())
     assert "nan" not in drawing.svg
     assert ElementTree.fromstring(plot([], {}, Axis("x"), Axis("y", True), "").svg) is not None
-    for values in ([0.0, 0.0], [0.5, 0.5], [0.1, 9.0], []):  # begin at zero, and have room for ticks
-        shown = plot([Series("a", values, values)], {"a": style_of(0)}, Axis("t"), Axis("e", low=0.0), "").svg
+    for values in (
+        [0.0, 0.0],
+        [0.5, 0.5],
+        [0.1, 9.0],
+        [],
+    ):  # begin at zero, and have room for ticks
+        shown = plot(
+            [Series("a", values, values)], {"a": style_of(0)}, Axis("t"), Axis("e", low=0.0), ""
+        ).svg
         ticks = re.findall(r"text-anchor: end[^>]*>([^<]*)<", shown)
         assert ticks[0] == "0"
         assert 3 <= len(ticks) <= 7
@@ -297,8 +381,17 @@ def test_plots__are_xml_and_leave_out_what_an_axis_cannot_show():
 
 def test_plots__share_no_id_on_a_page_and_are_the_same_when_drawn_again():
     def drawn(alt):
-        series = [Series(name, [1, 10, 100], [0.5, 0.4, 0.3], [0.1] * 3, [0.9] * 3, ringed=[0]) for name in "abc"]
-        return plot(series, {one.name: style_of(k) for k, one in enumerate(series)}, Axis("t", True), Axis("e"), alt).svg
+        series = [
+            Series(name, [1, 10, 100], [0.5, 0.4, 0.3], [0.1] * 3, [0.9] * 3, ringed=[0])
+            for name in "abc"
+        ]
+        return plot(
+            series,
+            {one.name: style_of(k) for k, one in enumerate(series)},
+            Axis("t", True),
+            Axis("e"),
+            alt,
+        ).svg
 
     first, second = drawn("first"), drawn("second")
     assert drawn("first") == first
@@ -306,8 +399,12 @@ def test_plots__share_no_id_on_a_page_and_are_the_same_when_drawn_again():
     assert ids[0]
     assert len({*ids[0], *ids[1]}) == len(ids[0]) + len(ids[1])
     for svg, own in zip((first, second), ids, strict=True):
-        assert set(re.findall(r'href="#([^"]*)"', svg)) | set(re.findall(r"url\(#([^)]*)\)", svg)) == set(own)
-        assert not re.findall(r"(?<!,)#[0-9a-f]{6}\b", svg)  # a colour stands only behind the page's own, for where there is no page
+        assert set(re.findall(r'href="#([^"]*)"', svg)) | set(
+            re.findall(r"url\(#([^)]*)\)", svg)
+        ) == set(own)
+        assert not re.findall(
+            r"(?<!,)#[0-9a-f]{6}\b", svg
+        )  # a colour stands only behind the page's own, for where there is no page
         assert "<script" not in svg
         assert "font-family" not in svg.partition(">")[2]
 
@@ -316,7 +413,8 @@ def test_drawing__is_imported_by_what_draws_alone():
     code = "import sys, flows.cli, flows.report, flows.steps; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
     code = (
-        "import sys, flows.figures.drawing as d; d.plot([], {}, d.Axis('x'), d.Axis('y'), ''); sys.exit('matplotlib.pyplot' in sys.modules)"
+        "import sys, flows.figures.drawing as d; d.plot([], {}, d.Axis('x'), d.Axis('y'), '');"
+        " sys.exit('matplotlib.pyplot' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
@@ -326,7 +424,13 @@ def test_bound__is_above_the_regret_of_an_online_newton_step_and_does_not_depend
     draw = np.random.default_rng(1)
     X = draw.uniform(-0.5, 0.5, (400, 3))
     y = np.clip(X @ [1.0, -0.5, 0.2] + 0.1 * draw.standard_normal(400), -1, 1)
-    params = {"loss": "squared", "clip": 1.0, "alpha": 0.5, "curvature": curvature_of("squared", 1.0), "curvature_schedule": "constant"}
+    params = {
+        "loss": "squared",
+        "clip": 1.0,
+        "alpha": 0.5,
+        "curvature": curvature_of("squared", 1.0),
+        "curvature_schedule": "constant",
+    }
     losses = np.cumsum((ONS(0.5).progressive(X, y) - y) ** 2)
     bound = newton_bound(kernel_matrix(X, params), y, params, [20, 400])
     for t, competitor, most in zip(bound.t, bound.competitor, bound.bound, strict=True):
@@ -341,7 +445,9 @@ def test_bound__is_above_the_regret_of_an_online_newton_step_and_does_not_depend
 
 
 @pytest.mark.parametrize("intercept", [False, True])
-def test_bound__of_son_s_learners_is_above_their_regret_and_that_of_the_curvature_s_excess_grows_with_the_rounds(intercept):
+def test_bound__of_son_s_learners_is_above_their_regret_and_that_of_the_curvature_s_excess_grows_with_the_rounds(
+    intercept,
+):
     draw = np.random.default_rng(2)
     X = draw.uniform(-0.5, 0.5, (400, 8)) * 1.5 ** -np.arange(8)
     y = np.clip(X @ draw.standard_normal(8) + 0.1 * draw.standard_normal(400), -1, 1)
@@ -358,7 +464,11 @@ def test_bound__of_son_s_learners_is_above_their_regret_and_that_of_the_curvatur
     for learner, model, more in (
         ("ONS", ONS(0.5, fit_intercept=intercept), {}),
         ("ONS", ONS(0.5, fit_intercept=intercept, curvature=1.0), {"curvature": 1.0}),
-        ("ONS", ONS(0.5, fit_intercept=intercept, curvature_schedule="decreasing"), {"curvature_schedule": "decreasing"}),
+        (
+            "ONS",
+            ONS(0.5, fit_intercept=intercept, curvature_schedule="decreasing"),
+            {"curvature_schedule": "decreasing"},
+        ),
         ("FDSON", FDSON(3, alpha=0.5, fit_intercept=intercept), {"sketch_size": 3}),
     ):
         assert why_not(learner, {**params, **more}, 400) is None
@@ -368,7 +478,9 @@ def test_bound__of_son_s_learners_is_above_their_regret_and_that_of_the_curvatur
             assert losses[t - 1] - competitor <= most
         if "curvature" in more:
             assert bound.bound[1] - bound.bound[0] > 2 * 16 * (1.0 - sigma) * 380
-    wide, narrow = (son_bound(X, y, "FDSON", {**params, "sketch_size": m}, [400]).bound[0] for m in (9, 1))
+    wide, narrow = (
+        son_bound(X, y, "FDSON", {**params, "sketch_size": m}, [400]).bound[0] for m in (9, 1)
+    )
     assert wide < narrow  # nothing is lost by a sketch that holds all directions
     assert "no bound is known" in why_not("OjaSON", params, 400)
     assert "random projections" in why_not("RPSON", params, 400)
@@ -396,12 +508,18 @@ def test_report__of_a_hundred_thousand_runs_takes_seconds_and_little_memory(tmp_
     store = tmp_path / "store"
     open_store(store)
     draw = np.random.default_rng(0)
-    n_seeds, steps, t = 10, [2.0**k for k in range(-10, 10)], [round(10 ** (k / 8)) for k in range(41)]
+    n_seeds, steps, t = (
+        10,
+        [2.0**k for k in range(-10, 10)],
+        [round(10 ** (k / 8)) for k in range(41)],
+    )
     runs, curves = [], []
     for dataset in range(50):
         for learner in range(10):
             for step in steps:
-                params = json.dumps({"clip": 1.0, "fit_intercept": False, "loss": "squared", "step_size": step})
+                params = json.dumps(
+                    {"clip": 1.0, "fit_intercept": False, "loss": "squared", "step_size": step}
+                )
                 for seed in range(n_seeds):
                     loss = float(abs(np.log2(step)) / 20 + learner / 50 + 0.01 * draw.random())
                     runs.append(
@@ -443,7 +561,12 @@ def test_report__of_a_hundred_thousand_runs_takes_seconds_and_little_memory(tmp_
             )
             writer.write_table(rows)
     (store / "sweeps").mkdir(exist_ok=True)
-    note = {"name": "many", "file": "", "figures": [], "run_ids": table.column("run_id").to_pylist()}
+    note = {
+        "name": "many",
+        "file": "",
+        "figures": [],
+        "run_ids": table.column("run_id").to_pylist(),
+    }
     (store / "sweeps" / "many.json").write_text(json.dumps(note))
     del runs, curves, table, note
     pa.default_memory_pool().release_unused()
@@ -451,7 +574,10 @@ def test_report__of_a_hundred_thousand_runs_takes_seconds_and_little_memory(tmp_
         begun = time.monotonic()
         written = write_report(store, "many").path
         took = time.monotonic() - begun
-    print(f"100,000 runs: {took:.1f} s, {max(memory.peaks.values()) / 1e6:.0f} MB, a page of {written.stat().st_size / 1e6:.1f} MB")
+    print(
+        f"100,000 runs: {took:.1f} s, {max(memory.peaks.values()) / 1e6:.0f} MB, a page of"
+        f" {written.stat().st_size / 1e6:.1f} MB"
+    )
     assert took < 30
     assert max(memory.peaks.values()) < 1e9
     assert written.stat().st_size < 6e6

@@ -1,4 +1,6 @@
-"""The result tables: parts are moved into few files, whatever is cut and wherever, and every run is there once with its own curve."""
+"""The result tables: parts are moved into few files, whatever is cut and wherever, and every run is
+there once with its own curve.
+"""
 
 import json
 import shutil
@@ -19,7 +21,16 @@ from koco_stream.engine.result_file import parts_folder
 from koco_stream.io.paths import LocalPlace, place
 from koco_stream.runs.schemas import CURVES, part_schema
 from storage import results
-from storage.results import collect, compact, finished_runs, part_files, read_columns, read_curves, read_runs, table_files
+from storage.results import (
+    collect,
+    compact,
+    finished_runs,
+    part_files,
+    read_columns,
+    read_curves,
+    read_runs,
+    table_files,
+)
 from storage.store import open_store
 
 OK, FAILED = "ok", "failed"
@@ -31,11 +42,25 @@ class Cut(BaseException):
 
 
 def put_part(store, name, runs):
-    """A part with these (run, status) in it. A run's numbers follow from it alone, as those of a real one do."""
+    """A part with these (run, status) in it. A run's numbers follow from it alone, as those of a
+    real one do.
+    """
     rows = []
     for run, status in runs:
-        curve = [{"t": t, "cumulative_loss": run + t / 8, "mistakes": None, "dictionary_size": None} for t in range(1, LENGTH[status] + 1)]
-        rows.append({"run_id": f"{run:032x}", "dataset": f"d{run % 2}", "learner": "OGD", "status": status, "rounds": 9, "curve": curve})
+        curve = [
+            {"t": t, "cumulative_loss": run + t / 8, "mistakes": None, "dictionary_size": None}
+            for t in range(1, LENGTH[status] + 1)
+        ]
+        rows.append(
+            {
+                "run_id": f"{run:032x}",
+                "dataset": f"d{run % 2}",
+                "learner": "OGD",
+                "status": status,
+                "rounds": 9,
+                "curve": curve,
+            }
+        )
     with (parts_folder(store) / f"{name}.parquet").written() as temporary:
         pq.write_table(pa.Table.from_pylist(rows, part_schema()), temporary)
 
@@ -49,26 +74,42 @@ def check_read(store, known):
     runs = read_runs(store).select(["run_id", "status"]).to_pylist()
     assert sorted((row["run_id"], row["status"]) for row in runs) == expected(known)
     assert finished_runs(store) == {run for run, _ in expected(known)}
-    assert finished_runs(store, but_failed=True) >= {run for run, status in expected(known) if status == OK}
+    assert finished_runs(store, but_failed=True) >= {
+        run for run, status in expected(known) if status == OK
+    }
     curves = read_curves(store)
     assert curves.schema == results.schema(CURVES)
-    assert Counter(curves.column("run_id").to_pylist()) == {run: LENGTH[status] for run, status in expected(known)}
+    assert Counter(curves.column("run_id").to_pylist()) == {
+        run: LENGTH[status] for run, status in expected(known)
+    }
     rows = curves.select(["run_id", "t", "cumulative_loss"]).to_pylist()
     assert all(row["cumulative_loss"] == int(row["run_id"], 16) + row["t"] / 8 for row in rows)
     assert len({(row["run_id"], row["t"]) for row in rows}) == len(rows)
 
 
 def check_files(store, known):
-    """The files themselves hold each run once, in few files; the curves' files are those of the runs'."""
+    """The files themselves hold each run once, in few files; the curves' files are those of the
+    runs'.
+    """
     assert part_files(store) == []
-    runs = [row for file in table_files(store, "runs") for row in file.read_table().select(["run_id", "status"]).to_pylist()]
+    runs = [
+        row
+        for file in table_files(store, "runs")
+        for row in file.read_table().select(["run_id", "status"]).to_pylist()
+    ]
     assert sorted((row["run_id"], row["status"]) for row in runs) == expected(known)
-    curves = [run for file in table_files(store, "curves") for run in file.read_table().column("run_id").to_pylist()]
+    curves = [
+        run
+        for file in table_files(store, "curves")
+        for run in file.read_table().column("run_id").to_pylist()
+    ]
     assert Counter(curves) == {run: LENGTH[status] for run, status in expected(known)}
     names = [file.name for file in table_files(store, "runs")]
     assert names == [file.name for file in table_files(store, "curves")]
     assert len(names) <= results.MANY_FILES + 1
-    assert all(results.file_name(file.read_table()) == file.name for file in table_files(store, "runs"))
+    assert all(
+        results.file_name(file.read_table()) == file.name for file in table_files(store, "runs")
+    )
 
 
 @contextmanager
@@ -108,7 +149,14 @@ def test_collect__cut_anywhere_loses_doubles_and_mixes_nothing(steps, full):
         for number, step in enumerate(steps):
             if isinstance(step, dict):
                 put_part(store, f"{number:032x}", step.items())
-                known = {**step, **{run: status for run, status in known.items() if status == OK or run not in step}}
+                known = {
+                    **step,
+                    **{
+                        run: status
+                        for run, status in known.items()
+                        if status == OK or run not in step
+                    },
+                }
             else:
                 work, changes = step
                 if changes is None:
@@ -168,7 +216,9 @@ def test_runs_whose_curves_another_collector_took_away__have_those_of_its_file(t
     content = first.read_bytes()
     put_part(store, "b", [(2, OK), (3, OK)])
     collect(store)
-    (place(store) / "results" / "runs" / first.name).write_bytes(content)  # as one who is late writes it, where there is no lock
+    (place(store) / "results" / "runs" / first.name).write_bytes(
+        content
+    )  # as one who is late writes it, where there is no lock
     check_read(store, {1: OK, 2: OK, 3: OK})
     collect(store)
     check_files(store, {1: OK, 2: OK, 3: OK})

@@ -1,4 +1,6 @@
-"""A cohort that was cut goes on from its last checkpoint, on any worker, to the same bits; a checkpoint only ever saves time."""
+"""A cohort that was cut goes on from its last checkpoint, on any worker, to the same bits; a
+checkpoint only ever saves time.
+"""
 
 import os
 import signal
@@ -11,7 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import koco_stream.engine.cohort
-from koco_stream.engine.checkpoint import checkpoint_of, checkpoints_folder, read_checkpoint, unfinished
+from koco_stream.engine.checkpoint import (
+    checkpoint_of,
+    checkpoints_folder,
+    read_checkpoint,
+    unfinished,
+)
 from koco_stream.engine.cohort import run_cohort
 from koco_stream.engine.result_file import parts_folder
 from koco_stream.learners import LEARNERS
@@ -28,7 +35,10 @@ MEASURED = [c.name for c in RUNS if c.measured]
 def cohort_on(store, learners, every, name="real", order="shuffled"):
     manifest = load_manifest(store, name)
     stream = Stream(name, manifest.dataset_hash, order, 3 if order == "shuffled" else None)
-    runs = tuple(Run.of(stream, learner, {**EXAMPLES[learner], **more}, seed) for learner, more, seed in learners)
+    runs = tuple(
+        Run.of(stream, learner, {**EXAMPLES[learner], **more}, seed)
+        for learner, more, seed in learners
+    )
     return Cohort(stream, runs, 1.0, every)
 
 
@@ -45,8 +55,9 @@ class Cut(BaseException):
 
 
 def run_and_cut(monkeypatch, store, cohort, saves):
-    """Run the cohort in a process that dies after so many checkpoints: here by an exception that nothing catches. At which rounds they
-    were."""
+    """Run the cohort in a process that dies after so many checkpoints: here by an exception that
+    nothing catches. At which rounds they were.
+    """
     save, done = koco_stream.engine.cohort.save_cohort, []
 
     def saved(where, rounds, members):
@@ -76,7 +87,12 @@ def test_every_learner__goes_on_to_the_same_bits(name, small_store, monkeypatch)
 
 
 def test_runs_that_share_kernel_values__and_one_that_diverged(small_store, monkeypatch):
-    learners = [("KONS", {}, 1), ("SketchedKONS", {"beta": 2.0}, 1), ("SketchedKONS", {}, 2), ("OGD", {"clip": 1e300, "step_size": 1e9}, 1)]
+    learners = [
+        ("KONS", {}, 1),
+        ("SketchedKONS", {"beta": 2.0}, 1),
+        ("SketchedKONS", {}, 2),
+        ("OGD", {"clip": 1e300, "step_size": 1e9}, 1),
+    ]
     cohort = cohort_on(small_store, learners, 100, order="as-stored")
     run_cohort(str(small_store), "try", replace(cohort, checkpoint_rounds=0))
     whole = part(small_store, cohort)
@@ -84,7 +100,9 @@ def test_runs_that_share_kernel_values__and_one_that_diverged(small_store, monke
     run_and_cut(monkeypatch, small_store, cohort, 3)
     header, arrays = read_checkpoint(checkpoint_of(small_store, cohort))
     assert header["rounds"] == 300
-    assert sum(name.endswith("history.values") for name in arrays) == 1  # the rows seen are there once
+    assert (
+        sum(name.endswith("history.values") for name in arrays) == 1
+    )  # the rows seen are there once
     run_cohort(str(small_store), "try", cohort)
     assert part(small_store, cohort) == whole
 
@@ -118,12 +136,27 @@ def test_plan__keeps_cohorts_that_were_begun(small_store, monkeypatch):
     cohort = cohort_on(small_store, [("OjaSON", {"alpha": float(a)}, 1) for a in range(1, 9)], 100)
     size = {cohort.stream.dataset_hash: DataSize.of(load_manifest(small_store, "real"))}
     run_and_cut(monkeypatch, small_store, cohort, 1)
-    more = list(cohort_on(small_store, [("AdaGrad", {"step_size": float(s)}, 1) for s in range(1, 9)], 100).runs)
-    found = plan([*more, *cohort.runs], size, Limits(2, 4 << 30, cohort_seconds=1e-4, checkpoint_seconds=1e-5), unfinished(small_store))
+    more = list(
+        cohort_on(
+            small_store, [("AdaGrad", {"step_size": float(s)}, 1) for s in range(1, 9)], 100
+        ).runs
+    )
+    found = plan(
+        [*more, *cohort.runs],
+        size,
+        Limits(2, 4 << 30, cohort_seconds=1e-4, checkpoint_seconds=1e-5),
+        unfinished(small_store),
+    )
     assert cohort.cohort_id in {one.cohort_id for one in found.cohorts}
-    assert sorted(run.run_id for run in found.runs) == sorted(run.run_id for run in [*more, *cohort.runs])
-    without = plan([*more, *cohort.runs[1:]], size, Limits(2, 4 << 30), unfinished(small_store))  # one of its runs is in the store
-    assert sorted(run.run_id for run in without.runs) == sorted(run.run_id for run in [*more, *cohort.runs[1:]])
+    assert sorted(run.run_id for run in found.runs) == sorted(
+        run.run_id for run in [*more, *cohort.runs]
+    )
+    without = plan(
+        [*more, *cohort.runs[1:]], size, Limits(2, 4 << 30), unfinished(small_store)
+    )  # one of its runs is in the store
+    assert sorted(run.run_id for run in without.runs) == sorted(
+        run.run_id for run in [*more, *cohort.runs[1:]]
+    )
     assert all(one.checkpoint_rounds == 0 for one in without.cohorts)  # too short to need any
 
 
@@ -147,7 +180,12 @@ def test_killed_process__another_goes_on(small_store):
     run_cohort(str(small_store), "try", replace(cohort, checkpoint_rounds=0))
     whole = part(small_store, cohort)
     words = [sys.executable, "-c", KILLED, str(small_store), "4"]
-    assert subprocess.run(words, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}).returncode == -signal.SIGKILL
+    assert (
+        subprocess.run(
+            words, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        ).returncode
+        == -signal.SIGKILL
+    )
     receipt = run_cohort(str(small_store), "try", cohort)
     assert receipt.rounds == 500 - 4 * 50
     assert part(small_store, cohort) == whole

@@ -1,4 +1,6 @@
-"""Learners in River: its own progressive validation and its own checks, and the same bits as without it."""
+"""Learners in River: its own progressive validation and its own checks, and the same bits as
+without it.
+"""
 
 import copy
 
@@ -24,11 +26,15 @@ def as_dictionaries(X):
     return [{f"x{j}": value for j, value in enumerate(row) if value} for row in X.tolist()]
 
 
-@pytest.mark.parametrize("learner", [OjaSON(3, alpha=0.5), CONKONS(alpha=0.5, bandwidth=2.0)], ids=repr)
+@pytest.mark.parametrize(
+    "learner", [OjaSON(3, alpha=0.5), CONKONS(alpha=0.5, bandwidth=2.0)], ids=repr
+)
 def test_progressive_validation__has_the_learner_s_own_predictions(learner):
     X, y = rows()
     X[0] = 1.0  # so that names get their numbers in the order of columns
-    expected = type(learner)(**learner.get_params()).progressive(np.hstack([X, np.zeros((len(X), 3))]), y)
+    expected = type(learner)(**learner.get_params()).progressive(
+        np.hstack([X, np.zeros((len(X), 3))]), y
+    )
     stream = list(zip(as_dictionaries(X), y.tolist(), strict=True))
     model, metric = RiverRegressor(learner, n_features=8), metrics.MSE()
     steps = evaluate.iter_progressive_val_score(stream, model, metric, yield_predictions=True)
@@ -43,11 +49,14 @@ def test_progressive_val_score__on_river_s_own_data():
     accuracy = evaluate.progressive_val_score(datasets.Phishing(), classifier, metrics.Accuracy())
     assert accuracy.get() > 0.85  # River's own logistic regression has 0.89
     target = preprocessing.TargetStandardScaler(RiverRegressor(OjaSON(5, alpha=10.0, clip=5.0)))
-    mae = evaluate.progressive_val_score(datasets.TrumpApproval(), preprocessing.StandardScaler() | target, metrics.MAE())
+    mae = evaluate.progressive_val_score(
+        datasets.TrumpApproval(), preprocessing.StandardScaler() | target, metrics.MAE()
+    )
     assert mae.get() < 0.5  # River's own linear regression has 0.56
 
 
-# River's labels of TrumpApproval are about 40; that the learner says so is not what its checks are about.
+# River's labels of TrumpApproval are about 40; that the learner says so is not what its checks are
+# about.
 @pytest.mark.filterwarnings("ignore:a label .* is beyond clip")
 @pytest.mark.parametrize("wrapper", [RiverRegressor, RiverClassifier])
 @pytest.mark.parametrize("learner", LEARNERS, ids=repr)
@@ -59,7 +68,8 @@ def test_river_s_checks__pass(wrapper, learner):
         check(model.clone())
 
 
-# River's users keep models by pickle: what is unpickled here was pickled a moment before, in memory.
+# River's users keep models by pickle: what is unpickled here was pickled a moment before, in
+# memory.
 def test_kept__by_pickle_and_copy_goes_on_to_the_same_bits():
     X, y = rows()
     data = as_dictionaries(X)

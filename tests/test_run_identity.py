@@ -1,4 +1,6 @@
-"""The identity of a run: what it is made of, and that a parameter which a learner gains later leaves the runs of before theirs."""
+"""The identity of a run: what it is made of, and that a parameter which a learner gains later
+leaves the runs of before theirs.
+"""
 
 import hashlib
 import json
@@ -25,7 +27,9 @@ def hashed(text):
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-@pytest.mark.parametrize("given", [{}, {"carry": "both"}], ids=["not given", "given at its default"])
+@pytest.mark.parametrize(
+    "given", [{}, {"carry": "both"}], ids=["not given", "given at its default"]
+)
 def test_run_of_con_kons__keeps_the_identity_it_had_before_carry(given):
     run = Run.of(STREAM, "CONKONS", {"alpha": 2, **given}, 5)
     assert run.run_id == hashed(BEFORE_CARRY)
@@ -58,9 +62,15 @@ def test_parameter_added_later__is_shown_at_its_default_where_it_matters():
 
 
 def test_parameter_added_later__is_neither_shown_nor_kept_where_it_cannot_matter():
-    pace = Parameter("pace", int, 1, "a parameter that only the logistic loss has", low=1, later=True)
+    pace = Parameter(
+        "pace", int, 1, "a parameter that only the logistic loss has", low=1, later=True
+    )
     ogd = LEARNERS["OGD"]
-    learner = replace(ogd, parameters=(*ogd.parameters, pace), idle=lambda q: {"pace"} if q["loss"] == "squared" else set())
+    learner = replace(
+        ogd,
+        parameters=(*ogd.parameters, pace),
+        idle=lambda q: {"pace"} if q["loss"] == "squared" else set(),
+    )
     squared = learner.identifying(learner.complete({"pace": 7}))
     assert "pace" not in squared
     assert "pace" not in learner.shown(squared)

@@ -21,10 +21,22 @@ def point(floor, regrets, size):
 
 def test_claims__are_about_every_floor_between_none_and_all():
     sampled, exact = point(0.0, [9.0], 10), point(1.0, [10.0], 100)
-    assert verdicts(sampled, point(0.1, [90.0, 110.0], 19), point(0.5, [20.0], 71), exact) == [True, True, None]
-    assert verdicts(sampled, point(0.1, [90.0, 111.0], 21), point(0.5, [10.0], 50), exact) == [False, False, None]
+    assert verdicts(sampled, point(0.1, [90.0, 110.0], 19), point(0.5, [20.0], 71), exact) == [
+        True,
+        True,
+        None,
+    ]
+    assert verdicts(sampled, point(0.1, [90.0, 111.0], 21), point(0.5, [10.0], 50), exact) == [
+        False,
+        False,
+        None,
+    ]
     assert verdicts(point(0.5, [10.0], 70), exact) == [True, True, None]
-    assert verdicts(point(0.5, [10.0], 71), exact) == [True, False, None]  # nothing is known of KORS's points
+    assert verdicts(point(0.5, [10.0], 71), exact) == [
+        True,
+        False,
+        None,
+    ]  # nothing is known of KORS's points
     assert verdicts(sampled, exact) == verdicts(point(0.5, [1.0], 1)) == []
 
 
@@ -35,9 +47,12 @@ def test_figure__has_the_regret_against_the_best_function_and_a_verdict(tmp_path
     np.savetxt(tmp_path / "a.csv", np.column_stack([X, y]), delimiter=",")
     prepare_file(store, "wave", [tmp_path / "a.csv"], header=False)
     learners = (
-        '[[learner]]\nname = "SketchedKONS"\nsampling_floor = [0.0, 0.5]\nbandwidth = 0.5\n[[learner]]\nname = "KONS"\nbandwidth = 0.5\n'
+        '[[learner]]\nname = "SketchedKONS"\nsampling_floor = [0.0, 0.5]\nbandwidth ='
+        ' 0.5\n[[learner]]\nname = "KONS"\nbandwidth = 0.5\n'
     )
-    runs = swept(tmp_path, f'learner_seeds = 2\n[[dataset]]\nname = "wave"\nmax_rows = 120\n{learners}')
+    runs = swept(
+        tmp_path, f'learner_seeds = 2\n[[dataset]]\nname = "wave"\nmax_rows = 120\n{learners}'
+    )
     figure = sampling_floor(store, runs)
     assert [row[:2] for row in figure.rows] == [["wave", 0.0], ["wave", 0.5], ["wave", 1.0]]
     X, y = X[:120], y[:120]

@@ -18,7 +18,16 @@ def test_totals__of_blocks_are_those_of_single_rounds_to_the_bit(n, loss, seed, 
     totals, curve, at, done = np.zeros(3), np.zeros((points.size, 3)), 0, 0
     while done < n:
         count = data.draw(st.integers(1, n - done))
-        at = tally(LOSSES[loss], predictions[done : done + count], labels[done : done + count], count, totals, points, at, curve)
+        at = tally(
+            LOSSES[loss],
+            predictions[done : done + count],
+            labels[done : done + count],
+            count,
+            totals,
+            points,
+            at,
+            curve,
+        )
         done += count
     cumulative, mistakes, lines = 0.0, 0, []
     for t in range(n):

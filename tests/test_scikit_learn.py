@@ -1,4 +1,6 @@
-"""scikit-learn's own checks, and learners within its pipelines and searches. The exemptions are in koco_stream/scikit_learn.py."""
+"""scikit-learn's own checks, and learners within its pipelines and searches. The exemptions are in
+koco_stream/scikit_learn.py.
+"""
 
 import copy
 import io
@@ -19,9 +21,16 @@ from koco_stream import Classifier, OjaSON, WrongInput
 from koco_stream.learners import LEARNERS, models
 from tests.wire import as_on_a_worker
 
-# Neither holds its predictions within [−clip, clip], and a first step of 1 on the squared loss goes twice as far as it should.
+# Neither holds its predictions within [−clip, clip], and a first step of 1 on the squared loss goes
+# twice as far as it should.
 SMALLER_STEPS = {"FOGD": {"step_size": 0.3}, "NOGD": {"step_size": 0.3}}
-QUICK = ("OGD", "ONS", "NORMA", "KORS", "PROSNKONS")  # the checks of the others spend a minute of compiling for single precision
+QUICK = (
+    "OGD",
+    "ONS",
+    "NORMA",
+    "KORS",
+    "PROSNKONS",
+)  # the checks of the others spend a minute of compiling for single precision
 
 
 def rows(n=120, d=4):
@@ -34,26 +43,38 @@ def learner(name):
     return getattr(models, name)(**SMALLER_STEPS.get(name, {}))
 
 
-# Learners do without scikit-learn, so that they cannot inherit from its classes; what these give they have themselves. Labels beyond
-# clip are what its checks bring, and learners say so.
-@pytest.mark.filterwarnings("ignore:Estimator .* does not inherit from `sklearn.base.BaseEstimator`")
+# Learners do without scikit-learn, so that they cannot inherit from its classes; what these give
+# they have themselves. Labels beyond clip are what its checks bring, and learners say so.
+@pytest.mark.filterwarnings(
+    "ignore:Estimator .* does not inherit from `sklearn.base.BaseEstimator`"
+)
 @pytest.mark.filterwarnings("ignore:a label .* is beyond clip")
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[] if name in QUICK else pytest.mark.soak) for name in sorted(LEARNERS)])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if name in QUICK else pytest.mark.soak)
+        for name in sorted(LEARNERS)
+    ],
+)
 def test_scikit_learn_s_checks__pass(name):
     estimators = [learner(name)] if name == "KORS" else [learner(name), Classifier(learner(name))]
     for estimator in estimators:
         results = check_estimator(estimator, on_fail="raise", on_skip=None)
         # The array API is only looked at where the environment asks for it.
-        assert {r["check_name"] for r in results if r["status"] != "passed"} <= {"check_array_api_input"}
+        assert {r["check_name"] for r in results if r["status"] != "passed"} <= {
+            "check_array_api_input"
+        }
         check_dataframe_column_names_consistency(name, estimator)
 
 
 def test_batch__is_none_of_scikit_learn_s():
-    # It is given a learner that has learnt, and changes it: `Batch` is a yardstick, not an estimator.
+    # It is given a learner that has learnt, and changes it: `Batch` is a yardstick, not an
+    # estimator.
     assert not hasattr(koco_stream.Batch, "get_params")
 
 
-# Users keep models by joblib and pickle, in memory: that is all that pickle is used for here. No file is ever read by it.
+# Users keep models by joblib and pickle, in memory: that is all that pickle is used for here. No
+# file is ever read by it.
 @pytest.mark.parametrize("name", sorted(LEARNERS))
 def test_kept_by_joblib_in_memory__goes_on_to_the_same_bits(name):
     X, y = rows()
@@ -97,7 +118,9 @@ def test_pipelines_and_searches():
     labels = np.where(y > 0, "yes", "no")
     pipeline = make_pipeline(StandardScaler(), Classifier(OjaSON(3)))
     assert cross_val_score(pipeline, X, labels, cv=3).mean() > 0.8
-    search = GridSearchCV(Classifier(OjaSON(3)), {"learner__alpha": [1e-6, 10.0]}, cv=3).fit(X, labels)
+    search = GridSearchCV(Classifier(OjaSON(3)), {"learner__alpha": [1e-6, 10.0]}, cv=3).fit(
+        X, labels
+    )
     assert search.best_estimator_.learner_.alpha == search.best_params_["learner__alpha"]
     assert search.best_estimator_.classes_.tolist() == ["no", "yes"]
     best = GridSearchCV(OjaSON(3), {"alpha": [0.1, 10.0, 1e6]}, cv=3).fit(X, y).best_params_
@@ -124,7 +147,10 @@ def test_classifier__refuses_what_it_cannot_learn():
     X, y = rows()
     model = Classifier(OjaSON(3)).partial_fit(X, y > 0)
     before = model.decision_function(X).tobytes()
-    for labels, message in ((np.full(len(X), 2), r"y\[0\] is 2, and the classes are False and True"), (None, "target y is None")):
+    for labels, message in (
+        (np.full(len(X), 2), r"y\[0\] is 2, and the classes are False and True"),
+        (None, "target y is None"),
+    ):
         with pytest.raises(WrongInput, match=message):
             model.partial_fit(X, labels)
     assert model.decision_function(X).tobytes() == before
@@ -140,13 +166,12 @@ def test_classifier__refuses_what_it_cannot_learn():
 
 def test_without_scikit_learn__learners_work_as_ever():
     code = (
-        "import sys; sys.modules['sklearn'] = None\n"
-        "import numpy as np, warnings, koco_stream\n"
-        "model = koco_stream.Classifier(koco_stream.OGD(0.1))\n"
-        "try:\n    model.predict(np.eye(2))\nexcept AttributeError as error:\n    print(error)\n"
-        "with warnings.catch_warnings(record=True) as seen:\n    koco_stream.OGD(0.1).fit(np.eye(2), np.ones((2, 1)))\n"
-        "print(seen[0].message)\n"
-        "print(model.fit(np.eye(2), [0, 1]).score(np.eye(2), [0, 1]))"
+        "import sys; sys.modules['sklearn'] = None\nimport numpy as np, warnings,"
+        " koco_stream\nmodel = koco_stream.Classifier(koco_stream.OGD(0.1))\ntry:\n   "
+        " model.predict(np.eye(2))\nexcept AttributeError as error:\n    print(error)\nwith"
+        " warnings.catch_warnings(record=True) as seen:\n    koco_stream.OGD(0.1).fit(np.eye(2),"
+        " np.ones((2, 1)))\nprint(seen[0].message)\nprint(model.fit(np.eye(2), [0,"
+        " 1]).score(np.eye(2), [0, 1]))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     not_fitted, column, score = done.stdout.splitlines()

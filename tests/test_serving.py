@@ -1,4 +1,6 @@
-"""Schedules: what a file may say, which times are due, and that each is done once, whatever is killed."""
+"""Schedules: what a file may say, which times are due, and that each is done once, whatever is
+killed.
+"""
 
 import asyncio
 import os
@@ -28,7 +30,10 @@ from koco_stream import WrongInput
 from storage.history import read_history
 from storage.store import open_store
 
-SPEC = 'name = "small"\n[[dataset]]\nname = "ill-conditioned"\nn_rows = 500\n[[learner]]\nname = "OGD"\n'
+SPEC = (
+    'name = "small"\n[[dataset]]\nname = "ill-conditioned"\nn_rows = 500\n[[learner]]\nname ='
+    ' "OGD"\n'
+)
 TABLE = '[[schedule]]\nname = "minute"\ncron = "* * * * *"\nsweep = "small.toml"\nworkers = 0\n'
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 
@@ -48,12 +53,24 @@ def file(tmp_path):
         ('cron = "* * * * *"\n', "", "schedule 1, cron: this key is missing"),
         ("small.toml", "smal.toml", "line 4, schedule 1, sweep: .*no such sweep file"),
         ("workers = 0", 'workers = "0"', "line 5, schedule 1, workers: .*not '0'"),
-        ("workers = 0", 'timezone = "Europe/Pariss"', "line 5, schedule 1, timezone: .*did you mean 'Europe/Paris'"),
+        (
+            "workers = 0",
+            'timezone = "Europe/Pariss"',
+            "line 5, schedule 1, timezone: .*did you mean 'Europe/Paris'",
+        ),
         ("workers = 0", 'time_limit = "4 h"', "line 5, schedule 1, time_limit: .*HH:MM:SS"),
-        ("workers = 0", 'cluster = "tcp://10.0.0.1:1"', "line 5, schedule 1, cluster: .*not on the loopback"),
+        (
+            "workers = 0",
+            'cluster = "tcp://10.0.0.1:1"',
+            "line 5, schedule 1, cluster: .*not on the loopback",
+        ),
         ("workers = 0", 'store = "ftp://x/y"', "line 5, schedule 1, store: a store is a folder"),
         ("[[schedule]]", "[[schedul]]", "schedul"),
-        ("workers = 0\n", f"\n{TABLE}", "line 7, schedule 2, name: two schedules are called 'minute'"),
+        (
+            "workers = 0\n",
+            f"\n{TABLE}",
+            "line 7, schedule 2, name: two schedules are called 'minute'",
+        ),
         ("[[schedule]]", "[[schedule", "the file is TOML"),
     ],
 )
@@ -97,7 +114,12 @@ def test_schedules_file__the_one_that_is_shipped_can_be_read():
         ("0 2 * * *", "Europe/Paris", "2026-03-04T12:00:00+00:00", "2026-03-04T01:00:00+00:00"),
         ("0 2 * * *", "Europe/Paris", "2026-07-04T12:00:00+00:00", "2026-07-04T00:00:00+00:00"),
         ("0 3 1 1 *", "UTC", "2026-03-04T12:00:00+00:00", "2026-01-01T03:00:00+00:00"),
-        ("30 2 * * 0", "Europe/Paris", "2026-10-25T23:00:00+00:00", "2026-10-25T00:30:00+00:00"),  # that hour comes twice
+        (
+            "30 2 * * 0",
+            "Europe/Paris",
+            "2026-10-25T23:00:00+00:00",
+            "2026-10-25T00:30:00+00:00",
+        ),  # that hour comes twice
         ("0 0 29 2 *", "UTC", "2026-03-04T12:00:00+00:00", "2024-02-29T00:00:00+00:00"),
     ],
 )
@@ -110,7 +132,9 @@ def test_last_planned__is_the_last_time_of_the_cron(cron, zone, now, expected):
 
 def test_times__of_those_that_passed_the_last_is_due_until_it_has_ended(tmp_path):
     times, minute = Times(tmp_path, "minute"), timedelta(minutes=1)
-    assert times.begin("* * * * *", "UTC", NOON + timedelta(seconds=1)) == NOON + timedelta(seconds=1)
+    assert times.begin("* * * * *", "UTC", NOON + timedelta(seconds=1)) == NOON + timedelta(
+        seconds=1
+    )
     assert times.due(NOON + timedelta(seconds=30)) is None  # planned before the schedule was there
     now = NOON + 5 * minute + timedelta(seconds=3)
     assert times.due(now) == NOON + 5 * minute
@@ -123,7 +147,9 @@ def test_times__of_those_that_passed_the_last_is_due_until_it_has_ended(tmp_path
     times.note_ended(NOON + 5 * minute, now, "Same numbers")
     assert times.due(now) is None
     assert "has ended already: Same numbers" in times.why_not(NOON + 5 * minute, now)
-    assert times.begin("* * * * *", "UTC", now) == NOON + timedelta(seconds=1)  # started again: nothing is forgotten
+    assert times.begin("* * * * *", "UTC", now) == NOON + timedelta(
+        seconds=1
+    )  # started again: nothing is forgotten
     assert times.begin("0 * * * *", "UTC", now) == now
     assert times.due(now) is None
     for k in range(KEPT + 5):
@@ -173,7 +199,9 @@ def test_made_up__once_for_the_last_time_that_passed__and_what_was_cut_again(fil
             assert datetime.fromtimestamp(run.expected_start_time.timestamp(), UTC) == due
             assert datetime.fromisoformat(run.parameters["planned"]) == due
             await client.set_flow_run_state(run.id, Pending(), force=True)  # then all is killed
-            await client.create_flow_run_from_deployment(deployment, state=Scheduled(scheduled_time=due - timedelta(days=1)))
+            await client.create_flow_run_from_deployment(
+                deployment, state=Scheduled(scheduled_time=due - timedelta(days=1))
+            )
             await clear_up(client, schedule)
             await make_up(client, schedule, deployment, grace)
             states = sorted(str(run.state.name) for run in await flow_runs(client, deployment))
@@ -201,10 +229,24 @@ class Serving:
         self.store = store
         path = os.pathsep.join([environment.pop("PYTHONPATH"), str(ROOT)])
         self.log = folder / f"serve-{time.monotonic_ns()}.txt"
-        words = [sys.executable, "-m", "flows.cli", "serve", "--schedules", str(file), "--store", str(store)]
+        words = [
+            sys.executable,
+            "-m",
+            "flows.cli",
+            "serve",
+            "--schedules",
+            str(file),
+            "--store",
+            str(store),
+        ]
         given = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": path, **environment}
         with self.log.open("w") as log:
-            heard = {"stdout": log, "stderr": log, "start_new_session": True, "preexec_fn": listening}
+            heard = {
+                "stdout": log,
+                "stderr": log,
+                "start_new_session": True,
+                "preexec_fn": listening,
+            }
             self.process = subprocess.Popen(words, env=given, cwd=folder, **heard)
 
     def said(self):
@@ -227,7 +269,9 @@ class Serving:
         everyone = family(self.process.pid)
         os.kill(self.process.pid, blow)
         self.process.wait(60)
-        wait_until(lambda: not any(psutil.pid_exists(pid) for pid in everyone), "processes are left", 30.0)
+        wait_until(
+            lambda: not any(psutil.pid_exists(pid) for pid in everyone), "processes are left", 30.0
+        )
 
 
 @pytest.mark.soak
@@ -237,9 +281,13 @@ def test_serve__each_minute_once__also_when_it_is_killed(database, file, tmp_pat
         hook, lookups = logging_lookups(tmp_path / "hook")
         more = {"PYTHONPATH": str(hook), "KOCO_CACHE": str(tmp_path / "cache")}
         if database == "PostgreSQL":
-            reachable = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="koco-postgres-")))
+            reachable = Path(
+                stack.enter_context(tempfile.TemporaryDirectory(prefix="koco-postgres-"))
+            )
             reachable.chmod(0o755)
-            more["PREFECT_API_DATABASE_CONNECTION_URL"] = stack.enter_context(postgres(reachable / "postgres"))
+            more["PREFECT_API_DATABASE_CONNECTION_URL"] = stack.enter_context(
+                postgres(reachable / "postgres")
+            )
         store = tmp_path / "store"
 
         def served():
@@ -254,7 +302,11 @@ def test_serve__each_minute_once__also_when_it_is_killed(database, file, tmp_pat
         assert all(loopback(address) for address, _ in addresses), addresses
         for planned, noted in first.times().items():
             late = datetime.fromisoformat(noted["begun"][0]) - datetime.fromisoformat(planned)
-            print(f"\n  {database}: planned for {planned}, begun {late.total_seconds():.0f} s later, {noted.get('result')}", end="")
+            print(
+                f"\n  {database}: planned for {planned}, begun {late.total_seconds():.0f} s later,"
+                f" {noted.get('result')}",
+                end="",
+            )
             assert timedelta(0) <= late < timedelta(seconds=10)
         other = Serving(tmp_path, file, store, **more)
         assert other.process.wait(120) == 1
@@ -263,21 +315,32 @@ def test_serve__each_minute_once__also_when_it_is_killed(database, file, tmp_pat
         first.kill(signal.SIGKILL)
         before = first.times()
         assert len(before) <= seen + 1
-        ended = max(datetime.fromisoformat(planned) for planned, noted in before.items() if "ended" in noted)
-        wait_until(lambda: datetime.now(UTC) > ended + timedelta(seconds=135), "time passes", 200.0)  # two times at least pass
+        ended = max(
+            datetime.fromisoformat(planned) for planned, noted in before.items() if "ended" in noted
+        )
+        wait_until(
+            lambda: datetime.now(UTC) > ended + timedelta(seconds=135), "time passes", 200.0
+        )  # two times at least pass
         second = served()
         second.wait_for(sum("ended" in noted for noted in before.values()) + 2, 260)
         second.kill(signal.SIGINT)
         assert second.process.returncode == 1, second.said()
         assert "Traceback" not in first.said() + second.said(), second.said()
         after = second.times()
-        done = sorted(datetime.fromisoformat(planned) for planned, noted in after.items() if "ended" in noted)
+        done = sorted(
+            datetime.fromisoformat(planned) for planned, noted in after.items() if "ended" in noted
+        )
         print(f"\n  {database}: " + ", ".join(f"{planned:%H:%M}" for planned in done))
         restarted = [planned for planned in done if planned > ended]
         assert all(b - a == timedelta(minutes=1) for a, b in pairwise(restarted)), after
-        assert restarted[0] - ended > timedelta(minutes=1)  # of those that passed meanwhile only the last
+        assert restarted[0] - ended > timedelta(
+            minutes=1
+        )  # of those that passed meanwhile only the last
         nights = read_history(store, "small").to_pylist()
         assert [night["planned"] for night in nights] == done  # each once
-        assert [night["result"] for night in nights] == ["first", *["same numbers"] * (len(nights) - 1)]
+        assert [night["result"] for night in nights] == [
+            "first",
+            *["same numbers"] * (len(nights) - 1),
+        ]
         assert beyond_loopback(lookups) == []
         assert "connect" in lookups.read_text()

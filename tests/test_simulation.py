@@ -22,7 +22,9 @@ def run(seconds, machines, every=0):
     return simulate(cohorts, [100] * len(cohorts), machines)
 
 
-@given(seconds=st.lists(st.floats(0.01, 100.0), min_size=1, max_size=60), workers=st.integers(1, 12))
+@given(
+    seconds=st.lists(st.floats(0.01, 100.0), min_size=1, max_size=60), workers=st.integers(1, 12)
+)
 def test_wall__lies_between_the_bounds_of_list_scheduling(seconds, workers):
     found = run(seconds, Machines(workers, **FREE))
     least = max(max(seconds), sum(seconds) / workers)
@@ -48,9 +50,13 @@ def test_shared_cores__slow_all_down():
 
 
 def test_loading__is_paid_once_by_each_worker_and_by_one_that_was_away_again():
-    assert run([1.0] * 8, Machines(4, **{**FREE, "loading_seconds": 0.5})).wall == pytest.approx(2.5)
+    assert run([1.0] * 8, Machines(4, **{**FREE, "loading_seconds": 0.5})).wall == pytest.approx(
+        2.5
+    )
     away = {**FREE, "deaths_an_hour": 20.0, "away_seconds": 1.0, "seed": 3}
-    short, long = (run([600.0], Machines(1, **{**away, "loading_seconds": s}), every=1) for s in (0.0, 100.0))
+    short, long = (
+        run([600.0], Machines(1, **{**away, "loading_seconds": s}), every=1) for s in (0.0, 100.0)
+    )
     assert long.wall > short.wall + 2 * 100.0
 
 

@@ -1,4 +1,5 @@
-"""Site files are checked before anything is asked of a queue, and what would be asked can be seen."""
+"""Site files are checked before anything is asked of a queue, and what would be asked can be seen.
+"""
 
 import signal
 import sys
@@ -52,7 +53,9 @@ def test_shipped_site__is_read_and_shown(name):
     assert done.stderr == ""
 
 
-def test_job_script__has_one_thread_a_worker_and_what_workers_must_know(site, monkeypatch, tmp_path):
+def test_job_script__has_one_thread_a_worker_and_what_workers_must_know(
+    site, monkeypatch, tmp_path
+):
     pytest.importorskip("dask_jobqueue")
     monkeypatch.setenv("KOCO_CACHE", str(tmp_path / "ca che"))
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "do-not-tell")
@@ -60,15 +63,31 @@ def test_job_script__has_one_thread_a_worker_and_what_workers_must_know(site, mo
     extra += 'environment: {A_B: "c d"}\nworker_ports: "9000:9010"\n'
     script = show(site(JOB + extra)).stdout
     lines = script.splitlines()
-    for line in ("-p short", "-A mine", "--cpus-per-task=2", "--mem=4G", "-t 01:00:00", "--exclusive"):
+    for line in (
+        "-p short",
+        "-A mine",
+        "--cpus-per-task=2",
+        "--mem=4G",
+        "-t 01:00:00",
+        "--exclusive",
+    ):
         assert f"#SBATCH {line}" in lines
     assert f"export KOCO_CACHE='{tmp_path / 'ca che'}'" in lines
     assert "export A_B='c d'" in lines
     assert "export DASK_DISTRIBUTED__WORKER__MEMORY__PAUSE=False" in lines
     assert lines.index("module load gcc") < lines.index("export A_B='c d'")
     command = lines[-1]
-    assert command.startswith(f"{sys.executable} -m distributed.cli.dask_worker tcp://SCHEDULER:PORT ")
-    for words in ("--nthreads 1", "--nworkers 2", "--nanny", f"--memory-limit {2 << 30}", "--lifetime 3300s", "--interface lo"):
+    assert command.startswith(
+        f"{sys.executable} -m distributed.cli.dask_worker tcp://SCHEDULER:PORT "
+    )
+    for words in (
+        "--nthreads 1",
+        "--nworkers 2",
+        "--nanny",
+        f"--memory-limit {2 << 30}",
+        "--lifetime 3300s",
+        "--interface lo",
+    ):
         assert f" {words} " in f"{command} "
     assert "--worker-port 9000:9010" in command
     assert "--dashboard-address 127.0.0.1:0" in command
@@ -78,14 +97,19 @@ def test_job_script__has_one_thread_a_worker_and_what_workers_must_know(site, mo
 @pytest.mark.parametrize(
     ("kind", "lines"),
     [
-        ("pbs", ["#PBS -l select=1:ncpus=2:mem=4096MB", "#PBS -l walltime=01:00:00", "#PBS -A mine"]),
+        (
+            "pbs",
+            ["#PBS -l select=1:ncpus=2:mem=4096MB", "#PBS -l walltime=01:00:00", "#PBS -A mine"],
+        ),
         ("sge", ["#$ -l h_rt=01:00:00", "#$ -P mine", "#$ -q short"]),
         ("lsf", ["#BSUB -n 2", "#BSUB -W 01:00", '#BSUB -P "mine"', "#BSUB -q short"]),
     ],
 )
 def test_job_script__in_the_words_of_each_queue(site, kind, lines):
     pytest.importorskip("dask_jobqueue")
-    script = show(site(JOB.replace("slurm", kind) + "queue: short\naccount: mine\n")).stdout.splitlines()
+    script = show(
+        site(JOB.replace("slurm", kind) + "queue: short\naccount: mine\n")
+    ).stdout.splitlines()
     assert set(lines) <= set(script)
 
 
@@ -100,7 +124,10 @@ def test_manifest__of_pods_that_are_confined_and_hold_no_secret(site, monkeypatc
         assert pod["securityContext"]["runAsNonRoot"] is True
         assert pod["containers"][0]["envFrom"] == [{"secretRef": {"name": "keys"}}]
         assert {"name": "store", "mountPath": "/store"} in pod["containers"][0]["volumeMounts"]
-    scheduler = {variable["name"]: variable["value"] for variable in made["spec"]["scheduler"]["spec"]["containers"][0]["env"]}
+    scheduler = {
+        variable["name"]: variable["value"]
+        for variable in made["spec"]["scheduler"]["spec"]["containers"][0]["env"]
+    }
     assert scheduler["DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES"] == "1"
     worker = made["spec"]["worker"]["spec"]["containers"][0]
     assert worker["resources"]["limits"] == {"cpu": "1", "memory": str(2 << 30)}
@@ -113,8 +140,14 @@ def test_manifest__of_pods_that_are_confined_and_hold_no_secret(site, monkeypatc
     ("change", "said"),
     [
         (("cores: 2", "core: 2"), ["line 4, core: unknown key; did you mean 'cores'?"]),
-        (("kind: slurm", "kind: slrum"), ["line 2, kind: 'slrum' is no kind of site; did you mean 'slurm'?"]),
-        (("kind: slurm", ""), ["kind: this key is missing; give one of slurm, pbs, sge, lsf, kubernetes"]),
+        (
+            ("kind: slurm", "kind: slrum"),
+            ["line 2, kind: 'slrum' is no kind of site; did you mean 'slurm'?"],
+        ),
+        (
+            ("kind: slurm", ""),
+            ["kind: this key is missing; give one of slurm, pbs, sge, lsf, kubernetes"],
+        ),
         (("max: 4", "maximum: 4"), ["workers.max"]),
         (("min: 1", "mim: 1"), ["workers.mim: unknown key; did you mean 'min'?"]),
         (("max: 4", "max: 3"), ["workers.max is 3, which is no multiple of cores (2)"]),
@@ -127,7 +160,10 @@ def test_manifest__of_pods_that_are_confined_and_hold_no_secret(site, monkeypatc
         (("interface: lo", ""), ["interface: this key is missing"]),
         (("interface: lo", "interface: lo; rm -rf /"), ["interface"]),
         (("interface: lo", "interface: lo\nenvironment: {A B: c}"), ["environment"]),
-        (("interface: lo", 'interface: lo\nworker_ports: "10:20"'), ["worker_ports: ports are written"]),
+        (
+            ("interface: lo", 'interface: lo\nworker_ports: "10:20"'),
+            ["worker_ports: ports are written"],
+        ),
         (("cores: 2", "cores: [2"), ["this is not YAML"]),
     ],
 )
@@ -160,11 +196,15 @@ def test_site__that_is_unknown_is_not_shown():
     done = show("slrum")
     assert done.exit_code == 2
     assert done.stderr.startswith(
-        "koco: no site is called 'slrum' (your own file is named by its path, ./mine.yaml); did you mean 'slurm'?"
+        "koco: no site is called 'slrum' (your own file is named by its path, ./mine.yaml); did you"
+        " mean 'slurm'?"
     )
 
 
-@pytest.mark.parametrize(("package", "extra", "text"), [("dask_jobqueue", "jobqueue", JOB), ("dask_kubernetes", "kubernetes", POD)])
+@pytest.mark.parametrize(
+    ("package", "extra", "text"),
+    [("dask_jobqueue", "jobqueue", JOB), ("dask_kubernetes", "kubernetes", POD)],
+)
 def test_site__whose_package_is_not_installed_says_how(site, monkeypatch, package, extra, text):
     monkeypatch.setitem(sys.modules, package, None)
     done = show(site(text))
@@ -176,8 +216,16 @@ def test_site__whose_package_is_not_installed_says_how(site, monkeypatch, packag
 def test_packages_of_sites__are_not_imported_for_a_local_sweep():
     import subprocess
 
-    code = "import sys, flows.sweep, flows.launch; sys.exit(any(m.startswith(('dask_jobqueue', 'dask_kubernetes')) for m in sys.modules))"
-    assert subprocess.run([sys.executable, "-c", code], check=False, cwd=site_file("slurm").parent.parent.parent).returncode == 0
+    code = (
+        "import sys, flows.sweep, flows.launch; sys.exit(any(m.startswith(('dask_jobqueue',"
+        " 'dask_kubernetes')) for m in sys.modules))"
+    )
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], check=False, cwd=site_file("slurm").parent.parent.parent
+        ).returncode
+        == 0
+    )
 
 
 def test_job_site__leaves_the_handlers_of_signals_alone(site):
@@ -200,7 +248,9 @@ def test_site__off_loopback_asks_for_certificates(site, monkeypatch):
 
 def test_interface__that_is_not_here_is_named(site):
     pytest.importorskip("dask_jobqueue")
-    with pytest.raises(WrongInput, match=r"no network interface 'ib7' with an address; there are: .*lo"):
+    with pytest.raises(
+        WrongInput, match=r"no network interface 'ib7' with an address; there are: .*lo"
+    ):
         cluster_named(site(JOB.replace("interface: lo", "interface: ib7")), 0, 0)
 
 
@@ -217,7 +267,13 @@ def test_plan__is_made_for_what_the_site_asks_for(site):
     [
         ("17\n18\n", {"17", "18"}),
         ("", set()),
-        ("\nserver:\n                     Req'd\nJob ID   User\n----- ----\n12.server  me  R\n13[1].server me Q\n", {"12", "13"}),
+        (
+            (
+                "\nserver:\n                     Req'd\nJob ID   User\n----- ----\n12.server  me "
+                " R\n13[1].server me Q\n"
+            ),
+            {"12", "13"},
+        ),
         ("job-ID  prior\n--------\n    231 0.55 koco me r 11/21/2026\n", {"231"}),
     ],
 )

@@ -41,7 +41,9 @@ FINISHES_WITHIN = 300.0  # seconds
 
 def tables(store):
     runs = read_runs(store).drop_columns(MEASURED).sort_by("run_id").to_pylist()
-    return runs, read_curves(store).sort_by([("run_id", "ascending"), ("t", "ascending")]).to_pylist()
+    return runs, read_curves(store).sort_by(
+        [("run_id", "ascending"), ("t", "ascending")]
+    ).to_pylist()
 
 
 def write_sweep(folder, data_seeds):
@@ -53,9 +55,26 @@ def write_sweep(folder, data_seeds):
 @contextmanager
 def sweeping(spec, store, *words):
     """`koco sweep` in a process of its own; interrupted if the block leaves before it has ended."""
-    command = [sys.executable, "-m", "flows.cli", "sweep", str(spec), "--store", str(store), "--json", *map(str, words)]
+    command = [
+        sys.executable,
+        "-m",
+        "flows.cli",
+        "sweep",
+        str(spec),
+        "--store",
+        str(store),
+        "--json",
+        *map(str, words),
+    ]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
-    process = subprocess.Popen(command, cwd=spec.parent, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command,
+        cwd=spec.parent,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     try:
         yield process
     finally:
@@ -103,7 +122,9 @@ def slurm_says(*words):
 
 def jobs(states="PENDING,RUNNING"):
     """The numbers of the jobs called koco, with their states."""
-    listed = slurm_says("squeue", "--noheader", "--name=koco", "--format=%i %T", f"--states={states}")
+    listed = slurm_says(
+        "squeue", "--noheader", "--name=koco", "--format=%i %T", f"--states={states}"
+    )
     return dict(line.split() for line in listed.splitlines())
 
 
@@ -117,18 +138,26 @@ def until(there, process, what):
 
 
 def our_listeners():
-    """The addresses on which processes of this test session listen, those in jobs too: they have its cache folder."""
+    """The addresses on which processes of this test session listen, those in jobs too: they have
+    its cache folder.
+    """
     found = set()
     for process in psutil.process_iter():
         with suppress(psutil.Error):
             if process.environ().get("KOCO_CACHE") == os.environ["KOCO_CACHE"]:
-                found |= {tuple(each.laddr) for each in process.net_connections(kind="tcp") if each.status == psutil.CONN_LISTEN}
+                found |= {
+                    tuple(each.laddr)
+                    for each in process.net_connections(kind="tcp")
+                    if each.status == psutil.CONN_LISTEN
+                }
     return found
 
 
 def under_way(process, store):
     """Wait until both jobs run and there is a first part; the jobs' numbers."""
-    found = until(lambda: list(jobs().values()) == ["RUNNING"] * 2 and jobs(), process, "its jobs ran")
+    found = until(
+        lambda: list(jobs().values()) == ["RUNNING"] * 2 and jobs(), process, "its jobs ran"
+    )
     until(lambda: store.is_dir() and parts_folder(store).names(), process, "there was a part")
     return set(found)
 
@@ -161,7 +190,9 @@ def test_sweep__loses_nothing_when_a_job_is_cancelled(sweep, site, tmp_path):
 
 
 @pytest.mark.soak
-def test_sweep__loses_nothing_when_all_its_jobs_are_killed_at_once_and_without_warning(sweep, site, tmp_path):
+def test_sweep__loses_nothing_when_all_its_jobs_are_killed_at_once_and_without_warning(
+    sweep, site, tmp_path
+):
     spec, reference = sweep
     with sweeping(spec, tmp_path / "store", "--cluster", site) as process:
         first = under_way(process, tmp_path / "store")
@@ -174,7 +205,9 @@ def test_sweep__loses_nothing_when_all_its_jobs_are_killed_at_once_and_without_w
 
 
 @pytest.mark.soak
-def test_sweep__with_certificates_speaks_tls_to_its_jobs_and_leaves_the_same_tables(sweep, site, tmp_path):
+def test_sweep__with_certificates_speaks_tls_to_its_jobs_and_leaves_the_same_tables(
+    sweep, site, tmp_path
+):
     spec, reference = sweep
     folder = tmp_path / "certificates"
     make_certificates(folder, ["127.0.0.1"])
@@ -184,7 +217,9 @@ def test_sweep__with_certificates_speaks_tls_to_its_jobs_and_leaves_the_same_tab
         told = summary(process)
     assert "tls://127.0.0.1:" in script
     assert "tcp://" not in script
-    assert not any(line in script for line in (folder / "worker-key.pem").read_text().splitlines()[1:-1])
+    assert not any(
+        line in script for line in (folder / "worker-key.pem").read_text().splitlines()[1:-1]
+    )
     assert told["statuses"] == {"ok": len(reference[0])}
     assert tables(tmp_path / "store") == reference
 
@@ -214,7 +249,14 @@ def test_sweep__gives_back_a_job_that_nothing_is_left_for(site, tmp_path):
 
 @pytest.mark.soak
 def test_sweep__stopped_while_its_jobs_wait_takes_them_along(sweep, site, tmp_path):
-    other = slurm_says("sbatch", "--parsable", "--cpus-per-task=4", "--chdir=/tmp", "--output=/dev/null", "--wrap=sleep 300").strip()
+    other = slurm_says(
+        "sbatch",
+        "--parsable",
+        "--cpus-per-task=4",
+        "--chdir=/tmp",
+        "--output=/dev/null",
+        "--wrap=sleep 300",
+    ).strip()
     try:
         with sweeping(sweep[0], tmp_path / "store", "--cluster", site) as process:
             until(lambda: list(jobs().values()) == ["PENDING"] * 2, process, "its jobs waited")
@@ -252,7 +294,9 @@ def test_sweep__that_slurm_refuses_says_why(sweep, site, tmp_path):
     with sweeping(sweep[0], tmp_path / "store", "--cluster", site) as process:
         _, err = process.communicate(timeout=120)
     assert process.returncode == 1
-    assert "slurm does not take the job: sbatch: error: invalid partition specified: elsewhere" in err
+    assert (
+        "slurm does not take the job: sbatch: error: invalid partition specified: elsewhere" in err
+    )
     assert "Traceback" not in err
 
 

@@ -1,4 +1,5 @@
-"""The theorems of Luo et al. (2016): their numbers, and runs that have to stay below or above them."""
+"""The theorems of Luo et al. (2016): their numbers, and runs that have to stay below or above them.
+"""
 
 import numpy as np
 import pytest
@@ -30,7 +31,8 @@ def decaying_rows(n=400, d=12, seed=0):
 
 
 def literal_fd(X, y, m, alpha, coefficient):
-    """Algorithms 1 and 2 as printed: m rows, the last one always zero. Predictions, S_T and Σ ρ_t."""
+    """Algorithms 1 and 2 as printed: m rows, the last one always zero. Predictions, S_T and Σ ρ_t.
+    """
     d, lost, predictions = X.shape[1], 0.0, []
     S, u = np.zeros((m, d)), np.zeros(d)
     for x, label in zip(X, y, strict=True):
@@ -59,7 +61,9 @@ def compared(X, y, predictions, alpha, coefficient):
 
 @pytest.mark.parametrize("shape", [(40, 7), (7, 40)])
 def test_omega__is_the_tail_of_the_spectrum_from_either_side_and_from_sparse_rows(shape):
-    G = np.random.default_rng(0).standard_normal(shape) * (np.random.default_rng(1).random(shape) < 0.4)
+    G = np.random.default_rng(0).standard_normal(shape) * (
+        np.random.default_rng(1).random(shape) < 0.4
+    )
     squares = np.linalg.svd(G, compute_uv=False) ** 2
     np.testing.assert_allclose(spectrum(G), squares, atol=1e-12)
     for k in (0, 3, 7, 9):
@@ -77,15 +81,35 @@ def test_theorem_2__is_above_the_regret_of_the_online_newton_step(alpha, eta):
     found, G = compared(X, y, predictions, alpha, SIGMA + eta)
     norms2 = (G**2).sum() / (SIGMA + eta)
     for regret, w_norm2 in found:
-        given = {"alpha": alpha, "w_norm2": w_norm2, "gradient_norms2": norms2, "curvature": SIGMA, "clip": C, "lipschitz": L}
+        given = {
+            "alpha": alpha,
+            "w_norm2": w_norm2,
+            "gradient_norms2": norms2,
+            "curvature": SIGMA,
+            "clip": C,
+            "lipschitz": L,
+        }
         bound = son_theorem_2(**given, n_features=12, step_sizes=np.full(400, eta))
-        assert 0 < regret <= bound < son_theorem_2(**given, n_features=50, step_sizes=np.full(400, eta))
+        assert (
+            0
+            < regret
+            <= bound
+            < son_theorem_2(**given, n_features=50, step_sizes=np.full(400, eta))
+        )
 
 
 def test_theorem_2__without_curvature_is_the_printed_simplification():
     d, T = 5, 10_000
     eta = np.sqrt(d / (C * L) ** 2 / np.arange(1, T + 1))
-    given = {"alpha": 2.0, "w_norm2": 3.0, "n_features": d, "gradient_norms2": 700.0, "curvature": 0.0, "clip": C, "lipschitz": L}
+    given = {
+        "alpha": 2.0,
+        "w_norm2": 3.0,
+        "n_features": d,
+        "gradient_norms2": 700.0,
+        "curvature": 0.0,
+        "clip": C,
+        "lipschitz": L,
+    }
     root = C * L * np.sqrt(T * d)
     printed = 3.0 + 0.5 * root * np.log1p(700.0 / (2.0 * root)) + 4 * root
     assert 0.99 * printed < son_theorem_2(**given, step_sizes=eta) <= printed
@@ -103,7 +127,13 @@ def test_theorem_3__is_above_the_regret_of_frequent_directions_as_printed(alpha,
     for k in range(m):
         assert lost <= omega(G, k) / (m - k) * (1 + 1e-9)  # what the proof needs of the sketch
         for regret, w_norm2 in found:
-            given = {"alpha": alpha, "w_norm2": w_norm2, "sketch_size": m, "k": k, "omega_k": omega(G, k)}
+            given = {
+                "alpha": alpha,
+                "w_norm2": w_norm2,
+                "sketch_size": m,
+                "k": k,
+                "omega_k": omega(G, k),
+            }
             given |= {"step_sizes": np.zeros(400), "curvature": SIGMA, "clip": C, "lipschitz": L}
             bound = son_theorem_3(**given, sketch_trace=(S**2).sum())
             assert 0 < regret <= bound <= son_theorem_3(**given, sketch_trace=(G**2).sum())
@@ -113,18 +143,34 @@ def test_theorem_3__is_above_the_regret_of_frequent_directions_as_printed(alpha,
 
 @pytest.mark.parametrize("m", [1, 3, 6])
 @pytest.mark.parametrize("alpha", [0.05, 1.0])
-def test_theorem_3__for_a_buffer_is_above_the_regret_of_the_buffered_learner_and_what_its_sketch_loses(alpha, m):
+def test_theorem_3__for_a_buffer_is_above_the_regret_of_the_buffered_learner_and_what_its_sketch_loses(
+    alpha, m
+):
     X, y = decaying_rows()
     shared = {"alpha": alpha, "curvature": SIGMA, "clip": C, "slope": slopes["squared"]}
-    predictions = sketched_newton(X, y, BufferedFrequentDirections(m), **shared).predictions  # those of FDSON
+    predictions = sketched_newton(
+        X, y, BufferedFrequentDirections(m), **shared
+    ).predictions  # those of FDSON
     found, G = compared(X, y, predictions, alpha, SIGMA)
     sketch = buffered_sketch(G, m)
     lost = (G**2).sum() - (sketch**2).sum()
     for k in range(m + 1):
         assert lost <= (m + 1) / (m + 1 - k) * omega(G, k) * (1 + 1e-9)
         for regret, w_norm2 in found:
-            given = {"alpha": alpha, "w_norm2": w_norm2, "sketch_size": m, "k": k, "omega_k": omega(G, k)}
-            given |= {"step_sizes": np.zeros(400), "curvature": SIGMA, "clip": C, "lipschitz": L, "printed": False}
+            given = {
+                "alpha": alpha,
+                "w_norm2": w_norm2,
+                "sketch_size": m,
+                "k": k,
+                "omega_k": omega(G, k),
+            }
+            given |= {
+                "step_sizes": np.zeros(400),
+                "curvature": SIGMA,
+                "clip": C,
+                "lipschitz": L,
+                "printed": False,
+            }
             assert 0 < regret <= son_theorem_3(**given, sketch_trace=(sketch**2).sum())
     with pytest.raises(WrongInput):
         son_theorem_3(**{**given, "k": m + 1}, sketch_trace=1.0)
@@ -165,6 +211,9 @@ def test_hard_sequence__has_a_block_for_each_feature_and_refuses_fewer_rounds():
     assert set(X.sum(axis=0)) <= {23 // 6, 23 // 6 + 1}
     assert (np.diff(X.argmax(axis=1)) >= 0).all()
     assert not np.array_equal(hard_sequence(60, 6, 0)[1], hard_sequence(60, 6, 1)[1])
-    for refused in (lambda: hard_sequence(5, 6, 0), lambda: son_theorem_1(rounds=5, n_features=6, clip=1.0, lipschitz=1.0)):
+    for refused in (
+        lambda: hard_sequence(5, 6, 0),
+        lambda: son_theorem_1(rounds=5, n_features=6, clip=1.0, lipschitz=1.0),
+    ):
         with pytest.raises(WrongInput):
             refused()

@@ -1,4 +1,6 @@
-"""Streams: every order is a permutation and depends on nothing but its seed; copies are made once, whole, and within the cache's limit."""
+"""Streams: every order is a permutation and depends on nothing but its seed; copies are made once,
+whole, and within the cache's limit.
+"""
 
 import os
 import signal
@@ -27,23 +29,49 @@ ORDERS = ("as-stored", "shuffled", "shuffled-in-windows")
 
 
 def published(store, name, n_rows, n_shards, layout="dense", d=7):
-    """A dataset whose first feature is the row's number from 1, in about this many shards; its labels are −1, 0 and +1."""
+    """A dataset whose first feature is the row's number from 1, in about this many shards; its
+    labels are −1, 0 and +1.
+    """
     labels = np.arange(n_rows) % 3 - 1.0
     X = np.tile(np.arange(1.0, d + 1), (n_rows, 1))
     X[:, 0] = np.arange(1, n_rows + 1)
     if layout == "dense":
-        table = Table(labels, np.arange(0, (n_rows + 1) * d, d), np.zeros(0, np.int32), X.reshape(-1), d, "dense", "test", [])
-        return prepare_source(store, name, table, Preparing(values_per_shard=-(-n_rows // n_shards) * d))
+        table = Table(
+            labels,
+            np.arange(0, (n_rows + 1) * d, d),
+            np.zeros(0, np.int32),
+            X.reshape(-1),
+            d,
+            "dense",
+            "test",
+            [],
+        )
+        return prepare_source(
+            store, name, table, Preparing(values_per_shard=-(-n_rows // n_shards) * d)
+        )
     X[:, 1:][np.arange(n_rows)[:, None] % np.arange(2, d + 1) == 0] = 0.0
     csr = scipy.sparse.csr_array(X)
-    table = Table(labels, csr.indptr.astype(np.int64), csr.indices.astype(np.int32), csr.data, d, "sparse", "test", [])
+    table = Table(
+        labels,
+        csr.indptr.astype(np.int64),
+        csr.indices.astype(np.int32),
+        csr.data,
+        d,
+        "sparse",
+        "test",
+        [],
+    )
     return prepare_source(store, name, table, Preparing(values_per_shard=-(-csr.nnz // n_shards)))
 
 
 def stream_of(manifest, order="as-stored", seed=0, window_rows=None, **more):
     if order == "as-stored":
         return Stream(manifest.name, manifest.dataset_hash, **more)
-    windows = {"window_rows": window_rows or 16, "sharding": sharding_of(manifest)} if order == "shuffled-in-windows" else {}
+    windows = (
+        {"window_rows": window_rows or 16, "sharding": sharding_of(manifest)}
+        if order == "shuffled-in-windows"
+        else {}
+    )
     return Stream(manifest.name, manifest.dataset_hash, order, seed, **windows, **more)
 
 
@@ -53,7 +81,11 @@ def read(reader, block_rows):
     for rows, labels in reader.blocks(block_rows):
         assert 0 < rows.n_rows <= block_rows
         indices = rows.indices if rows.index_stride else np.tile(rows.indices, rows.n_rows)
-        X.append(scipy.sparse.csr_array((rows.values, indices, rows.indptr), (rows.n_rows, rows.n_features)).toarray())
+        X.append(
+            scipy.sparse.csr_array(
+                (rows.values, indices, rows.indptr), (rows.n_rows, rows.n_features)
+            ).toarray()
+        )
         y.append(labels)
     return np.vstack(X), np.concatenate(y)
 
@@ -72,10 +104,18 @@ def copies(cache, suffix="arrow"):
 sizes = st.lists(st.integers(1, 30), min_size=1, max_size=8)
 
 
-@given(sizes=sizes, seed=st.integers(0, 2**63 - 1), window_rows=st.integers(1, 60), cut=st.integers(1, 50))
+@given(
+    sizes=sizes,
+    seed=st.integers(0, 2**63 - 1),
+    window_rows=st.integers(1, 60),
+    cut=st.integers(1, 50),
+)
 def test_every_order__is_a_permutation_however_it_is_cut(sizes, seed, window_rows, cut):
     n, shard_of = sum(sizes), np.repeat(np.arange(len(sizes)), sizes)
-    for make in (lambda: Shuffled(sizes, seed), lambda: ShuffledInWindows(sizes, seed, window_rows)):
+    for make in (
+        lambda: Shuffled(sizes, seed),
+        lambda: ShuffledInWindows(sizes, seed, window_rows),
+    ):
         order, whole = make(), make().rows(0, n)
         assert sorted(whole.tolist()) == list(range(n))
         for start in range(0, n, cut):
@@ -112,12 +152,19 @@ def test_windows__differ_from_each_other_and_between_seeds():
 @pytest.mark.parametrize("layout", ["dense", "sparse"])
 def test_full_shuffle__is_the_same_from_1_2_and_5_shards(layout, tmp_path):
     manifests = [published(tmp_path / str(k), "a", 203, k, layout) for k in (1, 2, 5)]
-    assert [len(m.shards) for m in manifests] == [1, 2, 5] if layout == "dense" else len({len(m.shards) for m in manifests}) == 3
+    assert (
+        [len(m.shards) for m in manifests] == [1, 2, 5]
+        if layout == "dense"
+        else len({len(m.shards) for m in manifests}) == 3
+    )
     for seed in (0, 1):
         found = [
-            read(StreamReader(tmp_path / str(k), stream_of(m, "shuffled", seed)), 50) for k, m in zip((1, 2, 5), manifests, strict=True)
+            read(StreamReader(tmp_path / str(k), stream_of(m, "shuffled", seed)), 50)
+            for k, m in zip((1, 2, 5), manifests, strict=True)
         ]
-        order = np.random.default_rng([seed, 0x0D]).permutation(203)  # the permutation that published numbers rest on
+        order = np.random.default_rng([seed, 0x0D]).permutation(
+            203
+        )  # the permutation that published numbers rest on
         for X, y in found:
             assert X[:, 0].tolist() == (order + 1).tolist()
             assert X.tobytes() == found[0][0].tobytes()
@@ -156,7 +203,16 @@ def test_stored_blocks__are_views_of_the_mapped_copy(tmp_path):
 
 
 def test_blocks__with_zeros_keep_them_without_a_copy(tmp_path):
-    table = Table(np.ones(3), np.arange(0, 9, 2), np.zeros(0, np.int32), np.array([0.0, 1, 2, 0, 3, 0]), 2, "dense", "test", [])
+    table = Table(
+        np.ones(3),
+        np.arange(0, 9, 2),
+        np.zeros(0, np.int32),
+        np.array([0.0, 1, 2, 0, 3, 0]),
+        2,
+        "dense",
+        "test",
+        [],
+    )
     manifest = prepare_source(tmp_path, "a", table)
     reader = StreamReader(tmp_path, stream_of(manifest))
     (with_zeros,), (without,) = reader.blocks(zeros=True), reader.blocks()
@@ -167,11 +223,26 @@ def test_blocks__with_zeros_keep_them_without_a_copy(tmp_path):
 
 def test_identity__of_the_older_orders_stays_as_it_was():
     stored, shuffled = Stream("x", "a" * 64), Stream("x", "a" * 64, "shuffled", 7, 3.0, 1000)
-    identity = {"dataset_hash": "a" * 64, "order": "as-stored", "order_seed": None, "positive_class": None, "max_rows": None}
+    identity = {
+        "dataset_hash": "a" * 64,
+        "order": "as-stored",
+        "order_seed": None,
+        "positive_class": None,
+        "max_rows": None,
+    }
     assert stored.identity() == identity
-    assert shuffled.identity() == {**identity, "order": "shuffled", "order_seed": 7, "positive_class": 3.0, "max_rows": 1000}
+    assert shuffled.identity() == {
+        **identity,
+        "order": "shuffled",
+        "order_seed": 7,
+        "positive_class": 3.0,
+        "max_rows": 1000,
+    }
     runs = [Run(stream, "OGD", {"step_size": 1.0}, None) for stream in (stored, shuffled)]
-    assert [run.run_id for run in runs] == ["99ba5c4a89c40476213fdd16d06e24d4", "131282d458434985fee6b549e5bbcfd7"]
+    assert [run.run_id for run in runs] == [
+        "99ba5c4a89c40476213fdd16d06e24d4",
+        "131282d458434985fee6b549e5bbcfd7",
+    ]
 
 
 def test_identity__of_windows_has_their_size_and_the_sharding(tmp_path):
@@ -182,7 +253,9 @@ def test_identity__of_windows_has_their_size_and_the_sharding(tmp_path):
     with pytest.raises(WrongInput, match="prepared anew"):
         StreamReader(tmp_path / "5", streams[0])
     assert streams[0].reduced(203, []).window_rows == 16
-    assert streams[0].reduced(10, []).window_rows == 10  # beyond all rows there is one window, however large
+    assert (
+        streams[0].reduced(10, []).window_rows == 10
+    )  # beyond all rows there is one window, however large
 
 
 def test_opening__looks_at_no_shard_before_its_rows_are_reached(cache, tmp_path):
@@ -200,7 +273,9 @@ def test_opening__looks_at_no_shard_before_its_rows_are_reached(cache, tmp_path)
 
 @pytest.mark.parametrize("order", ["as-stored", "shuffled-in-windows"])
 @pytest.mark.parametrize("room", [0.5, 1.0, 2.5])
-def test_dataset_larger_than_the_limit__streams_with_some_shards_copied_at_a_time(order, room, cache, tmp_path, monkeypatch):
+def test_dataset_larger_than_the_limit__streams_with_some_shards_copied_at_a_time(
+    order, room, cache, tmp_path, monkeypatch
+):
     manifest = published(tmp_path, "a", 12_000, 6)
     stream = stream_of(manifest, order, 0, 500)
     expected = read(StreamReader(tmp_path, stream), 4096)
@@ -224,7 +299,10 @@ def test_full_shuffle__of_a_dataset_larger_than_the_limit_is_refused(cache, tmp_
     monkeypatch.setenv("KOCO_CACHE_BYTES", str(needed))
     assert len(read(StreamReader(tmp_path, stream_of(manifest, "shuffled")), 100)[1]) == 1000
     monkeypatch.setenv("KOCO_CACHE_BYTES", str(needed - 1))
-    with pytest.raises(WrongInput, match=rf"{needed:,} bytes.*limit is {needed - 1:,}.*shuffled-in-windows.*KOCO_CACHE_BYTES"):
+    with pytest.raises(
+        WrongInput,
+        match=rf"{needed:,} bytes.*limit is {needed - 1:,}.*shuffled-in-windows.*KOCO_CACHE_BYTES",
+    ):
         StreamReader(tmp_path, stream_of(manifest, "shuffled"))
 
 
@@ -237,7 +315,10 @@ def test_limit__that_is_no_number_of_bytes_is_refused(given, cache, tmp_path, mo
 
 
 def test_room__is_made_by_removing_the_least_recently_used_copies(cache, tmp_path, monkeypatch):
-    manifests = [published(tmp_path, name, n, 1) for name, n in zip("abcd", (1000, 1001, 1002, 1003), strict=True)]
+    manifests = [
+        published(tmp_path, name, n, 1)
+        for name, n in zip("abcd", (1000, 1001, 1002, 1003), strict=True)
+    ]
     one = max(copy_bytes(m, m.shards[0]) for m in manifests)
 
     def stream(which):
@@ -268,11 +349,15 @@ def test_copy_that_was_cut__is_noticed_and_made_again(kept, cache, tmp_path):
     (path,) = copies(cache)
     whole = path.read_bytes()
     path.write_bytes(whole[:kept])
-    assert read(StreamReader(tmp_path, stream_of(manifest)), 100)[0].tobytes() == expected[0].tobytes()
+    assert (
+        read(StreamReader(tmp_path, stream_of(manifest)), 100)[0].tobytes() == expected[0].tobytes()
+    )
     assert path.read_bytes() == whole
 
 
-@pytest.mark.parametrize(("harm", "said"), [("altered", "altered or damaged"), ("missing", "prepare the dataset again")])
+@pytest.mark.parametrize(
+    ("harm", "said"), [("altered", "altered or damaged"), ("missing", "prepare the dataset again")]
+)
 def test_shard_that_is_not_what_was_prepared__is_refused(harm, said, cache, tmp_path):
     manifest = published(tmp_path, "a", 100, 2)
     path = datasets_folder(tmp_path) / "a" / manifest.shards[1].path
@@ -293,8 +378,15 @@ def test_shard_that_is_not_what_was_prepared__is_refused(harm, said, cache, tmp_
 def process(code, *words, **more):
     """A Python process that runs `code` with these words as its arguments."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen([sys.executable, "-c", code, *map(str, words)], env=environment, **pipes, **more)
+    pipes = {
+        "stdin": subprocess.PIPE,
+        "stdout": subprocess.PIPE,
+        "stderr": subprocess.PIPE,
+        "text": True,
+    }
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *map(str, words)], env=environment, **pipes, **more
+    )
 
 
 READ = """
@@ -340,7 +432,9 @@ list(reader.blocks())
 """
 
 
-@pytest.mark.parametrize("moment", ["os.truncate", "os.rename"])  # with nothing written yet, and with all written but not in its place
+@pytest.mark.parametrize(
+    "moment", ["os.truncate", "os.rename"]
+)  # with nothing written yet, and with all written but not in its place
 def test_maker_that_is_killed__leaves_nothing_that_is_believed(moment, cache, tmp_path):
     manifest = published(tmp_path, "a", 3000, 1)
     other = published(tmp_path, "b", 2000, 1)
@@ -349,7 +443,9 @@ def test_maker_that_is_killed__leaves_nothing_that_is_believed(moment, cache, tm
         killed.communicate(timeout=60)
         assert killed.returncode == -signal.SIGKILL
         assert len(copies(cache, "part")) == 1
-        X, _ = read(StreamReader(tmp_path, stream_of(reading)), 4096)  # the same copy is made, then another that needs room
+        X, _ = read(
+            StreamReader(tmp_path, stream_of(reading)), 4096
+        )  # the same copy is made, then another that needs room
         assert X[:, 0].tolist() == list(range(1, reading.n_rows + 1))
         assert not copies(cache, "part")
         for path in copies(cache):
@@ -374,7 +470,9 @@ def test_disk_that_takes_no_more__is_said_with_the_folder(cache, tmp_path):
     assert not copies(cache, "part")
 
 
-@pytest.mark.skipif(not Path("/proc/self/smaps").is_file(), reason="needs Linux's account of memory")
+@pytest.mark.skipif(
+    not Path("/proc/self/smaps").is_file(), reason="needs Linux's account of memory"
+)
 def test_two_processes__hold_one_copy_in_memory(cache, tmp_path):
     manifest = published(tmp_path, "a", 150_000, 4, d=100)
     for _ in StreamReader(tmp_path, stream_of(manifest)).blocks():

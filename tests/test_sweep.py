@@ -1,4 +1,5 @@
-"""A sweep from file to tables: the same numbers however it is run, nothing run twice, nothing lost."""
+"""A sweep from file to tables: the same numbers however it is run, nothing run twice, nothing lost.
+"""
 
 import json
 import os
@@ -58,13 +59,21 @@ def plan_for(store, tmp_path, workers, cohort_runs=4096):
     spec = tmp_path / "try.toml"
     spec.write_text(SWEEP)
     _, manifests, runs, _ = checked(spec, str(store))
-    sizes = {m.dataset_hash: DataSize(m.n_rows, m.n_features, m.n_values) for m in manifests.values()}
-    return plan(runs, sizes, Limits(workers, 4 << 30, 0.001 * workers, cohort_runs=cohort_runs)), manifests
+    sizes = {
+        m.dataset_hash: DataSize(m.n_rows, m.n_features, m.n_values) for m in manifests.values()
+    }
+    return (
+        plan(runs, sizes, Limits(workers, 4 << 30, 0.001 * workers, cohort_runs=cohort_runs)),
+        manifests,
+    )
 
 
 def tables(store):
     runs = read_runs(store).drop_columns(MEASURED).sort_by("run_id").to_pylist()
-    return runs, read_curves(store).sort_by([("run_id", "ascending"), ("t", "ascending")]).to_pylist()
+    return (
+        runs,
+        read_curves(store).sort_by([("run_id", "ascending"), ("t", "ascending")]).to_pylist(),
+    )
 
 
 def copy_of(store, place):
@@ -77,7 +86,13 @@ def reference(small_store, tmp_path):
     """The tables of the serial executor."""
     todo, manifests = plan_for(small_store, tmp_path, 1)
     store = copy_of(small_store, tmp_path / "serial")
-    warm(needed(todo.runs, {m.dataset_hash: m.value_type for m in manifests.values()}, sizes_of(list(manifests.values()))))
+    warm(
+        needed(
+            todo.runs,
+            {m.dataset_hash: m.value_type for m in manifests.values()},
+            sizes_of(list(manifests.values())),
+        )
+    )
     receipts = []
     run_serially(store, "try", todo.cohorts, receipts.append)
     assert sum(r.runs for r in receipts) == len(todo.runs)
@@ -85,7 +100,12 @@ def reference(small_store, tmp_path):
 
 
 def test_tables__do_not_depend_on_workers_cohorts_or_blocks(small_store, tmp_path, reference):
-    for workers, block_rows, cohort_runs in ((0, 500, 1), (1, 64, 4096), (2, 4096, 1), (4, 100, 4096)):
+    for workers, block_rows, cohort_runs in (
+        (0, 500, 1),
+        (1, 64, 4096),
+        (2, 4096, 1),
+        (4, 100, 4096),
+    ):
         store = copy_of(small_store, tmp_path / f"dask{workers}")
         todo, _ = plan_for(small_store, tmp_path, workers, cohort_runs)
         assert cohort_runs > 1 or len(todo.cohorts) == len(todo.runs)
@@ -126,7 +146,13 @@ def test_runs__equal_the_python_interface(small_store, tmp_path, reference):
     for row in reference[0]:
         if row["learner"] != "OjaSON" or row["sketch_size"] != 3 or row["fit_intercept"]:
             continue
-        stream = Stream(row["dataset"], row["dataset_hash"], row["order"], row["order_seed"], row["positive_class"])
+        stream = Stream(
+            row["dataset"],
+            row["dataset_hash"],
+            row["order"],
+            row["order_seed"],
+            row["positive_class"],
+        )
         block = StreamReader(small_store, stream).whole()
         rows = block.rows
         X = np.zeros((rows.n_rows, rows.n_features))
@@ -138,13 +164,29 @@ def test_runs__equal_the_python_interface(small_store, tmp_path, reference):
         losses = (predictions - block.labels) ** 2
         assert row["mean_loss"] == np.cumsum(losses)[-1] / len(X)
         least = np.linalg.lstsq(X, block.labels, rcond=None)[0]
-        assert row["regret"] == pytest.approx(losses.sum() - ((X @ least - block.labels) ** 2).sum(), abs=1e-6)
-        start = OjaSON(3, row["alpha"], sketch_start="random", seed=row["learner_seed"]).partial_fit(X[:0], block.labels[:0]).sketch_
-        literal = oja_son_dense(X, block.labels, start, alpha=row["alpha"], curvature=row["curvature"], clip=1.0, rate=1.0)[0]
+        assert row["regret"] == pytest.approx(
+            losses.sum() - ((X @ least - block.labels) ** 2).sum(), abs=1e-6
+        )
+        start = (
+            OjaSON(3, row["alpha"], sketch_start="random", seed=row["learner_seed"])
+            .partial_fit(X[:0], block.labels[:0])
+            .sketch_
+        )
+        literal = oja_son_dense(
+            X,
+            block.labels,
+            start,
+            alpha=row["alpha"],
+            curvature=row["curvature"],
+            clip=1.0,
+            rate=1.0,
+        )[0]
         np.testing.assert_allclose(predictions, literal, atol=1e-9)
         points = [c for c in reference[1] if c["run_id"] == row["run_id"]]
         assert [p["t"] for p in points] == curve_points(len(X)).tolist()
-        assert [p["cumulative_loss"] for p in points] == [np.cumsum(losses)[p["t"] - 1] for p in points]
+        assert [p["cumulative_loss"] for p in points] == [
+            np.cumsum(losses)[p["t"] - 1] for p in points
+        ]
         if load_manifest(small_store, row["dataset"]).task == "regression":
             assert row["error_rate"] is None
         else:
@@ -169,7 +211,9 @@ def test_collect__cut_anywhere_loses_and_doubles_nothing(small_store, tmp_path, 
         assert all(table.schema.field(c.name).metadata[b"meaning"] for c in columns)
 
 
-def test_collect__cut_between_its_files_doubles_no_curve(small_store, tmp_path, reference, monkeypatch):
+def test_collect__cut_between_its_files_doubles_no_curve(
+    small_store, tmp_path, reference, monkeypatch
+):
     todo, _ = plan_for(small_store, tmp_path, 1)
     run_serially(str(small_store), "try", todo.cohorts[:-1], lambda receipt: None)
     collect_cut_at_runs(small_store, monkeypatch)
@@ -211,7 +255,9 @@ def test_collect__by_several_processes_at_once_adds_each_run_once(small_store, t
     assert pq.read_table(Path(small_store) / "results" / "curves").num_rows == len(reference[1])
 
 
-def test_results__of_an_older_version_have_nulls_where_it_had_no_column(small_store, tmp_path, reference):
+def test_results__of_an_older_version_have_nulls_where_it_had_no_column(
+    small_store, tmp_path, reference
+):
     todo, _ = plan_for(small_store, tmp_path, 1)
     run_serially(str(small_store), "try", todo.cohorts, lambda receipt: None)
     for path in part_files(small_store):
@@ -240,7 +286,10 @@ def test_verify__names_the_tables_of_results_that_were_altered(small_store, tmp_
         for place in places:
             path.write_bytes(whole[:place] + bytes([whole[place] ^ 16]) + whole[place + 1 :])
             found = any(str(path) in problem for problem in result_problems(store))
-            assert found or pq.read_table(path).equals(table), (path, place)  # a page's header says more than is needed to read it
+            assert found or pq.read_table(path).equals(table), (
+                path,
+                place,
+            )  # a page's header says more than is needed to read it
             noticed += found
         assert noticed > len(places) / 4
         path.write_bytes(whole)
@@ -260,22 +309,48 @@ def test_summary__keeps_streams_apart(small_store, tmp_path):
         ("f", f"{WINDOWS}\nwindow_rows = 9"),
     ):
         spec = tmp_path / f"{name}.toml"
-        spec.write_text(f'name = "{name}"\n[[dataset]]\nname = "real"\n{more}\n[[learner]]\nname = "OGD"')
+        spec.write_text(
+            f'name = "{name}"\n[[dataset]]\nname = "real"\n{more}\n[[learner]]\nname = "OGD"'
+        )
         _, _, runs, _ = checked(spec, str(small_store))
         run_serially(
-            str(small_store), name, plan(runs, {runs[0].stream.dataset_hash: DataSize(500, 6, 3000)}, Limits(1, 4 << 30)).cohorts, print
+            str(small_store),
+            name,
+            plan(
+                runs, {runs[0].stream.dataset_hash: DataSize(500, 6, 3000)}, Limits(1, 4 << 30)
+            ).cohorts,
+            print,
         )
-    found = [(row["order"], row["window_rows"], row["max_rows"], row["n_runs"]) for row in summary_of(read_runs(small_store))]
-    stored = [("as-stored", None, None, 1), ("as-stored", None, 100, 1), ("as-stored", None, 200, 1)]
-    assert found == [*stored, ("shuffled", None, None, 1), ("shuffled-in-windows", 9, None, 1), ("shuffled-in-windows", 500, None, 1)]
+    found = [
+        (row["order"], row["window_rows"], row["max_rows"], row["n_runs"])
+        for row in summary_of(read_runs(small_store))
+    ]
+    stored = [
+        ("as-stored", None, None, 1),
+        ("as-stored", None, 100, 1),
+        ("as-stored", None, 200, 1),
+    ]
+    assert found == [
+        *stored,
+        ("shuffled", None, None, 1),
+        ("shuffled-in-windows", 9, None, 1),
+        ("shuffled-in-windows", 500, None, 1),
+    ]
     again = read_runs(small_store)
-    other = again.set_column(again.column_names.index("dataset_hash"), "dataset_hash", pa.array(["other"] * again.num_rows))
+    other = again.set_column(
+        again.column_names.index("dataset_hash"),
+        "dataset_hash",
+        pa.array(["other"] * again.num_rows),
+    )
     assert len(summary_of(pa.concat_tables([again, other.cast(again.schema)]))) == 12
 
 
 def test_diverging_run__is_a_row_and_leaves_its_cohort_alone(small_store, tmp_path):
     spec = tmp_path / "d.toml"
-    spec.write_text('name = "d"\n[[dataset]]\nname = "real"\n[[learner]]\nname = "OGD"\nclip = 1e300\nstep_size = [0.01, 1e9]')
+    spec.write_text(
+        'name = "d"\n[[dataset]]\nname = "real"\n[[learner]]\nname = "OGD"\nclip = 1e300\nstep_size'
+        " = [0.01, 1e9]"
+    )
     _, _, runs, _ = checked(spec, str(small_store))
     todo = plan(runs, {runs[0].stream.dataset_hash: DataSize(500, 6, 3000)}, Limits(1, 4 << 30))
     assert len(todo.cohorts) == 1
@@ -301,21 +376,27 @@ def koco(*words, cwd, **environment):
 def test_command_line__sweep_twice_results_report(small_store, tmp_path):
     (tmp_path / "try.toml").write_text(SWEEP)
     store = ("--store", small_store)
-    planned = json.loads(koco("sweep", "try.toml", *store, "--dry-run", "--json", cwd=tmp_path).stdout)
+    planned = json.loads(
+        koco("sweep", "try.toml", *store, "--dry-run", "--json", cwd=tmp_path).stdout
+    )
     first = koco("sweep", "try.toml", *store, "--json", "--workers", "2", cwd=tmp_path)
     assert first.returncode == 0, first.stderr
     summary = json.loads(first.stdout)
     assert summary["runs"] == summary["computed"] == planned["runs"] == planned["to compute"]
     page = Path(summary["report"]).read_text()
     assert "<title>Sweep “try”" in page
-    assert "://" not in page.replace("http://www.w3.org", "").replace("http://purl.org", "").replace("http://creativecommons.org", "")
+    assert "://" not in page.replace("http://www.w3.org", "").replace(
+        "http://purl.org", ""
+    ).replace("http://creativecommons.org", "")
     again = koco("sweep", "try.toml", *store, "--json", "--workers", "2", cwd=tmp_path)
     assert json.loads(again.stdout)["computed"] == 0
     assert "nothing to compute" in again.stderr
     listed = json.loads(koco("results", *store, "--runs", "--json", cwd=tmp_path).stdout)
     table = pq.read_table(Path(small_store) / "results" / "runs").to_pylist()
     assert len(listed) == len(table) == planned["runs"]
-    assert {row["run_id"]: row["mean_loss"] for row in listed} == {row["run_id"]: row["mean_loss"] for row in table}
+    assert {row["run_id"]: row["mean_loss"] for row in listed} == {
+        row["run_id"]: row["mean_loss"] for row in table
+    }
     curves = pq.read_table(Path(small_store) / "results" / "curves")
     assert set(curves.column("run_id").to_pylist()) == {row["run_id"] for row in table}
     best = json.loads(koco("results", *store, "--sweep", "try", "--json", cwd=tmp_path).stdout)
@@ -360,18 +441,35 @@ def test_help__has_an_example_and_names_what_is_written(command, tmp_path):
 @pytest.mark.parametrize(
     "interrupt",
     [
-        pytest.param(lambda pid: os.killpg(pid, signal.SIGINT), id="Ctrl-C"),  # a terminal sends it to all processes of the group
-        pytest.param(lambda pid: os.killpg(pid, signal.SIGTERM), id="end-of-job"),  # as a batch system does
+        pytest.param(
+            lambda pid: os.killpg(pid, signal.SIGINT), id="Ctrl-C"
+        ),  # a terminal sends it to all processes of the group
+        pytest.param(
+            lambda pid: os.killpg(pid, signal.SIGTERM), id="end-of-job"
+        ),  # as a batch system does
         pytest.param(lambda pid: os.kill(pid, signal.SIGTERM), id="kill", marks=pytest.mark.soak),
     ],
 )
 def test_interrupted_sweep__ends_at_once_and_leaves_no_process(interrupt, tmp_path):
     spec = 'name="s"\n[[dataset]]\nname="ill-conditioned"\n[[learner]]\nname="OjaSON"\nalpha={powers_of_two=[-200,200]}\n'
-    spec += "clip=[1,2,3,4,5,6,7,8]\nsketch_rate=[1,2,3,4]"  # a minute's work, so that it is interrupted in the middle on any machine
+    # a minute's work, so that it is interrupted in the middle on any machine
+    spec += "clip=[1,2,3,4,5,6,7,8]\nsketch_rate=[1,2,3,4]"
     (tmp_path / "s.toml").write_text(spec)
-    words = [sys.executable, "-m", "flows.cli", "sweep", str(tmp_path / "s.toml"), "--store", str(tmp_path / "store"), "--workers", "1"]
+    words = [
+        sys.executable,
+        "-m",
+        "flows.cli",
+        "sweep",
+        str(tmp_path / "s.toml"),
+        "--store",
+        str(tmp_path / "store"),
+        "--workers",
+        "1",
+    ]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
-    begun = subprocess.Popen(words, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    begun = subprocess.Popen(
+        words, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
     while begun.poll() is None and not part_files(tmp_path / "store"):
         time.sleep(0.05)
     interrupt(begun.pid)

@@ -1,4 +1,6 @@
-"""Synthetic datasets: the same rows however they are asked for, with the statistics that are documented; the old ones keep their bytes."""
+"""Synthetic datasets: the same rows however they are asked for, with the statistics that are
+documented; the old ones keep their bytes.
+"""
 
 import hashlib
 from pathlib import Path
@@ -24,14 +26,26 @@ SMALL = {
     "slice-like": {"n_rows": 40_000, "n_features": 5, "n_factors": 3},
 }
 PINNED = [
-    ("ill-conditioned", {"n_rows": 300, "n_features": 20}, "0f6dbee573c4ac8340059047e9dd8f247904cd2f114b1a757897b2cdbec94fe7"),
+    (
+        "ill-conditioned",
+        {"n_rows": 300, "n_features": 20},
+        "0f6dbee573c4ac8340059047e9dd8f247904cd2f114b1a757897b2cdbec94fe7",
+    ),
     (
         "ill-conditioned",
         {"n_rows": 300, "n_features": 20, "condition_number": 100.0, "data_seed": 2},
         "278c1508c8c5a97640c8a715323d8e3751706358d3d736aca03734ca34f3d7c3",
     ),
-    ("adversary", {"n_rows": 301, "n_features": 3, "clip": 2.0}, "6f14ce26fb75bc5be05ea7ac569e98578794519a71010ece209c8b21f249e174"),
-    ("slice-like", {"n_rows": 200, "n_features": 30, "data_seed": 3}, "37ea48a112cd21b87ebe5f63cd5a3be229e0e801895484938556896f4fc291ea"),
+    (
+        "adversary",
+        {"n_rows": 301, "n_features": 3, "clip": 2.0},
+        "6f14ce26fb75bc5be05ea7ac569e98578794519a71010ece209c8b21f249e174",
+    ),
+    (
+        "slice-like",
+        {"n_rows": 200, "n_features": 30, "data_seed": 3},
+        "37ea48a112cd21b87ebe5f63cd5a3be229e0e801895484938556896f4fc291ea",
+    ),
 ]
 
 
@@ -67,7 +81,12 @@ def test_pieces__are_all_rows_in_order_and_the_same_whenever_and_wherever_read(g
 def test_any_rows_of_a_block__are_those_of_the_whole_block(generator, begin, data):
     n = data.draw(st.integers(0, BLOCK_ROWS - begin))
     source = synthetic_source(
-        generator, {**SMALL[generator], "n_features": 200, "mean_nonzeros": 2.0} if generator == "sparse-text" else SMALL[generator]
+        generator,
+        (
+            {**SMALL[generator], "n_features": 200, "mean_nonzeros": 2.0}
+            if generator == "sparse-text"
+            else SMALL[generator]
+        ),
     )
     whole, some = source.read((0, BLOCK_ROWS)), source.read((begin, n))
     a, b = whole.indptr[begin], whole.indptr[begin + n]
@@ -80,8 +99,12 @@ def test_any_rows_of_a_block__are_those_of_the_whole_block(generator, begin, dat
 
 @pytest.mark.parametrize("generator", ["sparse-text", "dense-stream"])
 def test_longer_stream__begins_with_the_shorter_one_and_another_seed_gives_others(generator):
-    short, long = (synthetic_source(generator, {**SMALL[generator], "n_rows": n}) for n in (20_000, 10**12))
-    assert [bytes_of(short.read(piece)) for piece in pieces_of(short)] == [bytes_of(long.read(piece)) for piece in pieces_of(short)]
+    short, long = (
+        synthetic_source(generator, {**SMALL[generator], "n_rows": n}) for n in (20_000, 10**12)
+    )
+    assert [bytes_of(short.read(piece)) for piece in pieces_of(short)] == [
+        bytes_of(long.read(piece)) for piece in pieces_of(short)
+    ]
     other = synthetic_source(generator, {**SMALL[generator], "data_seed": 2})
     assert bytes_of(other.read((0, 100))) != bytes_of(short.read((0, 100)))
     far = long.read((10**12 - 10**12 % BLOCK_ROWS, 10))  # any row is as near as the first
@@ -90,7 +113,10 @@ def test_longer_stream__begins_with_the_shorter_one_and_another_seed_gives_other
 
 @pytest.mark.parametrize("scale", ["unit-rows", "none"])
 def test_sparse_text__has_the_documented_statistics(scale):
-    source = synthetic_source("sparse-text", {"n_features": 20_000, "mean_nonzeros": 60.0, "scale": scale, "n_rows": BLOCK_ROWS})
+    source = synthetic_source(
+        "sparse-text",
+        {"n_features": 20_000, "mean_nonzeros": 60.0, "scale": scale, "n_rows": BLOCK_ROWS},
+    )
     piece = source.read((0, BLOCK_ROWS))
     sizes = np.diff(piece.indptr)
     assert sizes.mean() == pytest.approx(60.0, rel=0.02)
@@ -115,7 +141,14 @@ def test_sparse_text__has_the_documented_statistics(scale):
 
 def test_sparse_texts_labels__are_a_linear_rules_but_for_the_noise():
     source = synthetic_source(
-        "sparse-text", {"n_features": 300, "mean_nonzeros": 20.0, "scale": "none", "noise": 0.05, "n_rows": BLOCK_ROWS}
+        "sparse-text",
+        {
+            "n_features": 300,
+            "mean_nonzeros": 20.0,
+            "scale": "none",
+            "noise": 0.05,
+            "n_rows": BLOCK_ROWS,
+        },
     )
     piece = source.read((0, BLOCK_ROWS))
     X = np.zeros((BLOCK_ROWS, 300))
@@ -126,7 +159,10 @@ def test_sparse_texts_labels__are_a_linear_rules_but_for_the_noise():
 
 
 def test_dense_stream__has_the_documented_statistics():
-    source = synthetic_source("dense-stream", {"n_features": 12, "condition_number": 50.0, "noise": 0.3, "n_rows": BLOCK_ROWS})
+    source = synthetic_source(
+        "dense-stream",
+        {"n_features": 12, "condition_number": 50.0, "noise": 0.3, "n_rows": BLOCK_ROWS},
+    )
     piece = source.read((0, BLOCK_ROWS))
     X = piece.values.reshape(BLOCK_ROWS, 12).astype(float)
     assert piece.values.dtype == np.float32
@@ -146,9 +182,18 @@ def test_prepared_stream__is_found_again_by_its_name(tmp_path):
     values = {"n_rows": 500, "n_features": 400, "mean_nonzeros": 5.0, "scale": "none"}
     manifest = prepare_synthetic(tmp_path, "sparse-text", values)
     assert manifest.name == "sparse-text,n_rows=500,n_features=400,mean_nonzeros=5,scale=none"
-    assert (manifest.n_rows, manifest.n_features, manifest.layout, manifest.value_type) == (500, 400, "sparse", "float32")
+    assert (manifest.n_rows, manifest.n_features, manifest.layout, manifest.value_type) == (
+        500,
+        400,
+        "sparse",
+        "float32",
+    )
     assert (manifest.task, manifest.classes) == ("classification", [-1.0, 1.0])
-    assert prepare_synthetic(tmp_path, "sparse-text", values) == manifest == load_manifest(tmp_path, manifest.name)
+    assert (
+        prepare_synthetic(tmp_path, "sparse-text", values)
+        == manifest
+        == load_manifest(tmp_path, manifest.name)
+    )
     dense = prepare_synthetic(tmp_path, "dense-stream", {"n_rows": 500, "n_features": 4})
     assert (dense.task, dense.layout, dense.n_values) == ("regression", "dense", 2000)
 
@@ -159,22 +204,29 @@ def test_prepared_stream__is_found_again_by_its_name(tmp_path):
         ("sparse-text", {"scale": "minmax"}, "scale must be one of unit-rows, none, not 'minmax'"),
         ("sparse-text", {"scale": 1}, "scale must be one of"),
         ("sparse-text", {"noise": 0.7}, r"noise = 0\.7 .* at most 0\.5"),
-        ("sparse-text", {"n_features": 100}, "mean_nonzeros = 94 is more than half of n_features = 100"),
+        (
+            "sparse-text",
+            {"n_features": 100},
+            "mean_nonzeros = 94 is more than half of n_features = 100",
+        ),
         ("sparse-text", {"n_features": 2**31}, "n_features = 2147483648 is more than"),
         ("dense-stream", {"n_features": 10_000}, "n_features = 10000 is more than 4096"),
         ("dense-stream", {"n_rows": "many"}, "n_rows must be a positive whole number"),
         ("slice-like", {"n_rows": 10**9}, "are more than 500,000,000 values"),
     ],
 )
-def test_parameters_that_do_not_go_together__are_refused_before_anything_is_made(generator, values, told):
+def test_parameters_that_do_not_go_together__are_refused_before_anything_is_made(
+    generator, values, told
+):
     with pytest.raises(WrongInput, match=told):
         synthetic_name(generator, values)
 
 
 def test_sweep_file__names_streams_with_their_parameters(tmp_path):
     (tmp_path / "s.toml").write_text(
-        'name = "s"\n[[dataset]]\nname = "sparse-text"\nn_rows = 1000000000\nscale = ["none", "unit-rows"]\n'
-        '[[dataset]]\nname = "dense-stream"\ncondition_number = { powers_of_ten = [1, 2] }\n[[learner]]\nname = "AdaGrad"\n'
+        'name = "s"\n[[dataset]]\nname = "sparse-text"\nn_rows = 1000000000\nscale = ["none",'
+        ' "unit-rows"]\n[[dataset]]\nname = "dense-stream"\ncondition_number = { powers_of_ten ='
+        ' [1, 2] }\n[[learner]]\nname = "AdaGrad"\n'
     )
     sweep = read_sweep(tmp_path / "s.toml")
     assert [use.name for use in sweep.datasets] == [
@@ -183,7 +235,9 @@ def test_sweep_file__names_streams_with_their_parameters(tmp_path):
         "dense-stream,condition_number=10",
         "dense-stream,condition_number=100",
     ]
-    assert sweep.datasets[0].unprepared_size().n_values == 94_000_000_000  # the non-zeros, not rows times features
+    assert (
+        sweep.datasets[0].unprepared_size().n_values == 94_000_000_000
+    )  # the non-zeros, not rows times features
     assert len(sweep.runs(dict.fromkeys((use.name for use in sweep.datasets), None))) == 4
 
 

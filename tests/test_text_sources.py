@@ -1,5 +1,6 @@
-"""Text as a source of rows: whatever the blocks, the compression and the way of parsing, the rows are the same; what is wrong is refused
-with its place."""
+"""Text as a source of rows: whatever the blocks, the compression and the way of parsing, the rows
+are the same; what is wrong is refused with its place.
+"""
 
 import os
 import resource
@@ -25,7 +26,11 @@ def pieces_of(paths, scratch, block_bytes=1 << 24, **options):
     source = source_of(paths, Reading(**options), block_bytes).surveyed(one_by_one, scratch)
     source = as_on_a_worker(source)
     named = list(source.pieces(scratch))
-    assert sum(source.piece_bytes(piece) for piece in named) == source.n_bytes == sum(path.stat().st_size for path in paths)
+    assert (
+        sum(source.piece_bytes(piece) for piece in named)
+        == source.n_bytes
+        == sum(path.stat().st_size for path in paths)
+    )
     pieces = [source.read(piece) for piece in named]
     for piece in named:
         source.release(piece)
@@ -66,15 +71,23 @@ PLAIN = {
 @pytest.mark.parametrize("ends", ["unix", "windows", "no last end", "marked"])
 def test_blocks__cut_anywhere_give_the_same_rows(form, ends, tmp_path):
     text = LEGAL[form]
-    text = {"windows": text.replace(b"\n", b"\r\n"), "no last end": text[:-1], "marked": b"\xef\xbb\xbf" + text}.get(ends, text)
+    text = {
+        "windows": text.replace(b"\n", b"\r\n"),
+        "no last end": text[:-1],
+        "marked": b"\xef\xbb\xbf" + text,
+    }.get(ends, text)
     path = small(tmp_path / "a", text)
     whole = rows_of(pieces_of([path], tmp_path, format=form)[1])
     assert whole[0].size >= 3
-    assert same(whole, rows_of(pieces_of([small(tmp_path / "b", LEGAL[form])], tmp_path, format=form)[1]))
+    assert same(
+        whole, rows_of(pieces_of([small(tmp_path / "b", LEGAL[form])], tmp_path, format=form)[1])
+    )
     for block_bytes in range(1, len(text) + 2):
         source, pieces = pieces_of([path], tmp_path, block_bytes, format=form)
         assert same(whole, rows_of(pieces))
-        assert len(list(source.pieces(tmp_path))) == -(-(len(text) - source.files[0].begin) // block_bytes)
+        assert len(list(source.pieces(tmp_path))) == -(
+            -(len(text) - source.files[0].begin) // block_bytes
+        )
 
 
 @pytest.mark.parametrize("suffix", PACKED)
@@ -105,7 +118,9 @@ def test_unpacked_blocks__are_bounded_and_hold_whole_lines(tmp_path):
         assert text.endswith(b"\n")
         assert block.line == 1 + seen.count(b"\n")
         seen += text
-        assert [p for p in tmp_path.iterdir() if p.suffix == ".txt"] == [block.place]  # made when it is asked for
+        assert [p for p in tmp_path.iterdir() if p.suffix == ".txt"] == [
+            block.place
+        ]  # made when it is asked for
         source.release(block)
     assert seen == ROWS
 
@@ -123,10 +138,16 @@ def test_plain_text__is_read_fast_and_the_same(form, tmp_path):
     for ends in (b"\n", b"\r\n"):
         text = PLAIN[form].replace(b"\n", ends)
         source = source_of([small(tmp_path / "a", text)], Reading(format=form, labels=None))
-        assert same(rows_of([source.piece(source.fast(text))]), rows_of([source.piece(source.slow(text, tmp_path, 1))]))
+        assert same(
+            rows_of([source.piece(source.fast(text))]),
+            rows_of([source.piece(source.slow(text, tmp_path, 1))]),
+        )
 
 
-@pytest.mark.parametrize(("form", "labels"), [("libsvm", "+1=5,-1=6,2.5=7"), ("vw", "1=2,-1=3,0=4"), ("csv", "3=1,6=2,-9=3,1=4")])
+@pytest.mark.parametrize(
+    ("form", "labels"),
+    [("libsvm", "+1=5,-1=6,2.5=7"), ("vw", "1=2,-1=3,0=4"), ("csv", "3=1,6=2,-9=3,1=4")],
+)
 def test_rule_of_numbers__keeps_the_fast_way(form, labels, tmp_path):
     source = source_of([small(tmp_path / "a", PLAIN[form])], Reading(format=form, labels=labels))
     fast = source.fast(PLAIN[form])
@@ -200,20 +221,37 @@ def test_scratch_that_cannot_be_written__is_no_fault_of_the_input(tmp_path):
 
 
 def test_survey__has_the_hashes_of_all_files_and_the_sorted_texts(tmp_path):
-    a, b = small(tmp_path / "a.csv", b"x,y,z\nred,1,2\n ?,0,3\n"), small(tmp_path / "b.csv", b'x,y,z\n"blue, dark",5,1\nred,1,0\n')
+    a, b = (
+        small(tmp_path / "a.csv", b"x,y,z\nred,1,2\n ?,0,3\n"),
+        small(tmp_path / "b.csv", b'x,y,z\n"blue, dark",5,1\nred,1,0\n'),
+    )
     for block_bytes in (1, 1 << 24):
-        source, pieces = pieces_of([a, b], tmp_path, block_bytes, one_hot=True, drop=("z",), target="y")
+        source, pieces = pieces_of(
+            [a, b], tmp_path, block_bytes, one_hot=True, drop=("z",), target="y"
+        )
         assert source.feature_names == ["x=?", "x=blue, dark", "x=red"]
         assert source.n_features == 3
-        assert source.done == ("left out: column 'z'", "one-hot, values in sorted order: column 'x' (3)")
-        assert source.origin["files"] == [{"file": path.name, "sha256": file_hash(path)} for path in (a, b)]
+        assert source.done == (
+            "left out: column 'z'",
+            "one-hot, values in sorted order: column 'x' (3)",
+        )
+        assert source.origin["files"] == [
+            {"file": path.name, "sha256": file_hash(path)} for path in (a, b)
+        ]
         labels, lengths, indices, values = rows_of(pieces)
-        assert (labels.tolist(), lengths.tolist(), indices.tolist(), values.tolist()) == ([1, 0, 5, 1], [1] * 4, [2, 0, 1, 2], [1] * 4)
+        assert (labels.tolist(), lengths.tolist(), indices.tolist(), values.tolist()) == (
+            [1, 0, 5, 1],
+            [1] * 4,
+            [2, 0, 1, 2],
+            [1] * 4,
+        )
 
 
 def test_too_many_texts__are_refused_with_a_remedy(tmp_path, monkeypatch):
     monkeypatch.setattr("storage.sources.text.columns.MOST_TEXTS", 3)
-    with pytest.raises(WrongInput, match="column 1 holds more than 3 different texts; leave it out with --drop 1"):
+    with pytest.raises(
+        WrongInput, match="column 1 holds more than 3 different texts; leave it out with --drop 1"
+    ):
         pieces_of([small(tmp_path / "a.csv", b"a,1\nb,1\nc,1\nd,1\n")], tmp_path, 4, one_hot=True)
 
 
@@ -226,7 +264,14 @@ def test_file_changed_between_survey_and_reading__is_refused(tmp_path):
 
 
 def test_columns_of_several_files__are_the_first_one_s(tmp_path):
-    paths = [small(tmp_path / name, text) for name, text in (("a.csv", b"# x, y\n1,2\n"), ("b.csv", b"\nx,y\n3,4\n"), ("c.csv", b"5,6\n"))]
+    paths = [
+        small(tmp_path / name, text)
+        for name, text in (
+            ("a.csv", b"# x, y\n1,2\n"),
+            ("b.csv", b"\nx,y\n3,4\n"),
+            ("c.csv", b"5,6\n"),
+        )
+    ]
     for block_bytes in (1, 3, 100):
         source, pieces = pieces_of(paths, tmp_path, block_bytes)
         assert source.feature_names == ["x"]
@@ -234,9 +279,14 @@ def test_columns_of_several_files__are_the_first_one_s(tmp_path):
 
 
 @pytest.mark.parametrize("second", [b"x,y,z\n4,5,6\n", b"c,?,b\n"])
-def test_later_file_whose_first_line_may_be_names__is_refused_if_the_first_has_none(second, tmp_path):
+def test_later_file_whose_first_line_may_be_names__is_refused_if_the_first_has_none(
+    second, tmp_path
+):
     paths = [small(tmp_path / "a.csv", b"a,1,g\n"), small(tmp_path / "b.csv", second)]
-    with pytest.raises(WrongInput, match=r"b\.csv, line 1: no number, and the first file has no names; add --no-header"):
+    with pytest.raises(
+        WrongInput,
+        match=r"b\.csv, line 1: no number, and the first file has no names; add --no-header",
+    ):
         source_of(paths, Reading(one_hot=True, labels="g=1,b=-1"))
     assert source_of(paths, Reading(one_hot=True, labels="g=1,b=-1", header=False)).n_bytes
 
@@ -254,12 +304,20 @@ def test_archive_of_many_members__is_read_whole(suffix, tmp_path):
     padding = b"\0" * 8 if suffix in (".gz", ".xz") else b""
     path = small(tmp_path / f"a.svm{suffix}", padding.join(parts) + padding)
     plain = small(tmp_path / "a.svm", b"1 1:2\n1 2:3\n" + ROWS)
-    assert same(rows_of(pieces_of([path], tmp_path, 5000)[1]), rows_of(pieces_of([plain], tmp_path, 5000)[1]))
+    assert same(
+        rows_of(pieces_of([path], tmp_path, 5000)[1]),
+        rows_of(pieces_of([plain], tmp_path, 5000)[1]),
+    )
 
 
 @pytest.mark.data
 @pytest.mark.parametrize(
-    "name", ["20news/20news_bow_counts.svm.xz", "rcv1/rcv1_small.dat.xz", "slice/slice_localization_data.first682.csv.xz"]
+    "name",
+    [
+        "20news/20news_bow_counts.svm.xz",
+        "rcv1/rcv1_small.dat.xz",
+        "slice/slice_localization_data.first682.csv.xz",
+    ],
 )
 def test_real_text__is_read_the_fast_way_and_the_same(name, data_folder, tmp_path):
     source = source_of([data_folder / name], block_bytes=1 << 20)
@@ -315,8 +373,24 @@ def test_what_the_fast_reader_forgives__is_left_to_the_slow_one(form, text, tmp_
 number = st.one_of(
     st.floats(allow_nan=False, allow_infinity=False).map(repr),
     st.integers(-99, 10**20).map(str),
-    st.sampled_from(["+1", "-0", "1.", ".5", "-.5e3", "5E-3", "007", "1e+5", "1e-999", "4.9e-324", "2.4703282292062328e-324"]),
-    st.decimals(allow_nan=False, allow_infinity=False, places=25, min_value=-1000, max_value=1000).map(str),
+    st.sampled_from(
+        [
+            "+1",
+            "-0",
+            "1.",
+            ".5",
+            "-.5e3",
+            "5E-3",
+            "007",
+            "1e+5",
+            "1e-999",
+            "4.9e-324",
+            "2.4703282292062328e-324",
+        ]
+    ),
+    st.decimals(
+        allow_nan=False, allow_infinity=False, places=25, min_value=-1000, max_value=1000
+    ).map(str),
 )
 wrong = st.sampled_from(
     [
@@ -343,10 +417,15 @@ wrong = st.sampled_from(
     ]
 )
 gap = st.sampled_from([" "] * 12 + ["\t", "  ", " \t "])
-end = st.sampled_from(["\n"] * 12 + ["\r\n", " \n", "\n\n", "\r", " # c\n", "\n#\n", "\x0b\n", "\x0c", "\x1c", "\xa0", ":", "\0"])
+end = st.sampled_from(
+    ["\n"] * 12
+    + ["\r\n", " \n", "\n\n", "\r", " # c\n", "\n#\n", "\x0b\n", "\x0c", "\x1c", "\xa0", ":", "\0"]
+)
 index = st.one_of(
     *[st.integers(0, 12).map(str)] * 6,
-    st.sampled_from(["-0", "+1", "0x2", "01", "1.0", "qid", "", "2147483646", "2147483647", "2147483648"]),
+    st.sampled_from(
+        ["-0", "+1", "0x2", "01", "1.0", "qid", "", "2147483646", "2147483647", "2147483648"]
+    ),
 )
 HEADS = [" |f"] * 8 + [" |", " | ", "|f", " |f:2", " |7", " 't |f", " |f |f", ""]
 
@@ -358,11 +437,13 @@ def rows_in(form, number):
         return st.lists(field, min_size=3, max_size=3).map(",".join)
     if form == "space":
         return st.tuples(number, gap, number, gap, number).map("".join)
-    sorted_row = st.lists(st.tuples(st.integers(0, 50).map(str), number), max_size=4, unique_by=lambda pair: pair[0]).map(
-        lambda row: sorted(row, key=lambda pair: int(pair[0]))
-    )
+    sorted_row = st.lists(
+        st.tuples(st.integers(0, 50).map(str), number), max_size=4, unique_by=lambda pair: pair[0]
+    ).map(lambda row: sorted(row, key=lambda pair: int(pair[0])))
     any_row = st.lists(st.tuples(index, number), max_size=4)
-    body = st.tuples(gap, st.one_of(sorted_row, sorted_row, any_row)).map(lambda row: "".join(f"{row[0]}{i}:{v}" for i, v in row[1]))
+    body = st.tuples(gap, st.one_of(sorted_row, sorted_row, any_row)).map(
+        lambda row: "".join(f"{row[0]}{i}:{v}" for i, v in row[1])
+    )
     head = st.sampled_from(HEADS if form == "vw" else [""])
     return st.tuples(number, head, body).map("".join)
 
@@ -373,21 +454,33 @@ def rows_in(form, number):
 def test_fast__gives_the_rows_of_slow_or_none(form, data, tmp_path_factory):
     numbers = data.draw(st.sampled_from([number, st.one_of(*[number] * 9, wrong)]))
     ends = data.draw(st.sampled_from([st.just("\n"), end]))
-    lines = data.draw(st.lists(st.tuples(rows_in(form, numbers), ends).map("".join), min_size=1, max_size=5))
+    lines = data.draw(
+        st.lists(st.tuples(rows_in(form, numbers), ends).map("".join), min_size=1, max_size=5)
+    )
     text = "".join(lines).encode() + b"\n"
-    options = {"format": form, "labels": data.draw(st.sampled_from([None, None, "1=2,0=1,-0.5=3,007=7"]))}
+    options = {
+        "format": form,
+        "labels": data.draw(st.sampled_from([None, None, "1=2,0=1,-0.5=3,007=7"])),
+    }
     first = FIRST[form]
     if form in ("csv", "space"):
         options |= {"header": False, "one_hot": data.draw(st.booleans())}
-        first = first.replace(b"1", b"a", 1) if options["one_hot"] else first  # its first column holds texts then
+        first = (
+            first.replace(b"1", b"a", 1) if options["one_hot"] else first
+        )  # its first column holds texts then
     else:
-        options |= {"zero_based": data.draw(st.booleans()), "n_features": data.draw(st.sampled_from([None, None, 40]))}
+        options |= {
+            "zero_based": data.draw(st.booleans()),
+            "n_features": data.draw(st.sampled_from([None, None, 40])),
+        }
     path = small(tmp_path_factory.mktemp("fast") / "a", first)
     check_fast(source_of([path], Reading(**options)), text)
 
 
 def check_fast(source, text):
-    """The fast way's rows are the slow way's, to the bit; where the slow way refuses, the fast one has none."""
+    """The fast way's rows are the slow way's, to the bit; where the slow way refuses, the fast one
+    has none.
+    """
     fast = source.fast(text)
     try:
         slow = source.slow(text, Path("a"), 1)
@@ -397,4 +490,6 @@ def check_fast(source, text):
     if fast is not None:
         assert getattr(fast, "texts", None) == getattr(slow, "texts", None), text
         names = [f.name for f in fields(slow) if f.name != "texts"]
-        assert same([getattr(fast, name) for name in names], [getattr(slow, name) for name in names]), text
+        assert same(
+            [getattr(fast, name) for name in names], [getattr(slow, name) for name in names]
+        ), text

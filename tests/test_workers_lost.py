@@ -24,7 +24,12 @@ SMALL, LARGE = 1, 60  # the sketch's rows: of two million features sixty take a 
 def client():
     with dask.config.set(SETTINGS):
         with LocalCluster(
-            n_workers=1, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0", memory_limit="900MB", silence_logs=50
+            n_workers=1,
+            threads_per_worker=1,
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:0",
+            memory_limit="900MB",
+            silence_logs=50,
         ) as cluster:
             client = Client(cluster, set_as_default=False)
             yield client
@@ -34,7 +39,11 @@ def client():
 @pytest.fixture
 def wide_store(tmp_path):
     draw = np.random.default_rng(0)
-    lines = [f"{2 * draw.integers(2) - 1} " + " ".join(f"{j}:1" for j in np.unique(draw.integers(1, 2_000_000, 9))) for _ in range(40)]
+    lines = [
+        f"{2 * draw.integers(2) - 1} "
+        + " ".join(f"{j}:1" for j in np.unique(draw.integers(1, 2_000_000, 9)))
+        for _ in range(40)
+    ]
     (tmp_path / "wide.svm").write_text("\n".join(lines) + "\n")
     prepare_file(tmp_path / "store", "wide", tmp_path / "wide.svm", n_features=2_000_000)
     return str(tmp_path / "store")
@@ -42,7 +51,13 @@ def wide_store(tmp_path):
 
 def cohort_of(store, *learners):
     stream = Stream("wide", load_manifest(store, "wide").dataset_hash)
-    return Cohort(stream, tuple(Run.of(stream, "OjaSON", {"sketch_start": "random", **params}, 1) for params in learners), 1.0)
+    return Cohort(
+        stream,
+        tuple(
+            Run.of(stream, "OjaSON", {"sketch_start": "random", **params}, 1) for params in learners
+        ),
+        1.0,
+    )
 
 
 def test_run_that_kills_its_worker__is_found_and_marked(client, wide_store):
@@ -57,7 +72,10 @@ def test_run_that_kills_its_worker__is_found_and_marked(client, wide_store):
 
 
 def test_worker_killed_once__is_not_the_run_s_fault(client, wide_store):
-    cohorts = [cohort_of(wide_store, {"sketch_size": SMALL, "alpha": float(alpha)}) for alpha in range(1, 7)]
+    cohorts = [
+        cohort_of(wide_store, {"sketch_size": SMALL, "alpha": float(alpha)})
+        for alpha in range(1, 7)
+    ]
     killed = threading.Event()
 
     def kill_once(receipt):
@@ -68,4 +86,6 @@ def test_worker_killed_once__is_not_the_run_s_fault(client, wide_store):
 
     run_on_dask(client, wide_store, "try", cohorts, kill_once)
     assert {row["status"] for row in read_runs(wide_store).to_pylist()} == {"ok"}
-    assert parts_folder(wide_store).names() == sorted(f"{cohort.cohort_id}.parquet" for cohort in cohorts)
+    assert parts_folder(wide_store).names() == sorted(
+        f"{cohort.cohort_id}.parquet" for cohort in cohorts
+    )

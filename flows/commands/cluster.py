@@ -18,9 +18,11 @@ def cluster() -> None:
 @click.argument("site")
 @example("koco cluster show slurm")
 def cluster_show(site: str) -> None:
-    """Print the job script or the Kubernetes manifest that a sweep on SITE would submit. Nothing is started.
+    """Print the job script or the Kubernetes manifest that a sweep on SITE would submit. Nothing is
+    started.
 
-    SITE is the name of a site file that comes with koco-stream (slurm, pbs, sge, lsf, kubernetes), or the path of your own.
+    SITE is the name of a site file that comes with koco-stream (slurm, pbs, sge, lsf, kubernetes),
+    or the path of your own.
     """
     from cluster.site_clusters import submission
     from cluster.sites import read_site
@@ -31,42 +33,100 @@ def cluster_show(site: str) -> None:
 @cluster.command()
 @click.argument("spec", type=click.Path(path_type=Path))
 @STORE
-@click.option("--workers", "counts", multiple=True, type=click.IntRange(min=1), help="How many; repeat it.  [default: 10 to 10,000]")
-@click.option("--cores", type=click.IntRange(min=1), help="Cores that all workers share.  [default: each has its own]")
-@click.option("--memory", type=click.FloatRange(min=0.1), default=4.0, show_default=True, help="GiB of a worker.")
-@click.option("--deaths-an-hour", type=click.FloatRange(min=0), default=0.0, show_default=True, help="How often a worker dies.")
+@click.option(
+    "--workers",
+    "counts",
+    multiple=True,
+    type=click.IntRange(min=1),
+    help="How many; repeat it.  [default: 10 to 10,000]",
+)
+@click.option(
+    "--cores",
+    type=click.IntRange(min=1),
+    help="Cores that all workers share.  [default: each has its own]",
+)
+@click.option(
+    "--memory",
+    type=click.FloatRange(min=0.1),
+    default=4.0,
+    show_default=True,
+    help="GiB of a worker.",
+)
+@click.option(
+    "--deaths-an-hour",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    show_default=True,
+    help="How often a worker dies.",
+)
 @JSON
-@example("koco cluster simulate flows/sweeps/ill-conditioned.toml --workers 100 --workers 1000 --deaths-an-hour 0.1")
+@example(
+    "koco cluster simulate flows/sweeps/ill-conditioned.toml --workers 100 --workers 1000"
+    " --deaths-an-hour 0.1"
+)
 def simulate(
-    spec: Path, store: str, counts: tuple[int, ...], cores: int | None, memory: float, deaths_an_hour: float, as_json: bool
+    spec: Path,
+    store: str,
+    counts: tuple[int, ...],
+    cores: int | None,
+    memory: float,
+    deaths_an_hour: float,
+    as_json: bool,
 ) -> None:
     """Predict what the sweep in SPEC would take on clusters of other sizes. Nothing is run.
 
-    The plan is the real one for each size; its costs are what the store's finished runs have taken on this machine, where there are any.
-    wall is in seconds, efficiency the share of the workers' time that cohorts take, scheduler the share of the time that it is busy.
+    The plan is the real one for each size; its costs are what the store's finished runs have taken
+    on this machine, where there are any. wall is in seconds, efficiency the share of the workers'
+    time that cohorts take, scheduler the share of the time that it is busy.
     """
     from flows.simulating import PREDICTED, predictions
 
     sizes = counts or (10, 100, 1000, 10_000)
-    show(predictions(spec, store, sizes, cores, deaths_an_hour, int(memory * 2**30)), PREDICTED, as_json)
+    show(
+        predictions(spec, store, sizes, cores, deaths_an_hour, int(memory * 2**30)),
+        PREDICTED,
+        as_json,
+    )
 
 
 @cluster.command()
 @click.argument("folder", type=click.Path(path_type=Path))
-@click.option("--host", "hosts", multiple=True, required=True, help="A machine's name or address, the scheduler's first; repeat it.")
-@click.option("--days", type=click.FloatRange(min=0, min_open=True, max=366), default=7, show_default=True, help="How long they are valid.")
-@example("koco cluster certificates ~/koco-certificates --host 10.0.0.1 --host 10.0.0.2 --host 10.0.0.3")
+@click.option(
+    "--host",
+    "hosts",
+    multiple=True,
+    required=True,
+    help="A machine's name or address, the scheduler's first; repeat it.",
+)
+@click.option(
+    "--days",
+    type=click.FloatRange(min=0, min_open=True, max=366),
+    default=7,
+    show_default=True,
+    help="How long they are valid.",
+)
+@example(
+    "koco cluster certificates ~/koco-certificates --host 10.0.0.1 --host 10.0.0.2 --host 10.0.0.3"
+)
 def certificates(folder: Path, hosts: tuple[str, ...], days: float) -> None:
-    """Make certificates in the new FOLDER for a scheduler, its workers and their client, and print the commands that use them.
+    """Make certificates in the new FOLDER for a scheduler, its workers and their client, and print
+    the commands that use them.
 
-    Only who has a key of the folder gets in. The key that signed is not kept: to change anything, make a new folder.
+    Only who has a key of the folder gets in. The key that signed is not kept: to change anything,
+    make a new folder.
     """
     from cluster.certificates import make_certificates
     from cluster.commands import start_commands
 
     folder = folder.expanduser().absolute()
     until = make_certificates(folder, hosts, days)
-    click.echo(f"certificates in {folder}, valid until {until:%Y-%m-%d %H:%M} UTC ({days:g} days), readable by you only")
-    click.echo("Copy to a worker's machine only authority.pem, worker.pem and worker-key.pem. Dashboards listen on loopback only.")
+    click.echo(
+        f"certificates in {folder}, valid until {until:%Y-%m-%d %H:%M} UTC ({days:g} days),"
+        " readable by you only"
+    )
+    click.echo(
+        "Copy to a worker's machine only authority.pem, worker.pem and worker-key.pem. Dashboards"
+        " listen on loopback only."
+    )
     for name, command in start_commands(folder, hosts[0]).items():
         click.echo(f"\n{name}:\n  {command}")

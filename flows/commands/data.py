@@ -9,7 +9,14 @@ import click
 
 from flows.commands.shared import JSON, STORE, example, show
 
-FORMATS = ("libsvm", "vw", "csv", "space", "parquet", "documents")  # storage.sources.reading has them too, but takes its time to import
+FORMATS = (
+    "libsvm",
+    "vw",
+    "csv",
+    "space",
+    "parquet",
+    "documents",
+)  # storage.sources.reading has them too, but takes its time to import
 
 
 @click.command()
@@ -19,49 +26,119 @@ FORMATS = ("libsvm", "vw", "csv", "space", "parquet", "documents")  # storage.so
     "sources",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="The source file: LIBSVM, CSV, space-separated or VW text, plain, .gz, .bz2, .xz or .zst, or Parquet; several are read in order. "
-    "Or a folder with the files of a dataset that the catalogue has; or documents, as a folder or .tar archive of GROUP/DOCUMENT files.",
+    help=(
+        "The source file: LIBSVM, CSV, space-separated or VW text, plain, .gz, .bz2, .xz or .zst,"
+        " or Parquet; several are read in order. Or a folder with the files of a dataset that the"
+        " catalogue has; or documents, as a folder or .tar archive of GROUP/DOCUMENT files."
+    ),
 )
-@click.option("--target", help="Columns: the target, by name or by number from 1.  [default: the last]")
-@click.option("--labels", help="The labels' texts as numbers, for example g=1,b=-1; or: letters (A to Z as 1 to 26).")
-@click.option("--drop", multiple=True, metavar="COLUMN", help="Columns: leave this one out; may be given again.")
-@click.option("--one-hot", is_flag=True, help="Columns: one feature for each text of a column of texts.")
-@click.option("--header/--no-header", default=None, help="Columns: whether the first line holds names.  [default: seen from it]")
-@click.option("--n-features", type=click.IntRange(min=1), help="LIBSVM, VW: d.  [default: the largest feature in the file]")
-@click.option("--zero-based/--one-based", default=None, help="Features are counted from 0 or 1.  [default: LIBSVM from 1, VW from 0]")
-@click.option("--layout", type=click.Choice(["dense", "sparse"]), help="How rows are kept.  [default: as in the source]")
-@click.option("--scale", help="none, minmax, unit-rows, unit-mean-square or tf-idf.  [default: none, or the catalogue's]")
-@click.option("--hash-bits", type=click.IntRange(1, 30), metavar="B", help="Hash the features to 2^B, after scaling.")
-@click.option("--strip", metavar="PARTS", help="Documents: take away headers, footers, quotes (with commas).")
-@click.option("--task", type=click.Choice(["classification", "regression"]), help="What the labels are.  [default: seen from them]")
 @click.option(
-    "--format", "form", type=click.Choice(FORMATS), help="The source's.  [default: seen from it; a folder of documents must be named]"
+    "--target", help="Columns: the target, by name or by number from 1.  [default: the last]"
 )
-@click.option("--workers", type=click.IntRange(min=0), help="Processes for large files; 0: only this one.  [default: the cores]")
+@click.option(
+    "--labels",
+    help="The labels' texts as numbers, for example g=1,b=-1; or: letters (A to Z as 1 to 26).",
+)
+@click.option(
+    "--drop",
+    multiple=True,
+    metavar="COLUMN",
+    help="Columns: leave this one out; may be given again.",
+)
+@click.option(
+    "--one-hot", is_flag=True, help="Columns: one feature for each text of a column of texts."
+)
+@click.option(
+    "--header/--no-header",
+    default=None,
+    help="Columns: whether the first line holds names.  [default: seen from it]",
+)
+@click.option(
+    "--n-features",
+    type=click.IntRange(min=1),
+    help="LIBSVM, VW: d.  [default: the largest feature in the file]",
+)
+@click.option(
+    "--zero-based/--one-based",
+    default=None,
+    help="Features are counted from 0 or 1.  [default: LIBSVM from 1, VW from 0]",
+)
+@click.option(
+    "--layout",
+    type=click.Choice(["dense", "sparse"]),
+    help="How rows are kept.  [default: as in the source]",
+)
+@click.option(
+    "--scale",
+    help=(
+        "none, minmax, unit-rows, unit-mean-square or tf-idf.  [default: none, or the catalogue's]"
+    ),
+)
+@click.option(
+    "--hash-bits",
+    type=click.IntRange(1, 30),
+    metavar="B",
+    help="Hash the features to 2^B, after scaling.",
+)
+@click.option(
+    "--strip", metavar="PARTS", help="Documents: take away headers, footers, quotes (with commas)."
+)
+@click.option(
+    "--task",
+    type=click.Choice(["classification", "regression"]),
+    help="What the labels are.  [default: seen from them]",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    help="The source's.  [default: seen from it; a folder of documents must be named]",
+)
+@click.option(
+    "--workers",
+    type=click.IntRange(min=0),
+    help="Processes for large files; 0: only this one.  [default: the cores]",
+)
 @STORE
 @JSON
 @example("koco prepare cpusmall --from cpu.small.csv.xz --target usr --scale minmax")
-def prepare(name: str, sources: tuple[Path, ...], form: str | None, store: str, workers: int | None, as_json: bool, **options: Any) -> None:
+def prepare(
+    name: str,
+    sources: tuple[Path, ...],
+    form: str | None,
+    store: str,
+    workers: int | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
     """Turn source files into the dataset NAME: Parquet shards and a manifest, all or nothing.
 
-    A dataset of the catalogue (koco datasets) has its options there: --from FOLDER is enough. Without --from its files are fetched into
-    the cache folder; if that cannot be done the command says which files it needs and where they come from. Options given here come
-    before the catalogue's; files given one by one are read as the options here say, whatever the NAME.
+    A dataset of the catalogue (koco datasets) has its options there: --from FOLDER is enough.
+    Without --from its files are fetched into the cache folder; if that cannot be done the command
+    says which files it needs and where they come from. Options given here come before the
+    catalogue's; files given one by one are read as the options here say, whatever the NAME.
     """
     from cluster.cores import cores
     from flows.preparing import prepare_named
 
     options["one_hot"] = options["one_hot"] or None
-    options["strip"] = tuple(part.strip() for part in options["strip"].split(",")) if options["strip"] else ()
-    given = {option: value for option, value in {**options, "format": form}.items() if value is not None and value != ()}
+    options["strip"] = (
+        tuple(part.strip() for part in options["strip"].split(",")) if options["strip"] else ()
+    )
+    given = {
+        option: value
+        for option, value in {**options, "format": form}.items()
+        if value is not None and value != ()
+    }
     manifest = prepare_named(store, name, sources, given, cores() if workers is None else workers)
     if as_json:
         click.echo(manifest.to_json(), nl=False)
         return
     click.echo(
-        f"{name}: {manifest.n_rows:,} rows, {manifest.n_features:,} features, {manifest.n_values / manifest.n_rows:.2f} values a row "
-        f"({manifest.layout}, {manifest.value_type}), {labels_of(manifest.classes)}; "
-        f"{len(manifest.shards)} shard(s), identity {manifest.dataset_hash[:12]}"
+        f"{name}: {manifest.n_rows:,} rows, {manifest.n_features:,} features,"
+        f" {manifest.n_values / manifest.n_rows:.2f} values a row ({manifest.layout},"
+        f" {manifest.value_type}), {labels_of(manifest.classes)}; {len(manifest.shards)} shard(s),"
+        f" identity {manifest.dataset_hash[:12]}"
     )
 
 
@@ -72,8 +149,8 @@ def prepare(name: str, sources: tuple[Path, ...], form: str | None, store: str, 
 def datasets(store: str, as_json: bool) -> None:
     """List the datasets of the store and of the catalogue, and those that are generated on demand.
 
-    For a dataset that is not prepared, n_rows and n_features are the catalogue's. --json also shows the files, their addresses and
-    checksums, and the options they are prepared with.
+    For a dataset that is not prepared, n_rows and n_features are the catalogue's. --json also shows
+    the files, their addresses and checksums, and the options they are prepared with.
     """
     from flows.preparing import DATASETS, DETAILS, dataset_rows
 
@@ -86,7 +163,8 @@ def datasets(store: str, as_json: bool) -> None:
 @JSON
 @example("koco verify 20news")
 def verify(names: tuple[str, ...], store: str, as_json: bool) -> None:
-    """Compute every hash of the datasets NAMES (of all datasets and tables of results, if none is named) again.
+    """Compute every hash of the datasets NAMES (of all datasets and tables of results, if none is
+    named) again.
 
     Exit status 1 if a file is missing, altered or damaged; each is named with what to do.
     """

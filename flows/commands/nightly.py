@@ -12,16 +12,29 @@ from flows.commands.shared import JSON, STORE, example, of_a_sweep
 
 @click.command()
 @of_a_sweep
-@click.option("--accept", "accepting", is_flag=True, help="Accept what comes out: later nights are compared with it.")
+@click.option(
+    "--accept",
+    "accepting",
+    is_flag=True,
+    help="Accept what comes out: later nights are compared with it.",
+)
 @JSON
 @example("koco nightly flows/sweeps/ill-conditioned.toml --store store")
 def nightly(
-    spec: Path, store: str, cluster: str, certificates: str | None, insecure: bool, workers: int | None, accepting: bool, as_json: bool
+    spec: Path,
+    store: str,
+    cluster: str,
+    certificates: str | None,
+    insecure: bool,
+    workers: int | None,
+    accepting: bool,
+    as_json: bool,
 ) -> None:
     """Run all runs of the sweep in SPEC anew and compare them with the accepted nightly run.
 
-    Numbers must be equal to the bit; speeds are compared beside a calibration loop. What was killed goes on with the same command. The
-    first nightly run is accepted. Exit status 1 for changed numbers and for a learner that has become slower; see docs/schedules.md.
+    Numbers must be equal to the bit; speeds are compared beside a calibration loop. What was killed
+    goes on with the same command. The first nightly run is accepted. Exit status 1 for changed
+    numbers and for a learner that has become slower; see docs/schedules.md.
     """
     from cluster.cores import cores
     from flows.launch import launch_nightly
@@ -29,7 +42,9 @@ def nightly(
 
     workers = cores() if workers is None else workers
     summary = launch_nightly(spec, store, workers, cluster, accepting, certificates, insecure)
-    click.echo(json.dumps(summary) if as_json else f"{summary['result']}; report: {summary['report']}")
+    click.echo(
+        json.dumps(summary) if as_json else f"{summary['result']}; report: {summary['report']}"
+    )
     if summary["result"] in FAILING and not accepting:
         raise SystemExit(1)
 
@@ -39,7 +54,9 @@ def nightly(
 @STORE
 @example("koco accept ill-conditioned")
 def accept(name: str, store: str) -> None:
-    """Accept the last nightly run of the sweep NAME: later ones are compared with its numbers and its speeds."""
+    """Accept the last nightly run of the sweep NAME: later ones are compared with its numbers and
+    its speeds.
+    """
     from flows.nightly.accepting import accept_last
 
     click.echo(f"{name}: the nightly run of {accept_last(store, name)} is accepted")

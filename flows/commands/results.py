@@ -14,11 +14,28 @@ from flows.commands.shared import JSON, STORE, example, show
 @click.command()
 @STORE
 @click.option("--sweep", "name", help="Only the runs of this sweep.")
-@click.option("--where", "conditions", multiple=True, metavar="CONDITION", help="Only runs with COLUMN=VALUE, or != < <= > >=; repeat it.")
+@click.option(
+    "--where",
+    "conditions",
+    multiple=True,
+    metavar="CONDITION",
+    help="Only runs with COLUMN=VALUE, or != < <= > >=; repeat it.",
+)
 @click.option("--runs", "single", is_flag=True, help="List single runs.")
-@click.option("--best", is_flag=True, help="Only the best configuration of each dataset and learner.")
-@click.option("--group", metavar="COLUMNS", help="Average over all runs that have the same in these columns, with commas.")
-@click.option("--diff", "other", metavar="SWEEP", help="Beside another sweep; difference is its mean loss less that of --sweep.")
+@click.option(
+    "--best", is_flag=True, help="Only the best configuration of each dataset and learner."
+)
+@click.option(
+    "--group",
+    metavar="COLUMNS",
+    help="Average over all runs that have the same in these columns, with commas.",
+)
+@click.option(
+    "--diff",
+    "other",
+    metavar="SWEEP",
+    help="Beside another sweep; difference is its mean loss less that of --sweep.",
+)
 @JSON
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
 @click.option("--arrow", "arrow", type=click.Path(path_type=Path), help="Write an Arrow file.")
@@ -35,18 +52,22 @@ def results(
     as_csv: bool,
     arrow: Path | None,
 ) -> None:
-    """Show results: configurations averaged over orders and seeds, for each stream the best first (by error rate where there are classes,
-    else by mean loss); or single runs.
+    """Show results: configurations averaged over orders and seeds, for each stream the best first
+    (by error rate where there are classes, else by mean loss); or single runs.
 
-    Conditions take the columns of single runs (--runs --json shows them all); the value none is for what is not there. Runs of a sweep
-    that is still running are shown as they finish.
+    Conditions take the columns of single runs (--runs --json shows them all); the value none is for
+    what is not there. Runs of a sweep that is still running are shown as they finish.
     """
     from flows.querying import Query, answer
     from storage.store import existing_store
 
     if as_json + as_csv + (arrow is not None) > 1:
-        raise click.UsageError("--json, --csv and --arrow are three ways to give the same; choose one")
-    query = Query(name, conditions, single, best, tuple(group.split(",")) if group is not None else (), other)
+        raise click.UsageError(
+            "--json, --csv and --arrow are three ways to give the same; choose one"
+        )
+    query = Query(
+        name, conditions, single, best, tuple(group.split(",")) if group is not None else (), other
+    )
     table = answer(existing_store(store), query)
     if conditions and not table.num_rows:
         click.echo("no run meets the conditions", err=True)
@@ -56,7 +77,9 @@ def results(
         from koco_stream.errors import WrongInput
 
         if not arrow.parent.is_dir():
-            raise WrongInput(f"{arrow}: there is no folder {arrow.parent}; make it, or choose another")
+            raise WrongInput(
+                f"{arrow}: there is no folder {arrow.parent}; make it, or choose another"
+            )
         with pa.OSFile(str(arrow), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
             writer.write_table(table)
         return
@@ -65,7 +88,16 @@ def results(
 
         pyarrow.csv.write_csv(table, sys.stdout.buffer)
         return
-    short = ("run_id", "dataset", "learner", "params", "status", "mean_loss", "error_rate", "seconds")
+    short = (
+        "run_id",
+        "dataset",
+        "learner",
+        "params",
+        "status",
+        "mean_loss",
+        "error_rate",
+        "seconds",
+    )
     show(table.to_pylist(), tuple(table.column_names) if as_json or not single else short, as_json)
 
 
@@ -94,4 +126,8 @@ def compact(store: str, as_json: bool) -> None:
     from storage.store import existing_store
 
     before, after = compact_results(existing_store(store))
-    click.echo(json.dumps({"before": before, "after": after}) if as_json else f"{before} files of runs before, {after} now")
+    click.echo(
+        json.dumps({"before": before, "after": after})
+        if as_json
+        else f"{before} files of runs before, {after} now"
+    )

@@ -18,7 +18,9 @@ STORE = click.option(
     envvar="KOCO_STORE",
     show_default=True,
     metavar="PLACE",
-    help="The store: a folder, or s3://BUCKET/PREFIX or gs://BUCKET/PREFIX; KOCO_STORE sets it too.",
+    help=(
+        "The store: a folder, or s3://BUCKET/PREFIX or gs://BUCKET/PREFIX; KOCO_STORE sets it too."
+    ),
 )
 KEPT = "what was finished is kept. To go on:"  # the same command
 CLUSTER = click.option(
@@ -35,9 +37,15 @@ CERTIFICATES = click.option(
     help="For tls:// and for sites: the folder; KOCO_CERTIFICATES sets it too.",
 )
 INSECURE = click.option(
-    "--insecure", is_flag=True, help="Allow tcp:// to other machines: whoever reaches such a cluster can run code on it."
+    "--insecure",
+    is_flag=True,
+    help="Allow tcp:// to other machines: whoever reaches such a cluster can run code on it.",
 )
-WORKERS = click.option("--workers", type=click.IntRange(min=0), help="Local worker processes; 0 to run in this one.  [default: the cores]")
+WORKERS = click.option(
+    "--workers",
+    type=click.IntRange(min=0),
+    help="Local worker processes; 0 to run in this one.  [default: the cores]",
+)
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
@@ -66,8 +74,17 @@ class Usage(click.Group):
 
 
 def of_a_sweep(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A sweep file, its store, and where it is to run: `spec`, `store`, `cluster`, `certificates`, `insecure`, `workers`."""
-    for given in (WORKERS, INSECURE, CERTIFICATES, CLUSTER, STORE, click.argument("spec", type=click.Path(path_type=Path))):
+    """A sweep file, its store, and where it is to run: `spec`, `store`, `cluster`, `certificates`,
+    `insecure`, `workers`.
+    """
+    for given in (
+        WORKERS,
+        INSECURE,
+        CERTIFICATES,
+        CLUSTER,
+        STORE,
+        click.argument("spec", type=click.Path(path_type=Path)),
+    ):
         function = given(function)
     return function
 
@@ -103,8 +120,22 @@ def show(rows: Iterable[dict[str, Any]], columns: tuple[str, ...], as_json: bool
         return
     cells = [
         columns,
-        *(tuple("" if row[c] is None else f"{row[c]:.5g}" if isinstance(row[c], float) else str(row[c]) for c in columns) for row in rows),
+        *(
+            tuple(
+                (
+                    ""
+                    if row[c] is None
+                    else f"{row[c]:.5g}"
+                    if isinstance(row[c], float)
+                    else str(row[c])
+                )
+                for c in columns
+            )
+            for row in rows
+        ),
     ]
     widths = [max(len(row[k]) for row in cells) for k in range(len(columns))]
     for row in cells:
-        click.echo("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
+        click.echo(
+            "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+        )

@@ -1,4 +1,6 @@
-"""Section 6 of Calandriello, Lazaric, Valko (ICML 2017): an adversary that shows one point again and again."""
+"""Section 6 of Calandriello, Lazaric, Valko (ICML 2017): an adversary that shows one point again
+and again.
+"""
 
 from __future__ import annotations
 
@@ -17,17 +19,29 @@ from flows.figures.drawing import Claim, Figure, over_seeds, plot, style_of
 from koco_stream.io.paths import Where
 from storage.results import read_curves
 
-LOGARITHMIC = 0.25  # a regret a·log t has at T = 2,000 the exponent 0.16 over the last factor of ten, √t has 0.5, t/log t about 0.86
+# a regret a·log t has at T = 2,000 the exponent 0.16 over the last factor of ten, √t has 0.5, t/log
+# t about 0.86
+LOGARITHMIC = 0.25
 LINEAR = 0.8
-SAMPLED = ("SketchedKONS",)  # sketches that are a choice of weighted points: the class that the section speaks of
+SAMPLED = (
+    "SketchedKONS",
+)  # sketches that are a choice of weighted points: the class that the section speaks of
 EMBEDDED = ("PROSNKONS", "CONKONS", "BKONS")  # dictionaries that span an exact second-order step
-NAMES = {"SketchedKONS": "Sketched-KONS", "PROSNKONS": "PROS-N-KONS", "CONKONS": "CON-KONS", "BKONS": "B-KONS", "FDSON": "FD-SON"}
+NAMES = {
+    "SketchedKONS": "Sketched-KONS",
+    "PROSNKONS": "PROS-N-KONS",
+    "CONKONS": "CON-KONS",
+    "BKONS": "B-KONS",
+    "FDSON": "FD-SON",
+}
 TOLD = {"sampling_floor": "floor", "sketch_size": "m =", "step_size": "step"}
 
 
 @dataclass(frozen=True)
 class Line:
-    """A configuration: its regret against w = 0 at each of `rounds` and its dictionary's size (None if it has none), by seed."""
+    """A configuration: its regret against w = 0 at each of `rounds` and its dictionary's size (None
+    if it has none), by seed.
+    """
 
     learner: str
     rounds: list[int]
@@ -40,7 +54,11 @@ class Line:
 
     def size_exponent(self) -> float:
         """How the dictionary grew over the last factor of ten; 0 without one."""
-        return exponent(self.rounds, [fmean(c) for c in zip(*self.size.values(), strict=True)]) if self.size else 0.0
+        return (
+            exponent(self.rounds, [fmean(c) for c in zip(*self.size.values(), strict=True)])
+            if self.size
+            else 0.0
+        )
 
     def final(self, by_seed: Mapping[int, Sequence[float]]) -> float:
         """The last value, on average over the seeds."""
@@ -48,7 +66,9 @@ class Line:
 
 
 def exponent(rounds: Sequence[int], values: Sequence[float]) -> float:
-    """The b of values ~ t^b between a tenth of the rounds and their end; NaN where a value is not positive."""
+    """The b of values ~ t^b between a tenth of the rounds and their end; NaN where a value is not
+    positive.
+    """
     first = min(range(len(rounds)), key=lambda k: abs(math.log(10 * rounds[k] / rounds[-1])))
     if min(values[first], values[-1]) <= 0 or first == len(rounds) - 1:
         return math.nan
@@ -56,27 +76,47 @@ def exponent(rounds: Sequence[int], values: Sequence[float]) -> float:
 
 
 def lines_of(runs: pa.Table, curves: pa.Table) -> dict[str, Line]:
-    """The adversary's runs as lines, by a name that says the learner and the parameter that matters."""
+    """The adversary's runs as lines, by a name that says the learner and the parameter that
+    matters.
+    """
     rows = [
         row
-        for row in runs.select(["run_id", "dataset", "learner", "params", "learner_seed", "status"]).to_pylist()
+        for row in runs.select(
+            ["run_id", "dataset", "learner", "params", "learner_seed", "status"]
+        ).to_pylist()
         if row["status"] == "ok" and row["dataset"].startswith("adversary")
     ]
     columns = ["run_id", "t", "cumulative_loss", "dictionary_size"]
-    mine = curves.filter(pc.is_in(curves.column("run_id"), pa.array([row["run_id"] for row in rows], pa.string())))
+    mine = curves.filter(
+        pc.is_in(curves.column("run_id"), pa.array([row["run_id"] for row in rows], pa.string()))
+    )
     points: dict[str, list[tuple[int, float, int | None]]] = defaultdict(list)
     for point in mine.select(columns).to_pylist():
-        points[point["run_id"]].append((point["t"], point["cumulative_loss"], point["dictionary_size"]))
+        points[point["run_id"]].append(
+            (point["t"], point["cumulative_loss"], point["dictionary_size"])
+        )
     found: dict[str, Line] = {}
     for row in rows:
         row["params"] = json.loads(row["params"])
-    for row in sorted(rows, key=lambda row: (row["learner"], [row["params"].get(key, 0) for key in TOLD], row["learner_seed"] or 0)):
+    for row in sorted(
+        rows,
+        key=lambda row: (
+            row["learner"],
+            [row["params"].get(key, 0) for key in TOLD],
+            row["learner_seed"] or 0,
+        ),
+    ):
         params = row["params"]
         curve = sorted(points[row["run_id"]])
         clip = params["clip"]  # the labels are −C and C: w = 0 loses C² a round
         line = found.setdefault(
             _name(row["learner"], params),
-            Line(row["learner"], [t for t, _, _ in curve], {}, {} if curve[0][2] is not None else None),
+            Line(
+                row["learner"],
+                [t for t, _, _ in curve],
+                {},
+                {} if curve[0][2] is not None else None,
+            ),
         )
         seed = row["learner_seed"] or 0
         line.regret[seed] = [loss - t * clip * clip for t, loss, _ in curve]
@@ -91,20 +131,37 @@ def _name(learner: str, params: Mapping[str, object]) -> str:
 
 
 def kons_adversary(store: Where, runs: pa.Table) -> Figure:
-    """The regret against w = 0 and the dictionary's size over the rounds, and the section's claims."""
+    """The regret against w = 0 and the dictionary's size over the rounds, and the section's claims.
+    """
     lines = lines_of(runs, read_curves(store))
     styles = {name: style_of(k) for k, name in enumerate(lines)}
     rounds = next(iter(lines.values())).rounds if lines else []
     regret = [over_seeds(name, rounds, _shown(line.regret)) for name, line in lines.items()]
-    size = [over_seeds(name, rounds, _shown(line.size)) for name, line in lines.items() if line.size]
+    size = [
+        over_seeds(name, rounds, _shown(line.size)) for name, line in lines.items() if line.size
+    ]
     ends = "; ".join(f"{name} {line.final(line.regret):.2f}" for name, line in lines.items())
-    points = "; ".join(f"{name} {line.final(line.size):.1f}" for name, line in lines.items() if line.size)
+    points = "; ".join(
+        f"{name} {line.final(line.size):.1f}" for name, line in lines.items() if line.size
+    )
     t = Axis("round t", log=True)
     return Figure(
         "The adversary of one point (section 6 of Calandriello, Lazaric, Valko, ICML 2017)",
         [
-            plot(regret, styles, t, Axis("regret against w = 0", log=True), f"Regret against w = 0 over the rounds. At the end: {ends}."),
-            plot(size, styles, t, Axis("dictionary size", log=True), f"Dictionary size over the rounds. At the end: {points}."),
+            plot(
+                regret,
+                styles,
+                t,
+                Axis("regret against w = 0", log=True),
+                f"Regret against w = 0 over the rounds. At the end: {ends}.",
+            ),
+            plot(
+                size,
+                styles,
+                t,
+                Axis("dictionary size", log=True),
+                f"Dictionary size over the rounds. At the end: {points}.",
+            ),
         ],
         claims_of(lines),
         ["learner", "regret at the end", "its exponent", "dictionary at the end", "its exponent"],
@@ -118,14 +175,16 @@ def kons_adversary(store: Where, runs: pa.Table) -> Figure:
             ]
             for name, line in lines.items()
         ],
-        "One point in every round, its label −C and +C in turn. Regret is the cumulative loss less that of w = 0, TC², the best in "
-        f"hindsight. An exponent is that of t between a tenth of the rounds and the end ({rounds[-1] if rounds else 0:,}): 1 is linear; "
-        f"a·log t has about 0.16. At most {LOGARITHMIC:g} counts as logarithmic, at least {LINEAR:g} as linear. Lines are means over the "
-        "seeds.\n"
-        "PROS-N-KONS, CON-KONS and B-KONS keep a dictionary, but only to span the space of exact steps, so the section's argument, which "
-        "is about matrices made of reweighted points, does not cover them; but PROS-N-KONS and B-KONS begin again at each of about log t "
-        "points, and pay log t each time: log² t, an exponent of about 0.31 here. Gradient descent with a step of 1/t, which the section "
-        "mentions, is not among the learners: OGD's step is constant.",
+        "One point in every round, its label −C and +C in turn. Regret is the cumulative loss less"
+        " that of w = 0, TC², the best in hindsight. An exponent is that of t between a tenth of"
+        f" the rounds and the end ({rounds[-1] if rounds else 0:,}): 1 is linear; a·log t has about"
+        f" 0.16. At most {LOGARITHMIC:g} counts as logarithmic, at least {LINEAR:g} as linear."
+        " Lines are means over the seeds.\nPROS-N-KONS, CON-KONS and B-KONS keep a dictionary, but"
+        " only to span the space of exact steps, so the section's argument, which is about"
+        " matrices made of reweighted points, does not cover them; but PROS-N-KONS and B-KONS"
+        " begin again at each of about log t points, and pay log t each time: log² t, an exponent"
+        " of about 0.31 here. Gradient descent with a step of 1/t, which the section mentions, is"
+        " not among the learners: OGD's step is constant.",
         opened=True,
     )
 
@@ -141,14 +200,27 @@ def claims_of(lines: Mapping[str, Line]) -> list[Claim]:
         if line.learner in SAMPLED:
             claims.append(
                 (
-                    f"a sketch of chosen points has no small dictionary with logarithmic regret ({name})",
-                    f"the dictionary's exponent at least {LINEAR:g}, or the regret's above {LOGARITHMIC:g}",
+                    (
+                        "a sketch of chosen points has no small dictionary with logarithmic regret"
+                        f" ({name})"
+                    ),
+                    (
+                        f"the dictionary's exponent at least {LINEAR:g}, or the regret's above"
+                        f" {LOGARITHMIC:g}"
+                    ),
                     came,
                     line.size_exponent() >= LINEAR or grows > LOGARITHMIC,
                 )
             )
         elif line.learner in ("KONS", "ONS"):
-            claims.append((f"{name} has logarithmic regret", f"the regret's exponent at most {LOGARITHMIC:g}", came, grows <= LOGARITHMIC))
+            claims.append(
+                (
+                    f"{name} has logarithmic regret",
+                    f"the regret's exponent at most {LOGARITHMIC:g}",
+                    came,
+                    grows <= LOGARITHMIC,
+                )
+            )
         elif line.learner == "FDSON":
             claims.append(
                 (
@@ -163,7 +235,10 @@ def claims_of(lines: Mapping[str, Line]) -> list[Claim]:
                 (
                     f"(not of this paper) does {name} escape the argument?",
                     f"the regret's exponent at most {LOGARITHMIC:g}, and the dictionary's",
-                    f"{came}: {'yes' if grows <= LOGARITHMIC and line.size_exponent() <= LOGARITHMIC else 'no'}",
+                    (
+                        f"{came}:"
+                        f" {'yes' if grows <= LOGARITHMIC and line.size_exponent() <= LOGARITHMIC else 'no'}"
+                    ),
                     None,
                 )
             )
@@ -172,4 +247,7 @@ def claims_of(lines: Mapping[str, Line]) -> list[Claim]:
 
 def _shown(by_seed: Mapping[int, Sequence[float]]) -> dict[int, list[float]]:
     """What a logarithmic axis can show: nothing where a value is not positive."""
-    return {seed: [value if value > 0 else math.nan for value in values] for seed, values in by_seed.items()}
+    return {
+        seed: [value if value > 0 else math.nan for value in values]
+        for seed, values in by_seed.items()
+    }

@@ -6,7 +6,9 @@ from typing import NamedTuple
 
 
 class Published(NamedTuple):
-    """A row: mean and standard deviation of the loss (regression) or the error rate, #SV, seconds; None where the paper has none."""
+    """A row: mean and standard deviation of the loss (regression) or the error rate, #SV, seconds;
+    None where the paper has none.
+    """
 
     mean: float
     std: float
@@ -14,8 +16,16 @@ class Published(NamedTuple):
     seconds: float | None = None
 
 
-# Digit by digit; Table 2's percentages as fractions (docs/errata.md, T1). FOGD's and NOGD's #SV are budgets, not outcomes (T3): left out.
-ROUNDS = {"parkinsons": 5_875, "cpusmall": 8_192, "cadata": 20_640, "casp": 45_730, "ijcnn1": 141_691, "cod-rna": 271_617}
+# Digit by digit; Table 2's percentages as fractions (docs/errata.md, T1). FOGD's and NOGD's #SV are
+# budgets, not outcomes (T3): left out.
+ROUNDS = {
+    "parkinsons": 5_875,
+    "cpusmall": 8_192,
+    "cadata": 20_640,
+    "casp": 45_730,
+    "ijcnn1": 141_691,
+    "cod-rna": 271_617,
+}
 TABLES: dict[tuple[str, float], dict[str, Published]] = {
     ("parkinsons", 1.0): {
         "PROSNKONS": Published(0.05798, 0.00136, 18, 5.16),

@@ -23,11 +23,18 @@ def with_intercept(X: csr_array) -> csr_array:
 
 
 def kernel_matrix(X: Array | csr_array, params: dict[str, Any]) -> Array:
-    """The kernel matrix (n, n) of the rows X (n, d), for the kernel that the parameters say (none: linear), the intercept included."""
+    """The kernel matrix (n, n) of the rows X (n, d), for the kernel that the parameters say (none:
+    linear), the intercept included.
+    """
     inner: Any = X @ X.T
-    products = (inner.toarray() if issparse(inner) else inner) + (1.0 if params.get("fit_intercept") else 0.0)
+    products = (inner.toarray() if issparse(inner) else inner) + (
+        1.0 if params.get("fit_intercept") else 0.0
+    )
     kind = params.get("kernel", "linear")
     if kind == "gaussian":
         norms = np.diag(products)
-        return np.exp(-np.maximum(norms[:, None] + norms - 2.0 * products, 0.0) / (2.0 * params["bandwidth"] ** 2))
+        return np.exp(
+            -np.maximum(norms[:, None] + norms - 2.0 * products, 0.0)
+            / (2.0 * params["bandwidth"] ** 2)
+        )
     return (products + 1.0) ** params["degree"] if kind == "polynomial" else products

@@ -1,4 +1,5 @@
-"""The abstract of the ICML 2017 paper: Sketched-KONS has 1/γ times KONS's regret at γ² of its cost."""
+"""The abstract of the ICML 2017 paper: Sketched-KONS has 1/γ times KONS's regret at γ² of its cost.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +31,9 @@ READ = (
 
 @dataclass(frozen=True)
 class Point:
-    """The runs of one floor on one dataset: their regrets, the rounds of each, means of the points kept at the end and of the seconds."""
+    """The runs of one floor on one dataset: their regrets, the rounds of each, means of the points
+    kept at the end and of the seconds.
+    """
 
     floor: float
     regrets: list[float]
@@ -58,12 +61,20 @@ def sampling_floor(store: Where, runs: pa.Table) -> Figure:
         floors = [point.floor for point in drawn]
         shown = [[value if value > 0 else math.nan for value in point.regrets] for point in drawn]
         means = [point.regret if point.regret > 0 else math.nan for point in drawn]
-        regret.append(Series(dataset, floors, means, [min(one) for one in shown], [max(one) for one in shown]))
+        regret.append(
+            Series(dataset, floors, means, [min(one) for one in shown], [max(one) for one in shown])
+        )
         seconds.append(Series(dataset, floors, [point.seconds for point in drawn]))
         exact = next((point for point in points if point.floor == EXACT), None)
         if exact is not None:
-            regret.append(Series(f"{dataset}, KONS's / γ", floors, [exact.regret / floor for floor in floors]))
-            seconds.append(Series(f"{dataset}, γ² KONS's", floors, [floor**2 * exact.seconds for floor in floors]))
+            regret.append(
+                Series(f"{dataset}, KONS's / γ", floors, [exact.regret / floor for floor in floors])
+            )
+            seconds.append(
+                Series(
+                    f"{dataset}, γ² KONS's", floors, [floor**2 * exact.seconds for floor in floors]
+                )
+            )
         rows += [
             [
                 *(dataset, point.floor, point.regret, exact and point.regret / exact.regret),
@@ -75,33 +86,61 @@ def sampling_floor(store: Where, runs: pa.Table) -> Figure:
     floor = Axis("sampling floor γ", log=True)
     claims = [claim for dataset, points in found.items() for claim in claims_of(dataset, points)]
     tested = [claim[3] for claim in claims if claim[3] is not None]
-    verdict = f"{sum(tested)} of {len(tested)} claims hold." if tested else "There is no KONS to compare with."
+    verdict = (
+        f"{sum(tested)} of {len(tested)} claims hold."
+        if tested
+        else "There is no KONS to compare with."
+    )
     return Figure(
         "The floor of Sketched-KONS (abstract of Calandriello, Lazaric, Valko, ICML 2017)",
         [
-            plot(regret, _styles(regret), floor, Axis("regret", log=True), f"Regret against the sampling floor. {verdict}"),
-            plot(seconds, _styles(seconds), floor, Axis("seconds", log=True), f"Seconds against the sampling floor. {verdict}"),
+            plot(
+                regret,
+                _styles(regret),
+                floor,
+                Axis("regret", log=True),
+                f"Regret against the sampling floor. {verdict}",
+            ),
+            plot(
+                seconds,
+                _styles(seconds),
+                floor,
+                Axis("seconds", log=True),
+                f"Seconds against the sampling floor. {verdict}",
+            ),
         ],
         claims,
-        ["dataset", "γ", "regret", "regret / KONS's", "1/γ", "points", "seconds", "seconds / KONS's", "γ²"],
+        [
+            "dataset",
+            "γ",
+            "regret",
+            "regret / KONS's",
+            "1/γ",
+            "points",
+            "seconds",
+            "seconds / KONS's",
+            "γ²",
+        ],
         rows,
-        f"{verdict} γ is the least probability that a row joins the sketch; γ = 1 is KONS, and γ = 0 "
-        "leaves the choice to KORS. Regret is the cumulative squared loss above that of the best function "
-        "in hindsight, kernel ridge regression with the same α, shrunk into the clip; means over the "
-        "seeds, bands from the least to the largest.\n"
-        "The criterion on the regret was set before the runs. A first run read the rows as stored, where "
-        "KONS has no regret on cadata (-0.23 in 3,000 rounds: a function fixed in hindsight does not follow "
-        "its rows, which are ordered by place), so there was nothing to multiply; since then they are "
-        "shuffled, and the cost is counted in points, because runs that a worker does together share their "
-        "seconds evenly. A round works on the square of KORS's and the sampled points together, and a sum "
-        "squared is at most twice the sum of squares: hence the two twos.",
+        f"{verdict} γ is the least probability that a row joins the sketch; γ = 1 is KONS, and γ ="
+        " 0 leaves the choice to KORS. Regret is the cumulative squared loss above that of the"
+        " best function in hindsight, kernel ridge regression with the same α, shrunk into the"
+        " clip; means over the seeds, bands from the least to the largest.\nThe criterion on the"
+        " regret was set before the runs. A first run read the rows as stored, where KONS has no"
+        " regret on cadata (-0.23 in 3,000 rounds: a function fixed in hindsight does not follow"
+        " its rows, which are ordered by place), so there was nothing to multiply; since then they"
+        " are shuffled, and the cost is counted in points, because runs that a worker does"
+        " together share their seconds evenly. A round works on the square of KORS's and the"
+        " sampled points together, and a sum squared is at most twice the sum of squares: hence"
+        " the two twos.",
         opened=True,
     )
 
 
 def points_of(store: Where, runs: pa.Table) -> dict[str, list[Point]]:
-    """The points by dataset, the smallest floor first, of the runs with the squared loss that ended well; without those that were
-    shuffled in windows."""
+    """The points by dataset, the smallest floor first, of the runs with the squared loss that ended
+    well; without those that were shuffled in windows.
+    """
     groups: dict[str, dict[float, list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
     best: dict[tuple[str, int | None], float] = {}
     for row in runs.select(list(READ)).to_pylist():
@@ -118,7 +157,10 @@ def points_of(store: Where, runs: pa.Table) -> dict[str, list[Point]]:
         dataset: [
             Point(
                 floor,
-                [row["rounds"] * row["mean_loss"] - best[dataset, row["order_seed"]] for row in members],
+                [
+                    row["rounds"] * row["mean_loss"] - best[dataset, row["order_seed"]]
+                    for row in members
+                ],
                 members[0]["rounds"],
                 fmean(row["dictionary_size"] for row in members),
                 fmean(row["seconds"] for row in members),
@@ -131,14 +173,22 @@ def points_of(store: Where, runs: pa.Table) -> dict[str, list[Point]]:
 
 def hindsight_loss(store: Where, row: dict[str, Any], params: dict[str, Any]) -> float:
     """Σ (f(x_t) − y_t)² of the best function of a run's own space, shrunk into its clip."""
-    stream = Stream(row["dataset"], row["dataset_hash"], row["order"], row["order_seed"], max_rows=row["max_rows"])
+    stream = Stream(
+        row["dataset"],
+        row["dataset_hash"],
+        row["order"],
+        row["order_seed"],
+        max_rows=row["max_rows"],
+    )
     block = StreamReader(store, stream).whole()
     K = kernel_matrix(matrix_of(block.rows).astype(np.float64), params)
     return best_in_hindsight(K, block.labels, params["alpha"]).scaled_into(params["clip"]).loss
 
 
 def claims_of(dataset: str, points: list[Point]) -> list[Claim]:
-    """The two halves of the claim, each over all floors between 0 and 1; none without KONS and such a floor."""
+    """The two halves of the claim, each over all floors between 0 and 1; none without KONS and such
+    a floor.
+    """
     by_floor = {point.floor: point for point in points}
     between = [point for point in points if 0 < point.floor < EXACT]
     if EXACT not in by_floor or not between:
@@ -157,11 +207,19 @@ def claims_of(dataset: str, points: list[Point]) -> list[Claim]:
         ),
         (
             f"{dataset}: γ² of the space and the arithmetic",
-            "the points' square, over that of the rounds, at most 2γ² + 2 of that at γ = 0, at every floor",
+            (
+                "the points' square, over that of the rounds, at most 2γ² + 2 of that at γ = 0, at"
+                " every floor"
+            ),
             f"{alone**2:.4g} at γ = 0; {kept}",
             all(point.share**2 <= 2 * point.floor**2 + 2 * alone**2 for point in between),
         ),
-        (f"{dataset}: γ² of the time", "none: see the note", f"KONS takes {exact.seconds:.3g} s; shares of it: {times}", None),
+        (
+            f"{dataset}: γ² of the time",
+            "none: see the note",
+            f"KONS takes {exact.seconds:.3g} s; shares of it: {times}",
+            None,
+        ),
     ]
 
 

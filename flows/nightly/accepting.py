@@ -10,7 +10,9 @@ from storage.store import existing_store
 
 
 def accept_last(store: Where, sweep: str) -> str:
-    """Accept the last nightly run of a sweep; returns when it was begun. Raises `WrongInput` if there is none, or if it has not ended."""
+    """Accept the last nightly run of a sweep; returns when it was begun. Raises `WrongInput` if
+    there is none, or if it has not ended.
+    """
     existing_store(store)
     ended_night(store, sweep)
     with alone(store, "nightly", f"a nightly run is under way on {store}; waiting for it"):

@@ -1,5 +1,6 @@
-"""The nightly flow: prepare → sweep → report → compare. All runs of a sweep anew, in a place of their own; then what has changed since the
-accepted run, and what has become slower."""
+"""The nightly flow: prepare → sweep → report → compare. All runs of a sweep anew, in a place of
+their own; then what has changed since the accepted run, and what has become slower.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +20,18 @@ from cluster.clusters import LOCAL
 from flows.alone import alone
 from flows.artifacts import linked, table_artifact
 from flows.nightly.night import code, end_night, opened_night
-from flows.nightly.regression import CHANGED, FAILING, FASTER, SLOWER, UNCLEAR, Change, Pair, Speed, changes, result_of
+from flows.nightly.regression import (
+    CHANGED,
+    FAILING,
+    FASTER,
+    SLOWER,
+    UNCLEAR,
+    Change,
+    Pair,
+    Speed,
+    changes,
+    result_of,
+)
 from flows.nightly.times import TRIES, Times
 from flows.nightly.timing import measure_speeds
 from flows.prepare import prepare_missing
@@ -60,18 +72,38 @@ class Night:
         self.result = ""
 
 
-@task(name="sweep", cache_policy=NO_CACHE, retries=RETRIES, retry_delay_seconds=PAUSES, retry_condition_fn=store_unavailable)
+@task(
+    name="sweep",
+    cache_policy=NO_CACHE,
+    retries=RETRIES,
+    retry_delay_seconds=PAUSES,
+    retry_condition_fn=store_unavailable,
+)
 def compute(night: Night, seconds: float | None, options: dict[str, Any]) -> None:
-    """All runs of the sweep that this night has not computed yet, and their report; within so many seconds."""
+    """All runs of the sweep that this night has not computed yet, and their report; within so many
+    seconds.
+    """
     limited = sweep_flow.with_options(timeout_seconds=seconds)
     night.summary = limited(str(night.sweep.path), str(night.place), **options)
 
 
-@task(name="compare", cache_policy=NO_CACHE, retries=RETRIES, retry_delay_seconds=PAUSES, retry_condition_fn=store_unavailable)
+@task(
+    name="compare",
+    cache_policy=NO_CACHE,
+    retries=RETRIES,
+    retry_delay_seconds=PAUSES,
+    retry_condition_fn=store_unavailable,
+)
 def compare(night: Night, accepting: bool, planned: datetime | None, schedule: str | None) -> None:
-    """Compare the night with the accepted one, and add it to the history; the first one, and one that is to be, is accepted."""
+    """Compare the night with the accepted one, and add it to the history; the first one, and one
+    that is to be, is accepted.
+    """
     store, name = night.store, night.sweep.name
-    numbers, history, accepted = numbers_of(night.place), read_history(store, name).to_pylist(), read_accepted(store, name)
+    numbers, history, accepted = (
+        numbers_of(night.place),
+        read_history(store, name).to_pylist(),
+        read_accepted(store, name),
+    )
     manifests = {use.name: load_manifest(store, use.name) for use in night.sweep.datasets}
     night.found = [] if accepted is None else changes(accepted, numbers)
     night.speeds = measure_speeds(night.place, night.sweep.runs(dict(manifests)), numbers, history)
@@ -82,12 +114,18 @@ def compare(night: Night, accepting: bool, planned: datetime | None, schedule: s
     end_night(night.place)
 
 
-def history_rows(night: Night, numbers: pa.Table, is_first: bool, planned: datetime | None, schedule: str | None) -> list[dict[str, Any]]:
+def history_rows(
+    night: Night, numbers: pa.Table, is_first: bool, planned: datetime | None, schedule: str | None
+) -> list[dict[str, Any]]:
     """The night's rows of the table `history`."""
     speeds = {(speed.dataset, speed.learner): speed for speed in night.speeds}
     seconds: dict[Pair, float] = {}
-    for row in read_runs(night.place, ("run_id", "status", "dataset", "learner", "seconds")).to_pylist():
-        seconds[row["dataset"], row["learner"]] = seconds.get((row["dataset"], row["learner"]), 0.0) + row["seconds"]
+    for row in read_runs(
+        night.place, ("run_id", "status", "dataset", "learner", "seconds")
+    ).to_pylist():
+        seconds[row["dataset"], row["learner"]] = (
+            seconds.get((row["dataset"], row["learner"]), 0.0) + row["seconds"]
+        )
     by_pair: dict[Pair, list[dict[str, Any]]] = {}
     for row in numbers.to_pylist():
         by_pair.setdefault((row["dataset"], row["learner"]), []).append(row)
@@ -118,8 +156,12 @@ def history_rows(night: Night, numbers: pa.Table, is_first: bool, planned: datet
                 "digest": digest_of([row["digest"] for row in mine]),
                 "mean_loss": sum(losses) / len(losses) if losses else None,
                 "changed": sum(change.runs for change in other),
-                "largest_change": max((change.largest for change in other if change.largest is not None), default=None),
-                "numbers": "first" if is_first else "changed" if other else "new" if found else "same",
+                "largest_change": max(
+                    (change.largest for change in other if change.largest is not None), default=None
+                ),
+                "numbers": (
+                    "first" if is_first else "changed" if other else "new" if found else "same"
+                ),
                 "probe": speed and speed.probe,
                 "probe_rows": speed and speed.rows,
                 "ratio": speed and speed.ratio,
@@ -132,19 +174,29 @@ def history_rows(night: Night, numbers: pa.Table, is_first: bool, planned: datet
 
 
 def explained(night: Night, history: Sequence[dict[str, Any]]) -> list[str]:
-    """The night's result in lines for people: what has changed, where, by how much, and what else is not as it was."""
+    """The night's result in lines for people: what has changed, where, by how much, and what else
+    is not as it was.
+    """
     lines = [str(change) for change in night.found]
     lines += [str(speed) for speed in night.speeds if speed.verdict in (SLOWER, FASTER, UNCLEAR)]
-    accepted = next((row for row in reversed(history) if row["accepted"] and row["night"] != night.name), None)
+    accepted = next(
+        (row for row in reversed(history) if row["accepted"] and row["night"] != night.name), None
+    )
     if night.result == CHANGED and accepted:
         same = accepted["code"] == code()
         lines.append(
-            "code, versions and sweep are those of the accepted run: its numbers should have come out again"
+            "code, versions and sweep are those of the accepted run: its numbers should have come"
+            " out again"
             if same
-            else f"code or versions are not those of the accepted run: {accepted['code']} then, {code()} now"
+            else (
+                f"code or versions are not those of the accepted run: {accepted['code']} then,"
+                f" {code()} now"
+            )
         )
     if night.result in FAILING:
-        lines.append(f"if this is as it should be: koco accept {night.sweep.name} --store {night.store}")
+        lines.append(
+            f"if this is as it should be: koco accept {night.sweep.name} --store {night.store}"
+        )
     return lines
 
 
@@ -161,11 +213,13 @@ def nightly_flow(
     schedule: str | None = None,
     planned: str | None = None,
 ) -> State[Any]:
-    """Run the sweep in `sweep_file` anew and compare it with the last accepted nightly run on `store`; the state says what came out.
+    """Run the sweep in `sweep_file` anew and compare it with the last accepted nightly run on
+    `store`; the state says what came out.
 
-    It ends as Completed (first, same numbers, faster) or Failed (changed numbers, slower). `seconds` is the time limit of the sweep. Of a
-    `schedule` that `koco serve` knows, a `planned` time is done once, however often this is started for it. Raises `WrongInput` as
-    `sweep_flow` does.
+    It ends as Completed (first, same numbers, faster) or Failed (changed numbers, slower).
+    `seconds` is the time limit of the sweep. Of a `schedule` that `koco serve` knows, a `planned`
+    time is done once, however often this is started for it. Raises `WrongInput` as `sweep_flow`
+    does.
     """
     from flows.nightly.served import end_with_server
 
@@ -183,7 +237,10 @@ def nightly_flow(
             if times.note_begun(at, now) > TRIES:
                 times.note_ended(at, now, "given up")
                 return Failed(name="Given up", message=f"it was cut {TRIES} times")
-        say(f"nightly {sweep.name}: {'planned for ' + at.isoformat(timespec='seconds') if at else 'started by hand'}")
+        say(
+            f"nightly {sweep.name}:"
+            f" {'planned for ' + at.isoformat(timespec='seconds') if at else 'started by hand'}"
+        )
         try:
             state = one_night(
                 sweep,
@@ -198,7 +255,12 @@ def nightly_flow(
                 insecure=insecure,
             )
         except TimeoutError as error:
-            state = Failed(name="Time limit", message=f"the sweep took longer than {seconds:g} s: {error}" if seconds else str(error))
+            state = Failed(
+                name="Time limit",
+                message=(
+                    f"the sweep took longer than {seconds:g} s: {error}" if seconds else str(error)
+                ),
+            )
         except Exception as error:
             if times and at:
                 times.note_ended(at, datetime.now(UTC), f"{type(error).__name__}: {error}")
@@ -209,9 +271,17 @@ def nightly_flow(
 
 
 def one_night(
-    sweep: Sweep, store: str, seconds: float | None, accepting: bool, planned: datetime | None, schedule: str | None, **options: Any
+    sweep: Sweep,
+    store: str,
+    seconds: float | None,
+    accepting: bool,
+    planned: datetime | None,
+    schedule: str | None,
+    **options: Any,
 ) -> State[Any]:
-    """The night itself, by whoever holds the lock: prepare, sweep, report, compare; the state that its result asks for."""
+    """The night itself, by whoever holds the lock: prepare, sweep, report, compare; the state that
+    its result asks for.
+    """
     begun = time.monotonic()
     prepare_missing(store, sweep)
     night = Night(sweep, store, *opened_night(store, sweep))
@@ -234,20 +304,39 @@ def one_night(
         "seconds": round(time.monotonic() - begun, 2),
     }
     ended = Failed if night.result in FAILING else Completed
-    return ended(name=night.result.capitalize(), message="; ".join([night.result, *lines]), data=summary)
+    return ended(
+        name=night.result.capitalize(), message="; ".join([night.result, *lines]), data=summary
+    )
 
 
 def show(night: Night, history: Sequence[dict[str, Any]], lines: Sequence[str]) -> None:
     """The result as an artifact of the flow run."""
-    columns = ("dataset", "learner", "runs", "mean_loss", "changed", "largest_change", "numbers", "ratio", "expected", "speed")
+    columns = (
+        "dataset",
+        "learner",
+        "runs",
+        "mean_loss",
+        "changed",
+        "largest_change",
+        "numbers",
+        "ratio",
+        "expected",
+        "speed",
+    )
     rows = [{name: row[name] for name in columns} for row in history if row["night"] == night.name]
-    about = [f"**{night.result}**", *lines, f"Report: {linked(night.summary['report'])}", f"Store: {linked(night.store)}"]
+    about = [
+        f"**{night.result}**",
+        *lines,
+        f"Report: {linked(night.summary['report'])}",
+        f"Store: {linked(night.store)}",
+    ]
     table_artifact(f"nightly-{night.sweep.name}", rows, "\n\n".join(about))
 
 
 def planned_time(given: str | None) -> datetime | None:
-    """The time that this flow run was planned for: as it was told, or, if Prefect's scheduler made it, as that says; None if somebody
-    started it now."""
+    """The time that this flow run was planned for: as it was told, or, if Prefect's scheduler made
+    it, as that says; None if somebody started it now.
+    """
     if given:
         return datetime.fromisoformat(given).astimezone(UTC)
     context = FlowRunContext.get()

@@ -1,7 +1,9 @@
-"""The place of a nightly run: a store inside the store, with the datasets of the one it is in and results of its own.
+"""The place of a nightly run: a store inside the store, with the datasets of the one it is in and
+results of its own.
 
-A sweep does not compute what its store has; a nightly run must. It therefore has results, checkpoints and a report of its own, in
-`nights/SWEEP`, and goes on there after it was killed. The next night begins with an empty place: there is never more than one a sweep.
+A sweep does not compute what its store has; a nightly run must. It therefore has results,
+checkpoints and a report of its own, in `nights/SWEEP`, and goes on there after it was killed. The
+next night begins with an empty place: there is never more than one a sweep.
 """
 
 from __future__ import annotations
@@ -32,8 +34,9 @@ def night_place(store: Where, sweep: str) -> Place:
 
 
 def read_note(night: Place) -> dict[str, Any]:
-    """What the night's place says of it: when it was begun, by which code, of which sweep file, and whether it has ended. Empty if nothing
-    is there."""
+    """What the night's place says of it: when it was begun, by which code, of which sweep file, and
+    whether it has ended. Empty if nothing is there.
+    """
     try:
         return json.loads((night / NOTE).read_text())  # type: ignore[no-any-return]
     except FileNotFoundError:
@@ -41,8 +44,9 @@ def read_note(night: Place) -> dict[str, Any]:
 
 
 def opened_night(store: Where, sweep: Sweep) -> tuple[Place, str]:
-    """The place for tonight, and when the night was begun: the one that was cut, if it was of this code and this sweep file, else an empty
-    one."""
+    """The place for tonight, and when the night was begun: the one that was cut, if it was of this
+    code and this sweep file, else an empty one.
+    """
     night = night_place(store, sweep.name)
     note = read_note(night)
     wanted = {"code": code(), "file": text_hash(sweep.text)}
@@ -62,11 +66,18 @@ def end_night(night: Place) -> None:
 
 
 def ended_night(store: Where, sweep: str) -> tuple[Place, str]:
-    """The last night, and when it was begun. Raises `WrongInput` if there is none, or if it has not ended."""
+    """The last night, and when it was begun. Raises `WrongInput` if there is none, or if it has not
+    ended.
+    """
     night = night_place(store, sweep)
     note = read_note(night)
     if not note:
-        raise WrongInput(f"{place(store)} has no nightly run of a sweep {sweep!r}; make one with koco nightly")
+        raise WrongInput(
+            f"{place(store)} has no nightly run of a sweep {sweep!r}; make one with koco nightly"
+        )
     if not note["ended"]:
-        raise WrongInput(f"the nightly run of {sweep!r} that was begun at {note['night']} has not ended; wait for it, or start it again")
+        raise WrongInput(
+            f"the nightly run of {sweep!r} that was begun at {note['night']} has not ended; wait"
+            " for it, or start it again"
+        )
     return night, note["night"]

@@ -1,4 +1,6 @@
-"""A flow run's process that `koco serve` has started ends when that one does, however it does: what is started again is then done once."""
+"""A flow run's process that `koco serve` has started ends when that one does, however it does: what
+is started again is then done once.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""The planned times of schedules: which one is due, which were done. The store remembers, so that neither a killed process nor a lost
-database of Prefect's misses a time or does one twice.
+"""The planned times of schedules: which one is due, which were done. The store remembers, so that
+neither a killed process nor a lost database of Prefect's misses a time or does one twice.
 
-Of the times that have passed only the last is due. What is due is done once: a time whose run was cut is due until its run has ended, and
-whoever does it holds the lock of nightly runs while he looks and while he works.
+Of the times that have passed only the last is due. What is due is done once: a time whose run was
+cut is due until its run has ended, and whoever does it holds the lock of nightly runs while he
+looks and while he works.
 """
 
 from __future__ import annotations
@@ -19,15 +20,19 @@ TRIES = 3  # a time whose run was cut so often is given up
 
 
 def last_planned(cron: str, timezone: str, now: datetime) -> datetime | None:
-    """The last time at or before `now` that the cron expression names in this time zone; None if it names none in years. Prefect's own
-    rules, also where clocks change."""
+    """The last time at or before `now` that the cron expression names in this time zone; None if it
+    names none in years. Prefect's own rules, also where clocks change.
+    """
     from prefect.server.schemas.schedules import CronSchedule
 
     schedule = CronSchedule(cron=cron, timezone=timezone)
     for window in WINDOWS:
         start = now - window
         found: datetime | None = None
-        while dates := [datetime.fromtimestamp(d.timestamp(), UTC) for d in schedule._get_dates_generator(n=500, start=start, end=now)]:
+        while dates := [
+            datetime.fromtimestamp(d.timestamp(), UTC)
+            for d in schedule._get_dates_generator(n=500, start=start, end=now)
+        ]:
             found = dates[-1]
             if len(dates) < 500:
                 break
@@ -44,7 +49,9 @@ class Times:
         self.folder, self.name = place(store) / "schedules", name
 
     def begin(self, cron: str, timezone: str, now: datetime) -> datetime:
-        """Since when the schedule is as it is: times before that were not missed. It begins now if it is new or has another cron."""
+        """Since when the schedule is as it is: times before that were not missed. It begins now if
+        it is new or has another cron.
+        """
         noted, rule = _read(self.folder / f"{self.name}.json"), {"cron": cron, "timezone": timezone}
         if {key: noted.get(key) for key in rule} != rule:
             noted = {**rule, "since": now.isoformat()}
@@ -68,12 +75,19 @@ class Times:
     def why_not(self, planned: datetime, now: datetime) -> str | None:
         """Why the run of a planned time is not to be done now; None if it is."""
         if self.has_ended(planned):
-            return f"the run of {_key(planned)} has ended already: {self.done()[_key(planned)]['result']}"
+            return (
+                f"the run of {_key(planned)} has ended already:"
+                f" {self.done()[_key(planned)]['result']}"
+            )
         last = self.due(now)
         if last is not None and last > planned:
             return f"left out: {_key(last)}, which was planned after it, is due too"
         later = [key for key in self.done() if datetime.fromisoformat(key) > planned]
-        return f"left out: the run of {max(later)}, which was planned after it, has begun already" if later else None
+        return (
+            f"left out: the run of {max(later)}, which was planned after it, has begun already"
+            if later
+            else None
+        )
 
     def note_begun(self, planned: datetime, now: datetime) -> int:
         """Note that a run begins; returns how often it has begun."""
@@ -88,7 +102,9 @@ class Times:
         self._note(planned, {**noted, "ended": now.isoformat(timespec="seconds"), "result": result})
 
     def done(self) -> dict[str, dict[str, Any]]:
-        """What is remembered of each planned time: when it was begun, each time, when it has ended, and the result."""
+        """What is remembered of each planned time: when it was begun, each time, when it has ended,
+        and the result.
+        """
         return _read(self.folder / f"{self.name}.times.json")
 
     def _note(self, planned: datetime, noted: dict[str, Any]) -> None:

@@ -60,7 +60,9 @@ class Schedule:
 
     @property
     def deployment(self) -> str:
-        """The name of its deployment: others may use the same server, with schedules of the same name."""
+        """The name of its deployment: others may use the same server, with schedules of the same
+        name.
+        """
         return f"{self.name}-{text_hash(self.store)[:6]}"
 
     def parameters(self) -> dict[str, Any]:
@@ -77,13 +79,17 @@ class Schedule:
 
 
 def read_schedules(path: Path, store: str) -> list[Schedule]:
-    """Read and check a schedules file; `store` is for schedules that name none. Raises `WrongInput` naming the file, the line or key, and
-    the remedy: also for a sweep file, a cluster or a store that cannot be used."""
+    """Read and check a schedules file; `store` is for schedules that name none. Raises `WrongInput`
+    naming the file, the line or key, and the remedy: also for a sweep file, a cluster or a store
+    that cannot be used.
+    """
     try:
         text = path.read_text(encoding="utf-8")
         content = tomllib.loads(text)
     except FileNotFoundError:
-        raise WrongInput(f"{path}: no such schedules file; flows/schedules.toml is an example") from None
+        raise WrongInput(
+            f"{path}: no such schedules file; flows/schedules.toml is an example"
+        ) from None
     except OSError as error:
         raise WrongInput(f"{path}: {error}") from None
     except ValueError as error:  # also what is not UTF-8
@@ -95,7 +101,10 @@ def read_schedules(path: Path, store: str) -> list[Schedule]:
     found: list[Schedule] = []
     for number, table in enumerate(tables):
         if table.name in [schedule.name for schedule in found]:
-            raise WrongInput(f"{spot(path, text, 'schedule', number, 'name')}: two schedules are called {table.name!r}; rename one")
+            raise WrongInput(
+                f"{spot(path, text, 'schedule', number, 'name')}: two schedules are called"
+                f" {table.name!r}; rename one"
+            )
         found.append(_schedule(path, text, number, table, store))
     return found
 
@@ -107,10 +116,18 @@ def _schedule(path: Path, text: str, number: int, table: ScheduleTable, store: s
         return WrongInput(f"{spot(path, text, 'schedule', number, key)}: {reason}")
 
     if table.timezone not in available_timezones():
-        raise wrong("timezone", f"no time zone is called {table.timezone!r}{_nearest_zone(table.timezone)}")
+        raise wrong(
+            "timezone", f"no time zone is called {table.timezone!r}{_nearest_zone(table.timezone)}"
+        )
     folder = path.absolute().parent
     sweep = folder / Path(table.sweep).expanduser()
-    place = store if table.store is None else table.store if "://" in table.store else str(folder / Path(table.store).expanduser())
+    place = (
+        store
+        if table.store is None
+        else table.store
+        if "://" in table.store
+        else str(folder / Path(table.store).expanduser())
+    )
     workers = cores() if table.workers is None else table.workers
     try:
         key = "sweep"
@@ -137,16 +154,25 @@ def _schedule(path: Path, text: str, number: int, table: ScheduleTable, store: s
 
 
 def check_crons(schedules: list[Schedule]) -> None:
-    """Refuse what Prefect does not take for a cron expression. Imports prefect. Raises `WrongInput`."""
+    """Refuse what Prefect does not take for a cron expression. Imports prefect. Raises
+    `WrongInput`.
+    """
     from prefect.server.schemas.schedules import CronSchedule
 
     for schedule in schedules:
         try:
-            next(iter(CronSchedule(cron=schedule.cron, timezone=schedule.timezone)._get_dates_generator(n=1)))
+            next(
+                iter(
+                    CronSchedule(
+                        cron=schedule.cron, timezone=schedule.timezone
+                    )._get_dates_generator(n=1)
+                )
+            )
         except ValueError:  # also of one that names no time, such as the 30th of February
             raise WrongInput(
-                f"{schedule.where}: {schedule.cron!r} is no cron expression; five fields (minute, hour, day, month, day of the week), for "
-                'example "0 2 * * *" for two o\'clock each night'
+                f"{schedule.where}: {schedule.cron!r} is no cron expression; five fields (minute,"
+                ' hour, day, month, day of the week), for example "0 2 * * *" for two o\'clock'
+                " each night"
             ) from None
 
 
@@ -156,15 +182,23 @@ def _nearest_zone(name: str) -> str:
 
 
 def _explain(path: Path, text: str, error: ValidationError) -> str:
-    """The first of pydantic's complaints, of unknown keys before others, with the line and the nearest name."""
+    """The first of pydantic's complaints, of unknown keys before others, with the line and the
+    nearest name.
+    """
     first = min(error.errors(), key=lambda found: found["type"] != "extra_forbidden")
     where = first["loc"]
     inside = len(where) > 2 and isinstance(where[1], int)
     known = ScheduleTable if inside else SchedulesFile
-    place = spot(path, text, "schedule", int(where[1]), str(where[2])) if inside else f"{path}, {where[0]}"
+    place = (
+        spot(path, text, "schedule", int(where[1]), str(where[2]))
+        if inside
+        else f"{path}, {where[0]}"
+    )
     if first["type"] == "missing":
         return f"{place}: this key is missing; flows/schedules.toml is an example"
     if first["type"] == "extra_forbidden":
         return f"{place}: unknown key{nearest(str(where[-1]), list(known.model_fields))}"
     said, found = first["msg"].removeprefix("Value error, "), first.get("input")
-    return f"{place}: {said[0].lower()}{said[1:]}" + ("" if isinstance(found, dict | list) else f", not {found!r}")
+    return f"{place}: {said[0].lower()}{said[1:]}" + (
+        "" if isinstance(found, dict | list) else f", not {found!r}"
+    )

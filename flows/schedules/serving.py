@@ -1,7 +1,7 @@
 """koco serve: nightly sweeps at planned times, until it is stopped.
 
-What is done when, and why it is done once, is in `flows.schedules.planned`; here is what it takes: the locks, Prefect's
-server, the signals.
+What is done when, and why it is done once, is in `flows.schedules.planned`; here is what it takes:
+the locks, Prefect's server, the signals.
 """
 
 from __future__ import annotations
@@ -35,14 +35,18 @@ ENDED = 30.0  # seconds for the server to end by itself
 
 
 def serve_schedules(file: Path, store: str) -> None:
-    """Serve the schedules of a file until this process is stopped. Raises `WrongInput` as `read_schedules` does, `RuntimeError` if another
-    process serves one of the stores, or if Prefect's server does not start or ends."""
+    """Serve the schedules of a file until this process is stopped. Raises `WrongInput` as
+    `read_schedules` does, `RuntimeError` if another process serves one of the stores, or if
+    Prefect's server does not start or ends.
+    """
     configure_prefect()
     os.environ[SERVER] = str(os.getpid())
     schedules = read_schedules(file, store)
     port = None if os.environ.get("PREFECT_API_URL") else free_port()
     if port:
-        os.environ["PREFECT_API_URL"] = f"http://127.0.0.1:{port}/api"  # prefect reads it when it is imported
+        os.environ["PREFECT_API_URL"] = (
+            f"http://127.0.0.1:{port}/api"  # prefect reads it when it is imported
+        )
     check_crons(schedules)
     with ExitStack() as stack:
         for place in sorted({schedule.store for schedule in schedules}):
@@ -55,7 +59,9 @@ def serve_schedules(file: Path, store: str) -> None:
         if port:
             say(f"Prefect's pages: http://127.0.0.1:{port}")
         signal.signal(signal.SIGTERM, interrupt)
-        from flows.schedules.planned import serve  # only now: it imports prefect, which reads its settings then
+        from flows.schedules.planned import (
+            serve,
+        )  # only now: it imports prefect, which reads its settings then
 
         asyncio.run(serve(schedules, partial(_check, server), interrupt))
 
@@ -74,10 +80,21 @@ def free_port() -> int:
 
 @contextmanager
 def own_server(port: int) -> Iterator[subprocess.Popen[bytes]]:
-    """Prefect's server on the loopback interface, ended at the end, and when this process is killed. Raises `RuntimeError` if it does not
-    start."""
+    """Prefect's server on the loopback interface, ended at the end, and when this process is
+    killed. Raises `RuntimeError` if it does not start.
+    """
     log = private_folder("prefect") / "server.log"
-    words = [sys.executable, "-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port)]
+    words = [
+        sys.executable,
+        "-m",
+        "prefect",
+        "server",
+        "start",
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+    ]
     with log.open("wb") as out, shielded():
         server = subprocess.Popen(words, stdout=out, stderr=out, stdin=subprocess.DEVNULL)
         end_with_driver(server.pid)
@@ -107,4 +124,7 @@ def _answers(port: int) -> bool:
 def _check(server: subprocess.Popen[bytes] | None) -> None:
     """Raise `RuntimeError` if the server that was started here has ended."""
     if server is not None and server.poll() is not None:
-        raise RuntimeError(f"Prefect's server has ended; what it said is in {private_folder('prefect') / 'server.log'}")
+        raise RuntimeError(
+            "Prefect's server has ended; what it said is in"
+            f" {private_folder('prefect') / 'server.log'}"
+        )

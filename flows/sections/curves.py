@@ -1,4 +1,5 @@
-"""The best configuration of each line over the rounds: its error, and the size of its dictionary."""
+"""The best configuration of each line over the rounds: its error, and the size of its dictionary.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +27,9 @@ ROUNDS = Axis("round t", log=True)
 
 @dataclass(frozen=True)
 class Curve:
-    """A run's curve at rounds `t` (k,): its cumulative loss, its mistakes and the size of its dictionary, NaN where it has none."""
+    """A run's curve at rounds `t` (k,): its cumulative loss, its mistakes and the size of its
+    dictionary, NaN where it has none.
+    """
 
     t: Array
     loss: Array
@@ -35,13 +38,23 @@ class Curve:
 
 
 def drawn_lines(stream: StreamResults) -> list[Line]:
-    """The lines that plots over the rounds show: the best `MOST_LINES` of those with a run that ended well."""
+    """The lines that plots over the rounds show: the best `MOST_LINES` of those with a run that
+    ended well.
+    """
     return [line for line in stream.lines if line.best is not None][:MOST_LINES]
 
 
 def curves_of_best(store: Where, streams: Sequence[StreamResults]) -> dict[str, Curve]:
-    """The curves, by run_id, of the best configuration of each line that is drawn. Those of other runs are not held."""
-    wanted = [run_id for stream in streams for line in drawn_lines(stream) if line.best for run_id in line.best.run_ids[:MOST_RUNS]]
+    """The curves, by run_id, of the best configuration of each line that is drawn. Those of other
+    runs are not held.
+    """
+    wanted = [
+        run_id
+        for stream in streams
+        for line in drawn_lines(stream)
+        if line.best
+        for run_id in line.best.run_ids[:MOST_RUNS]
+    ]
     return {run_id: curve for run_id, curve in _curves(read_curves(store, wanted))}
 
 
@@ -49,14 +62,21 @@ def _curves(table: pa.Table) -> list[tuple[str, Curve]]:
     """Each run's rows as arrays."""
     table = table.sort_by([("run_id", "ascending"), ("t", "ascending")])
     ids = table.column("run_id").to_pylist()
-    arrays = [table.column(n).cast(pa.float64()).to_numpy() for n in ("t", "cumulative_loss", "mistakes", "dictionary_size")]
+    arrays = [
+        table.column(n).cast(pa.float64()).to_numpy()
+        for n in ("t", "cumulative_loss", "mistakes", "dictionary_size")
+    ]
     cuts = [k for k in range(len(ids) + 1) if k in (0, len(ids)) or ids[k] != ids[k - 1]]
     return [(ids[a], Curve(*(array[a:b] for array in arrays))) for a, b in pairwise(cuts)]
 
 
 def members_of(line: Line, curves: Mapping[str, Curve]) -> list[Curve]:
     """The curves of a line's best configuration, those over the most rounds."""
-    found = [curves[run_id] for run_id in (line.best.run_ids[:MOST_RUNS] if line.best else []) if run_id in curves]
+    found = [
+        curves[run_id]
+        for run_id in (line.best.run_ids[:MOST_RUNS] if line.best else [])
+        if run_id in curves
+    ]
     longest = max((curve.t.size for curve in found), default=0)
     return [curve for curve in found if curve.t.size == longest and curve.t.size]
 
@@ -64,21 +84,36 @@ def members_of(line: Line, curves: Mapping[str, Curve]) -> list[Curve]:
 def banded(name: str, t: Array, values: Array) -> Series:
     """The mean over `values` (runs, k), and a band from the least to the largest."""
     several = len(values) > 1
-    low, high = (values.min(axis=0).tolist(), values.max(axis=0).tolist()) if several else (None, None)
+    low, high = (
+        (values.min(axis=0).tolist(), values.max(axis=0).tolist()) if several else (None, None)
+    )
     return Series(name, t.tolist(), values.mean(axis=0).tolist(), low, high)
 
 
 def numbers_of(series: Sequence[Series]) -> tuple[list[str], list[list[Any]]]:
-    """A table of series over the rounds: columns and rows. The least and the largest stand beside a mean over several runs."""
+    """A table of series over the rounds: columns and rows. The least and the largest stand beside a
+    mean over several runs.
+    """
     columns, by_round = ["t"], dict[float, list[Any]]()
     for one in series:
-        names = [one.name] if one.low is None else [one.name, f"{one.name}, least", f"{one.name}, largest"]
+        names = (
+            [one.name]
+            if one.low is None
+            else [one.name, f"{one.name}, least", f"{one.name}, largest"]
+        )
         for k, t in enumerate(one.x):
             row = by_round.setdefault(t, [])
             row += [None] * (len(columns) - 1 - len(row))
-            row += [one.y[k]] if one.low is None or one.high is None else [one.y[k], one.low[k], one.high[k]]
+            row += (
+                [one.y[k]]
+                if one.low is None or one.high is None
+                else [one.y[k], one.low[k], one.high[k]]
+            )
         columns += names
-    return columns, [[int(t), *row, *[None] * (len(columns) - 1 - len(row))] for t, row in sorted(by_round.items())]
+    return columns, [
+        [int(t), *row, *[None] * (len(columns) - 1 - len(row))]
+        for t, row in sorted(by_round.items())
+    ]
 
 
 def left_out(stream: StreamResults) -> str:
@@ -90,7 +125,9 @@ def left_out(stream: StreamResults) -> str:
     return said + (f" No run of {', '.join(silent)} ended well." if silent else "")
 
 
-def error_over_rounds(stream: StreamResults, curves: Mapping[str, Curve], styles: Mapping[str, Style]) -> Figure | None:
+def error_over_rounds(
+    stream: StreamResults, curves: Mapping[str, Curve], styles: Mapping[str, Style]
+) -> Figure | None:
     """The progressive error, or mean loss, up to each round."""
     series, told = [], []
     for line in drawn_lines(stream):
@@ -99,13 +136,22 @@ def error_over_rounds(stream: StreamResults, curves: Mapping[str, Curve], styles
             continue
         kept = members[0].t >= min(FIRST_ROUND, members[0].t[-1])
         t = members[0].t[kept]
-        total = np.array([(curve.mistakes if stream.has_errors else curve.loss)[kept] for curve in members])
+        total = np.array(
+            [(curve.mistakes if stream.has_errors else curve.loss)[kept] for curve in members]
+        )
         series.append(banded(line.name, t, total / t))
-        told.append(f"{line.name} ({params_text(line.best.params, list(line.tried)) or 'one configuration'})")
+        told.append(
+            f"{line.name}"
+            f" ({params_text(line.best.params, list(line.tried)) or 'one configuration'})"
+        )
     if not series:
         return None
     positive = [v for one in series for v in one.y if v > 0]
-    steep = not stream.has_errors and len(positive) == sum(len(one.y) for one in series) and max(positive) > WIDE * min(positive)
+    steep = (
+        not stream.has_errors
+        and len(positive) == sum(len(one.y) for one in series)
+        and max(positive) > WIDE * min(positive)
+    )
     ends = "; ".join(f"{one.name} {one.y[-1]:.4g}" for one in series)
     columns, rows = numbers_of(series)
     return Figure(
@@ -116,24 +162,29 @@ def error_over_rounds(stream: StreamResults, curves: Mapping[str, Curve], styles
                 styles,
                 ROUNDS,
                 Axis(f"progressive {stream.measure}", steep, None if steep else 0.0),
-                f"Progressive {stream.measure} over the rounds on {stream.title}. After the last round: {ends}.",
+                f"Progressive {stream.measure} over the rounds on {stream.title}. After the last"
+                f" round: {ends}.",
             )
         ],
         [],
         columns,
         rows,
-        f"Best configuration of each line: {'; '.join(told)}. Means over orders and seeds, bands from the least to the largest; from round "
-        f"{FIRST_ROUND} on.{left_out(stream)}",
+        f"Best configuration of each line: {'; '.join(told)}. Means over orders and seeds, bands"
+        f" from the least to the largest; from round {FIRST_ROUND} on.{left_out(stream)}",
     )
 
 
-def dictionary_over_rounds(stream: StreamResults, curves: Mapping[str, Curve], styles: Mapping[str, Style]) -> Figure | None:
+def dictionary_over_rounds(
+    stream: StreamResults, curves: Mapping[str, Curve], styles: Mapping[str, Style]
+) -> Figure | None:
     """The size of the dictionary, for the lines that have one; None if none has."""
     series = []
     for line in drawn_lines(stream):
         members = [curve for curve in members_of(line, curves) if not np.isnan(curve.size).any()]
         if members:
-            series.append(banded(line.name, members[0].t, np.array([curve.size for curve in members])))
+            series.append(
+                banded(line.name, members[0].t, np.array([curve.size for curve in members]))
+            )
     if not series:
         return None
     ends = "; ".join(f"{one.name} {one.y[-1]:.4g}" for one in series)

@@ -1,4 +1,6 @@
-"""Regret: against the best linear predictor in hindsight, and, where the project computes one, against its bound."""
+"""Regret: against the best linear predictor in hindsight, and, where the project computes one,
+against its bound.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +23,22 @@ EVERY = 4  # of the curve's rounds: two a factor of ten
 
 
 def regret_and_bound(
-    store: Where, stream: StreamResults, manifest: Manifest | None, curves: Mapping[str, Curve], styles: Mapping[str, Style]
+    store: Where,
+    stream: StreamResults,
+    manifest: Manifest | None,
+    curves: Mapping[str, Curve],
+    styles: Mapping[str, Style],
 ) -> Figure | None:
     """The regret of the best configurations; None if no regret is known and no bound applies."""
     drawings, reasons, applies = list[Drawing](), list[str](), dict[str, tuple[float, float]]()
     rows: list[list[Any]] = []
     for line in drawn_lines(stream):
         assert line.best is not None
-        why = why_not(line.learner, line.best.params, stream.rounds) if manifest else "the dataset is no longer in the store"
+        why = (
+            why_not(line.learner, line.best.params, stream.rounds)
+            if manifest
+            else "the dataset is no longer in the store"
+        )
         if stream.how["max_rows"] and stream.how["order"] != AS_STORED:
             why = "the first rows of a shuffle differ from seed to seed"
         if why is not None:
@@ -46,15 +56,39 @@ def regret_and_bound(
         means, deviations = line.best.means, line.best.deviations
         if means["regret"] is not None or line.name in applies:
             told = applies.get(line.name, (None, None))
-            rows.append([line.name, means["regret"], deviations["regret"], line.best.comparator_largest, *told])
+            rows.append(
+                [
+                    line.name,
+                    means["regret"],
+                    deviations["regret"],
+                    line.best.comparator_largest,
+                    *told,
+                ]
+            )
     if not rows:
         return None
-    said = "Regret is the cumulative squared loss above that of the best linear predictor in hindsight, of the best configuration of each "
-    said += "line, over orders and seeds. That predictor does not respect the clip: the table says how far it predicts."
+    said = (
+        "Regret is the cumulative squared loss above that of the best linear predictor in"
+        " hindsight, of the best configuration of each "
+    )
+    said += (
+        "line, over orders and seeds. That predictor does not respect the clip: the table says how"
+        " far it predicts."
+    )
     if applies:
-        named = dict.fromkeys(f"{line.learner}: {THEOREMS[line.learner]}" for line in drawn_lines(stream) if line.name in applies)
-        said += f"\nBound, computed from the rows: {'; '.join(named)}. It is on the regret against the best function of the learner's own "
-        said += "space, shrunk into the clip, which the plot shows and the table's last two columns have."
+        named = dict.fromkeys(
+            f"{line.learner}: {THEOREMS[line.learner]}"
+            for line in drawn_lines(stream)
+            if line.name in applies
+        )
+        said += (
+            f"\nBound, computed from the rows: {'; '.join(named)}. It is on the regret against the"
+            " best function of the learner's own "
+        )
+        said += (
+            "space, shrunk into the clip, which the plot shows and the table's last two columns"
+            " have."
+        )
     said += f"\nNo bound: {'; '.join(dict.fromkeys(reasons))}." if reasons else ""
     return Figure(
         "Regret",
@@ -75,18 +109,32 @@ def regret_and_bound(
 
 
 def _against_bound(
-    store: Where, stream: StreamResults, line: Line, curves: Mapping[str, Curve], styles: Mapping[str, Style]
+    store: Where,
+    stream: StreamResults,
+    line: Line,
+    curves: Mapping[str, Curve],
+    styles: Mapping[str, Style],
 ) -> tuple[list[Drawing], float, float] | None:
-    """The line's regret below its bound over the rounds, and both at the end. Of rows that are shuffled only the end: it is the same for
-    every order, what lies before is not."""
+    """The line's regret below its bound over the rounds, and both at the end. Of rows that are
+    shuffled only the end: it is the same for every order, what lies before is not.
+    """
     members = members_of(line, curves)
     if not members or line.best is None:
         return None
     t = members[0].t
     last = t.size - 1
     stored = stream.how["order"] == AS_STORED
-    places = sorted({k for k in range(last, -1, -EVERY) if t[k] >= FIRST_ROUND} | {last}) if stored else [last]
-    read = Stream(stream.dataset, stream.dataset_hash, positive_class=stream.how["positive_class"], max_rows=stream.how["max_rows"])
+    places = (
+        sorted({k for k in range(last, -1, -EVERY) if t[k] >= FIRST_ROUND} | {last})
+        if stored
+        else [last]
+    )
+    read = Stream(
+        stream.dataset,
+        stream.dataset_hash,
+        positive_class=stream.how["positive_class"],
+        max_rows=stream.how["max_rows"],
+    )
     bound = bound_of(store, read, line.learner, line.best.params, [int(t[k]) for k in places])
     if bound is None:
         return None
@@ -95,7 +143,10 @@ def _against_bound(
     if not stored:
         return [], at_end, bound.bound[-1]
     name = f"{line.name}, bound"
-    alt = f"Regret of {line.name} and its bound over the rounds on {stream.title}. At the end {at_end:.4g} and {bound.bound[-1]:.4g}."
+    alt = (
+        f"Regret of {line.name} and its bound over the rounds on {stream.title}. At the end"
+        f" {at_end:.4g} and {bound.bound[-1]:.4g}."
+    )
     series = [banded(line.name, t[places], regret), Series(name, t[places].tolist(), bound.bound)]
     mine: dict[str, Style] = {line.name: styles[line.name], name: (styles[line.name][0], "", "--")}
     return [plot(series, mine, ROUNDS, Axis("regret", log=True), alt)], at_end, bound.bound[-1]

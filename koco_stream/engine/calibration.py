@@ -1,7 +1,7 @@
 """How fast this machine is just now: a fixed compiled loop, and scans of a learner timed beside it.
 
-The speed of a scan is given as a ratio to the loop's time. A slower processor, a lower clock or a busy neighbour slows both down, so that
-the ratio says more of the code than the seconds do.
+The speed of a scan is given as a ratio to the loop's time. A slower processor, a lower clock or a
+busy neighbour slows both down, so that the ratio says more of the code than the seconds do.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ LARGEST_KEPT = 100_000  # bytes
 
 @jit
 def calibration_loop(weights: Array, values: Array) -> float:
-    """Predict and correct, as a learner does: `weights` (d,), `values` (n, d), which are more than the nearest cache holds."""
+    """Predict and correct, as a learner does: `weights` (d,), `values` (n, d), which are more than
+    the nearest cache holds.
+    """
     total = 0.0
     for t in range(values.shape[0]):
         y_hat = 0.0
@@ -50,11 +52,18 @@ def calibration_loop(weights: Array, values: Array) -> float:
 @cache
 def calibration_values() -> Array:
     """The loop's rows: always the same."""
-    return np.cos(np.arange(LOOP_ROWS * LOOP_FEATURES, dtype=np.float64)).reshape(LOOP_ROWS, LOOP_FEATURES) / 7.0
+    return (
+        np.cos(np.arange(LOOP_ROWS * LOOP_FEATURES, dtype=np.float64)).reshape(
+            LOOP_ROWS, LOOP_FEATURES
+        )
+        / 7.0
+    )
 
 
 def calibrate() -> float:
-    """Seconds that the loop takes, of this thread's time on a processor: while others have it the clock stands."""
+    """Seconds that the loop takes, of this thread's time on a processor: while others have it the
+    clock stands.
+    """
     weights, values = np.zeros(LOOP_FEATURES), calibration_values()
     begun = time.thread_time()
     calibration_loop(weights, values)
@@ -62,12 +71,16 @@ def calibrate() -> float:
 
 
 class Probe:
-    """The first `rows` rounds of a run, to be timed again and again; if that is None, as many as take a tenth of a second, and `rows` says
-    how many. Raises as `StreamReader` does."""
+    """The first `rows` rounds of a run, to be timed again and again; if that is None, as many as
+    take a tenth of a second, and `rows` says how many. Raises as `StreamReader` does.
+    """
 
     def __init__(self, store: Where, run: Run, rows: int | None = None) -> None:
         self.run, reader = run, StreamReader(store, run.stream)
-        self.n_features, self.rows = reader.manifest.n_features, min(rows or FIRST_ROWS, reader.n_rows)
+        self.n_features, self.rows = (
+            reader.manifest.n_features,
+            min(rows or FIRST_ROWS, reader.n_rows),
+        )
         calibrate()
         self._read(reader)
         self.scan()  # what must be compiled is compiled now
@@ -78,25 +91,36 @@ class Probe:
     def _read(self, reader: StreamReader) -> None:
         widen = bool(self.run.params["fit_intercept"])
         blocks = reader.blocks(stop=self.rows)
-        self.blocks = [Block(with_intercept(block.rows), block.labels) if widen else block for block in blocks]
+        self.blocks = [
+            Block(with_intercept(block.rows), block.labels) if widen else block for block in blocks
+        ]
 
     def scan(self, kept: list[object] | None = None) -> float:
-        """Seconds of one scan over the rows, from the first state on; measured as the loop is. A list of what is `kept` gets the state: the
-        next one is then in another place."""
+        """Seconds of one scan over the rows, from the first state on; measured as the loop is. A
+        list of what is `kept` gets the state: the next one is then in another place.
+        """
         member, spent = start(self.run, self.n_features, np.zeros(0)), 0.0
         for block in self.blocks:
             predictions = np.empty(block.labels.size)
             begun = time.thread_time()
-            member.state, _ = advance(self.run.learner, member.params, member.state, block.rows, block.labels, predictions)
+            member.state, _ = advance(
+                self.run.learner, member.params, member.state, block.rows, block.labels, predictions
+            )
             spent += time.thread_time() - begun
-        if kept is not None and sum(array.nbytes for array in state_arrays(member.state).values()) < LARGEST_KEPT:
+        if (
+            kept is not None
+            and sum(array.nbytes for array in state_arrays(member.state).values()) < LARGEST_KEPT
+        ):
             kept += [member.state, np.empty(16 * (1 + len(kept) % 7), np.uint8)]
         return spent
 
     def ratio(self) -> float:
-        """Seconds of a scan over seconds of the loop beside it, each the shortest of several turns: whatever else the machine does makes
-        both longer, never shorter. Where a state lies in memory is worth up to a third of a short round's time and differs from process to
-        process: each scan of a turn therefore has another place, unless states are so large that they always begin with a page."""
+        """Seconds of a scan over seconds of the loop beside it, each the shortest of several turns:
+        whatever else the machine does makes both longer, never shorter. Where a state lies in
+        memory is worth up to a third of a short round's time and differs from process to process:
+        each scan of a turn therefore has another place, unless states are so large that they always
+        begin with a page.
+        """
         loops: list[float] = []
         scans: list[float] = []
         for _ in range(TURNS):

@@ -1,8 +1,8 @@
-"""Checkpoints of cohorts: the states of its runs at a round that the plan fixed, in the store, so that any worker goes on from there to the
-same bits.
+"""Checkpoints of cohorts: the states of its runs at a round that the plan fixed, in the store, so
+that any worker goes on from there to the same bits.
 
-A checkpoint says which code wrote it: other code may have other numbers, and begins again. So does whoever finds it damaged: all that it
-saves is time.
+A checkpoint says which code wrote it: other code may have other numbers, and begins again. So does
+whoever finds it damaged: all that it saves is time.
 """
 
 from __future__ import annotations
@@ -40,7 +40,11 @@ def save_cohort(where: Place, rounds: int, members: Sequence[Member]) -> None:
     arrays: dict[str, Array] = {}
     shared: dict[str, str] = {}
     for k, member in enumerate(members):
-        own = {"totals": member.totals, "curve": member.curve, **({} if member.state is None else state_arrays(member.state, "state."))}
+        own = {
+            "totals": member.totals,
+            "curve": member.curve,
+            **({} if member.state is None else state_arrays(member.state, "state.")),
+        }
         for name, array in own.items():
             full = f"{k}.{name}"
             if id(array) in written:
@@ -61,10 +65,13 @@ def save_cohort(where: Place, rounds: int, members: Sequence[Member]) -> None:
 
 
 def resumed(where: Place, members: Sequence[Member]) -> int:
-    """Put the members where their checkpoint has them; returns the rounds done, 0 if there is none of these runs by this code, or a damaged
-    one."""
+    """Put the members where their checkpoint has them; returns the rounds done, 0 if there is none
+    of these runs by this code, or a damaged one.
+    """
     header, arrays = read_checkpoint(where)
-    if header.get("code") != code_hash() or header["runs"] != [member.run.run_id for member in members]:
+    if header.get("code") != code_hash() or header["runs"] != [
+        member.run.run_id for member in members
+    ]:
         return 0
     arrays |= {name: arrays[first] for name, first in header["shared"].items()}
     histories: dict[str, Any] = {}
@@ -82,17 +89,22 @@ def resumed(where: Place, members: Sequence[Member]) -> int:
         if not states[k]:
             member.state = None  # it failed to begin
         else:
-            member.state = restored(member.state, states[k], grows(learner_named(member.run.learner)))
+            member.state = restored(
+                member.state, states[k], grows(learner_named(member.run.learner))
+            )
             if "history" in member.state._fields:  # one for all that share it, as it was
                 rows_seen = f"{k}.state.history.n"
-                history = histories.setdefault(header["shared"].get(rows_seen, rows_seen), member.state.history)
+                history = histories.setdefault(
+                    header["shared"].get(rows_seen, rows_seen), member.state.history
+                )
                 member.state = member.state._replace(history=history)
     return int(header["rounds"])
 
 
 def read_checkpoint(where: Place) -> tuple[dict[str, Any], dict[str, Array]]:
-    """A checkpoint's header and arrays, which are views of the mapped file; nothing if there is none, or it is damaged or of a newer
-    format."""
+    """A checkpoint's header and arrays, which are views of the mapped file; nothing if there is
+    none, or it is damaged or of a newer format.
+    """
     try:
         with where.local() as path, path.open("rb") as handle:
             if path.stat().st_size == 0:
@@ -103,7 +115,9 @@ def read_checkpoint(where: Place) -> tuple[dict[str, Any], dict[str, Array]]:
 
 
 def header_of(where: Place) -> dict[str, Any]:
-    """A checkpoint's header; nothing if there is none, or it cannot be read. Whether the arrays are whole is seen by who opens it."""
+    """A checkpoint's header; nothing if there is none, or it cannot be read. Whether the arrays are
+    whole is seen by who opens it.
+    """
     try:
         with where.local() as path:
             return read_header(path)
@@ -112,9 +126,14 @@ def header_of(where: Place) -> dict[str, Any]:
 
 
 def remove_finished(store: Where, finished: Callable[[], set[str]]) -> None:
-    """Remove the checkpoints of which all runs are among `finished`, which is asked if there are any: of cohorts that were cut in two, or
-    planned anew."""
-    left = [(path, header) for path in checkpoints_folder(store).files(".koco") if (header := header_of(path))]
+    """Remove the checkpoints of which all runs are among `finished`, which is asked if there are
+    any: of cohorts that were cut in two, or planned anew.
+    """
+    left = [
+        (path, header)
+        for path in checkpoints_folder(store).files(".koco")
+        if (header := header_of(path))
+    ]
     done = finished() if left else set()
     for path, header in left:
         if done.issuperset(header["runs"]):

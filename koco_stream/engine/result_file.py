@@ -1,4 +1,6 @@
-"""A result part: what the runs of a cohort came to, one row a run, its curve nested in the row; one file, which appears at once."""
+"""A result part: what the runs of a cohort came to, one row a run, its curve nested in the row; one
+file, which appears at once.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ def commit(store: Where, cohort: Cohort, table: pa.Table) -> None:
 
 
 def whole_part(file: Place) -> pa.Table | None:
-    """A part; None if it is damaged: its runs are then run again. Raises `FileNotFoundError` if it is not there."""
+    """A part; None if it is damaged: its runs are then run again. Raises `FileNotFoundError` if it
+    is not there.
+    """
     try:
         return file.read_table()  # all columns: each page has a checksum
     except (FileNotFoundError, StoreUnavailable):
@@ -54,7 +58,9 @@ def whole_part(file: Place) -> pa.Table | None:
 
 
 def committed(store: Where, cohort: Cohort) -> list[str] | None:
-    """The statuses of the cohort's runs, if its part is there and whole; None if it is to be computed."""
+    """The statuses of the cohort's runs, if its part is there and whole; None if it is to be
+    computed.
+    """
     try:
         part = whole_part(part_place(store, cohort))
     except FileNotFoundError:
@@ -62,8 +68,17 @@ def committed(store: Where, cohort: Cohort) -> list[str] | None:
     return None if part is None else list(part.column("status").to_pylist())
 
 
-def part_of(sweep: str, cohort: Cohort, members: list[Member], points: Array, task: str, comparators: dict[bool, Comparator]) -> pa.Table:
-    """The cohort's result part: see `records.part_schema`. Built by columns: of short runs it is a good part of the work."""
+def part_of(
+    sweep: str,
+    cohort: Cohort,
+    members: list[Member],
+    points: Array,
+    task: str,
+    comparators: dict[bool, Comparator],
+) -> pa.Table:
+    """The cohort's result part: see `records.part_schema`. Built by columns: of short runs it is a
+    good part of the work.
+    """
     classification = task == "classification" or cohort.stream.positive_class is not None
     runs, stream, n = [member.run for member in members], cohort.stream, len(members)
     totals = np.array([member.totals for member in members]).reshape(n, 3)
@@ -73,7 +88,11 @@ def part_of(sweep: str, cohort: Cohort, members: list[Member], points: Array, ta
         for over, under in ((totals[:, 1], rounds), (totals[:, 2], rounds), (rounds, seconds))
     )
     compared = [
-        comparators.get(bool(run.params["fit_intercept"])) if member.status == "ok" and run.params.get("loss") == "squared" else None
+        (
+            comparators.get(bool(run.params["fit_intercept"]))
+            if member.status == "ok" and run.params.get("loss") == "squared"
+            else None
+        )
         for member, run in zip(members, runs, strict=True)
     ]
     sizes = [dictionary_sizes(member, points) for member in members]
@@ -93,7 +112,10 @@ def part_of(sweep: str, cohort: Cohort, members: list[Member], points: Array, ta
         "rounds": rounds.astype(np.int64),
         "mean_loss": mean_loss,
         "error_rate": error_rate if classification else None,
-        "regret": [None if c is None else float(loss) - c.loss for c, loss in zip(compared, totals[:, 1], strict=True)],
+        "regret": [
+            None if c is None else float(loss) - c.loss
+            for c, loss in zip(compared, totals[:, 1], strict=True)
+        ],
         "comparator_largest": [None if c is None else c.largest for c in compared],
         "seconds": seconds,
         "rounds_per_second": speed,
@@ -108,14 +130,20 @@ def part_of(sweep: str, cohort: Cohort, members: list[Member], points: Array, ta
         if column.name not in columns:  # a parameter
             columns[column.name] = [in_column(params.get(column.name), column) for params in shown]
     arrays = [
-        found
-        if isinstance(found := columns[c.name], pa.Array)
-        else pa.array(found, c.type)
-        if isinstance(found, list | np.ndarray)
-        else pa.repeat(pa.scalar(found, c.type), n)
+        (
+            found
+            if isinstance(found := columns[c.name], pa.Array)
+            else (
+                pa.array(found, c.type)
+                if isinstance(found, list | np.ndarray)
+                else pa.repeat(pa.scalar(found, c.type), n)
+            )
+        )
         for c in RUNS
     ]
-    return pa.Table.from_arrays([*arrays, nested_curves(members, points, sizes, classification)], schema=part_schema())
+    return pa.Table.from_arrays(
+        [*arrays, nested_curves(members, points, sizes, classification)], schema=part_schema()
+    )
 
 
 def in_column(value: Value, column: Column) -> Value:
@@ -123,11 +151,20 @@ def in_column(value: Value, column: Column) -> Value:
     return str(value).lower() if isinstance(value, bool) and column.type == pa.string() else value
 
 
-def nested_curves(members: list[Member], points: Array, sizes: list[tuple[int | None, list[int | None]]], classification: bool) -> pa.Array:
+def nested_curves(
+    members: list[Member],
+    points: Array,
+    sizes: list[tuple[int | None, list[int | None]]],
+    classification: bool,
+) -> pa.Array:
     """The members' curves, each as far as its run came."""
     at = [member.at for member in members]
     lines = np.concatenate([member.curve[: member.at] for member in members])
-    mistakes = pa.array(lines[:, 2].astype(np.int64)) if classification else pa.nulls(len(lines), pa.int64())
+    mistakes = (
+        pa.array(lines[:, 2].astype(np.int64))
+        if classification
+        else pa.nulls(len(lines), pa.int64())
+    )
     dictionary = (
         [k for (_, found), reached in zip(sizes, at, strict=True) for k in found[:reached]]
         if any(size is not None for size, _ in sizes)
@@ -138,22 +175,32 @@ def nested_curves(members: list[Member], points: Array, sizes: list[tuple[int | 
             pa.array(np.concatenate([points[:reached] for reached in at]).astype(np.int64)),
             pa.array(lines[:, 1]),
             mistakes,
-            pa.nulls(len(lines), pa.int64()) if dictionary is None else pa.array(dictionary, pa.int64()),
+            (
+                pa.nulls(len(lines), pa.int64())
+                if dictionary is None
+                else pa.array(dictionary, pa.int64())
+            ),
         ],
         fields=list(part_schema().field("curve").type.value_type),
     )
-    return pa.ListArray.from_arrays(pa.array(np.concatenate([[0], np.cumsum(at)]).astype(np.int32)), curve)
+    return pa.ListArray.from_arrays(
+        pa.array(np.concatenate([[0], np.cumsum(at)]).astype(np.int32)), curve
+    )
 
 
 def dictionary_sizes(member: Member, points: Array) -> tuple[int | None, list[int | None]]:
-    """The dictionary's size at the end, and at each of these rounds where its points stay once they have joined; None if there is none."""
+    """The dictionary's size at the end, and at each of these rounds where its points stay once they
+    have joined; None if there is none.
+    """
     if member.state is None:
         return None, [None] * points.size
     size = recorded(member.state).get("dictionary_size")
     module = learner_named(member.run.learner).module
     if not hasattr(module, "joined"):
         return size, [None] * points.size
-    return size, [int(k) for k in np.searchsorted(module.joined(member.state), points, side="right")]
+    return size, [
+        int(k) for k in np.searchsorted(module.joined(member.state), points, side="right")
+    ]
 
 
 @cache
@@ -165,4 +212,7 @@ def machine() -> str:
 @cache
 def versions() -> str:
     """The versions that numbers may depend on to rounding."""
-    return f"koco_stream {koco_stream.__version__}, numpy {np.__version__}, numba {numba.__version__}, python {sys.version.split()[0]}"
+    return (
+        f"koco_stream {koco_stream.__version__}, numpy {np.__version__}, numba {numba.__version__},"
+        f" python {sys.version.split()[0]}"
+    )

@@ -14,7 +14,9 @@ from koco_stream.runs.run import Run
 
 @dataclass
 class Member:
-    """A run under way: its state, totals (rounds, loss, mistakes), curve (`at` points of it filled), and time spent in its scan."""
+    """A run under way: its state, totals (rounds, loss, mistakes), curve (`at` points of it
+    filled), and time spent in its scan.
+    """
 
     run: Run
     params: Any
@@ -28,15 +30,22 @@ class Member:
 
     def fail(self, error: Exception) -> None:
         """End the run as failed, for this reason."""
-        self.status, self.error = "failed", f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        self.status, self.error = (
+            "failed",
+            f"{type(error).__name__}: {error}" if str(error) else type(error).__name__,
+        )
 
 
 def start(run: Run, n_features: int, points: Array) -> Member:
-    """The run before its first round. What fails here is the run's own fault and becomes its status."""
+    """The run before its first round. What fails here is the run's own fault and becomes its
+    status.
+    """
     declared = learner_named(run.learner)
     params = declared.to_params(declared.refilled(run.params))
     try:
-        state = declared.module.init(params, n_features + int(bool(run.params["fit_intercept"])), run.learner_seed or 0)
+        state = declared.module.init(
+            params, n_features + int(bool(run.params["fit_intercept"])), run.learner_seed or 0
+        )
     except Exception as error:
         failed = Member(run, params, None, np.zeros((points.size, 3)))
         failed.fail(error)

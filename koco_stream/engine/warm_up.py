@@ -1,4 +1,5 @@
-"""Compile what a sweep needs before its workers start, and time each learner on a few rows: `python -m koco_stream.engine.warm_up '[[…], …]'`.
+"""Compile what a sweep needs before its workers start, and time each learner on a few rows: `python
+-m koco_stream.engine.warm_up '[[…], …]'`.
 
 It prints the timings as JSON; the planner's costs are corrected by them.
 """
@@ -22,11 +23,15 @@ from koco_stream.theory.comparator import add_squares, normal_rows, scaled_norm2
 
 TIMED_SECONDS = 0.02
 TIMED_ROWS = 256  # in a block
-WIDEST = 100_000  # features of the rows that are timed, at most: the state of more would take longer to make than the rest
+# features of the rows that are timed, at most: the state of more would take longer to make than the
+# rest
+WIDEST = 100_000
 
 
 class Needed(NamedTuple):
-    """An example of what must be compiled: a learner's parameters, the type of the values, and how wide and full the rows are."""
+    """An example of what must be compiled: a learner's parameters, the type of the values, and how
+    wide and full the rows are.
+    """
 
     learner: str
     params: Public
@@ -35,8 +40,12 @@ class Needed(NamedTuple):
     non_zeros: float
 
 
-def needed(runs: Iterable[Run], value_types: dict[str, str], sizes: dict[str, DataSize]) -> list[Needed]:
-    """One example of everything that must be compiled for these runs; `value_types` and `sizes` are by dataset hash."""
+def needed(
+    runs: Iterable[Run], value_types: dict[str, str], sizes: dict[str, DataSize]
+) -> list[Needed]:
+    """One example of everything that must be compiled for these runs; `value_types` and `sizes` are
+    by dataset hash.
+    """
     kinds: dict[tuple[object, ...], Needed] = {}
     shapes: dict[tuple[object, ...], tuple[int, ...]] = {}
     for run in runs:
@@ -48,7 +57,10 @@ def needed(runs: Iterable[Run], value_types: dict[str, str], sizes: dict[str, Da
         params = declared.to_params(declared.complete(run.params))
         shape = shapes[alike] = tuple(len(p) for p in params if isinstance(p, tuple))
         size = sizes[run.stream.dataset_hash].seen_by(run)
-        kinds.setdefault((run.learner, shape, value_type), Needed(run.learner, run.params, value_type, size.d, size.s))
+        kinds.setdefault(
+            (run.learner, shape, value_type),
+            Needed(run.learner, run.params, value_type, size.d, size.s),
+        )
     return list(kinds.values())
 
 
@@ -64,12 +76,28 @@ def load(kinds: Sequence[Needed]) -> None:
         declared = learner_named(kind.learner)
         params = declared.to_params(declared.complete(kind.params))
         rows = dense_rows(np.ones((1, 1), kind.value_type))
-        advance(kind.learner, params, declared.module.init(params, 1, 0), rows, frozen([1.0], np.float64), np.zeros(1))
+        advance(
+            kind.learner,
+            params,
+            declared.module.init(params, 1, 0),
+            rows,
+            frozen([1.0], np.float64),
+            np.zeros(1),
+        )
     for value_type in {kind.value_type for kind in kinds}:
         rows = dense_rows(np.ones((1, 1), value_type))
         add_squares(rows.indptr, rows.indices, 0, rows.values, np.zeros(1))
         normal_rows(
-            rows.indptr, rows.indices, 0, rows.values, frozen([1.0], np.float64), False, True, np.zeros(1), np.zeros(1), np.zeros(2)
+            rows.indptr,
+            rows.indices,
+            0,
+            rows.values,
+            frozen([1.0], np.float64),
+            False,
+            True,
+            np.zeros(1),
+            np.zeros(1),
+            np.zeros(2),
         )
     scaled_norm2(np.zeros(1), np.ones(1))
     tally(0, np.zeros(0), frozen([], np.float64), 0, np.zeros(3), np.zeros(1), 0, np.zeros((1, 3)))
@@ -80,7 +108,10 @@ def timed(kind: Needed) -> Timing:
     declared, d = learner_named(kind.learner), max(1, min(kind.n_features, WIDEST))
     params = declared.to_params(declared.complete(kind.params))
     rows = made_up(d, max(1, min(round(kind.non_zeros), d)), kind.value_type)
-    labels, predictions = frozen(np.resize([1.0, -1.0], rows.n_rows), np.float64), np.zeros(rows.n_rows)
+    labels, predictions = (
+        frozen(np.resize([1.0, -1.0], rows.n_rows), np.float64),
+        np.zeros(rows.n_rows),
+    )
     state, done, begun = declared.module.init(params, d, 0), 0, time.perf_counter()
     while time.perf_counter() < begun + TIMED_SECONDS:
         state, rounds = advance(kind.learner, params, state, rows, labels, predictions)
@@ -98,9 +129,13 @@ def made_up(d: int, s: int, value_type: str) -> Rows:
     values /= np.linalg.norm(values, axis=1, keepdims=True)
     if s == d:
         return dense_rows(values.astype(value_type))
-    indices = np.sort(draw.integers(0, d - s + 1, (TIMED_ROWS, s)), axis=1) + np.arange(s)  # increasing in each row
+    indices = np.sort(draw.integers(0, d - s + 1, (TIMED_ROWS, s)), axis=1) + np.arange(
+        s
+    )  # increasing in each row
     indptr = np.arange(0, TIMED_ROWS * s + 1, s, dtype=np.int64)
-    return sparse_rows(indptr, indices.reshape(-1).astype(np.int32), values.reshape(-1).astype(value_type), d)
+    return sparse_rows(
+        indptr, indices.reshape(-1).astype(np.int32), values.reshape(-1).astype(value_type), d
+    )
 
 
 if __name__ == "__main__":

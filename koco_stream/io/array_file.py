@@ -1,7 +1,9 @@
-"""Arrays with a header in a file: no pickle, checked to the last byte. Saved learners and checkpoints of cohorts are such files.
+"""Arrays with a header in a file: no pickle, checked to the last byte. Saved learners and
+checkpoints of cohorts are such files.
 
-Layout: the line `KOCO\\n`, the header's length (8 bytes, little endian), the header (JSON, with a `format` and the arrays' names, types and
-shapes), the arrays as raw bytes in that order, and the SHA-256 (32 bytes) of all before it.
+Layout: the line `KOCO\\n`, the header's length (8 bytes, little endian), the header (JSON, with a
+`format` and the arrays' names, types and shapes), the arrays as raw bytes in that order, and the
+SHA-256 (32 bytes) of all before it.
 """
 
 from __future__ import annotations
@@ -34,7 +36,9 @@ class TooNew(ValueError):
 
 
 def write_arrays(path: Path, header: dict[str, Any], arrays: dict[str, Array]) -> None:
-    """Write a file. The header is JSON, NumPy's numbers and infinities allowed; it gets the entry `arrays`."""
+    """Write a file. The header is JSON, NumPy's numbers and infinities allowed; it gets the entry
+    `arrays`.
+    """
     arrays = {name: np.asarray(a, order="C") for name, a in arrays.items()}
     entries = [{"name": n, "dtype": a.dtype.str, "shape": list(a.shape)} for n, a in arrays.items()]
     text = canonical_json(_plain({**header, "arrays": entries})).encode()
@@ -103,5 +107,9 @@ def _plain(value: Any) -> Any:
 def _special(value: Any) -> Any:
     """What `_plain` wrote, as it was."""
     if isinstance(value, dict):
-        return float(value["float"]) if value.keys() == {"float"} else {k: _special(v) for k, v in value.items()}
+        return (
+            float(value["float"])
+            if value.keys() == {"float"}
+            else {k: _special(v) for k, v in value.items()}
+        )
     return [_special(v) for v in value] if isinstance(value, list) else value

@@ -1,7 +1,9 @@
-"""The cache folder: compiled code, memory-mapped copies of datasets, Prefect's home, Dask's scratch space.
+"""The cache folder: compiled code, memory-mapped copies of datasets, Prefect's home, Dask's scratch
+space.
 
-Everything in it can be deleted at any time. It is `$KOCO_CACHE` if set, else `koco-stream` in `$XDG_CACHE_HOME`
-or `~/.cache`. `$KOCO_CACHE_BYTES` limits the copies of datasets (see `koco_stream.streams.shard_cache`).
+Everything in it can be deleted at any time. It is `$KOCO_CACHE` if set, else `koco-stream` in
+`$XDG_CACHE_HOME` or `~/.cache`. `$KOCO_CACHE_BYTES` limits the copies of datasets (see
+`koco_stream.streams.shard_cache`).
 """
 
 from __future__ import annotations
@@ -21,8 +23,8 @@ def cache_folder() -> Path:
 def private_folder(*parts: str) -> Path:
     """A folder below the cache folder, created with mode 0700.
 
-    Raises `PermissionError` if the cache folder belongs to someone else or others may write to it: compiled code is
-    read from it and executed.
+    Raises `PermissionError` if the cache folder belongs to someone else or others may write to it:
+    compiled code is read from it and executed.
     """
     root = cache_folder()
     folder = root.joinpath(*parts)
@@ -30,8 +32,9 @@ def private_folder(*parts: str) -> Path:
     state = root.stat()
     if state.st_uid != os.getuid() or state.st_mode & 0o022:
         raise PermissionError(
-            f"the cache folder {root} must belong to you and be writable by nobody else, because compiled code is "
-            f"read from it; run: chmod 700 {root}  (or set KOCO_CACHE to another folder)"
+            f"the cache folder {root} must belong to you and be writable by nobody else, because"
+            f" compiled code is read from it; run: chmod 700 {root}  (or set KOCO_CACHE to another"
+            " folder)"
         )
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder

@@ -19,7 +19,8 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 @contextmanager
 def written_atomically(path: Path) -> Iterator[Path]:
-    """Give a temporary path beside `path`; when the block ends well it is synced and takes `path`'s place, else it is removed.
+    """Give a temporary path beside `path`; when the block ends well it is synced and takes `path`'s
+    place, else it is removed.
 
     Raises `OSError` with the path and the remedy if the disk is full.
     """
@@ -33,13 +34,17 @@ def written_atomically(path: Path) -> Iterator[Path]:
     except OSError as error:
         if error.errno not in NO_ROOM:
             raise
-        raise OSError(error.errno, f"no room for {path} ({os.strerror(error.errno)}); make room on its disk") from None
+        raise OSError(
+            error.errno, f"no room for {path} ({os.strerror(error.errno)}); make room on its disk"
+        ) from None
     finally:
         temporary.unlink(missing_ok=True)
 
 
 def remove_unfinished(folder: Path, older_than: float) -> None:
-    """Remove what killed processes left half written in `folder`, if it was not touched for so many seconds."""
+    """Remove what killed processes left half written in `folder`, if it was not touched for so many
+    seconds.
+    """
     for path in folder.glob(".*.tmp"):
         with suppress(FileNotFoundError):
             if time.time() - path.stat().st_mtime > older_than:
@@ -54,7 +59,9 @@ def write_text(path: Path, text: str) -> None:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the lock file `path` (created if it is not there), waiting for whoever has it. It is free again when its holder dies."""
+    """Hold the lock file `path` (created if it is not there), waiting for whoever has it. It is
+    free again when its holder dies.
+    """
     with path.open("a") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
@@ -76,11 +83,15 @@ def sync_folder(folder: Path) -> None:
 
 
 def canonical_json(value: Any) -> str:
-    """JSON with sorted keys and no spaces: equal values give equal text. Raises `ValueError` for NaN or infinity."""
+    """JSON with sorted keys and no spaces: equal values give equal text. Raises `ValueError` for
+    NaN or infinity.
+    """
     return _CANONICAL.encode(value)
 
 
-_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=True)
+_CANONICAL = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=True
+)
 
 
 def content_hash(value: Any) -> str:

@@ -1,4 +1,5 @@
-"""What a process has to say of itself before it is given work: versions, machine, disks, and whether it sees the store. Plain values.
+"""What a process has to say of itself before it is given work: versions, machine, disks, and
+whether it sees the store. Plain values.
 
 It can be imported where a package that workers need is missing, so that this is what is reported.
 """
@@ -24,7 +25,9 @@ PACKAGES = ("numpy", "numba", "llvmlite", "pyarrow", "scipy")
 
 
 class Misfit(Exception):
-    """This process has other versions than the one that the work comes from: its numbers might be others."""
+    """This process has other versions than the one that the work comes from: its numbers might be
+    others.
+    """
 
 
 @cache
@@ -32,32 +35,45 @@ def source_hash() -> str:
     """Hash of every source file of `koco_stream` (64 hexadecimal digits)."""
     digest = hashlib.sha256()
     for source in sorted(PACKAGE.rglob("*.py")):
-        digest.update(str(source.relative_to(PACKAGE)).encode() + b"\0" + source.read_bytes() + b"\0")
+        digest.update(
+            str(source.relative_to(PACKAGE)).encode() + b"\0" + source.read_bytes() + b"\0"
+        )
     return digest.hexdigest()
 
 
 @cache
 def versions() -> dict[str, str]:
-    """The versions that must be the same everywhere, by name; what cannot be imported is there with the reason instead."""
+    """The versions that must be the same everywhere, by name; what cannot be imported is there with
+    the reason instead.
+    """
     found = {"python": ".".join(platform.python_version_tuple()[:2])}
     for name in PACKAGES:
         try:
             found[name] = str(import_module(name).__version__)
         except Exception as error:  # a package may fail in any way while it is imported
-            found[name] = f"missing ({error})" if isinstance(error, ImportError) else f"broken ({type(error).__name__}: {error})"
+            found[name] = (
+                f"missing ({error})"
+                if isinstance(error, ImportError)
+                else f"broken ({type(error).__name__}: {error})"
+            )
     return {**found, "koco_stream": source_hash()[:12]}
 
 
 def check_versions(expected: dict[str, str]) -> None:
     """Raise `Misfit` if this process has others than the `expected` versions."""
     if versions() != expected:
-        differ = [f"{name} {have}, not {expected.get(name)}" for name, have in versions().items() if have != expected.get(name)]
+        differ = [
+            f"{name} {have}, not {expected.get(name)}"
+            for name, have in versions().items()
+            if have != expected.get(name)
+        ]
         raise Misfit("; ".join(differ))
 
 
 def facts(store: str, token: str) -> dict[str, Any]:
-    """All that a preflight asks of a worker. `token` is in the store's folder `question_folder`, if it is the same store from here; an
-    answer is then put beside it."""
+    """All that a preflight asks of a worker. `token` is in the store's folder `question_folder`, if
+    it is the same store from here; an answer is then put beside it.
+    """
     found: dict[str, Any] = {
         "versions": versions(),
         "python": sys.version.split()[0],
@@ -96,7 +112,9 @@ def answer(store: str, token: str) -> str | None:
 def free_bytes(path: Path) -> int | None:
     """The free bytes of the disk on which `path` is, or would be; None if that cannot be seen."""
     try:
-        return shutil.disk_usage(next(place for place in (path, *path.parents) if place.exists())).free
+        return shutil.disk_usage(
+            next(place for place in (path, *path.parents) if place.exists())
+        ).free
     except OSError:
         return None
 

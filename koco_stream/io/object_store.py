@@ -1,12 +1,16 @@
-"""Places in an object store (S3 and what speaks its protocol, Google Cloud Storage), through pyarrow's filesystems.
+"""Places in an object store (S3 and what speaks its protocol, Google Cloud Storage), through
+pyarrow's filesystems.
 
-Credentials and region come from where the makers' own tools have them: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN,
-AWS_PROFILE, AWS_REGION and a machine's role for s3://, GOOGLE_APPLICATION_CREDENTIALS for gs://. AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL
-name a server that is not Amazon's; pyarrow does not read them when it is given options, so this module does.
+Credentials and region come from where the makers' own tools have them: AWS_ACCESS_KEY_ID,
+AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_PROFILE, AWS_REGION and a machine's role for s3://,
+GOOGLE_APPLICATION_CREDENTIALS for gs://. AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL name a server that
+is not Amazon's; pyarrow does not read them when it is given options, so this module does.
 
-An object appears when its put, or the last call of its upload in parts, has ended, whole and in the place of the one before: no rename is
-needed. Listings show it from then on, as S3's, Google's and the other current servers' do. Reading takes several requests (the size, then
-ranges), between which another object may come in its place; what was read is therefore used only if it is still the same one afterwards.
+An object appears when its put, or the last call of its upload in parts, has ended, whole and in the
+place of the one before: no rename is needed. Listings show it from then on, as S3's, Google's and
+the other current servers' do. Reading takes several requests (the size, then ranges), between which
+another object may come in its place; what was read is therefore used only if it is still the same
+one afterwards.
 """
 
 from __future__ import annotations
@@ -37,7 +41,10 @@ SILENT_SECONDS = 20.0  # without a byte: then the server counts as gone
 ATTEMPTS = 3
 READINGS = 20
 READ_BYTES = 16 << 20  # a request brings so much at most where an object is read through
-KEYS = {"s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE,", "gs": "GOOGLE_APPLICATION_CREDENTIALS"}
+KEYS = {
+    "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE,",
+    "gs": "GOOGLE_APPLICATION_CREDENTIALS",
+}
 
 # What the libraries say (parts of it), and what it means.
 NO_BUCKET = ("NO_SUCH_BUCKET", "not find region", "bucket does not exist")
@@ -85,7 +92,9 @@ class ObjectPlace(Place):
             return bool(self.filesystem.get_file_info(self.key).is_file)
 
     def names(self) -> list[str]:
-        """The names of what is directly inside, sorted. Raises `StoreUnavailable` if there is no such bucket."""
+        """The names of what is directly inside, sorted. Raises `StoreUnavailable` if there is no
+        such bucket.
+        """
         with self._told():
             try:
                 found = self.filesystem.get_file_info(pyarrow.fs.FileSelector(self.key))
@@ -97,9 +106,15 @@ class ObjectPlace(Place):
         """What the object holds."""
         return self._read(lambda handle: bytes(handle.read()))
 
-    def read_table(self, columns: Sequence[str] | None = None, only: pc.Expression | None = None) -> pa.Table:
+    def read_table(
+        self, columns: Sequence[str] | None = None, only: pc.Expression | None = None
+    ) -> pa.Table:
         """The Parquet file; of columns that are not asked for nothing is fetched."""
-        return self._read(lambda handle: pq.read_table(handle, columns=columns, filters=only, page_checksum_verification=True))
+        return self._read(
+            lambda handle: pq.read_table(
+                handle, columns=columns, filters=only, page_checksum_verification=True
+            )
+        )
 
     def sha256(self) -> str:
         """The SHA-256 of the object, of which a piece at a time is in memory."""
@@ -129,8 +144,9 @@ class ObjectPlace(Place):
     def written(self) -> Iterator[Path]:
         """A path in the cache folder; what it holds is put here at the end.
 
-        Nothing is written straight to the object store: pyarrow completes an object when its stream is closed or forgotten, also because
-        of an exception, and half a file would appear. Copying a file is one call, which an exception does not interrupt.
+        Nothing is written straight to the object store: pyarrow completes an object when its stream
+        is closed or forgotten, also because of an exception, and half a file would appear. Copying
+        a file is one call, which an exception does not interrupt.
         """
         with _temporary(self.name) as path:
             yield path
@@ -140,11 +156,16 @@ class ObjectPlace(Place):
         """Make the content of the local file `path` this object's."""
         with self._told():
             pyarrow.fs.copy_files(
-                str(path), self.key, source_filesystem=pyarrow.fs.LocalFileSystem(), destination_filesystem=self.filesystem
+                str(path),
+                self.key,
+                source_filesystem=pyarrow.fs.LocalFileSystem(),
+                destination_filesystem=self.filesystem,
             )
 
     def remove(self) -> None:
-        """Remove the object, if it is there. pyarrow then leaves an empty object for the folder, which no listing here shows."""
+        """Remove the object, if it is there. pyarrow then leaves an empty object for the folder,
+        which no listing here shows.
+        """
         with self._told():
             try:
                 self.filesystem.delete_file(self.key)
@@ -164,7 +185,9 @@ class ObjectPlace(Place):
         return nullcontext()
 
     def _read(self, read: Callable[[pa.NativeFile], T]) -> T:
-        """What `read` makes of the object; read again if another one has come in its place meanwhile."""
+        """What `read` makes of the object; read again if another one has come in its place
+        meanwhile.
+        """
         for _ in range(READINGS):
             failure: Exception | None = None
             with self._told():
@@ -172,7 +195,10 @@ class ObjectPlace(Place):
                     version = handle.metadata()
                     try:
                         found = read(handle)
-                    except (OSError, pa.ArrowInvalid) as error:  # what is wrong with half of one object and half of another
+                    except (
+                        OSError,
+                        pa.ArrowInvalid,
+                    ) as error:  # what is wrong with half of one object and half of another
                         failure = error
                 with self.filesystem.open_input_file(self.key) as handle:
                     unchanged = handle.metadata() == version
@@ -180,11 +206,16 @@ class ObjectPlace(Place):
                     raise failure
             if unchanged:
                 return found
-        raise StoreUnavailable(f"{self}: it changed each of {READINGS} times that it was read; try again when it is written less often")
+        raise StoreUnavailable(
+            f"{self}: it changed each of {READINGS} times that it was read; try again when it is"
+            " written less often"
+        )
 
     @contextmanager
     def _told(self) -> Iterator[None]:
-        """Say what a failure means and what to do. Local failures, such as a full disk, stay as they are."""
+        """Say what a failure means and what to do. Local failures, such as a full disk, stay as
+        they are.
+        """
         try:
             yield
         except FileNotFoundError:
@@ -195,23 +226,41 @@ class ObjectPlace(Place):
             said = str(error)
             if "NO_SUCH_KEY" in said:  # removed while it was read
                 raise FileNotFoundError(f"{self}: removed while it was read") from error
-            raise StoreUnavailable(f"{self}: {_explained(self.address.partition(':')[0], said)}") from error
+            raise StoreUnavailable(
+                f"{self}: {_explained(self.address.partition(':')[0], said)}"
+            ) from error
 
 
 def object_place(address: str) -> ObjectPlace:
-    """The place at `s3://bucket/prefix` or `gs://bucket/prefix`. Raises `WrongInput` if the address is not of this form."""
+    """The place at `s3://bucket/prefix` or `gs://bucket/prefix`. Raises `WrongInput` if the address
+    is not of this form.
+    """
     scheme, _, key = address.partition("://")
     parts = key.rstrip("/").split("/")
     if "@" in parts[0]:  # not repeated in the message: it may be a secret
-        raise WrongInput(f"{scheme}://: a store's address has no credentials in it; give them in the environment, see the README")
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]+", parts[0]) or any(p in ("", ".", "..") or set(p) & set("?#\\") for p in parts):
-        raise WrongInput(f"{address!r} is not a store's address; write {scheme}://BUCKET/PREFIX, without ?, # and empty parts")
-    filesystem = _s3(parts[0]) if scheme == "s3" else pyarrow.fs.GcsFileSystem(retry_time_limit=timedelta(seconds=SILENT_SECONDS))
+        raise WrongInput(
+            f"{scheme}://: a store's address has no credentials in it; give them in the"
+            " environment, see the README"
+        )
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]+", parts[0]) or any(
+        p in ("", ".", "..") or set(p) & set("?#\\") for p in parts
+    ):
+        raise WrongInput(
+            f"{address!r} is not a store's address; write {scheme}://BUCKET/PREFIX, without ?, #"
+            " and empty parts"
+        )
+    filesystem = (
+        _s3(parts[0])
+        if scheme == "s3"
+        else pyarrow.fs.GcsFileSystem(retry_time_limit=timedelta(seconds=SILENT_SECONDS))
+    )
     return ObjectPlace(f"{scheme}://{'/'.join(parts)}", filesystem)
 
 
 def _s3(bucket: str) -> pyarrow.fs.FileSystem:
-    """pyarrow's S3 filesystem with limits on waiting. It is not kept between calls: one that outlives the program's end may hang it."""
+    """pyarrow's S3 filesystem with limits on waiting. It is not kept between calls: one that
+    outlives the program's end may hang it.
+    """
     endpoint = _endpoint()
     region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
     return pyarrow.fs.S3FileSystem(
@@ -253,6 +302,8 @@ def _explained(scheme: str, said: str) -> str:
 
 @contextmanager
 def _temporary(name: str) -> Iterator[Path]:
-    """A path for a file of this name in a folder of its own in the cache folder, which goes at the end."""
+    """A path for a file of this name in a folder of its own in the cache folder, which goes at the
+    end.
+    """
     with tempfile.TemporaryDirectory(dir=private_folder("transfers")) as folder:
         yield Path(folder) / name

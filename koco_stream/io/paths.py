@@ -1,5 +1,7 @@
-"""Places of a store: a folder or file on this machine, or under a prefix of an object store. Everything that is kept in a store goes
-through here; what is certainly local (the cache folder, source files) stays a Path."""
+"""Places of a store: a folder or file on this machine, or under a prefix of an object store.
+Everything that is kept in a store goes through here; what is certainly local (the cache folder,
+source files) stays a Path.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +24,12 @@ OBJECT_STORES = ("s3", "gs")
 
 
 class Place(ABC):
-    """A folder or file of a store; it need not exist. `str` of it is what a user would write, and `place` gives it back.
+    """A folder or file of a store; it need not exist. `str` of it is what a user would write, and
+    `place` gives it back.
 
-    Every file is written whole or not at all, and replaces what was there. A folder is there as soon as a file is in it. What is missing
-    raises `FileNotFoundError`; another failure of the disk or of the object store an `OSError`.
+    Every file is written whole or not at all, and replaces what was there. A folder is there as
+    soon as a file is in it. What is missing raises `FileNotFoundError`; another failure of the disk
+    or of the object store an `OSError`.
     """
 
     @abstractmethod
@@ -43,7 +47,9 @@ class Place(ABC):
 
     @abstractmethod
     def names(self) -> list[str]:
-        """The names of what is directly inside, sorted; none if nothing is here. Raises `NotADirectoryError` on a local file."""
+        """The names of what is directly inside, sorted; none if nothing is here. Raises
+        `NotADirectoryError` on a local file.
+        """
 
     def files(self, ending: str) -> list[Place]:
         """The files directly inside whose names have this ending, by name."""
@@ -58,9 +64,12 @@ class Place(ABC):
         return self.read_bytes().decode("utf-8")
 
     @abstractmethod
-    def read_table(self, columns: Sequence[str] | None = None, only: pc.Expression | None = None) -> pa.Table:
-        """The Parquet file, or only these of its columns, and the rows that `only` keeps. Raises `OSError` if it has checksums and they
-        are not its content's."""
+    def read_table(
+        self, columns: Sequence[str] | None = None, only: pc.Expression | None = None
+    ) -> pa.Table:
+        """The Parquet file, or only these of its columns, and the rows that `only` keeps. Raises
+        `OSError` if it has checksums and they are not its content's.
+        """
 
     @abstractmethod
     def sha256(self) -> str:
@@ -68,11 +77,15 @@ class Place(ABC):
 
     @abstractmethod
     def local(self) -> AbstractContextManager[Path]:
-        """The file as one on this machine, to be read only: itself, or a copy that is removed at the end."""
+        """The file as one on this machine, to be read only: itself, or a copy that is removed at
+        the end.
+        """
 
     @abstractmethod
     def written(self) -> AbstractContextManager[Path]:
-        """A temporary path on this machine: what it holds when the block ends well becomes this file. If the block fails nothing does."""
+        """A temporary path on this machine: what it holds when the block ends well becomes this
+        file. If the block fails nothing does.
+        """
 
     def write_bytes(self, content: bytes) -> None:
         """Make this the file's content."""
@@ -94,12 +107,16 @@ class Place(ABC):
 
     @abstractmethod
     def remove_tree(self) -> None:
-        """Remove the folder and all that is in it, if it is there. Files go one by one: a reader may meet some of them."""
+        """Remove the folder and all that is in it, if it is there. Files go one by one: a reader
+        may meet some of them.
+        """
 
     @abstractmethod
     def locked(self) -> AbstractContextManager[None]:
-        """Hold the lock file that is here, waiting for whoever has it. An object store has no locks: there nothing is held, and what is
-        done inside must be right when several do it at once."""
+        """Hold the lock file that is here, waiting for whoever has it. An object store has no
+        locks: there nothing is held, and what is done inside must be right when several do it at
+        once.
+        """
 
 
 @dataclass(frozen=True)
@@ -137,13 +154,25 @@ class LocalPlace(Place):
         """What the file holds."""
         return self.path.read_bytes()
 
-    def read_table(self, columns: Sequence[str] | None = None, only: pc.Expression | None = None) -> pa.Table:
+    def read_table(
+        self, columns: Sequence[str] | None = None, only: pc.Expression | None = None
+    ) -> pa.Table:
         """The Parquet file; nothing is read into the names of its folders."""
         if only is not None:
-            return pq.read_table(self.path, columns=columns, filters=only, partitioning=None, page_checksum_verification=True)
-        with pq.ParquetFile(self.path, page_checksum_verification=True) as file:  # pq.read_table would import pandas: a third of a second
+            return pq.read_table(
+                self.path,
+                columns=columns,
+                filters=only,
+                partitioning=None,
+                page_checksum_verification=True,
+            )
+        with pq.ParquetFile(
+            self.path, page_checksum_verification=True
+        ) as file:  # pq.read_table would import pandas: a third of a second
             there = set(file.schema_arrow.names)
-            table = file.read(None if columns is None else [name for name in columns if name in there])
+            table = file.read(
+                None if columns is None else [name for name in columns if name in there]
+            )
         if columns is None:
             return table
         missing = [name for name in columns if name not in there]
@@ -183,8 +212,9 @@ Where = str | Path | Place  # what names a store
 def place(where: Where) -> Place:
     """The place that a user names: a folder, or `s3://bucket/prefix` or `gs://bucket/prefix`.
 
-    Nothing is looked up there yet (of a bucket of Amazon's perhaps the region, where the environment does not say it). Raises `WrongInput`
-    if it is an address of another kind, or has more in it than a bucket and a prefix.
+    Nothing is looked up there yet (of a bucket of Amazon's perhaps the region, where the
+    environment does not say it). Raises `WrongInput` if it is an address of another kind, or has
+    more in it than a bucket and a prefix.
     """
     if isinstance(where, Place):
         return where
@@ -192,12 +222,18 @@ def place(where: Where) -> Place:
     if scheme is None:
         return LocalPlace(Path(where).expanduser().absolute())
     if scheme[1] not in OBJECT_STORES:
-        raise WrongInput(f"a store is a folder, s3://BUCKET/PREFIX or gs://BUCKET/PREFIX, not an address of {scheme[1]}://")
-    from koco_stream.io.object_store import object_place  # only now: who keeps a store in a folder does not wait for its library
+        raise WrongInput(
+            f"a store is a folder, s3://BUCKET/PREFIX or gs://BUCKET/PREFIX, not an address of {scheme[1]}://"
+        )
+    from koco_stream.io.object_store import (
+        object_place,
+    )  # only now: who keeps a store in a folder does not wait for its library
 
     return object_place(str(where))
 
 
 def store_name(store: Where) -> str:
-    """The store's name as text, complete: another process with another working folder finds it by it."""
+    """The store's name as text, complete: another process with another working folder finds it by
+    it.
+    """
     return str(place(store))

@@ -1,7 +1,9 @@
-"""The points of a dictionary, kept so that the kernel values of a row with all of them are computed side by side.
+"""The points of a dictionary, kept so that the kernel values of a row with all of them are computed
+side by side.
 
-A row's features that no point has cost nothing but a look-up: the memory is that of the features in use times the points, also where d
-is large. When there is no room for another point the compiled code stops before the round, and `grown` makes more: arrays double.
+A row's features that no point has cost nothing but a look-up: the memory is that of the features in
+use times the points, also where d is large. When there is no room for another point the compiled
+code stops before the round, and `grown` makes more: arrays double.
 """
 
 from __future__ import annotations
@@ -15,12 +17,16 @@ from koco_stream.numerics.compiler import inlined
 from koco_stream.numerics.linear_algebra import Array
 from koco_stream.numerics.llvm.point_panels import BLOCK, products, room_for
 
-FIRST_ROOM = 3 * BLOCK  # then 2n + 16: an odd number of panels, so that lines of a panel do not all fall on the same places of a cache
+FIRST_ROOM = (
+    3 * BLOCK
+)  # then 2n + 16: an odd number of panels, so that lines of a panel do not all fall on the same places of a cache
 
 
 class Points(NamedTuple):
-    """n: () points. used: () lines in use, the first of them zero. features (panels, lines, 16): line l of panel p holds one feature of
-    16 points. line_of (d,) int32: the line of a feature, 0 if no point has it. norms (room,): ‖x_p‖². rounds (room,): when each joined."""
+    """n: () points. used: () lines in use, the first of them zero. features (panels, lines, 16):
+    line l of panel p holds one feature of 16 points. line_of (d,) int32: the line of a feature, 0
+    if no point has it. norms (room,): ‖x_p‖². rounds (room,): when each joined.
+    """
 
     n: Array
     used: Array
@@ -43,7 +49,8 @@ def no_points(d: int, room: int = FIRST_ROOM) -> Points:
 
 
 def panels(room: int, lines: int) -> Array:
-    """A zero table (room/16, lines, 16) of float64 that begins at a line of the processor's cache."""
+    """A zero table (room/16, lines, 16) of float64 that begins at a line of the processor's cache.
+    """
     size = room * lines
     raw = np.zeros(size + 8)
     first = (-raw.ctypes.data % 64) // 8
@@ -77,19 +84,28 @@ def grown(points: Points, s: int, more_points: bool = True) -> Points:
     while points.used[()] + s > lines <= points.line_of.size:
         lines = min(2 * lines, points.line_of.size + 1)
     return points._replace(
-        features=enlarged(points.features, room, lines), norms=lengthened(points.norms, room), rounds=lengthened(points.rounds, room)
+        features=enlarged(points.features, room, lines),
+        norms=lengthened(points.norms, room),
+        rounds=lengthened(points.rounds, room),
     )
 
 
 @inlined
 def lacks_room(points: Points, s: int) -> bool:
-    """Whether a point with s features might not fit. A dictionary that holds lines for all features never lacks lines."""
+    """Whether a point with s features might not fit. A dictionary that holds lines for all features
+    never lacks lines.
+    """
     lines = points.features.shape[1]
-    return bool(points.n[()] == points.norms.size or (points.used[()] + s > lines and lines <= points.line_of.size))
+    return bool(
+        points.n[()] == points.norms.size
+        or (points.used[()] + s > lines and lines <= points.line_of.size)
+    )
 
 
 @inlined
-def kernel_row(kernel: Kernel, points: Points, idx: Array, val: Array, out: Array, at: int) -> tuple[float, float]:
+def kernel_row(
+    kernel: Kernel, points: Points, idx: Array, val: Array, out: Array, at: int
+) -> tuple[float, float]:
     """(k(x, x), ‖x‖²) of the row x = (idx, val); leaves k(x, x_p) in out[at + p]."""
     n = int(points.n[()])
     n2 = products(points.features, points.line_of, idx, val, n, out, at)
@@ -110,9 +126,11 @@ def add_point(points: Points, idx: Array, val: Array, n2: float, t: int) -> None
 
 @inlined
 def replace_point(points: Points, p: int, idx: Array, val: Array, n2: float, t: int) -> None:
-    """The row (idx, val), which came in round t, takes the place of point p. There must be lines for its features; none are given back.
+    """The row (idx, val), which came in round t, takes the place of point p. There must be lines
+    for its features; none are given back.
 
-    The place is cleared first, in all lines in use."""
+    The place is cleared first, in all lines in use.
+    """
     for line in range(points.used[()]):
         points.features[p // BLOCK, line, p % BLOCK] = 0.0
     _write(points, p, idx, val, n2, t)

@@ -1,8 +1,10 @@
 """The rows that a learner has seen, and the kernel values of sixteen new ones with all of them.
 
-Learners whose prediction needs k(x_s, x_t) for past rows s share this work: the kernel values depend on the stream and the kernel alone, so
-a cohort computes them once. A tile (rows, 16) holds k(x_s, x_r) for past rows s and the rows r of a block of at most sixteen, the rows
-of the block among the past ones. Computing rows side by side changes no number: each value and each sum has its own order.
+Learners whose prediction needs k(x_s, x_t) for past rows s share this work: the kernel values
+depend on the stream and the kernel alone, so a cohort computes them once. A tile (rows, 16) holds
+k(x_s, x_r) for past rows s and the rows r of a block of at most sixteen, the rows of the block
+among the past ones. Computing rows side by side changes no number: each value and each sum has its
+own order.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ CHUNK = 256  # past rows whose kernel values stay near while all runs of a cohor
 
 
 class History(NamedTuple):
-    """n: () rows. indptr (room + 1,), indices, values: the rows, sparse. norms (room,): their ‖x‖²."""
+    """n: () rows. indptr (room + 1,), indices, values: the rows, sparse. norms (room,): their ‖x‖².
+    """
 
     n: Array
     indptr: Array
@@ -33,7 +36,13 @@ class History(NamedTuple):
 
 def no_rows() -> History:
     """Nothing seen yet."""
-    return History(np.zeros((), np.int64), np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0), np.zeros(0))
+    return History(
+        np.zeros((), np.int64),
+        np.zeros(1, np.int64),
+        np.zeros(0, np.int32),
+        np.zeros(0),
+        np.zeros(0),
+    )
 
 
 def with_room(history: History, rows: int, non_zeros: int) -> History:
@@ -61,7 +70,9 @@ _free: list[
 
 
 def block_of(rows: Rows) -> tuple[Points, Array]:
-    """An empty block with room for any sixteen of these rows that follow each other, and a place for their k(x, x)."""
+    """An empty block with room for any sixteen of these rows that follow each other, and a place
+    for their k(x, x).
+    """
     first = np.arange(0, rows.n_rows, BLOCK)
     non_zeros = rows.indptr[np.minimum(first + BLOCK, rows.n_rows)] - rows.indptr[first]
     lines = 1 + min(rows.n_features, int(non_zeros.max(initial=0)))
@@ -76,13 +87,17 @@ def block_of(rows: Rows) -> tuple[Points, Array]:
 
 
 def give_back(block: Points) -> None:
-    """Keep the table of a block that is empty and of no more use. One that never comes back, after an error, is not missed."""
+    """Keep the table of a block that is empty and of no more use. One that never comes back, after
+    an error, is not missed.
+    """
     _free.append(block.line_of)
 
 
 @jit
 def clear_block(block: Points, indptr: Array, indices: Array, index_stride: int) -> None:
-    """Empty a block whose rows come from these arrays. Only what they wrote is cleared: O(their non-zeros), whatever d is."""
+    """Empty a block whose rows come from these arrays. Only what they wrote is cleared: O(their
+    non-zeros), whatever d is.
+    """
     for line in range(block.used[()]):
         for r in range(BLOCK):
             block.features[0, line, r] = 0.0
@@ -95,7 +110,15 @@ def clear_block(block: Points, indptr: Array, indices: Array, index_stride: int)
 
 
 @jit
-def load_block(block: Points, indptr: Array, indices: Array, index_stride: int, values: Array, first: int, count: int) -> None:
+def load_block(
+    block: Points,
+    indptr: Array,
+    indices: Array,
+    index_stride: int,
+    values: Array,
+    first: int,
+    count: int,
+) -> None:
     """The rows first to first + count − 1 become the block, which is empty."""
     for row in range(first, first + count):
         lo, hi = indptr[row], indptr[row + 1]
@@ -111,7 +134,9 @@ def load_block(block: Points, indptr: Array, indices: Array, index_stride: int, 
 
 
 @jit
-def remember(history: History, indptr: Array, indices: Array, index_stride: int, values: Array, block: Points) -> None:
+def remember(
+    history: History, indptr: Array, indices: Array, index_stride: int, values: Array, block: Points
+) -> None:
     """Append the block's rows, which come from these arrays, to the history. There must be room."""
     for r in range(block.n[()]):
         row, n = block.rounds[r], history.n[()]
@@ -127,12 +152,21 @@ def remember(history: History, indptr: Array, indices: Array, index_stride: int,
 
 @jit
 def fill_tile(
-    kernel: Kernel, history: History, block: Points, first: int, known: int, tile: Array, own: Array, coefficients: Array, sums: Array
+    kernel: Kernel,
+    history: History,
+    block: Points,
+    first: int,
+    known: int,
+    tile: Array,
+    own: Array,
+    coefficients: Array,
+    sums: Array,
 ) -> None:
-    """tile[s] ← k(x_s, x_r) for the rows s ≥ first of the history and all r of the block; own[r] ← k(x_r, x_r).
+    """tile[s] ← k(x_s, x_r) for the rows s ≥ first of the history and all r of the block; own[r] ←
+    k(x_r, x_r).
 
-    `coefficients` (runs, room) are the c_s of the cohort's runs for s < known: sums[i, s mod 2, r] ← Σ_s c_s·k(x_s, x_r), (runs, 2, 16),
-    even and odd s apart, in order.
+    `coefficients` (runs, room) are the c_s of the cohort's runs for s < known: sums[i, s mod 2, r]
+    ← Σ_s c_s·k(x_s, x_r), (runs, 2, 16), even and odd s apart, in order.
     """
     for r in range(BLOCK):
         own[r] = value_at_itself(kernel, block.norms[r])
@@ -142,7 +176,23 @@ def fill_tile(
         end = min(chunk + CHUNK, rows)
         for s in range(chunk, end):
             lo, hi = history.indptr[s], history.indptr[s + 1]
-            n2 = products(block.features, block.line_of, history.indices[lo:hi], history.values[lo:hi], BLOCK, tile, s * BLOCK)
+            n2 = products(
+                block.features,
+                block.line_of,
+                history.indices[lo:hi],
+                history.values[lo:hi],
+                BLOCK,
+                tile,
+                s * BLOCK,
+            )
             values_of(kernel, block.norms, n2, BLOCK, tile, s * BLOCK)
         for i in range(coefficients.shape[0]):
-            accumulate(tile, chunk, min(end, known), coefficients, i * coefficients.shape[1], sums, i * 2 * BLOCK)
+            accumulate(
+                tile,
+                chunk,
+                min(end, known),
+                coefficients,
+                i * coefficients.shape[1],
+                sums,
+                i * 2 * BLOCK,
+            )

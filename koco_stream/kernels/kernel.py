@@ -24,14 +24,18 @@ class Kernel(NamedTuple):
 
 
 def gaussian_kernel(bandwidth: float) -> Kernel:
-    """The Gaussian kernel of this bandwidth; one too small to be squared makes all rows but equal ones orthogonal."""
+    """The Gaussian kernel of this bandwidth; one too small to be squared makes all rows but equal
+    ones orthogonal.
+    """
     square = 2.0 * bandwidth * bandwidth
     return Kernel(GAUSSIAN, 1.0 / square if square > 1e-300 else 1e300, 1)
 
 
 @inlined
 def values_of(kernel: Kernel, norms: Array, n2: float, n: int, out: Array, at: int) -> None:
-    """out[at + p]: from xᵀx_p to k(x, x_p), for p < n, where n2 = ‖x‖² and norms (room,) are the ‖x_p‖². `out` is (lines, room)."""
+    """out[at + p]: from xᵀx_p to k(x, x_p), for p < n, where n2 = ‖x‖² and norms (room,) are the
+    ‖x_p‖². `out` is (lines, room).
+    """
     if kernel.kind == GAUSSIAN:
         gaussian(norms, n2, kernel.scale, n, out, at)
     elif kernel.kind == POLYNOMIAL:

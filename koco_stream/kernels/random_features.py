@@ -1,6 +1,8 @@
-"""Random Fourier features of the Gaussian kernel exp(−‖x − x'‖²/(2·bandwidth²)): cos uᵀx and sin uᵀx with u ~ N(0, I/bandwidth²).
+"""Random Fourier features of the Gaussian kernel exp(−‖x − x'‖²/(2·bandwidth²)): cos uᵀx and sin
+uᵀx with u ~ N(0, I/bandwidth²).
 
-(Rahimi and Recht, 2007.) With n frequencies, Σ (cos uᵀx cos uᵀx' + sin uᵀx sin uᵀx')/n has the kernel as its mean.
+(Rahimi and Recht, 2007.) With n frequencies, Σ (cos uᵀx cos uᵀx' + sin uᵀx sin uᵀx')/n has the
+kernel as its mean.
 """
 
 from __future__ import annotations
@@ -13,11 +15,14 @@ from koco_stream.numerics.linear_algebra import Array
 from koco_stream.numerics.llvm.point_panels import BLOCK, products, room_for, waves
 from koco_stream.numerics.random import normal
 
-PROJECTIONS, COSINES, SINES = range(3)  # lines of a learner's table for the row of this round: uᵀx, cos uᵀx, sin uᵀx
+PROJECTIONS, COSINES, SINES = range(
+    3
+)  # lines of a learner's table for the row of this round: uᵀx, cos uᵀx, sin uᵀx
 
 
 def frequencies(d: int, n: int, bandwidth: float, seed: int) -> Array:
-    """The frequencies u_1, …, u_n (n/16, d, 16), read-only: a function of the seed only, so never saved.
+    """The frequencies u_1, …, u_n (n/16, d, 16), read-only: a function of the seed only, so never
+    saved.
 
     Entry j of u_i depends neither on d nor on n: fewer frequencies are the first of more.
     """
@@ -35,7 +40,9 @@ def _draw(table: Array, n: int, scale: float, seed: int) -> None:
 
 
 def numbers_to(n: int) -> Array:
-    """0, …, n − 1 as read-only int32: the line of each feature in a table that has a line for all of them, in order."""
+    """0, …, n − 1 as read-only int32: the line of each feature in a table that has a line for all
+    of them, in order.
+    """
     numbers = np.arange(n, dtype=np.int32)
     numbers.flags.writeable = False
     return numbers
@@ -43,7 +50,9 @@ def numbers_to(n: int) -> Array:
 
 @inlined
 def fourier_row(table: Array, line_of: Array, idx: Array, val: Array, n: int, out: Array) -> None:
-    """The lines PROJECTIONS, COSINES and SINES of `out` (lines, room) for the row x = (idx, val); zero beyond n."""
+    """The lines PROJECTIONS, COSINES and SINES of `out` (lines, room) for the row x = (idx, val);
+    zero beyond n.
+    """
     room = out.shape[1]
     products(table, line_of, idx, val, n, out, PROJECTIONS * room)
     waves(out, PROJECTIONS * room, n, COSINES * room, SINES * room)

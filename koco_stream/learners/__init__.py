@@ -1,4 +1,5 @@
-"""The registry: every learner there is, with its parameters. Literal lists; nothing is discovered."""
+"""The registry: every learner there is, with its parameters. Literal lists; nothing is discovered.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The features in which kernel learners are linear, for many rows: one loop, compiled for each learner that has such features."""
+"""The features in which kernel learners are linear, for many rows: one loop, compiled for each
+learner that has such features.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,15 @@ def embed(params: Any, state: Any, idx: Array, val: Array, out: Array) -> None:
     raise AssertionError("embedding_of binds this name")
 
 
-def embed_rows(params: Any, state: Any, indptr: Array, indices: Array, index_stride: int, values: Array, out: Array) -> None:
+def embed_rows(
+    params: Any,
+    state: Any,
+    indptr: Array,
+    indices: Array,
+    index_stride: int,
+    values: Array,
+    out: Array,
+) -> None:
     """out[i] ← the features of row i; learns nothing."""
     for i in range(out.shape[0]):
         lo, hi = indptr[i], indptr[i + 1]
@@ -37,5 +47,7 @@ def embedding_of(module: ModuleType) -> Callable[..., None]:
 def embedded(module: ModuleType, params: Any, state: Any, rows: Rows, n_features: int) -> Array:
     """The features (n, `n_features`) of the rows."""
     out = np.empty((rows.n_rows, n_features))
-    embedding_of(module)(params, state, rows.indptr, rows.indices, rows.index_stride, rows.values, out)
+    embedding_of(module)(
+        params, state, rows.indptr, rows.indices, rows.index_stride, rows.values, out
+    )
     return out

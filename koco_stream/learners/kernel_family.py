@@ -9,13 +9,30 @@ from koco_stream.kernels.dictionary import points_floats
 from koco_stream.kernels.kernel import KERNELS, Kernel, gaussian_kernel
 from koco_stream.kernels.random_features import fourier_floats
 from koco_stream.learners import parameters as p
-from koco_stream.learners.declared import Learner, Public, Shared, StreamSize, newton_params, real, whole
-from koco_stream.learners.kernel import dual_sgd, fogd, kors, nogd, norma, pros_n_kons, sketched_kons
+from koco_stream.learners.declared import (
+    Learner,
+    Public,
+    Shared,
+    StreamSize,
+    newton_params,
+    real,
+    whole,
+)
+from koco_stream.learners.kernel import (
+    dual_sgd,
+    fogd,
+    kors,
+    nogd,
+    norma,
+    pros_n_kons,
+    sketched_kons,
+)
 from koco_stream.losses import LOSSES, OF_REAL_LABELS
 from koco_stream.numerics.llvm.point_panels import room_for
 
 NO_LIMIT = 1 << 40
-PLANNED_POINTS = 2032  # a run whose dictionary has no limit is planned, and may run, with at most this many points
+# a run whose dictionary has no limit is planned, and may run, with at most this many points
+PLANNED_POINTS = 2032
 
 
 def kernel_of(q: Public) -> Kernel:
@@ -26,7 +43,9 @@ def kernel_of(q: Public) -> Kernel:
 
 def idle_of_kernel(q: Public) -> set[str]:
     """Parameters of kernels other than this one."""
-    return {"gaussian": {"degree"}, "polynomial": {"bandwidth"}, "linear": {"bandwidth", "degree"}}[str(q["kernel"])]
+    return {"gaussian": {"degree"}, "polynomial": {"bandwidth"}, "linear": {"bandwidth", "degree"}}[
+        str(q["kernel"])
+    ]
 
 
 def kors_params(q: Public) -> kors.Params:
@@ -45,7 +64,9 @@ def kors_params(q: Public) -> kors.Params:
 def _pros_params(restart: bool) -> Any:
     def to_params(q: Public) -> pros_n_kons.Params:
         forget = restart or q["carry"] == "weights"
-        return pros_n_kons.Params(*newton_params(q), restart=restart, forget=forget, kors=kors_params(q))
+        return pros_n_kons.Params(
+            *newton_params(q), restart=restart, forget=forget, kors=kors_params(q)
+        )
 
     return to_params
 
@@ -59,7 +80,9 @@ def _floats(matrices: int) -> Any:
     def state_floats(q: Public, size: StreamSize) -> int:
         n = _planned(q, size)
         points = points_floats(n, min(size.d + 1, int(n * size.s) + 2), size.d)
-        return 2 * (points + matrices * (n + 16) * (n + 16)) + 32 * n + 4096  # twice: while it grows, the old and the new are both there
+        return (
+            2 * (points + matrices * (n + 16) * (n + 16)) + 32 * n + 4096
+        )  # twice: while it grows, the old and the new are both there
 
     return state_floats
 
@@ -131,7 +154,9 @@ def _not_truncated(q: Public) -> set[str]:
 def _budget_floats(q: Public, size: StreamSize) -> int:
     """The points of a budget, twice: while their lines grow, the old and the new are both there."""
     n = whole(q, "budget")
-    return 2 * points_floats(n, min(size.d + 1, max(2 * int(n * size.s), 64)), size.d) + 4 * room_for(n)
+    return 2 * points_floats(
+        n, min(size.d + 1, max(2 * int(n * size.s), 64)), size.d
+    ) + 4 * room_for(n)
 
 
 def _nogd_floats(q: Public, size: StreamSize) -> int:
@@ -141,7 +166,9 @@ def _nogd_floats(q: Public, size: StreamSize) -> int:
 
 def _dual_sgd_floats(q: Public, size: StreamSize) -> int:
     budget, n = whole(q, "budget"), whole(q, "n_frequencies")
-    lines = min(size.d + 1, 2 * int(size.rounds * size.s) + 64)  # the lines of features that removed points had are not given back
+    lines = min(
+        size.d + 1, 2 * int(size.rounds * size.s) + 64
+    )  # the lines of features that removed points had are not given back
     points = 2 * points_floats(budget, lines, size.d) + 4 * room_for(budget)
     return points + fourier_floats(size.d, n) + (2 * budget + 2) * room_for(n)
 
@@ -156,7 +183,11 @@ def _points_ns(q: Public, size: StreamSize) -> float:
 
 def _nogd_ns(q: Public, size: StreamSize) -> float:
     budget, rank = whole(q, "budget"), whole(q, "rank")
-    return _points_ns(q, size) + 0.1 * budget * room_for(min(rank, budget)) + 3.0 * budget**3 / max(size.rounds, 1)
+    return (
+        _points_ns(q, size)
+        + 0.1 * budget * room_for(min(rank, budget))
+        + 3.0 * budget**3 / max(size.rounds, 1)
+    )
 
 
 def _kons_params(exact: bool) -> Any:
@@ -187,11 +218,17 @@ def _norma_params(q: Public) -> norma.Params:
 
 
 def _kernel_values(rows: Any) -> Any:
-    """What runs that read the kernel values of a row with `rows(q, size)` earlier ones share: the rows seen, which double, and a tile."""
+    """What runs that read the kernel values of a row with `rows(q, size)` earlier ones share: the
+    rows seen, which double, and a tile.
+    """
 
     def shared(q: Public, size: StreamSize) -> Shared:
         key = (q["kernel"], q.get("bandwidth"), q.get("degree"), q["fit_intercept"])
-        return Shared(key, rows(q, size) * (1.5 + 0.1 * size.s), int(2 * size.rounds * (3 + 1.5 * size.s) + 16 * size.rounds))
+        return Shared(
+            key,
+            rows(q, size) * (1.5 + 0.1 * size.s),
+            int(2 * size.rounds * (3 + 1.5 * size.s) + 16 * size.rounds),
+        )
 
     return shared
 
@@ -206,21 +243,34 @@ def _within_budget(q: Public, size: StreamSize) -> float:
 
 def _kons_floats(exact: bool) -> Any:
     def state_floats(q: Public, size: StreamSize) -> int:
-        n = size.rounds if exact else min(size.rounds, max(PLANNED_POINTS, int(1.2 * float(q["sampling_floor"] or 0.0) * size.rounds)))
+        n = (
+            size.rounds
+            if exact
+            else min(
+                size.rounds,
+                max(PLANNED_POINTS, int(1.2 * float(q["sampling_floor"] or 0.0) * size.rounds)),
+            )
+        )
         return 2 * size.rounds + (1 if exact else 2) * 3 * (n + 16) ** 2 + 16 * n
 
     return state_floats
 
 
-CACHED_SQUARE = 750.0**2  # of points, on average, of whose factors the processor's cache holds all: some 30 MB at the end
+CACHED_SQUARE = (
+    750.0**2
+)  # of points, on average, of whose factors the processor's cache holds all: some 30 MB at the end
 
 
 def _kons_ns(exact: bool) -> Any:
     def round_ns(q: Public, size: StreamSize) -> float:
         mean_square = size.rounds**2 / 3  # of t
         if not exact:
-            mean_square = min(mean_square, (100 + float(q["sampling_floor"] or 0.0) * size.rounds / 2) ** 2)
-        each = 0.6 if mean_square < CACHED_SQUARE else 2.5  # measured: from the processor's cache, or from memory
+            mean_square = min(
+                mean_square, (100 + float(q["sampling_floor"] or 0.0) * size.rounds / 2) ** 2
+            )
+        each = (
+            0.6 if mean_square < CACHED_SQUARE else 2.5
+        )  # measured: from the processor's cache, or from memory
         return 500 + 0.15 * size.rounds / 2 + each * mean_square
 
     return round_ns
@@ -254,7 +304,16 @@ KERNEL: dict[str, Learner] = {
     "SketchedKONS": Learner(
         "SketchedKONS",
         sketched_kons,
-        (*p.SHARED, p.ALPHA, p.BETA, p.EPSILON, p.ESTIMATE, p.SAMPLING_FLOOR, *_CURVED, *p.KERNEL_SHAPE),
+        (
+            *p.SHARED,
+            p.ALPHA,
+            p.BETA,
+            p.EPSILON,
+            p.ESTIMATE,
+            p.SAMPLING_FLOOR,
+            *_CURVED,
+            *p.KERNEL_SHAPE,
+        ),
         _kons_params(False),
         idle_of_kernel,
         lambda q: True,
@@ -280,7 +339,10 @@ KERNEL: dict[str, Learner] = {
         _fogd_params,
         _not_truncated,
         lambda q: True,
-        lambda q, size: fourier_floats(size.d, whole(q, "n_frequencies")) + 2 * room_for(whole(q, "n_frequencies")),
+        lambda q, size: (
+            fourier_floats(size.d, whole(q, "n_frequencies"))
+            + 2 * room_for(whole(q, "n_frequencies"))
+        ),
         _fourier_ns,
     ),
     "NOGD": Learner(

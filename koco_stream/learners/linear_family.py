@@ -46,7 +46,11 @@ def _oja_params(q: Public) -> oja_son.Params:
 
 
 def _oja_idle(q: Public) -> set[str]:
-    return {"sketch_rate", "sketch_start", "curvature", "curvature_schedule"} if q["sketch_size"] == 0 else set()
+    return (
+        {"sketch_rate", "sketch_start", "curvature", "curvature_schedule"}
+        if q["sketch_size"] == 0
+        else set()
+    )
 
 
 def _oja_floats(q: Public, size: StreamSize) -> int:
@@ -86,7 +90,11 @@ def _fd_floats(q: Public, size: StreamSize) -> int:
     d = size.d
     m = whole(q, "sketch_size")
     width, out = len(lanes_for(2 * m + 1 + bool(q["diagonal"]))), len(lanes_for(m + 1))
-    return (d + 13 + 6 * m) * width + maps_floats(d, 2 * m + 1, m + 1, out) + (d if q["diagonal"] else 0)
+    return (
+        (d + 13 + 6 * m) * width
+        + maps_floats(d, 2 * m + 1, m + 1, out)
+        + (d if q["diagonal"] else 0)
+    )
 
 
 def _fd_ns(q: Public, size: StreamSize) -> float:
@@ -99,7 +107,9 @@ LINEAR: dict[str, Learner] = {
         "OGD",
         ogd,
         (*p.SHARED, p.STEP_SIZE, p.PROJECTION),
-        lambda q: ogd.Params(LOSSES[str(q["loss"])], real(q, "clip"), real(q, "step_size"), _projected(q)),
+        lambda q: ogd.Params(
+            LOSSES[str(q["loss"])], real(q, "clip"), real(q, "step_size"), _projected(q)
+        ),
         _nothing,
         _never,
         _plain_floats,
@@ -118,7 +128,17 @@ LINEAR: dict[str, Learner] = {
     "OjaSON": Learner(
         "OjaSON",
         oja_son,
-        (*p.SHARED, p.SKETCH_SIZE, p.ALPHA, p.CURVATURE, p.CURVATURE_SCHEDULE, p.SKETCH_RATE, p.SKETCH_START, p.DIAGONAL, p.PROJECTION),
+        (
+            *p.SHARED,
+            p.SKETCH_SIZE,
+            p.ALPHA,
+            p.CURVATURE,
+            p.CURVATURE_SCHEDULE,
+            p.SKETCH_RATE,
+            p.SKETCH_START,
+            p.DIAGONAL,
+            p.PROJECTION,
+        ),
         _oja_params,
         _oja_idle,
         lambda q: q["sketch_size"] != 0 and q["sketch_start"] == "random",

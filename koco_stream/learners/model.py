@@ -24,15 +24,30 @@ from koco_stream.runs.schemas import recorded
 from koco_stream.scikit_learn import check_feature_names, feature_names, not_fitted, regressor_tags
 from koco_stream.streams.rows import Rows, as_labels, as_rows, with_intercept
 
-POSITIONAL = ("sketch_size", "step_size", "alpha", "ridge")  # arguments that may be given by place, where they come first
-LEARNT = ("_state", "_params", "_in_force", "_diverged", "_warned", "n_features_in_", "feature_names_in_", "rounds_")  # what fit forgets
+POSITIONAL = (
+    "sketch_size",
+    "step_size",
+    "alpha",
+    "ridge",
+)  # arguments that may be given by place, where they come first
+LEARNT = (
+    "_state",
+    "_params",
+    "_in_force",
+    "_diverged",
+    "_warned",
+    "n_features_in_",
+    "feature_names_in_",
+    "rounds_",
+)  # what fit forgets
 
 
 class Model:
-    """An online learner with the conventions of scikit-learn: constructor arguments are kept as given under their own names, and
-    what was learnt ends in an underscore.
+    """An online learner with the conventions of scikit-learn: constructor arguments are kept as
+    given under their own names, and what was learnt ends in an underscore.
 
-    After learning: `n_features_in_` (features of X), `feature_names_in_` (their names, if X is a data frame), `rounds_` (rows seen).
+    After learning: `n_features_in_` (features of X), `feature_names_in_` (their names, if X is a
+    data frame), `rounds_` (rows seen).
     """
 
     _params: Any
@@ -49,12 +64,15 @@ class Model:
     def __init__(self, *args: Any, **params: Any) -> None:
         raise TypeError(f"{type(self).__name__} is not a learner; there are: {', '.join(LEARNERS)}")
 
-    # What a learner is told -------------------------------------------------------------------------------
+    # What a learner is told
+    # -------------------------------------------------------------------------------
 
     @classmethod
     def _learner(cls) -> Learner:
         """The learner that the class is, or is a subclass of."""
-        return learner_named(next(base.__name__ for base in cls.__mro__ if base.__name__ in LEARNERS))
+        return learner_named(
+            next(base.__name__ for base in cls.__mro__ if base.__name__ in LEARNERS)
+        )
 
     @classmethod
     def _names(cls) -> list[str]:
@@ -65,17 +83,29 @@ class Model:
         return {name: getattr(self, name) for name in self._names()}
 
     def set_params(self, **params: Any) -> Self:
-        """Change constructor arguments. Raises `WrongInput` with the nearest name for an unknown one."""
+        """Change constructor arguments. Raises `WrongInput` with the nearest name for an unknown
+        one.
+        """
         names = self._names()
         for name, value in params.items():
             if name not in names:
-                raise WrongInput(f"{type(self).__name__} has no parameter {name!r}{nearest(name, names)}")
+                raise WrongInput(
+                    f"{type(self).__name__} has no parameter {name!r}{nearest(name, names)}"
+                )
             setattr(self, name, value)
         return self
 
     def __repr__(self) -> str:
-        defaults = {n: q.default for n, q in inspect.signature(type(self).__init__).parameters.items() if n != "self"}
-        given = [f"{n}={v!r}" for n, v in self.get_params().items() if v is not defaults[n] and v != defaults[n]]
+        defaults = {
+            n: q.default
+            for n, q in inspect.signature(type(self).__init__).parameters.items()
+            if n != "self"
+        }
+        given = [
+            f"{n}={v!r}"
+            for n, v in self.get_params().items()
+            if v is not defaults[n] and v != defaults[n]
+        ]
         return f"{type(self).__name__}({', '.join(given)})"
 
     def __sklearn_tags__(self) -> Any:
@@ -85,21 +115,27 @@ class Model:
     def __sklearn_is_fitted__(self) -> bool:
         return "_state" in vars(self)
 
-    # Learning -----------------------------------------------------------------------------------------------
+    # Learning
+    # -----------------------------------------------------------------------------------------------
 
     def progressive(self, X: Any, y: Any) -> Array:
-        """Learn from the rows in order and return each prediction (n,), made before its label was seen.
+        """Learn from the rows in order and return each prediction (n,), made before its label was
+        seen.
 
-        `X` is (n, d): a NumPy array, a SciPy or `sparse` matrix, or an Arrow table of prepared rows; `y` is (n,). The next call goes on
-        from where this one ends: many rows at once are exactly the loop of single rows.
+        `X` is (n, d): a NumPy array, a SciPy or `sparse` matrix, or an Arrow table of prepared
+        rows; `y` is (n,). The next call goes on from where this one ends: many rows at once are
+        exactly the loop of single rows.
 
-        Raises `WrongInput` (a `ValueError`) for NaN, infinity, another number of features than before, a parameter out of range or changed
-        since learning began, and `FloatingPointError` with the row's number if the learner diverges: it is of no use then but for `fit`.
+        Raises `WrongInput` (a `ValueError`) for NaN, infinity, another number of features than
+        before, a parameter out of range or changed since learning began, and `FloatingPointError`
+        with the row's number if the learner diverges: it is of no use then but for `fit`.
         """
         return self._learn(X, y)
 
     def partial_fit(self, X: Any, y: Any) -> Self:
-        """Learn from the rows in order, going on from where the last call ended. Raises as `progressive` does."""
+        """Learn from the rows in order, going on from where the last call ended. Raises as
+        `progressive` does.
+        """
         self.progressive(X, y)
         return self
 
@@ -108,26 +144,35 @@ class Model:
         rows = as_rows(X)
         labels = as_labels(y, rows.n_rows)
         if rows.n_rows == 0:
-            raise WrongInput(f"Found array with 0 sample(s) (shape=(0, {rows.n_features})) while a minimum of 1 is required.")
+            raise WrongInput(
+                f"Found array with 0 sample(s) (shape=(0, {rows.n_features})) while a minimum of 1"
+                " is required."
+            )
         for name in LEARNT:
             vars(self).pop(name, None)
         return self.partial_fit(X, labels)
 
     def predict(self, X: Any) -> Array:
-        """Predictions (n,) for the rows of X (n, d), each as it would be made in the next round. Nothing is learnt."""
+        """Predictions (n,) for the rows of X (n, d), each as it would be made in the next round.
+        Nothing is learnt.
+        """
         rows = self._rows_of(X)
         return expect(self._learner().name, self._params, self._readable_state(), rows)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The coefficient of determination R² of `predict(X)`, as scikit-learn's regressors give it."""
+        """The coefficient of determination R² of `predict(X)`, as scikit-learn's regressors give
+        it.
+        """
         from sklearn.metrics import r2_score
 
         return float(r2_score(y, self.predict(X), sample_weight=sample_weight))
 
     def record(self, X: Any, y: Any) -> Any:
-        """As `progressive`, but returns an Arrow table: `t` (the round, from 1), `prediction`, `loss`, and the learner's own columns:
-        how often so far it did something rare (`folds`, `dense_rounds`, `shrinks`, `restarts`), and what its dictionary did
-        (`inclusion_probability`, `included`, `dictionary_size`), where it has one."""
+        """As `progressive`, but returns an Arrow table: `t` (the round, from 1), `prediction`,
+        `loss`, and the learner's own columns: how often so far it did something rare (`folds`,
+        `dense_rounds`, `shrinks`, `restarts`), and what its dictionary did
+        (`inclusion_probability`, `included`, `dictionary_size`), where it has one.
+        """
         import pyarrow as pa
 
         before = vars(self).get("rounds_", 0)
@@ -140,16 +185,22 @@ class Model:
         predictions = self._learn(X, y, note)
         labels = as_labels(y, predictions.size)
         loss = LOSSES[self.loss]  # type: ignore[attr-defined]
-        losses = np.array([loss_value(loss, p, label) for p, label in zip(predictions, labels, strict=True)], np.float64)
+        losses = np.array(
+            [loss_value(loss, p, label) for p, label in zip(predictions, labels, strict=True)],
+            np.float64,
+        )
         rounds = np.arange(before + 1, before + 1 + predictions.size)
         return pa.table({"t": rounds, "prediction": predictions, "loss": losses, **counts})
 
-    # Keeping ----------------------------------------------------------------------------------------------------
+    # Keeping
+    # ----------------------------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
-        """Write the learner to a file, atomically. Another process that loads it goes on to the same bits.
+        """Write the learner to a file, atomically. Another process that loads it goes on to the
+        same bits.
 
-        What a subclass has saved is read by its own `load`; `koco_stream.load` gives the library's class.
+        What a subclass has saved is read by its own `load`; `koco_stream.load` gives the library's
+        class.
         """
         from koco_stream.learners.saved import save_model
 
@@ -157,17 +208,24 @@ class Model:
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read a learner of this class. Raises `WrongInput` if the file is damaged, of a newer format, or another learner's."""
+        """Read a learner of this class. Raises `WrongInput` if the file is damaged, of a newer
+        format, or another learner's.
+        """
         from koco_stream.learners.saved import load_model
 
         return load_model(Path(path), cls)
 
     def __getstate__(self) -> dict[str, Any]:
-        # For pickle, joblib and deepcopy, as in a file of `save`: arrays that are nobody else's, and nothing that can be made again.
+        # For pickle, joblib and deepcopy, as in a file of `save`: arrays that are nobody else's,
+        # and nothing that can be made again.
         from koco_stream.learners.saved import state_arrays
 
-        kept = {name: value for name, value in vars(self).items() if name not in ("_state", "_params")}
-        return {**kept, "_arrays": state_arrays(self._state)} if self.__sklearn_is_fitted__() else kept
+        kept = {
+            name: value for name, value in vars(self).items() if name not in ("_state", "_params")
+        }
+        return (
+            {**kept, "_arrays": state_arrays(self._state)} if self.__sklearn_is_fitted__() else kept
+        )
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
         from koco_stream.learners.saved import filled
@@ -180,7 +238,8 @@ class Model:
             began._start(self.n_features_in_)
             self._params, self._state = began._params, filled(began, arrays)
 
-    # Inside --------------------------------------------------------------------------------------------------------
+    # Inside
+    # --------------------------------------------------------------------------------------------------------
 
     def _learn(self, X: Any, y: Any, after_round: Callable[[], None] | None = None) -> Array:
         """`progressive`, calling `after_round` after each round if it is given."""
@@ -195,8 +254,21 @@ class Model:
         done, size = 0, max(rows.n_rows if after_round is None else 1, 1)
         for first in range(0, rows.n_rows, size):
             end = min(first + size, rows.n_rows)
-            block = Rows(rows.indptr[first : end + 1], rows.indices, rows.index_stride, rows.values, rows.n_features)
-            self._state, more = advance(self._learner().name, self._params, self._state, block, labels[first:end], predictions[first:end])
+            block = Rows(
+                rows.indptr[first : end + 1],
+                rows.indices,
+                rows.index_stride,
+                rows.values,
+                rows.n_features,
+            )
+            self._state, more = advance(
+                self._learner().name,
+                self._params,
+                self._state,
+                block,
+                labels[first:end],
+                predictions[first:end],
+            )
             done += more
             if done < end:
                 break
@@ -206,8 +278,8 @@ class Model:
         if done < rows.n_rows:
             self._diverged = True
             raise FloatingPointError(
-                f"{self!r} diverged: the prediction for row {done} is {predictions[done]}; a larger alpha, a smaller step or rows of "
-                "smaller norm help"
+                f"{self!r} diverged: the prediction for row {done} is {predictions[done]}; a larger"
+                " alpha, a smaller step or rows of smaller norm help"
             )
         return predictions
 
@@ -220,7 +292,9 @@ class Model:
         return with_intercept(rows) if self.fit_intercept else rows
 
     def _checked(self, X: Any) -> Rows:
-        """The rows of X (n, d), which has the features of what was learnt from before, if anything was."""
+        """The rows of X (n, d), which has the features of what was learnt from before, if anything
+        was.
+        """
         if self.__sklearn_is_fitted__():
             check_feature_names(type(self).__name__, vars(self).get("feature_names_in_"), X)
         return as_rows(X, vars(self).get("n_features_in_"), type(self).__name__)
@@ -246,8 +320,13 @@ class Model:
     def _check_unchanged(self) -> None:
         """Refuse to go on with other parameters than learning began with, or after a divergence."""
         if "_in_force" in vars(self) and self._in_force != self.get_params():
-            changed = [name for name, value in self.get_params().items() if value != self._in_force[name]]
-            raise WrongInput(f"{', '.join(changed)} changed since learning began; call fit to begin anew, or set the old value again")
+            changed = [
+                name for name, value in self.get_params().items() if value != self._in_force[name]
+            ]
+            raise WrongInput(
+                f"{', '.join(changed)} changed since learning began; call fit to begin anew, or set"
+                " the old value again"
+            )
         if "_diverged" in vars(self):
             raise WrongInput(f"{self!r} diverged; call fit to begin anew, with other parameters")
 
@@ -271,19 +350,36 @@ class Model:
                 return
             warnings.warn(
                 f"a label ({labels[np.abs(labels).argmax()]:g}) is beyond clip = {self.clip:g}: "  # type: ignore[attr-defined]
-                "predictions will never reach it, and the curvature assumes |y| <= clip; scale the labels or raise clip",
+                "predictions will never reach it, and the curvature assumes |y| <= clip; scale the"
+                " labels or raise clip",
                 stacklevel=4,
             )
 
 
 def _constructor(name: str) -> Callable[..., None]:
-    """The constructor of a learner's class: its own parameters as declared, then those that all share, and `seed`; all kept as given."""
+    """The constructor of a learner's class: its own parameters as declared, then those that all
+    share, and `seed`; all kept as given.
+    """
     declared = LEARNERS[name].parameters
     own = [q for q in declared if q not in SHARED]
     by_place = list(takewhile(lambda q: q.name in POSITIONAL, own))
-    kinds = [(q, inspect.Parameter.POSITIONAL_OR_KEYWORD if q in by_place else inspect.Parameter.KEYWORD_ONLY) for q in own]
-    kinds += [(q, inspect.Parameter.KEYWORD_ONLY) for q in (*(q for q in SHARED if q in declared), SEED)]
-    arguments = [inspect.Parameter(q.name, kind, default=q.default, annotation=q.kind) for q, kind in kinds]
+    kinds = [
+        (
+            q,
+            (
+                inspect.Parameter.POSITIONAL_OR_KEYWORD
+                if q in by_place
+                else inspect.Parameter.KEYWORD_ONLY
+            ),
+        )
+        for q in own
+    ]
+    kinds += [
+        (q, inspect.Parameter.KEYWORD_ONLY) for q in (*(q for q in SHARED if q in declared), SEED)
+    ]
+    arguments = [
+        inspect.Parameter(q.name, kind, default=q.default, annotation=q.kind) for q, kind in kinds
+    ]
     signature = inspect.Signature(arguments, return_annotation=None)
 
     def __init__(self: Model, *args: Any, **params: Any) -> None:

@@ -32,7 +32,11 @@ def save_model(model: Model, path: Path) -> None:
         "format": FORMAT,
         "learner": model._learner().name,
         "params": vars(model).get("_in_force") or model.get_params(),
-        "learnt": None if state is None else {"n_features": model.n_features_in_, "rounds": model.rounds_, **named},
+        "learnt": (
+            None
+            if state is None
+            else {"n_features": model.n_features_in_, "rounds": model.rounds_, **named}
+        ),
         "version": koco_stream.__version__,
     }
     with written_atomically(path) as temporary:
@@ -40,7 +44,9 @@ def save_model(model: Model, path: Path) -> None:
 
 
 def state_arrays(state: Any, prefix: str = "") -> dict[str, Array]:
-    """The arrays of a state by name, those of a state within it as `outer.inner`; read-only views of others are left out."""
+    """The arrays of a state by name, those of a state within it as `outer.inner`; read-only views
+    of others are left out.
+    """
     arrays = {}
     for name, value in state._asdict().items():
         if isinstance(value, tuple):
@@ -51,9 +57,11 @@ def state_arrays(state: Any, prefix: str = "") -> dict[str, Array]:
 
 
 def load_model(path: str | Path, expected: type[M] | None = None) -> M:
-    """Read a learner written by `save`; it is of the class `expected`, by default the library's class of that learner.
+    """Read a learner written by `save`; it is of the class `expected`, by default the library's
+    class of that learner.
 
-    Raises `WrongInput` if the file is cut, altered, of a newer format, not of this kind, or holds another learner than `expected` is.
+    Raises `WrongInput` if the file is cut, altered, of a newer format, not of this kind, or holds
+    another learner than `expected` is.
     """
     import koco_stream
     from koco_stream.learners import LEARNERS, models
@@ -62,33 +70,49 @@ def load_model(path: str | Path, expected: type[M] | None = None) -> M:
     try:
         header, arrays = read_arrays(path.read_bytes(), FORMAT)
     except NotWhole as error:
-        raise WrongInput(f"{path} is not a koco-stream learner, or was cut short or altered: {error}; use another copy") from None
+        raise WrongInput(
+            f"{path} is not a koco-stream learner, or was cut short or altered: {error}; use"
+            " another copy"
+        ) from None
     except TooNew as error:
         raise WrongInput(
-            f"{path} has format {error.header['format']} and this is koco-stream {koco_stream.__version__}, which reads up to format "
-            f"{FORMAT}; it was written by version {error.header.get('version')}: upgrade koco-stream"
+            f"{path} has format {error.header['format']} and this is koco-stream"
+            f" {koco_stream.__version__}, which reads up to format {FORMAT}; it was written by"
+            f" version {error.header.get('version')}: upgrade koco-stream"
         ) from None
     if "learner" not in header:
         raise WrongInput(f"{path} is not a koco-stream learner; use the file that its save wrote")
     if header["learner"] not in LEARNERS:
-        raise WrongInput(f"{path} holds a {header['learner']!r}, which this version does not have; upgrade koco-stream")
+        raise WrongInput(
+            f"{path} holds a {header['learner']!r}, which this version does not have; upgrade"
+            " koco-stream"
+        )
     if expected is not None and expected._learner().name != header["learner"]:
         name = header["learner"]
-        raise WrongInput(f"{path} holds {name}, not {expected.__name__}; use {name}.load or koco_stream.load")
+        raise WrongInput(
+            f"{path} holds {name}, not {expected.__name__}; use {name}.load or koco_stream.load"
+        )
     model: M = (expected or getattr(models, header["learner"]))(**header["params"])
     if header["learnt"] is not None:
         names = header["learnt"].get("feature_names")
-        model._start(header["learnt"]["n_features"], None if names is None else np.array(names, object))
+        model._start(
+            header["learnt"]["n_features"], None if names is None else np.array(names, object)
+        )
         try:
             model._state = filled(model, arrays)
         except ValueError as error:
-            raise WrongInput(f"{path}: {error} does not fit this version of {header['learner']}; use the version that wrote it") from None
+            raise WrongInput(
+                f"{path}: {error} does not fit this version of {header['learner']}; use the version"
+                " that wrote it"
+            ) from None
         model.rounds_ = int(header["learnt"]["rounds"])
     return model
 
 
 def filled(model: Model, arrays: dict[str, Array]) -> Any:
-    """The state of `model`, which has begun to learn, with the arrays of `state_arrays` in it. Raises `ValueError` as `restored` does."""
+    """The state of `model`, which has begun to learn, with the arrays of `state_arrays` in it.
+    Raises `ValueError` as `restored` does.
+    """
     return restored(model._state, arrays, grows(model._learner()))
 
 
@@ -98,7 +122,8 @@ def grows(learner: Learner) -> bool:
 
 
 def restored(state: Any, arrays: dict[str, Array], grows: bool, prefix: str = "") -> Any:
-    """The state with the saved arrays in it; they may be larger than a new state's if the learner's state grows.
+    """The state with the saved arrays in it; they may be larger than a new state's if the learner's
+    state grows.
 
     Raises `ValueError` with the name of one that does not fit.
     """
@@ -107,11 +132,22 @@ def restored(state: Any, arrays: dict[str, Array], grows: bool, prefix: str = ""
         if isinstance(value, tuple):
             grown[name] = restored(value, arrays, grows, f"{prefix}{name}.")
         elif value.flags.writeable:
-            saved = arrays.get(prefix + name, value if value.size == 0 else None)  # an empty one need not be in the file
-            if saved is None or saved.dtype != value.dtype or saved.ndim != value.ndim or not (grows or saved.shape == value.shape):
+            saved = arrays.get(
+                prefix + name, value if value.size == 0 else None
+            )  # an empty one need not be in the file
+            if (
+                saved is None
+                or saved.dtype != value.dtype
+                or saved.ndim != value.ndim
+                or not (grows or saved.shape == value.shape)
+            ):
                 raise ValueError(prefix + name)
             if saved.shape != value.shape:
-                aligned = aligned_zeros(1, saved.size) if saved.dtype == np.float64 else np.zeros(saved.size, saved.dtype)
+                aligned = (
+                    aligned_zeros(1, saved.size)
+                    if saved.dtype == np.float64
+                    else np.zeros(saved.size, saved.dtype)
+                )
                 value = grown[name] = aligned.reshape(saved.shape)
             value[...] = saved
     return state._replace(**grown)

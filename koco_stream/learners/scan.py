@@ -24,7 +24,9 @@ def step(params: Any, state: Any, idx: Array, val: Array, y: float) -> float:
 
 @jit
 def full(params: Any, state: Any, features: int) -> bool:
-    """Whether a learner lacks room for the next row; `scan_of` binds the name to its own, if it has one."""
+    """Whether a learner lacks room for the next row; `scan_of` binds the name to its own, if it has
+    one.
+    """
     return False
 
 
@@ -38,11 +40,12 @@ def scan_rows(
     labels: Array,
     predictions: Array,
 ) -> int:
-    """Run the learner over the rows of a block, in order, updating `state` and filling `predictions` (n,).
+    """Run the learner over the rows of a block, in order, updating `state` and filling
+    `predictions` (n,).
 
-    Returns the number of rounds done: n, or fewer if a prediction was not finite (that round is the last, and not counted). If the state
-    lacks room for row t, it stops before it and returns −1 − t.
-    `index_stride` is 1 for sparse rows, 0 for dense ones, which all share the same `indices`.
+    Returns the number of rounds done: n, or fewer if a prediction was not finite (that round is the
+    last, and not counted). If the state lacks room for row t, it stops before it and returns −1 −
+    t. `index_stride` is 1 for sparse rows, 0 for dense ones, which all share the same `indices`.
     """
     for t in range(labels.size):
         lo, hi = indptr[t], indptr[t + 1]
@@ -61,8 +64,18 @@ def predict(params: Any, state: Any, idx: Array, val: Array) -> float:
     raise AssertionError("predictions_of binds this name")
 
 
-def predict_rows(params: Any, state: Any, indptr: Array, indices: Array, index_stride: int, values: Array, predictions: Array) -> None:
-    """Fill `predictions` (n,) with what the learner would predict next for each row, held within [−C, C]; learns nothing."""
+def predict_rows(
+    params: Any,
+    state: Any,
+    indptr: Array,
+    indices: Array,
+    index_stride: int,
+    values: Array,
+    predictions: Array,
+) -> None:
+    """Fill `predictions` (n,) with what the learner would predict next for each row, held within
+    [−C, C]; learns nothing.
+    """
     for t in range(predictions.size):
         lo, hi = indptr[t], indptr[t + 1]
         first = lo * index_stride
@@ -76,7 +89,9 @@ def expect(learner: str, params: Any, state: Any, rows: Rows) -> Array:
     if reads_tiles(learner):
         Together([learner], [params], [state]).expect(rows, predictions)
     else:
-        predictions_of(learner)(params, state, rows.indptr, rows.indices, rows.index_stride, rows.values, predictions)
+        predictions_of(learner)(
+            params, state, rows.indptr, rows.indices, rows.index_stride, rows.values, predictions
+        )
     return predictions
 
 
@@ -89,7 +104,9 @@ def predictions_of(learner: str) -> Callable[..., None]:
 
 @cache
 def scan_of(learner: str) -> Callable[..., int]:
-    """The scan of the learner called `learner`. Learners of one file have one scan: what is compiled for one serves all."""
+    """The scan of the learner called `learner`. Learners of one file have one scan: what is
+    compiled for one serves all.
+    """
     module = learner_named(learner).module
     names = {"step": module.step}
     if hasattr(module, "full"):
@@ -97,10 +114,14 @@ def scan_of(learner: str) -> Callable[..., int]:
     return jit_with(scan_rows, f"scan_{short_name(module)}", **names)
 
 
-def advance(learner: str, params: Any, state: Any, rows: Rows, labels: Array, predictions: Array) -> tuple[Any, int]:
-    """Run the learner over a block of rows, giving its state more room where it needs it: (the state, the rounds done).
+def advance(
+    learner: str, params: Any, state: Any, rows: Rows, labels: Array, predictions: Array
+) -> tuple[Any, int]:
+    """Run the learner over a block of rows, giving its state more room where it needs it: (the
+    state, the rounds done).
 
-    Fewer rounds than rows are done only if a prediction was not finite; it is then in `predictions`, which is (n,).
+    Fewer rounds than rows are done only if a prediction was not finite; it is then in
+    `predictions`, which is (n,).
     """
     if reads_tiles(learner):
         together = Together([learner], [params], [state])
@@ -110,7 +131,16 @@ def advance(learner: str, params: Any, state: Any, rows: Rows, labels: Array, pr
         return together.states[0], done
     scan, module, done = scan_of(learner), learner_named(learner).module, 0
     while True:
-        ended = scan(params, state, rows.indptr[done:], rows.indices, rows.index_stride, rows.values, labels[done:], predictions[done:])
+        ended = scan(
+            params,
+            state,
+            rows.indptr[done:],
+            rows.indices,
+            rows.index_stride,
+            rows.values,
+            labels[done:],
+            predictions[done:],
+        )
         if ended >= 0:
             return state, done + ended
         done += -1 - ended
@@ -118,12 +148,21 @@ def advance(learner: str, params: Any, state: Any, rows: Rows, labels: Array, pr
 
 
 @jit
-def tally(loss: int, predictions: Array, labels: Array, done: int, totals: Array, points: Array, at: int, curve: Array) -> int:
+def tally(
+    loss: int,
+    predictions: Array,
+    labels: Array,
+    done: int,
+    totals: Array,
+    points: Array,
+    at: int,
+    curve: Array,
+) -> int:
     """Add a block's losses and mistakes to the running totals, one round after the other.
 
-    `totals` (3,) is rounds, cumulative loss, mistakes (sign(ŷ) ≠ sign(y), with sign(0) = +1 as in the SON paper). Each time the rounds
-    reach one of `points` (increasing; the next is number `at`), the totals are copied to that line of `curve` (k, 3). Returns the
-    next `at`.
+    `totals` (3,) is rounds, cumulative loss, mistakes (sign(ŷ) ≠ sign(y), with sign(0) = +1 as in
+    the SON paper). Each time the rounds reach one of `points` (increasing; the next is number
+    `at`), the totals are copied to that line of `curve` (k, 3). Returns the next `at`.
     """
     rounds, cumulative, mistakes, t = totals[0], totals[1], int(totals[2]), 0
     while t < done:

@@ -1,4 +1,5 @@
-"""Runs that read kernel values between the stream's rows, advanced together: what depends on the stream and the kernel alone is done once.
+"""Runs that read kernel values between the stream's rows, advanced together: what depends on the
+stream and the kernel alone is done once.
 
 One run alone is a cohort of one: its numbers are the same, bit for bit.
 """
@@ -14,7 +15,16 @@ from typing import Any
 import numpy as np
 
 from koco_stream.kernels.dictionary import Points
-from koco_stream.kernels.earlier_rows import History, block_of, clear_block, fill_tile, give_back, load_block, remember, with_room
+from koco_stream.kernels.earlier_rows import (
+    History,
+    block_of,
+    clear_block,
+    fill_tile,
+    give_back,
+    load_block,
+    remember,
+    with_room,
+)
 from koco_stream.learners import learner_named
 from koco_stream.numerics.compiler import jit_with
 from koco_stream.numerics.linear_algebra import Array
@@ -27,8 +37,12 @@ def step(params: Any, state: Any, tile: Array, r: int, block: int, k_tt: float, 
     raise AssertionError("rounds_of binds this name")
 
 
-def tile_rounds(params: Any, state: Any, tile: Array, own: Array, block: int, labels: Array, predictions: Array) -> int:
-    """The rounds of a block, in order; as for `scan.scan_rows`, fewer if a prediction was not finite."""
+def tile_rounds(
+    params: Any, state: Any, tile: Array, own: Array, block: int, labels: Array, predictions: Array
+) -> int:
+    """The rounds of a block, in order; as for `scan.scan_rows`, fewer if a prediction was not
+    finite.
+    """
     for r in range(labels.size):
         y_hat = step(params, state, tile, r, block, own[r], labels[r])
         predictions[r] = y_hat
@@ -42,7 +56,9 @@ def expected(params: Any, state: Any, tile: Array, r: int, block: int, k_tt: flo
     raise AssertionError("expectations_of binds this name")
 
 
-def tile_expectations(params: Any, state: Any, tile: Array, own: Array, block: int, predictions: Array) -> None:
+def tile_expectations(
+    params: Any, state: Any, tile: Array, own: Array, block: int, predictions: Array
+) -> None:
     """What the learner would predict next for each row of a block; learns nothing."""
     for r in range(predictions.size):
         y_hat = expected(params, state, tile, r, block, own[r])
@@ -74,13 +90,16 @@ def reads_tiles(learner: str) -> bool:
 
 
 class Together:
-    """Runs of the same kernel on the same rows: `learners`, `params`, `states` go together by place.
+    """Runs of the same kernel on the same rows: `learners`, `params`, `states` go together by
+    place.
 
-    `advance` changes `states`; a run whose prediction was not finite, or whose step raised what `failures` then holds by its place, takes
-    no further part.
+    `advance` changes `states`; a run whose prediction was not finite, or whose step raised what
+    `failures` then holds by its place, takes no further part.
     """
 
-    def __init__(self, learners: Sequence[str], params: Sequence[Any], states: Sequence[Any]) -> None:
+    def __init__(
+        self, learners: Sequence[str], params: Sequence[Any], states: Sequence[Any]
+    ) -> None:
         self.learners, self.params, self.states = list(learners), list(params), list(states)
         self.live = [True] * len(self.states)
         self.failures: dict[int, Exception] = {}
@@ -90,14 +109,18 @@ class Together:
         self.tile = np.zeros((0, BLOCK))
 
     def advance(self, rows: Rows, labels: Array, predictions: Array) -> list[int]:
-        """Run all over a block of rows, filling `predictions` (runs, n); returns the rounds that each has done."""
+        """Run all over a block of rows, filling `predictions` (runs, n); returns the rounds that
+        each has done.
+        """
         self._make_room(rows)
         done = [0] * len(self.states)
         block, own = block_of(rows)
         for first in range(0, rows.n_rows, BLOCK):
             count = min(BLOCK, rows.n_rows - first)
             known = int(self.history.n)
-            load_block(block, rows.indptr, rows.indices, rows.index_stride, rows.values, first, count)
+            load_block(
+                block, rows.indptr, rows.indices, rows.index_stride, rows.values, first, count
+            )
             remember(self.history, rows.indptr, rows.indices, rows.index_stride, rows.values, block)
             self._fill(block, own, known)
             for i, learner in enumerate(self.learners):
@@ -105,8 +128,18 @@ class Together:
                     continue
                 part = predictions[i, first : first + count]
                 try:
-                    self.states[i] = learner_named(learner).module.with_room(self.params[i], self.states[i])
-                    rounds = rounds_of(learner)(self.params[i], self.states[i], self.tile, own, known, labels[first : first + count], part)
+                    self.states[i] = learner_named(learner).module.with_room(
+                        self.params[i], self.states[i]
+                    )
+                    rounds = rounds_of(learner)(
+                        self.params[i],
+                        self.states[i],
+                        self.tile,
+                        own,
+                        known,
+                        labels[first : first + count],
+                        part,
+                    )
                 except Exception as error:  # this run's own: the others go on
                     self.live[i], self.failures[i] = False, error
                     continue
@@ -117,31 +150,58 @@ class Together:
         return done
 
     def expect(self, rows: Rows, predictions: Array) -> None:
-        """What the first run would predict next for each row: (n,). Nothing is learnt, and nothing remembered."""
+        """What the first run would predict next for each row: (n,). Nothing is learnt, and nothing
+        remembered.
+        """
         self._make_room(rows, 0)
         block, own = block_of(rows)
         for first in range(0, rows.n_rows, BLOCK):
             count = min(BLOCK, rows.n_rows - first)
-            load_block(block, rows.indptr, rows.indices, rows.index_stride, rows.values, first, count)
+            load_block(
+                block, rows.indptr, rows.indices, rows.index_stride, rows.values, first, count
+            )
             self._fill(block, own, int(self.history.n))
             expectations_of(self.learners[0])(
-                self.params[0], self.states[0], self.tile, own, int(self.history.n), predictions[first : first + count]
+                self.params[0],
+                self.states[0],
+                self.tile,
+                own,
+                int(self.history.n),
+                predictions[first : first + count],
             )
             clear_block(block, rows.indptr, rows.indices, rows.index_stride)
         give_back(block)
 
     def _fill(self, block: Points, own: Array, known: int) -> None:
         first = min(
-            (learner_named(name).module.first_row(s) for name, s, live in zip(self.learners, self.states, self.live, strict=True) if live),
+            (
+                learner_named(name).module.first_row(s)
+                for name, s, live in zip(self.learners, self.states, self.live, strict=True)
+                if live
+            ),
             default=known,
         )
         kernel = self.params[0].kernel
-        fill_tile(kernel, self.history, block, first - first % 2, known, self.tile, own, self.coefficients, self.sums)
+        fill_tile(
+            kernel,
+            self.history,
+            block,
+            first - first % 2,
+            known,
+            self.tile,
+            own,
+            self.coefficients,
+            self.sums,
+        )
 
     def _make_room(self, rows: Rows, more: int | None = None) -> None:
-        """Room for these rows in the history, the coefficients and the tile; the states hold views of what all share."""
+        """Room for these rows in the history, the coefficients and the tile; the states hold views
+        of what all share.
+        """
         more = rows.n_rows if more is None else more
-        self.history = with_room(self.history, more, int(rows.indptr[-1] - rows.indptr[0]) if more else 0)
+        self.history = with_room(
+            self.history, more, int(rows.indptr[-1] - rows.indptr[0]) if more else 0
+        )
         room = self.history.norms.size
         if self.tile.shape[0] < room or room == 0:
             self.tile = np.zeros((max(room, 1), BLOCK))
@@ -151,4 +211,7 @@ class Together:
         if self.coefficients.shape[1] != room or any(s.c.base is None for s in self.states):
             self.coefficients = coefficients
         self.sums = np.zeros((len(self.states), 2, BLOCK))
-        self.states = [s._replace(history=self.history, c=self.coefficients[i], sums=self.sums[i]) for i, s in enumerate(self.states)]
+        self.states = [
+            s._replace(history=self.history, c=self.coefficients[i], sums=self.sums[i])
+            for i, s in enumerate(self.states)
+        ]

@@ -1,1 +1,3 @@
-"""Arithmetic in a fixed order: the compiler's door, linear algebra, elementary functions, random numbers."""
+"""Arithmetic in a fixed order: the compiler's door, linear algebra, elementary functions, random
+numbers.
+"""

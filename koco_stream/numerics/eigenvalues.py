@@ -1,7 +1,9 @@
-"""Eigenvalues and eigenvectors of a small symmetric matrix, in a fixed order: Householder's tridiagonal form, then implicit QL steps.
-Jacobi rotations for one whose size the compiler is not told.
+"""Eigenvalues and eigenvectors of a small symmetric matrix, in a fixed order: Householder's
+tridiagonal form, then implicit QL steps. Jacobi rotations for one whose size the compiler is not
+told.
 
-(Golub and Van Loan, Matrix Computations, sections 8.3.1 and 8.3.3.) The matrices are lines of `a`, as in koco_stream.numerics.llvm.feature_lines.
+(Golub and Van Loan, Matrix Computations, sections 8.3.1 and 8.3.3.) The matrices are lines of `a`,
+as in koco_stream.numerics.llvm.feature_lines.
 """
 
 from __future__ import annotations
@@ -19,8 +21,11 @@ SWEEPS = 60
 
 
 @jit
-def symmetric_eigen(a: Array, lanes: Any, n: int, matrix: int, vectors: int, values: int, scratch: int) -> None:
-    """Eigenvalues of the (n, n) matrix at a[matrix:] to a[values:], in no order; eigenvector i to line i of a[vectors:].
+def symmetric_eigen(
+    a: Array, lanes: Any, n: int, matrix: int, vectors: int, values: int, scratch: int
+) -> None:
+    """Eigenvalues of the (n, n) matrix at a[matrix:] to a[values:], in no order; eigenvector i to
+    line i of a[vectors:].
 
     Destroys the matrix; a[scratch:] must have room for four lines.
     """
@@ -39,8 +44,12 @@ def symmetric_eigen(a: Array, lanes: Any, n: int, matrix: int, vectors: int, val
 
 
 @jit
-def _reflect(a: Array, lanes: Any, n: int, matrix: int, vectors: int, k: int, v: int, w: int, r: int) -> None:
-    """A reflection I − βvvᵀ that makes column k zero below its subdiagonal, applied from both sides and to the vectors."""
+def _reflect(
+    a: Array, lanes: Any, n: int, matrix: int, vectors: int, k: int, v: int, w: int, r: int
+) -> None:
+    """A reflection I − βvvᵀ that makes column k zero below its subdiagonal, applied from both sides
+    and to the vectors.
+    """
     W = len(lanes)
     norm2 = 0.0
     for i in range(W):
@@ -73,11 +82,15 @@ def _reflect(a: Array, lanes: Any, n: int, matrix: int, vectors: int, k: int, v:
 
 @jit
 def _diagonalise(a: Array, lanes: Any, n: int, vectors: int, d: int, e: int, first: int) -> None:
-    """QL steps with Wilkinson's shift until the tridiagonal matrix (d, e) has no coupling left at `first`."""
+    """QL steps with Wilkinson's shift until the tridiagonal matrix (d, e) has no coupling left at
+    `first`.
+    """
     W = len(lanes)
     for _ in range(60):
         last = first
-        while last < n - 1 and abs(a[e + last]) > EPSILON * (abs(a[d + last]) + abs(a[d + last + 1])):
+        while last < n - 1 and abs(a[e + last]) > EPSILON * (
+            abs(a[d + last]) + abs(a[d + last + 1])
+        ):
             last += 1
         if last == first:
             return
@@ -113,9 +126,11 @@ def _diagonalise(a: Array, lanes: Any, n: int, vectors: int, d: int, e: int, fir
 
 @jit
 def eigen_rows(matrix: Array, n: int) -> None:
-    """Line i of the positive semidefinite (n, n) matrix becomes λ_i v_iᵀ, in no order. `matrix` is (room, room), room a multiple of 16.
+    """Line i of the positive semidefinite (n, n) matrix becomes λ_i v_iᵀ, in no order. `matrix` is
+    (room, room), room a multiple of 16.
 
-    One-sided Jacobi rotations of lines until all are orthogonal (Golub and Van Loan, section 8.6.3): for a matrix of any size, once.
+    One-sided Jacobi rotations of lines until all are orthogonal (Golub and Van Loan, section
+    8.6.3): for a matrix of any size, once.
     """
     room = matrix.shape[1]
     for _ in range(SWEEPS):

@@ -1,12 +1,13 @@
 """Linear maps that are applied to a column only when it is next touched.
 
-At the end of epoch e every column x of a table (n_in numbers) is to become M_e x (n_out numbers; the others become zero).
-Doing it to all columns would cost O(d). Instead a column remembers the epoch it was last touched in, and is brought up to
-date by M_e and a product of the first n_out columns Q of all later maps. Nothing is inverted. Products are made when first
-asked for, shared by all columns of that age, and prolonged as epochs pass: within a block of 16 epochs from each epoch to
-the block's end, and from each block over whole later blocks; so a column needs at most four products of a small matrix and
-a vector, however old it is. After 2,048 epochs all columns are brought up to date and the counting starts again
-(docs/errata.md, S13).
+At the end of epoch e every column x of a table (n_in numbers) is to become M_e x (n_out numbers;
+the others become zero). Doing it to all columns would cost O(d). Instead a column remembers the
+epoch it was last touched in, and is brought up to date by M_e and a product of the first n_out
+columns Q of all later maps. Nothing is inverted. Products are made when first asked for, shared by
+all columns of that age, and prolonged as epochs pass: within a block of 16 epochs from each epoch
+to the block's end, and from each block over whole later blocks; so a column needs at most four
+products of a small matrix and a vector, however old it is. After 2,048 epochs all columns are
+brought up to date and the counting starts again (docs/errata.md, S13).
 
 A map is kept transposed, by lines: line k is what input k adds to the outputs.
 """
@@ -26,11 +27,13 @@ PERIOD = 2048  # epochs
 
 
 class Maps(NamedTuple):
-    """later: Q_e, the first n_out lines of M_e. maps: M_e and what followed it in its block. within: from a block's start.
-    across: from a block's end over whole later blocks.
+    """later: Q_e, the first n_out lines of M_e. maps: M_e and what followed it in its block.
+    within: from a block's start. across: from a block's end over whole later blocks.
 
-    Each is a flat array of lines. `*_to` (int64) is the epoch or block up to which (exclusive) a product has been made.
-    epoch: () the current one. touched: (d,) the epoch a column was last touched in, −1 for never. scratch: (3·width,)."""
+    Each is a flat array of lines. `*_to` (int64) is the epoch or block up to which (exclusive) a
+    product has been made. epoch: () the current one. touched: (d,) the epoch a column was last
+    touched in, −1 for never. scratch: (3·width,).
+    """
 
     epoch: Array
     touched: Array
@@ -72,8 +75,9 @@ def maps_floats(n_columns: int, n_in: int, n_out: int, width: int) -> int:
 
 @jit
 def end_epoch(M: Maps, n_in: int, n_out: int, out_lanes: Any) -> bool:
-    """The map of this epoch is written to `maps`; the next epoch begins. Returns whether the period is over: then every
-    column must be brought up to date and `restart` called."""
+    """The map of this epoch is written to `maps`; the next epoch begins. Returns whether the period
+    is over: then every column must be brought up to date and `restart` called.
+    """
     epoch, width = M.epoch[()], len(out_lanes)
     for k in range(n_out * width):
         M.later[epoch * n_out * width + k] = M.maps[epoch * n_in * width + k]
@@ -137,7 +141,16 @@ def _apply(M: Maps, products: Array, number: int, at: int, n_out: int, out_lanes
 
 
 @jit
-def _follow(M: Maps, products: Array, place: int, lines: int, start: int, end: int, n_out: int, out_lanes: Any) -> None:
+def _follow(
+    M: Maps,
+    products: Array,
+    place: int,
+    lines: int,
+    start: int,
+    end: int,
+    n_out: int,
+    out_lanes: Any,
+) -> None:
     """The product at products[place:], of so many lines, followed by Q_start, …, Q_{end−1}."""
     width = len(out_lanes)
     for e in range(start, end):
@@ -173,8 +186,19 @@ def _prolong_across(M: Maps, block: int, current: int, n_out: int, out_lanes: An
 
 
 @jit
-def _multiply(M: Maps, products: Array, place: int, lines: int, later: Array, at: int, n_out: int, out_lanes: Any) -> None:
-    """The product at products[place:] followed by the map at later[at:]: each line goes through the later map."""
+def _multiply(
+    M: Maps,
+    products: Array,
+    place: int,
+    lines: int,
+    later: Array,
+    at: int,
+    n_out: int,
+    out_lanes: Any,
+) -> None:
+    """The product at products[place:] followed by the map at later[at:]: each line goes through the
+    later map.
+    """
     width = len(out_lanes)
     for k in range(lines):
         combine(later, out_lanes, n_out, at, products, place + k * width, M.scratch, 2 * width)

@@ -1,10 +1,12 @@
 """Small linear algebra in a fixed order, for the compiled learners.
 
-Every sum here is taken in one order, whatever the machine, so a run's numbers depend on nothing but the run. Speed comes from
-computing several outputs side by side ("lanes"), never from splitting one sum.
+Every sum here is taken in one order, whatever the machine, so a run's numbers depend on nothing but
+the run. Speed comes from computing several outputs side by side ("lanes"), never from splitting one
+sum.
 
-A row is sparse: `idx` (s,) int32, its feature numbers in increasing order, and `val` (s,), its values. Tables indexed by
-feature keep what belongs to one feature together: `table` is (d, width), and a row of it is a line of memory.
+A row is sparse: `idx` (s,) int32, its feature numbers in increasing order, and `val` (s,), its
+values. Tables indexed by feature keep what belongs to one feature together: `table` is (d, width),
+and a row of it is a line of memory.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ def square_norm(val: Array) -> float:
 
 @jit
 def orthonormalise(table: Array, m: int, dots: Array) -> None:
-    """Gram–Schmidt of the first m columns of `table` (d, width) in order; a column that vanishes becomes zero. `dots` (m,) is scratch."""
+    """Gram–Schmidt of the first m columns of `table` (d, width) in order; a column that vanishes
+    becomes zero. `dots` (m,) is scratch.
+    """
     d = table.shape[0]
     for i in range(m):
         for k in range(i + 1):
@@ -74,7 +78,8 @@ def dot(a: Array, n: int, left: int, right: int) -> float:
 
 @jit
 def factor_shifted(a: Array, W: int, m: int, matrix: int, shift: float, factor: int) -> None:
-    """LLᵀ = shift·I + M for a positive semidefinite (m, m) M; the matrices begin at these places of `a`, lines of W.
+    """LLᵀ = shift·I + M for a positive semidefinite (m, m) M; the matrices begin at these places of
+    `a`, lines of W.
 
     A pivot is never below `shift`: exact arithmetic would not give one either.
     """
@@ -91,7 +96,9 @@ def factor_shifted(a: Array, W: int, m: int, matrix: int, shift: float, factor: 
 
 @jit
 def solve_factored(a: Array, W: int, m: int, factor: int, first: int, right: int, out: int) -> None:
-    """out ← (LLᵀ)⁻¹·right, (m,) vectors at these places of `a`. `right` is zero before `first`; `out` is computed from there on only."""
+    """out ← (LLᵀ)⁻¹·right, (m,) vectors at these places of `a`. `right` is zero before `first`;
+    `out` is computed from there on only.
+    """
     for i in range(first, m):
         total = a[right + i]
         for k in range(first, i):
@@ -105,7 +112,9 @@ def solve_factored(a: Array, W: int, m: int, factor: int, first: int, right: int
 
 
 @jit
-def inverse_of_shifted(a: Array, W: int, m: int, matrix: int, shift: float, inverse: int, factor: int) -> None:
+def inverse_of_shifted(
+    a: Array, W: int, m: int, matrix: int, shift: float, inverse: int, factor: int
+) -> None:
     """The (m, m) inverse of shift·I + M, by Cholesky, as for `factor_shifted`."""
     factor_shifted(a, W, m, matrix, shift, factor)
     for column in range(m):

@@ -1,7 +1,9 @@
-"""Random numbers as a function of (seed, place): any round's coins can be made again, whatever came before.
+"""Random numbers as a function of (seed, place): any round's coins can be made again, whatever came
+before.
 
-SplitMix64 (Steele, Lea, Flood, 2014) of a counter gives 64 bits; the normal distribution comes from them by the ziggurat of
-Marsaglia and Tsang (2000) with 256 layers."""
+SplitMix64 (Steele, Lea, Flood, 2014) of a counter gives 64 bits; the normal distribution comes from
+them by the ziggurat of Marsaglia and Tsang (2000) with 256 layers.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ from koco_stream.numerics.compiler import jit
 from koco_stream.numerics.linear_algebra import Array
 
 LAYERS = 256
-TAIL = 3.6541528853610088  # where the ziggurat's last layer ends, and the area of each layer, for 256 layers
+# where the ziggurat's last layer ends, and the area of each layer, for 256 layers
+TAIL = 3.6541528853610088
 AREA = 0.00492867323399
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
@@ -72,17 +75,23 @@ def _rarely(word: Any) -> float:
                 word = bits(word, np.uint64(2))
                 if 2.0 * b > a * a:
                     return sign * (TAIL + a)
-        if DENSITY[layer] + unit(word) * (DENSITY[layer + 1] - DENSITY[layer]) < math.exp(-x * x / 2.0):
+        if DENSITY[layer] + unit(word) * (DENSITY[layer + 1] - DENSITY[layer]) < math.exp(
+            -x * x / 2.0
+        ):
             return sign * x
         word = bits(word, np.uint64(3))
 
 
 @jit
 def normal(seed: Any, place: Any) -> float:
-    """A standard normal number. A rejected draw goes on with bits of the same place, so places never interfere."""
+    """A standard normal number. A rejected draw goes on with bits of the same place, so places
+    never interfere.
+    """
     word = bits(seed, place)
     layer = np.int64(word & np.uint64(255))
-    sign = 1.0 - 2.0 * np.float64(np.int64((word >> np.uint64(8)) & np.uint64(1)))  # no branch: it could not be guessed
+    sign = 1.0 - 2.0 * np.float64(
+        np.int64((word >> np.uint64(8)) & np.uint64(1))
+    )  # no branch: it could not be guessed
     x = unit(word) * X[layer]
     if x < X[layer + 1]:
         return sign * x

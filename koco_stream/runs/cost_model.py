@@ -1,7 +1,9 @@
-"""What runs cost, as the planner sees it: seconds and bytes, from what each learner declares, corrected by what was measured.
+"""What runs cost, as the planner sees it: seconds and bytes, from what each learner declares,
+corrected by what was measured.
 
-A learner declares about how long a round takes on some machine. On this machine, with these data, it may be twice that or half: what was
-timed, just now on a few rows or earlier on whole runs, gives each learner a factor.
+A learner declares about how long a round takes on some machine. On this machine, with these data,
+it may be twice that or half: what was timed, just now on a few rows or earlier on whole runs, gives
+each learner a factor.
 """
 
 from __future__ import annotations
@@ -30,8 +32,9 @@ TRUSTED = (0.02, 50.0)  # a factor beyond these is a mistake of the clock, not o
 
 @dataclass(frozen=True)
 class DataSize:
-    """What the plan needs to know of a dataset: rows, features, stored values in all, and the bytes of its largest shard's copy (0 while
-    there are no shards)."""
+    """What the plan needs to know of a dataset: rows, features, stored values in all, and the bytes
+    of its largest shard's copy (0 while there are no shards).
+    """
 
     n_rows: int
     n_features: int
@@ -55,7 +58,9 @@ class DataSize:
 
 
 class Cost(NamedTuple):
-    """What a run costs by itself, in seconds and bytes, and what it does once with all runs of its cohort that have the same `key`."""
+    """What a run costs by itself, in seconds and bytes, and what it does once with all runs of its
+    cohort that have the same `key`.
+    """
 
     seconds: float
     bytes: int
@@ -66,7 +71,9 @@ class Cost(NamedTuple):
 
 @dataclass(frozen=True)
 class Costs:
-    """The costs of runs on datasets of these `sizes` (by dataset hash). `factors` are measured over declared seconds, by learner."""
+    """The costs of runs on datasets of these `sizes` (by dataset hash). `factors` are measured over
+    declared seconds, by learner.
+    """
 
     sizes: dict[str, DataSize]
     factors: dict[str, float] = field(default_factory=dict)
@@ -76,20 +83,32 @@ class Costs:
         declared, size = learner_named(run.learner), self.sizes[run.stream.dataset_hash]
         stream, factor = size.seen_by(run), self.factors.get(run.learner, 1.0)
         floats = declared.state_floats(run.params, stream) + 4096 + 3 * n_curve_points(size.n_rows)
-        seconds = RUN_SECONDS + factor * stream.rounds * declared.round_ns(run.params, stream) * 1e-9
+        seconds = (
+            RUN_SECONDS + factor * stream.rounds * declared.round_ns(run.params, stream) * 1e-9
+        )
         if declared.shared is None:
             return Cost(seconds, 8 * floats + 4096)
         found = declared.shared(run.params, stream)
-        return Cost(seconds, 8 * floats + 4096, found.key, factor * stream.rounds * found.ns * 1e-9, 8 * found.floats)
+        return Cost(
+            seconds,
+            8 * floats + 4096,
+            found.key,
+            factor * stream.rounds * found.ns * 1e-9,
+            8 * found.floats,
+        )
 
     def reading(self, stream: Stream) -> float:
         """Seconds of a pass over the stream with nobody learning from it."""
         size = self.sizes[stream.dataset_hash]
-        return COMMIT_SECONDS + READ_NS * 1e-9 * size.n_values * self.sizes[stream.dataset_hash].rounds(stream) / max(size.n_rows, 1)
+        return COMMIT_SECONDS + READ_NS * 1e-9 * size.n_values * self.sizes[
+            stream.dataset_hash
+        ].rounds(stream) / max(size.n_rows, 1)
 
 
 class Timing(NamedTuple):
-    """What was measured of a learner: `seconds` of its scan on a stream of that size, sharing its cohort with others."""
+    """What was measured of a learner: `seconds` of its scan on a stream of that size, sharing its
+    cohort with others.
+    """
 
     learner: str
     params: Public
@@ -107,23 +126,38 @@ def factors_of(timings: Iterable[Timing]) -> dict[str, float]:
         if declared.shared is not None:
             ns += declared.shared(timing.params, timing.stream).ns / timing.cohort_size
         if timing.stream.rounds > 0 and ns > 0:
-            ratios.setdefault(timing.learner, []).append(timing.seconds / (timing.stream.rounds * ns * 1e-9))
-    return {learner: min(max(median(found), TRUSTED[0]), TRUSTED[1]) for learner, found in sorted(ratios.items())}
+            ratios.setdefault(timing.learner, []).append(
+                timing.seconds / (timing.stream.rounds * ns * 1e-9)
+            )
+    return {
+        learner: min(max(median(found), TRUSTED[0]), TRUSTED[1])
+        for learner, found in sorted(ratios.items())
+    }
 
 
 def pass_bytes(stream: Stream, size: DataSize) -> dict[str, int]:
-    """Memory that the runs of a cohort share, as named terms: the worker itself, the copy of a shard being made, a block of rows (with an
-    intercept it is copied; in another order than stored, gathered before), the order's numbers, and the comparator of the regret (six
-    vectors, and a gathered block if it may read only some rows). What is mapped of the copies, which all workers share, is apart."""
+    """Memory that the runs of a cohort share, as named terms: the worker itself, the copy of a
+    shard being made, a block of rows (with an intercept it is copied; in another order than stored,
+    gathered before), the order's numbers, and the comparator of the regret (six vectors, and a
+    gathered block if it may read only some rows). What is mapped of the copies, which all workers
+    share, is apart.
+    """
     block = 4096 * (16 + math.ceil(12 * size.n_values / max(size.n_rows, 1)))
     gathered = stream.order != AS_STORED
-    numbers = {AS_STORED: 0, SHUFFLED: size.n_rows, IN_WINDOWS: min(stream.window_rows or 0, size.n_rows)}[stream.order]
+    numbers = {
+        AS_STORED: 0,
+        SHUFFLED: size.n_rows,
+        IN_WINDOWS: min(stream.window_rows or 0, size.n_rows),
+    }[stream.order]
     return {
         "worker": WORKER_BYTES,
-        "copy of a shard": 4 * size.shard_bytes,  # measured: the columns, what they are decoded from, and what Arrow's allocator keeps
+        "copy of a shard": 4
+        # measured: the columns, what they are decoded from, and what Arrow's allocator keeps
+        * size.shard_bytes,
         "block": (1 + gathered) * block,
         "order": 8 * numbers,
-        "comparator": 48 * (size.n_features + 1) + (block if gathered and stream.max_rows else 4096 * 16),
+        "comparator": 48 * (size.n_features + 1)
+        + (block if gathered and stream.max_rows else 4096 * 16),
     }
 
 

@@ -1,7 +1,8 @@
 """The plan: runs → cohorts. Pure arithmetic, no I/O; the same input gives the same plan.
 
-Two aims are balanced: few passes over the data, since what a pass reads, and kernel values, are shared by the runs of a cohort; and all
-workers busy to the end, which takes many cohorts, the longest first. Memory is a limit, not an aim.
+Two aims are balanced: few passes over the data, since what a pass reads, and kernel values, are
+shared by the runs of a cohort; and all workers busy to the end, which takes many cohorts, the
+longest first. Memory is a limit, not an aim.
 """
 
 from __future__ import annotations
@@ -13,19 +14,26 @@ from dataclasses import dataclass, field
 from koco_stream.runs.cost_model import SAVED_BYTES_PER_SECOND, Cost, Costs, DataSize, pass_bytes
 from koco_stream.runs.run import Cohort, Run, Stream
 
-SHORTEST = 0.25  # seconds of a cohort, where there is work for more: what sending and committing it costs is then small
-SERVING_SECONDS = 0.006  # of the driver and the scheduler, for a cohort there and back: they serve one after the other, for all workers
+# seconds of a cohort, where there is work for more: what sending and committing it costs is then
+# small
+SHORTEST = 0.25
+# of the driver and the scheduler, for a cohort there and back: they serve one after the other, for
+# all workers
+SERVING_SECONDS = 0.006
 PASSES = 10  # a cohort takes at least so many times what reading its stream does
 COHORTS_A_WORKER = 12  # so that the last one, which others wait for, is a small part of the whole
 LAST_PIECES = 3  # at most, in which the last cohort of a worker is cut: a half and two quarters
-OUTWEIGHS = 8  # times what they share, at least, is the own work of runs that share something, before they are parted further
+# times what they share, at least, is the own work of runs that share something, before they are
+# parted further
+OUTWEIGHS = 8
 SAVING_SHARE = 0.01  # of a cohort's time, at most, for its checkpoints
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a plan must respect: workers, the memory of each in bytes; the longest cohort wished for and how much of a longer one may be
-    lost, both in seconds; the most runs of a cohort."""
+    """What a plan must respect: workers, the memory of each in bytes; the longest cohort wished for
+    and how much of a longer one may be lost, both in seconds; the most runs of a cohort.
+    """
 
     workers: int
     worker_bytes: int
@@ -36,7 +44,9 @@ class Limits:
 
 @dataclass(frozen=True)
 class Plan:
-    """Cohorts, the longest first, and the most memory one of them needs on a worker, as named terms in bytes."""
+    """Cohorts, the longest first, and the most memory one of them needs on a worker, as named terms
+    in bytes.
+    """
 
     cohorts: tuple[Cohort, ...]
     memory: dict[str, int]
@@ -78,10 +88,15 @@ class Batch:
     @property
     def memory(self) -> dict[str, int]:
         """What a worker needs for it, as named terms in bytes."""
-        return {**pass_bytes(self.stream, self.costs.sizes[self.stream.dataset_hash]), "states of a cohort": self.bytes}
+        return {
+            **pass_bytes(self.stream, self.costs.sizes[self.stream.dataset_hash]),
+            "states of a cohort": self.bytes,
+        }
 
     def cohort(self, limits: Limits) -> Cohort:
-        """The cohort, with checkpoints if it takes longer than may be lost: rarely enough that saving takes little of its time."""
+        """The cohort, with checkpoints if it takes longer than may be lost: rarely enough that
+        saving takes little of its time.
+        """
         seconds = self.seconds + self.costs.reading(self.stream)
         between = max(limits.checkpoint_seconds, self.bytes / SAVED_BYTES_PER_SECOND / SAVING_SHARE)
         rounds = self.costs.sizes[self.stream.dataset_hash].rounds(self.stream)
@@ -89,8 +104,12 @@ class Batch:
         return Cohort(self.stream, tuple(self.runs), seconds, every)
 
 
-def begun_batches(runs: Sequence[Run], costs: Costs, limits: Limits, begun: Sequence[Sequence[str]]) -> list[Batch]:
-    """The cohorts that `begun` names by their run_ids, if all their runs are among these and they still fit a worker."""
+def begun_batches(
+    runs: Sequence[Run], costs: Costs, limits: Limits, begun: Sequence[Sequence[str]]
+) -> list[Batch]:
+    """The cohorts that `begun` names by their run_ids, if all their runs are among these and they
+    still fit a worker.
+    """
     by_id = {run.run_id: run for run in runs} if begun else {}
     batches = []
     for ids in begun:
@@ -114,8 +133,9 @@ def plan(
 ) -> Plan:
     """Group runs into cohorts: few passes, all workers busy to the end, memory within the limit.
 
-    `sizes` is by dataset hash; `factors` correct the declared costs, by learner (see `costs.factors_of`). Cohorts that were begun and left
-    a checkpoint, named by their run_ids, stay as they were, if they fit.
+    `sizes` is by dataset hash; `factors` correct the declared costs, by learner (see
+    `costs.factors_of`). Cohorts that were begun and left a checkpoint, named by their run_ids, stay
+    as they were, if they fit.
 
     Raises `MemoryError` with the sum if a single run does not fit a worker.
     """
@@ -134,16 +154,27 @@ def plan(
         taken = sum(Batch(stream, costs).memory.values())
         least = max(shortest, PASSES * costs.reading(stream))
         batches += batches_of(stream, members, costs, limits, (least, max(target, least)), taken)
-    memory = max((batch.memory for batch in batches), key=lambda terms: sum(terms.values()), default={})
-    cohorts = sorted((batch.cohort(limits) for batch in batches), key=lambda cohort: (-cohort.seconds, cohort.cohort_id))
+    memory = max(
+        (batch.memory for batch in batches), key=lambda terms: sum(terms.values()), default={}
+    )
+    cohorts = sorted(
+        (batch.cohort(limits) for batch in batches),
+        key=lambda cohort: (-cohort.seconds, cohort.cohort_id),
+    )
     return Plan(tuple(cohorts), memory)
 
 
 def batches_of(
-    stream: Stream, members: list[tuple[Run, Cost]], costs: Costs, limits: Limits, aims: tuple[float, float], taken: int
+    stream: Stream,
+    members: list[tuple[Run, Cost]],
+    costs: Costs,
+    limits: Limits,
+    aims: tuple[float, float],
+    taken: int,
 ) -> list[Batch]:
-    """The runs of one stream in batches that take `aims` seconds, the least and the usual; `taken` are the bytes of a worker without any
-    run."""
+    """The runs of one stream in batches that take `aims` seconds, the least and the usual; `taken`
+    are the bytes of a worker without any run.
+    """
     by_key: dict[tuple[object, ...], list[tuple[Run, Cost]]] = {}
     for member in members:
         by_key.setdefault(member[1].key, []).append(member)
@@ -154,10 +185,14 @@ def batches_of(
         for run, cost in alike:
             batch = batches[-1]
             enough = batch.seconds + cost.seconds / 2 > longest
-            full = len(batch.runs) >= limits.cohort_runs or taken + batch.bytes + batch.more_bytes(cost) > limits.worker_bytes
+            full = (
+                len(batch.runs) >= limits.cohort_runs
+                or taken + batch.bytes + batch.more_bytes(cost) > limits.worker_bytes
+            )
             if batch.runs and (enough or full):
-                # What one batch has too little or too much, the next one gets or lacks: else their number would not be the one wished for,
-                # and a worker would wait for the last. The half is for a single run that is much longer than others.
+                # What one batch has too little or too much, the next one gets or lacks: else their
+                # number would not be the one wished for, and a worker would wait for the last. The
+                # half is for a single run that is much longer than others.
                 carried = 0.0 if full else max(longest - batch.seconds, -wished / 2)
                 wished = next(lengths)
                 longest = wished + carried
@@ -165,17 +200,23 @@ def batches_of(
                 batches.append(batch)
             if taken + batch.bytes + batch.more_bytes(cost) > limits.worker_bytes:
                 raise MemoryError(
-                    f"{run.learner} on {stream.dataset} needs {(taken + batch.more_bytes(cost)) >> 20} MiB on a worker, and a worker has "
-                    f"{limits.worker_bytes >> 20} MiB; use fewer workers, a smaller sketch or a machine with more memory"
+                    f"{run.learner} on {stream.dataset} needs"
+                    f" {(taken + batch.more_bytes(cost)) >> 20} MiB on a worker, and a worker has"
+                    f" {limits.worker_bytes >> 20} MiB; use fewer workers, a smaller sketch or a"
+                    " machine with more memory"
                 )
             batch.add(run, cost)
     return batches
 
 
-def batch_lengths(alike: list[tuple[Run, Cost]], limits: Limits, least: float, target: float) -> Iterator[float]:
-    """How long batches of these runs, which share what they share, are to be, one after the other: equal parts, as many as keep all workers
-    busy, of which the last of each worker is cut in smaller ones, since nobody knows exactly how long one takes. Runs that share much stay
-    together until their own work outweighs it by far, if that leaves something for every worker."""
+def batch_lengths(
+    alike: list[tuple[Run, Cost]], limits: Limits, least: float, target: float
+) -> Iterator[float]:
+    """How long batches of these runs, which share what they share, are to be, one after the other:
+    equal parts, as many as keep all workers busy, of which the last of each worker is cut in
+    smaller ones, since nobody knows exactly how long one takes. Runs that share much stay together
+    until their own work outweighs it by far, if that leaves something for every worker.
+    """
     workers = max(limits.workers, 1)
     own, shared = sum(cost.seconds for _, cost in alike), alike[0][1].shared_seconds
     parts = max(1, math.ceil(own / max(target, min(OUTWEIGHS * shared, own / workers))))

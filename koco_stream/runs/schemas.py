@@ -1,4 +1,6 @@
-"""The columns of the result tables, declared once: name, type, unit and meaning. The schema, the checks and the docs come from here."""
+"""The columns of the result tables, declared once: name, type, unit and meaning. The schema, the
+checks and the docs come from here.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +14,22 @@ from koco_stream.kernels.dictionary import Points
 from koco_stream.learners import LEARNERS
 from koco_stream.numerics.linear_algebra import Array
 
-# What a state may hold and a record then shows, each round: what happened rarely, how often; and what a dictionary did.
+# What a state may hold and a record then shows, each round: what happened rarely, how often; and
+# what a dictionary did.
 COUNTED = ("folds", "dense_rounds", "shrinks", "restarts")
-RECORDED = {"inclusion_probability": float, "included": bool, "in_kors": bool, "dictionary_size": int}
+RECORDED = {
+    "inclusion_probability": float,
+    "included": bool,
+    "in_kors": bool,
+    "dictionary_size": int,
+}
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table. `measured` marks what may differ from one execution to the next: times, hosts, cohorts."""
+    """A column of a table. `measured` marks what may differ from one execution to the next: times,
+    hosts, cohorts.
+    """
 
     name: str
     type: pa.DataType
@@ -33,7 +43,9 @@ def _parameter_columns() -> list[Column]:
     declared = {q.name: q for learner in LEARNERS.values() for q in learner.parameters}
     # What may be true, false or a word is text.
     types = {name: pa.string() if q.choices else kinds[q.kind] for name, q in declared.items()}
-    return [Column(name, types[name], f"parameter: {q.meaning}") for name, q in sorted(declared.items())]
+    return [
+        Column(name, types[name], f"parameter: {q.meaning}") for name, q in sorted(declared.items())
+    ]
 
 
 RUNS: tuple[Column, ...] = (
@@ -41,31 +53,73 @@ RUNS: tuple[Column, ...] = (
     Column("sweep", pa.string(), "the sweep that computed it first", measured=True),
     Column("dataset", pa.string(), "the dataset's name"),
     Column("dataset_hash", pa.string(), "the dataset's identity"),
-    Column("positive_class", pa.float64(), "the label read as +1, all others as -1; null if labels are read as they are"),
+    Column(
+        "positive_class",
+        pa.float64(),
+        "the label read as +1, all others as -1; null if labels are read as they are",
+    ),
     Column("order", pa.string(), "as-stored, shuffled or shuffled-in-windows"),
     Column("order_seed", pa.int64(), "the shuffle's seed; null if as stored"),
-    Column("window_rows", pa.int64(), "rows in a window of the shuffle in windows; null for other orders", "rows"),
-    Column("sharding", pa.string(), "hash of the shards' numbers of rows, which the shuffle in windows depends on; null for other orders"),
-    Column("max_rows", pa.int64(), "the stream is cut after this many rows; null if it is read whole", "rows"),
+    Column(
+        "window_rows",
+        pa.int64(),
+        "rows in a window of the shuffle in windows; null for other orders",
+        "rows",
+    ),
+    Column(
+        "sharding",
+        pa.string(),
+        "hash of the shards' numbers of rows, which the shuffle in windows depends on; null for"
+        " other orders",
+    ),
+    Column(
+        "max_rows",
+        pa.int64(),
+        "the stream is cut after this many rows; null if it is read whole",
+        "rows",
+    ),
     Column("learner", pa.string(), "the learner's name"),
     Column("params", pa.string(), "the parameters that matter, as canonical JSON"),
     *_parameter_columns(),
-    Column("numbers_version", pa.int64(), "of the learner's code: raised when a change to it changes its numbers"),
+    Column(
+        "numbers_version",
+        pa.int64(),
+        "of the learner's code: raised when a change to it changes its numbers",
+    ),
     Column("learner_seed", pa.int64(), "seed of what the learner draws; null if it draws nothing"),
     Column("status", pa.string(), "ok, diverged or failed"),
     Column("error", pa.string(), "why it is not ok; null if it is"),
     Column("rounds", pa.int64(), "rounds done", "rounds"),
     Column("mean_loss", pa.float64(), "progressive loss: the mean over the rounds done"),
-    Column("error_rate", pa.float64(), "progressive error: mistakes over rounds; null for a regression set"),
+    Column(
+        "error_rate",
+        pa.float64(),
+        "progressive error: mistakes over rounds; null for a regression set",
+    ),
     Column(
         "regret",
         pa.float64(),
-        "cumulative squared loss above that of the best linear predictor in hindsight; null for other losses, and where that one "
-        "takes too many passes to find",
+        "cumulative squared loss above that of the best linear predictor in hindsight; null for"
+        " other losses, and where that one takes too many passes to find",
     ),
-    Column("comparator_largest", pa.float64(), "that predictor's largest |prediction|: it does not respect the clip"),
-    Column("dictionary_size", pa.int64(), "points in the dictionary at the end; null if the learner has none", "points"),
-    Column("seconds", pa.float64(), "the scan alone: no compilation, reading or waiting", "s", measured=True),
+    Column(
+        "comparator_largest",
+        pa.float64(),
+        "that predictor's largest |prediction|: it does not respect the clip",
+    ),
+    Column(
+        "dictionary_size",
+        pa.int64(),
+        "points in the dictionary at the end; null if the learner has none",
+        "points",
+    ),
+    Column(
+        "seconds",
+        pa.float64(),
+        "the scan alone: no compilation, reading or waiting",
+        "s",
+        measured=True,
+    ),
     Column("rounds_per_second", pa.float64(), "rounds over seconds", "1/s", measured=True),
     Column("cohort_size", pa.int64(), "runs that shared the pass", "runs", measured=True),
     Column("host", pa.string(), "the machine and its processor", measured=True),
@@ -77,26 +131,45 @@ CURVES: tuple[Column, ...] = (
     Column("run_id", pa.string(), "the run"),
     Column("t", pa.int64(), "rounds done", "rounds"),
     Column("cumulative_loss", pa.float64(), "sum of the losses of rounds 1 to t"),
-    Column("mistakes", pa.int64(), "mistakes in rounds 1 to t; null for a regression set", "rounds"),
-    Column("dictionary_size", pa.int64(), "points in the dictionary; null if the learner has none", "points"),
+    Column(
+        "mistakes", pa.int64(), "mistakes in rounds 1 to t; null for a regression set", "rounds"
+    ),
+    Column(
+        "dictionary_size",
+        pa.int64(),
+        "points in the dictionary; null if the learner has none",
+        "points",
+    ),
 )
 
 
 def schema(columns: tuple[Column, ...]) -> pa.Schema:
     """The Arrow schema of a table, meanings and units in its metadata."""
     return pa.schema(
-        [pa.field(c.name, c.type, metadata={"meaning": c.meaning, "unit": c.unit} if c.unit else {"meaning": c.meaning}) for c in columns]
+        [
+            pa.field(
+                c.name,
+                c.type,
+                metadata=(
+                    {"meaning": c.meaning, "unit": c.unit} if c.unit else {"meaning": c.meaning}
+                ),
+            )
+            for c in columns
+        ]
     )
 
 
 def part_schema() -> pa.Schema:
-    """The schema of a result part: one row a run, its curve nested in the row, so that both appear in one rename."""
+    """The schema of a result part: one row a run, its curve nested in the row, so that both appear
+    in one rename.
+    """
     curve = pa.list_(pa.struct([(c.name, c.type) for c in CURVES if c.name != "run_id"]))
     return schema(RUNS).append(pa.field("curve", curve))
 
 
 def curve_points(n_rounds: int, per_decade: int = 8) -> Array:
-    """Rounds spaced evenly in log t, from 1 to `n_rounds`, both included: (k,) float64, increasing."""
+    """Rounds spaced evenly in log t, from 1 to `n_rounds`, both included: (k,) float64, increasing.
+    """
     if n_rounds < 1:
         return np.zeros(0)
     exponents = np.arange(0, np.log10(n_rounds) * per_decade + 1)

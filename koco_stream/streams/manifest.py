@@ -1,4 +1,6 @@
-"""The manifest of a prepared dataset: its shards in order, its identity, and all that was done to its source."""
+"""The manifest of a prepared dataset: its shards in order, its identity, and all that was done to
+its source.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from koco_stream.io.paths import Place, Where, place
 
 FORMAT = 2
 SEAL = "manifest_hash"
-BORROWED = "koco-datasets.txt"  # in a store inside another one whose datasets it uses: that one's name
+BORROWED = (  # in a store inside another one whose datasets it uses: that one's name
+    "koco-datasets.txt"
+)
 
 
 @dataclass(frozen=True)
@@ -31,9 +35,10 @@ class Shard:
 class Manifest:
     """What is known of a dataset.
 
-    `dataset_hash` identifies its rows in canonical form and its schema, whatever the sharding. `layout` is "sparse" or "dense", `task`
-    "classification" or "regression"; `classes` are the distinct labels of a classification set. `statistics` holds the label's and the
-    rows' summary; `transformations` says in order what was done to the source's values.
+    `dataset_hash` identifies its rows in canonical form and its schema, whatever the sharding.
+    `layout` is "sparse" or "dense", `task` "classification" or "regression"; `classes` are the
+    distinct labels of a classification set. `statistics` holds the label's and the rows' summary;
+    `transformations` says in order what was done to the source's values.
     """
 
     name: str
@@ -53,7 +58,9 @@ class Manifest:
     feature_names: list[str] = field(default_factory=list)
 
     def to_json(self) -> str:
-        """The manifest file's text. It ends up with a hash of all the rest: what is read from it later is what was written."""
+        """The manifest file's text. It ends up with a hash of all the rest: what is read from it
+        later is what was written.
+        """
         content = asdict(self)
         return json.dumps({**content, SEAL: seal_of(content)}, indent=1, sort_keys=True) + "\n"
 
@@ -69,15 +76,19 @@ def datasets_folder(store: str | Path) -> Path:
 
 
 def datasets_place(store: Where) -> Place:
-    """Where a store has its datasets: its own folder, or that of the store it is inside of, if it says so. Raises `WrongInput` if it names
-    another one: nothing leads out of a store."""
+    """Where a store has its datasets: its own folder, or that of the store it is inside of, if it
+    says so. Raises `WrongInput` if it names another one: nothing leads out of a store.
+    """
     own = place(store)
     try:
         lender = (own / BORROWED).read_text().strip()
     except FileNotFoundError:
         return own / "datasets"
     if not lender or not str(own).startswith(f"{lender}/"):
-        raise WrongInput(f"{own / BORROWED} names {lender!r}, and only a store that this one is inside of can lend it datasets; remove it")
+        raise WrongInput(
+            f"{own / BORROWED} names {lender!r}, and only a store that this one is inside of can"
+            " lend it datasets; remove it"
+        )
     return place(lender) / "datasets"
 
 
@@ -93,19 +104,24 @@ def prepared_names(store: Where) -> list[str]:
 
 
 def load_manifest(store: Where, name: str) -> Manifest:
-    """The manifest of dataset `name`. Raises `WrongInput` if it is not prepared, of a newer format, damaged or altered, or if it leads to
-    files that are not the dataset's own."""
+    """The manifest of dataset `name`. Raises `WrongInput` if it is not prepared, of a newer format,
+    damaged or altered, or if it leads to files that are not the dataset's own.
+    """
     path = dataset_place(store, name) / "manifest.json"
     if not path.is_file():
         there = prepared_names(store)
         hint = nearest(name, there) if there else "; the store has no dataset yet"
         raise WrongInput(
-            f"dataset {name!r} is not prepared in {store}{hint} (to prepare it: koco prepare {name} --from FILE --store {store})"
+            f"dataset {name!r} is not prepared in {store}{hint} (to prepare it: koco prepare {name}"
+            f" --from FILE --store {store})"
         )
     try:
         content = json.loads(path.read_text())
         if content["format"] > FORMAT:
-            raise WrongInput(f"{path} has format {content['format']}; this version reads up to {FORMAT}: upgrade koco-stream")
+            raise WrongInput(
+                f"{path} has format {content['format']}; this version reads up to {FORMAT}: upgrade"
+                " koco-stream"
+            )
         seal = content.pop(SEAL, None)  # manifests of the first version have none
         if seal is not None and seal != seal_of(content):
             raise WrongInput(f"{path} was altered after it was written; prepare the dataset again")
@@ -120,11 +136,22 @@ def load_manifest(store: Where, name: str) -> Manifest:
 
 
 def _check_own(manifest: Manifest, name: str, path: Place) -> None:
-    """Refuse a manifest of another dataset, with shards outside of the dataset's folder, or whose shards do not have its rows."""
+    """Refuse a manifest of another dataset, with shards outside of the dataset's folder, or whose
+    shards do not have its rows.
+    """
     if manifest.name != name:
-        raise WrongInput(f"{path} is the manifest of dataset {manifest.name!r}; a dataset is not renamed: prepare it under the new name")
+        raise WrongInput(
+            f"{path} is the manifest of dataset {manifest.name!r}; a dataset is not renamed:"
+            " prepare it under the new name"
+        )
     for shard in manifest.shards:
         if "\\" in shard.path or any(part in ("", ".", "..") for part in shard.path.split("/")):
-            raise WrongInput(f"{path}: the shard {shard.path!r} is not in the dataset's folder; prepare the dataset again")
+            raise WrongInput(
+                f"{path}: the shard {shard.path!r} is not in the dataset's folder; prepare the"
+                " dataset again"
+            )
     if sum(shard.n_rows for shard in manifest.shards) != manifest.n_rows:
-        raise WrongInput(f"{path} is damaged (its shards do not have {manifest.n_rows} rows together); prepare the dataset again")
+        raise WrongInput(
+            f"{path} is damaged (its shards do not have {manifest.n_rows} rows together); prepare"
+            " the dataset again"
+        )

@@ -1,4 +1,6 @@
-"""The shuffled orders of a stream: which row of the dataset comes in which round, and which shards that takes."""
+"""The shuffled orders of a stream: which row of the dataset comes in which round, and which shards
+that takes.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +23,15 @@ class Order(Protocol):
         ...
 
     def shards(self, start: int, stop: int) -> set[int]:
-        """The shards to be kept open for these rounds: those that the rounds around them read too."""
+        """The shards to be kept open for these rounds: those that the rounds around them read too.
+        """
         ...
 
 
 class Shuffled:
-    """A full permutation by `seed`: the same whatever the sharding. It holds n numbers, and reads all shards at once."""
+    """A full permutation by `seed`: the same whatever the sharding. It holds n numbers, and reads
+    all shards at once.
+    """
 
     def __init__(self, shard_rows: Sequence[int], seed: int) -> None:
         self.everything = set(range(len(shard_rows)))
@@ -42,21 +47,28 @@ class Shuffled:
 
 
 class ShuffledInWindows:
-    """The shards in random order, and in the sequence of rows that they then form, each window of `window_rows` rows in random order, by
-    `seed`. It depends on the sharding. It holds the numbers of one window, and reads its shards only."""
+    """The shards in random order, and in the sequence of rows that they then form, each window of
+    `window_rows` rows in random order, by `seed`. It depends on the sharding. It holds the numbers
+    of one window, and reads its shards only.
+    """
 
     def __init__(self, shard_rows: Sequence[int], seed: int, window_rows: int) -> None:
         self.seed, self.window_rows, self.n_rows = seed, window_rows, sum(shard_rows)
         self.sequence = np.random.default_rng([seed, 0x0E]).permutation(len(shard_rows))
         sizes = np.asarray(shard_rows, np.int64)
         self.ends = np.cumsum(sizes[self.sequence])  # of the shards, in the sequence
-        self.moved = (np.cumsum(sizes) - sizes)[self.sequence] - (self.ends - sizes[self.sequence])  # from a place in the sequence to a row
+        self.moved = (np.cumsum(sizes) - sizes)[self.sequence] - (
+            self.ends - sizes[self.sequence]
+        )  # from a place in the sequence to a row
         self.last = (-1, np.zeros(0, np.int64))
 
     def rows(self, start: int, stop: int) -> Array:
         """See `Order`."""
         W = self.window_rows
-        places = [self._window(k)[max(start - k * W, 0) : stop - k * W] for k in range(start // W, -(-stop // W))]
+        places = [
+            self._window(k)[max(start - k * W, 0) : stop - k * W]
+            for k in range(start // W, -(-stop // W))
+        ]
         found = np.concatenate(places) if len(places) != 1 else places[0]
         return found + self.moved[np.searchsorted(self.ends, found, side="right")]
 
@@ -68,7 +80,8 @@ class ShuffledInWindows:
         return set(self.sequence[lo : hi + 1].tolist())
 
     def _window(self, k: int) -> Array:
-        """The places in the sequence of the rows of window k, in the order in which they are read."""
+        """The places in the sequence of the rows of window k, in the order in which they are read.
+        """
         if self.last[0] != k:
             first = k * self.window_rows
             size = min(self.window_rows, self.n_rows - first)

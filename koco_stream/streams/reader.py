@@ -1,7 +1,8 @@
-"""Reading a dataset as a stream: blocks of rows, in order, from memory-mapped copies that all workers of a machine share.
+"""Reading a dataset as a stream: blocks of rows, in order, from memory-mapped copies that all
+workers of a machine share.
 
-Shards are opened when their rows are reached. As stored and in windows only those in use are open, so a dataset may be larger than the
-cache and than memory; a full shuffle has all of them open.
+Shards are opened when their rows are reached. As stored and in windows only those in use are open,
+so a dataset may be larger than the cache and than memory; a full shuffle has all of them open.
 """
 
 from __future__ import annotations
@@ -32,15 +33,22 @@ class Block(NamedTuple):
 
 
 class StreamReader:
-    """One stream, opened. Raises `WrongInput` if the dataset is not prepared, has changed since the sweep was planned, or is to be fully
-    shuffled and is larger than the cache may be. Shards are looked at when they are read: see `copies.open_copy` for what that raises."""
+    """One stream, opened. Raises `WrongInput` if the dataset is not prepared, has changed since the
+    sweep was planned, or is to be fully shuffled and is larger than the cache may be. Shards are
+    looked at when they are read: see `copies.open_copy` for what that raises.
+    """
 
     def __init__(self, store: Where, stream: Stream) -> None:
         self.store, self.stream = store, stream
         self.manifest = load_manifest(store, stream.dataset)
         in_windows = stream.order == IN_WINDOWS
-        if self.manifest.dataset_hash != stream.dataset_hash or (in_windows and sharding_of(self.manifest) != stream.sharding):
-            raise WrongInput(f"dataset {stream.dataset!r} was prepared anew since the sweep was planned; start the sweep again")
+        if self.manifest.dataset_hash != stream.dataset_hash or (
+            in_windows and sharding_of(self.manifest) != stream.sharding
+        ):
+            raise WrongInput(
+                f"dataset {stream.dataset!r} was prepared anew since the sweep was planned; start"
+                " the sweep again"
+            )
         sizes = [shard.n_rows for shard in self.manifest.shards]
         self.firsts = np.cumsum([0, *sizes])  # each shard's first row, and the end
         self.order: Order | None = None
@@ -56,12 +64,19 @@ class StreamReader:
         """Rounds in the stream."""
         return min(self.manifest.n_rows, self.stream.max_rows or self.manifest.n_rows)
 
-    def blocks(self, block_rows: int = BLOCK_ROWS, zeros: bool = False, start: int = 0, stop: int | None = None) -> Iterator[Block]:
-        """Rounds `start` to `stop` of the stream (all of it, if not told) in blocks of at most `block_rows` rows. The size of a block
-        changes no number.
+    def blocks(
+        self,
+        block_rows: int = BLOCK_ROWS,
+        zeros: bool = False,
+        start: int = 0,
+        stop: int | None = None,
+    ) -> Iterator[Block]:
+        """Rounds `start` to `stop` of the stream (all of it, if not told) in blocks of at most
+        `block_rows` rows. The size of a block changes no number.
 
-        As stored, a block ends where its shard does, and its values are a view. With `zeros`, dense rows keep their zeros: for sums, which
-        zeros do not change, without the work of dropping them.
+        As stored, a block ends where its shard does, and its values are a view. With `zeros`, dense
+        rows keep their zeros: for sums, which zeros do not change, without the work of dropping
+        them.
         """
         last = self.n_rows if stop is None else stop
         while start < last:
@@ -78,7 +93,9 @@ class StreamReader:
 
     def whole(self) -> Block:
         """The stream as one block, for a dataset that memory holds."""
-        return self._gathered(np.arange(self.n_rows) if self.order is None else self.order.rows(0, self.n_rows), False)
+        return self._gathered(
+            np.arange(self.n_rows) if self.order is None else self.order.rows(0, self.n_rows), False
+        )
 
     def _shard(self, number: int) -> ShardArrays:
         if number not in self.opened:
@@ -86,7 +103,9 @@ class StreamReader:
         return self.opened[number]
 
     def _keep(self, numbers: set[int]) -> None:
-        """Close the shards that are not among these: what is mapped counts as this process's memory."""
+        """Close the shards that are not among these: what is mapped counts as this process's
+        memory.
+        """
         for number in self.opened.keys() - numbers:
             del self.opened[number]
 
@@ -97,7 +116,10 @@ class StreamReader:
             return self._block(dense(shard.values[lo:hi], zeros), shard.labels[lo:hi])
         a, b = int(shard.offsets[lo]), int(shard.offsets[hi])
         indptr = shard.offsets[lo : hi + 1].astype(np.int64) - a
-        return self._block(sparse_rows(indptr, shard.indices[a:b], shard.values[a:b], self.manifest.n_features), shard.labels[lo:hi])
+        return self._block(
+            sparse_rows(indptr, shard.indices[a:b], shard.values[a:b], self.manifest.n_features),
+            shard.labels[lo:hi],
+        )
 
     def _gathered(self, numbers: Array, zeros: bool) -> Block:
         """The rows with these numbers, in this order, copied from their shards."""
@@ -122,7 +144,9 @@ class StreamReader:
         np.cumsum(indptr, out=indptr)
         indices, values = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], value_type)
         for shard, rows, mine in parts:
-            copy_rows(shard.offsets, shard.indices, shard.values, rows, indptr[mine], indices, values)
+            copy_rows(
+                shard.offsets, shard.indices, shard.values, rows, indptr[mine], indices, values
+            )
         return self._block(sparse_rows(indptr, indices, values, d), labels)
 
     def _block(self, rows: Rows, labels: Array) -> Block:
@@ -137,8 +161,9 @@ def dense(matrix: Array, zeros: bool) -> Rows:
 
 
 class ShardArrays(NamedTuple):
-    """A shard as views into its mapped copy: labels (n,); sparse, row t at offsets[t] to offsets[t + 1] (int32) of indices and values;
-    dense, values (n, d) and neither offsets nor indices."""
+    """A shard as views into its mapped copy: labels (n,); sparse, row t at offsets[t] to offsets[t
+    + 1] (int32) of indices and values; dense, values (n, d) and neither offsets nor indices.
+    """
 
     labels: Array
     offsets: Array
@@ -148,7 +173,9 @@ class ShardArrays(NamedTuple):
 
 def shard_arrays(store: Where, manifest: Manifest, number: int) -> ShardArrays:
     """A shard of the dataset, opened. Raises as `copies.open_copy` does."""
-    view = np.from_dlpack  # `to_numpy` would import pandas, if it is installed: a third of a second and 30 MB for each worker
+    # `to_numpy` would import pandas, if it is installed: a third of a second and 30 MB for each
+    # worker
+    view = np.from_dlpack
     batch = open_copy(store, manifest, number)
     labels = view(batch.column("label"))
     values = batch.column("values")
@@ -160,7 +187,15 @@ def shard_arrays(store: Where, manifest: Manifest, number: int) -> ShardArrays:
 
 
 @jit
-def copy_rows(offsets: Array, indices: Array, values: Array, rows: Array, to: Array, indices_out: Array, values_out: Array) -> None:
+def copy_rows(
+    offsets: Array,
+    indices: Array,
+    values: Array,
+    rows: Array,
+    to: Array,
+    indices_out: Array,
+    values_out: Array,
+) -> None:
     """Copy the given rows of a sparse shard to the places `to` (one a row) of the output arrays."""
     for k in range(rows.size):
         lo, hi = offsets[rows[k]], offsets[rows[k] + 1]

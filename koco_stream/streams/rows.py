@@ -1,7 +1,8 @@
 """Rows in canonical form: what every input becomes before a learner sees it.
 
-A row is its non-zero values, sorted by feature, duplicates summed: zeros are dropped from dense input too (a matrix without zeros is
-read as it is, without feature numbers of its own). All forms of one matrix therefore give the same bits.
+A row is its non-zero values, sorted by feature, duplicates summed: zeros are dropped from dense
+input too (a matrix without zeros is read as it is, without feature numbers of its own). All forms
+of one matrix therefore give the same bits.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from koco_stream.scikit_learn import warn_of_column_vector
 
 
 class Rows(NamedTuple):
-    """n rows. Row t has the values `values[indptr[t]:indptr[t+1]]`; its feature numbers lie at the same place of `indices` (int32)
-    when `index_stride` is 1, and are all of `indices` when it is 0 (dense). `values` is float32 or float64. All read-only."""
+    """n rows. Row t has the values `values[indptr[t]:indptr[t+1]]`; its feature numbers lie at the
+    same place of `indices` (int32) when `index_stride` is 1, and are all of `indices` when it is 0
+    (dense). `values` is float32 or float64. All read-only.
+    """
 
     indptr: Array
     indices: Array
@@ -32,7 +35,9 @@ class Rows(NamedTuple):
 
 
 def frozen(array: Any, dtype: Any) -> Array:
-    """A read-only view of `array`, contiguous and of type `dtype` (the compiler sees one kind of array only)."""
+    """A read-only view of `array`, contiguous and of type `dtype` (the compiler sees one kind of
+    array only).
+    """
     view = np.ascontiguousarray(array, dtype=dtype).view()
     view.flags.writeable = False
     return view
@@ -61,15 +66,21 @@ def full_rows(matrix: Array) -> Rows:
 
 def sparse_rows(indptr: Any, indices: Any, values: Array, n_features: int) -> Rows:
     """Rows from canonical CSR arrays."""
-    return Rows(frozen(indptr, np.int64), frozen(indices, np.int32), 1, frozen(values, values.dtype), n_features)
+    return Rows(
+        frozen(indptr, np.int64),
+        frozen(indices, np.int32),
+        1,
+        frozen(values, values.dtype),
+        n_features,
+    )
 
 
 def as_rows(X: Any, n_features: int | None = None, model: str = "the learner") -> Rows:
-    """Rows of `X`: a NumPy array (n, d), any SciPy sparse matrix, `sparse.COO` or `sparse.GCXS`, an Arrow table of prepared rows, or
-    `Rows` in canonical form.
+    """Rows of `X`: a NumPy array (n, d), any SciPy sparse matrix, `sparse.COO` or `sparse.GCXS`, an
+    Arrow table of prepared rows, or `Rows` in canonical form.
 
-    Raises `WrongInput` if X is not two-dimensional, not numeric, holds NaN or infinity (the row is named), or has another number of
-    features than `n_features`, which `model` has learnt from.
+    Raises `WrongInput` if X is not two-dimensional, not numeric, holds NaN or infinity (the row is
+    named), or has another number of features than `n_features`, which `model` has learnt from.
     """
     kind = type(X).__module__.split(".")[0]
     if isinstance(X, Rows):
@@ -83,16 +94,24 @@ def as_rows(X: Any, n_features: int | None = None, model: str = "the learner") -
     else:
         rows = _from_array(X)
     if n_features is not None and rows.n_features != n_features:
-        raise WrongInput(f"X has {rows.n_features} features, but {model} is expecting {n_features} features as input")
+        raise WrongInput(
+            f"X has {rows.n_features} features, but {model} is expecting {n_features} features as"
+            " input"
+        )
     if not np.isfinite(rows.values).all():
         place = int(np.flatnonzero(~np.isfinite(rows.values))[0])
         row = int(np.searchsorted(rows.indptr, place, side="right")) - 1
-        raise WrongInput(f"row {row} of X holds {rows.values[place]} (NaN or inf); remove such rows or fill the values in")
+        raise WrongInput(
+            f"row {row} of X holds {rows.values[place]} (NaN or inf); remove such rows or fill the"
+            " values in"
+        )
     return rows
 
 
 def label_vector(y: Any) -> Array:
-    """Labels as an array (n,) of whatever type they are. Raises `WrongInput` if there are none, or if they have more dimensions."""
+    """Labels as an array (n,) of whatever type they are. Raises `WrongInput` if there are none, or
+    if they have more dimensions.
+    """
     if y is None:
         raise WrongInput("requires y to be passed, but the target y is None")
     labels = np.asarray(y)
@@ -116,18 +135,25 @@ def as_labels(y: Any, n_rows: int) -> Array:
 
 
 def table_rows(table: Any) -> Rows:
-    """Rows of an Arrow table of prepared rows (columns `indices` and `values`, or `values` of fixed size), put in canonical form.
+    """Rows of an Arrow table of prepared rows (columns `indices` and `values`, or `values` of fixed
+    size), put in canonical form.
 
-    Raises `WrongInput` for a null, for columns that do not fit each other, or for a feature number out of range.
+    Raises `WrongInput` for a null, for columns that do not fit each other, or for a feature number
+    out of range.
     """
     import pyarrow as pa
     from scipy.sparse import csr_matrix
 
     def column(name: str) -> Any:
         if name not in table.column_names:
-            raise WrongInput(f"an Arrow table of prepared rows needs a column {name!r}; it has {', '.join(table.column_names)}")
+            raise WrongInput(
+                f"an Arrow table of prepared rows needs a column {name!r}; it has"
+                f" {', '.join(table.column_names)}"
+            )
         chunked = table.column(name)
-        array = pa.concat_arrays(chunked.chunks) if chunked.num_chunks else pa.array([], chunked.type)
+        array = (
+            pa.concat_arrays(chunked.chunks) if chunked.num_chunks else pa.array([], chunked.type)
+        )
         if array.null_count or array.flatten().null_count:
             raise WrongInput(f"column {name!r} holds nulls; remove those rows")
         return array
@@ -145,7 +171,11 @@ def table_rows(table: Any) -> Rows:
     metadata = table.schema.metadata or {}
     n_features = int(metadata.get(b"n_features", int(numbers.max(initial=-1)) + 1))
     matrix = csr_matrix((len(values), n_features), dtype=flat.dtype)
-    matrix.indptr, matrix.indices, matrix.data = np.concatenate([[0], np.cumsum(sizes)]), numbers, flat
+    matrix.indptr, matrix.indices, matrix.data = (
+        np.concatenate([[0], np.cumsum(sizes)]),
+        numbers,
+        flat,
+    )
     matrix.has_sorted_indices = matrix.has_canonical_format = False
     return _from_scipy(matrix)
 
@@ -171,18 +201,23 @@ def _numeric(array: Array, name: str) -> Array:
     if array.dtype == np.float32:
         return array
     if array.dtype.kind == "c":
-        raise WrongInput(f"Complex data not supported: {name} has type {array.dtype}; give real numbers")
+        raise WrongInput(
+            f"Complex data not supported: {name} has type {array.dtype}; give real numbers"
+        )
     try:
         return array.astype(np.float64, copy=False)
     except (TypeError, ValueError, OverflowError) as error:
-        raise WrongType(f"{name} has type {array.dtype} and is not numeric: {error}; turn it into numbers first") from None
+        raise WrongType(
+            f"{name} has type {array.dtype} and is not numeric: {error}; turn it into numbers first"
+        ) from None
 
 
 def _from_array(X: Any) -> Rows:
     array = np.asarray(X)
     if array.ndim != 2:
         raise WrongInput(
-            f"X must have two dimensions, (rows, features), not {array.ndim}. Reshape your data with X.reshape(1, -1) if it is one row"
+            f"X must have two dimensions, (rows, features), not {array.ndim}. Reshape your data"
+            " with X.reshape(1, -1) if it is one row"
         )
     if array.shape[1] == 0:
         raise WrongInput(f"0 feature(s) (shape={array.shape}) while a minimum of 1 is required.")
@@ -195,7 +230,8 @@ def _from_scipy(X: Any) -> Rows:
         raise WrongInput(f"X must have two dimensions, (rows, features), not {X.ndim}")
     if csr.indices.size and (csr.indices.min() < 0 or csr.indices.max() >= csr.shape[1]):
         raise WrongInput(
-            f"X names features from {csr.indices.min()} to {csr.indices.max()}, but it has features 0 to {csr.shape[1] - 1} only"
+            f"X names features from {csr.indices.min()} to {csr.indices.max()}, but it has features"
+            f" 0 to {csr.shape[1] - 1} only"
         )
     values = _numeric(csr.data, "X")
     stored_zero = bool((values == 0).any())
@@ -207,5 +243,7 @@ def _from_scipy(X: Any) -> Rows:
         csr.eliminate_zeros()
         values = csr.data
     if csr.shape[1] > np.iinfo(np.int32).max:
-        raise WrongInput(f"X has {csr.shape[1]} features; at most 2147483647 are supported, hash them to fewer")
+        raise WrongInput(
+            f"X has {csr.shape[1]} features; at most 2147483647 are supported, hash them to fewer"
+        )
     return sparse_rows(csr.indptr, csr.indices, values, int(csr.shape[1]))

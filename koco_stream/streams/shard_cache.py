@@ -1,15 +1,20 @@
-"""Copies of shards in the cache folder: uncompressed Arrow files, which all processes of a machine map into their memory.
+"""Copies of shards in the cache folder: uncompressed Arrow files, which all processes of a machine
+map into their memory.
 
-A copy is made once, by whoever needs it first, under the lock of its shard; the others wait. It is written beside its place and takes it
-in one rename, so a maker that is killed leaves no half copy: what it wrote is removed by the next one, or by whoever needs room.
+A copy is made once, by whoever needs it first, under the lock of its shard; the others wait. It is
+written beside its place and takes it in one rename, so a maker that is killed leaves no half copy:
+what it wrote is removed by the next one, or by whoever needs room.
 
-`KOCO_CACHE_BYTES` limits what all copies take together; by default it is half of what the cache's disk would have free without them: the
-other half is for results and for others, and the limit does not move as the cache fills. Room is made by removing copies, the least
-recently used first and never one that is being made. Removing a copy that others have mapped is safe: on POSIX systems its bytes stay
-until the last map is gone. A copy larger than the limit is made all the same, with none beside it.
+`KOCO_CACHE_BYTES` limits what all copies take together; by default it is half of what the cache's
+disk would have free without them: the other half is for results and for others, and the limit does
+not move as the cache fills. Room is made by removing copies, the least recently used first and
+never one that is being made. Removing a copy that others have mapped is safe: on POSIX systems its
+bytes stay until the last map is gone. A copy larger than the limit is made all the same, with none
+beside it.
 
-A copy is believed if it ends as an Arrow file does and has the rows of its shard: a file that was cut has lost its end. Its bytes are not
-hashed each time it is opened; the shard's are, when the copy is made.
+A copy is believed if it ends as an Arrow file does and has the rows of its shard: a file that was
+cut has lost its end. Its bytes are not hashed each time it is opened; the shard's are, when the
+copy is made.
 """
 
 from __future__ import annotations
@@ -38,25 +43,37 @@ FRAME_BYTES = 1 << 13  # at most: what an Arrow file holds besides its columns
 
 
 def read_shard(store: Where, manifest: Manifest, shard: Shard) -> pa.Table:
-    """The shard's rows, each column in one piece. Raises `WrongInput` if the shard is missing, or not what was prepared."""
+    """The shard's rows, each column in one piece. Raises `WrongInput` if the shard is missing, or
+    not what was prepared.
+    """
     source = dataset_place(store, manifest.name) / shard.path
     try:
         with source.local() as file:  # of an object store, fetched once, to be hashed and read
             if file_hash(file) != shard.sha256:
-                raise WrongInput(f"{source} is not the file that was prepared: it was altered or damaged; prepare the dataset again")
+                raise WrongInput(
+                    f"{source} is not the file that was prepared: it was altered or damaged;"
+                    " prepare the dataset again"
+                )
             table = pq.ParquetFile(file, memory_map=True).read().combine_chunks()
     except (FileNotFoundError, pa.ArrowInvalid) as error:
         raise WrongInput(f"{source}: {error}; prepare the dataset again") from None
     if table.num_rows != shard.n_rows:
-        raise WrongInput(f"{source} has {table.num_rows} rows, and {shard.n_rows} in the manifest; prepare the dataset again")
+        raise WrongInput(
+            f"{source} has {table.num_rows} rows, and {shard.n_rows} in the manifest; prepare the"
+            " dataset again"
+        )
     return table
 
 
 def open_copy(store: Where, manifest: Manifest, number: int) -> pa.RecordBatch:
-    """Shard `number` as a view of its mapped copy, which is made if it is not there. Raises `WrongInput` as `read_shard` does, and
-    `OSError` if the copy cannot be written."""
+    """Shard `number` as a view of its mapped copy, which is made if it is not there. Raises
+    `WrongInput` as `read_shard` does, and `OSError` if the copy cannot be written.
+    """
     shard = manifest.shards[number]
-    path = private_folder(FOLDER, manifest.dataset_hash[:32]) / f"{number:05d}-{shard.sha256[:16]}.arrow"
+    path = (
+        private_folder(FOLDER, manifest.dataset_hash[:32])
+        / f"{number:05d}-{shard.sha256[:16]}.arrow"
+    )
     batch = _mapped(path, shard)
     if batch is None:
         with locked(_lock_of(path)):
@@ -70,18 +87,24 @@ def open_copy(store: Where, manifest: Manifest, number: int) -> pa.RecordBatch:
 
 
 def check_room(manifest: Manifest) -> None:
-    """Refuse a dataset whose copies are larger than the limit together. Raises `WrongInput` with the numbers and the remedy."""
+    """Refuse a dataset whose copies are larger than the limit together. Raises `WrongInput` with
+    the numbers and the remedy.
+    """
     needed, limit = sum(copy_bytes(manifest, shard) for shard in manifest.shards), cache_limit()
     if needed > limit:
         raise WrongInput(
-            f"dataset {manifest.name!r}: a full shuffle needs all of its shards at once, {needed:,} bytes in the cache folder "
-            f'{cache_folder()}, whose limit is {limit:,}; take order = "shuffled-in-windows" in the sweep file, or set {LIMIT} to a larger '
+            f"dataset {manifest.name!r}: a full shuffle needs all of its shards at once, {needed:,}"
+            " bytes in the cache folder "
+            f'{cache_folder()}, whose limit is {limit:,}; take order = "shuffled-in-windows" in the'
+            f" sweep file, or set {LIMIT} to a larger "
             "limit or KOCO_CACHE to a larger disk"
         )
 
 
 def cache_limit() -> int:
-    """Bytes that all copies may take together. Raises `WrongInput` if `KOCO_CACHE_BYTES` is not a positive whole number."""
+    """Bytes that all copies may take together. Raises `WrongInput` if `KOCO_CACHE_BYTES` is not a
+    positive whole number.
+    """
     folder = cache_folder() / FOLDER
     return _limit(folder, sum(size for _, _, size in _files(folder)))
 
@@ -91,7 +114,10 @@ def _limit(folder: Path, used: int) -> int:
     given = os.environ.get(LIMIT)
     if given is not None:
         if not given.isascii() or not given.isdigit() or int(given) == 0:
-            raise WrongInput(f"{LIMIT} is {given!r}; give a positive whole number of bytes, such as 20000000000, or unset it")
+            raise WrongInput(
+                f"{LIMIT} is {given!r}; give a positive whole number of bytes, such as 20000000000,"
+                " or unset it"
+            )
         return int(given)
     there = next(place for place in (folder, *folder.parents) if place.exists())
     return (shutil.disk_usage(there).free + used) // 2
@@ -106,9 +132,13 @@ def copy_bytes(manifest: Manifest, shard: Shard) -> int:
 
 
 def _mapped(path: Path, shard: Shard) -> pa.RecordBatch | None:
-    """The copy's rows, now the most recently used; None if it is not there, cut short, or of another number of rows."""
+    """The copy's rows, now the most recently used; None if it is not there, cut short, or of
+    another number of rows.
+    """
     try:
-        with pa.memory_map(str(path)) as source:  # the views keep the map; closing gives the file handle back
+        with pa.memory_map(
+            str(path)
+        ) as source:  # the views keep the map; closing gives the file handle back
             reader = pa.ipc.open_file(source)
             batch = reader.get_batch(0) if reader.num_record_batches == 1 else None
         os.utime(path, ns=(time.time_ns(),) * 2)  # the clock of files is coarser
@@ -128,28 +158,37 @@ def _make(path: Path, table: pa.Table) -> None:
                 writer.write_table(table)
             handle.truncate()
             handle.flush()
-            os.fsync(handle.fileno())  # no copy with holes after a power cut; its name may be lost, then it is made again
+            os.fsync(
+                handle.fileno()
+            )  # no copy with holes after a power cut; its name may be lost, then it is made again
         unfinished.replace(path)
     except OSError as error:
         raise OSError(
             error.errno or errno.EIO,
-            f"the cache folder {cache_folder()} does not take a copy of {needed:,} bytes ({error.strerror or error}); make room on its "
-            "disk, or set KOCO_CACHE to a folder on another one",
+            f"the cache folder {cache_folder()} does not take a copy of {needed:,} bytes"
+            f" ({error.strerror or error}); make room on its disk, or set KOCO_CACHE to a folder on"
+            " another one",
         ) from None
     finally:
         unfinished.unlink(missing_ok=True)
 
 
 def _reserve(handle: int, needed: int, path: Path) -> None:
-    """Make room within the limit for the copy `path`, and give the open file its size: for whoever looks, it counts from now on."""
+    """Make room within the limit for the copy `path`, and give the open file its size: for whoever
+    looks, it counts from now on.
+    """
     root = private_folder(FOLDER)
     with locked(root / "room.lock"):
         files = sorted(_files(root))
         limit = _limit(root, sum(size for _, _, size in files))
-        others = [(file, size) for _, file, size in files if file.with_suffix("") != path.with_suffix("")]
+        others = [
+            (file, size) for _, file, size in files if file.with_suffix("") != path.with_suffix("")
+        ]
         used = needed + sum(size for _, size in others)
         for file, size in others:
-            if (used > limit or file.suffix == ".part") and _removed(file):  # a part whose lock is free has lost its maker
+            if (used > limit or file.suffix == ".part") and _removed(
+                file
+            ):  # a part whose lock is free has lost its maker
                 used -= size
         os.ftruncate(handle, needed)
 

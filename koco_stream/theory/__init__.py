@@ -1,4 +1,5 @@
-"""What the papers promise, as numbers: leverage scores, effective dimensions, the terms of a run's regret, and the bounds.
+"""What the papers promise, as numbers: leverage scores, effective dimensions, the terms of a run's
+regret, and the bounds.
 
 Sources: Calandriello, Lazaric, Valko, "Second-Order Kernel Online Convex Optimization with
 Adaptive Sketching" (ICML 2017, "ICML"), their poster "Efficient second-order online kernel

@@ -1,10 +1,12 @@
-"""The best linear predictor in hindsight, which regret is measured against: least squares over a whole stream.
+"""The best linear predictor in hindsight, which regret is measured against: least squares over a
+whole stream.
 
-min_w Σ (wᵀx_t − y_t)² is solved by conjugate gradients on the normal equations, scaled by the features' norms, which touch the rows only
-through Xᵀ(Xp): one pass over the mapped rows a step, summed row after row, and nothing is held but vectors of d numbers. The gradient
-Xᵀ(y − Xw) that the steps carry along gathers rounding, so at the end it is computed anew from the rows, and where it is not small yet the
-steps begin again from there. The solution does not respect the clip: how far its predictions go is returned beside the loss, and a regret
-is to be read with it.
+min_w Σ (wᵀx_t − y_t)² is solved by conjugate gradients on the normal equations, scaled by the
+features' norms, which touch the rows only through Xᵀ(Xp): one pass over the mapped rows a step,
+summed row after row, and nothing is held but vectors of d numbers. The gradient Xᵀ(y − Xw) that the
+steps carry along gathers rounding, so at the end it is computed anew from the rows, and where it is
+not small yet the steps begin again from there. The solution does not respect the clip: how far its
+predictions go is returned beside the loss, and a regret is to be read with it.
 """
 
 from __future__ import annotations
@@ -38,13 +40,16 @@ class Comparator(NamedTuple):
 
 
 def comparator_of(reader: StreamReader, fit_intercept: bool) -> Comparator | None:
-    """The comparator of a stream, from the cache folder if it was computed before; None if it was not found within `steps_for` steps. The
-    order of the rows does not matter."""
+    """The comparator of a stream, from the cache folder if it was computed before; None if it was
+    not found within `steps_for` steps. The order of the rows does not matter.
+    """
     stream = as_summed(reader.stream)
     identity = {**stream.identity(), "intercept": fit_intercept, "version": 3}
     path = Path(private_folder("comparators")) / f"{content_hash(identity)}.json"
     if not path.is_file():
-        with locked(path.with_suffix(".lock")):  # the workers of a machine come here at about the same time: one computes it
+        with locked(
+            path.with_suffix(".lock")
+        ):  # the workers of a machine come here at about the same time: one computes it
             if not path.is_file():
                 found = least_squares(reader, fit_intercept)
                 write_text(path, json.dumps(found and found._asdict()))
@@ -53,27 +58,36 @@ def comparator_of(reader: StreamReader, fit_intercept: bool) -> Comparator | Non
 
 
 def as_summed(stream: Stream) -> Stream:
-    """The stream that the sums go over: the rows as stored, or the stream's own if it reads only some."""
+    """The stream that the sums go over: the rows as stored, or the stream's own if it reads only
+    some.
+    """
     if stream.max_rows is not None:
         return stream
     return replace(stream, order=AS_STORED, order_seed=None, window_rows=None, sharding=None)
 
 
 def steps_for(n_values: int) -> int:
-    """How many steps may be taken on a stream of so many values: more data, fewer steps, so that it stays a small part of a sweep."""
+    """How many steps may be taken on a stream of so many values: more data, fewer steps, so that it
+    stays a small part of a sweep.
+    """
     return min(STEPS, max(FEWEST_STEPS, VALUES // max(n_values, 1)))
 
 
 def least_squares(reader: StreamReader, fit_intercept: bool) -> Comparator | None:
-    """Until the gradient is 1e-9 of what it was, or ten steps together gain less than 1e-7 of the loss of predicting 0 (with labels -1 and
-    +1 a ten-millionth of a loss a round), whatever the blocks and shards. None if that takes more than `steps_for` steps: it does where
-    there are as many features as rows, and a predictor without loss is near but slow to reach."""
+    """Until the gradient is 1e-9 of what it was, or ten steps together gain less than 1e-7 of the
+    loss of predicting 0 (with labels -1 and +1 a ten-millionth of a loss a round), whatever the
+    blocks and shards. None if that takes more than `steps_for` steps: it does where there are as
+    many features as rows, and a predictor without loss is near but slow to reach.
+    """
     rows = Passes(StreamReader(reader.store, as_summed(reader.stream)), fit_intercept)
     w = np.zeros(rows.d)
     scale = rows.square_columns()
     gradient, found = rows.residual(w)
     norm2 = first = scaled_norm2(gradient, scale)
-    zero_loss, left = found.loss, steps_for(reader.manifest.n_values * reader.n_rows // max(reader.manifest.n_rows, 1))
+    zero_loss, left = (
+        found.loss,
+        steps_for(reader.manifest.n_values * reader.n_rows // max(reader.manifest.n_rows, 1)),
+    )
     settled = False
     while norm2 > TOLERANCE**2 * first and not settled:
         before, direction, gains = norm2, gradient / scale, list[float]()
@@ -99,7 +113,9 @@ def least_squares(reader: StreamReader, fit_intercept: bool) -> Comparator | Non
 
 
 class Passes:
-    """Passes over the rows of a stream, with a last feature that is 1 in each row if there is an intercept: (d,) counts it."""
+    """Passes over the rows of a stream, with a last feature that is 1 in each row if there is an
+    intercept: (d,) counts it.
+    """
 
     def __init__(self, reader: StreamReader, fit_intercept: bool) -> None:
         self.reader, self.intercept = reader, fit_intercept
@@ -109,7 +125,18 @@ class Passes:
         """XᵀXp (d,) and ‖Xp‖²."""
         out, totals = np.zeros(self.d), np.zeros(2)
         for rows, labels in self.reader.blocks(zeros=True):
-            normal_rows(rows.indptr, rows.indices, rows.index_stride, rows.values, labels, self.intercept, False, p, out, totals)
+            normal_rows(
+                rows.indptr,
+                rows.indices,
+                rows.index_stride,
+                rows.values,
+                labels,
+                self.intercept,
+                False,
+                p,
+                out,
+                totals,
+            )
         return out, float(totals[0])
 
     def square_columns(self) -> Array:
@@ -125,7 +152,18 @@ class Passes:
         """Xᵀ(y − Xw) (d,), and what w is as a comparator."""
         out, totals = np.zeros(self.d), np.zeros(2)
         for rows, labels in self.reader.blocks(zeros=True):
-            normal_rows(rows.indptr, rows.indices, rows.index_stride, rows.values, labels, self.intercept, True, w, out, totals)
+            normal_rows(
+                rows.indptr,
+                rows.indices,
+                rows.index_stride,
+                rows.values,
+                labels,
+                self.intercept,
+                True,
+                w,
+                out,
+                totals,
+            )
         return out, Comparator(float(totals[0]), float(totals[1]))
 
 
@@ -146,7 +184,9 @@ def row_product(indices: Array, first: int, values: Array, lo: int, size: int, w
 
 @jit
 def dense_product(values: Array, lo: int, size: int, w: Array) -> float:
-    """`row_product` of a row that has all features in order: the same sums, without looking up where they are."""
+    """`row_product` of a row that has all features in order: the same sums, without looking up
+    where they are.
+    """
     a = b = c = d = 0.0
     whole = size - size % 4
     for i in range(0, whole, 4):
@@ -172,11 +212,17 @@ def normal_rows(
     out: Array,
     totals: Array,
 ) -> None:
-    """out ← out + Xᵀr, row after row, with r = y − Xw if `against_labels`, else Xw; totals[0] += ‖r‖², totals[1] ← the largest |Xw|."""
+    """out ← out + Xᵀr, row after row, with r = y − Xw if `against_labels`, else Xw; totals[0] +=
+    ‖r‖², totals[1] ← the largest |Xw|.
+    """
     last = w.size - 1
     for t in range(labels.size):
         first, size = indptr[t] * stride, indptr[t + 1] - indptr[t]
-        product = dense_product(values, indptr[t], size, w) if stride == 0 else row_product(indices, first, values, indptr[t], size, w)
+        product = (
+            dense_product(values, indptr[t], size, w)
+            if stride == 0
+            else row_product(indices, first, values, indptr[t], size, w)
+        )
         if intercept:
             product += w[last]
         totals[1] = max(totals[1], abs(product))

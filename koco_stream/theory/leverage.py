@@ -1,4 +1,6 @@
-"""Leverage scores and effective dimensions of a kernel matrix, and the chain of Lemma 3 of the ICML paper."""
+"""Leverage scores and effective dimensions of a kernel matrix, and the chain of Lemma 3 of the ICML
+paper.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from koco_stream.numerics.linear_algebra import Array
 
 
 def factor(K: Array, ridge: float) -> Array:
-    """L (n, n), lower, with LLᵀ = K + ridge·I. Raises `WrongInput` for a ridge that is not positive, or a K that is no kernel matrix."""
+    """L (n, n), lower, with LLᵀ = K + ridge·I. Raises `WrongInput` for a ridge that is not
+    positive, or a K that is no kernel matrix.
+    """
     K = np.asarray(K, np.float64)
     if not ridge > 0.0:
         raise WrongInput(f"the ridge must be positive, not {ridge!r}")
@@ -24,20 +28,27 @@ def factor(K: Array, ridge: float) -> Array:
     try:
         return cholesky(shifted, lower=True, overwrite_a=True)
     except LinAlgError:
-        raise WrongInput(f"K + {ridge:g} I is not positive definite: K is no kernel matrix, or the ridge is below its rounding") from None
+        raise WrongInput(
+            f"K + {ridge:g} I is not positive definite: K is no kernel matrix, or the ridge is"
+            " below its rounding"
+        ) from None
 
 
 def eigenvalues(K: Array, ridge: float) -> Array:
-    """The eigenvalues (n,) of K in increasing order, those below 0 (rounding) set to 0. Raises as `factor` does for the ridge."""
+    """The eigenvalues (n,) of K in increasing order, those below 0 (rounding) set to 0. Raises as
+    `factor` does for the ridge.
+    """
     if not ridge > 0.0:
         raise WrongInput(f"the ridge must be positive, not {ridge!r}")
     return np.maximum(eigvalsh(np.asarray(K, np.float64)), 0.0)
 
 
 def ridge_leverage_scores(K: Array, ridge: float) -> Array:
-    """τ_{n,i} = e_iᵀK(K + ridge·I)⁻¹e_i of every row given all rows, (n,) in [0, 1] (ICML, equation 2).
+    """τ_{n,i} = e_iᵀK(K + ridge·I)⁻¹e_i of every row given all rows, (n,) in [0, 1] (ICML, equation
+    2).
 
-    Computed as 1 − ridge·‖L⁻¹e_i‖²: the absolute error is about 1e-16 ‖K‖/ridge. Raises as `online_leverage_scores` does.
+    Computed as 1 − ridge·‖L⁻¹e_i‖²: the absolute error is about 1e-16 ‖K‖/ridge. Raises as
+    `online_leverage_scores` does.
     """
     L = factor(K, ridge)
     inverse = solve_triangular(L, np.eye(len(L)), lower=True)
@@ -45,28 +56,36 @@ def ridge_leverage_scores(K: Array, ridge: float) -> Array:
 
 
 def effective_dimension(K: Array, ridge: float) -> float:
-    """d_eff(ridge) = tr K(K + ridge·I)⁻¹ (ICML, equation 3), from the eigenvalues. Raises `WrongInput` for a ridge that is not positive."""
+    """d_eff(ridge) = tr K(K + ridge·I)⁻¹ (ICML, equation 3), from the eigenvalues. Raises
+    `WrongInput` for a ridge that is not positive.
+    """
     values = eigenvalues(K, ridge)
     return float((values / (values + ridge)).sum())
 
 
 def _pivots(K: Array, ridge: float) -> Array:
-    """(n,): row t's part that the rows before it do not explain, plus the ridge; never below the ridge, but for rounding."""
+    """(n,): row t's part that the rows before it do not explain, plus the ridge; never below the
+    ridge, but for rounding.
+    """
     return np.maximum(np.square(np.diag(factor(K, ridge))), ridge)
 
 
 def online_leverage_scores(K: Array, ridge: float) -> Array:
-    """τ_{t,t} of every row given the rows up to it, (n,) in [0, 1), from one Cholesky factor in n³/3.
+    """τ_{t,t} of every row given the rows up to it, (n,) in [0, 1), from one Cholesky factor in
+    n³/3.
 
-    The pivot p_t = L_tt² of K + ridge·I is ridge·(1 + φ_tᵀA_{t−1}⁻¹φ_t), so τ_{t,t} = 1 − ridge/p_t (Sherman–Morrison). Raises
-    `WrongInput` for a ridge that is not positive, or a matrix that is not square or not positive semidefinite.
+    The pivot p_t = L_tt² of K + ridge·I is ridge·(1 + φ_tᵀA_{t−1}⁻¹φ_t), so τ_{t,t} = 1 − ridge/p_t
+    (Sherman–Morrison). Raises `WrongInput` for a ridge that is not positive, or a matrix that is
+    not square or not positive semidefinite.
     """
     pivots = _pivots(K, ridge)
     return (pivots - ridge) / pivots
 
 
 def online_effective_dimension(K: Array, ridge: float) -> float:
-    """d_onl(ridge) = Σ τ_{t,t} (ICML, Lemma 3). It depends on the order of the rows, and does not grow with K: see `Lemma3`."""
+    """d_onl(ridge) = Σ τ_{t,t} (ICML, Lemma 3). It depends on the order of the rows, and does not
+    grow with K: see `Lemma3`.
+    """
     return float(online_leverage_scores(K, ridge).sum())
 
 
@@ -76,11 +95,14 @@ def log_det(K: Array, ridge: float) -> float:
 
 
 class Lemma3(NamedTuple):
-    """Lemma 3 of ICML, each at most the next: `d_onl` ≤ `log_det` ≤ `sharper` ≤ `bound`; and the poster's last term, `poster_bound`.
+    """Lemma 3 of ICML, each at most the next: `d_onl` ≤ `log_det` ≤ `sharper` ≤ `bound`; and the
+    poster's last term, `poster_bound`.
 
-    `bound`: d_eff·(1 + log(‖K‖/α + 1)). `sharper` (K12): d_eff·(1 + α/‖K‖)·log(‖K‖/α + 1), because (1 + 1/x)·log(1 + x) grows with x.
-    `poster_bound`: 2 d_eff log(T/α) (its Proposition 2); above log det where T/α ≥ 2.4 and k(x, x) ≤ 1, and negative for α > T (P5).
-    d_onl itself is not monotone in K (rescaling rows can raise it): a bound on a rescaled kernel's has to pass through `log_det` (K11).
+    `bound`: d_eff·(1 + log(‖K‖/α + 1)). `sharper` (K12): d_eff·(1 + α/‖K‖)·log(‖K‖/α + 1), because
+    (1 + 1/x)·log(1 + x) grows with x. `poster_bound`: 2 d_eff log(T/α) (its Proposition 2); above
+    log det where T/α ≥ 2.4 and k(x, x) ≤ 1, and negative for α > T (P5). d_onl itself is not
+    monotone in K (rescaling rows can raise it): a bound on a rescaled kernel's has to pass through
+    `log_det` (K11).
     """
 
     d_onl: float

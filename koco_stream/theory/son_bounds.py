@@ -40,7 +40,9 @@ def hard_sequence(rounds: int, n_features: int, seed: int) -> tuple[Array, Array
     a loss, with L = 1. Raises `WrongInput` for T < d.
     """
     if rounds < n_features:
-        raise WrongInput(f"a block for each of {n_features} features needs as many rounds, not {rounds}")
+        raise WrongInput(
+            f"a block for each of {n_features} features needs as many rounds, not {rounds}"
+        )
     block = np.arange(rounds) * n_features // rounds
     return np.eye(n_features)[block], np.random.default_rng(seed).choice([-1.0, 1.0], rounds)
 
@@ -87,7 +89,9 @@ def son_theorem_2(
     """
     least = _least(step_sizes, curvature)
     logarithm = math.log1p(least * gradient_norms2 / (n_features * alpha))
-    return _first_terms(alpha, w_norm2, step_sizes, clip, lipschitz) + n_features * logarithm / (2.0 * least)
+    return _first_terms(alpha, w_norm2, step_sizes, clip, lipschitz) + n_features * logarithm / (
+        2.0 * least
+    )
 
 
 def son_theorem_3(
@@ -119,10 +123,14 @@ def son_theorem_3(
     least = _least(step_sizes, curvature)
     sketched = rank * math.log1p(sketch_trace / (rank * alpha))
     lost = rows * omega_k / ((rows - k) * alpha)
-    return _first_terms(alpha, w_norm2, step_sizes, clip, lipschitz) + (sketched + lost) / (2.0 * least)
+    return _first_terms(alpha, w_norm2, step_sizes, clip, lipschitz) + (sketched + lost) / (
+        2.0 * least
+    )
 
 
-def _first_terms(alpha: float, w_norm2: float, step_sizes: Array, clip: float, lipschitz: float) -> float:
+def _first_terms(
+    alpha: float, w_norm2: float, step_sizes: Array, clip: float, lipschitz: float
+) -> float:
     """½α‖w‖² + 2(CL)² Σ η_t."""
     return 0.5 * alpha * w_norm2 + 2.0 * (clip * lipschitz) ** 2 * float(np.sum(step_sizes))
 

@@ -1,4 +1,5 @@
-"""The terms of a recorded run's regret (ICML, Proposition 1), and the best function in hindsight."""
+"""The terms of a recorded run's regret (ICML, Proposition 1), and the best function in hindsight.
+"""
 
 from __future__ import annotations
 
@@ -18,34 +19,45 @@ def rescaled_kernel(K: Array, slopes: Array, step_sizes: Array) -> Array:
 
 
 def gradient_term(K: Array, slopes: Array, step_sizes: Array, alpha: float) -> float:
-    """R_G = Σ ġ_t² φ_tᵀA_t⁻¹φ_t of a run (ICML, Proposition 1), for A_t = αI + Σ_{s≤t} η_s g_s g_sᵀ.
+    """R_G = Σ ġ_t² φ_tᵀA_t⁻¹φ_t of a run (ICML, Proposition 1), for A_t = αI + Σ_{s≤t} η_s g_s
+    g_sᵀ.
 
-    `slopes` (n,) are ġ, `step_sizes` (n,) η; for a sketched run, η_t z_t with the round's coin. Rounds with ġ_t = 0 or η_t = 0 need no
-    special case, since φᵀA⁻¹φ is computed and not τ̄/η. Raises as `online_leverage_scores` does.
+    `slopes` (n,) are ġ, `step_sizes` (n,) η; for a sketched run, η_t z_t with the round's coin.
+    Rounds with ġ_t = 0 or η_t = 0 need no special case, since φᵀA⁻¹φ is computed and not τ̄/η.
+    Raises as `online_leverage_scores` does.
     """
     scale = slopes * np.sqrt(step_sizes)
     L = factor(rescaled_kernel(K, slopes, step_sizes), alpha)
-    explained = np.square(np.triu(solve_triangular(L, scale[:, None] * K, lower=True), 1)).sum(axis=0)
+    explained = np.square(np.triu(solve_triangular(L, scale[:, None] * K, lower=True), 1)).sum(
+        axis=0
+    )
     before = np.maximum(np.diag(K) - explained, 0.0) / alpha  # φ_tᵀA_{t−1}⁻¹φ_t
     return float((slopes**2 * before / (1.0 + scale**2 * before)).sum())
 
 
-def curvature_term(predictions: Array, best: Array, slopes: Array, step_sizes: Array, curvature: Array | float) -> float:
-    """R_D = Σ (η_t − σ_t) ġ_t² (ŷ_t − f_w(x_t))² (ICML, Proposition 1); `best` (n,) is f_w on the rows, the rest as in `gradient_term`."""
+def curvature_term(
+    predictions: Array, best: Array, slopes: Array, step_sizes: Array, curvature: Array | float
+) -> float:
+    """R_D = Σ (η_t − σ_t) ġ_t² (ŷ_t − f_w(x_t))² (ICML, Proposition 1); `best` (n,) is f_w on the
+    rows, the rest as in `gradient_term`.
+    """
     return float(((step_sizes - curvature) * (slopes * (predictions - best)) ** 2).sum())
 
 
 def newton_regret_bound(alpha: float, w_norm2: float, R_G: float, R_D: float = 0.0) -> float:
-    """½(α‖w‖² + R_G + R_D), above the regret of the online Newton step for every w in the feasible set (docs/errata.md, K10).
+    """½(α‖w‖² + R_G + R_D), above the regret of the online Newton step for every w in the feasible
+    set (docs/errata.md, K10).
 
-    Proposition 1 of ICML prints it without the ½, which Assumption 2's own σ/2 leaves. `R_D` is 0 for η = σ.
+    Proposition 1 of ICML prints it without the ½, which Assumption 2's own σ/2 leaves. `R_D` is 0
+    for η = σ.
     """
     return 0.5 * (alpha * w_norm2 + R_G + R_D)
 
 
 class Hindsight(NamedTuple):
-    """A function f = Σ a_i k(x_i, ·) on the rows it was made from: `coefficients` a (n,), `predictions` f(x_t) (n,), the `labels` (n,),
-    and `norm2` = ‖f‖²."""
+    """A function f = Σ a_i k(x_i, ·) on the rows it was made from: `coefficients` a (n,),
+    `predictions` f(x_t) (n,), the `labels` (n,), and `norm2` = ‖f‖².
+    """
 
     coefficients: Array
     predictions: Array
@@ -63,14 +75,21 @@ class Hindsight(NamedTuple):
         return float(np.abs(self.predictions).max(initial=0.0))
 
     def scaled_into(self, clip: float) -> Hindsight:
-        """The same function, shrunk until |f(x_t)| ≤ `clip` on all rows: feasible, though not the best of the feasible set."""
+        """The same function, shrunk until |f(x_t)| ≤ `clip` on all rows: feasible, though not the
+        best of the feasible set.
+        """
         factor = clip / self.largest if self.largest > clip else 1.0
-        predictions = np.clip(factor * self.predictions, -clip, clip)  # a product may round past the clip
-        return Hindsight(factor * self.coefficients, predictions, self.labels, factor * factor * self.norm2)
+        predictions = np.clip(
+            factor * self.predictions, -clip, clip
+        )  # a product may round past the clip
+        return Hindsight(
+            factor * self.coefficients, predictions, self.labels, factor * factor * self.norm2
+        )
 
 
 def best_in_hindsight(K: Array, y: Array, alpha: float) -> Hindsight:
-    """argmin_f Σ (f(x_t) − y_t)² + α‖f‖² (kernel ridge regression): a = (K + αI)⁻¹y. Not clipped: see `Hindsight.scaled_into`.
+    """argmin_f Σ (f(x_t) − y_t)² + α‖f‖² (kernel ridge regression): a = (K + αI)⁻¹y. Not clipped:
+    see `Hindsight.scaled_into`.
 
     Raises as `online_leverage_scores` does.
     """

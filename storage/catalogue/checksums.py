@@ -1,4 +1,6 @@
-"""The checksums of fetched files, kept in the store (`sources.json`): what an address gave once, it must give again."""
+"""The checksums of fetched files, kept in the store (`sources.json`): what an address gave once, it
+must give again.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ FILE = "sources.json"
 
 
 def recorded(store: Where) -> dict[str, str]:
-    """The SHA-256 by address; empty if the store has none yet. Raises `WrongInput` if the file is damaged."""
+    """The SHA-256 by address; empty if the store has none yet. Raises `WrongInput` if the file is
+    damaged.
+    """
     root = place(store)
     if not check_store(root):
         return {}
@@ -26,7 +30,11 @@ def record(store: Where, address: str, sha256: str, n_bytes: int) -> None:
     with (root / LOCK).locked():
         known = _read(root / FILE)
         if address not in known:
-            known[address] = {"sha256": sha256, "bytes": n_bytes, "when": datetime.now(UTC).isoformat(timespec="seconds")}
+            known[address] = {
+                "sha256": sha256,
+                "bytes": n_bytes,
+                "when": datetime.now(UTC).isoformat(timespec="seconds"),
+            }
             (root / FILE).write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
 
 
@@ -37,4 +45,6 @@ def _read(path: Place) -> dict[str, dict[str, str | int]]:
     except FileNotFoundError:
         return {}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise WrongInput(f"{path} is damaged ({error}); delete it, and the checksums are recorded anew") from None
+        raise WrongInput(
+            f"{path} is damaged ({error}); delete it, and the checksums are recorded anew"
+        ) from None

@@ -1,4 +1,6 @@
-"""Fetching a file: it goes on where it was cut, its checksum is verified, and a file that is there already is not asked for again."""
+"""Fetching a file: it goes on where it was cut, its checksum is verified, and a file that is there
+already is not asked for again.
+"""
 
 from __future__ import annotations
 
@@ -52,12 +54,14 @@ def fetch(
     name: str | None = None,
     pause: Callable[[float], object] = time.sleep,
 ) -> Path:
-    """The file at `address`, in `folder` under `name` (else the address's last part); fetched unless it is there as expected.
+    """The file at `address`, in `folder` under `name` (else the address's last part); fetched
+    unless it is there as expected.
 
-    What came before a cut is kept in NAME.part and asked for no second time, if the server says that the file is still the same one.
-    `progress` is told the bytes so far and in all (None if the server does not say). Raises `Unreachable`, `Gone` or `WrongChecksum`;
-    ConnectionError if the server fails again and again; `WrongInput` for an address that is not https (or http on this machine); OSError
-    if the file cannot be written.
+    What came before a cut is kept in NAME.part and asked for no second time, if the server says
+    that the file is still the same one. `progress` is told the bytes so far and in all (None if the
+    server does not say). Raises `Unreachable`, `Gone` or `WrongChecksum`; ConnectionError if the
+    server fails again and again; `WrongInput` for an address that is not https (or http on this
+    machine); OSError if the file cannot be written.
     """
     check_address(address)
     name = name or unquote(PurePosixPath(httpx.URL(address).path).name)
@@ -71,15 +75,24 @@ def fetch(
         download = _Download(address, folder / f"{name}.part", progress, pause)
         resumed = download.run()
         found = file_hash(download.part)
-        if resumed and expected_sha256 not in (None, found):  # two files may have been put together: a server that does not say so
+        if resumed and expected_sha256 not in (
+            None,
+            found,
+        ):  # two files may have been put together: a server that does not say so
             download.forget()
             download.run()
             found = file_hash(download.part)
         if expected_sha256 not in (None, found):
             download.forget()
-            raise WrongChecksum(f"{address} gave a file with the sha256 {found}, and {expected_sha256} is expected")
+            raise WrongChecksum(
+                f"{address} gave a file with the sha256 {found}, and {expected_sha256} is expected"
+            )
         sync_file(download.part)
-        write_text(about, json.dumps({"address": address, "sha256": found, "bytes": download.part.stat().st_size}) + "\n")
+        write_text(
+            about,
+            json.dumps({"address": address, "sha256": found, "bytes": download.part.stat().st_size})
+            + "\n",
+        )
         download.part.replace(target)
         download.forget()
         sync_folder(folder)
@@ -92,7 +105,9 @@ def check_address(address: str) -> None:
         url = httpx.URL(address)
     except httpx.InvalidURL as error:
         raise WrongInput(f"{address!r} is not an address: {error}") from None
-    if not url.host or not (url.scheme == "https" or (url.scheme == "http" and url.host in LOOPBACK)):
+    if not url.host or not (
+        url.scheme == "https" or (url.scheme == "http" and url.host in LOOPBACK)
+    ):
         raise WrongInput(f"{address!r} is not fetched: only https addresses are")
 
 
@@ -105,7 +120,9 @@ def _is_there(target: Path, about: Path, address: str, expected: str | None) -> 
 
 
 def _read_note(path: Path) -> dict[str, object]:
-    """A small JSON file of ours; empty if it is not there or damaged, which costs no more than fetching again."""
+    """A small JSON file of ours; empty if it is not there or damaged, which costs no more than
+    fetching again.
+    """
     try:
         noted = json.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):
@@ -114,20 +131,33 @@ def _read_note(path: Path) -> dict[str, object]:
 
 
 class _Download:
-    """One file on its way: the bytes that are here (`part`), and which version of the file they are of (`note`)."""
+    """One file on its way: the bytes that are here (`part`), and which version of the file they are
+    of (`note`).
+    """
 
-    def __init__(self, address: str, part: Path, progress: Progress, pause: Callable[[float], object]) -> None:
+    def __init__(
+        self, address: str, part: Path, progress: Progress, pause: Callable[[float], object]
+    ) -> None:
         self.address, self.part, self.progress, self.pause = address, part, progress, pause
         self.note = part.with_name(f"{part.name}.json")
         self.answered = False
 
     def run(self) -> bool:
-        """Bring the file to its end, with as many requests as it takes; whether bytes of an earlier request are in it."""
+        """Bring the file to its end, with as many requests as it takes; whether bytes of an earlier
+        request are in it.
+        """
         resumed, tries = False, 0
         local = httpx.URL(self.address).host in LOOPBACK
-        headers = {"Accept-Encoding": "identity", "User-Agent": f"koco-stream/{koco_stream.__version__}"}
+        headers = {
+            "Accept-Encoding": "identity",
+            "User-Agent": f"koco-stream/{koco_stream.__version__}",
+        }
         with httpx.Client(
-            timeout=TIMES, follow_redirects=True, headers=headers, trust_env=not local, event_hooks={"request": [_check_request]}
+            timeout=TIMES,
+            follow_redirects=True,
+            headers=headers,
+            trust_env=not local,
+            event_hooks={"request": [_check_request]},
         ) as client:
             while True:
                 before = self.here()
@@ -140,7 +170,8 @@ class _Download:
                     tries = 0 if self.here() > before else tries + 1
                     if tries == TRIES:
                         raise ConnectionError(
-                            f"{self.address}: {why}, {TRIES} times in a row; what came is kept, try again later"
+                            f"{self.address}: {why}, {TRIES} times in a row; what came is kept, try"
+                            " again later"
                         ) from None
                     self.pause(min(2.0**tries, LONGEST_PAUSE))
                 except httpx.TooManyRedirects as error:
@@ -173,11 +204,17 @@ class _Download:
                 here = 0
                 self.forget()
                 self.part.touch()
-                noted = {"address": self.address, "version": _version(answer), "bytes": _number(answer.headers.get("Content-Length"))}
+                noted = {
+                    "address": self.address,
+                    "version": _version(answer),
+                    "bytes": _number(answer.headers.get("Content-Length")),
+                }
                 write_text(self.note, json.dumps(noted) + "\n")
             total = noted.get("bytes")
             total = total if isinstance(total, int) else None
-            with self.part.open("ab", buffering=0) as handle:  # what came is in the file, whatever happens to this process
+            with self.part.open(
+                "ab", buffering=0
+            ) as handle:  # what came is in the file, whatever happens to this process
                 for chunk in answer.iter_raw():
                     handle.write(chunk)
                     here += len(chunk)
@@ -189,7 +226,9 @@ class _Download:
         return goes_on
 
     def check(self, answer: httpx.Response, here: int) -> None:
-        """Whether the answer holds bytes of the file. Raises `Gone` if not, `_Again` if the next answer may."""
+        """Whether the answer holds bytes of the file. Raises `Gone` if not, `_Again` if the next
+        answer may.
+        """
         status = answer.status_code
         if status == 416 or (status == 206 and not self.continues(answer, here)):
             self.forget()
@@ -202,9 +241,15 @@ class _Download:
             raise Gone(f"{self.address}: the server sends a web page, not the file")
 
     def continues(self, answer: httpx.Response, here: int) -> bool:
-        """Whether a part of the file (206) begins where ours ends, and is of the same version. Not every server heeds If-Range."""
+        """Whether a part of the file (206) begins where ours ends, and is of the same version. Not
+        every server heeds If-Range.
+        """
         same = _version(answer) in (None, _read_note(self.note).get("version"))
-        return here > 0 and same and answer.headers.get("Content-Range", "").startswith(f"bytes {here}-")
+        return (
+            here > 0
+            and same
+            and answer.headers.get("Content-Range", "").startswith(f"bytes {here}-")
+        )
 
 
 def _check_request(request: httpx.Request) -> None:
@@ -213,7 +258,9 @@ def _check_request(request: httpx.Request) -> None:
 
 
 def _version(answer: httpx.Response) -> str | None:
-    """What tells this version of the file from others: its strong ETag, else its date; None if the server says neither."""
+    """What tells this version of the file from others: its strong ETag, else its date; None if the
+    server says neither.
+    """
     etag = answer.headers.get("ETag", "")
     return etag if etag.startswith('"') else answer.headers.get("Last-Modified")
 

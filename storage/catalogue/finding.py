@@ -1,4 +1,5 @@
-"""Finding a dataset's files: by its entry's name, in a folder; and what to tell the user of them."""
+"""Finding a dataset's files: by its entry's name, in a folder; and what to tell the user of them.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ def entry_named(name: str) -> Entry:
     """The entry of a dataset. Raises `WrongInput` with the nearest name if there is none."""
     if name not in CATALOGUE:
         raise WrongInput(
-            f"koco prepare {name} --from FILE needs a file, because the catalogue does not have {name!r}{nearest(name, list(CATALOGUE))}"
+            f"koco prepare {name} --from FILE needs a file, because the catalogue does not have"
+            f" {name!r}{nearest(name, list(CATALOGUE))}"
         )
     return CATALOGUE[name]
 
@@ -25,7 +27,10 @@ def how_to_get(entry: Entry) -> str:
     lines += addresses_of(entry.editions[0])
     for edition in entry.editions[1:]:
         lines += [f"  or {edition_text(edition)}", *addresses_of(edition)]
-    lines.append("  plain, .gz, .bz2, .xz or .zst, in a folder of your choice or in its subfolder named like the dataset; then")
+    lines.append(
+        "  plain, .gz, .bz2, .xz or .zst, in a folder of your choice or in its subfolder named like"
+        " the dataset; then"
+    )
     lines.append(f"  koco prepare {entry.name} --from FOLDER")
     return "\n".join(lines)
 
@@ -37,37 +42,54 @@ def addresses_of(edition: Edition) -> list[str]:
 
 def edition_text(edition: Edition) -> str:
     """`a9a and a9a.t (48,842 rows, 123 features)`."""
-    size = f"{edition.n_rows:,} rows, {edition.n_features:,} features" if edition.n_features else f"{edition.n_rows:,} rows"
+    size = (
+        f"{edition.n_rows:,} rows, {edition.n_features:,} features"
+        if edition.n_features
+        else f"{edition.n_rows:,} rows"
+    )
     return f"{' and '.join(edition.files)} ({edition.part or size})"
 
 
 def find_edition(entry: Entry, folder: Path) -> tuple[Edition, list[Path]]:
-    """The first edition whose files are all in `folder` or its subfolder `entry.name`, and the files' paths in order.
+    """The first edition whose files are all in `folder` or its subfolder `entry.name`, and the
+    files' paths in order.
 
     Raises `WrongInput` saying what is missing and where to get it.
     """
     found: dict[str, Path] = {}
     for edition in entry.editions:
         for name in edition.files:
-            places = [base / (name + suffix) for base in (folder, folder / entry.name) for suffix in ("", *OPENERS)]
+            places = [
+                base / (name + suffix)
+                for base in (folder, folder / entry.name)
+                for suffix in ("", *OPENERS)
+            ]
             path = next((place for place in places if place.is_file()), None)
             if path is not None:
                 found[name] = path
         if all(name in found for name in edition.files):
             return edition, [found[name] for name in edition.files]
     there = f" (only {', '.join(sorted(found))})" if found else ""
-    raise WrongInput(f"{folder} does not have the files of {entry.name}{there}. {how_to_get(entry)}")
+    raise WrongInput(
+        f"{folder} does not have the files of {entry.name}{there}. {how_to_get(entry)}"
+    )
 
 
 def remarks(entry: Entry, edition: Edition, n_rows: int, n_features: int) -> list[str]:
-    """What a user must know of a dataset that was prepared from `edition`: that it is a part, or not what the catalogue expects."""
+    """What a user must know of a dataset that was prepared from `edition`: that it is a part, or
+    not what the catalogue expects.
+    """
     said = []
     if edition.part:
-        said.append(f"this is a part of {entry.name}: {edition.part}. The whole: {edition_text(entry.editions[0])}, from {entry.source}")
+        said.append(
+            f"this is a part of {entry.name}: {edition.part}. The whole:"
+            f" {edition_text(entry.editions[0])}, from {entry.source}"
+        )
     expected = (edition.n_rows, edition.n_features or n_features)
     if (n_rows, n_features) != expected:
         said.append(
-            f"{' and '.join(edition.files)} gave {n_rows:,} rows of {n_features:,} features where the catalogue has {expected[0]:,} of "
-            f"{expected[1]:,}: the file may be cut, or another version; results are not comparable with the papers'"
+            f"{' and '.join(edition.files)} gave {n_rows:,} rows of {n_features:,} features where"
+            f" the catalogue has {expected[0]:,} of {expected[1]:,}: the file may be cut, or"
+            " another version; results are not comparable with the papers'"
         )
     return said

@@ -1,7 +1,9 @@
-"""The catalogue: the datasets of the papers, which files they are, where these come from and how they are prepared.
+"""The catalogue: the datasets of the papers, which files they are, where these come from and how
+they are prepared.
 
-A literal table. An entry has editions, the whole one first: the same data may be known as other files, or as a part. An address stands
-here only where the publisher is known to have the file under it; where there is none, the source is named in words.
+A literal table. An entry has editions, the whole one first: the same data may be known as other
+files, or as a part. An address stands here only where the publisher is known to have the file under
+it; where there is none, the source is named in words.
 """
 
 from __future__ import annotations
@@ -34,7 +36,10 @@ def _of(
 
 
 def _libsvm(*paths: str, sha256: tuple[str | None, ...] = ()) -> tuple[Address, ...]:
-    return tuple(Address(LIBSVM_FILES + path, sha256=known) for path, known in zip(paths, sha256 or (None,) * len(paths), strict=True))
+    return tuple(
+        Address(LIBSVM_FILES + path, sha256=known)
+        for path, known in zip(paths, sha256 or (None,) * len(paths), strict=True)
+    )
 
 
 def _uci(archive: str, *member: str, sha256: str | None = None, skip_lines: int = 0) -> Address:
@@ -43,10 +48,26 @@ def _uci(archive: str, *member: str, sha256: str | None = None, skip_lines: int 
 
 DENSE: dict[str, Any] = {"layout": "dense", "scale": "minmax"}
 RAW_CSV: dict[str, Any] = {"scale": "minmax", "header": False}
-ADULT: dict[str, Any] = {"labels": "<=50K=-1,>50K=1", "one_hot": True, "header": False, "scale": "minmax"}
-BREAST_CANCER = "2=-1,4=1,-1=-1,1=1"  # benign and malignant: LIBSVM has 2 and 4, other copies −1 and +1
-CENSUS: dict[str, Any] = {"labels": "- 50000.=-1,50000+.=1", "one_hot": True, "header": False, "scale": "minmax"}
-NEWS: dict[str, Any] = {"format": "documents", "strip": ("headers", "footers", "quotes"), "scale": "unit-rows"}
+ADULT: dict[str, Any] = {
+    "labels": "<=50K=-1,>50K=1",
+    "one_hot": True,
+    "header": False,
+    "scale": "minmax",
+}
+BREAST_CANCER = (  # benign and malignant: LIBSVM has 2 and 4, other copies −1 and +1
+    "2=-1,4=1,-1=-1,1=1"
+)
+CENSUS: dict[str, Any] = {
+    "labels": "- 50000.=-1,50000+.=1",
+    "one_hot": True,
+    "header": False,
+    "scale": "minmax",
+}
+NEWS: dict[str, Any] = {
+    "format": "documents",
+    "strip": ("headers", "footers", "quotes"),
+    "scale": "unit-rows",
+}
 PIXELS: dict[str, Any] = {"layout": "sparse", "scale": "minmax", "task": "classification"}
 
 A9A = _libsvm(
@@ -58,19 +79,43 @@ A9A = _libsvm(
     ),
 )
 ADULT_FILES = (
-    _uci("2/adult.zip", "adult.data", sha256="5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d"),
-    _uci("2/adult.zip", "adult.test", sha256="a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05", skip_lines=1),
+    _uci(
+        "2/adult.zip",
+        "adult.data",
+        sha256="5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d",
+    ),
+    _uci(
+        "2/adult.zip",
+        "adult.test",
+        sha256="a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05",
+        skip_lines=1,
+    ),
 )
-CENSUS_FILES = tuple(_uci("117/census+income+kdd.zip", "census.tar.gz", name) for name in ("census-income.data", "census-income.test"))
-COVTYPE = _uci("31/covertype.zip", "covtype.data.gz", sha256="614360d0257557dd1792834a85a1cdebfadc3c4f30b011d56afee7ffb5b15771")
-IONOSPHERE = _uci("52/ionosphere.zip", "ionosphere.data", sha256="46d52186b84e20be52918adb93e8fb9926b34795ff7504c24350ae0616a04bbd")
+CENSUS_FILES = tuple(
+    _uci("117/census+income+kdd.zip", "census.tar.gz", name)
+    for name in ("census-income.data", "census-income.test")
+)
+COVTYPE = _uci(
+    "31/covertype.zip",
+    "covtype.data.gz",
+    sha256="614360d0257557dd1792834a85a1cdebfadc3c4f30b011d56afee7ffb5b15771",
+)
+IONOSPHERE = _uci(
+    "52/ionosphere.zip",
+    "ionosphere.data",
+    sha256="46d52186b84e20be52918adb93e8fb9926b34795ff7504c24350ae0616a04bbd",
+)
 LETTER = _uci(
-    "59/letter+recognition.zip", "letter-recognition.data", sha256="2b89f3602cf768d3c8355267d2f13f2417809e101fc2b5ceee10db19a60de6e2"
+    "59/letter+recognition.zip",
+    "letter-recognition.data",
+    sha256="2b89f3602cf768d3c8355267d2f13f2417809e101fc2b5ceee10db19a60de6e2",
 )
-NEWS_ARCHIVE = Address(  # scikit-learn's copy of 20news-bydate.tar.gz: qwone.com does not offer https
-    "https://ndownloader.figshare.com/files/5975967",
-    sha256="8f1b2514ca22a5ade8fbb9cfa5727df95fa587f4c87b786e15c759fa66d95610",
-    suffix=".gz",
+NEWS_ARCHIVE = (
+    Address(  # scikit-learn's copy of 20news-bydate.tar.gz: qwone.com does not offer https
+        "https://ndownloader.figshare.com/files/5975967",
+        sha256="8f1b2514ca22a5ade8fbb9cfa5727df95fa587f4c87b786e15c759fa66d95610",
+        suffix=".gz",
+    )
 )
 PARKINSONS = _uci(
     "189/parkinsons+telemonitoring.zip",
@@ -84,15 +129,21 @@ ENTRIES: tuple[Entry, ...] = (
         "20news",
         (SON,),
         "20 classes",
-        "20 Newsgroups, 20news-bydate (qwone.com/~jason/20Newsgroups): the messages, or the counts of their words as LIBSVM text, both "
-        "without headers, footers and quotes",
+        "20 Newsgroups, 20news-bydate (qwone.com/~jason/20Newsgroups): the messages, or the counts"
+        " of their words as LIBSVM text, both without headers, footers and quotes",
         (
             _of("20news_bow_counts.svm", n=18846, d=101631, scale="unit-rows"),
             _of("20news-bydate.tar", n=18846, d=101631, at=(NEWS_ARCHIVE,), tested=False, **NEWS),
         ),
         positive_class=8,  # rec.autos
     ),
-    Entry("a9a", (SON,), "binary", f"{LIBSVM}: a9a", (_of("a9a", "a9a.t", n=48842, d=123, at=A9A, n_features=123),)),
+    Entry(
+        "a9a",
+        (SON,),
+        "binary",
+        f"{LIBSVM}: a9a",
+        (_of("a9a", "a9a.t", n=48842, d=123, at=A9A, n_features=123),),
+    ),
     Entry(
         "acoustic",
         (SON,),
@@ -111,16 +162,35 @@ ENTRIES: tuple[Entry, ...] = (
         ),
         positive_class=3,
     ),
-    Entry("adult", (SON,), "binary", f"{UCI}: Adult", (_of("adult.data", "adult.test", n=48842, d=108, at=ADULT_FILES, **ADULT),)),
     Entry(
-        "australian", (SON,), "binary", f"{LIBSVM}: australian", (_of("australian", n=690, d=14, at=_libsvm("binary/australian"), **DENSE),)
+        "adult",
+        (SON,),
+        "binary",
+        f"{UCI}: Adult",
+        (_of("adult.data", "adult.test", n=48842, d=108, at=ADULT_FILES, **ADULT),),
+    ),
+    Entry(
+        "australian",
+        (SON,),
+        "binary",
+        f"{LIBSVM}: australian",
+        (_of("australian", n=690, d=14, at=_libsvm("binary/australian"), **DENSE),),
     ),
     Entry(
         "breast-cancer",
         (SON,),
         "binary",
         f"{LIBSVM}: breast-cancer",
-        (_of("breast-cancer_scale", n=683, d=10, at=_libsvm("binary/breast-cancer_scale"), labels=BREAST_CANCER, layout="dense"),),
+        (
+            _of(
+                "breast-cancer_scale",
+                n=683,
+                d=10,
+                at=_libsvm("binary/breast-cancer_scale"),
+                labels=BREAST_CANCER,
+                layout="dense",
+            ),
+        ),
     ),
     Entry(
         "census",
@@ -128,8 +198,22 @@ ENTRIES: tuple[Entry, ...] = (
         "binary",
         f"{UCI}: Census-Income (KDD)",
         (
-            _of("census-income.data", "census-income.test", n=299285, d=None, at=CENSUS_FILES, tested=False, **CENSUS),
-            _of("census-income.test", n=99762, d=408, part="the test file, a third of the rows", **CENSUS),
+            _of(
+                "census-income.data",
+                "census-income.test",
+                n=299285,
+                d=None,
+                at=CENSUS_FILES,
+                tested=False,
+                **CENSUS,
+            ),
+            _of(
+                "census-income.test",
+                n=99762,
+                d=408,
+                part="the test file, a third of the rows",
+                **CENSUS,
+            ),
         ),
     ),
     Entry(
@@ -139,7 +223,14 @@ ENTRIES: tuple[Entry, ...] = (
         f"{LIBSVM}: cod-rna",
         (
             _of("cod-rna.t", n=271617, d=8, at=_libsvm("binary/cod-rna.t"), tested=False, **DENSE),
-            _of("cod-rna.train", n=59535, d=8, part="the training file; the papers have cod-rna.t", target="1", scale="minmax"),
+            _of(
+                "cod-rna.train",
+                n=59535,
+                d=8,
+                part="the training file; the papers have cod-rna.t",
+                target="1",
+                scale="minmax",
+            ),
         ),
     ),
     Entry(
@@ -153,7 +244,13 @@ ENTRIES: tuple[Entry, ...] = (
         ),
         positive_class=2,  # lodgepole pine, about half of all rows
     ),
-    Entry("diabetes", (SON,), "binary", f"{LIBSVM}: diabetes", (_of("diabetes", n=768, d=8, at=_libsvm("binary/diabetes"), **DENSE),)),
+    Entry(
+        "diabetes",
+        (SON,),
+        "binary",
+        f"{LIBSVM}: diabetes",
+        (_of("diabetes", n=768, d=8, at=_libsvm("binary/diabetes"), **DENSE),),
+    ),
     Entry(
         "gisette",
         (SON,),
@@ -173,14 +270,27 @@ ENTRIES: tuple[Entry, ...] = (
         ),
     ),
     Entry(
-        "heart", (SON,), "binary", f"{LIBSVM}: heart", (_of("heart_scale", n=270, d=13, at=_libsvm("binary/heart_scale"), layout="dense"),)
+        "heart",
+        (SON,),
+        "binary",
+        f"{LIBSVM}: heart",
+        (_of("heart_scale", n=270, d=13, at=_libsvm("binary/heart_scale"), layout="dense"),),
     ),
     Entry(
         "ijcnn1",
         (SON, PROS),
         "binary",
         f"{LIBSVM}: ijcnn1",
-        (_of("ijcnn1", "ijcnn1.t", n=141691, d=22, at=_libsvm("binary/ijcnn1.bz2", "binary/ijcnn1.t.bz2"), **DENSE),),
+        (
+            _of(
+                "ijcnn1",
+                "ijcnn1.t",
+                n=141691,
+                d=22,
+                at=_libsvm("binary/ijcnn1.bz2", "binary/ijcnn1.t.bz2"),
+                **DENSE,
+            ),
+        ),
     ),
     Entry(
         "ionosphere",
@@ -194,7 +304,18 @@ ENTRIES: tuple[Entry, ...] = (
         (SON,),
         "26 classes",
         f"{UCI}: Letter Recognition",
-        (_of("letter-recognition.data", n=20000, d=16, at=(LETTER,), target="1", labels="letters", task="classification", **RAW_CSV),),
+        (
+            _of(
+                "letter-recognition.data",
+                n=20000,
+                d=16,
+                at=(LETTER,),
+                target="1",
+                labels="letters",
+                task="classification",
+                **RAW_CSV,
+            ),
+        ),
         positive_class=1,  # A
     ),
     Entry(
@@ -202,7 +323,16 @@ ENTRIES: tuple[Entry, ...] = (
         (SON,),
         "binary",
         f"{UCI}: MAGIC Gamma Telescope",
-        (_of("magic04.data", n=19020, d=10, at=(_uci("159/magic+gamma+telescope.zip", "magic04.data"),), labels="g=1,h=-1", **RAW_CSV),),
+        (
+            _of(
+                "magic04.data",
+                n=19020,
+                d=10,
+                at=(_uci("159/magic+gamma+telescope.zip", "magic04.data"),),
+                labels="g=1,h=-1",
+                **RAW_CSV,
+            ),
+        ),
     ),
     Entry(
         "mnist",
@@ -211,7 +341,9 @@ ENTRIES: tuple[Entry, ...] = (
         "OpenML (openml.org, data set 554): mnist_784, as CSV with the digit last",
         (
             _of("mnist_784.csv", n=70000, d=784, tested=False, **PIXELS),
-            _of("mnist_test.csv", n=10000, d=784, part="the 10,000 test digits of 70,000", **PIXELS),
+            _of(
+                "mnist_test.csv", n=10000, d=784, part="the 10,000 test digits of 70,000", **PIXELS
+            ),
         ),
         positive_class=8,
     ),
@@ -261,17 +393,40 @@ ENTRIES: tuple[Entry, ...] = (
         "binary",
         f"{LIBSVM}: splice",
         (
-            _of("splice", "splice.t", n=3175, d=60, at=_libsvm("binary/splice", "binary/splice.t"), tested=False, **DENSE),
+            _of(
+                "splice",
+                "splice.t",
+                n=3175,
+                d=60,
+                at=_libsvm("binary/splice", "binary/splice.t"),
+                tested=False,
+                **DENSE,
+            ),
             _of("splice.txt", n=3175, d=60, **DENSE),
         ),
     ),
-    Entry("w1a", (SON,), "binary", f"{LIBSVM}: w1a", (_of("w1a", n=2477, d=300, at=_libsvm("binary/w1a"), n_features=300),)),
+    Entry(
+        "w1a",
+        (SON,),
+        "binary",
+        f"{LIBSVM}: w1a",
+        (_of("w1a", n=2477, d=300, at=_libsvm("binary/w1a"), n_features=300),),
+    ),
     Entry(
         "w8a",
         (SON,),
         "binary",
         f"{LIBSVM}: w8a",
-        (_of("w8a", "w8a.t", n=64700, d=300, at=_libsvm("binary/w8a", "binary/w8a.t"), n_features=300),),
+        (
+            _of(
+                "w8a",
+                "w8a.t",
+                n=64700,
+                d=300,
+                at=_libsvm("binary/w8a", "binary/w8a.t"),
+                n_features=300,
+            ),
+        ),
     ),
     Entry(
         "cadata",
@@ -280,7 +435,15 @@ ENTRIES: tuple[Entry, ...] = (
         f"StatLib: California housing, as CSV with a header; or {LIBSVM_REGRESSION}: cadata",
         (
             _of("cal_housing.csv", n=20640, d=8, target="median_house_value", scale="minmax"),
-            _of("cadata", n=20640, d=8, at=_libsvm("regression/cadata"), tested=False, task="regression", **DENSE),
+            _of(
+                "cadata",
+                n=20640,
+                d=8,
+                at=_libsvm("regression/cadata"),
+                tested=False,
+                task="regression",
+                **DENSE,
+            ),
         ),
     ),
     Entry(
@@ -293,7 +456,12 @@ ENTRIES: tuple[Entry, ...] = (
                 "CASP.csv",
                 n=45730,
                 d=9,
-                at=(_uci("265/physicochemical+properties+of+protein+tertiary+structure.zip", "CASP.csv"),),
+                at=(
+                    _uci(
+                        "265/physicochemical+properties+of+protein+tertiary+structure.zip",
+                        "CASP.csv",
+                    ),
+                ),
                 target="RMSD",
                 scale="minmax",
             ),
@@ -303,10 +471,19 @@ ENTRIES: tuple[Entry, ...] = (
         "cpusmall",
         (PROS,),
         "regression",
-        f"Delve: comp-activ, the small variant, as CSV with a header; or {LIBSVM_REGRESSION}: cpusmall",
+        f"Delve: comp-activ, the small variant, as CSV with a header; or {LIBSVM_REGRESSION}:"
+        " cpusmall",
         (
             _of("cpu.small.csv", n=8192, d=12, target="usr", scale="minmax"),
-            _of("cpusmall", n=8192, d=12, at=_libsvm("regression/cpusmall"), tested=False, task="regression", **DENSE),
+            _of(
+                "cpusmall",
+                n=8192,
+                d=12,
+                at=_libsvm("regression/cpusmall"),
+                tested=False,
+                task="regression",
+                **DENSE,
+            ),
         ),
     ),
     Entry(
@@ -314,7 +491,17 @@ ENTRIES: tuple[Entry, ...] = (
         (PROS,),
         "regression",
         f"{UCI}: Parkinsons Telemonitoring",
-        (_of("parkinsons_updrs.data", n=5875, d=20, at=(PARKINSONS,), target="total_UPDRS", drop=("motor_UPDRS",), scale="minmax"),),
+        (
+            _of(
+                "parkinsons_updrs.data",
+                n=5875,
+                d=20,
+                at=(PARKINSONS,),
+                target="total_UPDRS",
+                drop=("motor_UPDRS",),
+                scale="minmax",
+            ),
+        ),
     ),
     Entry(
         "slice",
@@ -358,11 +545,22 @@ ENTRIES: tuple[Entry, ...] = (
                 scale="minmax",
                 tested=False,
             ),
-            _of("millionsong.txt", n=6719, d=12, part="a teaching subset: 6,719 rows of 12 features", target="1", scale="minmax"),
+            _of(
+                "millionsong.txt",
+                n=6719,
+                d=12,
+                part="a teaching subset: 6,719 rows of 12 features",
+                target="1",
+                scale="minmax",
+            ),
         ),
     ),
     Entry(
-        "german", (), "binary", f"{LIBSVM}: german.numer", (_of("german.numer", n=1000, d=24, at=_libsvm("binary/german.numer"), **DENSE),)
+        "german",
+        (),
+        "binary",
+        f"{LIBSVM}: german.numer",
+        (_of("german.numer", n=1000, d=24, at=_libsvm("binary/german.numer"), **DENSE),),
     ),
     Entry(
         "sector",
@@ -375,7 +573,9 @@ ENTRIES: tuple[Entry, ...] = (
                 "sector.t.scale",
                 n=9619,
                 d=55197,
-                at=_libsvm("multiclass/sector/sector.scale.bz2", "multiclass/sector/sector.t.scale.bz2"),
+                at=_libsvm(
+                    "multiclass/sector/sector.scale.bz2", "multiclass/sector/sector.t.scale.bz2"
+                ),
                 n_features=55197,
                 scale="unit-rows",
             ),

@@ -1,4 +1,6 @@
-"""Synthetic datasets: the rows of a generator as a source, prepared like any other unless the store has them."""
+"""Synthetic datasets: the rows of a generator as a source, prepared like any other unless the store
+has them.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,15 @@ from typing import Any
 from koco_stream.errors import WrongInput
 from koco_stream.io.paths import Where
 from koco_stream.streams.manifest import Manifest, dataset_place, load_manifest
-from storage.generated.generators import ABOUT, STREAMS, TABLES, all_values, own_values, scale_of, synthetic_name
+from storage.generated.generators import (
+    ABOUT,
+    STREAMS,
+    TABLES,
+    all_values,
+    own_values,
+    scale_of,
+    synthetic_name,
+)
 from storage.generated.streams import BLOCK_ROWS, Blocks
 from storage.preparing.parallel import OnDask, Serially
 from storage.preparing.prepare import Preparing, prepare_source
@@ -20,7 +30,9 @@ VERSION = 2  # 1: the rows of ill-conditioned were scaled to a mean square norm 
 
 
 def synthetic_source(generator: str, values: dict[str, Any]) -> Source:
-    """The rows of a generator with these parameters, as a source. Raises `WrongInput` for parameters that do not go together."""
+    """The rows of a generator with these parameters, as a source. Raises `WrongInput` for
+    parameters that do not go together.
+    """
     origin = _origin(generator, values)
     if generator in STREAMS:
         return replace(STREAMS[generator](**own_values(generator, values)), origin=origin)
@@ -44,7 +56,9 @@ def _block_of_table(number: int, generator: str, values: tuple[tuple[str, Any], 
 
 
 def existing_synthetic(store: Where, generator: str, given: dict[str, Any]) -> Manifest | None:
-    """The dataset if the store has it, as this version makes it. Raises `WrongInput` if its name is taken by another dataset."""
+    """The dataset if the store has it, as this version makes it. Raises `WrongInput` if its name is
+    taken by another dataset.
+    """
     name = synthetic_name(generator, given)
     try:
         manifest = load_manifest(store, name)
@@ -52,19 +66,26 @@ def existing_synthetic(store: Where, generator: str, given: dict[str, Any]) -> M
         return None  # not there yet, or not readable: made anew
     if manifest.source.get("generator") != generator:
         raise WrongInput(
-            f"the dataset {name!r} in {store} was not made by the generator {generator}, whose name it has: prepare it under another "
-            f"name, and remove the folder {dataset_place(store, name)}"
+            f"the dataset {name!r} in {store} was not made by the generator {generator}, whose name"
+            " it has: prepare it under another name, and remove the folder"
+            f" {dataset_place(store, name)}"
         )
     return manifest if manifest.source == _origin(generator, given) else None
 
 
-def prepare_synthetic(store: Where, generator: str, given: dict[str, Any], worker: Serially | OnDask | None = None) -> Manifest:
-    """The dataset, made now unless the store has it already. Raises `WrongInput` as `existing_synthetic` does."""
+def prepare_synthetic(
+    store: Where, generator: str, given: dict[str, Any], worker: Serially | OnDask | None = None
+) -> Manifest:
+    """The dataset, made now unless the store has it already. Raises `WrongInput` as
+    `existing_synthetic` does.
+    """
     manifest = existing_synthetic(store, generator, given)
     if manifest is not None:
         return manifest
     source = synthetic_source(generator, given)
-    how = Preparing(task=ABOUT[generator][0], scale=scale_of(generator, given), worker=worker or Serially())
+    how = Preparing(
+        task=ABOUT[generator][0], scale=scale_of(generator, given), worker=worker or Serially()
+    )
     return prepare_source(store, synthetic_name(generator, given), source, how)
 
 

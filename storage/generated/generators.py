@@ -1,4 +1,6 @@
-"""The generators of synthetic datasets by name: their parameters, what they may be, and the names of the datasets that come of them."""
+"""The generators of synthetic datasets by name: their parameters, what they may be, and the names
+of the datasets that come of them.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,20 @@ from storage.preparing.transform import MOST_DENSE_VALUES, SCALES
 from storage.sources.table import Table
 
 LIMIT = 2**63
-TABLES: dict[str, Callable[..., Table]] = {"ill-conditioned": ill_conditioned, "adversary": adversary, "slice-like": slice_like}
-STREAMS: dict[str, Callable[..., Blocks]] = {"sparse-text": sparse_text, "dense-stream": dense_stream}
+TABLES: dict[str, Callable[..., Table]] = {
+    "ill-conditioned": ill_conditioned,
+    "adversary": adversary,
+    "slice-like": slice_like,
+}
+STREAMS: dict[str, Callable[..., Blocks]] = {
+    "sparse-text": sparse_text,
+    "dense-stream": dense_stream,
+}
 GENERATORS: dict[str, Callable[..., Table] | Callable[..., Blocks]] = {**TABLES, **STREAMS}
 OF_DENSE_ROWS = tuple(scale for scale in SCALES if scale != "tf-idf")
-CHOICES = {"sparse-text": {"scale": ("unit-rows", "none")}}  # of a generator's own parameters that are words
+CHOICES = {
+    "sparse-text": {"scale": ("unit-rows", "none")}
+}  # of a generator's own parameters that are words
 ABOUT = {
     "ill-conditioned": ("classification", "SON 2016"),
     "adversary": ("regression", "KONS 2017"),
@@ -29,16 +40,22 @@ ABOUT = {
 
 def own_parameters(generator: str) -> dict[str, Any]:
     """The generator's own parameters and their defaults."""
-    return {name: p.default for name, p in inspect.signature(GENERATORS[generator]).parameters.items()}
+    return {
+        name: p.default for name, p in inspect.signature(GENERATORS[generator]).parameters.items()
+    }
 
 
 def parameters_of(generator: str) -> dict[str, Any]:
-    """The parameters of a generated dataset and their defaults: `scale`, which is done to the rows that were made, and the generator's."""
+    """The parameters of a generated dataset and their defaults: `scale`, which is done to the rows
+    that were made, and the generator's.
+    """
     return {**own_parameters(generator), "scale": own_parameters(generator).get("scale", "none")}
 
 
 def synthetic_name(generator: str, given: dict[str, Any]) -> str:
-    """The dataset's name: the generator's, then what was given, in the generator's order. Raises `WrongInput` for what it does not take."""
+    """The dataset's name: the generator's, then what was given, in the generator's order. Raises
+    `WrongInput` for what it does not take.
+    """
     known = parameters_of(generator)
     for name, value in given.items():
         if name not in known:
@@ -46,19 +63,34 @@ def synthetic_name(generator: str, given: dict[str, Any]) -> str:
         if isinstance(known[name], str):
             choices = CHOICES.get(generator, {}).get(name, OF_DENSE_ROWS)
             if value not in choices:
-                raise WrongInput(f"{generator}: {name} must be one of {', '.join(choices)}, not {value!r}")
+                raise WrongInput(
+                    f"{generator}: {name} must be one of {', '.join(choices)}, not {value!r}"
+                )
             continue
         whole = isinstance(known[name], int)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < LIMIT or (whole and value != int(value)):
-            raise WrongInput(f"{generator}: {name} must be a positive {'whole ' if whole else ''}number below {LIMIT:g}, not {value!r}")
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int | float)
+            or not 0 < value < LIMIT
+            or (whole and value != int(value))
+        ):
+            raise WrongInput(
+                f"{generator}: {name} must be a positive {'whole ' if whole else ''}number below"
+                f" {LIMIT:g}, not {value!r}"
+            )
     values = all_values(generator, given)
     if generator in STREAMS:
-        STREAMS[generator](**own_values(generator, given))  # which makes no rows, and refuses parameters that do not go together
+        STREAMS[generator](
+            **own_values(generator, given)
+        )  # which makes no rows, and refuses parameters that do not go together
     elif values["n_rows"] * values["n_features"] > MOST_DENSE_VALUES:
         raise WrongInput(
-            f"{generator}: n_rows = {values['n_rows']} of n_features = {values['n_features']} are more than {MOST_DENSE_VALUES:,} values"
+            f"{generator}: n_rows = {values['n_rows']} of n_features = {values['n_features']} are"
+            f" more than {MOST_DENSE_VALUES:,} values"
         )
-    return ",".join([generator, *(f"{name}={_text(values[name])}" for name in known if name in given)])
+    return ",".join(
+        [generator, *(f"{name}={_text(values[name])}" for name in known if name in given)]
+    )
 
 
 def _text(value: float | str) -> str:
@@ -67,8 +99,12 @@ def _text(value: float | str) -> str:
 
 
 def all_values(generator: str, given: dict[str, Any]) -> dict[str, Any]:
-    """All the generator's parameters: those given, in the type of their defaults, and the defaults."""
-    return {name: type(default)(given.get(name, default)) for name, default in parameters_of(generator).items()}
+    """All the generator's parameters: those given, in the type of their defaults, and the defaults.
+    """
+    return {
+        name: type(default)(given.get(name, default))
+        for name, default in parameters_of(generator).items()
+    }
 
 
 def own_values(generator: str, given: dict[str, Any]) -> dict[str, Any]:
@@ -78,11 +114,19 @@ def own_values(generator: str, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def scale_of(generator: str, given: dict[str, Any]) -> str:
-    """How the rows are to be scaled once they are made; none for a generator that scales them itself."""
-    return "none" if "scale" in own_parameters(generator) else str(all_values(generator, given)["scale"])
+    """How the rows are to be scaled once they are made; none for a generator that scales them
+    itself.
+    """
+    return (
+        "none"
+        if "scale" in own_parameters(generator)
+        else str(all_values(generator, given)["scale"])
+    )
 
 
 def expected_values(generator: str, given: dict[str, Any]) -> int:
-    """How many values the dataset will have, non-zeros if it is sparse: about as many, before it is made."""
+    """How many values the dataset will have, non-zeros if it is sparse: about as many, before it is
+    made.
+    """
     values = all_values(generator, given)
     return int(values["n_rows"] * values.get("mean_nonzeros", values["n_features"]))

@@ -1,6 +1,8 @@
-"""Synthetic streams of any size, made block by block: a block's rows depend on the parameters and the block's number, on nothing else.
+"""Synthetic streams of any size, made block by block: a block's rows depend on the parameters and
+the block's number, on nothing else.
 
-They are made up, and stand for no real dataset: they have the shape of two, so that what is measured on them says something of these.
+They are made up, and stand for no real dataset: they have the shape of two, so that what is
+measured on them says something of these.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ BLOCK_ROWS = 16_384
 BLOCK_VALUES = 1 << 22  # of one block, about: rows of many values make blocks of fewer rows
 MODEL = 1 << 47  # the number of the block that holds no rows, but what all rows share
 SPARSE, DENSE = 0x7E, 0xDE
-HEAD = 3.0  # the most frequent feature is about as frequent as the third of Zipf's law: 3 % of the words of 100,000
+# the most frequent feature is about as frequent as the third of Zipf's law: 3 % of the words of
+# 100,000
+HEAD = 3.0
 SHAPE = 2.0  # of the Gamma distribution of the rows' lengths
 RELEVANT = 0.1  # the share of the features that the labels depend on
 MOST_DENSE_FEATURES = 4096  # the map of dense features is a full matrix
@@ -30,8 +34,9 @@ MOST_DENSE_FEATURES = 4096  # the map of dense features is a full matrix
 
 @dataclass
 class Blocks:
-    """A source of rows made by `make(number, **model)`, a function of a module: the number-th block, always of `block_rows` rows.
-    `n_bytes` is about what the rows take in memory."""
+    """A source of rows made by `make(number, **model)`, a function of a module: the number-th
+    block, always of `block_rows` rows. `n_bytes` is about what the rows take in memory.
+    """
 
     make: Callable[..., Piece]
     model: dict[str, Any]
@@ -83,39 +88,55 @@ def sparse_text(
     scale: str = "unit-rows",
     data_seed: int = 1,
 ) -> Blocks:
-    """Sparse rows like those of 20 Newsgroups, which they are not: counts of words drawn by a law like Zipf's, or these as unit rows.
+    """Sparse rows like those of 20 Newsgroups, which they are not: counts of words drawn by a law
+    like Zipf's, or these as unit rows.
 
-    The words of a row are Poisson, with a Gamma mean; that mean is such that a row has `mean_nonzeros` different ones on average (a short
-    row may have none). Word r of n_features, by popularity, has a probability ∝ log((r + 1 + c)/(r + c)) with c = 3; the features'
-    numbers are in no order. Labels are −1 and +1, about as often: whether the row's counts weigh more than expected of its number of words,
-    a tenth of the features having Gaussian weights; a label is flipped with probability `noise`. Values are float32.
+    The words of a row are Poisson, with a Gamma mean; that mean is such that a row has
+    `mean_nonzeros` different ones on average (a short row may have none). Word r of n_features, by
+    popularity, has a probability ∝ log((r + 1 + c)/(r + c)) with c = 3; the features' numbers are
+    in no order. Labels are −1 and +1, about as often: whether the row's counts weigh more than
+    expected of its number of words, a tenth of the features having Gaussian weights; a label is
+    flipped with probability `noise`. Values are float32.
     """
     if mean_nonzeros > n_features / 2:
         raise WrongInput(
-            f"sparse-text: mean_nonzeros = {mean_nonzeros:g} is more than half of n_features = {n_features}; use a dense stream"
+            f"sparse-text: mean_nonzeros = {mean_nonzeros:g} is more than half of n_features ="
+            f" {n_features}; use a dense stream"
         )
     if noise > 0.5:
-        raise WrongInput(f"sparse-text: noise = {noise:g} is the share of wrong labels, at most 0.5")
+        raise WrongInput(
+            f"sparse-text: noise = {noise:g} is the share of wrong labels, at most 0.5"
+        )
     if n_features > 2**31 - 1:
         raise WrongInput(f"sparse-text: n_features = {n_features} is more than {2**31 - 1}")
     model = {"n_features": n_features, "mean_nonzeros": mean_nonzeros, "data_seed": data_seed}
     block_rows = _block_rows(mean_nonzeros)
     values = {**model, "block_rows": block_rows, "noise": noise, "unit": scale == "unit-rows"}
-    return Blocks(_sparse_block, values, n_rows, n_features, "sparse", block_rows, int(8 * mean_nonzeros) + 16)
+    return Blocks(
+        _sparse_block, values, n_rows, n_features, "sparse", block_rows, int(8 * mean_nonzeros) + 16
+    )
 
 
 def dense_stream(
-    n_rows: int = 515_345, n_features: int = 90, condition_number: float = 100.0, noise: float = 0.3, data_seed: int = 1
+    n_rows: int = 515_345,
+    n_features: int = 90,
+    condition_number: float = 100.0,
+    noise: float = 0.3,
+    data_seed: int = 1,
 ) -> Blocks:
-    """Dense rows of the size of YearPredictionMSD, which they are not: correlated Gaussian features and a real target in [0, 1].
+    """Dense rows of the size of YearPredictionMSD, which they are not: correlated Gaussian features
+    and a real target in [0, 1].
 
-    x = V diag(λ)^½ z with z Gaussian and V a random orthonormal basis; the eigenvalues λ fall from the first to the last by
-    `condition_number`, evenly in the logarithm, and add up to 1, the mean square norm. The target is ½ + ½ u/(1 + |u|) with
-    u = θᵀz + `noise` times a Gaussian number, θ a random unit vector: the directions in which x varies least count as much as the others.
-    Values are float32.
+    x = V diag(λ)^½ z with z Gaussian and V a random orthonormal basis; the eigenvalues λ fall from
+    the first to the last by `condition_number`, evenly in the logarithm, and add up to 1, the mean
+    square norm. The target is ½ + ½ u/(1 + |u|) with u = θᵀz + `noise` times a Gaussian number, θ a
+    random unit vector: the directions in which x varies least count as much as the others. Values
+    are float32.
     """
     if n_features > MOST_DENSE_FEATURES:
-        raise WrongInput(f"dense-stream: n_features = {n_features} is more than {MOST_DENSE_FEATURES}")
+        raise WrongInput(
+            f"dense-stream: n_features = {n_features} is more than {MOST_DENSE_FEATURES}"
+        )
     block_rows = _block_rows(n_features)
     model = {"n_features": n_features, "condition_number": condition_number, "data_seed": data_seed}
     values = {**model, "block_rows": block_rows, "noise": noise}
@@ -128,20 +149,27 @@ def _block_rows(values_per_row: float) -> int:
 
 def _draw(data_seed: int, kind: int, number: int) -> np.random.Generator:
     """The generator of one block: a counter-based one under a key of its own."""
-    return np.random.Generator(np.random.Philox(key=np.array([data_seed, (kind << 48) + number], np.uint64)))
+    return np.random.Generator(
+        np.random.Philox(key=np.array([data_seed, (kind << 48) + number], np.uint64))
+    )
 
 
 @lru_cache(maxsize=2)
-def _words(n_features: int, mean_nonzeros: float, data_seed: int) -> tuple[float, Array, Array, float]:
-    """What all rows of a sparse stream share: the scale of their Gamma numbers, the feature (d,) of each word by popularity, its
-    weight (d,), and the weight expected of a word."""
+def _words(
+    n_features: int, mean_nonzeros: float, data_seed: int
+) -> tuple[float, Array, Array, float]:
+    """What all rows of a sparse stream share: the scale of their Gamma numbers, the feature (d,) of
+    each word by popularity, its weight (d,), and the weight expected of a word.
+    """
     chance = np.diff(np.log(HEAD + np.arange(n_features + 1))) / math.log1p(n_features / HEAD)
     low, high = 0.0, 1.0
     while _expected_nonzeros(chance, high) < mean_nonzeros:
         low, high = high, 2.0 * high
     for _ in range(40):
         middle = 0.5 * (low + high)
-        low, high = (middle, high) if _expected_nonzeros(chance, middle) < mean_nonzeros else (low, middle)
+        low, high = (
+            (middle, high) if _expected_nonzeros(chance, middle) < mean_nonzeros else (low, middle)
+        )
     draw = _draw(data_seed, SPARSE, MODEL)
     feature = draw.permutation(n_features).astype(np.int32)
     weight = draw.standard_normal(n_features) * (draw.random(n_features) < RELEVANT)
@@ -149,11 +177,21 @@ def _words(n_features: int, mean_nonzeros: float, data_seed: int) -> tuple[float
 
 
 def _expected_nonzeros(chance: Array, unit: float) -> float:
-    """Of a row whose number of words is Poisson with a mean of `unit` times a Gamma number: its different words, summed over the words."""
+    """Of a row whose number of words is Poisson with a mean of `unit` times a Gamma number: its
+    different words, summed over the words.
+    """
     return float((1.0 - (1.0 + chance * unit) ** -SHAPE).sum())
 
 
-def _sparse_block(number: int, n_features: int, mean_nonzeros: float, data_seed: int, block_rows: int, noise: float, unit: bool) -> Piece:
+def _sparse_block(
+    number: int,
+    n_features: int,
+    mean_nonzeros: float,
+    data_seed: int,
+    block_rows: int,
+    noise: float,
+    unit: bool,
+) -> Piece:
     length, feature, weight, expected = _words(n_features, mean_nonzeros, data_seed)
     draw = _draw(data_seed, SPARSE, number)
     n_words = draw.poisson(length * draw.standard_gamma(SHAPE, block_rows))
@@ -184,7 +222,14 @@ def _mixing(n_features: int, condition_number: float, data_seed: int) -> tuple[A
     return np.ascontiguousarray(V.T) * np.sqrt(spectrum / np.cumsum(spectrum)[-1])[:, None], theta
 
 
-def _dense_block(number: int, n_features: int, condition_number: float, data_seed: int, block_rows: int, noise: float) -> Piece:
+def _dense_block(
+    number: int,
+    n_features: int,
+    condition_number: float,
+    data_seed: int,
+    block_rows: int,
+    noise: float,
+) -> Piece:
     mixing, theta = _mixing(n_features, condition_number, data_seed)
     draw = _draw(data_seed, DENSE, number)
     Z = draw.standard_normal((block_rows, n_features))

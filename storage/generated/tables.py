@@ -1,4 +1,6 @@
-"""Synthetic tables, made whole: every product is summed in a fixed order, so the same seed gives the same bytes."""
+"""Synthetic tables, made whole: every product is summed in a fixed order, so the same seed gives
+the same bytes.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +10,15 @@ from koco_stream.numerics.linear_algebra import Array, orthonormalise, product
 from storage.sources.table import Table
 
 
-def ill_conditioned(condition_number: float = 10.0, data_seed: int = 1, n_rows: int = 10_000, n_features: int = 100) -> Table:
-    """The data of section 5.1 of Luo et al. (2016), as they are there: not scaled (docs/errata.md, S8 and S11).
+def ill_conditioned(
+    condition_number: float = 10.0, data_seed: int = 1, n_rows: int = 10_000, n_features: int = 100
+) -> Table:
+    """The data of section 5.1 of Luo et al. (2016), as they are there: not scaled (docs/errata.md,
+    S8 and S11).
 
-    X = Z diag(λ)^½ Vᵀ with Z Gaussian and V a random orthonormal basis; λ is 1 but for its last ten entries, which grow linearly to
-    `condition_number`. The labels are sign(θᵀz) with z the row of Z: the same for every condition number.
+    X = Z diag(λ)^½ Vᵀ with Z Gaussian and V a random orthonormal basis; λ is 1 but for its last ten
+    entries, which grow linearly to `condition_number`. The labels are sign(θᵀz) with z the row of
+    Z: the same for every condition number.
     """
     draw = np.random.default_rng([data_seed, 0x11])
     Z = draw.standard_normal((n_rows, n_features))
@@ -30,33 +36,53 @@ def ill_conditioned(condition_number: float = 10.0, data_seed: int = 1, n_rows: 
 
 
 def adversary(clip: float = 1.0, n_rows: int = 10_000, n_features: int = 1) -> Table:
-    """The adversary of section 6 of Calandriello et al. (ICML 2017): one unit vector x in every round, the label −C in odd rounds and
-    +C in even ones; C is `clip`. Every entry of x is 1/√n_features.
+    """The adversary of section 6 of Calandriello et al. (ICML 2017): one unit vector x in every
+    round, the label −C in odd rounds and +C in even ones; C is `clip`. Every entry of x is
+    1/√n_features.
 
     In numbers, with the squared loss, σ = η = 1/(8C²), k(x, x) = 1, T rounds and the ridge α:
 
-    - the best weight in hindsight is 0 for an even T, with the loss TC²; for an odd T it predicts −C/T, with the loss TC² − C²/T;
-    - τ_{t,t}(α) = 1/(t + α), d_onl = Σ 1/(t + α), d_eff = T/(T + α), log det(K/α + I) = log(1 + T/α);
-    - R_D = 0, and R_G = Σ ġ_t²/(α + σ Σ_{s≤t} ġ_s²) ≤ 8C² log(1 + 2T/α), because |ġ| ≤ 4C (the printed middle term, with C² for ġ²,
-      is no bound: ġ_1² is 4C² already; docs/errata.md, K15).
+    - the best weight in hindsight is 0 for an even T, with the loss TC²; for an odd T it predicts
+      −C/T, with the loss TC² − C²/T;
+    - τ_{t,t}(α) = 1/(t + α), d_onl = Σ 1/(t + α), d_eff = T/(T + α), log det(K/α + I) = log(1 +
+      T/α);
+    - R_D = 0, and R_G = Σ ġ_t²/(α + σ Σ_{s≤t} ġ_s²) ≤ 8C² log(1 + 2T/α), because |ġ| ≤ 4C (the
+      printed middle term, with C² for ġ², is no bound: ġ_1² is 4C² already; docs/errata.md, K15).
     """
     X = np.full((n_rows, n_features), 1.0 / np.sqrt(n_features))
     return _dense(X, np.where(np.arange(n_rows) % 2 == 0, -clip, clip))
 
 
-def slice_like(n_rows: int = 53_500, n_features: int = 385, data_seed: int = 1, n_factors: int = 24) -> Table:
-    """A stand-in of the size of the poster's slice set, whose dictionaries grow large: features in [0, 1] that are smooth functions of
-    `n_factors` hidden uniform numbers, labels in [0, 1] that are another. It is not the slice set, and its losses mean nothing for it.
+def slice_like(
+    n_rows: int = 53_500, n_features: int = 385, data_seed: int = 1, n_factors: int = 24
+) -> Table:
+    """A stand-in of the size of the poster's slice set, whose dictionaries grow large: features in
+    [0, 1] that are smooth functions of `n_factors` hidden uniform numbers, labels in [0, 1] that
+    are another. It is not the slice set, and its losses mean nothing for it.
     """
     draw = np.random.default_rng([data_seed, 0x51])
     hidden = draw.random((n_rows, n_factors))
-    weights, direction = draw.standard_normal((n_factors, n_features)), draw.standard_normal((n_factors, 1))
+    weights, direction = (
+        draw.standard_normal((n_factors, n_features)),
+        draw.standard_normal((n_factors, 1)),
+    )
     X, score = np.empty((n_rows, n_features)), np.empty((n_rows, 1))
     product(hidden - 0.5, weights, X)
     product(hidden - 0.5, direction, score)
-    return _dense(0.5 + 0.5 * X / (1.0 + np.abs(X)), 0.5 + 0.5 * score[:, 0] / (1.0 + np.abs(score[:, 0])))
+    return _dense(
+        0.5 + 0.5 * X / (1.0 + np.abs(X)), 0.5 + 0.5 * score[:, 0] / (1.0 + np.abs(score[:, 0]))
+    )
 
 
 def _dense(X: Array, labels: Array) -> Table:
     n, d = X.shape
-    return Table(labels, np.arange(0, (n + 1) * d, d), np.zeros(0, np.int32), X.reshape(-1), d, "dense", "synthetic", [])
+    return Table(
+        labels,
+        np.arange(0, (n + 1) * d, d),
+        np.zeros(0, np.int32),
+        X.reshape(-1),
+        d,
+        "dense",
+        "synthetic",
+        [],
+    )

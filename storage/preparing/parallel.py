@@ -1,4 +1,6 @@
-"""How the work of preparing is done: in this process, or on the workers of a Dask cluster that see the same files."""
+"""How the work of preparing is done: in this process, or on the workers of a Dask cluster that see
+the same files.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 R = TypeVar("R")
 
-IN_FLIGHT = 3  # tasks a worker has or waits for, so that it is never idle and scratch files stay few
+IN_FLIGHT = (
+    3  # tasks a worker has or waits for, so that it is never idle and scratch files stay few
+)
 
 
 class Serially:
@@ -27,8 +31,9 @@ class Serially:
 
 
 class OnDask:
-    """On the workers of a client's cluster. The results, the first exception and their order are those of `Serially`; a piece of work at
-    which several workers die is an `OSError`."""
+    """On the workers of a client's cluster. The results, the first exception and their order are
+    those of `Serially`; a piece of work at which several workers die is an `OSError`.
+    """
 
     def __init__(self, client: Any) -> None:
         self.client = client
@@ -53,13 +58,18 @@ class OnDask:
         return tuple(self._result(future) for future in self.client.compute(list(collections)))
 
     def _result(self, future: Any) -> Any:
-        """What a task gave, once it has ended: waiting for the result itself leaves complaints on stderr when it is interrupted. Raises
-        `OSError` if the workers that had the task died: of memory, as a rule."""
+        """What a task gave, once it has ended: waiting for the result itself leaves complaints on
+        stderr when it is interrupted. Raises `OSError` if the workers that had the task died: of
+        memory, as a rule.
+        """
         from distributed import as_completed
         from distributed.scheduler import KilledWorker
 
         try:
             return next(as_completed([future], loop=self.client.loop)).result()
         except KilledWorker as error:
-            said = "one worker process after the other was killed at the same piece of the work; make more memory free, or take --workers 0"
+            said = (
+                "one worker process after the other was killed at the same piece of the work; make"
+                " more memory free, or take --workers 0"
+            )
             raise OSError(said) from error

@@ -1,6 +1,8 @@
-"""Parts: pieces of a source as files while it is being prepared, and the rows of any range read back from them.
+"""Parts: pieces of a source as files while it is being prepared, and the rows of any range read
+back from them.
 
-A part is an uncompressed Arrow file that is mapped, not read, so a range costs what it holds and nothing else.
+A part is an uncompressed Arrow file that is mapped, not read, so a range costs what it holds and
+nothing else.
 """
 
 from __future__ import annotations
@@ -24,8 +26,8 @@ MOST_DISTINCT = 200  # labels: from one more on, they are only said to be many
 class Part:
     """What is known of a piece that was read and written to `path`.
 
-    labels: its distinct labels, sorted, or None if there are more than `MOST_DISTINCT`. least: the smallest value. single: whether
-    float32 holds every value exactly.
+    labels: its distinct labels, sorted, or None if there are more than `MOST_DISTINCT`. least: the
+    smallest value. single: whether float32 holds every value exactly.
     """
 
     path: str
@@ -42,7 +44,8 @@ class Part:
 
 
 def store_piece(source: Source, piece: Any, path: Path) -> Part:
-    """Read a piece of the source and write it to `path`. Raises `WrongInput` as `source.read` does."""
+    """Read a piece of the source and write it to `path`. Raises `WrongInput` as `source.read` does.
+    """
     rows = source.read(piece)
     write_rows(rows, path)
     distinct = np.unique(rows.labels + 0.0)  # which makes 0 of -0
@@ -62,7 +65,9 @@ def store_piece(source: Source, piece: Any, path: Path) -> Part:
 
 
 def is_single(values: Array) -> bool:
-    """Whether float32 holds every value exactly: half the memory for counts and the like, the same numbers."""
+    """Whether float32 holds every value exactly: half the memory for counts and the like, the same
+    numbers.
+    """
     with np.errstate(over="ignore"):
         return values.dtype == np.float32 or bool((values.astype(np.float32) == values).all())
 
@@ -73,7 +78,9 @@ def write_rows(rows: Piece, path: Path) -> None:
     batches = {"label": rows.labels, "size": sizes}
     with pa.OSFile(str(path), "wb") as sink:
         for columns in (batches, {"index": rows.indices}, {"value": rows.values}):
-            batch = pa.RecordBatch.from_pydict({name: pa.array(column) for name, column in columns.items()})
+            batch = pa.RecordBatch.from_pydict(
+                {name: pa.array(column) for name, column in columns.items()}
+            )
             with pa.ipc.new_stream(sink, batch.schema) as writer:
                 writer.write_batch(batch)
 
@@ -84,7 +91,12 @@ def read_rows(path: str | Path) -> Piece:
     with pa.memory_map(str(path)) as source:
         for _ in range(3):
             for batch in pa.ipc.open_stream(source):
-                columns.update({name: batch.column(name).to_numpy(zero_copy_only=True) for name in batch.schema.names})
+                columns.update(
+                    {
+                        name: batch.column(name).to_numpy(zero_copy_only=True)
+                        for name in batch.schema.names
+                    }
+                )
     indptr = np.concatenate([[0], np.cumsum(columns["size"])])
     return Piece(columns["label"], indptr, columns["index"], columns["value"])
 
@@ -122,7 +134,9 @@ def rows_of(cover: Sequence[tuple[str, int, int]]) -> Piece:
         whole = read_rows(path)
         lo, hi = whole.indptr[a], whole.indptr[b]
         indices = whole.indices[lo:hi] if whole.indices.size else whole.indices
-        pieces.append(Piece(whole.labels[a:b], whole.indptr[a : b + 1] - lo, indices, whole.values[lo:hi]))
+        pieces.append(
+            Piece(whole.labels[a:b], whole.indptr[a : b + 1] - lo, indices, whole.values[lo:hi])
+        )
     if len(pieces) == 1:
         return pieces[0]
     sizes = [np.diff(piece.indptr) for piece in pieces]

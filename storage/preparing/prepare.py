@@ -1,8 +1,9 @@
 """Preparing a dataset: source → parts → facts → shards and manifest, out of core, all or nothing.
 
-Every step works on pieces of bounded size, so the memory of a process is bounded whatever the source's size: a piece is at most 8 MB of
-text or one line, a shard at most 4 million values or one row, and each is held a few times over while it changes form. Nothing that the
-store shows changes before the manifest is renamed into place.
+Every step works on pieces of bounded size, so the memory of a process is bounded whatever the
+source's size: a piece is at most 8 MB of text or one line, a shard at most 4 million values or one
+row, and each is held a few times over while it changes form. Nothing that the store shows changes
+before the manifest is renamed into place.
 """
 
 from __future__ import annotations
@@ -28,7 +29,16 @@ from storage.preparing.facts import facts_for
 from storage.preparing.parallel import OnDask, Serially
 from storage.preparing.parts import MOST_DISTINCT, Part, Parts, store_piece
 from storage.preparing.publish import publish
-from storage.preparing.shards import BLOCK, ShardTask, Written, identity_of, is_narrow, ranges_of, whole_blocks, write_shard
+from storage.preparing.shards import (
+    BLOCK,
+    ShardTask,
+    Written,
+    identity_of,
+    is_narrow,
+    ranges_of,
+    whole_blocks,
+    write_shard,
+)
 from storage.preparing.transform import Facts, Shape, Transformation, check_choices, save_facts
 from storage.sources.reading import Reading, source_of
 from storage.sources.source import Source
@@ -42,15 +52,17 @@ Progress = Callable[[str, int, int, int], None]
 
 
 def no_progress(what: str, done: int, total: int, rows: int) -> None:
-    """Say nothing: what is being done, how much of it is done and how much there is (bytes), rows so far."""
+    """Say nothing: what is being done, how much of it is done and how much there is (bytes), rows
+    so far.
+    """
 
 
 @dataclass(frozen=True)
 class Preparing:
     """How a dataset is prepared, besides how its source is read.
 
-    layout, scale, hash_bits: see `transform`. task: "classification", "regression", or seen from the labels if None (`task_of`).
-    worker: where the work is done. progress: is told of it.
+    layout, scale, hash_bits: see `transform`. task: "classification", "regression", or seen from
+    the labels if None (`task_of`). worker: where the work is done. progress: is told of it.
     """
 
     layout: str | None = None
@@ -76,27 +88,39 @@ def prepare_file(
     progress: Progress = no_progress,
     **reading: Any,
 ) -> Manifest:
-    """Prepare the file `source`, or several of them in order, as dataset `name` of the store. `reading` are the fields of `Reading`,
-    the others those of `Preparing`.
+    """Prepare the file `source`, or several of them in order, as dataset `name` of the store.
+    `reading` are the fields of `Reading`, the others those of `Preparing`.
 
     Raises `WrongInput` naming the place and the remedy; the store is then as it was.
     """
     check_store(store)
     check_name(name)
-    how = Preparing(layout, scale, hash_bits, task, values_per_shard, worker or Serially(), progress)
-    return prepare_source(store, name, source_of([source] if isinstance(source, Path) else list(source), Reading(**reading)), how)
+    how = Preparing(
+        layout, scale, hash_bits, task, values_per_shard, worker or Serially(), progress
+    )
+    return prepare_source(
+        store,
+        name,
+        source_of([source] if isinstance(source, Path) else list(source), Reading(**reading)),
+        how,
+    )
 
 
 def check_name(name: str) -> None:
     """Refuse a name that could not be a folder's."""
     if not NAME.match(name):
         raise WrongInput(
-            f"{name!r} cannot be a dataset's name; use up to 200 letters, digits and . _ - = , and begin with a letter or digit"
+            f"{name!r} cannot be a dataset's name; use up to 200 letters, digits and . _ - = , and"
+            " begin with a letter or digit"
         )
 
 
-def prepare_source(store: Where, name: str, source: Source, how: Preparing | None = None) -> Manifest:
-    """Prepare a source as dataset `name`. Raises `WrongInput` for what is wrong with it; the store is then as it was."""
+def prepare_source(
+    store: Where, name: str, source: Source, how: Preparing | None = None
+) -> Manifest:
+    """Prepare a source as dataset `name`. Raises `WrongInput` for what is wrong with it; the store
+    is then as it was.
+    """
     how = how or Preparing()
     check_choices(source.layout, how.layout, how.scale, how.hash_bits)
     root = place(store)
@@ -109,8 +133,8 @@ def prepare_source(store: Where, name: str, source: Source, how: Preparing | Non
             raise
         raise OSError(
             error.errno,
-            f"no room for preparing {name} in {scratch_root} ({os.strerror(error.errno)}): it needs 12 bytes a value besides the dataset; "
-            "make room there, or choose another --store",
+            f"no room for preparing {name} in {scratch_root} ({os.strerror(error.errno)}): it needs"
+            " 12 bytes a value besides the dataset; make room there, or choose another --store",
         ) from None
 
 
@@ -132,7 +156,9 @@ def prepared_in(staging: Path, root: Place, name: str, source: Source, how: Prep
 
 
 def read_parts(source: Source, scratch: Path, how: Preparing) -> Iterator[Part]:
-    """Read all pieces of the source, each into a file of its own. Raises `WrongInput` as the source does."""
+    """Read all pieces of the source, each into a file of its own. Raises `WrongInput` as the source
+    does.
+    """
     done = rows = 0
     under_way: deque[Any] = deque()
 
@@ -153,11 +179,14 @@ def _store(source: Source, task: tuple[Any, Path]) -> Part:
 
 
 def task_of(source: Source, parts: Sequence[Part]) -> str:
-    """Regression if a label is not a whole number, or the target of columns takes more than 20 values that --labels did not name; else
-    classification."""
+    """Regression if a label is not a whole number, or the target of columns takes more than 20
+    values that --labels did not name; else classification.
+    """
     distinct = distinct_labels(parts)
     many = (distinct is None or len(distinct) > REAL_FROM) and "labels" not in source.origin
-    if not all(part.whole for part in parts) or (source.format in ("csv", "space", "parquet") and many):
+    if not all(part.whole for part in parts) or (
+        source.format in ("csv", "space", "parquet") and many
+    ):
         return "regression"
     return "classification"
 
@@ -185,12 +214,19 @@ def transformation_for(source: Source, parts: Parts, how: Preparing, task: str) 
         max(part.label_max for part in parts.parts),
     )
     if task == "classification" and distinct_labels(parts.parts) is None:
-        raise WrongInput(f"the labels take more than {MOST_DISTINCT} values; for real targets add --task regression")
+        raise WrongInput(
+            f"the labels take more than {MOST_DISTINCT} values; for real targets add --task"
+            " regression"
+        )
     return Transformation(shape, how.layout, how.scale, how.hash_bits, task)
 
 
 def is_single_throughout(
-    transformation: Transformation, facts: Path, parts: Parts, ranges: Sequence[tuple[int, int]], how: Preparing
+    transformation: Transformation,
+    facts: Path,
+    parts: Parts,
+    ranges: Sequence[tuple[int, int]],
+    how: Preparing,
 ) -> bool:
     """Whether float32 holds every value of the dataset exactly."""
     if transformation.nothing:
@@ -218,11 +254,15 @@ def written_shards(
         for number, (lo, hi) in enumerate(ranges):
             first_block, end = -(-lo // BLOCK) * BLOCK, min(-(-hi // BLOCK) * BLOCK, parts.n_rows)
             beyond = parts.cover(hi, end) if first_block < hi < end else []
-            yield ShardTask(parts.cover(lo, hi), beyond, lo, f"{number:05d}.parquet", str(folder), single)
+            yield ShardTask(
+                parts.cover(lo, hi), beyond, lo, f"{number:05d}.parquet", str(folder), single
+            )
 
     gone = values = rows = 0
     total = sum(part.n_values for part in parts.parts)
-    for written in how.worker.each(partial(write_shard, transformation=transformation, facts=facts), tasks()):
+    for written in how.worker.each(
+        partial(write_shard, transformation=transformation, facts=facts), tasks()
+    ):
         values, rows = values + written.shard.n_values, rows + written.shard.n_rows
         how.progress("writing", 12 * values, 12 * total, rows)
         while gone < len(parts.parts) and parts.firsts[gone + 1] <= rows - BLOCK:

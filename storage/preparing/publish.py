@@ -1,4 +1,6 @@
-"""Publishing a dataset: its shards are put into the store, then the manifest that makes them visible, at once."""
+"""Publishing a dataset: its shards are put into the store, then the manifest that makes them
+visible, at once.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from storage.store import LOCK, open_store
 
 
 def publish(root: Place, written: Path, manifest: Manifest, worker: Serially | OnDask) -> Manifest:
-    """Make the shards in the folder `written` the dataset: put them into the store, then its manifest, which makes them visible at once."""
+    """Make the shards in the folder `written` the dataset: put them into the store, then its
+    manifest, which makes them visible at once.
+    """
     open_store(root)
     folder = dataset_place(root, manifest.name)
     with (root / LOCK).locked():
@@ -27,10 +31,14 @@ def publish(root: Place, written: Path, manifest: Manifest, worker: Serially | O
     return manifest
 
 
-def place_shards(written: Path, folder: Place, manifest: Manifest, worker: Serially | OnDask) -> tuple[Manifest, str]:
-    """Put the shards from `written` into the dataset's `folder`; returns the manifest that has their place, and that place's name.
+def place_shards(
+    written: Path, folder: Place, manifest: Manifest, worker: Serially | OnDask
+) -> tuple[Manifest, str]:
+    """Put the shards from `written` into the dataset's `folder`; returns the manifest that has
+    their place, and that place's name.
 
-    Nothing there is replaced, because the present manifest may point to it: the same files stay, and others get a folder of their own.
+    Nothing there is replaced, because the present manifest may point to it: the same files stay,
+    and others get a folder of their own.
     """
     name, number = manifest.dataset_hash[:16], 1
     target = folder / name
@@ -45,7 +53,13 @@ def place_shards(written: Path, folder: Place, manifest: Manifest, worker: Seria
             written.replace(target.path)
             sync_folder(target.path.parent)
         else:
-            deque(worker.each(put_shard, [(written / shard.path, target / shard.path) for shard in manifest.shards]), maxlen=0)
+            deque(
+                worker.each(
+                    put_shard,
+                    [(written / shard.path, target / shard.path) for shard in manifest.shards],
+                ),
+                maxlen=0,
+            )
     shards = [replace(shard, path=f"{target.name}/{shard.path}") for shard in manifest.shards]
     return replace(manifest, shards=shards), target.name
 

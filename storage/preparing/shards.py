@@ -1,4 +1,6 @@
-"""Shards: ranges of a dataset's rows as Parquet files, and the dataset's identity, which does not depend on how it is cut."""
+"""Shards: ranges of a dataset's rows as Parquet files, and the dataset's identity, which does not
+depend on how it is cut.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +22,18 @@ from storage.preparing.parts import Parts, is_single, read_rows, rows_of
 from storage.preparing.transform import Transformation, saved_facts, square_norms
 from storage.sources.source import Piece
 
-BLOCK = 64  # rows that are hashed and summed together, counted from the dataset's first: part of what the identity means
+# rows that are hashed and summed together, counted from the dataset's first: part of what the
+# identity means
+BLOCK = 64
 LABEL = "the target as in the source, after the transformations"
 
 
 @dataclass(frozen=True)
 class Written:
-    """A shard that was written, with what it adds to the dataset: the hashes of the blocks that begin in it, as one text of bytes, their
-    sums of labels and of square norms (blocks, 2), and its rows without any value."""
+    """A shard that was written, with what it adds to the dataset: the hashes of the blocks that
+    begin in it, as one text of bytes, their sums of labels and of square norms (blocks, 2), and its
+    rows without any value.
+    """
 
     shard: Shard
     digests: bytes
@@ -35,9 +41,12 @@ class Written:
     empty_rows: int
 
 
-def ranges_of(parts: Parts, transformation: Transformation, values_a_shard: int) -> Iterator[tuple[int, int]]:
-    """The rows of each shard: at most so many values, as stored in the parts, and as many rows, of which many may be empty; one row at
-    least. Whatever the parts are, these are the same."""
+def ranges_of(
+    parts: Parts, transformation: Transformation, values_a_shard: int
+) -> Iterator[tuple[int, int]]:
+    """The rows of each shard: at most so many values, as stored in the parts, and as many rows, of
+    which many may be empty; one row at least. Whatever the parts are, these are the same.
+    """
     lo = row = 0  # the first row of the present shard, and of the present part
     value = from_value = 0  # values before the present part, and before the present shard
     for part in parts.parts:
@@ -45,7 +54,12 @@ def ranges_of(parts: Parts, transformation: Transformation, values_a_shard: int)
             ends = value + np.arange(1, part.n_rows + 1) * transformation.shape.n_features
         else:
             ends = value + read_rows(part.path).indptr[1:]
-        while (fit := min(int(np.searchsorted(ends, from_value + values_a_shard, side="right")), lo + values_a_shard - row)) < part.n_rows:
+        while (
+            fit := min(
+                int(np.searchsorted(ends, from_value + values_a_shard, side="right")),
+                lo + values_a_shard - row,
+            )
+        ) < part.n_rows:
             stop = max(row + fit, lo + 1)  # a row larger than a shard is one
             yield lo, stop
             lo, from_value = stop, int(ends[stop - row - 1]) if stop > row else value
@@ -56,22 +70,27 @@ def ranges_of(parts: Parts, transformation: Transformation, values_a_shard: int)
 
 
 def whole_blocks(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The ranges with their ends moved on to the next whole number of blocks; those that this leaves empty are dropped."""
+    """The ranges with their ends moved on to the next whole number of blocks; those that this
+    leaves empty are dropped.
+    """
     ends = [(-(-lo // BLOCK) * BLOCK, hi) for lo, hi in ranges]
     last = ends[-1][1]
     moved = [(lo, min(-(-hi // BLOCK) * BLOCK, last)) for lo, hi in ends]
     return [(lo, hi) for lo, hi in moved if lo < hi]
 
 
-def is_narrow(cover: Sequence[tuple[str, int, int]], transformation: Transformation, facts: Path) -> bool:
+def is_narrow(
+    cover: Sequence[tuple[str, int, int]], transformation: Transformation, facts: Path
+) -> bool:
     """Whether float32 holds every value of these rows exactly, after the transformation."""
     return is_single(transformation(rows_of(cover), saved_facts(facts)).values)
 
 
 @dataclass(frozen=True)
 class ShardTask:
-    """One shard to write: its rows as `cover` names them, `first` the number of the first one, and the rows after it that complete its last
-    block."""
+    """One shard to write: its rows as `cover` names them, `first` the number of the first one, and
+    the rows after it that complete its last block.
+    """
 
     cover: list[tuple[str, int, int]]
     beyond: list[tuple[str, int, int]]
@@ -101,7 +120,9 @@ def write_shard(task: ShardTask, transformation: Transformation, facts: Path) ->
 
 
 def narrowed(rows: Piece, single: bool) -> Piece:
-    """The rows with values of the dataset's type, and no zero with a sign: -0 and 0 are equal, and equal rows have one identity."""
+    """The rows with values of the dataset's type, and no zero with a sign: -0 and 0 are equal, and
+    equal rows have one identity.
+    """
     values: Array = rows.values.astype(np.float32 if single else np.float64)
     return Piece(np.add(rows.labels, 0.0), rows.indptr, rows.indices, np.add(values, 0.0))
 
@@ -109,7 +130,12 @@ def narrowed(rows: Piece, single: bool) -> Piece:
 def tail(rows: Piece, start: int) -> Piece:
     """The rows from `start` on."""
     a = int(rows.indptr[start])
-    return Piece(rows.labels[start:], rows.indptr[start:] - a, rows.indices[a:] if rows.indices.size else rows.indices, rows.values[a:])
+    return Piece(
+        rows.labels[start:],
+        rows.indptr[start:] - a,
+        rows.indices[a:] if rows.indices.size else rows.indices,
+        rows.values[a:],
+    )
 
 
 def joined(rows: Piece, more: Piece | None) -> Piece:
@@ -125,8 +151,9 @@ def joined(rows: Piece, more: Piece | None) -> Piece:
 
 
 def digests_of(rows: Piece, layout: str) -> tuple[bytes, Array]:
-    """The SHA-256 of each block of rows, one after the other, and each block's sums of labels and of square norms, (blocks, 2). The first
-    row begins a block."""
+    """The SHA-256 of each block of rows, one after the other, and each block's sums of labels and
+    of square norms, (blocks, 2). The first row begins a block.
+    """
     sizes = np.diff(rows.indptr)
     digests = []
     for lo in range(0, rows.n_rows, BLOCK):
@@ -141,40 +168,57 @@ def digests_of(rows: Piece, layout: str) -> tuple[bytes, Array]:
     starts = np.arange(0, rows.n_rows, BLOCK)
     if not starts.size:
         return b"", np.zeros((0, 2))
-    return b"".join(digests), np.add.reduceat(np.column_stack([rows.labels, square_norms(rows)]), starts, axis=0)
+    return b"".join(digests), np.add.reduceat(
+        np.column_stack([rows.labels, square_norms(rows)]), starts, axis=0
+    )
 
 
-def identity_of(digests: Iterable[bytes], n_rows: int, n_features: int, layout: str, value_type: str) -> str:
-    """The dataset's identity: SHA-256 over its schema and the hashes of its blocks of rows, whatever the sharding or compression."""
-    digest = hashlib.sha256(f"koco-stream rows 2|{n_rows}|{n_features}|{layout}|{value_type}".encode())
+def identity_of(
+    digests: Iterable[bytes], n_rows: int, n_features: int, layout: str, value_type: str
+) -> str:
+    """The dataset's identity: SHA-256 over its schema and the hashes of its blocks of rows,
+    whatever the sharding or compression.
+    """
+    digest = hashlib.sha256(
+        f"koco-stream rows 2|{n_rows}|{n_features}|{layout}|{value_type}".encode()
+    )
     for some in digests:
         digest.update(some)
     return digest.hexdigest()
 
 
 def check_finite(rows: Piece, first: int, scale: str) -> None:
-    """Refuse a label, a value or a row's square norm that is no finite number. `first` is the number of the first row, from 0."""
+    """Refuse a label, a value or a row's square norm that is no finite number. `first` is the
+    number of the first row, from 0.
+    """
     after = "" if scale == "none" else f" after --scale {scale}"
     for what, bad in (("label", ~np.isfinite(rows.labels)), ("value", ~np.isfinite(rows.values))):
         if bad.any():
             place = int(np.flatnonzero(bad)[0])
-            row = place if what == "label" else int(np.searchsorted(rows.indptr, place, side="right")) - 1
+            row = (
+                place
+                if what == "label"
+                else int(np.searchsorted(rows.indptr, place, side="right")) - 1
+            )
             raise WrongInput(
-                f"row {first + row + 1} has a {what} that is no finite number{after}; the source's numbers are too large: divide them"
+                f"row {first + row + 1} has a {what} that is no finite number{after}; the source's"
+                " numbers are too large: divide them"
             )
     with np.errstate(over="ignore"):
         if not np.isfinite(np.sum(rows.values**2)) or not np.isfinite(rows.labels.sum()):
             raise WrongInput(
-                f"the largest value is {np.abs(rows.values).max(initial=0.0):g} and the largest label {np.abs(rows.labels).max():g}"
-                f"{after}: their squares or sums are beyond what a number can hold; divide them, for example with --scale unit-rows"
+                f"the largest value is {np.abs(rows.values).max(initial=0.0):g} and the largest"
+                f" label {np.abs(rows.labels).max():g}{after}: their squares or sums are beyond"
+                " what a number can hold; divide them, for example with --scale unit-rows"
             )
 
 
 def write_parquet(rows: Piece, path: Path, n_features: int, layout: str) -> None:
     """Prepared rows as a Parquet file, synced.
 
-    Feature numbers are kept as differences. Values that float32 holds are often counts, which a dictionary serves; others are split by
-    bytes, which is smaller than plain and, being no search, faster than a dictionary.
+    Feature numbers are kept as differences. Values that float32 holds are often counts, which a
+    dictionary serves; others are split by bytes, which is smaller than plain and, being no search,
+    faster than a dictionary.
     """
     value, index = ("values.list.element", "indices.list.element")
     encodings = {} if rows.values.dtype == np.float32 else {value: "BYTE_STREAM_SPLIT"}

@@ -1,7 +1,9 @@
-"""Transformations of a source's values: declared, applied once while preparing, part of the dataset's identity.
+"""Transformations of a source's values: declared, applied once while preparing, part of the
+dataset's identity.
 
-In order: the layout (rows kept dense or sparse), the scale, feature hashing. A scale that needs to know the whole source (the least and
-largest value of a feature, in how many rows it occurs) gets it as `Facts`.
+In order: the layout (rows kept dense or sparse), the scale, feature hashing. A scale that needs to
+know the whole source (the least and largest value of a feature, in how many rows it occurs) gets it
+as `Facts`.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ ONLY_COUNTS = "--scale tf-idf takes counts: a sparse file without negative value
 
 
 def check_choices(source_layout: str, layout: str | None, scale: str, bits: int | None) -> None:
-    """Raise `WrongInput` for choices that fit no source of this layout: these can be told before it is read."""
+    """Raise `WrongInput` for choices that fit no source of this layout: these can be told before it
+    is read.
+    """
     kept = layout or source_layout
     if scale not in SCALES:
         raise WrongInput(f"--scale {scale} is not one of {', '.join(SCALES)}")
@@ -37,14 +41,18 @@ def check_choices(source_layout: str, layout: str | None, scale: str, bits: int 
     if scale == "tf-idf" and kept == "dense":
         raise WrongInput(ONLY_COUNTS)
     if bits is not None and not 1 <= bits <= MOST_BITS:
-        raise WrongInput(f"--hash-bits {bits}: give 1 to {MOST_BITS}; features are hashed to 2^bits")
+        raise WrongInput(
+            f"--hash-bits {bits}: give 1 to {MOST_BITS}; features are hashed to 2^bits"
+        )
     if bits is not None and kept == "dense":
         raise WrongInput("--hash-bits is for sparse rows; add --layout sparse")
 
 
 @dataclass(frozen=True)
 class Shape:
-    """A source as a whole: its size, how its rows are, the least of its values and the ends of its labels."""
+    """A source as a whole: its size, how its rows are, the least of its values and the ends of its
+    labels.
+    """
 
     n_rows: int
     n_features: int
@@ -56,8 +64,10 @@ class Shape:
 
 
 class Facts(NamedTuple):
-    """What a scale needs to know of the whole source. low, high: (d,) of each feature; rows_with: (d,) rows that have it; the root of the
-    mean square norm of rows whose values were multiplied by 2^-exponent. Empty where not asked for."""
+    """What a scale needs to know of the whole source. low, high: (d,) of each feature; rows_with:
+    (d,) rows that have it; the root of the mean square norm of rows whose values were multiplied by
+    2^-exponent. Empty where not asked for.
+    """
 
     low: Array
     high: Array
@@ -70,7 +80,9 @@ NO_FACTS = Facts(np.zeros(0), np.zeros(0), np.zeros(0))
 
 
 def save_facts(facts: Facts, folder: Path) -> Path:
-    """Write facts to files in `folder`, for whoever transforms rows: they may be larger than the rows."""
+    """Write facts to files in `folder`, for whoever transforms rows: they may be larger than the
+    rows.
+    """
     folder.mkdir()
     for name, numbers in facts._asdict().items():
         np.save(folder / f"{name}.npy", numbers)
@@ -80,14 +92,18 @@ def save_facts(facts: Facts, folder: Path) -> Path:
 @lru_cache(maxsize=1)
 def saved_facts(folder: Path) -> Facts:
     """The facts in `folder`, mapped into memory."""
-    low, high, rows_with, exponent, root = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in Facts._fields)
+    low, high, rows_with, exponent, root = (
+        np.load(folder / f"{name}.npy", mmap_mode="r") for name in Facts._fields
+    )
     return Facts(low, high, rows_with, int(exponent), float(root))
 
 
 @dataclass(frozen=True)
 class Transformation:
-    """What is done to every row of a source of this shape. `layout` None keeps the source's own; `bits` None does not hash; `task` decides
-    whether minmax scales the labels too. Raises `WrongInput` for what does not fit."""
+    """What is done to every row of a source of this shape. `layout` None keeps the source's own;
+    `bits` None does not hash; `task` decides whether minmax scales the labels too. Raises
+    `WrongInput` for what does not fit.
+    """
 
     shape: Shape
     layout: str | None = None
@@ -98,29 +114,41 @@ class Transformation:
     def __post_init__(self) -> None:
         n, d = self.shape.n_rows, self.shape.n_features
         if d < 1:
-            raise WrongInput("no row has a value other than zero, so that the number of features is not known; give it with --n-features")
+            raise WrongInput(
+                "no row has a value other than zero, so that the number of features is not known;"
+                " give it with --n-features"
+            )
         if d > MOST_FEATURES:
-            raise WrongInput(f"--n-features {d}: feature numbers are kept in 32 bits; give at most {MOST_FEATURES}")
+            raise WrongInput(
+                f"--n-features {d}: feature numbers are kept in 32 bits; give at most"
+                f" {MOST_FEATURES}"
+            )
         check_choices(self.shape.layout, self.layout, self.scale, self.bits)
         if self.scale in ("minmax", "tf-idf") and d > MOST_KNOWN_FEATURES:
             raise WrongInput(
-                f"--scale {self.scale} keeps what it has to know of every feature in memory: of at most {MOST_KNOWN_FEATURES:,}, and there "
-                f"are {d:,}; use --scale unit-rows"
+                f"--scale {self.scale} keeps what it has to know of every feature in memory: of at"
+                f" most {MOST_KNOWN_FEATURES:,}, and there are {d:,}; use --scale unit-rows"
             )
         if (
             self.kept != self.shape.layout
             and self.kept == "dense"
             and n * d > max(MOST_DENSE_VALUES, MOST_TIMES_DENSER * self.shape.n_values)
         ):
-            raise WrongInput(f"--layout dense would hold {n:,} x {d:,} values, {8 * n * d / 2**30:.0f} GiB; keep this source sparse")
+            raise WrongInput(
+                f"--layout dense would hold {n:,} x {d:,} values, {8 * n * d / 2**30:.0f} GiB; keep"
+                " this source sparse"
+            )
         if self.kept != self.shape.layout and self.kept == "dense" and d > MOST_KNOWN_FEATURES:
-            raise WrongInput(f"--layout dense takes at most {MOST_KNOWN_FEATURES:,} features, and there are {d:,}; keep this source sparse")
+            raise WrongInput(
+                f"--layout dense takes at most {MOST_KNOWN_FEATURES:,} features, and there are"
+                f" {d:,}; keep this source sparse"
+            )
         if self.scale == "tf-idf" and self.shape.least < 0:
             raise WrongInput(ONLY_COUNTS)
         if self.scale == "minmax" and self.kept == "sparse" and self.shape.least < 0:
             raise WrongInput(
-                "--scale minmax would make every row of this sparse source dense, because it has negative values; add --layout dense, or "
-                "use --scale unit-rows"
+                "--scale minmax would make every row of this sparse source dense, because it has"
+                " negative values; add --layout dense, or use --scale unit-rows"
             )
 
     @property
@@ -153,7 +181,9 @@ class Transformation:
     def __call__(self, rows: Piece, facts: Facts = NO_FACTS) -> Piece:
         """The rows as the dataset holds them, values float64."""
         rows = self.laid_out(rows)
-        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused when the shard is written
+        with np.errstate(
+            over="ignore", invalid="ignore"
+        ):  # what is not finite is refused when the shard is written
             if self.scale == "minmax":
                 rows = self._minmax(rows, facts)
             elif self.scale == "tf-idf":
@@ -162,7 +192,10 @@ class Transformation:
             elif self.scale == "unit-rows":
                 rows = _unit_rows(rows, self.kept)
             elif self.scale == "unit-mean-square":
-                rows = _canonical(replace(rows, values=np.ldexp(rows.values, -facts.exponent) / facts.root), self.kept)
+                rows = _canonical(
+                    replace(rows, values=np.ldexp(rows.values, -facts.exponent) / facts.root),
+                    self.kept,
+                )
         if self.bits is not None:
             indptr, indices, values = hashed(rows.indices, rows.values, rows.indptr, self.bits)
             rows = Piece(rows.labels, indptr, indices, values)
@@ -172,18 +205,28 @@ class Transformation:
         """What was done, in words, for the manifest."""
         said = [f"rows kept {self.kept}"] if self.kept != self.shape.layout else []
         if self.scale == "minmax":
-            said.append("each feature to [0, 1] over the file: (value - min)/(max - min), 0 if constant")
+            said.append(
+                "each feature to [0, 1] over the file: (value - min)/(max - min), 0 if constant"
+            )
             if self.task == "regression":
                 low, high = self.shape.label_min, self.shape.label_max
                 said.append(f"the target to [0, 1]: (y - {low!r})/{high - low!r}")
         elif self.scale == "tf-idf":
-            said += ["tf-idf: value times log((1 + n)/(1 + rows with the feature)) + 1", "unit rows"]
+            said += [
+                "tf-idf: value times log((1 + n)/(1 + rows with the feature)) + 1",
+                "unit rows",
+            ]
         elif self.scale == "unit-rows":
             said.append("each row divided by its Euclidean norm")
         elif self.scale == "unit-mean-square":
-            said.append(f"all rows divided by {facts.root * 2.0 ** min(facts.exponent, 1023)!r}: mean square norm 1")
+            said.append(
+                f"all rows divided by {facts.root * 2.0 ** min(facts.exponent, 1023)!r}: mean"
+                " square norm 1"
+            )
         if self.bits is not None:
-            said.append(f"features hashed to 2^{self.bits}: murmur3 of the feature's number, with signs")
+            said.append(
+                f"features hashed to 2^{self.bits}: murmur3 of the feature's number, with signs"
+            )
         return said
 
     def _minmax(self, rows: Piece, facts: Facts) -> Piece:
@@ -191,7 +234,12 @@ class Transformation:
             matrix = rows.values.reshape(-1, self.shape.n_features)
             rows = replace(rows, values=to_unit(matrix, facts.low, facts.high).reshape(-1))
         else:
-            rows = without_zeros(replace(rows, values=to_unit(rows.values, facts.low[rows.indices], facts.high[rows.indices])))
+            rows = without_zeros(
+                replace(
+                    rows,
+                    values=to_unit(rows.values, facts.low[rows.indices], facts.high[rows.indices]),
+                )
+            )
         if self.task == "regression":
             low, high = np.array(self.shape.label_min), np.array(self.shape.label_max)
             rows = replace(rows, labels=to_unit(rows.labels, low, high))
@@ -205,7 +253,11 @@ def row_numbers(rows: Piece) -> Array:
 
 def square_norms(rows: Piece) -> Array:
     """The square norm of each row, (n,), summed in the order of its values."""
-    return np.bincount(row_numbers(rows), weights=rows.values.astype(np.float64, copy=False) ** 2, minlength=rows.n_rows)
+    return np.bincount(
+        row_numbers(rows),
+        weights=rows.values.astype(np.float64, copy=False) ** 2,
+        minlength=rows.n_rows,
+    )
 
 
 def without_zeros(rows: Piece) -> Piece:
@@ -214,11 +266,15 @@ def without_zeros(rows: Piece) -> Piece:
     if kept.all():
         return rows
     sizes = np.bincount(row_numbers(rows)[kept], minlength=rows.n_rows)
-    return Piece(rows.labels, np.concatenate([[0], np.cumsum(sizes)]), rows.indices[kept], rows.values[kept])
+    return Piece(
+        rows.labels, np.concatenate([[0], np.cumsum(sizes)]), rows.indices[kept], rows.values[kept]
+    )
 
 
 def to_unit(values: Array, low: Array, high: Array) -> Array:
-    """(value - low)/(high - low), 0 where these are equal; halved first where the difference would overflow."""
+    """(value - low)/(high - low), 0 where these are equal; halved first where the difference would
+    overflow.
+    """
     with np.errstate(over="ignore"):
         half = np.where(np.isfinite(high - low), 1.0, 0.5)
     span = np.where(high > low, high * half - low * half, 1.0)
@@ -226,7 +282,9 @@ def to_unit(values: Array, low: Array, high: Array) -> Array:
 
 
 def _unit_rows(rows: Piece, layout: str) -> Piece:
-    """Each row is first scaled by a power of two, which rounds nothing, so that no square overflows or vanishes."""
+    """Each row is first scaled by a power of two, which rounds nothing, so that no square overflows
+    or vanishes.
+    """
     numbers = row_numbers(rows)
     filled = np.diff(rows.indptr) > 0
     largest = np.zeros(rows.n_rows)
@@ -234,7 +292,9 @@ def _unit_rows(rows: Piece, layout: str) -> Piece:
         largest[filled] = np.maximum.reduceat(np.abs(rows.values), rows.indptr[:-1][filled])
     values = np.ldexp(rows.values, -np.frexp(largest)[1][numbers])
     norms = np.sqrt(square_norms(replace(rows, values=values)))
-    return _canonical(replace(rows, values=values / np.where(norms > 0.0, norms, 1.0)[numbers]), layout)
+    return _canonical(
+        replace(rows, values=values / np.where(norms > 0.0, norms, 1.0)[numbers]), layout
+    )
 
 
 def _canonical(rows: Piece, layout: str) -> Piece:

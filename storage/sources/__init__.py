@@ -1,1 +1,3 @@
-"""What preparing reads from: the protocol of a source, and the readers of text, Parquet and documents."""
+"""What preparing reads from: the protocol of a source, and the readers of text, Parquet and
+documents.
+"""

@@ -1,7 +1,8 @@
 """Reading .bz2 and .xz files of one or more members, one after the other.
 
-Python's own openers take whatever does not begin as a member should for padding, and end there in silence: of a file of many members (as
-the parallel compressors write them) one wrong byte would lose all the rest.
+Python's own openers take whatever does not begin as a member should for padding, and end there in
+silence: of a file of many members (as the parallel compressors write them) one wrong byte would
+lose all the rest.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ READ_BYTES = 1 << 16
 
 
 class Members(io.RawIOBase):
-    """The text of all members of `raw`; `new` makes a decompressor for each. Zeros between members are padding.
+    """The text of all members of `raw`; `new` makes a decompressor for each. Zeros between members
+    are padding.
 
-    Reading raises what the decompressor does for a member that is damaged, and `EOFError` for one that is cut short.
+    Reading raises what the decompressor does for a member that is damaged, and `EOFError` for one
+    that is cut short.
     """
 
     def __init__(self, raw: BinaryIO, new: Callable[[], Any]) -> None:
@@ -46,7 +49,9 @@ class Members(io.RawIOBase):
                 return len(text)
 
     def _next(self) -> bytes:
-        """What comes after the present member, from where it is not padding; nothing at the file's end."""
+        """What comes after the present member, from where it is not padding; nothing at the file's
+        end.
+        """
         data: bytes = self.member.unused_data
         while not (data := data.lstrip(b"\0")):
             data = self.raw.read(READ_BYTES)

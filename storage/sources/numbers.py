@@ -1,4 +1,6 @@
-"""Texts as numbers: finite ones, or refused with their place; and the rule by which labels become numbers."""
+"""Texts as numbers: finite ones, or refused with their place; and the rule by which labels become
+numbers.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +19,18 @@ def at(path: Path, line: int, column: int | None = None) -> str:
     return f"{path}, line {line}" if column is None else f"{path}, line {line}, column {column}"
 
 
-def number_of(token: bytes, path: Path, line: int, what: str, remedy: str = "correct it", column: int | None = None) -> float:
-    """A finite decimal number. Raises `WrongInput` for anything else, also for what Python's float() would forgive; `remedy` is what to
-    do about a text that is not a mark of a missing value."""
+def number_of(
+    token: bytes,
+    path: Path,
+    line: int,
+    what: str,
+    remedy: str = "correct it",
+    column: int | None = None,
+) -> float:
+    """A finite decimal number. Raises `WrongInput` for anything else, also for what Python's
+    float() would forgive; `remedy` is what to do about a text that is not a mark of a missing
+    value.
+    """
     if NUMBER.match(token):
         value = float(token)
         if math.isfinite(value):
@@ -27,14 +38,17 @@ def number_of(token: bytes, path: Path, line: int, what: str, remedy: str = "cor
     shown = token.decode("utf-8", "replace")[:60]
     if shown.lower().lstrip("+-") in MISSING:
         remedy = "remove the row or fill the value in"
-    raise WrongInput(f"{at(path, line, column)}: {what} is {shown!r}, not a finite number; {remedy}")
+    raise WrongInput(
+        f"{at(path, line, column)}: {what} is {shown!r}, not a finite number; {remedy}"
+    )
 
 
 class LabelRule:
-    """How the labels' texts become numbers: `g=1,b=-1`, or `letters` for A to Z as 1 to 26. Without a rule they are numbers already.
+    """How the labels' texts become numbers: `g=1,b=-1`, or `letters` for A to Z as 1 to 26. Without
+    a rule they are numbers already.
 
-    A text is looked up as it stands, then without a dot at its end (the UCI test files have one), then as a number. Raises `WrongInput`
-    for a rule that is not written so.
+    A text is looked up as it stands, then without a dot at its end (the UCI test files have one),
+    then as a number. Raises `WrongInput` for a rule that is not written so.
     """
 
     def __init__(self, text: str | None) -> None:
@@ -45,19 +59,40 @@ class LabelRule:
         elif text is not None:
             for pair in text.split(","):
                 name, equals, value = (part.strip() for part in pair.rpartition("="))
-                if not equals or not name or not NUMBER.match(value.encode()) or not math.isfinite(float(value)):
-                    raise WrongInput(f"--labels {text!r}: {pair.strip()!r} is not LABEL=NUMBER; write for example g=1,b=-1, or letters")
+                if (
+                    not equals
+                    or not name
+                    or not NUMBER.match(value.encode())
+                    or not math.isfinite(float(value))
+                ):
+                    raise WrongInput(
+                        f"--labels {text!r}: {pair.strip()!r} is not LABEL=NUMBER; write for"
+                        " example g=1,b=-1, or letters"
+                    )
                 if name in self.values:
                     raise WrongInput(f"--labels {text!r}: {name!r} is given twice")
                 self.values[name] = float(value)
         numeric = [name for name in self.values if NUMBER.match(name.encode())]
         self.numbers = {float(name): self.values[name] for name in numeric}
-        self.one_text_a_number = len(self.numbers) == len(numeric)  # then a number's value says all about its text
+        self.one_text_a_number = len(self.numbers) == len(
+            numeric
+        )  # then a number's value says all about its text
 
-    def __call__(self, token: bytes, path: Path, line: int, what: str, column: int | None = None) -> float:
-        """The number for a label's text. Raises `WrongInput` naming the place for a text that the rule does not have."""
+    def __call__(
+        self, token: bytes, path: Path, line: int, what: str, column: int | None = None
+    ) -> float:
+        """The number for a label's text. Raises `WrongInput` naming the place for a text that the
+        rule does not have.
+        """
         if self.text is None:
-            return number_of(token, path, line, what, "give its number with --labels, for example --labels 'g=1,b=-1'", column)
+            return number_of(
+                token,
+                path,
+                line,
+                what,
+                "give its number with --labels, for example --labels 'g=1,b=-1'",
+                column,
+            )
         name = token.decode("utf-8", "replace")
         for known in (name, name.removesuffix(".")):
             if known in self.values:
@@ -65,8 +100,13 @@ class LabelRule:
         if NUMBER.match(token) and float(token) in self.numbers:
             return self.numbers[float(token)]
         if not name.strip():
-            raise WrongInput(f"{at(path, line, column)}: {what} is empty; fill it in, or remove the row")
-        raise WrongInput(f"{at(path, line, column)}: {what} is {name[:60]!r}, which --labels {self.text!r} does not have; add it there")
+            raise WrongInput(
+                f"{at(path, line, column)}: {what} is empty; fill it in, or remove the row"
+            )
+        raise WrongInput(
+            f"{at(path, line, column)}: {what} is {name[:60]!r}, which --labels {self.text!r} does"
+            " not have; add it there"
+        )
 
     @property
     def done(self) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
-"""Which source files are: LIBSVM, VW, CSV and space-separated text, plain or compressed, Parquet, or documents. Whatever is not exactly
-right is refused with its place."""
+"""Which source files are: LIBSVM, VW, CSV and space-separated text, plain or compressed, Parquet,
+or documents. Whatever is not exactly right is refused with its place.
+"""
 
 from __future__ import annotations
 
@@ -34,9 +35,10 @@ ARCHIVES = (".tar", ".tgz", *(f".tar{ending}" for ending in OPENERS))
 class Reading:
     """How sources are read. `format` None is seen from the first line.
 
-    target: the column of labels, by name or by number from 1. labels: the rule by which their texts become numbers (`LabelRule`).
-    drop: columns to leave out. one_hot: columns of texts become one feature a value. header: whether the first line holds names.
-    n_features: d of a LIBSVM or VW file, if its largest feature does not occur. zero_based: whether such a file counts from 0.
+    target: the column of labels, by name or by number from 1. labels: the rule by which their texts
+    become numbers (`LabelRule`). drop: columns to leave out. one_hot: columns of texts become one
+    feature a value. header: whether the first line holds names. n_features: d of a LIBSVM or VW
+    file, if its largest feature does not occur. zero_based: whether such a file counts from 0.
     strip: what is taken away from documents: "headers", "footers", "quotes".
     """
 
@@ -52,18 +54,27 @@ class Reading:
 
     def given(self) -> dict[str, Any]:
         """What differs from the defaults, for the manifest."""
-        mine = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default}
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in mine.items()}
+        mine = {
+            f.name: getattr(self, f.name)
+            for f in fields(self)
+            if getattr(self, f.name) != f.default
+        }
+        return {
+            name: list(value) if isinstance(value, tuple) else value for name, value in mine.items()
+        }
 
 
 AS_SEEN = Reading()
 
 
-def source_of(paths: Sequence[Path], reading: Reading = AS_SEEN, block_bytes: int = PIECE_BYTES) -> Source:
-    """The source that these files are, one after the other; text is read in blocks of about `block_bytes`.
+def source_of(
+    paths: Sequence[Path], reading: Reading = AS_SEEN, block_bytes: int = PIECE_BYTES
+) -> Source:
+    """The source that these files are, one after the other; text is read in blocks of about
+    `block_bytes`.
 
-    Raises `WrongInput` if the files are not there or their first lines are not right, and for an option that says nothing about files of
-    their format.
+    Raises `WrongInput` if the files are not there or their first lines are not right, and for an
+    option that says nothing about files of their format.
     """
     for number, path in enumerate(paths):
         if not path.is_file() and not (path.is_dir() and reading.format == "documents"):
@@ -74,35 +85,62 @@ def source_of(paths: Sequence[Path], reading: Reading = AS_SEEN, block_bytes: in
     form = forms[0]
     for path, other in zip(paths, forms, strict=True):
         if other != form:
-            raise WrongInput(f"{path} is {other} and {paths[0]} is {form}; name the format of both with --format")
+            raise WrongInput(
+                f"{path} is {other} and {paths[0]} is {form}; name the format of both with --format"
+            )
     if form not in FORMATS:
         raise WrongInput(f"--format {form} is not one of {', '.join(FORMATS)}")
-    columns = {"--target": reading.target, "--drop": reading.drop or None, "--one-hot": reading.one_hot or None}
-    lines = {"--header or --no-header": reading.header, "--zero-based or --one-based": reading.zero_based}
+    columns = {
+        "--target": reading.target,
+        "--drop": reading.drop or None,
+        "--one-hot": reading.one_hot or None,
+    }
+    lines = {
+        "--header or --no-header": reading.header,
+        "--zero-based or --one-based": reading.zero_based,
+    }
     if form != "documents":
         _refuse(paths[0], form, "documents", {"--strip": reading.strip or None})
     if form == "documents":
         _refuse(paths[0], form, "files of rows", {**columns, **lines, "--labels": reading.labels})
         if len(paths) > 1:
-            raise WrongInput(f"{paths[1]}: documents are one folder or one archive; give that alone")
+            raise WrongInput(
+                f"{paths[1]}: documents are one folder or one archive; give that alone"
+            )
         return documents_source(paths[0], strip=reading.strip, n_features=reading.n_features)
     if form == "parquet":
         _refuse(paths[0], form, "text", lines)
-        names: dict[str, Any] = {"target": reading.target, "drop": reading.drop, "one_hot": reading.one_hot}
+        names: dict[str, Any] = {
+            "target": reading.target,
+            "drop": reading.drop,
+            "one_hot": reading.one_hot,
+        }
         return parquet_source(paths, labels=reading.labels, n_features=reading.n_features, **names)
     rule = LabelRule(reading.labels)
     origin = {**reading.given(), "files": [{"file": path.name} for path in paths], "format": form}
     if form in ("csv", "space"):
-        numbered = {"--n-features": reading.n_features, "--zero-based or --one-based": reading.zero_based}
+        numbered = {
+            "--n-features": reading.n_features,
+            "--zero-based or --one-based": reading.zero_based,
+        }
         _refuse(paths[0], form, "LIBSVM and VW files", numbered)
         chooser = Chooser(form, rule, reading.target, reading.drop, reading.one_hot, reading.header)
         return column_source(paths, chooser, origin, block_bytes)
-    _refuse(paths[0], form, "the columns of a CSV file", {**columns, "--header or --no-header": reading.header})
-    return sparse_source(paths, form, rule, origin, block_bytes, reading.zero_based, reading.n_features)
+    _refuse(
+        paths[0],
+        form,
+        "the columns of a CSV file",
+        {**columns, "--header or --no-header": reading.header},
+    )
+    return sparse_source(
+        paths, form, rule, origin, block_bytes, reading.zero_based, reading.n_features
+    )
 
 
 def read_sources(paths: Sequence[Path], reading: Reading = AS_SEEN) -> Table:
-    """Files, one after the other, as one table in memory. Raises `WrongInput` naming the file, the line, the text there and the remedy."""
+    """Files, one after the other, as one table in memory. Raises `WrongInput` naming the file, the
+    line, the text there and the remedy.
+    """
     with tempfile.TemporaryDirectory(dir=private_folder("unpacked")) as scratch:
         source = source_of(paths, reading).surveyed(one_by_one, Path(scratch))
         pieces = [source.read(piece) for piece in source.pieces(Path(scratch))]
@@ -124,21 +162,31 @@ def read_sources(paths: Sequence[Path], reading: Reading = AS_SEEN) -> Table:
 
 
 def _refuse(path: Path, form: str, what_for: str, options: dict[str, Any]) -> None:
-    """Raise `WrongInput` for the first option that was given (is not None) though it says nothing about files of this format."""
+    """Raise `WrongInput` for the first option that was given (is not None) though it says nothing
+    about files of this format.
+    """
     for option, value in options.items():
         if value is not None:
-            raise WrongInput(f"{path}: {option} is for {what_for}, and this file is {form}; leave it out")
+            raise WrongInput(
+                f"{path}: {option} is for {what_for}, and this file is {form}; leave it out"
+            )
 
 
 def guess_format(path: Path) -> str:
-    """The format, from the name, the first bytes or the first line. Raises `WrongInput` for an empty file or one that is none of these."""
+    """The format, from the name, the first bytes or the first line. Raises `WrongInput` for an
+    empty file or one that is none of these.
+    """
     if path.is_dir() or path.name.lower().endswith(ARCHIVES):
         return "documents"
     with path.open("rb") as handle:
-        if handle.read(4) == b"PAR1" or path.suffix.lower() == ".parquet":  # by its name too, so that a damaged one is told as such
+        if (
+            handle.read(4) == b"PAR1" or path.suffix.lower() == ".parquet"
+        ):  # by its name too, so that a damaged one is told as such
             return "parquet"
     bare = path.with_suffix("") if path.suffix in OPENERS else path
-    named = {".csv": "csv", ".vw": "vw", ".svm": "libsvm", ".libsvm": "libsvm"}.get(bare.suffix.lower())
+    named = {".csv": "csv", ".vw": "vw", ".svm": "libsvm", ".libsvm": "libsvm"}.get(
+        bare.suffix.lower()
+    )
     for number, line in lines_of(path):
         text = line.strip()
         if not text or text.startswith(b"#"):
@@ -149,10 +197,15 @@ def guess_format(path: Path) -> str:
             return "vw"
         if b"," in text:
             return "csv"
-        if re.match(rb"\S+(\s+\d+:\S+)+\s*(#.*)?\Z", text) or NUMBER.match(text.partition(b"#")[0].strip()):
+        if re.match(rb"\S+(\s+\d+:\S+)+\s*(#.*)?\Z", text) or NUMBER.match(
+            text.partition(b"#")[0].strip()
+        ):
             return "libsvm"
         if all(NUMBER.match(token) for token in text.split()):
             return "space"
         shown = text[:60].decode("utf-8", "replace")
-        raise WrongInput(f"{at(path, number)}: neither LIBSVM, VW nor CSV: {shown!r}; name it with --format {', '.join(FORMATS)}")
+        raise WrongInput(
+            f"{at(path, number)}: neither LIBSVM, VW nor CSV: {shown!r}; name it with --format"
+            f" {', '.join(FORMATS)}"
+        )
     raise WrongInput(f"{path}: the file holds no rows")

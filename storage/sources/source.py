@@ -1,7 +1,8 @@
-"""What preparing reads from: a source names pieces of itself, in the order of their rows, and reads each into arrays.
+"""What preparing reads from: a source names pieces of itself, in the order of their rows, and reads
+each into arrays.
 
-Pieces are cheap to name and costly to read: naming happens in one process, reading wherever there is a core. A piece is bounded in size, so
-that memory is too, whatever the source's size.
+Pieces are cheap to name and costly to read: naming happens in one process, reading wherever there
+is a core. A piece is bounded in size, so that memory is too, whatever the source's size.
 """
 
 from __future__ import annotations
@@ -24,8 +25,10 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class Piece:
-    """Consecutive rows: labels (n,) and canonical CSR (indptr (n + 1,) int64, indices int32, values float64 or float32), or dense rows, of
-    equal length: then `indices` is empty and indptr counts by that length. Values and labels are finite."""
+    """Consecutive rows: labels (n,) and canonical CSR (indptr (n + 1,) int64, indices int32, values
+    float64 or float32), or dense rows, of equal length: then `indices` is empty and indptr counts
+    by that length. Values and labels are finite.
+    """
 
     labels: Array
     indptr: Array
@@ -45,8 +48,10 @@ def dense_piece(labels: Array, matrix: Array) -> Piece:
 
 
 class Each(Protocol):
-    """How work on many items is done: one after the other in this process, or on a cluster. Results come in the items' order, a bounded
-    number of items being under way; the first exception, in the items' order, is raised."""
+    """How work on many items is done: one after the other in this process, or on a cluster. Results
+    come in the items' order, a bounded number of items being under way; the first exception, in the
+    items' order, is raised.
+    """
 
     def __call__(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
         """Yield function(item) for each item."""
@@ -92,7 +97,8 @@ class Source(Protocol):
         ...
 
     def surveyed(self, each: Each, scratch: Path) -> Source:
-        """The source after what has to be known of all of it before the first piece can be read (a column's texts, a vocabulary).
+        """The source after what has to be known of all of it before the first piece can be read (a
+        column's texts, a vocabulary).
 
         Raises `WrongInput` for what is wrong with the source.
         """
@@ -106,7 +112,9 @@ class Source(Protocol):
         ...
 
     def read(self, piece: Any) -> Piece:
-        """The rows of a piece. Raises `WrongInput` naming the file, the line, the column, the text found there and the remedy."""
+        """The rows of a piece. Raises `WrongInput` naming the file, the line, the column, the text
+        found there and the remedy.
+        """
         ...
 
     def release(self, piece: Any) -> None:
@@ -119,8 +127,13 @@ class Source(Protocol):
 
 
 def with_hashes(origin: dict[str, Any], paths: Sequence[Path], each: Each) -> dict[str, Any]:
-    """What the manifest says of where the rows came from, with the names and hashes of the files at `paths`."""
-    files = [{"file": path.name, "sha256": sha256} for path, sha256 in zip(paths, each(file_hash, paths), strict=True)]
+    """What the manifest says of where the rows came from, with the names and hashes of the files at
+    `paths`.
+    """
+    files = [
+        {"file": path.name, "sha256": sha256}
+        for path, sha256 in zip(paths, each(file_hash, paths), strict=True)
+    ]
     return {**origin, "files": files}
 
 

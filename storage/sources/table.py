@@ -15,8 +15,10 @@ from storage.sources.source import Each, Piece
 
 @dataclass(frozen=True)
 class Table:
-    """Rows as canonical CSR, labels (n,), indptr (n + 1,), indices, values, or dense: then `indices` is empty and each row has `n_features`
-    values. As a `Source` it is for one process: it goes along with each of its pieces."""
+    """Rows as canonical CSR, labels (n,), indptr (n + 1,), indices, values, or dense: then
+    `indices` is empty and each row has `n_features` values. As a `Source` it is for one process: it
+    goes along with each of its pieces.
+    """
 
     labels: Array
     indptr: Array
@@ -50,7 +52,12 @@ class Table:
         a, b = int(self.indptr[lo]), int(self.indptr[hi])
         indptr = np.asarray(self.indptr[lo : hi + 1] - a, np.int64)
         indices = self.indices[a:b] if self.layout == "sparse" else self.indices
-        return Piece(np.asarray(self.labels[lo:hi], np.float64), indptr, np.asarray(indices, np.int32), self.values[a:b])
+        return Piece(
+            np.asarray(self.labels[lo:hi], np.float64),
+            indptr,
+            np.asarray(indices, np.int32),
+            self.values[a:b],
+        )
 
     def release(self, piece: tuple[int, int]) -> None:
         """Nothing was written."""

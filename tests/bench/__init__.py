@@ -1,1 +1,3 @@
-"""`make bench`: this project's learners beside their peers, in one run on one core. Not collected by pytest."""
+"""`make bench`: this project's learners beside their peers, in one run on one core. Not collected
+by pytest.
+"""

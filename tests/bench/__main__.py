@@ -10,16 +10,45 @@ from pathlib import Path
 
 from tests.bench.measure import pin
 
-PARTS = ("20news", "dense", "ill-conditioned", "roofline", "growth", "kernel", "preparing", "streaming", "disk", "sweep")
-PACKAGES = ("koco-stream", "numpy", "numba", "scipy", "vowpalwabbit", "river", "scikit-learn", "ray", "optuna", "joblib")
+PARTS = (
+    "20news",
+    "dense",
+    "ill-conditioned",
+    "roofline",
+    "growth",
+    "kernel",
+    "preparing",
+    "streaming",
+    "disk",
+    "sweep",
+)
+PACKAGES = (
+    "koco-stream",
+    "numpy",
+    "numba",
+    "scipy",
+    "vowpalwabbit",
+    "river",
+    "scikit-learn",
+    "ray",
+    "optuna",
+    "joblib",
+)
 
 
 def main() -> None:
     options = argparse.ArgumentParser(
-        prog="python -m tests.bench", description="Our learners beside their peers, in one run on one core; sweeps on two."
+        prog="python -m tests.bench",
+        description="Our learners beside their peers, in one run on one core; sweeps on two.",
     )
-    options.add_argument("--quick", action="store_true", help="a few minutes: fewer rows, repetitions and grid points")
-    options.add_argument("--only", choices=PARTS, action="append", help="one part (may be given again)")
+    options.add_argument(
+        "--quick",
+        action="store_true",
+        help="a few minutes: fewer rows, repetitions and grid points",
+    )
+    options.add_argument(
+        "--only", choices=PARTS, action="append", help="one part (may be given again)"
+    )
     given = options.parse_args()
     parts, quick = given.only or PARTS, given.quick
     repetitions = 3 if quick else 7
@@ -38,7 +67,10 @@ def main() -> None:
     from tests.bench.streaming import streaming
     from tests.bench.sweeping import sweeping
 
-    print(f"versions: Python {platform.python_version()}, " + ", ".join(f"{name} {version(name)}" for name in PACKAGES))
+    print(
+        f"versions: Python {platform.python_version()}, "
+        + ", ".join(f"{name} {version(name)}" for name in PACKAGES)
+    )
     streams = {}
     if {"20news", "roofline"} & set(parts):
         streams["20news"] = data.first(data.news(), 4000 if quick else 10**9)
@@ -50,9 +82,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="koco-bench-") as folder:
         for name, stream in streams.items():
             if name in parts:
-                results[name], results[f"{name} loss"] = side_by_side(stream, Path(folder) / name, repetitions, quick)
+                results[name], results[f"{name} loss"] = side_by_side(
+                    stream, Path(folder) / name, repetitions, quick
+                )
     if "roofline" in parts:
-        results["roofline"] = {name: roofline(streams[name], 2 * repetitions - 1) for name in ("20news", "dense")}
+        results["roofline"] = {
+            name: roofline(streams[name], 2 * repetitions - 1) for name in ("20news", "dense")
+        }
     if "growth" in parts:
         results["growth"] = growth(repetitions, quick)
     if "kernel" in parts:
@@ -66,7 +102,10 @@ def main() -> None:
     if "sweep" in parts and (found := sweeping(cores, quick)):
         results["sweep"] = found
     claims(results)
-    print(f"\nthe whole run took {time.perf_counter() - start:.0f} s" + (" (--quick: the numbers are rough)" if quick else ""))
+    print(
+        f"\nthe whole run took {time.perf_counter() - start:.0f} s"
+        + (" (--quick: the numbers are rough)" if quick else "")
+    )
 
 
 def processor() -> str:
@@ -75,7 +114,10 @@ def processor() -> str:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
         return platform.processor() or "unknown processor"
-    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine())
+    return next(
+        (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")),
+        platform.machine(),
+    )
 
 
 if __name__ == "__main__":

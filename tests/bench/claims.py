@@ -16,57 +16,190 @@ PLAIN_VW = "VW OjaNewton m=10, no normalising"
 
 # (claim, at least (+) or at most (−) this ratio, the ratio from the results)
 CLAIMS: list[tuple[str, float, Callable[[Any], float]]] = [
-    ("20news: VW OjaNewton's marginal pass / ours, m=10", +12.0, lambda r: r["20news"][VW].us / r["20news"][US].us),
-    ("dense: VW OjaNewton's marginal pass / ours, m=10", +16.0, lambda r: r["dense"][VW].us / r["dense"][US].us),
-    ("20news: VW OjaNewton's marginal pass / ours, m=10, diagonal", +12.0, lambda r: r["20news"][VW].us / r["20news"][DIAGONAL].us),
-    ("20news: loss of ours, m=10, diagonal / VW OjaNewton's", -1.0, lambda r: r["20news loss"][DIAGONAL] / r["20news loss"][VW]),
-    ("20news: loss of ours, m=10 / VW's without normalising", -1.0, lambda r: r["20news loss"][US] / r["20news loss"][PLAIN_VW]),
-    ("dense: loss of ours, m=10 / VW's, the better of the two", -1.0, lambda r: r["dense loss"][US] / least(r["dense loss"])),
-    ("20news: OjaSON m=10 / AdaGrad", -4.0, lambda r: r["20news"][US].us / r["20news"]["AdaGrad"].us),
-    ("20news: OjaSON m=10 / the roofline", -1.6, lambda r: r["roofline"]["20news"][US].us / r["roofline"]["20news"]["floor"].us),
-    ("20news: RPSON / OjaSON, m=10", -1.5, lambda r: r["20news"]["RPSON m=10"].us / r["20news"][US].us),
-    ("dense: RPSON / OjaSON, m=10", -1.5, lambda r: r["dense"]["RPSON m=10"].us / r["dense"][US].us),
-    ("20news: FDSON / OjaSON, m=10", -15.0, lambda r: r["20news"]["FDSON m=10"].us / r["20news"][US].us),
-    ("dense: FDSON / OjaSON, m=10", -8.0, lambda r: r["dense"]["FDSON m=10"].us / r["dense"][US].us),
+    (
+        "20news: VW OjaNewton's marginal pass / ours, m=10",
+        +12.0,
+        lambda r: r["20news"][VW].us / r["20news"][US].us,
+    ),
+    (
+        "dense: VW OjaNewton's marginal pass / ours, m=10",
+        +16.0,
+        lambda r: r["dense"][VW].us / r["dense"][US].us,
+    ),
+    (
+        "20news: VW OjaNewton's marginal pass / ours, m=10, diagonal",
+        +12.0,
+        lambda r: r["20news"][VW].us / r["20news"][DIAGONAL].us,
+    ),
+    (
+        "20news: loss of ours, m=10, diagonal / VW OjaNewton's",
+        -1.0,
+        lambda r: r["20news loss"][DIAGONAL] / r["20news loss"][VW],
+    ),
+    (
+        "20news: loss of ours, m=10 / VW's without normalising",
+        -1.0,
+        lambda r: r["20news loss"][US] / r["20news loss"][PLAIN_VW],
+    ),
+    (
+        "dense: loss of ours, m=10 / VW's, the better of the two",
+        -1.0,
+        lambda r: r["dense loss"][US] / least(r["dense loss"]),
+    ),
+    (
+        "20news: OjaSON m=10 / AdaGrad",
+        -4.0,
+        lambda r: r["20news"][US].us / r["20news"]["AdaGrad"].us,
+    ),
+    (
+        "20news: OjaSON m=10 / the roofline",
+        -1.6,
+        lambda r: r["roofline"]["20news"][US].us / r["roofline"]["20news"]["floor"].us,
+    ),
+    (
+        "20news: RPSON / OjaSON, m=10",
+        -1.5,
+        lambda r: r["20news"]["RPSON m=10"].us / r["20news"][US].us,
+    ),
+    (
+        "dense: RPSON / OjaSON, m=10",
+        -1.5,
+        lambda r: r["dense"]["RPSON m=10"].us / r["dense"][US].us,
+    ),
+    (
+        "20news: FDSON / OjaSON, m=10",
+        -15.0,
+        lambda r: r["20news"]["FDSON m=10"].us / r["20news"][US].us,
+    ),
+    (
+        "dense: FDSON / OjaSON, m=10",
+        -8.0,
+        lambda r: r["dense"]["FDSON m=10"].us / r["dense"][US].us,
+    ),
     ("FDSON, d from 10^4 to 10^6", -4.0, lambda r: grown(r, "FDSON", "d", 10**4, 10**6)),
     ("OjaSON, d from 10^4 to 10^7", -5.0, lambda r: grown(r, "OjaSON", "d", 10**4, 10**7)),
     *[
-        (f"PROS-N-KONS on {name}: NumPy / ours", +40.0, lambda r, name=name: r["kernel"][name]["NumPy"].us / r["kernel"][name]["ours"].us)
+        (
+            f"PROS-N-KONS on {name}: NumPy / ours",
+            +40.0,
+            lambda r, name=name: r["kernel"][name]["NumPy"].us / r["kernel"][name]["ours"].us,
+        )
         for name in ("cpusmall", "cadata", "casp")
     ],
-    ("PROS-N-KONS, d = 90: NumPy / ours", +4.0, lambda r: r["kernel"]["wide"]["NumPy"].us / r["kernel"]["wide"]["ours"].us),
+    (
+        "PROS-N-KONS, d = 90: NumPy / ours",
+        +4.0,
+        lambda r: r["kernel"]["wide"]["NumPy"].us / r["kernel"]["wide"]["ours"].us,
+    ),
     ("Sketched-KONS on casp, seconds", -30.0, lambda r: r["kernel"]["sketched"]["one"].us),
-    ("Sketched-KONS, 32 configurations / one", -4.0, lambda r: r["kernel"]["sketched"]["cohort"].us / r["kernel"]["sketched"]["one"].us),
-    ("NORMA with 50 points, d from 10^3 to 10^6", -1.3, lambda r: r["kernel"]["norma"][10**6].us / r["kernel"]["norma"][10**3].us),
-    ("preparing, one core: load_svmlight_file's time / ours", +0.75, lambda r: r["preparing"][PEER].us / r["preparing"][ONE].us),
-    ("preparing, two cores: load_svmlight_file's time / ours", +1.4, lambda r: r["preparing"][PEER].us / r["preparing"][TWO].us),
-    ("20news streamed as stored, warm cache: 10^8 non-zeros a second", +5.0, lambda r: r["streaming"]["warm"] / 1e8),
-    ("two processes on one copy: its memory, as shares / its size", -1.1, lambda r: r["streaming"]["held"]),
-    ("20news on disk: Parquet / .xz of its text", -1.5, lambda r: r["disk"]["20news/20news_bow_counts.svm.xz"]),
-    ("100 runs of OjaSON in a sweep: computing / all alone on the same cores", -1.08, lambda r: r["sweep"]["cohorts"]),
-    ("64 of Sketched-KONS in a sweep: computing / all alone on the same cores", -0.15, lambda r: r["sweep"]["sketched"]),
-    ("64 of Sketched-KONS in a sweep: points in the largest sketch", -50.0, lambda r: r["sweep"]["points"]),
-    ("a checkpoint of 20 runs of OjaSON / the 60 s between two", -0.02, lambda r: r["sweep"]["checkpoint"]),
-    ("a sweep of two minutes on two cores: scans / (2 x computing)", +0.93, lambda r: r["sweep"]["busy"]),
-    ("100,000 small runs: ms each beside its scan, computing", -0.3, lambda r: r["sweep"]["small, computing"]),
-    ("100,000 small runs: ms each beside its scan, all but starting", -0.3, lambda r: r["sweep"]["small, all"]),
+    (
+        "Sketched-KONS, 32 configurations / one",
+        -4.0,
+        lambda r: r["kernel"]["sketched"]["cohort"].us / r["kernel"]["sketched"]["one"].us,
+    ),
+    (
+        "NORMA with 50 points, d from 10^3 to 10^6",
+        -1.3,
+        lambda r: r["kernel"]["norma"][10**6].us / r["kernel"]["norma"][10**3].us,
+    ),
+    (
+        "preparing, one core: load_svmlight_file's time / ours",
+        +0.75,
+        lambda r: r["preparing"][PEER].us / r["preparing"][ONE].us,
+    ),
+    (
+        "preparing, two cores: load_svmlight_file's time / ours",
+        +1.4,
+        lambda r: r["preparing"][PEER].us / r["preparing"][TWO].us,
+    ),
+    (
+        "20news streamed as stored, warm cache: 10^8 non-zeros a second",
+        +5.0,
+        lambda r: r["streaming"]["warm"] / 1e8,
+    ),
+    (
+        "two processes on one copy: its memory, as shares / its size",
+        -1.1,
+        lambda r: r["streaming"]["held"],
+    ),
+    (
+        "20news on disk: Parquet / .xz of its text",
+        -1.5,
+        lambda r: r["disk"]["20news/20news_bow_counts.svm.xz"],
+    ),
+    (
+        "100 runs of OjaSON in a sweep: computing / all alone on the same cores",
+        -1.08,
+        lambda r: r["sweep"]["cohorts"],
+    ),
+    (
+        "64 of Sketched-KONS in a sweep: computing / all alone on the same cores",
+        -0.15,
+        lambda r: r["sweep"]["sketched"],
+    ),
+    (
+        "64 of Sketched-KONS in a sweep: points in the largest sketch",
+        -50.0,
+        lambda r: r["sweep"]["points"],
+    ),
+    (
+        "a checkpoint of 20 runs of OjaSON / the 60 s between two",
+        -0.02,
+        lambda r: r["sweep"]["checkpoint"],
+    ),
+    (
+        "a sweep of two minutes on two cores: scans / (2 x computing)",
+        +0.93,
+        lambda r: r["sweep"]["busy"],
+    ),
+    (
+        "100,000 small runs: ms each beside its scan, computing",
+        -0.3,
+        lambda r: r["sweep"]["small, computing"],
+    ),
+    (
+        "100,000 small runs: ms each beside its scan, all but starting",
+        -0.3,
+        lambda r: r["sweep"]["small, all"],
+    ),
     ("100,000 small runs: MB of the driver", -1000.0, lambda r: r["sweep"]["small, MB"]),
     ("100,000 small runs: files in the store", -300.0, lambda r: r["sweep"]["small, files"]),
     ("100,000 small runs, swept again: runs computed", -0.0, lambda r: r["sweep"]["small, again"]),
     *[
-        (f"the simulator on {w} workers: off by, in shares", -0.15, lambda r, w=w: abs(r["sweep"][f"simulated, {w}"] - 1.0))
+        (
+            f"the simulator on {w} workers: off by, in shares",
+            -0.15,
+            lambda r, w=w: abs(r["sweep"][f"simulated, {w}"] - 1.0),
+        )
         for w in (1, 2, 4)
     ],
     ("1,000 runs: ray tune's seconds / ours", +10.0, lambda r: r["sweep"]["ray"]),
     ("1,000 runs: Vowpal Wabbit's seconds / ours", +8.0, lambda r: r["sweep"]["VW"]),
     ("1,000 runs: optuna's seconds / ours", +1.8, lambda r: r["sweep"]["optuna"]),
-    ("1,000 runs: mean losses of the others with other bits than ours", -0.0, lambda r: r["sweep"]["different"]),
+    (
+        "1,000 runs: mean losses of the others with other bits than ours",
+        -0.0,
+        lambda r: r["sweep"]["different"],
+    ),
     ("OjaSON, m from 10 to 40", -8.0, lambda r: grown(r, "OjaSON", "m", 10, 40)),
-    # SON, section 5.2, of m = 10 with the diagonal adaptation, over 23 sets; and section 4, with O(m²) for its O(m³) (docs/errata.md, S2)
-    ("20news: OjaSON m=10, diagonal / AdaGrad (SON's: about 11)", -11.0, lambda r: r["20news"][DIAGONAL].us / r["20news"]["AdaGrad"].us),
-    ("dense: OjaSON m=10, diagonal / AdaGrad (SON's: about 11)", -11.0, lambda r: r["dense"][DIAGONAL].us / r["dense"]["AdaGrad"].us),
+    # SON, section 5.2, of m = 10 with the diagonal adaptation, over 23 sets; and section 4, with
+    # O(m²) for its O(m³) (docs/errata.md, S2)
+    (
+        "20news: OjaSON m=10, diagonal / AdaGrad (SON's: about 11)",
+        -11.0,
+        lambda r: r["20news"][DIAGONAL].us / r["20news"]["AdaGrad"].us,
+    ),
+    (
+        "dense: OjaSON m=10, diagonal / AdaGrad (SON's: about 11)",
+        -11.0,
+        lambda r: r["dense"][DIAGONAL].us / r["dense"]["AdaGrad"].us,
+    ),
     ("OjaSON, m from 10 to 64: growth / that of m² + ms", -1.0, lambda r: grown_by(r, "m", 10, 64)),
-    ("OjaSON, s from 30 to 1,000: growth / that of m² + ms", -1.0, lambda r: grown_by(r, "s", 30, 1000)),
+    (
+        "OjaSON, s from 30 to 1,000: growth / that of m² + ms",
+        -1.0,
+        lambda r: grown_by(r, "s", 30, 1000),
+    ),
 ]
 KEPT = "NumPy, kept inverses"
 BESIDE: list[tuple[str, Callable[[Any], float]]] = [
@@ -77,10 +210,22 @@ BESIDE: list[tuple[str, Callable[[Any], float]]] = [
         )
         for name in ("cpusmall", "cadata", "casp", "wide")
     ],
-    ("OjaSON, m from 1 to 64, s from 10 to 1,000: time / fitted, greatest / least", lambda r: misfit(r)),
-    ("1,000 runs: ray tune's seconds with reuse_actors=True / ours", lambda r: r["sweep"]["ray, reused"]),
-    ("20news: VW OjaNewton without normalising / ours, m=10", lambda r: r["20news"][PLAIN_VW].us / r["20news"][US].us),
-    ("dense: VW OjaNewton without normalising / ours, m=10", lambda r: r["dense"][PLAIN_VW].us / r["dense"][US].us),
+    (
+        "OjaSON, m from 1 to 64, s from 10 to 1,000: time / fitted, greatest / least",
+        lambda r: misfit(r),
+    ),
+    (
+        "1,000 runs: ray tune's seconds with reuse_actors=True / ours",
+        lambda r: r["sweep"]["ray, reused"],
+    ),
+    (
+        "20news: VW OjaNewton without normalising / ours, m=10",
+        lambda r: r["20news"][PLAIN_VW].us / r["20news"][US].us,
+    ),
+    (
+        "dense: VW OjaNewton without normalising / ours, m=10",
+        lambda r: r["dense"][PLAIN_VW].us / r["dense"][US].us,
+    ),
 ]
 
 
@@ -101,14 +246,26 @@ def sizes(letter: str, value: int) -> tuple[int, int]:
 
 
 def grown_by(results: Any, letter: str, low: int, high: int) -> float:
-    """How OjaSON's time grows, over how m² + ms does: at most 1 if a round is of that order, but for what lies in memory."""
+    """How OjaSON's time grows, over how m² + ms does: at most 1 if a round is of that order, but
+    for what lies in memory.
+    """
     (m, s), (large_m, large_s) = sizes(letter, low), sizes(letter, high)
-    return grown(results, "OjaSON", letter, low, high) * (m * m + m * s) / (large_m * large_m + large_m * large_s)
+    return (
+        grown(results, "OjaSON", letter, low, high)
+        * (m * m + m * s)
+        / (large_m * large_m + large_m * large_s)
+    )
 
 
 def misfit(results: Any) -> float:
-    """The greatest over the least of OjaSON's time / (a + b m² + c ms), fitted by relative least squares to both tables."""
-    found = {sizes(letter, v): t.us for letter in ("m", "s") for v, t in results["growth"]["OjaSON", letter].items()}
+    """The greatest over the least of OjaSON's time / (a + b m² + c ms), fitted by relative least
+    squares to both tables.
+    """
+    found = {
+        sizes(letter, v): t.us
+        for letter in ("m", "s")
+        for v, t in results["growth"]["OjaSON", letter].items()
+    }
     terms = np.array([[1.0, m * m, m * s] for m, s in found])
     us = np.array(list(found.values()))
     fitted = terms @ nnls(terms / us[:, None], np.ones(us.size))[0]
@@ -125,10 +282,26 @@ def claims(results: dict[str, Any]) -> None:
         except KeyError:
             lines.append([claim, required, None, "not measured"])
             continue
-        lines.append([claim, required, f"{found:.2f}", "yes" if (found >= bound if bound > 0 else found <= -bound) else "NO"])
+        lines.append(
+            [
+                claim,
+                required,
+                f"{found:.2f}",
+                "yes" if (found >= bound if bound > 0 else found <= -bound) else "NO",
+            ]
+        )
     for fact, ratio in BESIDE:
         try:
             lines.append([fact, "none", f"{ratio(results):.2f}", ""])
         except KeyError:
             continue
-    show("claims", ["claim (a ratio; of times a round unless it says otherwise)", "required", "measured", "holds"], lines)
+    show(
+        "claims",
+        [
+            "claim (a ratio; of times a round unless it says otherwise)",
+            "required",
+            "measured",
+            "holds",
+        ],
+        lines,
+    )

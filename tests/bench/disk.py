@@ -14,7 +14,9 @@ from tests.test_every_file import FILES
 
 
 def disk() -> dict[str, float] | None:
-    """Prepare every real file without a scale, print the sizes, and return Parquet over .xz by file; None without the files."""
+    """Prepare every real file without a scale, print the sizes, and return Parquet over .xz by
+    file; None without the files.
+    """
     folder = Path(os.environ.get("KOCO_DATA", ""))
     if not os.environ.get("KOCO_DATA") or not folder.is_dir():
         print("\ndisk: skipped, KOCO_DATA is not set")
@@ -28,15 +30,40 @@ def disk() -> dict[str, float] | None:
             words = ["prepare", "x", "--from", str(folder / file), "--store", store, *options]
             CliRunner().invoke(koco, words, catch_exceptions=False)
             manifest = load_manifest(store, "x")
-            parquet = sum((Path(str(dataset_place(store, "x"))) / shard.path).stat().st_size for shard in manifest.shards)
+            parquet = sum(
+                (Path(str(dataset_place(store, "x"))) / shard.path).stat().st_size
+                for shard in manifest.shards
+            )
             with lzma.open(folder / file) as handle:
-                text = sum(len(block) for block in iter(lambda handle=handle: handle.read(1 << 20), b""))
+                text = sum(
+                    len(block) for block in iter(lambda handle=handle: handle.read(1 << 20), b"")
+                )
             packed = (folder / file).stat().st_size
             ratios[file] = parquet / packed
-            lines.append([file.removesuffix(".xz"), n, d, text / 1000, packed / 1000, parquet / 1000, parquet / packed, parquet / text])
+            lines.append(
+                [
+                    file.removesuffix(".xz"),
+                    n,
+                    d,
+                    text / 1000,
+                    packed / 1000,
+                    parquet / 1000,
+                    parquet / packed,
+                    parquet / text,
+                ]
+            )
     show(
         "Disk: prepared without a scale",
-        ["file", "rows", "features", "text, kB", ".xz, kB", "Parquet, kB", "Parquet / .xz", "Parquet / text"],
+        [
+            "file",
+            "rows",
+            "features",
+            "text, kB",
+            ".xz, kB",
+            "Parquet, kB",
+            "Parquet / .xz",
+            "Parquet / text",
+        ],
         lines,
     )
     return ratios

@@ -1,4 +1,6 @@
-"""How a round's time grows with s, m and d: random rows, uniform feature numbers, each repetition on new rows."""
+"""How a round's time grows with s, m and d: random rows, uniform feature numbers, each repetition
+on new rows.
+"""
 
 from collections.abc import Callable
 
@@ -24,8 +26,9 @@ def rows_of(n: int, s: int, d: int, draw: np.random.Generator) -> Rows:
 
 
 def going_on(ours: Ours, s: int, d: int) -> Callable[[], float]:
-    """A contestant that goes on with one state over new rows at each repetition (a second time over the same rows would find them in
-    the processor's cache, however large d is)."""
+    """A contestant that goes on with one state over new rows at each repetition (a second time over
+    the same rows would find them in the processor's cache, however large d is).
+    """
     draw = np.random.default_rng([s, d])
     n = max(NON_ZEROS // s, 300)
     params, state = ours.fresh(d)
@@ -43,13 +46,17 @@ def going_on(ours: Ours, s: int, d: int) -> Callable[[], float]:
 
 
 def growth(repetitions: int, quick: bool) -> dict[Key, dict[int, Time]]:
-    """Measure and print the tables. Returns the times by (learner, the letter that grows), then by its value."""
+    """Measure and print the tables. Returns the times by (learner, the letter that grows), then by
+    its value.
+    """
     oja = Ours("OjaSON", sketch_size=10)
     ds = [10**k for k in range(3, 7 if quick else 8)]
     ss, ms = [10, 30, 100, 300, 1000], [1, 2, 5, 10, 20, 40, 64]
     tables = {
         ("OjaSON", "s"): {s: (oja, s, 100_000) for s in ss},
-        ("OjaSON", "m"): {m: (Ours("OjaSON", sketch_size=m), 100, 100_000) for m in (ms[:-1] if quick else ms)},
+        ("OjaSON", "m"): {
+            m: (Ours("OjaSON", sketch_size=m), 100, 100_000) for m in (ms[:-1] if quick else ms)
+        },
         ("OjaSON", "d"): {d: (oja, 100, d) for d in ds},
     }
     for learner in ("RPSON", "FDSON"):
@@ -68,7 +75,13 @@ def growth(repetitions: int, quick: bool) -> dict[Key, dict[int, Time]]:
             f"{learner} as {letter} grows ({fixed[letter]}): medians of {repetitions}, in turn",
             [letter, "µs/round", "least to greatest", "times the first", "ns a table entry"],
             [
-                [value, t.us, f"{t.least:.3g} to {t.greatest:.3g}", t.us / base, 1e3 * t.us / entries(*cases[value])]
+                [
+                    value,
+                    t.us,
+                    f"{t.least:.3g} to {t.greatest:.3g}",
+                    t.us / base,
+                    1e3 * t.us / entries(*cases[value]),
+                ]
                 for value, t in found.items()
             ],
             "A table entry: one of the s (m + 1) numbers that a round reads and writes.",

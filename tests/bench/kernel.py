@@ -1,4 +1,6 @@
-"""The kernel learners: PROS-N-KONS beside NumPy on the same rows and coins, Sketched-KONS alone and in a cohort, NORMA as d grows."""
+"""The kernel learners: PROS-N-KONS beside NumPy on the same rows and coins, Sketched-KONS alone and
+in a cohort, NORMA as d grows.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +26,23 @@ from tests.bench.table import show
 
 US, SOLVES, INVERSES = "ours", "NumPy", "NumPy, kept inverses"
 # The reading of the poster's settings whose dictionaries have the published size: about 20 points.
-POSTER = {"alpha": 1.0, "ridge": 1.0, "beta": 1.0, "epsilon": 0.5, "estimate": "poster", "curvature": 0.25, "bandwidth": 8 / np.sqrt(2)}
+POSTER = {
+    "alpha": 1.0,
+    "ridge": 1.0,
+    "beta": 1.0,
+    "epsilon": 0.5,
+    "estimate": "poster",
+    "curvature": 0.25,
+    "bandwidth": 8 / np.sqrt(2),
+}
 PUBLISHED = {"cpusmall": 7.28, "cadata": 18.59, "casp": 40.73}  # seconds, poster's Table 1
 COHORT = 32
 
 
 def regression_set(name: str) -> tuple[np.ndarray, np.ndarray]:
-    """A set of the poster in [0, 1], shuffled by a fixed seed; without `KOCO_DATA` uniform rows of its size."""
+    """A set of the poster in [0, 1], shuffled by a fixed seed; without `KOCO_DATA` uniform rows of
+    its size.
+    """
     n, d = {"cpusmall": (8192, 12), "cadata": (20_640, 8), "casp": (45_730, 9)}[name]
     data = os.environ.get("KOCO_DATA")
     if data is None:
@@ -39,24 +51,34 @@ def regression_set(name: str) -> tuple[np.ndarray, np.ndarray]:
         return X, np.sin(4 * X.mean(1)) ** 2
     with tempfile.TemporaryDirectory(prefix="koco-bench-") as store:
         manifest = prepare_named(store, name, [Path(data) / name], {"scale": "minmax"})
-        rows, labels = StreamReader(store, Stream(name, manifest.dataset_hash, "shuffled", 0)).whole()
+        rows, labels = StreamReader(
+            store, Stream(name, manifest.dataset_hash, "shuffled", 0)
+        ).whole()
         X = np.zeros((n, d))
         for t in range(n):
             lo, hi = rows.indptr[t], rows.indptr[t + 1]
-            X[t, rows.indices[lo:hi] if rows.index_stride else rows.indices[: hi - lo]] = rows.values[lo:hi]
+            X[t, rows.indices[lo:hi] if rows.index_stride else rows.indices[: hi - lo]] = (
+                rows.values[lo:hi]
+            )
     return X, labels
 
 
 def wide(n: int = 12_000, d: int = 90) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of d features in [0, 1] that lie near a space of 12, so that a dictionary of about 150 points is enough."""
+    """Rows of d features in [0, 1] that lie near a space of 12, so that a dictionary of about 150
+    points is enough.
+    """
     draw = np.random.default_rng(90)
     X = draw.standard_normal((n, 12)) @ draw.standard_normal((12, d))
     X = (X - X.min(0)) / (X.max(0) - X.min(0))
     return X, np.clip(0.5 + 0.5 * np.sin(6 * X[:, :5].mean(1)), 0, 1)
 
 
-def pros(name: str, X: np.ndarray, y: np.ndarray, repetitions: int, **settings: Any) -> tuple[dict[str, Any], int]:
-    """µs a round of each contestant, and the dictionary's size, which all share: same coins, same points. Losses are checked to agree."""
+def pros(
+    name: str, X: np.ndarray, y: np.ndarray, repetitions: int, **settings: Any
+) -> tuple[dict[str, Any], int]:
+    """µs a round of each contestant, and the dictionary's size, which all share: same coins, same
+    points. Losses are checked to agree.
+    """
     given = {**POSTER, **settings}
     coins = np.array([uniform(np.uint64(0), t) for t in range(1, len(y) + 1)])
     theirs = {**given, "coins": coins, "clip": 1.0}
@@ -77,13 +99,25 @@ def pros(name: str, X: np.ndarray, y: np.ndarray, repetitions: int, **settings: 
     published = PUBLISHED.get(name)
     lines = [[who, times[who].us, times[who].us / times[US].us] for who in (US, SOLVES, INVERSES)]
     if published:
-        lines.append(["published (other machine, R)", 1e6 * published / {"cpusmall": 8192, "cadata": 20_640, "casp": 45_730}[name], None])
-    show(f"PROS-N-KONS on {name}: {len(y):,} rows, d = {X.shape[1]}, {len(dictionary)} points", ["who", "µs a round", "times ours"], lines)
+        lines.append(
+            [
+                "published (other machine, R)",
+                1e6 * published / {"cpusmall": 8192, "cadata": 20_640, "casp": 45_730}[name],
+                None,
+            ]
+        )
+    show(
+        f"PROS-N-KONS on {name}: {len(y):,} rows, d = {X.shape[1]}, {len(dictionary)} points",
+        ["who", "µs a round", "times ours"],
+        lines,
+    )
     return dict(times), len(dictionary)
 
 
 def sketched(X: np.ndarray, y: np.ndarray, repetitions: int) -> dict[str, Any]:
-    """Seconds of Sketched-KONS (floor 0, β = 1) over a stream, one configuration and a cohort of 32 that share the kernel."""
+    """Seconds of Sketched-KONS (floor 0, β = 1) over a stream, one configuration and a cohort of 32
+    that share the kernel.
+    """
     rows, labels = as_rows(X), frozen(y, np.float64)
     learner = learner_named("SketchedKONS")
     sizes: dict[int, list[int]] = {}
@@ -91,7 +125,14 @@ def sketched(X: np.ndarray, y: np.ndarray, repetitions: int) -> dict[str, Any]:
     def run(configurations: int) -> float:
         params, states = [], []
         for i in range(configurations):
-            public = learner.complete({"alpha": 1.0, "beta": 1.0, "bandwidth": 8 / np.sqrt(2), "curvature": 0.5 * (i % 4 + 1)})
+            public = learner.complete(
+                {
+                    "alpha": 1.0,
+                    "beta": 1.0,
+                    "bandwidth": 8 / np.sqrt(2),
+                    "curvature": 0.5 * (i % 4 + 1),
+                }
+            )
             params.append(learner.to_params(public))
             states.append(learner.module.init(params[-1], X.shape[1], i))
         together = Together(["SketchedKONS"] * configurations, params, states)
@@ -112,7 +153,9 @@ def sketched(X: np.ndarray, y: np.ndarray, repetitions: int) -> dict[str, Any]:
 
 
 def norma(repetitions: int) -> dict[int, Time]:
-    """NORMA with 50 points on rows of 20 non-zeros at any of d features: a round's time does not grow with d."""
+    """NORMA with 50 points on rows of 20 non-zeros at any of d features: a round's time does not
+    grow with d.
+    """
     n, s = 4000, 20
     streams = {}
     for d in (10**3, 10**6):
@@ -120,14 +163,21 @@ def norma(repetitions: int) -> dict[int, Time]:
         streams[d] = rows_of(n, s, d, draw), np.where(draw.random(n) < 0.5, -1.0, 1.0)
 
     def run(d: int) -> float:
-        return 1e6 / n * seconds(lambda: koco_stream.NORMA(budget=50, step_size=0.1).progressive(*streams[d]))
+        return (
+            1e6
+            / n
+            * seconds(lambda: koco_stream.NORMA(budget=50, step_size=0.1).progressive(*streams[d]))
+        )
 
     times = in_turn({str(d): lambda d=d: run(d) for d in streams}, max(repetitions, 5))
     found = {d: times[str(d)] for d in streams}
     show(
         f"NORMA, 50 points, one call of {n:,} rows of {s} non-zeros: medians, in turn",
         ["d", "µs a round", "least to greatest", "times the first"],
-        [[d, t.us, f"{t.least:.3g} to {t.greatest:.3g}", t.us / found[10**3].us] for d, t in found.items()],
+        [
+            [d, t.us, f"{t.least:.3g} to {t.greatest:.3g}", t.us / found[10**3].us]
+            for d, t in found.items()
+        ],
     )
     return found
 
@@ -141,8 +191,12 @@ def kernel(repetitions: int, quick: bool) -> dict[str, Any]:
         n = 3000 if quick else len(y)
         found[name], _ = pros(name, X[:n], y[:n], min(repetitions, most))
         if name == "casp":
-            found["sketched"] = sketched(X[:4000] if quick else X, y[:4000] if quick else y, 1 if quick else 3)
+            found["sketched"] = sketched(
+                X[:4000] if quick else X, y[:4000] if quick else y, 1 if quick else 3
+            )
     found["norma"] = norma(repetitions)
     X, y = wide(3000 if quick else 12_000)
-    found["wide"], found["wide points"] = pros("wide", X, y, min(repetitions, most), bandwidth=2.5, ridge=1.0, beta=1.0)
+    found["wide"], found["wide points"] = pros(
+        "wide", X, y, min(repetitions, most), bandwidth=2.5, ridge=1.0, beta=1.0
+    )
     return found

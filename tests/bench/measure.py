@@ -21,7 +21,9 @@ class Time(NamedTuple):
 
 
 def pin() -> str:
-    """Keep this process, and the threads it starts, on the last core it may use. Returns what was done, in words."""
+    """Keep this process, and the threads it starts, on the last core it may use. Returns what was
+    done, in words.
+    """
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
         os.environ[name] = "1"
     if not hasattr(os, "sched_setaffinity"):
@@ -39,7 +41,8 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def in_turn(contestants: dict[str, Callable[[], float]], repetitions: int) -> dict[str, Time]:
-    """Each contestant returns µs a round for one repetition, whatever it does before and after unmeasured.
+    """Each contestant returns µs a round for one repetition, whatever it does before and after
+    unmeasured.
 
     All run once to warm up (compilation is not measured), then `repetitions` times in turn.
     """

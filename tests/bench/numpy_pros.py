@@ -1,9 +1,11 @@
-"""PROS-N-KONS in NumPy, as someone who knows both would write it: the peer that `make bench` times ours against.
+"""PROS-N-KONS in NumPy, as someone who knows both would write it: the peer that `make bench` times
+ours against.
 
-Between dictionary changes everything that can be kept is kept. A round is one matrix-vector product or one triangular
-solve a line: no loop over points, no matrix made anew. (Ã + curvature·g̃g̃ᵀ)⁻¹ is kept up by Sherman and Morrison's formula.
-KORS's estimate is made with the factor of S̄ᵀKS̄ + ridge·I without the row itself, and the row joins in closed form: for
-q = φᵀA⁻¹φ without it, q/(1 + q) with it.
+Between dictionary changes everything that can be kept is kept. A round is one matrix-vector product
+or one triangular solve a line: no loop over points, no matrix made anew. (Ã + curvature·g̃g̃ᵀ)⁻¹ is
+kept up by Sherman and Morrison's formula. KORS's estimate is made with the factor of S̄ᵀKS̄ +
+ridge·I without the row itself, and the row joins in closed form: for q = φᵀA⁻¹φ without it, q/(1 +
+q) with it.
 """
 
 import numpy as np
@@ -20,8 +22,12 @@ class Dictionary:
         self.coordinates: list[int] = []  # which of them add a coordinate
         self.K = np.zeros((0, 0))
 
-    def add(self, X: np.ndarray, squares: np.ndarray, t: int, p: float, k: np.ndarray, residual: float) -> None:
-        """Row t, with probability p, kernel values k with the points so far, and the part of φ_t outside their span."""
+    def add(
+        self, X: np.ndarray, squares: np.ndarray, t: int, p: float, k: np.ndarray, residual: float
+    ) -> None:
+        """Row t, with probability p, kernel values k with the points so far, and the part of φ_t
+        outside their span.
+        """
         if residual >= 1e-12:
             self.coordinates.append(len(self.rows))
         self.rows.append(t)
@@ -29,13 +35,17 @@ class Dictionary:
         self.points, self.squares = X[self.rows], squares[self.rows]
         self.K = np.block([[self.K, k[:, None]], [k[None, :], np.ones((1, 1))]])
         self.roots = np.sqrt(self.weights)
-        self.kors = np.linalg.cholesky(self.roots[:, None] * self.K * self.roots + self.ridge * np.eye(len(self.rows)))
+        self.kors = np.linalg.cholesky(
+            self.roots[:, None] * self.K * self.roots + self.ridge * np.eye(len(self.rows))
+        )
         self.span = np.linalg.cholesky(self.K[np.ix_(self.coordinates, self.coordinates)])
         self.size, self.dense = len(self.rows), len(self.rows) == len(self.coordinates)
         if self.inverses:  # one matrix for both, so that one product does
             both = np.zeros((self.size + len(self.coordinates), self.size))
             both[: self.size] = solve_triangular(self.kors, np.diag(self.roots), lower=True)
-            both[self.size :, self.coordinates] = solve_triangular(self.span, np.eye(len(self.span)), lower=True)
+            both[self.size :, self.coordinates] = solve_triangular(
+                self.span, np.eye(len(self.span)), lower=True
+            )
             self.both = both
 
     def embed(self, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -45,15 +55,32 @@ class Dictionary:
             return v[: self.size], v[self.size :]
         return (
             solve_triangular(self.kors, self.roots * k, lower=True, check_finite=False),
-            solve_triangular(self.span, k if self.dense else k[self.coordinates], lower=True, check_finite=False),
+            solve_triangular(
+                self.span, k if self.dense else k[self.coordinates], lower=True, check_finite=False
+            ),
         )
 
 
-def numpy_pros(X, y, *, alpha, ridge, beta, epsilon, estimate, curvature, clip, bandwidth, coins, inverses=False):
-    """(predictions, dictionary) for the gaussian kernel and the squared loss. Row t is included where coins[t] < p̃_t.
+def numpy_pros(
+    X,
+    y,
+    *,
+    alpha,
+    ridge,
+    beta,
+    epsilon,
+    estimate,
+    curvature,
+    clip,
+    bandwidth,
+    coins,
+    inverses=False,
+):
+    """(predictions, dictionary) for the gaussian kernel and the squared loss. Row t is included
+    where coins[t] < p̃_t.
 
-    `curvature` is the coefficient of g gᵀ. With `inverses` the inverses of the two Cholesky factors are kept, and a solve
-    is a matrix-vector product.
+    `curvature` is the coefficient of g gᵀ. With `inverses` the inverses of the two Cholesky factors
+    are kept, and a solve is a matrix-vector product.
     """
     factor = {"icml": 1.0 + epsilon, "poster": 1.0 - epsilon}[estimate]
     twice, squares = X / bandwidth**2, np.einsum("ij,ij->i", X, X) * (0.5 / bandwidth**2)
@@ -81,5 +108,8 @@ def numpy_pros(X, y, *, alpha, ridge, beta, epsilon, estimate, curvature, clip, 
         p = min(beta * factor * (q / (1.0 + q)), 1.0)
         if coins[t] < p:
             dictionary.add(X, squares, t, p, k, 1.0 - phi @ phi)
-            A_inverse, omega = np.eye(len(dictionary.coordinates)) / alpha, np.zeros(len(dictionary.coordinates))
+            A_inverse, omega = (
+                np.eye(len(dictionary.coordinates)) / alpha,
+                np.zeros(len(dictionary.coordinates)),
+            )
     return predictions, dictionary.rows

@@ -11,8 +11,9 @@ from koco_stream.streams.rows import frozen
 from tests.bench.data import Stream
 from tests.bench.measure import seconds
 
-# The squared loss with the paper's projection at |ŷ| ≤ 1, or the squared hinge loss with room above 1: what is past a label
-# costs nothing then, as for the peers, who truncate ŷ before they take the squared loss.
+# The squared loss with the paper's projection at |ŷ| ≤ 1, or the squared hinge loss with room above
+# 1: what is past a label costs nothing then, as for the peers, who truncate ŷ before they take the
+# squared loss.
 TASKS = [
     {"clip": 1.0},
     {"loss": "squared_hinge", "clip": 4.0, "curvature": 0.25},
@@ -31,7 +32,9 @@ class Ours:
     def __init__(self, learner: str, **given: Any) -> None:
         self.learner, self.given = learner, given
         m = given.get("sketch_size")
-        self.name = (learner if m is None else f"{learner} m={m}") + (", diagonal" if given.get("diagonal") else "")
+        self.name = (learner if m is None else f"{learner} m={m}") + (
+            ", diagonal" if given.get("diagonal") else ""
+        )
 
     def grid(self, quick: bool) -> list[dict[str, float]]:
         """What is tried to find the best progressive loss: alpha (and Oja's rate), or the step."""
@@ -39,7 +42,11 @@ class Ours:
             return [{"step_size": step} for step in STEPS[:: 3 if quick else 1]]
         rates = RATES if self.learner == "OjaSON" and self.given["sketch_size"] else [None]
         alphas = ALPHAS[1::2] if quick else ALPHAS
-        tasks = TASKS if self.given.get("sketch_size", 1) else [{k: v for k, v in task.items() if k != "curvature"} for task in TASKS]
+        tasks = (
+            TASKS
+            if self.given.get("sketch_size", 1)
+            else [{k: v for k, v in task.items() if k != "curvature"} for task in TASKS]
+        )
         return [
             {"alpha": a, **task} if rate is None else {"alpha": a, **task, "sketch_rate": rate}
             for rate in rates
@@ -48,7 +55,9 @@ class Ours:
         ]
 
     def fresh(self, d: int, **tuned: float) -> tuple[Any, Any]:
-        """(params, state) before the first round; every page of the state is in memory, so no page is fetched while timing."""
+        """(params, state) before the first round; every page of the state is in memory, so no page
+        is fetched while timing.
+        """
         declared = learner_named(self.learner)
         params = declared.to_params(declared.complete({**self.given, **tuned}))
         state = declared.module.init(params, d, 0)
@@ -69,19 +78,29 @@ class Ours:
         params, state = self.fresh(stream.d, **tuned)
         out = np.empty(stream.n)
         labels = frozen(stream.y, np.float64)
-        return 1e6 / stream.n * seconds(lambda: scan(self.learner, params, state, stream.rows, labels, out))
+        return (
+            1e6
+            / stream.n
+            * seconds(lambda: scan(self.learner, params, state, stream.rows, labels, out))
+        )
 
     def public_us(self, stream: Stream, **tuned: float) -> float:
-        """µs a round of `progressive` on the user's matrix, with its checks; the start (w = 0, a random sketch) apart."""
+        """µs a round of `progressive` on the user's matrix, with its checks; the start (w = 0, a
+        random sketch) apart.
+        """
         model = getattr(koco_stream.learners.models, self.learner)(**{**self.given, **tuned})
         model.partial_fit(stream.X[:0], stream.y[:0])
         return 1e6 / stream.n * seconds(lambda: model.progressive(stream.X, stream.y))
 
 
-def scan(learner: str, params: Any, state: Any, rows: Any, labels: np.ndarray, out: np.ndarray) -> int:
+def scan(
+    learner: str, params: Any, state: Any, rows: Any, labels: np.ndarray, out: np.ndarray
+) -> int:
     """The one place that calls the compiled scan."""
     labels = frozen(labels, np.float64)
-    return scan_of(learner)(params, state, rows.indptr, rows.indices, rows.index_stride, rows.values, labels, out)
+    return scan_of(learner)(
+        params, state, rows.indptr, rows.indices, rows.index_stride, rows.values, labels, out
+    )
 
 
 def exists(learner: str) -> bool:
@@ -90,10 +109,18 @@ def exists(learner: str) -> bool:
 
 
 def contestants(stream: Stream) -> list[Ours]:
-    """Our side of the tables. A learner that does not exist yet, or cannot run on this stream, is skipped by a printed line."""
+    """Our side of the tables. A learner that does not exist yet, or cannot run on this stream, is
+    skipped by a printed line.
+    """
     listed = [Ours("OjaSON", sketch_size=m) for m in (0, 5, 10, 20)]
     listed += [Ours("OjaSON", sketch_size=10, diagonal=True)]
-    listed += [Ours("AdaGrad"), Ours("OGD"), Ours("RPSON", sketch_size=10), Ours("FDSON", sketch_size=10), Ours("ONS")]
+    listed += [
+        Ours("AdaGrad"),
+        Ours("OGD"),
+        Ours("RPSON", sketch_size=10),
+        Ours("FDSON", sketch_size=10),
+        Ours("ONS"),
+    ]
     kept = []
     for ours in listed:
         if not exists(ours.learner):

@@ -1,8 +1,10 @@
 """The peers: Vowpal Wabbit's own driver, River, scikit-learn.
 
-Vowpal Wabbit learns inside its C++ driver from its binary cache. A measurement is the marginal pass: the time of three passes less the
-time of one, halved, both on the same cache; so starting, reading text, writing the cache and initialising weights are out. That all passes
-took place is checked by the weighted example count. Its thread that reads the cache shares the core with the learning.
+Vowpal Wabbit learns inside its C++ driver from its binary cache. A measurement is the marginal
+pass: the time of three passes less the time of one, halved, both on the same cache; so starting,
+reading text, writing the cache and initialising weights are out. That all passes took place is
+checked by the weighted example count. Its thread that reads the cache shares the core with the
+learning.
 """
 
 from pathlib import Path
@@ -33,7 +35,18 @@ class VW:
 
     def arguments(self, passes: int, *more: str) -> list[str]:
         """The command line."""
-        fixed = ["-d", str(self.text), "-c", "--passes", str(passes), "--holdout_off", "--noconstant", "--quiet", "-b", str(self.bits)]
+        fixed = [
+            "-d",
+            str(self.text),
+            "-c",
+            "--passes",
+            str(passes),
+            "--holdout_off",
+            "--noconstant",
+            "--quiet",
+            "-b",
+            str(self.bits),
+        ]
         return [*fixed, *self.options.split(), *more]
 
     def grid(self, quick: bool) -> list[tuple[str, ...]]:
@@ -41,7 +54,11 @@ class VW:
         if "--OjaNewton" not in self.options:
             return [("-l", f"{step:g}") for step in STEPS[:: 3 if quick else 1]]
         alphas = ALPHAS[2::2] if quick else ALPHAS
-        return [("--alpha_inverse", f"{1 / a:g}", "--learning_rate_cnt", rate) for rate in ("2", "64") for a in alphas]
+        return [
+            ("--alpha_inverse", f"{1 / a:g}", "--learning_rate_cnt", rate)
+            for rate in ("2", "64")
+            for a in alphas
+        ]
 
     def predictions(self, *tuned: str) -> np.ndarray:
         """Progressive predictions of the first pass; NaN if VW gave up."""
@@ -54,13 +71,18 @@ class VW:
         return found if found.size == self.stream.n else np.full(self.stream.n, np.nan)
 
     def passes_seconds(self, passes: int, *tuned: str) -> float:
-        """The time of a whole call with that many passes. Raises `RuntimeError` if they did not all take place."""
+        """The time of a whole call with that many passes. Raises `RuntimeError` if they did not all
+        take place.
+        """
         made: list[Workspace] = []
         taken = seconds(lambda: made.append(Workspace(arg_list=self.arguments(passes, *tuned))))
         seen = made[0].get_weighted_examples()
         made[0].finish()
         if seen != passes * self.stream.n:
-            raise RuntimeError(f"{self.name}: {seen:g} examples seen, and {passes} passes over {self.stream.n} rows were asked for")
+            raise RuntimeError(
+                f"{self.name}: {seen:g} examples seen, and {passes} passes over {self.stream.n}"
+                " rows were asked for"
+            )
         return taken
 
     def marginal_us(self, *tuned: str) -> float:
@@ -70,7 +92,9 @@ class VW:
 
 
 def vowpal_wabbits(stream: Stream, folder: Path) -> list[VW]:
-    """VW's sketched Newton as it comes, the same without its normalisation of features, and AdaGrad."""
+    """VW's sketched Newton as it comes, the same without its normalisation of features, and
+    AdaGrad.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     oja = "--OjaNewton --sketch_size 10 --epoch_size 1"
     return [
@@ -99,7 +123,10 @@ class River:
         self.stream = first(stream, n)
         X = scipy.sparse.csr_array(self.stream.X)
         cuts = zip(X.indptr[:-1], X.indptr[1:], strict=True)
-        self.rows = [dict(zip(X.indices[lo:hi].tolist(), X.data[lo:hi].tolist(), strict=True)) for lo, hi in cuts]
+        self.rows = [
+            dict(zip(X.indices[lo:hi].tolist(), X.data[lo:hi].tolist(), strict=True))
+            for lo, hi in cuts
+        ]
         self.labels = self.stream.y.tolist()
 
     def predictions(self, step: float) -> np.ndarray:
@@ -127,7 +154,9 @@ class ScikitLearn:
 
     def model(self, step: float) -> SGDRegressor:
         """A new one, without penalty or intercept, with a constant step."""
-        return SGDRegressor(penalty=None, fit_intercept=False, learning_rate="constant", eta0=step, shuffle=False)
+        return SGDRegressor(
+            penalty=None, fit_intercept=False, learning_rate="constant", eta0=step, shuffle=False
+        )
 
     def predictions(self, step: float) -> np.ndarray:
         """Progressive predictions row by row, held within [−1, 1] afterwards."""

@@ -1,4 +1,6 @@
-"""Preparing a LIBSVM file beside scikit-learn's reader, on a file that it can still load: megabytes and rows a second."""
+"""Preparing a LIBSVM file beside scikit-learn's reader, on a file that it can still load: megabytes
+and rows a second.
+"""
 
 import os
 import tempfile
@@ -18,7 +20,9 @@ TWO = "koco prepare, two cores"
 
 
 def preparing(cores: set[int], repetitions: int, quick: bool) -> dict[str, Time]:
-    """Measure in turn, print, return the times (µs a row). `cores` are all that this process may use; it is pinned to one of them."""
+    """Measure in turn, print, return the times (µs a row). `cores` are all that this process may
+    use; it is pinned to one of them.
+    """
     from sklearn.datasets import load_svmlight_file
 
     with tempfile.TemporaryDirectory(prefix="koco-bench-") as folder:
@@ -32,10 +36,18 @@ def preparing(cores: set[int], repetitions: int, quick: bool) -> dict[str, Time]
             nonlocal number
             number += 1
             store = Path(folder) / f"store-{number}"
-            return 1e6 / n_rows * seconds(lambda: prepare_file(store, "text", source, worker=worker))
+            return (
+                1e6 / n_rows * seconds(lambda: prepare_file(store, "text", source, worker=worker))
+            )
 
         def load() -> float:
-            return 1e6 / n_rows * seconds(lambda: load_svmlight_file(str(source), zero_based=False, n_features=2**31 - 1))
+            return (
+                1e6
+                / n_rows
+                * seconds(
+                    lambda: load_svmlight_file(str(source), zero_based=False, n_features=2**31 - 1)
+                )
+            )
 
         contestants = {PEER: load, ONE: partial(prepare, Serially())}
         times = in_turn(contestants, repetitions)
@@ -48,7 +60,8 @@ def preparing(cores: set[int], repetitions: int, quick: bool) -> dict[str, Time]
             finally:
                 os.sched_setaffinity(0, pinned)
     show(
-        f"Preparing LIBSVM text: {n_bytes / 1e6:.0f} MB, {n_rows:,} rows, {n_values / n_rows:.0f} values a row; medians of {repetitions}",
+        f"Preparing LIBSVM text: {n_bytes / 1e6:.0f} MB, {n_rows:,} rows, {n_values / n_rows:.0f}"
+        f" values a row; medians of {repetitions}",
         ["what", "MB/s", "rows/s", "least to greatest, s", f"{PEER} / it"],
         [
             [
@@ -60,7 +73,8 @@ def preparing(cores: set[int], repetitions: int, quick: bool) -> dict[str, Time]
             ]
             for name, t in times.items()
         ],
-        "Ours reads, checks, hashes the file and the rows, and writes Parquet shards; the peer reads into memory, without query ids.",
+        "Ours reads, checks, hashes the file and the rows, and writes Parquet shards; the peer"
+        " reads into memory, without query ids.",
         "Two cores: a cluster of two workers that has started.",
     )
     return times

@@ -1,4 +1,6 @@
-"""The floor under OjaSON at m = 10: a loop that only gathers and scatters the same rows in a table of the same layout."""
+"""The floor under OjaSON at m = 10: a loop that only gathers and scatters the same rows in a table
+of the same layout.
+"""
 
 import numpy as np
 
@@ -64,7 +66,9 @@ def line_at_a_time(table, indptr, indices, stride, values, coef):
 
 
 def roofline(stream: Stream, repetitions: int) -> dict[str, Time]:
-    """Measure in turn with OjaSON m = 10, print, return the times; the floor is the faster loop's, under 'floor'."""
+    """Measure in turn with OjaSON m = 10, print, return the times; the floor is the faster loop's,
+    under 'floor'.
+    """
     lanes, rows = lanes_for(11), stream.rows  # ten lines of the sketch, and the weights
     assert len(lanes) == 12
     start = np.random.default_rng(0).standard_normal((stream.d, 12))
@@ -77,22 +81,37 @@ def roofline(stream: Stream, repetitions: int) -> dict[str, Time]:
 
     def package() -> float:
         table, a = table_now(), aligned_zeros(2, 12).reshape(-1)
-        return us(lambda: with_package(table, lanes, rows.indptr, rows.indices, rows.index_stride, rows.values, a))
+        return us(
+            lambda: with_package(
+                table, lanes, rows.indptr, rows.indices, rows.index_stride, rows.values, a
+            )
+        )
 
     def plain() -> float:
         table, coef = table_now(), np.zeros(12)
-        return us(lambda: line_at_a_time(table, rows.indptr, rows.indices, rows.index_stride, rows.values, coef))
+        return us(
+            lambda: line_at_a_time(
+                table, rows.indptr, rows.indices, rows.index_stride, rows.values, coef
+            )
+        )
 
     def us(work) -> float:
         return 1e6 / stream.n * seconds(work)
 
-    times = in_turn({"OjaSON m=10": lambda: oja.scan_us(stream), PACKAGE: package, PLAIN: plain}, repetitions)
+    times = in_turn(
+        {"OjaSON m=10": lambda: oja.scan_us(stream), PACKAGE: package, PLAIN: plain}, repetitions
+    )
     times["floor"] = min(times[PACKAGE], times[PLAIN])
     oja_us = times["OjaSON m=10"].us
     show(
         f"Roofline on {stream.name}: medians of {repetitions}, in turn",
         ["loop", "µs/round", "least to greatest", "OjaSON m=10 / it"],
-        [[name, t.us, f"{t.least:.3g} to {t.greatest:.3g}", oja_us / t.us] for name, t in times.items() if name != "floor"],
-        "Only the table's traffic: no sketch update, no projection. The claim is against the faster of the two loops.",
+        [
+            [name, t.us, f"{t.least:.3g} to {t.greatest:.3g}", oja_us / t.us]
+            for name, t in times.items()
+            if name != "floor"
+        ],
+        "Only the table's traffic: no sketch update, no projection. The claim is against the faster"
+        " of the two loops.",
     )
     return times

@@ -1,4 +1,6 @@
-"""Streaming: a learner that only adds up every index and every value, on prepared 20news, warm and cold; and what two processes hold."""
+"""Streaming: a learner that only adds up every index and every value, on prepared 20news, warm and
+cold; and what two processes hold.
+"""
 
 import os
 import shutil
@@ -20,13 +22,19 @@ from tests.bench.measure import in_turn, seconds
 from tests.bench.table import show
 from tests.shared_pages import held_by_two
 
-WARM, AGAIN, COLD = "as stored, warm", "as stored, warm, the pages mapped before", "as stored, cold: from Parquet, its hash checked"
+WARM, AGAIN, COLD = (
+    "as stored, warm",
+    "as stored, warm, the pages mapped before",
+    "as stored, cold: from Parquet, its hash checked",
+)
 PASSES = 10  # over the stream, in one repetition of what is fast
 
 
 @jit
 def add_up(indptr, indices, values, totals):
-    """totals[0] += every index, totals[1] += every value: four sums side by side, so that no addition waits for the one before."""
+    """totals[0] += every index, totals[1] += every value: four sums side by side, so that no
+    addition waits for the one before.
+    """
     for t in range(indptr.size - 1):
         lo, hi = indptr[t], indptr[t + 1]
         fours = lo + (hi - lo) // 4 * 4
@@ -60,7 +68,16 @@ def prepared_news(store: Path) -> Manifest:
         return prepare_file(store, "20news", path)
     news = data.news_stand_in()
     X = news.X
-    table = Table(news.y, X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data, X.shape[1], "sparse", "test", [])
+    table = Table(
+        news.y,
+        X.indptr.astype(np.int64),
+        X.indices.astype(np.int32),
+        X.data,
+        X.shape[1],
+        "sparse",
+        "test",
+        [],
+    )
     return prepare_source(store, "20news-stand-in", table)
 
 
@@ -78,37 +95,60 @@ def own_cache(folder: Path) -> Iterator[Path]:
 
 
 def streaming(repetitions: int) -> dict[str, float]:
-    """Measure and print. Returns non-zeros a second from the warm cache, and the memory that two processes hold of a copy over its size."""
-    with tempfile.TemporaryDirectory(prefix="koco-bench-") as folder, own_cache(Path(folder) / "cache") as cache:
+    """Measure and print. Returns non-zeros a second from the warm cache, and the memory that two
+    processes hold of a copy over its size.
+    """
+    with (
+        tempfile.TemporaryDirectory(prefix="koco-bench-") as folder,
+        own_cache(Path(folder) / "cache") as cache,
+    ):
         store = Path(folder) / "store"
         manifest = prepared_news(store)
         stored = Stream(manifest.name, manifest.dataset_hash)
         windows = {"window_rows": 4096, "sharding": sharding_of(manifest)}
         shuffles = {
-            "shuffled in windows of 4,096 rows, warm": Stream(stored.dataset, stored.dataset_hash, "shuffled-in-windows", 0, **windows),
+            "shuffled in windows of 4,096 rows, warm": Stream(
+                stored.dataset, stored.dataset_hash, "shuffled-in-windows", 0, **windows
+            ),
             "shuffled, warm": Stream(stored.dataset, stored.dataset_hash, "shuffled", 0),
         }
         opened = StreamReader(store, stored)
         expected = one_pass(opened)
-        assert all((one_pass(StreamReader(store, stream)) == expected).all() for stream in shuffles.values())  # whole numbers, exactly
+        assert all(
+            (one_pass(StreamReader(store, stream)) == expected).all()
+            for stream in shuffles.values()
+        )  # whole numbers, exactly
 
         def timed(work: Callable[[], object], passes: int = PASSES) -> Callable[[], float]:
-            return lambda: 1e6 * seconds(lambda: [work() for _ in range(passes)]) / passes / manifest.n_values
+            return lambda: (
+                1e6 * seconds(lambda: [work() for _ in range(passes)]) / passes / manifest.n_values
+            )
 
         def cold() -> float:
             shutil.rmtree(cache / "datasets")
             return timed(lambda: one_pass(StreamReader(store, stored)), 1)()
 
-        contestants = {WARM: timed(lambda: one_pass(StreamReader(store, stored))), AGAIN: timed(lambda: one_pass(opened))}
-        contestants |= {name: timed(lambda stream=stream: one_pass(StreamReader(store, stream)), 2) for name, stream in shuffles.items()}
+        contestants = {
+            WARM: timed(lambda: one_pass(StreamReader(store, stored))),
+            AGAIN: timed(lambda: one_pass(opened)),
+        }
+        contestants |= {
+            name: timed(lambda stream=stream: one_pass(StreamReader(store, stream)), 2)
+            for name, stream in shuffles.items()
+        }
         times = in_turn(contestants, repetitions) | in_turn({COLD: cold}, min(repetitions, 3))
         rss, pss, anonymous = held_by_two(store, stored)
     show(
-        f"{manifest.name}, prepared ({manifest.n_values:,} non-zeros in {len(manifest.shards)} shard(s)): every index and value added up",
+        f"{manifest.name}, prepared ({manifest.n_values:,} non-zeros in {len(manifest.shards)}"
+        " shard(s)): every index and value added up",
         ["stream", "ns a non-zero", "least to greatest", "10^6 non-zeros a second"],
-        [[name, 1e3 * t.us, f"{1e3 * t.least:.3g} to {1e3 * t.greatest:.3g}", 1.0 / t.us] for name, t in times.items()],
-        f"Medians of {repetitions} in turn (cold: of {min(repetitions, 3)}). But for the second line, opening the stream is included.",
-        f"Two processes that read it at once: each maps {rss / 1024:.1f} MiB of it and its share is {pss / 1024:.1f} MiB; of its own each "
-        f"has {anonymous / 1024:.1f} MiB more than before.",
+        [
+            [name, 1e3 * t.us, f"{1e3 * t.least:.3g} to {1e3 * t.greatest:.3g}", 1.0 / t.us]
+            for name, t in times.items()
+        ],
+        f"Medians of {repetitions} in turn (cold: of {min(repetitions, 3)}). But for the second"
+        " line, opening the stream is included.",
+        f"Two processes that read it at once: each maps {rss / 1024:.1f} MiB of it and its share is"
+        f" {pss / 1024:.1f} MiB; of its own each has {anonymous / 1024:.1f} MiB more than before.",
     )
     return {"warm": 1e6 / times[WARM].us, "held": 2 * pss / rss}

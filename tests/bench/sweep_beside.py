@@ -1,4 +1,6 @@
-"""The same thousand runs by `koco sweep` and otherwise: a process a run, joblib, ray tune, optuna, Vowpal Wabbit; on two cores."""
+"""The same thousand runs by `koco sweep` and otherwise: a process a run, joblib, ray tune, optuna,
+Vowpal Wabbit; on two cores.
+"""
 
 import json
 import subprocess
@@ -23,10 +25,22 @@ from tests.bench.sweeping import on, our_sweep, spec
 from tests.bench.table import show
 
 ROWS = {"n_rows": 10_000, "n_features": 10_000, "mean_nonzeros": 30}
-OURS, JOBLIB, OPTUNA, RAY = "koco sweep", "joblib, 2 jobs", "optuna, 1 process", "ray tune, actors reused"
-RAY_PLAIN, ONE_EACH, VW = "ray tune as it comes", "a process a run, 2 at a time", "Vowpal Wabbit, 2 at a time"
+OURS, JOBLIB, OPTUNA, RAY = (
+    "koco sweep",
+    "joblib, 2 jobs",
+    "optuna, 1 process",
+    "ray tune, actors reused",
+)
+RAY_PLAIN, ONE_EACH, VW = (
+    "ray tune as it comes",
+    "a process a run, 2 at a time",
+    "Vowpal Wabbit, 2 at a time",
+)
 PEERS = {JOBLIB: "joblib", OPTUNA: "optuna", RAY: "ray", RAY_PLAIN: "ray-plain"}
-VW_OPTIONS = "--passes 1 --holdout_off --noconstant --quiet -b 14 --OjaNewton --sketch_size 10 --epoch_size 1"
+VW_OPTIONS = (
+    "--passes 1 --holdout_off --noconstant --quiet -b 14 --OjaNewton --sketch_size 10"
+    " --epoch_size 1"
+)
 ONE_RUN = """
 import sys
 from pathlib import Path
@@ -38,7 +52,9 @@ Losses = dict[tuple[float, float], float]
 
 
 class Taken(NamedTuple):
-    """Seconds of `done` runs, without starting and with it, and their losses by (alpha, sketch_rate)."""
+    """Seconds of `done` runs, without starting and with it, and their losses by (alpha,
+    sketch_rate).
+    """
 
     call: float
     whole: float
@@ -48,13 +64,18 @@ class Taken(NamedTuple):
 
 def beside(folder: Path, cores: set[int], quick: bool) -> dict[str, float]:
     """Measure and print. Returns the ratios to ours, and how many losses differ from ours."""
-    grid = {"alpha": [1.1**k for k in range(-5, 5 if quick else 95)], "sketch_rate": [1.0 + k for k in range(10)]}
+    grid = {
+        "alpha": [1.1**k for k in range(-5, 5 if quick else 95)],
+        "sketch_rate": [1.0 + k for k in range(10)],
+    }
     shared = folder / "beside"
     shared.mkdir()
     write_rows(shared)
     (shared / "grid.json").write_text(json.dumps(grid))
     todo = [(config["alpha"], config["sketch_rate"]) for config in configurations(grid)]
-    few, some = (todo[:: max(len(todo) // count, 1)][:count] for count in ((4, 8) if quick else (20, 40)))
+    few, some = (
+        todo[:: max(len(todo) // count, 1)][:count] for count in ((4, 8) if quick else (20, 40))
+    )
     taken = {OURS: ours(shared, grid, cores)}
     for name, peer in PEERS.items():
         taken[name] = other(shared, peer, cores)
@@ -63,18 +84,40 @@ def beside(folder: Path, cores: set[int], quick: bool) -> dict[str, float]:
     call = {name: t.call / t.done * len(todo) for name, t in taken.items()}
     whole = {name: call[name] + t.whole - t.call for name, t in taken.items()}
     mine = taken[OURS].losses
-    compared = [(losses[key], mine[key]) for name, (_, _, _, losses) in taken.items() if name != OURS for key in losses]
+    compared = [
+        (losses[key], mine[key])
+        for name, (_, _, _, losses) in taken.items()
+        if name != OURS
+        for key in losses
+    ]
     different = sum(a != b for a, b in compared)
     show(
         f"{len(todo):,} runs of OjaSON, m = 10, of 10,000 rounds, d = 10,000, s = 30, two cores",
         ["by", "seconds", "times ours", "with starting, s", "times ours", "runs done"],
-        [[name, call[name], call[name] / call[OURS], whole[name], whole[name] / whole[OURS], taken[name].done] for name in taken],
-        "Where fewer runs were done, their time was multiplied. Seconds: ours, computing, with the regret's comparator; of the others,",
-        "the call that does all runs, after imports, reading the rows and ray.init; joblib's starts its processes within. The last two",
-        f"start a process a run: Vowpal Wabbit reads its cache; {started:.2f} s for Python to load it are taken off in front.",
-        f"Mean losses of joblib, optuna, ray tune and single processes: {len(compared):,} compared with ours, {different} of other bits.",
+        [
+            [
+                name,
+                call[name],
+                call[name] / call[OURS],
+                whole[name],
+                whole[name] / whole[OURS],
+                taken[name].done,
+            ]
+            for name in taken
+        ],
+        "Where fewer runs were done, their time was multiplied. Seconds: ours, computing, with the"
+        " regret's comparator; of the others,",
+        "the call that does all runs, after imports, reading the rows and ray.init; joblib's starts"
+        " its processes within. The last two",
+        f"start a process a run: Vowpal Wabbit reads its cache; {started:.2f} s for Python to load"
+        " it are taken off in front.",
+        f"Mean losses of joblib, optuna, ray tune and single processes: {len(compared):,} compared"
+        f" with ours, {different} of other bits.",
     )
-    ratios = {name: call[peer] / call[OURS] for name, peer in (("ray", RAY_PLAIN), ("ray, reused", RAY), ("VW", VW), ("optuna", OPTUNA))}
+    ratios = {
+        name: call[peer] / call[OURS]
+        for name, peer in (("ray", RAY_PLAIN), ("ray, reused", RAY), ("VW", VW), ("optuna", OPTUNA))
+    }
     return ratios | {"different": float(different)}
 
 
@@ -82,7 +125,9 @@ def write_rows(folder: Path) -> None:
     """The stream: prepared, for ours; as a matrix; and as Vowpal Wabbit's text and cache."""
     manifest = prepare_synthetic(folder / "store", "sparse-text", ROWS)
     rows, y = StreamReader(folder / "store", Stream(manifest.name, manifest.dataset_hash)).whole()
-    X = scipy.sparse.csr_array((rows.values.astype(np.float64), rows.indices, rows.indptr), shape=(y.size, rows.n_features))
+    X = scipy.sparse.csr_array(
+        (rows.values.astype(np.float64), rows.indices, rows.indptr), shape=(y.size, rows.n_features)
+    )
     scipy.sparse.save_npz(folder / "rows.npz", X, compressed=False)
     np.save(folder / "labels.npy", y)
     write_text(data.Stream("rows", X, y, rows), folder / "rows.vw")
@@ -100,7 +145,9 @@ def ours(folder: Path, grid: dict[str, list[float]], cores: set[int]) -> Taken:
 def other(folder: Path, peer: str, cores: set[int]) -> Taken:
     """By one of `sweep_peers`, in a process of its own."""
     answers: list[str] = []
-    whole = seconds(lambda: answers.append(output(["-m", "tests.bench.sweep_peers", peer, str(folder)], cores)))
+    whole = seconds(
+        lambda: answers.append(output(["-m", "tests.bench.sweep_peers", peer, str(folder)], cores))
+    )
     answer = json.loads(answers[0].splitlines()[-1])
     losses = {(config["alpha"], config["sketch_rate"]): loss for config, loss in answer["losses"]}
     return Taken(answer["seconds"], whole, len(losses), losses)
@@ -109,17 +156,32 @@ def other(folder: Path, peer: str, cores: set[int]) -> Taken:
 def processes(folder: Path, chosen: Sequence[tuple[float, float]], cores: set[int]) -> Taken:
     """A new Python for each run: it reads the rows, learns, and prints its loss."""
     printed: list[str] = []
-    taken = seconds(lambda: printed.extend(two_at_a_time([["-c", ONE_RUN, str(folder), repr(a), repr(r)] for a, r in chosen], cores)))
+    taken = seconds(
+        lambda: printed.extend(
+            two_at_a_time(
+                [["-c", ONE_RUN, str(folder), repr(a), repr(r)] for a, r in chosen], cores
+            )
+        )
+    )
     return Taken(taken, taken, len(chosen), dict(zip(chosen, map(float, printed), strict=True)))
 
 
-def vowpal_wabbit(folder: Path, chosen: Sequence[tuple[float, float]], cores: set[int]) -> tuple[Taken, float]:
-    """The wheel's command line for each setting; and the seconds for which one such process only starts."""
+def vowpal_wabbit(
+    folder: Path, chosen: Sequence[tuple[float, float]], cores: set[int]
+) -> tuple[Taken, float]:
+    """The wheel's command line for each setting; and the seconds for which one such process only
+    starts.
+    """
     command = ["-m", "vowpalwabbit", "-d", str(folder / "rows.vw"), "-c", *VW_OPTIONS.split()]
     output([*command, "-k"], cores)  # writes the cache
-    settings = [["--alpha_inverse", repr(1 / alpha), "--learning_rate_cnt", repr(rate)] for alpha, rate in chosen]
+    settings = [
+        ["--alpha_inverse", repr(1 / alpha), "--learning_rate_cnt", repr(rate)]
+        for alpha, rate in chosen
+    ]
     whole = seconds(lambda: two_at_a_time([[*command, *setting] for setting in settings], cores))
-    starting = seconds(lambda: two_at_a_time([["-c", "import vowpalwabbit"] for _ in settings], cores))
+    starting = seconds(
+        lambda: two_at_a_time([["-c", "import vowpalwabbit"] for _ in settings], cores)
+    )
     return Taken(whole - starting, whole, len(settings), {}), starting * 2 / len(settings)
 
 
@@ -132,7 +194,9 @@ def two_at_a_time(commands: Sequence[list[str]], cores: set[int]) -> list[str]:
 def output(words: list[str], cores: set[int]) -> str:
     """What a Python command prints. Raises `RuntimeError` with what it said if it failed."""
     with on(cores):
-        process = subprocess.Popen([sys.executable, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        process = subprocess.Popen(
+            [sys.executable, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
     out, said = process.communicate()
     if process.returncode:
         raise RuntimeError(f"{' '.join(words[:3])} failed: {said}")

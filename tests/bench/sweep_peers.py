@@ -1,7 +1,9 @@
-"""How else one would run many configurations of our learner, as a user would write it: joblib, ray tune, optuna.
+"""How else one would run many configurations of our learner, as a user would write it: joblib, ray
+tune, optuna.
 
-`python -m tests.bench.sweep_peers NAME FOLDER` does so once on FOLDER/rows.npz, labels.npy and grid.json, and prints as JSON the seconds
-of the call that does all runs, and the configurations done with their mean losses.
+`python -m tests.bench.sweep_peers NAME FOLDER` does so once on FOLDER/rows.npz, labels.npy and
+grid.json, and prints as JSON the seconds of the call that does all runs, and the configurations
+done with their mean losses.
 """
 
 import json
@@ -46,7 +48,9 @@ def with_joblib(folder: Path, grid: Grid) -> Answer:
     X, y = load(folder)
     todo = configurations(grid)
     begun = time.perf_counter()
-    losses = Parallel(n_jobs=2, temp_folder=str(folder))(delayed(mean_loss)(X, y, **config) for config in todo)
+    losses = Parallel(n_jobs=2, temp_folder=str(folder))(
+        delayed(mean_loss)(X, y, **config) for config in todo
+    )
     return time.perf_counter() - begun, list(zip(todo, losses, strict=True))
 
 
@@ -59,7 +63,14 @@ def with_optuna(folder: Path, grid: Grid) -> Answer:
     mean_loss(X, y)  # so that the compiled code is there when the study begins
 
     def objective(trial: Any) -> float:
-        return mean_loss(X, y, **{name: trial.suggest_float(name, min(values), max(values)) for name, values in grid.items()})
+        return mean_loss(
+            X,
+            y,
+            **{
+                name: trial.suggest_float(name, min(values), max(values))
+                for name, values in grid.items()
+            },
+        )
 
     study = optuna.create_study(sampler=optuna.samplers.GridSampler(grid))
     begun = time.perf_counter()
@@ -68,9 +79,13 @@ def with_optuna(folder: Path, grid: Grid) -> Answer:
 
 
 def with_ray(folder: Path, grid: Grid, reuse: bool, longest: float) -> Answer:
-    """ray tune on two processors, on this machine alone, until all is done or `longest` seconds have passed."""
+    """ray tune on two processors, on this machine alone, until all is done or `longest` seconds
+    have passed.
+    """
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # else ray.init takes the network address for 127.0.0.1
+    os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = (
+        "0"  # else ray.init takes the network address for 127.0.0.1
+    )
     import ray
     from ray import tune
 
@@ -98,7 +113,9 @@ def with_ray(folder: Path, grid: Grid, reuse: bool, longest: float) -> Answer:
         begun = time.perf_counter()
         results = tuner.fit()
         taken = time.perf_counter() - begun
-        return taken, [(r.config, r.metrics["mean_loss"]) for r in results if "mean_loss" in (r.metrics or {})]
+        return taken, [
+            (r.config, r.metrics["mean_loss"]) for r in results if "mean_loss" in (r.metrics or {})
+        ]
     finally:
         ray.shutdown()
 
@@ -108,7 +125,11 @@ def main() -> None:
     name, folder = sys.argv[1], Path(sys.argv[2])
     grid: Grid = json.loads((folder / "grid.json").read_text())
     peers = {"joblib": with_joblib, "optuna": with_optuna}
-    taken, losses = peers[name](folder, grid) if name in peers else with_ray(folder, grid, name == "ray", LONGEST[name])
+    taken, losses = (
+        peers[name](folder, grid)
+        if name in peers
+        else with_ray(folder, grid, name == "ray", LONGEST[name])
+    )
     print(json.dumps({"seconds": taken, "losses": losses}))
 
 

@@ -1,4 +1,6 @@
-"""Sweeps of several sizes: what sharing a pass saves, what a checkpoint costs, how busy two cores are, what a small run costs."""
+"""Sweeps of several sizes: what sharing a pass saves, what a checkpoint costs, how busy two cores
+are, what a small run costs.
+"""
 
 import os
 import shutil
@@ -30,44 +32,95 @@ TURNS = 3  # of the sweep of OjaSON, whose claim is the narrower one, and of the
 
 
 def news_like(folder: Path, quick: bool) -> tuple[Path, dict[str, object], Manifest]:
-    """A store with many rows like those of 20 Newsgroups, its table of a sweep file, and its manifest."""
+    """A store with many rows like those of 20 Newsgroups, its table of a sweep file, and its
+    manifest.
+    """
     given = {"n_rows": 20_000 if quick else 500_000}
-    return folder / "news", {"name": "sparse-text", **given}, prepare_synthetic(folder / "news", "sparse-text", given)
+    return (
+        folder / "news",
+        {"name": "sparse-text", **given},
+        prepare_synthetic(folder / "news", "sparse-text", given),
+    )
 
 
 def cohorts(folder: Path, cores: set[int], quick: bool) -> dict[str, float]:
     """A sweep of OjaSON and one of Sketched-KONS, beside what their runs would take alone."""
     store, table, manifest = news_like(folder, quick)
-    linear = spec(folder, "linear", table, "OjaSON", sketch_size=10, alpha=ALPHAS, sketch_rate=RATES)
+    linear = spec(
+        folder, "linear", table, "OjaSON", sketch_size=10, alpha=ALPHAS, sketch_rate=RATES
+    )
     X, y = regression_set("casp")
     n = 6000 if quick else len(y)
-    rows = Table(y[:n], np.arange(0, X[:n].size + 1, X.shape[1]), np.zeros(0, np.int32), X[:n].reshape(-1), X.shape[1], "dense")
+    rows = Table(
+        y[:n],
+        np.arange(0, X[:n].size + 1, X.shape[1]),
+        np.zeros(0, np.int32),
+        X[:n].reshape(-1),
+        X.shape[1],
+        "dense",
+    )
     prepare_source(folder / "kernel", "casp", rows)
-    grids = {"alpha": [1.0, 2.0, 4.0, 8.0], "beta": [0.25, 0.5, 0.75, 1.0], "curvature": [0.25, 0.5, 1.0, 2.0]}
-    kernel = spec(folder, "sketched", {"name": "casp"}, "SketchedKONS", bandwidth=8 / np.sqrt(2), **grids)
+    grids = {
+        "alpha": [1.0, 2.0, 4.0, 8.0],
+        "beta": [0.25, 0.5, 0.75, 1.0],
+        "curvature": [0.25, 0.5, 1.0, 2.0],
+    }
+    kernel = spec(
+        folder, "sketched", {"name": "casp"}, "SketchedKONS", bandwidth=8 / np.sqrt(2), **grids
+    )
     lines, found = [], {}
-    for name, path, place, count in (("OjaSON, m = 10", linear, store, TURNS), ("Sketched-KONS", kernel, folder / "kernel", 1)):
+    for name, path, place, count in (
+        ("OjaSON, m = 10", linear, store, TURNS),
+        ("Sketched-KONS", kernel, folder / "kernel", 1),
+    ):
         turns = in_alternation(path, place, cores, 1 if quick else count)
         found[name] = median(turn.ratio for turn in turns)
         for turn in turns:
             each = f"{min(turn.alone):.3g} to {max(turn.alone):.3g}"
-            lines.append([name, turn.sweep.runs, each, turn.all_alone, turn.sweep.computing, turn.sweep.scans / len(cores), turn.ratio])
+            lines.append(
+                [
+                    name,
+                    turn.sweep.runs,
+                    each,
+                    turn.all_alone,
+                    turn.sweep.computing,
+                    turn.sweep.scans / len(cores),
+                    turn.ratio,
+                ]
+            )
     points = pc.max(read_runs(folder / "kernel 0").column("dictionary_size")).as_py()
     show(
-        f"Sweeps on {len(cores)} cores beside their runs alone: {manifest.n_rows:,} rows of d = {manifest.n_features:,}; casp, {n:,} rows",
-        ["sweep", "runs", f"{ALONE} of them alone, s", "all alone / cores, s", "computing, s", "scans / cores, s", "computing / alone"],
+        f"Sweeps on {len(cores)} cores beside their runs alone: {manifest.n_rows:,} rows of d ="
+        f" {manifest.n_features:,}; casp, {n:,} rows",
+        [
+            "sweep",
+            "runs",
+            f"{ALONE} of them alone, s",
+            "all alone / cores, s",
+            "computing, s",
+            "scans / cores, s",
+            "computing / alone",
+        ],
         lines,
-        f"Alone: the initialisation and the scan of a cohort of one, {len(cores)} such processes at once; all alone: the mean of the",
-        f"{ALONE}, spread over the grid, each timed before the sweep and after it, times the number of runs. Sweeps and runs alone take",
-        f"turns, and the median counts: {found['OjaSON, m = 10']:.3g} and {found['Sketched-KONS']:.3g}. The stream's copy and the regret's",
+        f"Alone: the initialisation and the scan of a cohort of one, {len(cores)} such processes at"
+        " once; all alone: the mean of the",
+        f"{ALONE}, spread over the grid, each timed before the sweep and after it, times the number"
+        " of runs. Sweeps and runs alone take",
+        f"turns, and the median counts: {found['OjaSON, m = 10']:.3g} and"
+        f" {found['Sketched-KONS']:.3g}. The stream's copy and the regret's",
         "comparator were made before, by the first alone.",
         f"The largest sketch of Sketched-KONS has {points} points.",
     )
-    return {"cohorts": found["OjaSON, m = 10"], "sketched": found["Sketched-KONS"], "points": float(points)}
+    return {
+        "cohorts": found["OjaSON, m = 10"],
+        "sketched": found["Sketched-KONS"],
+        "points": float(points),
+    }
 
 
 class Turn(NamedTuple):
-    """A sweep on so many cores, and the seconds of some of its runs alone, before it and after it."""
+    """A sweep on so many cores, and the seconds of some of its runs alone, before it and after it.
+    """
 
     sweep: Timing
     alone: list[float]
@@ -85,8 +138,9 @@ class Turn(NamedTuple):
 
 
 def in_alternation(path: Path, store: Path, cores: set[int], turns: int) -> list[Turn]:
-    """A sweep so many times, each time into a new store of the same datasets, and its runs alone before, between and after: the machine is
-    not equally fast all the time."""
+    """A sweep so many times, each time into a new store of the same datasets, and its runs alone
+    before, between and after: the machine is not equally fast all the time.
+    """
     alone, found = some_alone(store, runs_of(path, store), cores, ALONE), []
     for turn in range(turns):
         again = store.with_name(f"{store.name} {turn}")
@@ -99,21 +153,34 @@ def in_alternation(path: Path, store: Path, cores: set[int], turns: int) -> list
 
 
 def checkpoints(folder: Path, quick: bool) -> dict[str, float]:
-    """A cohort with and without checkpoints, in turn; what one costs, as a share of the time between two of them."""
+    """A cohort with and without checkpoints, in turn; what one costs, as a share of the time
+    between two of them.
+    """
     store, table, manifest = news_like(folder, quick)
-    path = spec(folder, "saved", table, "OjaSON", sketch_size=10, alpha=[2.0**k for k in range(-10, 10)])
+    path = spec(
+        folder, "saved", table, "OjaSON", sketch_size=10, alpha=[2.0**k for k in range(-10, 10)]
+    )
     runs = runs_of(path, store)
     saves, repetitions = (2, 1) if quick else (8, 3)
     plain = Cohort(runs[0].stream, tuple(runs), 0.0)
     saving = replace(plain, checkpoint_rounds=-(-manifest.n_rows // (saves + 1)))
-    times = [[seconds(lambda cohort=cohort: serially(store, cohort)) for cohort in (plain, saving)] for _ in range(repetitions)]
+    times = [
+        [seconds(lambda cohort=cohort: serially(store, cohort)) for cohort in (plain, saving)]
+        for _ in range(repetitions)
+    ]
     without, having = (median(column) for column in zip(*times, strict=True))
     each = (having - without) / saves
     between = Limits(1, 1).checkpoint_seconds
     megabytes = len(runs) * manifest.n_features * len(lanes_for(11)) * 8e-6
     show(
-        f"A cohort of {len(runs)} runs of OjaSON, m = 10, d = {manifest.n_features:,}, with {saves} checkpoints and without, in turn",
-        ["seconds without", "seconds with", "one checkpoint, s", f"% of {between:g} s, which lie between two"],
+        f"A cohort of {len(runs)} runs of OjaSON, m = 10, d = {manifest.n_features:,}, with {saves}"
+        " checkpoints and without, in turn",
+        [
+            "seconds without",
+            "seconds with",
+            "one checkpoint, s",
+            f"% of {between:g} s, which lie between two",
+        ],
         [[without, having, each, 100 * each / between]],
         f"In this process, medians of {repetitions}; a checkpoint holds about {megabytes:.0f} MB.",
     )
@@ -124,12 +191,28 @@ def two_cores(folder: Path, cores: set[int], quick: bool) -> dict[str, float]:
     """A sweep of about two minutes on dense rows: how much of the time the workers scan."""
     table = {"name": "dense-stream", "n_rows": 50_000 if quick else 200_000}
     alphas = [1.25**k for k in range(30 if quick else 150)]
-    path = spec(folder, "dense", table, "OjaSON", sketch_size=10, alpha=alphas, sketch_rate=[1.5**k for k in range(10 if quick else 20)])
+    path = spec(
+        folder,
+        "dense",
+        table,
+        "OjaSON",
+        sketch_size=10,
+        alpha=alphas,
+        sketch_rate=[1.5**k for k in range(10 if quick else 20)],
+    )
     sweep = our_sweep(path, folder / "dense", cores)
     busy = sweep.scans / (len(cores) * sweep.computing)
     show(
-        f"OjaSON, m = 10, on {table['n_rows']:,} dense rows, d = 90: how busy {len(cores)} cores are",
-        ["runs", "computing, s", "scans, s", "scans / (cores x computing)", "start-up, s", "the whole command, s"],
+        f"OjaSON, m = 10, on {table['n_rows']:,} dense rows, d = 90: how busy {len(cores)}"
+        " cores are",
+        [
+            "runs",
+            "computing, s",
+            "scans, s",
+            "scans / (cores x computing)",
+            "start-up, s",
+            "the whole command, s",
+        ],
         [[sweep.runs, sweep.computing, sweep.scans, busy, sweep.startup, sweep.whole]],
         "A scan's seconds are by the clock; the stream's first reading is within computing.",
     )
@@ -153,15 +236,22 @@ def many_small(folder: Path, cores: set[int], quick: bool) -> dict[str, float]:
         return 1e3 * (len(cores) * wall - sweep.scans) / sweep.computed
 
     show(
-        f"{sweep.computed:,} runs of OjaSON, m = 2, of 1,000 rounds, d = 1,000, s = 10, on {len(cores)} cores",
+        f"{sweep.computed:,} runs of OjaSON, m = 2, of 1,000 rounds, d = 1,000, s = 10, on"
+        f" {len(cores)} cores",
         ["wall", "seconds", "scans, s", "ms a run beside its scan"],
         [
             [name, wall, sweep.scans, each(wall)]
-            for name, wall in (("computing", sweep.computing), ("its phases but starting", sweep.phases), ("all but starting", rest))
+            for name, wall in (
+                ("computing", sweep.computing),
+                ("its phases but starting", sweep.phases),
+                ("all but starting", rest),
+            )
         ],
-        f"Phases: prepare to report. Starting: what the command takes for one run, {first.whole:.1f} s; it took {sweep.whole:.1f} s for",
+        "Phases: prepare to report. Starting: what the command takes for one run,"
+        f" {first.whole:.1f} s; it took {sweep.whole:.1f} s for",
         f"all, and {again.whole:.1f} s again, computing {again.computed}.",
-        f"The process of the command had {sweep.megabytes:.0f} MB at most (again: {again.megabytes:.0f}); the store has {files} files.",
+        f"The process of the command had {sweep.megabytes:.0f} MB at most (again:"
+        f" {again.megabytes:.0f}); the store has {files} files.",
     )
     return {
         "small, computing": each(sweep.computing),

@@ -1,4 +1,6 @@
-"""Sweeps as a user runs them: `koco sweep` in a process of its own, on two cores; and runs alone, by the serial code, on one."""
+"""Sweeps as a user runs them: `koco sweep` in a process of its own, on two cores; and runs alone,
+by the serial code, on one.
+"""
 
 import json
 import multiprocessing
@@ -27,8 +29,10 @@ from tests.bench.streaming import own_cache
 
 
 class Timing(NamedTuple):
-    """Of one `koco sweep`, in seconds: waiting for the workers; computing; the scans, summed over the workers; all its phases but the
-    start; the whole process. Then the most memory of that process, which holds the scheduler, in MB; the runs, and those computed."""
+    """Of one `koco sweep`, in seconds: waiting for the workers; computing; the scans, summed over
+    the workers; all its phases but the start; the whole process. Then the most memory of that
+    process, which holds the scheduler, in MB; the runs, and those computed.
+    """
 
     startup: float
     computing: float
@@ -41,7 +45,9 @@ class Timing(NamedTuple):
 
 
 def sweeping(cores: set[int], quick: bool) -> dict[str, float]:
-    """All of it; returns what the claims are about. `cores` are all that this process may use; two of them do the sweeps."""
+    """All of it; returns what the claims are about. `cores` are all that this process may use; two
+    of them do the sweeps.
+    """
     from tests.bench.simulated import simulated
     from tests.bench.sweep_beside import beside
     from tests.bench.sweep_sizes import checkpoints, cohorts, many_small, two_cores
@@ -55,13 +61,18 @@ def sweeping(cores: set[int], quick: bool) -> dict[str, float]:
         compiled = private_folder("compiled")
         with own_cache(folder / "cache") as cache:
             cache.mkdir(mode=0o700)
-            (cache / "compiled").symlink_to(compiled)  # all else that sweeps keep goes with the folder
+            (cache / "compiled").symlink_to(
+                compiled
+            )  # all else that sweeps keep goes with the folder
             found = cohorts(folder, two, quick)
             found |= checkpoints(folder, quick)
             found |= two_cores(folder, two, quick)
             found |= many_small(folder, two, quick)
             found |= beside(folder, two, quick)
-            found |= {f"simulated, {workers}": ratio for workers, ratio in simulated(folder, two, quick).items()}
+            found |= {
+                f"simulated, {workers}": ratio
+                for workers, ratio in simulated(folder, two, quick).items()
+            }
     return found
 
 
@@ -80,7 +91,11 @@ def spec(folder: Path, name: str, dataset: dict[str, Any], learner: str, **grids
     """A sweep file of one dataset and one learner."""
     tables = [f"name = {json.dumps(name)}"]
     for table, keys in (("dataset", dataset), ("learner", {"name": learner, **grids})):
-        tables.append("\n".join([f"[[{table}]]", *(f"{key} = {json.dumps(value)}" for key, value in keys.items())]))
+        tables.append(
+            "\n".join(
+                [f"[[{table}]]", *(f"{key} = {json.dumps(value)}" for key, value in keys.items())]
+            )
+        )
     path = folder / f"{name}.toml"
     path.write_text("\n\n".join(tables) + "\n")
     return path
@@ -89,7 +104,18 @@ def spec(folder: Path, name: str, dataset: dict[str, Any], learner: str, **grids
 def our_sweep(path: Path, store: Path, cores: set[int], workers: int | None = None) -> Timing:
     """`koco sweep` with so many workers, or one a core, and what it says of itself."""
     count = str(len(cores) if workers is None else workers)
-    command = [sys.executable, "-m", "flows.cli", "sweep", str(path), "--store", str(store), "--workers", count, "--json"]
+    command = [
+        sys.executable,
+        "-m",
+        "flows.cli",
+        "sweep",
+        str(path),
+        "--store",
+        str(store),
+        "--workers",
+        count,
+        "--json",
+    ]
     out, said = path.with_suffix(".out"), path.with_suffix(".err")
     begun, most = time.perf_counter(), 0
     with on(cores), out.open("w") as stdout, said.open("w") as stderr:
@@ -103,7 +129,11 @@ def our_sweep(path: Path, store: Path, cores: set[int], workers: int | None = No
     summary = json.loads(out.read_text().splitlines()[-1])
     by_phase = summary["seconds"]
     phases = [float(by_phase.get(phase, 0.0)) for phase in ("start-up", "computing", "scans")]
-    rest = sum(took for phase, took in by_phase.items() if phase not in ("start-up", "Prefect", "scans", "total"))
+    rest = sum(
+        took
+        for phase, took in by_phase.items()
+        if phase not in ("start-up", "Prefect", "scans", "total")
+    )
     return Timing(*phases, rest, whole, most / 1e3, summary["runs"], summary["computed"])
 
 
@@ -138,9 +168,10 @@ def alone(store: Path, run: Run) -> float:
 
 
 def some_alone(store: Path, runs: list[Run], cores: set[int], count: int = 4) -> list[float]:
-    """The times of some runs, spread over the list, each in a cohort of its own, in as many processes at once as there are cores: so a core
-    has its share of the memory's bandwidth, as it has in a sweep. One goes before, unmeasured: it has the code compiled and the stream
-    copied."""
+    """The times of some runs, spread over the list, each in a cohort of its own, in as many
+    processes at once as there are cores: so a core has its share of the memory's bandwidth, as it
+    has in a sweep. One goes before, unmeasured: it has the code compiled and the stream copied.
+    """
     chosen = runs[len(runs) // (2 * count) :: max(len(runs) // count, 1)][:count]
     serially(store, Cohort(chosen[0].stream, (chosen[0],), 0.0))
     with on(cores), ProcessPoolExecutor(len(cores), multiprocessing.get_context("spawn")) as pool:

@@ -1,8 +1,8 @@
 """Learners with given parameters on small inputs, and what they predict, to the bit.
 
-`python -m tests.golden.cases [LEARNER ...]` writes `numbers.json` again, for all learners or for those named, and prints which cases
-changed. A case's name holds the parameters that are not at their defaults: a new parameter or a new choice adds cases and leaves the
-others as they are.
+`python -m tests.golden.cases [LEARNER ...]` writes `numbers.json` again, for all learners or for
+those named, and prints which cases changed. A case's name holds the parameters that are not at
+their defaults: a new parameter or a new choice adds cases and leaves the others as they are.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ BASES: dict[str, Given] = {
     "DualSGD": {"regularisation": 0.1, "budget": 20, "n_frequencies": 21, "bandwidth": 2.0},
 }
 
-# The values that a number takes besides the base's, one at a time. Choices and booleans take all of theirs.
+# The values that a number takes besides the base's, one at a time. Choices and booleans take all of
+# theirs.
 OTHER_VALUES: dict[str, tuple[float, ...]] = {
     "alpha": (2.0,),
     "bandwidth": (0.7, 300.0),  # the larger one suits the badly scaled rows
@@ -71,12 +72,21 @@ OTHER_VALUES: dict[str, tuple[float, ...]] = {
 }
 
 DECREASING = {"curvature": 0.2, "curvature_schedule": "decreasing"}
-VOWPAL_WABBIT = {"diagonal": "updated", "projection": "prediction", "loss": "half_squared", "fit_intercept": True}
+VOWPAL_WABBIT = {
+    "diagonal": "updated",
+    "projection": "prediction",
+    "loss": "half_squared",
+    "fit_intercept": True,
+}
 
 # More than one parameter beside the base.
 COMBINATIONS: dict[str, list[Given]] = {
     "OjaSON": [
-        *({"sketch_rate": 16.0, "sketch_start": start, "diagonal": d} for start in ("gradients", "random") for d in (False, True)),
+        *(
+            {"sketch_rate": 16.0, "sketch_start": start, "diagonal": d}
+            for start in ("gradients", "random")
+            for d in (False, True)
+        ),
         {"sketch_size": 0},
         {"sketch_size": 0, "diagonal": True},
         {"sketch_size": 10, "diagonal": True, "fit_intercept": True},
@@ -87,23 +97,57 @@ COMBINATIONS: dict[str, list[Given]] = {
         DECREASING,
     ],
     "ONS": [DECREASING, {"loss": "logistic", "clip": 2.5, "fit_intercept": True}, {"alpha": 0.0}],
-    "RPSON": [DECREASING, {"sketch_size": 10, "diagonal": True, "fit_intercept": True}, VOWPAL_WABBIT],
-    "FDSON": [DECREASING, {"sketch_size": 10, "diagonal": True, "fit_intercept": True}, VOWPAL_WABBIT],
+    "RPSON": [
+        DECREASING,
+        {"sketch_size": 10, "diagonal": True, "fit_intercept": True},
+        VOWPAL_WABBIT,
+    ],
+    "FDSON": [
+        DECREASING,
+        {"sketch_size": 10, "diagonal": True, "fit_intercept": True},
+        VOWPAL_WABBIT,
+    ],
     "KORS": [{"beta": 3.0, "estimate": "poster"}, {"max_dictionary": 3, "kernel": "linear"}],
-    "PROSNKONS": [DECREASING, {"beta": 3.0, "estimate": "poster"}, {"loss": "logistic", "kernel": "linear", "fit_intercept": True}],
-    "CONKONS": [DECREASING, {"beta": 3.0, "estimate": "poster"}, {"loss": "logistic", "kernel": "linear", "fit_intercept": True}],
-    "BKONS": [DECREASING, {"beta": 3.0, "max_dictionary": 30}, {"max_dictionary": 3, "kernel": "polynomial", "fit_intercept": True}],
+    "PROSNKONS": [
+        DECREASING,
+        {"beta": 3.0, "estimate": "poster"},
+        {"loss": "logistic", "kernel": "linear", "fit_intercept": True},
+    ],
+    "CONKONS": [
+        DECREASING,
+        {"beta": 3.0, "estimate": "poster"},
+        {"loss": "logistic", "kernel": "linear", "fit_intercept": True},
+    ],
+    "BKONS": [
+        DECREASING,
+        {"beta": 3.0, "max_dictionary": 30},
+        {"max_dictionary": 3, "kernel": "polynomial", "fit_intercept": True},
+    ],
     "KONS": [DECREASING, {"loss": "logistic", "kernel": "polynomial", "fit_intercept": True}],
-    "SketchedKONS": [DECREASING, {"beta": 3.0, "sampling_floor": 0.0}, {"loss": "logistic", "kernel": "linear", "fit_intercept": True}],
-    "NORMA": [{"regularisation": 0.0}, {"loss": "hinge", "tube": 0.5, "budget": 5}, {"kernel": "linear", "fit_intercept": True}],
+    "SketchedKONS": [
+        DECREASING,
+        {"beta": 3.0, "sampling_floor": 0.0},
+        {"loss": "logistic", "kernel": "linear", "fit_intercept": True},
+    ],
+    "NORMA": [
+        {"regularisation": 0.0},
+        {"loss": "hinge", "tube": 0.5, "budget": 5},
+        {"kernel": "linear", "fit_intercept": True},
+    ],
     "FOGD": [{"loss": "squared", "tube": 0.3, "fit_intercept": True}],
-    "NOGD": [{"loss": "squared", "tube": 0.3, "fit_intercept": True}, {"budget": 50, "rank": 40}, {"kernel": "linear", "budget": 50}],
+    "NOGD": [
+        {"loss": "squared", "tube": 0.3, "fit_intercept": True},
+        {"budget": 50, "rank": 40},
+        {"kernel": "linear", "budget": 50},
+    ],
     "DualSGD": [{"loss": "logistic", "budget": 5, "fit_intercept": True}],
 }
 
 
 class Input(NamedTuple):
-    """Rows X (n, d), real labels y (n,) within 0.8, their signs (n,) as ±1, and held-out rows (20, d)."""
+    """Rows X (n, d), real labels y (n,) within 0.8, their signs (n,) as ±1, and held-out rows (20,
+    d).
+    """
 
     X: Any
     y: np.ndarray
@@ -121,10 +165,17 @@ class Case(NamedTuple):
     @property
     def name(self) -> str:
         """`LEARNER|parameter=value,...|INPUT`, the parameters in alphabetical order."""
-        return "|".join([self.learner, ",".join(f"{name}={value}" for name, value in sorted(self.given.items())), self.input])
+        return "|".join(
+            [
+                self.learner,
+                ",".join(f"{name}={value}" for name, value in sorted(self.given.items())),
+                self.input,
+            ]
+        )
 
 
-# The inputs -----------------------------------------------------------------------------------------------
+# The inputs
+# -----------------------------------------------------------------------------------------------
 # Sums are written out: BLAS and `np.sum` add in an order that the machine chooses.
 
 
@@ -182,11 +233,14 @@ def inputs() -> dict[str, Input]:
     return {source.__name__: source() for source in (dense, sparse, scaled, repeated)}
 
 
-# The cases ------------------------------------------------------------------------------------------------
+# The cases
+# ------------------------------------------------------------------------------------------------
 
 
 def other_values(name: str, base: Given) -> Iterator[Given]:
-    """What is given beside the base: every other value of every declared parameter, one at a time, with what it needs to matter."""
+    """What is given beside the base: every other value of every declared parameter, one at a time,
+    with what it needs to matter.
+    """
     learner = LEARNERS[name]
     declared = {q.name for q in learner.parameters}
     for q in learner.parameters:
@@ -213,14 +267,19 @@ def cases_of(name: str) -> list[Case]:
     defaults = LEARNERS[name].defaults
     found = {}
     for more in ({}, *other_values(name, base), *COMBINATIONS.get(name, [])):
-        given = {q: value for q, value in {**base, **more}.items() if q not in defaults or value != defaults[q]}
+        given = {
+            q: value
+            for q, value in {**base, **more}.items()
+            if q not in defaults or value != defaults[q]
+        }
         for input_name in inputs():
             case = Case(name, given, input_name)
             found[case.name] = case
     return list(found.values())
 
 
-# Their numbers --------------------------------------------------------------------------------------------
+# Their numbers
+# --------------------------------------------------------------------------------------------
 
 
 def digest(array: Any) -> str:
@@ -228,14 +287,16 @@ def digest(array: Any) -> str:
 
 
 def made(case: Case) -> tuple[Any, Input, np.ndarray]:
-    """The case's learner, before its first row, with its input and the labels that its loss takes."""
+    """The case's learner, before its first row, with its input and the labels that its loss takes.
+    """
     model, data = getattr(models, case.learner)(**case.given), inputs()[case.input]
     return model, data, data.y if model.loss in ("squared", "half_squared") else data.signs
 
 
 def number_of(case: Case) -> str:
-    """Hashes, joined by colons: of the progressive predictions, of `predict` on the held-out rows, and of `dictionary_` and `weights_`
-    where the learner has them. For a learner that diverges: in which row.
+    """Hashes, joined by colons: of the progressive predictions, of `predict` on the held-out rows,
+    and of `dictionary_` and `weights_` where the learner has them. For a learner that diverges: in
+    which row.
 
     Attributes that are computed with BLAS are not promised to the bit, and so no part of it.
     """
@@ -244,7 +305,9 @@ def number_of(case: Case) -> str:
         predictions = model.progressive(data.X, labels)
     except FloatingPointError:
         return f"diverged in row {model.rounds_}"
-    public = [getattr(model, name) for name in ("dictionary_", "weights_") if hasattr(type(model), name)]
+    public = [
+        getattr(model, name) for name in ("dictionary_", "weights_") if hasattr(type(model), name)
+    ]
     return ":".join(digest(array) for array in (predictions, model.predict(data.held_out), *public))
 
 
@@ -258,13 +321,17 @@ def input_hashes() -> dict[str, str]:
     found = {}
     for name, data in inputs().items():
         matrices = [m.toarray() if scipy.sparse.issparse(m) else m for m in (data.X, data.held_out)]
-        found[name] = digest(np.concatenate([m.astype(np.float64).ravel() for m in (*matrices, data.y)]))
+        found[name] = digest(
+            np.concatenate([m.astype(np.float64).ravel() for m in (*matrices, data.y)])
+        )
     return found
 
 
 def environment() -> dict[str, str]:
-    """What may change the last digits: the versions, the architecture, and what the exponentials and logarithms of C and NumPy depend on,
-    which is the C library and the vector instructions of the processor."""
+    """What may change the last digits: the versions, the architecture, and what the exponentials
+    and logarithms of C and NumPy depend on, which is the C library and the vector instructions of
+    the processor.
+    """
     features = llvmlite.binding.get_host_cpu_features()
     return {
         "numba": numba.__version__,
@@ -273,7 +340,9 @@ def environment() -> dict[str, str]:
         "machine": platform.machine(),
         "system": platform.system(),
         "C library": " ".join(platform.libc_ver()),
-        "processor features": " ".join(name for name in ("avx2", "avx512f", "fma") if features.get(name)),
+        "processor features": " ".join(
+            name for name in ("avx2", "avx512f", "fma") if features.get(name)
+        ),
     }
 
 
@@ -296,18 +365,37 @@ def changes(old: dict[str, str], new: dict[str, str]) -> list[str]:
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(prog="python -m tests.golden.cases", description="Write numbers.json; print which cases changed.")
-    options.add_argument("learners", nargs="*", metavar="LEARNER", help="these only; the others' numbers stay")
+    options = argparse.ArgumentParser(
+        prog="python -m tests.golden.cases",
+        description="Write numbers.json; print which cases changed.",
+    )
+    options.add_argument(
+        "learners", nargs="*", metavar="LEARNER", help="these only; the others' numbers stay"
+    )
     chosen = options.parse_args().learners
     if unknown := set(chosen) - set(LEARNERS):
         options.error(f"no such learner: {', '.join(sorted(unknown))}")
     old = recorded() if NUMBERS.exists() else {"environment": {}, "inputs": {}, "cases": {}}
     here, hashes = environment(), input_hashes()
     if chosen and (old["environment"], old["inputs"]) != (here, hashes):
-        options.error("the environment or the inputs are not the recorded ones; name no learners, to write all numbers")
+        options.error(
+            "the environment or the inputs are not the recorded ones; name no learners, to write"
+            " all numbers"
+        )
     begun = time.perf_counter()
-    kept = {name: number for name, number in old["cases"].items() if chosen and name.split("|")[0] not in chosen}
-    cases = {**kept, **{name: number for learner in chosen or LEARNERS for name, number in numbers_of(learner).items()}}
+    kept = {
+        name: number
+        for name, number in old["cases"].items()
+        if chosen and name.split("|")[0] not in chosen
+    }
+    cases = {
+        **kept,
+        **{
+            name: number
+            for learner in chosen or LEARNERS
+            for name, number in numbers_of(learner).items()
+        },
+    }
     content = {"environment": here, "inputs": hashes, "cases": dict(sorted(cases.items()))}
     NUMBERS.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
     lines = changes(old["cases"], cases)

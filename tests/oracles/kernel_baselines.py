@@ -1,4 +1,6 @@
-"""The first-order kernel baselines, slow and literal: functions are sums over all rounds so far, never weights of features."""
+"""The first-order kernel baselines, slow and literal: functions are sums over all rounds so far,
+never weights of features.
+"""
 
 import numpy as np
 
@@ -18,12 +20,16 @@ def gaussian(A, B, bandwidth):
 
 
 def fourier_kernel(A, B, U):
-    """The mean over the frequencies u, the columns of U (d, D), of cos uᵀ(x − x'), which is what their features' inner products are."""
+    """The mean over the frequencies u, the columns of U (d, D), of cos uᵀ(x − x'), which is what
+    their features' inner products are.
+    """
     return np.cos((A[:, None, :] - B[None, :, :]) @ U).mean(-1)
 
 
 def fogd(X, y, U, step_size, loss="squared", tube=0.0):
-    """Gradient descent in the space of the approximate kernel: f_t = −η Σ_s ℓ'_s κ(x_s, ·). Predictions (n,)."""
+    """Gradient descent in the space of the approximate kernel: f_t = −η Σ_s ℓ'_s κ(x_s, ·).
+    Predictions (n,).
+    """
     kernel, coefficients, predictions = fourier_kernel(X, X, U), np.zeros(len(y)), np.zeros(len(y))
     for t in range(len(y)):
         predictions[t] = coefficients[:t] @ kernel[:t, t]
@@ -33,9 +39,11 @@ def fogd(X, y, U, step_size, loss="squared", tube=0.0):
 
 
 def nogd(X, y, kernel, step_size, budget, rank, loss="squared", tube=0.0):
-    """(predictions (n,), all eigenvalues of the budget's kernel matrix or None). `kernel` is a function of two matrices of rows.
+    """(predictions (n,), all eigenvalues of the budget's kernel matrix or None). `kernel` is a
+    function of two matrices of rows.
 
-    Up to the budget f = Σ α_p k(x_p, ·). Then Nyström's kernel κ(x, x') = k(x)ᵀVΛ⁻¹Vᵀk(x'), and f is what VVᵀ leaves of it and a sum of κ.
+    Up to the budget f = Σ α_p k(x_p, ·). Then Nyström's kernel κ(x, x') = k(x)ᵀVΛ⁻¹Vᵀk(x'), and f
+    is what VVᵀ leaves of it and a sum of κ.
     """
     K, predictions, alpha, points, later = kernel(X, X), np.zeros(len(y)), [], [], np.zeros(len(y))
     nystroem = kept = eigenvalues = None
@@ -54,7 +62,11 @@ def nogd(X, y, kernel, step_size, budget, rank, loss="squared", tube=0.0):
         alpha.append(-step_size * g)
         if len(points) == budget:
             eigenvalues, vectors = np.linalg.eigh(K[np.ix_(points, points)])
-            top = [i for i in np.argsort(-eigenvalues)[:rank] if eigenvalues[i] > 1e-12 * eigenvalues.max()]
+            top = [
+                i
+                for i in np.argsort(-eigenvalues)[:rank]
+                if eigenvalues[i] > 1e-12 * eigenvalues.max()
+            ]
             V = vectors[:, top]
             kept = V @ (V.T @ alpha)
             nystroem = K[:, points] @ V @ np.diag(1 / eigenvalues[top]) @ V.T @ K[points]
@@ -62,13 +74,17 @@ def nogd(X, y, kernel, step_size, budget, rank, loss="squared", tube=0.0):
 
 
 def dual_sgd(X, y, U, bandwidth, regularisation, budget, loss="squared", clip=1.0):
-    """f ← (1 − ηλ)f − ηℓ'k(x_t, ·) with η = 1/(λt), every coefficient shrunk each round; removed points keep theirs, with the approximate
-    kernel. Predictions (n,)."""
+    """f ← (1 − ηλ)f − ηℓ'k(x_t, ·) with η = 1/(λt), every coefficient shrunk each round; removed
+    points keep theirs, with the approximate kernel. Predictions (n,).
+    """
     exact, approximate = gaussian(X, X, bandwidth), fourier_kernel(X, X, U)
     coefficients, predictions = np.zeros(len(y)), np.zeros(len(y))
     inside, outside = [], []
     for t in range(len(y)):
-        y_hat = coefficients[inside] @ exact[inside, t] + coefficients[outside] @ approximate[outside, t]
+        y_hat = (
+            coefficients[inside] @ exact[inside, t]
+            + coefficients[outside] @ approximate[outside, t]
+        )
         predictions[t] = np.clip(y_hat, -clip, clip)
         eta = 1 / (regularisation * (t + 1))
         coefficients *= 1 - eta * regularisation
@@ -79,7 +95,9 @@ def dual_sgd(X, y, U, bandwidth, regularisation, budget, loss="squared", clip=1.
         inside.append(t)
         if len(inside) > budget:
             sizes = np.abs(coefficients[inside])
-            leaves = inside[int(np.argmax(sizes <= sizes.min() * (1 + 1e-9)))]  # of equals the oldest
+            leaves = inside[
+                int(np.argmax(sizes <= sizes.min() * (1 + 1e-9)))
+            ]  # of equals the oldest
             inside.remove(leaves)
             outside.append(leaves)
     return predictions

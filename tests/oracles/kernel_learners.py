@@ -104,7 +104,9 @@ def normal(seed, place):
 
 def frequencies(d, n, bandwidth, seed):
     """U (n, d): u_i ~ N(0, I/bandwidth²). Entry j of u_i is the normal number at 2³²·i + j."""
-    return np.array([[normal(seed, 2**32 * i + j) / bandwidth for j in range(d)] for i in range(n)]).reshape(n, d)
+    return np.array(
+        [[normal(seed, 2**32 * i + j) / bandwidth for j in range(d)] for i in range(n)]
+    ).reshape(n, d)
 
 
 def fourier_features(X, U):
@@ -126,11 +128,15 @@ def features(kernel, X, bandwidth, degree):
     if kernel == "linear":
         return X.copy()
     if kernel == "gaussian":
-        return _cholesky(np.exp(-((X[:, None] - X[None]) ** 2).sum(-1) / (2 * X.dtype.type(bandwidth) ** 2)))
+        return _cholesky(
+            np.exp(-((X[:, None] - X[None]) ** 2).sum(-1) / (2 * X.dtype.type(bandwidth) ** 2))
+        )
     with_one = np.hstack([np.ones((len(X), 1), X.dtype), X])
     columns = []
     for chosen in combinations_with_replacement(range(with_one.shape[1]), degree):
-        times = math.factorial(degree) // math.prod(math.factorial(chosen.count(i)) for i in set(chosen))
+        times = math.factorial(degree) // math.prod(
+            math.factorial(chosen.count(i)) for i in set(chosen)
+        )
         columns.append(np.sqrt(X.dtype.type(times)) * with_one[:, chosen].prod(1))
     return np.column_stack(columns)
 
@@ -182,7 +188,13 @@ class Kors:
 
     def __init__(self, D, dtype, *, ridge, epsilon, beta, estimate, seed, most=math.inf):
         self.weighted = ridge * np.eye(D, dtype=dtype)
-        rho = 1.0 if estimate == "icml" else (1 + epsilon) / (1 - epsilon) if epsilon < 1 else math.inf
+        rho = (
+            1.0
+            if estimate == "icml"
+            else (1 + epsilon) / (1 - epsilon)
+            if epsilon < 1
+            else math.inf
+        )
         self.factor, self.beta, self.most, self.seed = (1 + epsilon) / rho, beta, most, seed
         self.t, self.points, self.weights, self.taken, self.seen = 0, [], [], [], Counter()
 
@@ -299,7 +311,9 @@ class Kons(Newton):
             joins = bool(coin < max(p, self.floor))
             self.probabilities.append(float(max(p, self.floor)))
             self.in_kors.append(in_kors)
-            self.seen["sampled" if in_kors else "sampled by the floor alone" if joins else "not sampled"] += 1
+            self.seen[
+                "sampled" if in_kors else "sampled by the floor alone" if joins else "not sampled"
+            ] += 1
         if joins:
             self.A = self.A + self.eta() * np.outer(g, g)
             if g.any():
@@ -497,7 +511,9 @@ class Nogd(Judged):
         chosen = [i for i in range(self.rank) if self.values[i] > 1e-12 * self.values[0]]
         self.Q = (V[:, chosen].T @ points) / np.sqrt(self.values[chosen])[:, None]
         self.f = self.Q.T @ (self.Q @ self.f)
-        self.seen["switched, rank " + ("below" if self.rank < self.budget else "equal to") + " the budget"] += 1
+        self.seen[
+            "switched, rank " + ("below" if self.rank < self.budget else "equal to") + " the budget"
+        ] += 1
         if len(chosen) < self.rank:
             self.seen["fewer features than the rank"] += 1
 
@@ -548,7 +564,9 @@ class DualSgd(Judged):
         if len(self.terms) > self.budget:
             sizes = [abs(c) for _, _, _, c in self.terms]
             leaves = sizes.index(min(sizes))
-            self.seen["the new point leaves" if leaves == self.budget else "an old point leaves"] += 1
+            self.seen[
+                "the new point leaves" if leaves == self.budget else "an old point leaves"
+            ] += 1
             if sizes.count(min(sizes)) > 1:
                 self.seen["of equals the oldest leaves"] += 1
             _, _, z, c = self.terms.pop(leaves)

@@ -7,8 +7,11 @@ def squared_slope(y_hat, y):
     return 2.0 * (y_hat - y)
 
 
-def oja_son_dense(X, y, V, *, alpha, curvature, clip, rate, slope=squared_slope, decreasing=False, record=False):
-    """Algorithms 1 and 3 of Luo et al. word by word: d-sized vectors, explicit S and H, a QR step each round.
+def oja_son_dense(
+    X, y, V, *, alpha, curvature, clip, rate, slope=squared_slope, decreasing=False, record=False
+):
+    """Algorithms 1 and 3 of Luo et al. word by word: d-sized vectors, explicit S and H, a QR step
+    each round.
 
     A row of zeros is a round that changes nothing.
     """
@@ -75,8 +78,9 @@ def ons_dense(X, y, *, alpha, curvature, clip, slope=squared_slope):
 
 
 def rp_son_primal(X, y, *, R, alpha, curvature, clip):
-    """Algorithm 1 with S ← S + r ĝᵀ, row t of R (n, m) being r_t, and A = αI + SᵀS solved with: for streams whose rows span all d
-    dimensions; squared loss, no empty rows."""
+    """Algorithm 1 with S ← S + r ĝᵀ, row t of R (n, m) being r_t, and A = αI + SᵀS solved with: for
+    streams whose rows span all d dimensions; squared loss, no empty rows.
+    """
     S, u, predictions = np.zeros((R.shape[1], X.shape[1])), np.zeros(X.shape[1]), []
     for x, label, r in zip(X, y, R, strict=True):
         direction = np.linalg.solve(alpha * np.eye(X.shape[1]) + S.T @ S, x)

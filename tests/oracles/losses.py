@@ -1,4 +1,6 @@
-"""The losses' slopes ℓ'(ŷ, y) and curvatures for a clip C, written out. A slope keeps the precision of ŷ."""
+"""The losses' slopes ℓ'(ŷ, y) and curvatures for a clip C, written out. A slope keeps the precision
+of ŷ.
+"""
 
 import numpy as np
 

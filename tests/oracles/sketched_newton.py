@@ -17,7 +17,9 @@ OFF_RANGE_AT = 1e-8  # x lies in A's range if ‖its part outside‖ is below th
 
 
 class Run(NamedTuple):
-    """predictions (n,), the weights u (d,) after the last round, the sketch, and uᵀx (n,) before it is bounded."""
+    """predictions (n,), the weights u (d,) after the last round, the sketch, and uᵀx (n,) before it
+    is bounded.
+    """
 
     predictions: np.ndarray
     weights: np.ndarray
@@ -47,8 +49,8 @@ def sketched_newton(
     g_j² to D between the prediction and the update. Returns a `Run`.
 
     `noise`, a random generator, shows what rounding can do to the stream: each row's non-zeros are
-    off by the double rounding of its norm, and the weights by that of the largest so far, and of the
-    largest x/α and g/α, which lines 5 and 9 take a part of away again.
+    off by the double rounding of its norm, and the weights by that of the largest so far, and of
+    the largest x/α and g/α, which lines 5 and 9 take a part of away again.
     """
     X, y, clip = X.astype(dtype), y.astype(dtype), dtype(clip)
     d = X.shape[1]
@@ -68,7 +70,9 @@ def sketched_newton(
         # Line 5. Where |uᵀx| > C, Lemma 1 makes wᵀx exactly C with uᵀx's sign.
         z, w, parts = u @ x, u, []
         free = sketch.off_range(x)
-        if free.any():  # A says nothing about x: the prediction that no linear map of the features changes is 0
+        if (
+            free.any()
+        ):  # A says nothing about x: the prediction that no linear map of the features changes is 0
             w, z = u - z / (free @ x) * free, dtype(0)
         y_hat = np.clip(z, -clip, clip)
         if projection == "weights" and y_hat != z:
@@ -200,7 +204,9 @@ class Oja(Sketch):
 
 
 class FrequentDirections(Sketch):
-    """Algorithm 2 as printed: m rows, the last of them zero; each round shrinks by the m-th eigenvalue."""
+    """Algorithm 2 as printed: m rows, the last of them zero; each round shrinks by the m-th
+    eigenvalue.
+    """
 
     def __init__(self, m):
         self.m = m

@@ -1,14 +1,19 @@
-"""DualSGD: kernel stochastic gradient descent on a budget; what leaves the budget lives on in random features. O(Bs + sD) a round,
-and a look at every feature that a point has had when one is replaced.
+"""DualSGD: kernel stochastic gradient descent on a budget; what leaves the budget lives on in
+random features. O(Bs + sD) a round, and a look at every feature that a point has had when one is
+replaced.
 
-After Le, Nguyen, Nguyen, Phung: Dual Space Gradient Descent for Online Learning (NIPS 2016), from its public description: gradient
-descent on regularisation/2·‖f‖² + loss, and a second space, of random Fourier features, that keeps the information of removed points. What
-the description leaves open is chosen here:
+After Le, Nguyen, Nguyen, Phung: Dual Space Gradient Descent for Online Learning (NIPS 2016), from
+its public description: gradient descent on regularisation/2·‖f‖² + loss, and a second space, of
+random Fourier features, that keeps the information of removed points. What the description leaves
+open is chosen here:
 
-- the step is 1/(λt), λ the regularisation: f_t = Σ c_i φ(x_i)/(λ(t − 1)) with c_i = −ℓ'(ŷ_i), so coefficients never have to be rescaled;
-- ŷ is truncated to [−C, C] and the slope taken there: with the squared loss, steps of 1/(λt) would otherwise diverge while t < 2/λ;
-- at the budget, of its points and the new one the one with the smallest |c|, and of equals the oldest, leaves: cz(x) is added to the
-  weights of the features z, all cosines and sines over √D. A point's are kept from the round in which it came.
+- the step is 1/(λt), λ the regularisation: f_t = Σ c_i φ(x_i)/(λ(t − 1)) with c_i = −ℓ'(ŷ_i), so
+  coefficients never have to be rescaled;
+- ŷ is truncated to [−C, C] and the slope taken there: with the squared loss, steps of 1/(λt) would
+  otherwise diverge while t < 2/λ;
+- at the budget, of its points and the new one the one with the smallest |c|, and of equals the
+  oldest, leaves: cz(x) is added to the weights of the features z, all cosines and sines over √D. A
+  point's are kept from the round in which it came.
 """
 
 from __future__ import annotations
@@ -18,7 +23,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from koco_stream.kernels.dictionary import Points, add_point, grown, kernel_row, no_points, replace_point
+from koco_stream.kernels.dictionary import (
+    Points,
+    add_point,
+    grown,
+    kernel_row,
+    no_points,
+    replace_point,
+)
 from koco_stream.kernels.kernel import Kernel
 from koco_stream.kernels.random_features import COSINES, fourier_row, frequencies, numbers_to
 from koco_stream.losses import loss_slope
@@ -28,11 +40,15 @@ from koco_stream.numerics.llvm.feature_lines import aligned_zeros
 from koco_stream.numerics.llvm.point_panels import add_scaled, dot, room_for
 
 K, C_LINE = range(2)  # lines of `a`: k(x, x_p), c
-WEIGHTS = 3  # lines of `f` after those of koco_stream.kernels.random_features: the weights of the cosines and of the sines, over √D
+# lines of `f` after those of koco_stream.kernels.random_features: the weights of the cosines and of
+# the sines, over √D
+WEIGHTS = 3
 
 
 class Params(NamedTuple):
-    """loss: its code. clip: C. regularisation: λ. budget: B. frequencies: D. kernel: a Gaussian. bandwidth: its."""
+    """loss: its code. clip: C. regularisation: λ. budget: B. frequencies: D. kernel: a Gaussian.
+    bandwidth: its.
+    """
 
     loss: int
     clip: float
@@ -44,8 +60,10 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """t: () rounds. points: the dictionary. a (2, room): k(x), c. table (panels, d, 16): the frequencies. line_of (d,): 0, …, d − 1.
-    f (5, places): uᵀx, cos, sin; weights of both. kept (B, 2·places): cos and sin of each point."""
+    """t: () rounds. points: the dictionary. a (2, room): k(x), c. table (panels, d, 16): the
+    frequencies. line_of (d,): 0, …, d − 1. f (5, places): uᵀx, cos, sin; weights of both. kept (B,
+    2·places): cos and sin of each point.
+    """
 
     t: Array
     points: Points
@@ -77,18 +95,23 @@ def enlarge(params: Params, s: State, features: int) -> State:
 
 @inlined
 def full(params: Params, s: State, features: int) -> bool:
-    """Whether the next round might need more lines than there are, for a row with so many features."""
+    """Whether the next round might need more lines than there are, for a row with so many features.
+    """
     lines = s.points.features.shape[1]
     return bool(s.points.used[()] + features > lines and lines <= s.points.line_of.size)
 
 
 @inlined
 def look(params: Params, s: State, idx: Array, val: Array) -> tuple[float, float]:
-    """(f(x), ‖x‖²) for the row x = (idx, val), before it is truncated; leaves k(x), cos and sin in the scratch."""
+    """(f(x), ‖x‖²) for the row x = (idx, val), before it is truncated; leaves k(x), cos and sin in
+    the scratch.
+    """
     t, n, room, places = s.t[()], int(s.points.n[()]), s.a.shape[1], s.f.shape[1]
     _, n2 = kernel_row(params.kernel, s.points, idx, val, s.a, K * room)
     fourier_row(s.table, s.line_of, idx, val, params.frequencies, s.f)
-    total = dot(s.a, K * room, s.a, C_LINE * room, n) + dot(s.f, COSINES * places, s.f, WEIGHTS * places, 2 * places)
+    total = dot(s.a, K * room, s.a, C_LINE * room, n) + dot(
+        s.f, COSINES * places, s.f, WEIGHTS * places, 2 * places
+    )
     f = 0.0 if t == 0 else float(total / (params.regularisation * t))
     return f, n2
 

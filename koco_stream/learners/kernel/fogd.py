@@ -1,8 +1,10 @@
-"""FOGD: online gradient descent on random Fourier features, O(sD) a round for D frequencies and a row of s non-zeros.
+"""FOGD: online gradient descent on random Fourier features, O(sD) a round for D frequencies and a
+row of s non-zeros.
 
-Lu, Hoi, Wang, Zhao, Liu: Large Scale Online Kernel Learning (JMLR 17(47), 2016). z(x) is all cos uᵀx and sin uᵀx over √D, so that
-z(x)ᵀz(x') is near the kernel's value and `step_size` means what it means to NOGD; without the √D the same learner has a step D times
-smaller. Predictions are not truncated.
+Lu, Hoi, Wang, Zhao, Liu: Large Scale Online Kernel Learning (JMLR 17(47), 2016). z(x) is all cos
+uᵀx and sin uᵀx over √D, so that z(x)ᵀz(x') is near the kernel's value and `step_size` means what it
+means to NOGD; without the √D the same learner has a step D times smaller. Predictions are not
+truncated.
 """
 
 from __future__ import annotations
@@ -18,12 +20,15 @@ from koco_stream.numerics.linear_algebra import Array
 from koco_stream.numerics.llvm.feature_lines import aligned_zeros
 from koco_stream.numerics.llvm.point_panels import add_scaled, dot, room_for
 
-WEIGHTS = 3  # lines of `a` after those of koco_stream.kernels.random_features: the weights of the cosines and of the sines, over √D
+# lines of `a` after those of koco_stream.kernels.random_features: the weights of the cosines and of
+# the sines, over √D
+WEIGHTS = 3
 
 
 class Params(NamedTuple):
-    """loss: its code. clip: infinite. step_size: the step. frequencies: D. bandwidth: of the kernel. tube: no update while |ŷ − y| is
-    within it (squared loss, or half of it)."""
+    """loss: its code. clip: infinite. step_size: the step. frequencies: D. bandwidth: of the
+    kernel. tube: no update while |ŷ − y| is within it (squared loss, or half of it).
+    """
 
     loss: int
     clip: float
@@ -34,7 +39,9 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """table (panels, d, 16): the frequencies. line_of (d,): 0, …, d − 1. a (5, room): uᵀx, cos, sin; weights of both."""
+    """table (panels, d, 16): the frequencies. line_of (d,): 0, …, d − 1. a (5, room): uᵀx, cos,
+    sin; weights of both.
+    """
 
     table: Array
     line_of: Array
@@ -44,7 +51,11 @@ class State(NamedTuple):
 def init(params: Params, n_features: int, seed: int) -> State:
     """w = 0; the frequencies are drawn from `seed`."""
     D = params.frequencies
-    return State(frequencies(n_features, D, params.bandwidth, seed), numbers_to(n_features), aligned_zeros(5, room_for(D)))
+    return State(
+        frequencies(n_features, D, params.bandwidth, seed),
+        numbers_to(n_features),
+        aligned_zeros(5, room_for(D)),
+    )
 
 
 @inlined

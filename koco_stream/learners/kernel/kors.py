@@ -1,10 +1,13 @@
-"""KORS: kernel online row sampling, O(J² + Js) a round for a dictionary of J points and a row of s non-zeros.
+"""KORS: kernel online row sampling, O(J² + Js) a round for a dictionary of J points and a row of s
+non-zeros.
 
-Calandriello, Lazaric, Valko: Second-Order Kernel Online Convex Optimization with Adaptive Sketching (ICML 2017), Algorithm 2 and
-equation 4. Entries like K7 are of docs/errata.md. It predicts nothing: a round looks at a row and may take it into the dictionary.
+Calandriello, Lazaric, Valko: Second-Order Kernel Online Convex Optimization with Adaptive Sketching
+(ICML 2017), Algorithm 2 and equation 4. Entries like K7 are of docs/errata.md. It predicts nothing:
+a round looks at a row and may take it into the dictionary.
 
-The estimate is τ̃ = (1 ± ε) φᵀ(ΦSSᵀΦᵀ + φφᵀ + γI)⁻¹φ = (1 ± ε) q/(γ + q), with q = k(x, x) − ‖Tk‖², where T = L⁻¹Sᵀ and LLᵀ =
-SᵀKS + γI. T is kept by columns, and a point that joins adds a row to it in O(J²): nothing is ever factored anew.
+The estimate is τ̃ = (1 ± ε) φᵀ(ΦSSᵀΦᵀ + φφᵀ + γI)⁻¹φ = (1 ± ε) q/(γ + q), with q = k(x, x) − ‖Tk‖²,
+where T = L⁻¹Sᵀ and LLᵀ = SᵀKS + γI. T is kept by columns, and a point that joins adds a row to it
+in O(J²): nothing is ever factored anew.
 """
 
 from __future__ import annotations
@@ -36,7 +39,9 @@ K, Q = range(2)  # lines of `a`: k(x, x_p), Tk
 
 
 class Params(NamedTuple):
-    """kernel. ridge: γ. factor: 1 + ε, or the poster's 1 − ε. beta: β. most: the dictionary's largest size. clip: not used."""
+    """kernel. ridge: γ. factor: 1 + ε, or the poster's 1 − ε. beta: β. most: the dictionary's
+    largest size. clip: not used.
+    """
 
     kernel: Kernel
     ridge: float
@@ -47,8 +52,10 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """t: () rounds. seed: () of the coins. points: the dictionary. roots (room,): 1/√p̃ of each point. T (panels, room, 16), by columns.
-    a (2, room): scratch. inclusion_probability, included: () of the last round, p̃_t and z_t."""
+    """t: () rounds. seed: () of the coins. points: the dictionary. roots (room,): 1/√p̃ of each
+    point. T (panels, room, 16), by columns. a (2, room): scratch. inclusion_probability, included:
+    () of the last round, p̃_t and z_t.
+    """
 
     t: Array
     seed: Array
@@ -78,7 +85,12 @@ def enlarge(params: Params, s: State, features: int) -> State:
     """The same state with room for one more point that has so many features."""
     points = grown(s.points, features)
     room = points.norms.size
-    return s._replace(points=points, roots=lengthened(s.roots, room), T=enlarged(s.T, room, room), a=lengthened(s.a, room))
+    return s._replace(
+        points=points,
+        roots=lengthened(s.roots, room),
+        T=enlarged(s.T, room, room),
+        a=lengthened(s.a, room),
+    )
 
 
 def joined(s: State) -> Array:
@@ -88,15 +100,18 @@ def joined(s: State) -> Array:
 
 @inlined
 def full(params: Params, s: State, features: int) -> bool:
-    """Whether the next round might need more room than there is, for a row with so many features."""
+    """Whether the next round might need more room than there is, for a row with so many features.
+    """
     return bool(s.points.n[()] < params.most and lacks_room(s.points, features))
 
 
 @inlined
 def offer(params: Params, s: State, k_tt: float) -> bool:
-    """Lines 4 to 6 of Algorithm 2 for the row whose kernel values are in the scratch: estimate, then toss the coin of this round.
+    """Lines 4 to 6 of Algorithm 2 for the row whose kernel values are in the scratch: estimate,
+    then toss the coin of this round.
 
-    Leaves Tk in the scratch and the coin in `inclusion_probability` and `included`. A dictionary at its largest size takes nothing more.
+    Leaves Tk in the scratch and the coin in `inclusion_probability` and `included`. A dictionary at
+    its largest size takes nothing more.
     """
     t = s.t[()] + 1
     s.t[()] = t
@@ -116,7 +131,9 @@ def offer(params: Params, s: State, k_tt: float) -> bool:
 
 @inlined
 def join(params: Params, s: State, idx: Array, val: Array, k_tt: float, n2: float) -> None:
-    """The row of this round becomes a point with weight 1/p̃: T gains the row −lᵀT/d and 1/d, where l = s_t·Tk and d is the pivot of L."""
+    """The row of this round becomes a point with weight 1/p̃: T gains the row −lᵀT/d and 1/d, where
+    l = s_t·Tk and d is the pivot of L.
+    """
     n, room = int(s.points.n[()]), s.a.shape[1]
     root = 1.0 / math.sqrt(s.inclusion_probability[()])
     left = max(k_tt - dot(s.a, Q * room, s.a, Q * room, n), 0.0)
@@ -128,7 +145,9 @@ def join(params: Params, s: State, idx: Array, val: Array, k_tt: float, n2: floa
 
 @inlined
 def add_row(matrix: Array, n: int, left: Array, factor: float, corner: float) -> None:
-    """Row n of a lower triangular matrix kept by columns: factor·leftᵀM, then `corner` on the diagonal."""
+    """Row n of a lower triangular matrix kept by columns: factor·leftᵀM, then `corner` on the
+    diagonal.
+    """
     for j in range(n):
         total = 0.0
         for i in range(j, n):
@@ -145,7 +164,9 @@ def predict(params: Params, s: State, idx: Array, val: Array) -> float:
 
 @jit
 def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
-    """One round of Algorithm 2 on the row (idx, val). Updates `s`; returns 0, or NaN if a kernel value was beyond all numbers."""
+    """One round of Algorithm 2 on the row (idx, val). Updates `s`; returns 0, or NaN if a kernel
+    value was beyond all numbers.
+    """
     k_tt, n2 = kernel_row(params.kernel, s.points, idx, val, s.a, K * s.a.shape[1])
     if offer(params, s, k_tt):
         join(params, s, idx, val, k_tt, n2)

@@ -1,9 +1,11 @@
-"""NOGD: kernel gradient descent until it holds `budget` points, then gradient descent on their Nyström features, O(Bs + Bk) a round.
+"""NOGD: kernel gradient descent until it holds `budget` points, then gradient descent on their
+Nyström features, O(Bs + Bk) a round.
 
-Lu, Hoi, Wang, Zhao, Liu: Large Scale Online Kernel Learning (JMLR 17(47), 2016). With KV = VΛ for the kernel matrix K of the B points, cut
-to the k largest eigenvalues, the features of x are z = Λ^(−1/2) Vᵀ k(x), and f = Σ α_p k(x_p, ·) is carried over as w = Λ^(1/2) Vᵀ α: its
-projection onto their span. The map is made at the end of the round in which the last point joins. A point joins whenever the loss has a
-slope there. Predictions are not truncated.
+Lu, Hoi, Wang, Zhao, Liu: Large Scale Online Kernel Learning (JMLR 17(47), 2016). With KV = VΛ for
+the kernel matrix K of the B points, cut to the k largest eigenvalues, the features of x are z =
+Λ^(−1/2) Vᵀ k(x), and f = Σ α_p k(x_p, ·) is carried over as w = Λ^(1/2) Vᵀ α: its projection onto
+their span. The map is made at the end of the round in which the last point joins. A point joins
+whenever the loss has a slope there. Predictions are not truncated.
 """
 
 from __future__ import annotations
@@ -13,7 +15,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from koco_stream.kernels.dictionary import Points, add_point, grown, kernel_row, lacks_room, no_points, panels
+from koco_stream.kernels.dictionary import (
+    Points,
+    add_point,
+    grown,
+    kernel_row,
+    lacks_room,
+    no_points,
+    panels,
+)
 from koco_stream.kernels.kernel import Kernel
 from koco_stream.kernels.random_features import numbers_to
 from koco_stream.learners.kernel.fogd import outside
@@ -26,11 +36,15 @@ from koco_stream.numerics.llvm.point_panels import BLOCK, add_scaled, dot, produ
 
 K, ALPHA = range(2)  # lines of `a`: k(x, x_p), α
 Z, WEIGHTS = range(2)  # lines of `b`: z, w
-NO_FEATURE = 1e-12  # an eigenvalue below this share of the largest one gives no feature: repeated points
+NO_FEATURE = (
+    1e-12  # an eigenvalue below this share of the largest one gives no feature: repeated points
+)
 
 
 class Params(NamedTuple):
-    """loss: its code. clip: infinite. step_size: the step. budget: B. rank: k ≤ B. kernel. tube: as for FOGD."""
+    """loss: its code. clip: infinite. step_size: the step. budget: B. rank: k ≤ B. kernel. tube: as
+    for FOGD.
+    """
 
     loss: int
     clip: float
@@ -42,8 +56,10 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """t: () rounds. mapped: () whether the map is made. points: the dictionary. numbers (room,): 0, 1, …. gram (room, room): their kernel
-    matrix, until the map is made. map (panels, room, 16): Λ^(−1/2) Vᵀ, by columns. a (2, room): k(x), α. b (2, k): z, w."""
+    """t: () rounds. mapped: () whether the map is made. points: the dictionary. numbers (room,): 0,
+    1, …. gram (room, room): their kernel matrix, until the map is made. map (panels, room, 16):
+    Λ^(−1/2) Vᵀ, by columns. a (2, room): k(x), α. b (2, k): z, w.
+    """
 
     t: Array
     mapped: Array
@@ -77,13 +93,16 @@ def enlarge(params: Params, s: State, features: int) -> State:
 
 @inlined
 def full(params: Params, s: State, features: int) -> bool:
-    """Whether the next round might need more room than there is, for a row with so many features."""
+    """Whether the next round might need more room than there is, for a row with so many features.
+    """
     return bool(s.mapped[()] == 0 and lacks_room(s.points, features))
 
 
 @inlined
 def look(params: Params, s: State, idx: Array, val: Array) -> tuple[float, float, float]:
-    """(f(x), k(x, x), ‖x‖²) for the row x = (idx, val); leaves k(x), and z once there is the map, in the scratch."""
+    """(f(x), k(x, x), ‖x‖²) for the row x = (idx, val); leaves k(x), and z once there is the map,
+    in the scratch.
+    """
     n, room, rank = int(s.points.n[()]), s.a.shape[1], s.b.shape[1]
     k_tt, n2 = kernel_row(params.kernel, s.points, idx, val, s.a, K * room)
     if s.mapped[()] == 0:
@@ -103,7 +122,9 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     """One round on the row (idx, val) with label y. Updates `s`; returns the prediction ŷ."""
     y_hat, k_tt, n2 = look(params, s, idx, val)
     s.t[()] += 1
-    slope = loss_slope(params.loss, y_hat, y) if outside(params.loss, params.tube, y_hat, y) else 0.0
+    slope = (
+        loss_slope(params.loss, y_hat, y) if outside(params.loss, params.tube, y_hat, y) else 0.0
+    )
     if slope == 0.0 or k_tt == 0.0:
         return y_hat
     if s.mapped[()] != 0:

@@ -1,11 +1,13 @@
 """NORMA: gradient descent on functions, with a budget of the most recent points.
 
-Kivinen, Smola, Williamson: Online Learning with Kernels (2004): f ← (1 − ηλ)f − ηℓ'k(x_t, ·). What differs from it: predictions are
-truncated to [−C, C] before the loss is taken; the budget counts points whose slope was not zero, and the oldest goes. With the hinge
-loss and `tube` ν > 0 the loss is the soft margin max(0, ρ − yŷ) − νρ: ρ starts at 0, moves by −η(1 − ν) at a margin error (yŷ ≤ ρ), and by
-ην else. A row with k(x, x) = 0 changes nothing.
+Kivinen, Smola, Williamson: Online Learning with Kernels (2004): f ← (1 − ηλ)f − ηℓ'k(x_t, ·). What
+differs from it: predictions are truncated to [−C, C] before the loss is taken; the budget counts
+points whose slope was not zero, and the oldest goes. With the hinge loss and `tube` ν > 0 the loss
+is the soft margin max(0, ρ − yŷ) − νρ: ρ starts at 0, moves by −η(1 − ν) at a margin error (yŷ ≤
+ρ), and by ην else. A row with k(x, x) = 0 changes nothing.
 
-A round reads its kernel values from a tile (see koco_stream.kernels.earlier_rows), whose rows are those of the stream.
+A round reads its kernel values from a tile (see koco_stream.kernels.earlier_rows), whose rows are
+those of the stream.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ K, A = range(2)  # lines of `a`: k(x, x_p), coefficients
 
 
 class Params(NamedTuple):
-    """loss: its code. clip: C. step_size: η. regularisation: λ. tube: ν. kernel. budget: the most points."""
+    """loss: its code. clip: C. step_size: η. regularisation: λ. tube: ν. kernel. budget: the most
+    points.
+    """
 
     loss: int
     clip: float
@@ -37,8 +41,10 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """t: () rounds. history: the rows. c (0,), sums (2, 16): not used. dictionary_size: () points. next: () the oldest point's place once
-    all are taken. rows (room,): the points' rows. a (2, room): see above. margin: () ρ."""
+    """t: () rounds. history: the rows. c (0,), sums (2, 16): not used. dictionary_size: () points.
+    next: () the oldest point's place once all are taken. rows (room,): the points' rows. a (2,
+    room): see above. margin: () ρ.
+    """
 
     t: Array
     history: History
@@ -89,7 +95,8 @@ def expected(params: Params, s: State, tile: Array, r: int, block: int, k_tt: fl
 
 @inlined
 def step(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float, y: float) -> float:
-    """One round on row r of the tile, with label y. Updates `s`; returns the truncated prediction."""
+    """One round on row r of the tile, with label y. Updates `s`; returns the truncated prediction.
+    """
     row = int(s.t[()])
     s.t[()] = row + 1
     if k_tt == 0.0:

@@ -1,12 +1,14 @@
-"""PROS-N-KONS, CON-KONS and B-KONS: exact Newton steps in the span of a dictionary that KORS grows, O(J² + Js) a round.
+"""PROS-N-KONS, CON-KONS and B-KONS: exact Newton steps in the span of a dictionary that KORS grows,
+O(J² + Js) a round.
 
-Calandriello, Lazaric, Valko: Efficient Second-Order Online Kernel Learning with Adaptive Embedding (NIPS 2017). Entries like P3 are of
-docs/errata.md. The three share their step. When a point joins, PROS-N-KONS and B-KONS begin again from ω = 0, A = αI; CON-KONS goes on, or
-keeps ω and begins again from A = αI.
+Calandriello, Lazaric, Valko: Efficient Second-Order Online Kernel Learning with Adaptive Embedding
+(NIPS 2017). Entries like P3 are of docs/errata.md. The three share their step. When a point joins,
+PROS-N-KONS and B-KONS begin again from ω = 0, A = αI; CON-KONS goes on, or keeps ω and begins again
+from A = αI.
 
-The embedding is φ̃ = Wk with W = L⁻¹, LLᵀ = K_I (P3): lower triangular, so a point that joins adds a coordinate and leaves the others as
-they are. Carrying the solution across (P4) is then nothing but ω ← (ω, 0), A ← diag(A, α). A⁻¹ is kept: one product and one
-rank-one update a round.
+The embedding is φ̃ = Wk with W = L⁻¹, LLᵀ = K_I (P3): lower triangular, so a point that joins adds
+a coordinate and leaves the others as they are. Carrying the solution across (P4) is then nothing
+but ω ← (ω, 0), A ← diag(A, α). A⁻¹ is kept: one product and one rank-one update a round.
 """
 
 from __future__ import annotations
@@ -24,12 +26,15 @@ from koco_stream.numerics.linear_algebra import Array
 from koco_stream.numerics.llvm.point_panels import BLOCK, add_scaled, apply, dot, subtract_outer
 
 PHI, U, OMEGA = range(3)  # lines of `a`: φ̃ = Wk, A⁻¹φ̃, ω
-NO_COORDINATE = 1e-12  # a point whose pivot k(x, x) − ‖φ̃‖² is below this share of k(x, x) adds no coordinate (P3)
+# a point whose pivot k(x, x) − ‖φ̃‖² is below this share of k(x, x) adds no coordinate (P3)
+NO_COORDINATE = 1e-12
 
 
 class Params(NamedTuple):
-    """loss: its code. alpha: α. clip: C. curvature: the coefficient of g gᵀ in A (divided by √t if `decreasing`). When a point joins:
-    restart, begin again from ω = 0, A = αI; forget, begin again from A = αI. kors: of the dictionary."""
+    """loss: its code. alpha: α. clip: C. curvature: the coefficient of g gᵀ in A (divided by √t if
+    `decreasing`). When a point joins: restart, begin again from ω = 0, A = αI; forget, begin again
+    from A = αI. kors: of the dictionary.
+    """
 
     loss: int
     alpha: float
@@ -42,7 +47,9 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """kors: the dictionary's. W, inverse (panels, room, 16): W by columns, and A⁻¹. a (3, room): φ̃, A⁻¹φ̃, ω. restarts: () how often."""
+    """kors: the dictionary's. W, inverse (panels, room, 16): W by columns, and A⁻¹. a (3, room):
+    φ̃, A⁻¹φ̃, ω. restarts: () how often.
+    """
 
     kors: kors.State
     W: Array
@@ -66,7 +73,12 @@ def enlarge(params: Params, s: State, features: int) -> State:
     """The same state with room for one more point that has so many features."""
     inner = kors.enlarge(params.kors, s.kors, features)
     room = inner.a.shape[1]
-    return s._replace(kors=inner, W=enlarged(s.W, room, room), inverse=enlarged(s.inverse, room, room), a=lengthened(s.a, room))
+    return s._replace(
+        kors=inner,
+        W=enlarged(s.W, room, room),
+        inverse=enlarged(s.inverse, room, room),
+        a=lengthened(s.a, room),
+    )
 
 
 def joined(s: State) -> Array:
@@ -76,7 +88,8 @@ def joined(s: State) -> Array:
 
 @inlined
 def full(params: Params, s: State, features: int) -> bool:
-    """Whether the next round might need more room than there is, for a row with so many features."""
+    """Whether the next round might need more room than there is, for a row with so many features.
+    """
     return kors.full(params.kors, s.kors, features)
 
 
@@ -97,7 +110,9 @@ def predict(params: Params, s: State, idx: Array, val: Array) -> float:
 
 @jit
 def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
-    """One round of the poster's algorithm on the row (idx, val) with label y. Updates `s`; returns the prediction ỹ."""
+    """One round of the poster's algorithm on the row (idx, val) with label y. Updates `s`; returns
+    the prediction ỹ.
+    """
     C, n, room = params.clip, int(s.kors.points.n[()]), s.a.shape[1]
     z, k_tt, n2 = look(params, s, idx, val)
     joins = kors.offer(params.kors, s.kors, k_tt)
@@ -128,7 +143,9 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
 
 @inlined
 def enter(params: Params, s: State, k_tt: float) -> None:
-    """The row of this round gives the embedding a coordinate from the next round on: W gains the row −φ̃ᵀW/d and 1/d, with d its pivot."""
+    """The row of this round gives the embedding a coordinate from the next round on: W gains the
+    row −φ̃ᵀW/d and 1/d, with d its pivot.
+    """
     n, room = int(s.kors.points.n[()]), s.a.shape[1]
     pivot2 = k_tt - dot(s.a, PHI * room, s.a, PHI * room, n)
     if pivot2 > NO_COORDINATE * k_tt:

@@ -1,12 +1,16 @@
-"""KONS and Sketched-KONS: the online Newton step on kernels, O(B² + t) a round for B points in the sketch, beside the kernel values.
+"""KONS and Sketched-KONS: the online Newton step on kernels, O(B² + t) a round for B points in the
+sketch, beside the kernel values.
 
-Calandriello, Lazaric, Valko (ICML 2017), Algorithms 1 and 3. Entries like K4 are of docs/errata.md. KONS is the sketch of all points.
+Calandriello, Lazaric, Valko (ICML 2017), Algorithms 1 and 3. Entries like K4 are of docs/errata.md.
+KONS is the sketch of all points.
 
-The weights are w_t = A⁻¹ Σ_s c_s φ_s minus the projection, with coefficients on φ (K2, K3). With D = diag(ġ_i√η_i) over the sketch's
-points, LLᵀ = DKD + αI, T = L⁻¹D (kept by columns), v = Tk and s = L⁻¹q, q_i = ġ_i√η_i Σ_s k_is c_s: y̆ = (kᵀc − vᵀs)/α and
-φᵀÃ⁻¹φ = (k(x, x) − ‖v‖²)/α (K4). A point that joins adds a row to T and a number to s. KORS sees ġ_t√η_t φ_t (K5) and keeps its own factor.
+The weights are w_t = A⁻¹ Σ_s c_s φ_s minus the projection, with coefficients on φ (K2, K3). With D
+= diag(ġ_i√η_i) over the sketch's points, LLᵀ = DKD + αI, T = L⁻¹D (kept by columns), v = Tk and s =
+L⁻¹q, q_i = ġ_i√η_i Σ_s k_is c_s: y̆ = (kᵀc − vᵀs)/α and φᵀÃ⁻¹φ = (k(x, x) − ‖v‖²)/α (K4). A point
+that joins adds a row to T and a number to s. KORS sees ġ_t√η_t φ_t (K5) and keeps its own factor.
 
-A round reads its kernel values from a tile (see koco_stream.kernels.earlier_rows), whose rows are those of the stream.
+A round reads its kernel values from a tile (see koco_stream.kernels.earlier_rows), whose rows are
+those of the stream.
 """
 
 from __future__ import annotations
@@ -26,14 +30,17 @@ from koco_stream.numerics.linear_algebra import Array
 from koco_stream.numerics.llvm.point_panels import BLOCK, add_scaled, apply, dot
 from koco_stream.numerics.random import uniform
 
-LEAST = 1e-15  # α·φᵀÃ⁻¹φ is positive; where rounding has left nothing of it, this share of k(x, x) is taken
+# α·φᵀÃ⁻¹φ is positive; where rounding has left nothing of it, this share of k(x, x) is taken
+LEAST = 1e-15
 K, V, S = range(3)  # lines of `a`, over the sketch's points: k(x, x_p), v = Tk, s
 KORS_K, KORS_V = range(2)  # lines of `b`, over KORS's points: the same
 
 
 class Params(NamedTuple):
-    """loss: its code. alpha: α. clip: C. curvature: η, divided by √t if `decreasing`. kernel. exact: all points join (KONS). factor:
-    1 + ε or 1 − ε. beta: β. floor: the paper's γ, the least probability."""
+    """loss: its code. alpha: α. clip: C. curvature: η, divided by √t if `decreasing`. kernel.
+    exact: all points join (KONS). factor: 1 + ε or 1 − ε. beta: β. floor: the paper's γ, the least
+    probability.
+    """
 
     loss: int
     alpha: float
@@ -48,8 +55,9 @@ class Params(NamedTuple):
 
 
 class Samples(NamedTuple):
-    """n: () points. rows (room,): their rows. scales (room,): ġ_p√η_p, for KORS times the weight's root. place (room,): where they are in
-    the sketch. T (panels, room, 16), by columns."""
+    """n: () points. rows (room,): their rows. scales (room,): ġ_p√η_p, for KORS times the weight's
+    root. place (room,): where they are in the sketch. T (panels, room, 16), by columns.
+    """
 
     n: Array
     rows: Array
@@ -59,9 +67,11 @@ class Samples(NamedTuple):
 
 
 class State(NamedTuple):
-    """t: () rounds. seed: () of the coins. history: the rows. c (room of rows,): coefficients. sums (2, 16): Σ c_s k(x_s, x_r) over the
-    rows before the block, even and odd s apart. sketch, kors: the dictionaries. a (3, room), b (2, room): see above.
-    inclusion_probability, included, in_kors (whether KORS took it), dictionary_size: () of the last round."""
+    """t: () rounds. seed: () of the coins. history: the rows. c (room of rows,): coefficients. sums
+    (2, 16): Σ c_s k(x_s, x_r) over the rows before the block, even and odd s apart. sketch, kors:
+    the dictionaries. a (3, room), b (2, room): see above. inclusion_probability, included, in_kors
+    (whether KORS took it), dictionary_size: () of the last round.
+    """
 
     t: Array
     seed: Array
@@ -99,7 +109,13 @@ def init(params: Params, n_features: int, seed: int) -> State:
 
 def _no_samples() -> Samples:
     room = FIRST_ROOM
-    return Samples(np.zeros((), np.int64), np.zeros(room, np.int64), np.zeros(room), np.zeros(room, np.int64), panels(room, room))
+    return Samples(
+        np.zeros((), np.int64),
+        np.zeros(room, np.int64),
+        np.zeros(room),
+        np.zeros(room, np.int64),
+        panels(room, room),
+    )
 
 
 def first_row(s: State) -> int:
@@ -112,7 +128,12 @@ def with_room(params: Params, s: State) -> State:
     sketch, kors = _enlarged(s.sketch), _enlarged(s.kors)
     if sketch is s.sketch and kors is s.kors:
         return s
-    return s._replace(sketch=sketch, kors=kors, a=lengthened(s.a, sketch.rows.size), b=lengthened(s.b, kors.rows.size))
+    return s._replace(
+        sketch=sketch,
+        kors=kors,
+        a=lengthened(s.a, sketch.rows.size),
+        b=lengthened(s.b, kors.rows.size),
+    )
 
 
 def _enlarged(samples: Samples) -> Samples:
@@ -120,7 +141,9 @@ def _enlarged(samples: Samples) -> Samples:
     if samples.n[()] + BLOCK <= room:
         return samples
     room = more_room(room)
-    rows, scales, place = (lengthened(x, room) for x in (samples.rows, samples.scales, samples.place))
+    rows, scales, place = (
+        lengthened(x, room) for x in (samples.rows, samples.scales, samples.place)
+    )
     return Samples(samples.n, rows, scales, place, enlarged(samples.T, room, room))
 
 
@@ -130,8 +153,12 @@ def joined(s: State) -> Array:
 
 
 @inlined
-def look(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float) -> tuple[float, float, float]:
-    """(kᵀc, y̆, α·φᵀÃ⁻¹φ) for row r of the tile, whose block begins at row `block`; leaves k and v in the scratch."""
+def look(
+    params: Params, s: State, tile: Array, r: int, block: int, k_tt: float
+) -> tuple[float, float, float]:
+    """(kᵀc, y̆, α·φᵀÃ⁻¹φ) for row r of the tile, whose block begins at row `block`; leaves k and v
+    in the scratch.
+    """
     even, odd = s.sums[0, r], s.sums[1, r]
     for i in range(block, s.t[()]):
         if i % 2 == 0:
@@ -155,7 +182,9 @@ def expected(params: Params, s: State, tile: Array, r: int, block: int, k_tt: fl
 
 @inlined
 def step(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float, y: float) -> float:
-    """One round of Algorithm 3 on row r of the tile, with label y. Updates `s`; returns the prediction ỹ."""
+    """One round of Algorithm 3 on row r of the tile, with label y. Updates `s`; returns the
+    prediction ỹ.
+    """
     C = params.clip
     row = int(s.t[()])
     s.t[()] = row + 1
@@ -205,7 +234,9 @@ def step(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float,
 
 @inlined
 def kors_probability(params: Params, s: State, g: float, k_tt: float) -> float:
-    """min(βτ̃, 1) for ġ_t√η_t φ_t, with KORS's own weighted dictionary and ridge α (equation 4). Leaves its Tk in the scratch."""
+    """min(βτ̃, 1) for ġ_t√η_t φ_t, with KORS's own weighted dictionary and ridge α (equation 4).
+    Leaves its Tk in the scratch.
+    """
     n, room = int(s.kors.n[()]), s.b.shape[1]
     for j in range(n):
         s.b[KORS_K, j] = s.a[K, s.kors.place[j]]
@@ -216,10 +247,15 @@ def kors_probability(params: Params, s: State, g: float, k_tt: float) -> float:
 
 @inlined
 def join_kors(params: Params, s: State, row: int, g: float, p: float, k_tt: float) -> None:
-    """The round's row joins KORS's dictionary with weight 1/p. It joins the sketch too, as its next point."""
+    """The round's row joins KORS's dictionary with weight 1/p. It joins the sketch too, as its next
+    point.
+    """
     n, room = int(s.kors.n[()]), s.b.shape[1]
     scale = g / math.sqrt(p)
-    pivot = math.sqrt(scale * scale * max(k_tt - dot(s.b, KORS_V * room, s.b, KORS_V * room, n), 0.0) + params.alpha)
+    pivot = math.sqrt(
+        scale * scale * max(k_tt - dot(s.b, KORS_V * room, s.b, KORS_V * room, n), 0.0)
+        + params.alpha
+    )
     add_row(s.kors.T, n, s.b[KORS_V], -scale / pivot, scale / pivot)
     s.kors.rows[n] = row
     s.kors.scales[n] = scale

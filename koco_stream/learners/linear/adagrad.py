@@ -1,7 +1,9 @@
-"""AdaGrad with a diagonal matrix: w_j ← w_j − step·g_j/√G_j, where G_j is the sum of all g_j² so far, this round's included.
+"""AdaGrad with a diagonal matrix: w_j ← w_j − step·g_j/√G_j, where G_j is the sum of all g_j² so
+far, this round's included.
 
-Duchi, Hazan, Singer (JMLR 2011), with no added constant: a feature that was never active has weight 0, and its first step is
-±step. Predictions are truncated to [−C, C] before the loss is taken; the weights are not projected.
+Duchi, Hazan, Singer (JMLR 2011), with no added constant: a feature that was never active has weight
+0, and its first step is ±step. Predictions are truncated to [−C, C] before the loss is taken; the
+weights are not projected.
 """
 
 from __future__ import annotations

@@ -1,12 +1,15 @@
-"""FD-SON: sketched online Newton with frequent directions, on rows with s non-zeros at a cost that does not grow with the dimension.
+"""FD-SON: sketched online Newton with frequent directions, on rows with s non-zeros at a cost that
+does not grow with the dimension.
 
-Luo, Agarwal, Cesa-Bianchi, Langford (NIPS 2016), Algorithms 1 and 2, with a buffer: S has m kept rows and up to m raw to-
-sketch vectors ĝ. The ĝ that fills the buffer has the 2m rows replaced by m, S ← (Σ − λ_{m+1}I)^½ V with the m largest
-eigenvalues of SᵀS (docs/errata.md, S6, S13), before the weights are updated, as Algorithm 1 has it (S21).
+Luo, Agarwal, Cesa-Bianchi, Langford (NIPS 2016), Algorithms 1 and 2, with a buffer: S has m kept
+rows and up to m raw to- sketch vectors ĝ. The ĝ that fills the buffer has the 2m rows replaced by
+m, S ← (Σ − λ_{m+1}I)^½ V with the m largest eigenvalues of SᵀS (docs/errata.md, S6, S13), before
+the weights are updated, as Algorithm 1 has it (S21).
 
-Such a shrink is a linear map M of each column of S: it is applied when the column is next touched (koco_stream.numerics.lazy_maps).
-The weights are w = w̄ + Sᵀβ; a shrink moves Sᵀβ into w̄, which therefore is one more number of the column that the maps act
-on. H = (αI + SSᵀ)⁻¹ is used through the Cholesky factor of αI + SSᵀ: diagonal for the kept rows, one more row for each ĝ.
+Such a shrink is a linear map M of each column of S: it is applied when the column is next touched
+(koco_stream.numerics.lazy_maps). The weights are w = w̄ + Sᵀβ; a shrink moves Sᵀβ into w̄, which
+therefore is one more number of the column that the maps act on. H = (αI + SSᵀ)⁻¹ is used through
+the Cholesky factor of αI + SSᵀ: diagonal for the kept rows, one more row for each ĝ.
 """
 
 from __future__ import annotations
@@ -26,16 +29,30 @@ from koco_stream.numerics.llvm.feature_lines import aligned_zeros, gather, prefe
 
 NOTHING = 1e-14  # an eigenvalue below this share of the largest is rounding
 
-# Vectors in `a`, each (W,). State: β; the kept rows' eigenvalues λ; 1/√(α + λ). Scratch: a row's gathered line; x̂ = Sx; L⁻¹x̂; Hx̂; what
-# is added to the features' lines; eigenvalues; four more. Then, each (2m, W): G = SSᵀ (its lower rows, for the buffer), L,
-# scratch for eigenvectors.
-BETA, KEPT, ROOT, LINE, X_HAT, Y, HX, COEF, VALUES, MORE, FIRST_MATRIX = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 13
+# Vectors in `a`, each (W,). State: β; the kept rows' eigenvalues λ; 1/√(α + λ). Scratch: a row's
+# gathered line; x̂ = Sx; L⁻¹x̂; Hx̂; what is added to the features' lines; eigenvalues; four more.
+# Then, each (2m, W): G = SSᵀ (its lower rows, for the buffer), L, scratch for eigenvectors.
+BETA, KEPT, ROOT, LINE, X_HAT, Y, HX, COEF, VALUES, MORE, FIRST_MATRIX = (
+    0,
+    1,
+    2,
+    3,
+    4,
+    5,
+    6,
+    7,
+    8,
+    9,
+    13,
+)
 
 
 class Params(NamedTuple):
-    """loss: its code. alpha: α. clip: C. curvature: the coefficient of g gᵀ in A, divided by √t if `decreasing`.
-    sketch_size: m. diagonal: NONE, BEFORE or UPDATED (S7). project_weights: whether u is projected, or only its prediction
-    truncated. lanes: its length is W, the width of a line; out_lanes: that of a line after a shrink."""
+    """loss: its code. alpha: α. clip: C. curvature: the coefficient of g gᵀ in A, divided by √t if
+    `decreasing`. sketch_size: m. diagonal: NONE, BEFORE or UPDATED (S7). project_weights: whether u
+    is projected, or only its prediction truncated. lanes: its length is W, the width of a line;
+    out_lanes: that of a line after a shrink.
+    """
 
     loss: int
     alpha: float
@@ -50,9 +67,11 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """t: () rounds. filled: () rows in the buffer. shrinks, folds: () how often. trace: () of SSᵀ. sw: (d, W), line j = the
-    kept rows' column j (m numbers), w̄_j, the buffer's column j (m numbers), then D_jj if `diagonal`. a: the small vectors
-    and matrices. maps: the shrinks not yet applied to every column. scaled: (d,) scratch for D^(−1/2) x, or (0,)."""
+    """t: () rounds. filled: () rows in the buffer. shrinks, folds: () how often. trace: () of SSᵀ.
+    sw: (d, W), line j = the kept rows' column j (m numbers), w̄_j, the buffer's column j (m
+    numbers), then D_jj if `diagonal`. a: the small vectors and matrices. maps: the shrinks not yet
+    applied to every column. scaled: (d,) scratch for D^(−1/2) x, or (0,).
+    """
 
     t: Array
     filled: Array
@@ -87,7 +106,9 @@ def init(params: Params, n_features: int, seed: int) -> State:
 
 @jit
 def look(params: Params, s: State, idx: Array, val: Array) -> tuple[float, float]:
-    """uᵀx and ‖x‖² for the row (idx, val); leaves x̂ = Sx in the scratch, and brings the row's columns up to date."""
+    """uᵀx and ‖x‖² for the row (idx, val); leaves x̂ = Sx in the scratch, and brings the row's
+    columns up to date.
+    """
     a, m, W = s.a, params.sketch_size, len(params.lanes)
     for i in range(idx.size):
         prefetch(s.sw, params.lanes, int(idx[i]))
@@ -131,7 +152,9 @@ def off_sketch(params: Params, s: State, n2: float) -> float:
 
 @inlined
 def project(params: Params, s: State, excess: float, off: float) -> float:
-    """Line 5: γ_p = h/(αxᵀA⁻¹x), w ← u − γ_p(x − SᵀHx̂). Returns −γ_p, which w̄ is still to get of x."""
+    """Line 5: γ_p = h/(αxᵀA⁻¹x), w ← u − γ_p(x − SᵀHx̂). Returns −γ_p, which w̄ is still to get of
+    x.
+    """
     a, m, W = s.a, params.sketch_size, len(params.lanes)
     rows, w_coef = m + s.filled[()], -excess / off
     solve_transposed(a, W, m, rows)
@@ -141,7 +164,16 @@ def project(params: Params, s: State, excess: float, off: float) -> float:
 
 
 @jit
-def learn(params: Params, s: State, idx: Array, val: Array, slope: float, w_coef: float, off: float, n2: float) -> None:
+def learn(
+    params: Params,
+    s: State,
+    idx: Array,
+    val: Array,
+    slope: float,
+    w_coef: float,
+    off: float,
+    n2: float,
+) -> None:
     """Lines 7 to 9 for the row that was looked at last: the sketch, then the weights."""
     alpha, m, W = params.alpha, params.sketch_size, len(params.lanes)
     a, filled = s.a, s.filled[()]
@@ -168,7 +200,8 @@ def learn(params: Params, s: State, idx: Array, val: Array, slope: float, w_coef
         s.trace[()] += c * c * n2
         s.filled[()] = filled + 1
         rows += 1
-    # Line 9: u ← w − (g − SᵀHSg)/α. The shrink takes Sᵀβ into w̄, whichever of the two changes comes first.
+    # Line 9: u ← w − (g − SᵀHSg)/α. The shrink takes Sᵀβ into w̄, whichever of the two changes
+    # comes first.
     a[COEF * W + m] = w_coef - slope / alpha
     scatter(s.sw, params.lanes, idx, val, a, COEF * W)
     if rows == 2 * m:
@@ -198,7 +231,8 @@ def solve_transposed(a: Array, W: int, m: int, rows: int) -> None:
 
 @jit
 def shrink(params: Params, s: State) -> None:
-    """Algorithm 2, lines 2 and 3, for the full buffer: the map of this epoch, new eigenvalues, an empty buffer, β = 0.
+    """Algorithm 2, lines 2 and 3, for the full buffer: the map of this epoch, new eigenvalues, an
+    empty buffer, β = 0.
 
     Leaves Sx of the row that filled the buffer, with the new S, in the scratch `Y`.
     """
@@ -220,7 +254,8 @@ def shrink(params: Params, s: State) -> None:
     largest = 0.0
     for i in range(n):
         largest = max(largest, a[VALUES * W + i])
-    # The inputs of the map are a column's kept numbers, w̄ and buffer, in this order; row i of the Gram matrix is input i, or i + 1.
+    # The inputs of the map are a column's kept numbers, w̄ and buffer, in this order; row i of the
+    # Gram matrix is input i, or i + 1.
     for rank in range(m + 1):
         best = 0
         for i in range(n):

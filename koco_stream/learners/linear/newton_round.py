@@ -1,16 +1,20 @@
-"""A round of the sketched online Newton step: Algorithm 1 of Luo et al. (2016), the same for every sketch.
+"""A round of the sketched online Newton step: Algorithm 1 of Luo et al. (2016), the same for every
+sketch.
 
-A learner's file has what is particular to its sketch, as four functions; `with_sketch` puts them into the algorithm's
-lines:
+A learner's file has what is particular to its sketch, as four functions; `with_sketch` puts them
+into the algorithm's lines:
 
 - `look(params, s, idx, val)` → (uᵀx, ‖x‖²), leaving what it gathered in the scratch;
-- `off_sketch(params, s, n2)` → what the other two are given of the part off the sketch of the row that was looked at last:
-  ‖x‖² − ‖Vx‖² for Oja's orthonormal rows, αxᵀA⁻¹x for the others;
-- `project(params, s, excess, off)` → the multiple of x that w̄ changes by when u is projected (line 5);
-- `learn(params, s, idx, val, slope, w_coef, off, n2)`: the new sketch and the new weights (lines 7 to 9).
+- `off_sketch(params, s, n2)` → what the other two are given of the part off the sketch of the row
+  that was looked at last: ‖x‖² − ‖Vx‖² for Oja's orthonormal rows, αxᵀA⁻¹x for the others;
+- `project(params, s, excess, off)` → the multiple of x that w̄ changes by when u is projected (line
+  5);
+- `learn(params, s, idx, val, slope, w_coef, off, n2)`: the new sketch and the new weights (lines 7
+  to 9).
 
-Diagonal adaptation (section 5.2; docs/errata.md, S7) feeds D^(−1/2) x in place of x, where D_jj is 0.1 and the squares of
-g_j = ℓ'x_j so far. D lies in a column of a learner's table, so a round finds it in the line that it reads anyway.
+Diagonal adaptation (section 5.2; docs/errata.md, S7) feeds D^(−1/2) x in place of x, where D_jj is
+0.1 and the squares of g_j = ℓ'x_j so far. D lies in a column of a learner's table, so a round finds
+it in the line that it reads anyway.
 """
 
 from __future__ import annotations
@@ -28,7 +32,9 @@ from koco_stream.numerics.compiler import jit, jit_with
 from koco_stream.numerics.linear_algebra import Array
 
 FIRST_D = 0.1
-NONE, BEFORE, UPDATED = range(3)  # `params.diagonal`: no adaptation, or which D the sketch and the weights see
+NONE, BEFORE, UPDATED = range(
+    3
+)  # `params.diagonal`: no adaptation, or which D the sketch and the weights see
 DIAGONAL = {False: NONE, True: BEFORE, "updated": UPDATED}
 
 
@@ -44,7 +50,8 @@ def _as_it_is(array: Array) -> Array:
     return array
 
 
-# A row's values are read-only. What is fed in their place is called so too, and nothing is compiled twice.
+# A row's values are read-only. What is fed in their place is called so too, and nothing is compiled
+# twice.
 read_only = _as_it_is if config.DISABLE_JIT else _read_only
 
 
@@ -78,7 +85,9 @@ def project(params: Any, s: Any, excess: float, off: float) -> float:
     raise AssertionError("with_sketch binds this name")
 
 
-def learn(params: Any, s: Any, idx: Array, val: Array, slope: float, w_coef: float, off: float, n2: float) -> None:
+def learn(
+    params: Any, s: Any, idx: Array, val: Array, slope: float, w_coef: float, off: float, n2: float
+) -> None:
     """Stands for a learner's; `with_sketch` binds the name to one."""
     raise AssertionError("with_sketch binds this name")
 
@@ -89,9 +98,11 @@ def columns_of(params: Any, s: Any) -> tuple[Array, int, int]:
 
 
 def bounded(params: Any, s: Any, idx: Array, val: Array) -> tuple[float, float, float, float]:
-    """Lines 5 and 6: (ŷ, the multiple of x that w̄ is still to change by, what `off_sketch` gives, ‖x‖²) for the row (idx, val).
+    """Lines 5 and 6: (ŷ, the multiple of x that w̄ is still to change by, what `off_sketch` gives,
+    ‖x‖²) for the row (idx, val).
 
-    ŷ is within [−C, C] because u is projected, or because it is truncated. All are zero for a row of norm zero.
+    ŷ is within [−C, C] because u is projected, or because it is truncated. All are zero for a row
+    of norm zero.
     """
     y_hat, n2 = look(params, s, idx, val)
     if n2 == 0.0:
@@ -150,7 +161,9 @@ def step(params: Any, s: Any, idx: Array, val: Array, y: float) -> float:
 def with_sketch(
     learner: str, look: Any, off_sketch: Any, project: Any, learn: Any, columns_of: Any
 ) -> tuple[Callable[..., float], Callable[..., float]]:
-    """The `predict` and `step` of the learner in the file `learner`, from what is particular to its sketch."""
+    """The `predict` and `step` of the learner in the file `learner`, from what is particular to its
+    sketch.
+    """
     own = {"look": look, "off_sketch": off_sketch, "columns_of": columns_of}
     bound = jit_with(bounded, f"{learner}_bounded", project=project, **own)
     return (

@@ -1,7 +1,8 @@
 """Projected online gradient descent: w ← w − step·g, predictions held within [−C, C].
 
-The projection is the Euclidean one onto {w : |wᵀx| ≤ C} (Luo et al., 2016, Lemma 1 with A = I), so that this is Oja-SON with no
-sketch and step_size = 1/α. Or predictions are truncated, and w is left as it is.
+The projection is the Euclidean one onto {w : |wᵀx| ≤ C} (Luo et al., 2016, Lemma 1 with A = I), so
+that this is Oja-SON with no sketch and step_size = 1/α. Or predictions are truncated, and w is left
+as it is.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from koco_stream.numerics.linear_algebra import Array, square_norm
 
 
 class Params(NamedTuple):
-    """loss: its code. clip: C. step_size: the step. project_weights: whether w is projected, or only its prediction truncated."""
+    """loss: its code. clip: C. step_size: the step. project_weights: whether w is projected, or
+    only its prediction truncated.
+    """
 
     loss: int
     clip: float

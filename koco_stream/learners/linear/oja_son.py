@@ -1,13 +1,16 @@
-"""Oja-SON: sketched online Newton with Oja's sketch, in O(m² + ms) a round on rows with s non-zeros.
+"""Oja-SON: sketched online Newton with Oja's sketch, in O(m² + ms) a round on rows with s
+non-zeros.
 
-Luo, Agarwal, Cesa-Bianchi, Langford: Efficient Second Order Online Learning by Sketching (NIPS 2016), Algorithms 1, 3, 4
-and 5. Numbers like S9 are entries of docs/errata.md.
+Luo, Agarwal, Cesa-Bianchi, Langford: Efficient Second Order Online Learning by Sketching (NIPS
+2016), Algorithms 1, 3, 4 and 5. Numbers like S9 are entries of docs/errata.md.
 
-The paper keeps V = FZ (orthonormal rows, Z changed only where the row is non-zero) and w = w̄ + Zᵀb. Here w = w̄ + Vᵀβ (S9),
-the orthonormalisation is a triangular factor known in closed form (S2), and every formula is written without cancellation (S12).
-Z and w̄ lie side by side, one line of memory a feature, so a round reads and writes each of its features once (S3).
+The paper keeps V = FZ (orthonormal rows, Z changed only where the row is non-zero) and w = w̄ +
+Zᵀb. Here w = w̄ + Vᵀβ (S9), the orthonormalisation is a triangular factor known in closed form
+(S2), and every formula is written without cancellation (S12). Z and w̄ lie side by side, one line
+of memory a feature, so a round reads and writes each of its features once (S3).
 
-The small vectors and F lie in one flat array `a`; `a[P * W + i]` is p_i, where W is the width (see koco_stream.numerics.llvm.feature_lines).
+The small vectors and F lie in one flat array `a`; `a[P * W + i]` is p_i, where W is the width (see
+koco_stream.numerics.llvm.feature_lines).
 """
 
 from __future__ import annotations
@@ -21,25 +24,43 @@ from koco_stream.learners.linear.newton_round import FIRST_D, with_sketch
 from koco_stream.losses import curvature_at
 from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.linear_algebra import Array, orthonormalise
-from koco_stream.numerics.llvm.feature_lines import aligned_zeros, dot, dot3, gather, scatter, substitute, sums_after, sums_before, times
+from koco_stream.numerics.llvm.feature_lines import (
+    aligned_zeros,
+    dot,
+    dot3,
+    gather,
+    scatter,
+    substitute,
+    sums_after,
+    sums_before,
+    times,
+)
 
-CANCELS_AT = 1e3  # fold when w̄ᵀx and βᵀVx, which cancel, pass this many times C: of a prediction's digits they take three at most
+# fold when w̄ᵀx and βᵀVx, which cancel, pass this many times C: of a prediction's digits they take
+# three at most
+CANCELS_AT = 1e3
 FOLD_AT = 1e2  # fold when the bound on F⁻¹'s largest entry passes this (S4)
-DENSE_AT = 1e3  # a round that makes the sketch's Gram determinant grow by more than this is done densely (S12)
-CLEAN_AT = 1e2  # a row that starts may make V's rounding grow by this much; beyond it the round ends with a fold
-NEW_ROW_AT = 1e-6  # a gradient starts a row of the sketch if the square of its part off the sketch is above this share (S10)
+# a round that makes the sketch's Gram determinant grow by more than this is done densely (S12)
+DENSE_AT = 1e3
+# a row that starts may make V's rounding grow by this much; beyond it the round ends with a fold
+CLEAN_AT = 1e2
+# a gradient starts a row of the sketch if the square of its part off the sketch is above this share
+# (S10)
+NEW_ROW_AT = 1e-6
 
-# Vectors in `a`, each (W,). State: β, tΛ, α/(α + tΛ) and tΛ/(α + tΛ). Scratch, meaningless between rounds: Zx; p = Vx; Σ_{j<i} p_j² and
-# Σ_{j>i} p_j β_j; what is added to the features' lines; q = Vĝ; the numbers that L⁻¹ is applied by. Then F, (W, W), by rows.
+# Vectors in `a`, each (W,). State: β, tΛ, α/(α + tΛ) and tΛ/(α + tΛ). Scratch, meaningless between
+# rounds: Zx; p = Vx; Σ_{j<i} p_j² and Σ_{j>i} p_j β_j; what is added to the features' lines; q =
+# Vĝ; the numbers that L⁻¹ is applied by. Then F, (W, W), by rows.
 BETA, TLAM, LEFT, SEEN, Z, P, ENERGY, MARGIN, COEF, Q, KEEP, TAKE, F = range(13)
 
 
 class Params(NamedTuple):
     """What a run is told, as numbers.
 
-    alpha: α, the ridge of A_0. clip: C, the bound on predictions. curvature: σ + η, the coefficient of g gᵀ in A (divided by √t if
-    `decreasing`). rate: c in the sketch's rate γ_t = min(c/t, 1) (S8). from_gradients: how the sketch starts (S10).
-    diagonal: NONE, BEFORE or UPDATED (S7). project_weights: whether u is projected, or only its prediction truncated. lanes: its length is
+    alpha: α, the ridge of A_0. clip: C, the bound on predictions. curvature: σ + η, the coefficient
+    of g gᵀ in A (divided by √t if `decreasing`). rate: c in the sketch's rate γ_t = min(c/t, 1)
+    (S8). from_gradients: how the sketch starts (S10). diagonal: NONE, BEFORE or UPDATED (S7).
+    project_weights: whether u is projected, or only its prediction truncated. lanes: its length is
     W, the width of a line of Z.
     """
 
@@ -59,9 +80,10 @@ class Params(NamedTuple):
 class State(NamedTuple):
     """What the next round needs.
 
-    t: () rounds. found: () rows of the sketch that have started. zw: (d, W), line j = column j of Z (m numbers), then w̄_j, then D_jj if
-    `diagonal`, then padding. a: ((F + W)·W,) the small vectors and F, V = FZ. growth: () bound on F⁻¹. folds, dense_rounds: () how often.
-    scaled: (d,) scratch for D^(−1/2) x, or (0,).
+    t: () rounds. found: () rows of the sketch that have started. zw: (d, W), line j = column j of Z
+    (m numbers), then w̄_j, then D_jj if `diagonal`, then padding. a: ((F + W)·W,) the small vectors
+    and F, V = FZ. growth: () bound on F⁻¹. folds, dense_rounds: () how often. scaled: (d,) scratch
+    for D^(−1/2) x, or (0,).
     """
 
     t: Array
@@ -75,7 +97,9 @@ class State(NamedTuple):
 
 
 def init(params: Params, n_features: int, seed: int) -> State:
-    """w = 0; V is the orthonormalised rows of a Gaussian matrix drawn from `seed`, or all zero and still to be found."""
+    """w = 0; V is the orthonormalised rows of a Gaussian matrix drawn from `seed`, or all zero and
+    still to be found.
+    """
     width, m = len(params.lanes), params.sketch_size
     found = 0 if params.from_gradients else min(m, n_features)
     state = State(
@@ -94,7 +118,9 @@ def init(params: Params, n_features: int, seed: int) -> State:
     if params.diagonal:
         state.zw[:, m + 1] = FIRST_D
     if found:
-        state.zw[:, :found] = np.random.default_rng([seed, 0x0A]).standard_normal((n_features, found))
+        state.zw[:, :found] = np.random.default_rng([seed, 0x0A]).standard_normal(
+            (n_features, found)
+        )
         for _ in range(2):
             orthonormalise(state.zw, found, np.empty(found))
     return state
@@ -124,7 +150,9 @@ def off_sketch(params: Params, s: State, n2: float) -> float:
 
 @inlined
 def project(params: Params, s: State, excess: float, off: float) -> float:
-    """Line 5: γ_p = h/(αxᵀA⁻¹x), w ← u − γ_p(x − VᵀDVx). Returns −γ_p, which w̄ is still to get of x."""
+    """Line 5: γ_p = h/(αxᵀA⁻¹x), w ← u − γ_p(x − VᵀDVx). Returns −γ_p, which w̄ is still to get of
+    x.
+    """
     a, W = s.a, len(params.lanes)
     xAx = off + dot3(a, params.lanes, LEFT * W, P * W, P * W)  # αxᵀA⁻¹x, without cancellation (S12)
     w_coef = -excess / xAx
@@ -134,7 +162,16 @@ def project(params: Params, s: State, excess: float, off: float) -> float:
 
 
 @jit
-def learn(params: Params, s: State, idx: Array, val: Array, slope: float, w_coef: float, off: float, n2: float) -> None:
+def learn(
+    params: Params,
+    s: State,
+    idx: Array,
+    val: Array,
+    slope: float,
+    w_coef: float,
+    off: float,
+    n2: float,
+) -> None:
     """Lines 7 to 9 for the row that was looked at last: Algorithm 5, then u ← w − A⁻¹g."""
     alpha, m, W = params.alpha, params.sketch_size, len(params.lanes)
     a = s.a
@@ -153,8 +190,8 @@ def learn(params: Params, s: State, idx: Array, val: Array, slope: float, w_coef
     gamma = min(float(params.rate / t), 1.0)
     decay = (1.0 - gamma) * t / (t - 1.0) if t > 1 else 0.0
     gain = gamma * t * c * c
-    # Lines 2 to 4 (S2, S12): V ← L⁻¹(V + γ q ĝᵀ), where LLᵀ = I + κ q qᵀ is known in closed form from
-    # s_i = s_{i−1} + κ q_i², s_0 = 1. The last s is det(L)².
+    # Lines 2 to 4 (S2, S12): V ← L⁻¹(V + γ q ĝᵀ), where LLᵀ = I + κ q qᵀ is known in closed form
+    # from s_i = s_{i−1} + κ q_i², s_0 = 1. The last s is det(L)².
     kappa = gamma * (2.0 + gamma * c2n2)
     kappa_c2 = kappa * c * c
     grown = 1.0 + kappa_c2 * dot(a, params.lanes, P * W, P * W)
@@ -177,14 +214,16 @@ def learn(params: Params, s: State, idx: Array, val: Array, slope: float, w_coef
         w_coef -= gamma * c * c * dot(a, params.lanes, P * W, BETA * W)
     # What the row's features get, before the rest: the next row is read while that is computed.
     for k in range(W):
-        a[COEF * W + k] = gamma * c * c * a[Z * W + k] if k < m and not dense else 0.0  # δĝᵀ = γ c² (Zx) xᵀ (S1)
+        a[COEF * W + k] = (
+            gamma * c * c * a[Z * W + k] if k < m and not dense else 0.0
+        )  # δĝᵀ = γ c² (Zx) xᵀ (S1)
     a[COEF * W + m] = w_coef
     if started >= 0:
         a[COEF * W + started] += 1.0 / math.sqrt(off)
     scatter(s.zw, params.lanes, idx, val, a, COEF * W)
 
-    # With V goes Algorithm 4, line 9, as S9 has it: β ← Lᵀβ plus the gradient's part. All lanes alike, so that they are computed side
-    # by side; beyond m they hold ones and zeros.
+    # With V goes Algorithm 4, line 9, as S9 has it: β ← Lᵀβ plus the gradient's part. All lanes
+    # alike, so that they are computed side by side; beyond m they hold ones and zeros.
     sums_before(a, params.lanes, P * W, P * W, ENERGY * W)
     sums_after(a, params.lanes, P * W, BETA * W, MARGIN * W)
     turned = (1.0 + gamma * c2n2) * slope / alpha
@@ -202,10 +241,13 @@ def learn(params: Params, s: State, idx: Array, val: Array, slope: float, w_coef
         a[KEEP * W + i] = before * inverse
         a[TAKE * W + i] = kappa * c * p * inverse
         # L_ii β_i + Σ_{j>i} L_ji β_j + (ℓ'/α) D V_new x
-        a[BETA * W + i] = (after * a[BETA * W + i] + kappa_c2 * p * a[MARGIN * W + i] + turned * (tlam * share) * p) * inverse
+        a[BETA * W + i] = (
+            after * a[BETA * W + i] + kappa_c2 * p * a[MARGIN * W + i] + turned * (tlam * share) * p
+        ) * inverse
     substitute(a, params.lanes, m, F * W, KEEP * W, TAKE * W, Q * W)  # F ← L⁻¹F
     if dense:
-        # F was I and Z was V. Row i of L⁻¹(V + γ q ĝᵀ) is that of L⁻¹V and γ q_i ĝ/√(s_{i−1} s_i): no digit of V is lost, however large ĝ is.
+        # F was I and Z was V. Row i of L⁻¹(V + γ q ĝᵀ) is that of L⁻¹V and γ q_i ĝ/√(s_{i−1} s_i):
+        # no digit of V is lost, however large ĝ is.
         merge(s.zw, a, m, W)
         on_x = 0.0
         for i in range(m):
@@ -223,9 +265,11 @@ def learn(params: Params, s: State, idx: Array, val: Array, slope: float, w_coef
 
 @jit
 def start_row(s: State, W: int, n2: float, off: float) -> None:
-    """The next row of V becomes x's part off the sketch, ρ⁻¹(x − Vᵀp) with ρ² = `off`: Z's new row is x/ρ, F's is −pᵀF/ρ and a 1 (S10).
+    """The next row of V becomes x's part off the sketch, ρ⁻¹(x − Vᵀp) with ρ² = `off`: Z's new row
+    is x/ρ, F's is −pᵀF/ρ and a 1 (S10).
 
-    Fills the scratch as if the row had been there when x came. ρ² is a difference: what V lacks of orthonormality is multiplied by ‖x‖²/ρ².
+    Fills the scratch as if the row had been there when x came. ρ² is a difference: what V lacks of
+    orthonormality is multiplied by ‖x‖²/ρ².
     """
     a, f, rho = s.a, s.found[()], math.sqrt(off)
     for k in range(f):
@@ -242,7 +286,9 @@ def start_row(s: State, W: int, n2: float, off: float) -> None:
 
 @jit
 def write_row(s: State, params: Params, idx: Array, val: Array, row: int, off: float) -> None:
-    """Z's row that has started: x/ρ. All features that it has are the row's, and none has a number there yet."""
+    """Z's row that has started: x/ρ. All features that it has are the row's, and none has a number
+    there yet.
+    """
     a, W = s.a, len(params.lanes)
     for k in range(W):
         a[COEF * W + k] = 0.0
@@ -252,7 +298,9 @@ def write_row(s: State, params: Params, idx: Array, val: Array, row: int, off: f
 
 @jit
 def fold(zw: Array, a: Array, m: int, W: int) -> None:
-    """Z ← FZ, F ← I, w̄ ← w̄ + Vᵀβ, β ← 0, and a clean-up of V's rows: O(m²d), at rounds decided by the state (S4)."""
+    """Z ← FZ, F ← I, w̄ ← w̄ + Vᵀβ, β ← 0, and a clean-up of V's rows: O(m²d), at rounds decided by
+    the state (S4).
+    """
     merge(zw, a, m, W)
     clean(zw, a, m, W)
 

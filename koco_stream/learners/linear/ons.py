@@ -1,11 +1,14 @@
 """The Online Newton Step with the full matrix, O(d²) a round: what the sketches approximate.
 
-Luo, Agarwal, Cesa-Bianchi, Langford (NIPS 2016), equations (1) and (2): A_t = αI + Σ ĝĝᵀ with ĝ = √curvature·g, u ← w − A_t⁻¹g, and w the
-projection of u onto {w : |wᵀx| ≤ C} in the norm of A. A⁻¹ is kept, by the formula of Sherman and Morrison.
+Luo, Agarwal, Cesa-Bianchi, Langford (NIPS 2016), equations (1) and (2): A_t = αI + Σ ĝĝᵀ with ĝ =
+√curvature·g, u ← w − A_t⁻¹g, and w the projection of u onto {w : |wᵀx| ≤ C} in the norm of A. A⁻¹
+is kept, by the formula of Sherman and Morrison.
 
-With α = 0 it is the pseudo-inverse, and predictions are the same for rows x and Mx, whatever the invertible M. A row that is not in the
-span of the rows learnt from has a part r off A's range along which A measures nothing, so any prediction is as near to u. The one that no
-map of the features changes is taken: 0, by w = u − (uᵀx/rᵀx)r (docs/errata.md, S22). Kept beside A⁺ is N = I − AA⁺, which gives r = Nx.
+With α = 0 it is the pseudo-inverse, and predictions are the same for rows x and Mx, whatever the
+invertible M. A row that is not in the span of the rows learnt from has a part r off A's range along
+which A measures nothing, so any prediction is as near to u. The one that no map of the features
+changes is taken: 0, by w = u − (uᵀx/rᵀx)r (docs/errata.md, S22). Kept beside A⁺ is N = I − AA⁺,
+which gives r = Nx.
 """
 
 from __future__ import annotations
@@ -23,8 +26,9 @@ NO_PART = 1e-20  # a part of a row whose square is below this share of the row's
 
 
 class Params(NamedTuple):
-    """loss: its code. alpha: α, or 0. clip: C. curvature: the coefficient of g gᵀ in A, divided by √t if `decreasing`. project_weights:
-    whether u is projected, or only its prediction truncated."""
+    """loss: its code. alpha: α, or 0. clip: C. curvature: the coefficient of g gᵀ in A, divided by
+    √t if `decreasing`. project_weights: whether u is projected, or only its prediction truncated.
+    """
 
     loss: int
     alpha: float
@@ -35,8 +39,9 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """t: () rounds. u: (d,) weights. A_inv: (d, d) A⁻¹, or A⁺. Ax: (d,) scratch, A⁻¹x. N: (d, d) I − AA⁺, and Nx: (d,) scratch, if α = 0;
-    (0, 0) and (0,) else."""
+    """t: () rounds. u: (d,) weights. A_inv: (d, d) A⁻¹, or A⁺. Ax: (d,) scratch, A⁻¹x. N: (d, d) I
+    − AA⁺, and Nx: (d,) scratch, if α = 0; (0, 0) and (0,) else.
+    """
 
     t: Array
     u: Array
@@ -50,7 +55,9 @@ def init(params: Params, n_features: int, seed: int) -> State:
     """u = 0, A = αI. Nothing is drawn: `seed` is not used."""
     d, free = n_features, n_features if params.alpha == 0.0 else 0
     A_inv = np.eye(d) / params.alpha if params.alpha > 0.0 else np.zeros((d, d))
-    return State(np.zeros((), np.int64), np.zeros(d), A_inv, np.zeros(d), np.eye(free), np.zeros(free))
+    return State(
+        np.zeros((), np.int64), np.zeros(d), A_inv, np.zeros(d), np.eye(free), np.zeros(free)
+    )
 
 
 @jit
@@ -70,7 +77,9 @@ def times_row(matrix: Array, idx: Array, val: Array, out: Array) -> float:
 
 @jit
 def off_range(params: Params, s: State, idx: Array, val: Array) -> float:
-    """‖r‖² for the part r of the row that is off A's range, which is left in Nx; 0 if there is none but rounding, or α > 0."""
+    """‖r‖² for the part r of the row that is off A's range, which is left in Nx; 0 if there is none
+    but rounding, or α > 0.
+    """
     if params.alpha > 0.0:
         return 0.0
     times_row(s.N, idx, val, s.Nx)
@@ -80,7 +89,9 @@ def off_range(params: Params, s: State, idx: Array, val: Array) -> float:
 
 @jit
 def predict(params: Params, s: State, idx: Array, val: Array) -> float:
-    """uᵀx for the row (idx, val), before it is held within [−C, C], and 0 for one that is off A's range. Learns nothing."""
+    """uᵀx for the row (idx, val), before it is held within [−C, C], and 0 for one that is off A's
+    range. Learns nothing.
+    """
     if off_range(params, s, idx, val) > 0.0:
         return 0.0
     return product(s.u, idx, val)
@@ -132,7 +143,9 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
 
 @jit
 def widen(params: Params, s: State, idx: Array, val: Array, left: float, y: float) -> None:
-    """The round of a row that is off A's range, with ‖r‖² = `left`: A's range gains a dimension (S22)."""
+    """The round of a row that is off A's range, with ‖r‖² = `left`: A's range gains a dimension
+    (S22).
+    """
     u, A_inv, Ax, N, r = s.u, s.A_inv, s.Ax, s.N, s.Nx
     d = u.size
     xAx = times_row(A_inv, idx, val, Ax)

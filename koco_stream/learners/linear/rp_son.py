@@ -1,13 +1,18 @@
-"""RP-SON: sketched online Newton with random projections, in O(m² + ms) a round on rows with s non-zeros.
+"""RP-SON: sketched online Newton with random projections, in O(m² + ms) a round on rows with s
+non-zeros.
 
-Luo, Agarwal, Cesa-Bianchi, Langford (NIPS 2016), Algorithm 1 and section 3: S ← S + r ĝᵀ with r ~ N(0, I/m) (S5 of docs/errata.md), and
-H = (αI + SSᵀ)⁻¹. A line of S changes only where the row is non-zero, so w = w̄ + Sᵀb needs no more than b and sparse changes of w̄.
+Luo, Agarwal, Cesa-Bianchi, Langford (NIPS 2016), Algorithm 1 and section 3: S ← S + r ĝᵀ with r ~
+N(0, I/m) (S5 of docs/errata.md), and H = (αI + SSᵀ)⁻¹. A line of S changes only where the row is
+non-zero, so w = w̄ + Sᵀb needs no more than b and sparse changes of w̄.
 
-With s = Sĝ, n = ‖ĝ‖² and δ = n − sᵀHs, all of H's update is positive: Δ = δ rᵀHr + (1 + rᵀHs)², and H ← H − (δ Hr(Hr)ᵀ + (1
-+ rᵀHs)(Hr(Hs)ᵀ + Hs(Hr)ᵀ) − rᵀHr Hs(Hs)ᵀ)/Δ, H_t S_tĝ = ((1 + rᵀHs) Hs + δ Hr)/Δ (S15). Every 4m rounds, and when rounding
-has spoilt it, H is made anew from SSᵀ, which is kept beside it. Once SSᵀ is a thousand times α, each product with H is refined by a
-step on its residual. Once it is a million times α, an explicit H has too few digits for x − SᵀHSx even so, and the rounds from then
-on solve with the Cholesky factor of αI + SSᵀ: O(m³ + ms), counted as dense rounds."""
+With s = Sĝ, n = ‖ĝ‖² and δ = n − sᵀHs, all of H's update is positive: Δ = δ rᵀHr + (1 + rᵀHs)², and
+H ← H − (δ Hr(Hr)ᵀ + (1 + rᵀHs)(Hr(Hs)ᵀ + Hs(Hr)ᵀ) − rᵀHr Hs(Hs)ᵀ)/Δ, H_t S_tĝ = ((1 + rᵀHs) Hs + δ
+Hr)/Δ (S15). Every 4m rounds, and when rounding has spoilt it, H is made anew from SSᵀ, which is
+kept beside it. Once SSᵀ is a thousand times α, each product with H is refined by a step on its
+residual. Once it is a million times α, an explicit H has too few digits for x − SᵀHSx even so, and
+the rounds from then on solve with the Cholesky factor of αI + SSᵀ: O(m³ + ms), counted as dense
+rounds.
+"""
 
 from __future__ import annotations
 
@@ -19,24 +24,35 @@ import numpy as np
 from koco_stream.learners.linear.newton_round import FIRST_D, with_sketch
 from koco_stream.losses import curvature_at
 from koco_stream.numerics.compiler import inlined, jit
-from koco_stream.numerics.linear_algebra import Array, dot, factor_shifted, inverse_of_shifted, solve_factored
+from koco_stream.numerics.linear_algebra import (
+    Array,
+    dot,
+    factor_shifted,
+    inverse_of_shifted,
+    solve_factored,
+)
 from koco_stream.numerics.llvm.feature_lines import add_outer, aligned_zeros, gather, scatter, times
 from koco_stream.numerics.random import normal
 
-# Vectors in `a`, each (W,). State: b. Scratch: x̂ = Sx, r, Hx̂, Hr, what is added to the features' lines,
-# the factors of the outer products. Then H, SSᵀ and the Cholesky factor of αI + SSᵀ, each (W, W).
+# Vectors in `a`, each (W,). State: b. Scratch: x̂ = Sx, r, Hx̂, Hr, what is added to the features'
+# lines, the factors of the outer products. Then H, SSᵀ and the Cholesky factor of αI + SSᵀ, each
+# (W, W).
 B, X_HAT, R, HX, HR, COEF, ON_R, ON_S, BOTH, FIRST_MATRIX = range(10)
 
-FOLD_AT = 1e3  # w̄ᵀx and the parts of bᵀx̂ cancel when those pass this many times C: then w̄ ← w̄ + Sᵀb, b ← 0
-SOLVE_AT = 1e6  # from trace(SSᵀ) = this many times α on H is not kept: its rounding, 1e-16/α, times λ has to stay below α/λ
+# w̄ᵀx and the parts of bᵀx̂ cancel when those pass this many times C: then w̄ ← w̄ + Sᵀb, b ← 0
+FOLD_AT = 1e3
+# from trace(SSᵀ) = this many times α on H is not kept: its rounding, 1e-16/α, times λ has to stay
+# below α/λ
+SOLVE_AT = 1e6
 REFINE_AT = 1e3  # from here on Hv is refined by a step on what v − (αI + SSᵀ)Hv leaves
 SPOILT_AT = 1e-9  # H is made anew if that step is larger than this share of Hv
 
 
 class Params(NamedTuple):
-    """loss: its code. alpha: α. clip: C. curvature: the coefficient of g gᵀ in A, divided by √t if `decreasing`.
-    sketch_size: m. diagonal: NONE, BEFORE or UPDATED (S7). project_weights: whether u is projected, or only its
-    prediction truncated. lanes: its length is W, the width of a line."""
+    """loss: its code. alpha: α. clip: C. curvature: the coefficient of g gᵀ in A, divided by √t if
+    `decreasing`. sketch_size: m. diagonal: NONE, BEFORE or UPDATED (S7). project_weights: whether u
+    is projected, or only its prediction truncated. lanes: its length is W, the width of a line.
+    """
 
     loss: int
     alpha: float
@@ -50,9 +66,11 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """t: () rounds. folds: () how often w̄ took over Sᵀb. dense_rounds: () rounds that solved with the factor. seed: () of the r's.
-    sw: (d, W), line j = column j of S (m numbers), then w̄_j, then D_jj if `diagonal`, then padding. a: (9·W + 3·W²,) the small
-    vectors, H, SSᵀ, the factor. scaled: (d,) scratch for D^(−1/2) x, or (0,)."""
+    """t: () rounds. folds: () how often w̄ took over Sᵀb. dense_rounds: () rounds that solved with
+    the factor. seed: () of the r's. sw: (d, W), line j = column j of S (m numbers), then w̄_j, then
+    D_jj if `diagonal`, then padding. a: (9·W + 3·W²,) the small vectors, H, SSᵀ, the factor.
+    scaled: (d,) scratch for D^(−1/2) x, or (0,).
+    """
 
     t: Array
     folds: Array
@@ -67,7 +85,9 @@ def init(params: Params, n_features: int, seed: int) -> State:
     """w = 0, S = 0, H = I/α."""
     width = len(params.lanes)
     a = aligned_zeros(FIRST_MATRIX + 3 * width, width)
-    a[range(FIRST_MATRIX, FIRST_MATRIX + params.sketch_size), range(params.sketch_size)] = 1.0 / params.alpha
+    a[range(FIRST_MATRIX, FIRST_MATRIX + params.sketch_size), range(params.sketch_size)] = (
+        1.0 / params.alpha
+    )
     state = State(
         np.zeros((), np.int64),
         np.zeros((), np.int64),
@@ -119,7 +139,9 @@ def solves(params: Params, s: State, trace: float) -> bool:
 
 @jit
 def apply_H(params: Params, a: Array, trace: float, v: int, out: int) -> bool:
-    """out ← Hv, the vectors at these places of `a`. Returns whether H's rounding is small enough for that."""
+    """out ← Hv, the vectors at these places of `a`. Returns whether H's rounding is small enough
+    for that.
+    """
     m, W = params.sketch_size, len(params.lanes)
     H, K = FIRST_MATRIX * W, (FIRST_MATRIX + W) * W
     times(a, params.lanes, H, v, out)
@@ -165,7 +187,9 @@ def off_sketch(params: Params, s: State, n2: float) -> float:
 
 @inlined
 def project(params: Params, s: State, excess: float, off: float) -> float:
-    """Line 5: γ_p = h/(αxᵀA⁻¹x), w ← u − γ_p(x − SᵀHx̂). Returns −γ_p, which w̄ is still to get of x."""
+    """Line 5: γ_p = h/(αxᵀA⁻¹x), w ← u − γ_p(x − SᵀHx̂). Returns −γ_p, which w̄ is still to get of
+    x.
+    """
     a, W = s.a, len(params.lanes)
     gamma_p = excess / off
     for i in range(params.sketch_size):
@@ -174,7 +198,16 @@ def project(params: Params, s: State, excess: float, off: float) -> float:
 
 
 @jit
-def learn(params: Params, s: State, idx: Array, val: Array, slope: float, w_coef: float, off: float, n2: float) -> None:
+def learn(
+    params: Params,
+    s: State,
+    idx: Array,
+    val: Array,
+    slope: float,
+    w_coef: float,
+    off: float,
+    n2: float,
+) -> None:
     """Lines 7 to 9 for the row that was looked at last."""
     alpha, m, W = params.alpha, params.sketch_size, len(params.lanes)
     a = s.a
@@ -200,7 +233,8 @@ def learn(params: Params, s: State, idx: Array, val: Array, slope: float, w_coef
     else:
         sound = apply_H(params, a, trace, R * W, HR * W)
     rHr, rHs = dot(a, m, R * W, HR * W), c * dot(a, m, R * W, HX * W)
-    # Spoilt if below what H's smallest possible eigenvalue allows; that is then taken, and H made anew after the round.
+    # Spoilt if below what H's smallest possible eigenvalue allows; that is then taken, and H made
+    # anew after the round.
     least = dot(a, m, R * W, R * W) / (alpha + trace)
     spoilt = not (sound and rHr >= least)
     rHr = max(rHr, least)
@@ -221,7 +255,9 @@ def learn(params: Params, s: State, idx: Array, val: Array, slope: float, w_coef
     w_coef -= slope / alpha + c * r_b
     for i in range(m):
         if c != 0.0:
-            a[B * W + i] += slope / (alpha * c) * (one * c * a[HX * W + i] + delta * a[HR * W + i]) / Delta
+            a[B * W + i] += (
+                slope / (alpha * c) * (one * c * a[HX * W + i] + delta * a[HR * W + i]) / Delta
+            )
     a[COEF * W + m] = w_coef
     scatter(s.sw, params.lanes, idx, val, a, COEF * W)
     if parts > FOLD_AT * params.clip:

@@ -1,17 +1,18 @@
 """The few loops on which a learner's time is spent, with all lanes of a line in vector registers.
 
-A table is (d, width): what belongs to one feature lies in one line of memory. `gather` sums x_j·table[j] over a row's features
-and `scatter` adds x_j·coefficient to table[j]: the two places where a learner's cost depends on the row. The others work on
-small matrices of such lines. Lanes are independent outputs, so computing them side by side changes no number. Left to the
-compiler the sums would live in memory, so all are written in LLVM's instructions, each beside the literal loop that says what it
-does (used when the compiler is off, and by the tests as the specification).
+A table is (d, width): what belongs to one feature lies in one line of memory. `gather` sums
+x_j·table[j] over a row's features and `scatter` adds x_j·coefficient to table[j]: the two places
+where a learner's cost depends on the row. The others work on small matrices of such lines. Lanes
+are independent outputs, so computing them side by side changes no number. Left to the compiler the
+sums would live in memory, so all are written in LLVM's instructions, each beside the literal loop
+that says what it does (used when the compiler is off, and by the tests as the specification).
 
-`gather` and `combine` sum in two chains (even and odd places), added at the end; `times` adds the halves of a line until one
-number is left: fixed orders, with less waiting for additions. The compiler takes the number of lanes from the length of a
-tuple, which it sees as a constant.
+`gather` and `combine` sum in two chains (even and odd places), added at the end; `times` adds the
+halves of a line until one number is left: fixed orders, with less waiting for additions. The
+compiler takes the number of lanes from the length of a tuple, which it sees as a constant.
 
-A learner keeps its small vectors in one flat array `a`, and a vector is named by where it begins: with one base and
-constant places the compiler knows that they do not overlap.
+A learner keeps its small vectors in one flat array `a`, and a vector is named by where it begins:
+with one base and constant places the compiler knows that they do not overlap.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ from koco_stream.numerics.llvm.registers import INT32, INT64, Lines, halved, in_
 
 
 def lanes_for(columns: int) -> tuple[int, ...]:
-    """A tuple as long as the width of a table with that many columns: rounded up to a multiple of four, a vector register.
+    """A tuple as long as the width of a table with that many columns: rounded up to a multiple of
+    four, a vector register.
 
     The spare lanes stay zero.
     """
@@ -44,7 +46,9 @@ def aligned_zeros(rows: int, width: int) -> Array:
 
 
 def literal_gather(table: Array, lanes: Any, idx: Array, val: Array, a: Array, out: int) -> float:
-    """a[out:] ← Σ_i val[i]·table[idx[i]]; returns Σ_i val[i]². Even places are summed in order, and odd ones, then the two together."""
+    """a[out:] ← Σ_i val[i]·table[idx[i]]; returns Σ_i val[i]². Even places are summed in order, and
+    odd ones, then the two together.
+    """
     width = len(lanes)
     sums, squares = np.zeros((2, width)), [0.0, 0.0]
     for i in range(idx.size):
@@ -55,7 +59,9 @@ def literal_gather(table: Array, lanes: Any, idx: Array, val: Array, a: Array, o
     return float(squares[0] + squares[1])
 
 
-def literal_scatter(table: Array, lanes: Any, idx: Array, val: Array, a: Array, coefficient: int) -> None:
+def literal_scatter(
+    table: Array, lanes: Any, idx: Array, val: Array, a: Array, coefficient: int
+) -> None:
     """table[idx[i]] += val[i]·a[coefficient:] for each i."""
     for i in range(idx.size):
         table[idx[i]] += a[coefficient : coefficient + len(lanes)] * np.float64(val[i])
@@ -84,7 +90,9 @@ def literal_dot3(a: Array, lanes: Any, x: int, y: int, z: int) -> float:
 
 
 def literal_sums_before(a: Array, lanes: Any, x: int, y: int, out: int) -> None:
-    """a[out + i] ← Σ_{j<i} x_j y_j. In each register of a line, sums of two, of four, of eight; then what the earlier registers hold."""
+    """a[out + i] ← Σ_{j<i} x_j y_j. In each register of a line, sums of two, of four, of eight;
+    then what the earlier registers hold.
+    """
     width = len(lanes)
     line = a[x : x + width] * a[y : y + width]
     carry = 0.0
@@ -109,8 +117,12 @@ def literal_sums_after(a: Array, lanes: Any, x: int, y: int, out: int) -> None:
         carry = carry + register[0]
 
 
-def literal_substitute(a: Array, lanes: Any, n: int, matrix: int, keep: int, take: int, q: int) -> None:
-    """Row i of the matrix at a[matrix:] becomes keep_i·M_i − take_i·r, with r = Σ_{j<i} q_j M_j of the old rows, for the first n rows."""
+def literal_substitute(
+    a: Array, lanes: Any, n: int, matrix: int, keep: int, take: int, q: int
+) -> None:
+    """Row i of the matrix at a[matrix:] becomes keep_i·M_i − take_i·r, with r = Σ_{j<i} q_j M_j of
+    the old rows, for the first n rows.
+    """
     width = len(lanes)
     r = np.zeros(width)
     for i in range(n):
@@ -121,14 +133,20 @@ def literal_substitute(a: Array, lanes: Any, n: int, matrix: int, keep: int, tak
 
 
 def literal_add_outer(a: Array, lanes: Any, n: int, matrix: int, left: int, right: int) -> None:
-    """M_i += left_i·right for the first n rows of the matrix at a[matrix:], the vectors at a[left:] and a[right:]."""
+    """M_i += left_i·right for the first n rows of the matrix at a[matrix:], the vectors at a[left:]
+    and a[right:].
+    """
     width = len(lanes)
     for i in range(n):
         a[matrix + i * width : matrix + (i + 1) * width] += a[left + i] * a[right : right + width]
 
 
-def literal_combine(a: Array, lanes: Any, n: int, matrix: int, x: Array, factors: int, b: Array, out: int) -> None:
-    """b[out:] ← Σ_k x[factors + k]·M_k over the first n rows of the matrix at a[matrix:]; even rows, odd rows, then the two together."""
+def literal_combine(
+    a: Array, lanes: Any, n: int, matrix: int, x: Array, factors: int, b: Array, out: int
+) -> None:
+    """b[out:] ← Σ_k x[factors + k]·M_k over the first n rows of the matrix at a[matrix:]; even
+    rows, odd rows, then the two together.
+    """
     width = len(lanes)
     sums = np.zeros((2, width))
     for k in range(n):
@@ -149,7 +167,9 @@ class _Row(Lines):
 
     def __init__(self, context: Any, builder: Any, signature: Any, args: Any) -> None:
         super().__init__(builder, len(signature.args[1]))
-        self.table, self.idx, self.val, a = (context.make_array(signature.args[k])(context, builder, args[k]) for k in (0, 2, 3, 4))
+        self.table, self.idx, self.val, a = (
+            context.make_array(signature.args[k])(context, builder, args[k]) for k in (0, 2, 3, 4)
+        )
         self.size = cgutils.unpack_tuple(builder, self.idx.shape)[0]
         self.other = builder.gep(a.data, [args[5]])
 
@@ -163,7 +183,9 @@ class _Row(Lines):
 
 
 @intrinsic
-def _gather(typing_context: Any, table: Any, lanes: Any, idx: Any, val: Any, a: Any, out: Any) -> Any:
+def _gather(
+    typing_context: Any, table: Any, lanes: Any, idx: Any, val: Any, a: Any, out: Any
+) -> Any:
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         row = _Row(context, builder, signature, args)
         sums = row.zeros(), row.zeros()
@@ -171,8 +193,14 @@ def _gather(typing_context: Any, table: Any, lanes: Any, idx: Any, val: Any, a: 
 
         def add(i: Any, chain: int) -> None:
             line, value = row.at(i)
-            builder.store(builder.fadd(builder.load(squares[chain]), builder.fmul(value, value)), squares[chain])
-            row.set(sums[chain], row.add(row.get(sums[chain]), row.multiply(row.load(line), row.spread(value))))
+            builder.store(
+                builder.fadd(builder.load(squares[chain]), builder.fmul(value, value)),
+                squares[chain],
+            )
+            row.set(
+                sums[chain],
+                row.add(row.get(sums[chain]), row.multiply(row.load(line), row.spread(value))),
+            )
 
         pairs = builder.and_(row.size, INT64(-2))
         with cgutils.for_range_slice(builder, INT64(0), pairs, INT64(2)) as (i, _):
@@ -187,7 +215,9 @@ def _gather(typing_context: Any, table: Any, lanes: Any, idx: Any, val: Any, a: 
 
 
 @intrinsic
-def _scatter(typing_context: Any, table: Any, lanes: Any, idx: Any, val: Any, a: Any, coefficient: Any) -> Any:
+def _scatter(
+    typing_context: Any, table: Any, lanes: Any, idx: Any, val: Any, a: Any, coefficient: Any
+) -> Any:
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         row = _Row(context, builder, signature, args)
         coefficients = row.load(row.other)
@@ -207,14 +237,22 @@ def _times(typing_context: Any, a: Any, lanes: Any, matrix: Any, vector: Any, ou
         right = lines.load(builder.gep(base, [args[3]]))
 
         def put(first: Any, n: int) -> None:
-            """The products of n rows from `first` on, stored as one register, which is read again faster than n numbers."""
+            """The products of n rows from `first` on, stored as one register, which is read again
+            faster than n numbers.
+            """
             place = builder.add(args[2], builder.mul(first, INT64(lines.width)))
-            rows = [lines.load(builder.gep(base, [builder.add(place, INT64(k * lines.width))])) for k in range(n)]
+            rows = [
+                lines.load(builder.gep(base, [builder.add(place, INT64(k * lines.width))]))
+                for k in range(n)
+            ]
             register = lines.totals([lines.multiply(row, right) for row in rows])
             at = builder.gep(base, [builder.add(args[4], first)])
             builder.store(register, builder.bitcast(at, lines.vector(n).as_pointer())).align = 8
 
-        with cgutils.for_range_slice(builder, INT64(0), INT64(lines.width // 8 * 8), INT64(8)) as (first, _):
+        with cgutils.for_range_slice(builder, INT64(0), INT64(lines.width // 8 * 8), INT64(8)) as (
+            first,
+            _,
+        ):
             put(first, 8)
         if lines.width % 8:
             put(INT64(lines.width - 4), 4)
@@ -223,8 +261,12 @@ def _times(typing_context: Any, a: Any, lanes: Any, matrix: Any, vector: Any, ou
     return types.void(a, lanes, *(types.int64,) * 3), emit
 
 
-def _loaded(context: Any, builder: Any, signature: Any, args: Any, vectors: int) -> tuple[Lines, Any, list[Any]]:
-    """(the emitter, the base of `a`, the product of the first `vectors` lines that the arguments name)."""
+def _loaded(
+    context: Any, builder: Any, signature: Any, args: Any, vectors: int
+) -> tuple[Lines, Any, list[Any]]:
+    """(the emitter, the base of `a`, the product of the first `vectors` lines that the arguments
+    name).
+    """
     lines = Lines(builder, len(signature.args[1]))
     base = context.make_array(signature.args[0])(context, builder, args[0]).data
     product = lines.load(builder.gep(base, [args[2]]))
@@ -272,16 +314,26 @@ def _sums_after(typing_context: Any, a: Any, lanes: Any, x: Any, y: Any, out: An
 
 
 @intrinsic
-def _substitute(typing_context: Any, a: Any, lanes: Any, n: Any, matrix: Any, keep: Any, take: Any, q: Any) -> Any:
+def _substitute(
+    typing_context: Any, a: Any, lanes: Any, n: Any, matrix: Any, keep: Any, take: Any, q: Any
+) -> Any:
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         lines = Lines(builder, len(signature.args[1]))
         base = context.make_array(signature.args[0])(context, builder, args[0]).data
         r = lines.zeros()
         with cgutils.for_range(builder, args[2]) as loop:
-            keep_i, take_i, q_i = (lines.spread(builder.load(builder.gep(base, [builder.add(at, loop.index)]))) for at in args[4:7])
-            place = builder.gep(base, [builder.add(args[3], builder.mul(loop.index, INT64(lines.width)))])
+            keep_i, take_i, q_i = (
+                lines.spread(builder.load(builder.gep(base, [builder.add(at, loop.index)])))
+                for at in args[4:7]
+            )
+            place = builder.gep(
+                base, [builder.add(args[3], builder.mul(loop.index, INT64(lines.width)))]
+            )
             old = lines.load(place)
-            lines.store(lines.subtract(lines.multiply(keep_i, old), lines.multiply(take_i, lines.get(r))), place)
+            lines.store(
+                lines.subtract(lines.multiply(keep_i, old), lines.multiply(take_i, lines.get(r))),
+                place,
+            )
             lines.set(r, lines.add(lines.get(r), lines.multiply(q_i, old)))
         return context.get_dummy_value()
 
@@ -289,14 +341,20 @@ def _substitute(typing_context: Any, a: Any, lanes: Any, n: Any, matrix: Any, ke
 
 
 @intrinsic
-def _add_outer(typing_context: Any, a: Any, lanes: Any, n: Any, matrix: Any, left: Any, right: Any) -> Any:
+def _add_outer(
+    typing_context: Any, a: Any, lanes: Any, n: Any, matrix: Any, left: Any, right: Any
+) -> Any:
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         lines = Lines(builder, len(signature.args[1]))
         base = context.make_array(signature.args[0])(context, builder, args[0]).data
         line = lines.load(builder.gep(base, [args[5]]))
         with cgutils.for_range(builder, args[2]) as loop:
-            factor = lines.spread(builder.load(builder.gep(base, [builder.add(args[4], loop.index)])))
-            place = builder.gep(base, [builder.add(args[3], builder.mul(loop.index, INT64(lines.width)))])
+            factor = lines.spread(
+                builder.load(builder.gep(base, [builder.add(args[4], loop.index)]))
+            )
+            place = builder.gep(
+                base, [builder.add(args[3], builder.mul(loop.index, INT64(lines.width)))]
+            )
             lines.store(lines.add(lines.load(place), lines.multiply(factor, line)), place)
         return context.get_dummy_value()
 
@@ -304,14 +362,30 @@ def _add_outer(typing_context: Any, a: Any, lanes: Any, n: Any, matrix: Any, lef
 
 
 @intrinsic
-def _combine(typing_context: Any, a: Any, lanes: Any, n: Any, matrix: Any, x: Any, factors: Any, b: Any, out: Any) -> Any:
+def _combine(
+    typing_context: Any,
+    a: Any,
+    lanes: Any,
+    n: Any,
+    matrix: Any,
+    x: Any,
+    factors: Any,
+    b: Any,
+    out: Any,
+) -> Any:
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         lines = Lines(builder, len(signature.args[1]))
-        base, factor, result = (context.make_array(signature.args[k])(context, builder, args[k]).data for k in (0, 4, 6))
+        base, factor, result = (
+            context.make_array(signature.args[k])(context, builder, args[k]).data for k in (0, 4, 6)
+        )
 
         def term(k: Any) -> list[Any]:
-            line = lines.load(builder.gep(base, [builder.add(args[3], builder.mul(k, INT64(lines.width)))]))
-            return lines.multiply(lines.spread(builder.load(builder.gep(factor, [builder.add(args[5], k)]))), line)
+            line = lines.load(
+                builder.gep(base, [builder.add(args[3], builder.mul(k, INT64(lines.width)))])
+            )
+            return lines.multiply(
+                lines.spread(builder.load(builder.gep(factor, [builder.add(args[5], k)]))), line
+            )
 
         lines.store(in_two_chains(builder, lines, args[2], term), builder.gep(result, [args[7]]))
         return context.get_dummy_value()
@@ -320,7 +394,9 @@ def _combine(typing_context: Any, a: Any, lanes: Any, n: Any, matrix: Any, x: An
 
 
 @intrinsic
-def _rotate(typing_context: Any, a: Any, lanes: Any, first: Any, second: Any, c: Any, s: Any) -> Any:
+def _rotate(
+    typing_context: Any, a: Any, lanes: Any, first: Any, second: Any, c: Any, s: Any
+) -> Any:
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         lines = Lines(builder, len(signature.args[1]))
         base = context.make_array(signature.args[0])(context, builder, args[0]).data
@@ -345,10 +421,14 @@ def _prefetch(typing_context: Any, table: Any, lanes: Any, j: Any) -> Any:
         base = context.make_array(signature.args[0])(context, builder, args[0]).data
         byte = ir.IntType(8).as_pointer()
         ask = cgutils.get_or_insert_function(
-            builder.module, ir.FunctionType(ir.VoidType(), [byte, INT32, INT32, INT32]), "llvm.prefetch.p0i8"
+            builder.module,
+            ir.FunctionType(ir.VoidType(), [byte, INT32, INT32, INT32]),
+            "llvm.prefetch.p0i8",
         )
         for first in range(0, width, 8):  # a line of the processor's cache holds eight
-            place = builder.gep(base, [builder.add(builder.mul(args[2], INT64(width)), INT64(first))])
+            place = builder.gep(
+                base, [builder.add(builder.mul(args[2], INT64(width)), INT64(first))]
+            )
             builder.call(ask, [builder.bitcast(place, byte), INT32(0), INT32(3), INT32(1)])
         return context.get_dummy_value()
 

@@ -1,9 +1,11 @@
 """The loops over the points of a dictionary, sixteen side by side.
 
-A table of a dictionary is kept in panels, (panels, lines, 16): panel p holds points 16p to 16p + 15, so that a loop over lines reads memory
-in order. A vector (panels·16,) is flat. Spare places hold zeros and are computed along. Each point's sums are its own, in two chains
-(even and odd places, added at the end), so computing points side by side changes no number, nor does room for more. As in
-`koco_stream.numerics.llvm.feature_lines`, each loop is written in LLVM's instructions beside the literal one that says what it does.
+A table of a dictionary is kept in panels, (panels, lines, 16): panel p holds points 16p to 16p +
+15, so that a loop over lines reads memory in order. A vector (panels·16,) is flat. Spare places
+hold zeros and are computed along. Each point's sums are its own, in two chains (even and odd
+places, added at the end), so computing points side by side changes no number, nor does room for
+more. As in `koco_stream.numerics.llvm.feature_lines`, each loop is written in LLVM's instructions
+beside the literal one that says what it does.
 """
 
 from __future__ import annotations
@@ -28,10 +30,13 @@ def room_for(n: int) -> int:
     return BLOCK * ((n + BLOCK - 1) // BLOCK)
 
 
-def literal_products(points: Array, line_of: Array, idx: Array, val: Array, n: int, out: Array, at: int) -> float:
+def literal_products(
+    points: Array, line_of: Array, idx: Array, val: Array, n: int, out: Array, at: int
+) -> float:
     """out[at + p] ← xᵀx_p for the points p < n and the row x = (idx, val); returns ‖x‖².
 
-    Line `line_of[j]` of `points` holds feature j of every point; line 0 is zero, for features that no point has.
+    Line `line_of[j]` of `points` holds feature j of every point; line 0 is zero, for features that
+    no point has.
     """
     squares = [0.0, 0.0]
     for i in range(idx.size):
@@ -49,14 +54,19 @@ def _write(out: Array, at: int, line: Array) -> None:
 
 
 def literal_gaussian(norms: Array, n2: float, scale: float, n: int, out: Array, at: int) -> None:
-    """out[at + p] ← exp(−max(‖x‖² + ‖x_p‖² − 2·out[at + p], 0)·scale) for p < n: inner products become Gaussian kernel values."""
+    """out[at + p] ← exp(−max(‖x‖² + ‖x_p‖² − 2·out[at + p], 0)·scale) for p < n: inner products
+    become Gaussian kernel values.
+    """
     end = room_for(n)
     distances = np.maximum((n2 + norms[:end]) - 2.0 * out.reshape(-1)[at : at + end], 0.0)
     _write(out, at, literal_exp(distances * -scale))
 
 
-def literal_apply(matrix: Array, lower: bool, n: int, x: Array, at: int, out: Array, to: int) -> None:
-    """out[to + p] ← Σ_j M[p, j]·x[at + j] over j < n, or over j up to the end of p's panel if M is `lower` (zero for j > p).
+def literal_apply(
+    matrix: Array, lower: bool, n: int, x: Array, at: int, out: Array, to: int
+) -> None:
+    """out[to + p] ← Σ_j M[p, j]·x[at + j] over j < n, or over j up to the end of p's panel if M is
+    `lower` (zero for j > p).
 
     Line j of a panel of `matrix` (panels, room, 16) is what x_j is multiplied by.
     """
@@ -77,10 +87,15 @@ def literal_subtract_outer(matrix: Array, n: int, factor: float, v: Array, at: i
 
 
 def literal_dot(x: Array, at: int, y: Array, to: int, n: int) -> float:
-    """Σ_p x[at + p]·y[to + p] over p < n: sixteen sums, one for each place of a panel, then folded to one."""
+    """Σ_p x[at + p]·y[to + p] over p < n: sixteen sums, one for each place of a panel, then folded
+    to one.
+    """
     sums = np.zeros(BLOCK)
     for first in range(0, n, BLOCK):
-        sums += x.reshape(-1)[at + first : at + first + BLOCK] * y.reshape(-1)[to + first : to + first + BLOCK]
+        sums += (
+            x.reshape(-1)[at + first : at + first + BLOCK]
+            * y.reshape(-1)[to + first : to + first + BLOCK]
+        )
     return halved([sums[:8], sums[8:]])
 
 
@@ -90,8 +105,12 @@ def literal_add_scaled(factor: float, x: Array, at: int, y: Array, to: int, n: i
     y.reshape(-1)[to : to + end] += factor * x.reshape(-1)[at : at + end]
 
 
-def literal_accumulate(tile: Array, first: int, end: int, c: Array, at: int, sums: Array, to: int) -> None:
-    """sums[to + 16·(s mod 2) + r] += c[at + s]·tile[s, r] for first ≤ s < end in order; `first` is even, tile (rows, 16)."""
+def literal_accumulate(
+    tile: Array, first: int, end: int, c: Array, at: int, sums: Array, to: int
+) -> None:
+    """sums[to + 16·(s mod 2) + r] += c[at + s]·tile[s, r] for first ≤ s < end in order; `first` is
+    even, tile (rows, 16).
+    """
     flat = sums.reshape(-1)
     for s in range(first, end):
         place = to + BLOCK * (s % 2)
@@ -99,14 +118,20 @@ def literal_accumulate(tile: Array, first: int, end: int, c: Array, at: int, sum
 
 
 def literal_waves(x: Array, at: int, n: int, cosines: int, sines: int) -> None:
-    """x[cosines + p] ← cos x[at + p] and x[sines + p] ← sin x[at + p] for p < n. Spare places hold zeros afterwards."""
+    """x[cosines + p] ← cos x[at + p] and x[sines + p] ← sin x[at + p] for p < n. Spare places hold
+    zeros afterwards.
+    """
     end = room_for(n)
-    for to, line in zip((cosines, sines), literal_cos_sin(x.reshape(-1)[at : at + end]), strict=True):
+    for to, line in zip(
+        (cosines, sines), literal_cos_sin(x.reshape(-1)[at : at + end]), strict=True
+    ):
         _write(x, to, np.where(np.arange(end) < n, line, 0.0))
 
 
 class _Place:
-    """An array argument and what the loops need of it: its data, its first axis and the lines of a panel."""
+    """An array argument and what the loops need of it: its data, its first axis and the lines of a
+    panel.
+    """
 
     def __init__(self, context: Any, builder: Any, signature: Any, args: Any, k: int) -> None:
         array = context.make_array(signature.args[k])(context, builder, args[k])
@@ -128,9 +153,13 @@ def _value(builder: Any, data: Any, i: Any) -> Any:
 
 
 @intrinsic
-def _products(typing_context: Any, points: Any, line_of: Any, idx: Any, val: Any, n: Any, out: Any, at: Any) -> Any:
+def _products(
+    typing_context: Any, points: Any, line_of: Any, idx: Any, val: Any, n: Any, out: Any, at: Any
+) -> Any:
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        table, line_of, idx, val, out = (_Place(context, builder, signature, args, k) for k in (0, 1, 2, 3, 5))
+        table, line_of, idx, val, out = (
+            _Place(context, builder, signature, args, k) for k in (0, 1, 2, 3, 5)
+        )
         wide = Lines(builder, BLOCK)
 
         with cgutils.for_range_slice(builder, INT64(0), args[4], INT64(BLOCK)) as (first, _):
@@ -138,7 +167,9 @@ def _products(typing_context: Any, points: Any, line_of: Any, idx: Any, val: Any
             def term(i: Any) -> list[Any]:
                 j = builder.sext(builder.load(builder.gep(idx.data, [i])), INT64)
                 line = builder.sext(builder.load(builder.gep(line_of.data, [j])), INT64)
-                return wide.multiply(wide.load(table.line(first, line)), wide.spread(_value(builder, val.data, i)))
+                return wide.multiply(
+                    wide.load(table.line(first, line)), wide.spread(_value(builder, val.data, i))
+                )
 
             total = in_two_chains(builder, wide, idx.size, term)
             wide.store(total, builder.gep(out.data, [builder.add(args[6], first)]))
@@ -147,7 +178,10 @@ def _products(typing_context: Any, points: Any, line_of: Any, idx: Any, val: Any
 
         def square(i: Any, chain: int) -> None:
             value = _value(builder, val.data, i)
-            builder.store(builder.fadd(builder.load(squares[chain]), builder.fmul(value, value)), squares[chain])
+            builder.store(
+                builder.fadd(builder.load(squares[chain]), builder.fmul(value, value)),
+                squares[chain],
+            )
 
         pairs = builder.and_(idx.size, INT64(-2))
         with cgutils.for_range_slice(builder, INT64(0), pairs, INT64(2)) as (i, _):
@@ -161,17 +195,26 @@ def _products(typing_context: Any, points: Any, line_of: Any, idx: Any, val: Any
 
 
 @intrinsic
-def _gaussian(typing_context: Any, norms: Any, n2: Any, scale: Any, n: Any, out: Any, at: Any) -> Any:
+def _gaussian(
+    typing_context: Any, norms: Any, n2: Any, scale: Any, n: Any, out: Any, at: Any
+) -> Any:
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         norms, out = (_Place(context, builder, signature, args, k) for k in (0, 4))
         wide = Lines(builder, BLOCK)
-        n2, two, zero = wide.spread(args[1]), wide.spread(ir.DoubleType()(2.0)), wide.spread(ir.DoubleType()(0.0))
+        n2, two, zero = (
+            wide.spread(args[1]),
+            wide.spread(ir.DoubleType()(2.0)),
+            wide.spread(ir.DoubleType()(0.0)),
+        )
         scale = wide.spread(builder.fneg(args[2]))
         with cgutils.for_range_slice(builder, INT64(0), args[3], INT64(BLOCK)) as (first, _):
             place = builder.gep(out.data, [builder.add(args[5], first)])
             squares = wide.add(n2, wide.load(builder.gep(norms.data, [first])))
             distances = wide.subtract(squares, wide.multiply(two, wide.load(place)))
-            distances = [builder.select(builder.fcmp_ordered("<", x, z), z, x) for x, z in zip(distances, zero, strict=True)]
+            distances = [
+                builder.select(builder.fcmp_ordered("<", x, z), z, x)
+                for x, z in zip(distances, zero, strict=True)
+            ]
             wide.store([emit_exp(builder, x) for x in wide.multiply(distances, scale)], place)
         return context.get_dummy_value()
 
@@ -179,7 +222,9 @@ def _gaussian(typing_context: Any, norms: Any, n2: Any, scale: Any, n: Any, out:
 
 
 @intrinsic
-def _apply(typing_context: Any, matrix: Any, lower: Any, n: Any, x: Any, at: Any, out: Any, to: Any) -> Any:
+def _apply(
+    typing_context: Any, matrix: Any, lower: Any, n: Any, x: Any, at: Any, out: Any, to: Any
+) -> Any:
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         matrix, x, out = (_Place(context, builder, signature, args, k) for k in (0, 3, 5))
         wide = Lines(builder, BLOCK)
@@ -190,7 +235,10 @@ def _apply(typing_context: Any, matrix: Any, lower: Any, n: Any, x: Any, at: Any
             count = builder.select(args[1], end, args[2])
 
             def term(j: Any) -> list[Any]:
-                return wide.multiply(wide.load(matrix.line(first, j)), wide.spread(builder.load(builder.gep(vector, [j]))))
+                return wide.multiply(
+                    wide.load(matrix.line(first, j)),
+                    wide.spread(builder.load(builder.gep(vector, [j]))),
+                )
 
             total = in_two_chains(builder, wide, count, term)
             wide.store(total, builder.gep(out.data, [builder.add(args[6], first)]))
@@ -208,7 +256,9 @@ def _subtract_outer(typing_context: Any, matrix: Any, n: Any, factor: Any, v: An
         with cgutils.for_range_slice(builder, INT64(0), args[1], INT64(BLOCK)) as (first, _):
             line = wide.load(builder.gep(vector, [first]))
             with cgutils.for_range(builder, args[1]) as loop:
-                factor = wide.spread(builder.fmul(args[2], builder.load(builder.gep(vector, [loop.index]))))
+                factor = wide.spread(
+                    builder.fmul(args[2], builder.load(builder.gep(vector, [loop.index])))
+                )
                 place = matrix.line(first, loop.index)
                 wide.store(wide.subtract(wide.load(place), wide.multiply(factor, line)), place)
         return context.get_dummy_value()
@@ -247,7 +297,9 @@ def _add_scaled(typing_context: Any, factor: Any, x: Any, at: Any, y: Any, to: A
 
 
 @intrinsic
-def _accumulate(typing_context: Any, tile: Any, first: Any, end: Any, c: Any, at: Any, sums: Any, to: Any) -> Any:
+def _accumulate(
+    typing_context: Any, tile: Any, first: Any, end: Any, c: Any, at: Any, sums: Any, to: Any
+) -> Any:
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         tile, c, sums = (_Place(context, builder, signature, args, k) for k in (0, 3, 5))
         wide = Lines(builder, BLOCK)

@@ -1,6 +1,8 @@
-"""Lines of lanes in vector registers: what the loops of `koco_stream.numerics.llvm.feature_lines` and `koco_stream.numerics.llvm.point_panels` are emitted with.
+"""Lines of lanes in vector registers: what the loops of `koco_stream.numerics.llvm.feature_lines`
+and `koco_stream.numerics.llvm.point_panels` are emitted with.
 
-A line is cut into registers of eight lanes and one of four. The order of every sum is fixed here, and `halved` is the literal form of it.
+A line is cut into registers of eight lanes and one of four. The order of every sum is fixed here,
+and `halved` is the literal form of it.
 """
 
 from __future__ import annotations
@@ -16,7 +18,9 @@ INT32, INT64 = ir.IntType(32), ir.IntType(64)
 
 
 def halved(registers: list[Array]) -> float:
-    """The order in which a line is summed: registers of equal size in order, eights folded to fours, fours to twos, twos to one."""
+    """The order in which a line is summed: registers of equal size in order, eights folded to
+    fours, fours to twos, twos to one.
+    """
     eights = [r for r in registers if r.size == 8]
     fours = [r for r in registers if r.size == 4]
     if eights:
@@ -30,7 +34,9 @@ def halved(registers: list[Array]) -> float:
 
 
 class Lines:
-    """Emits what the loops share: lines of `width` lanes, cut into registers of eight lanes and one of four."""
+    """Emits what the loops share: lines of `width` lanes, cut into registers of eight lanes and one
+    of four.
+    """
 
     def __init__(self, builder: Any, width: int) -> None:
         self.b = builder
@@ -43,15 +49,22 @@ class Lines:
 
     def zeros(self) -> list[Any]:
         """A line of variables, all zero."""
-        return [cgutils.alloca_once_value(self.b, ir.Constant(self.vector(n), [0.0] * n)) for _, n in self.registers]
+        return [
+            cgutils.alloca_once_value(self.b, ir.Constant(self.vector(n), [0.0] * n))
+            for _, n in self.registers
+        ]
 
     def spread(self, value: Any) -> list[Any]:
         """A line with `value` in every lane."""
         return [self._spread(value, n) for _, n in self.registers]
 
     def _spread(self, value: Any, lanes: int) -> Any:
-        first = self.b.insert_element(ir.Constant(self.vector(lanes), ir.Undefined), value, INT32(0))
-        return self.b.shuffle_vector(first, first, ir.Constant(ir.VectorType(INT32, lanes), [0] * lanes))
+        first = self.b.insert_element(
+            ir.Constant(self.vector(lanes), ir.Undefined), value, INT32(0)
+        )
+        return self.b.shuffle_vector(
+            first, first, ir.Constant(ir.VectorType(INT32, lanes), [0] * lanes)
+        )
 
     def load(self, pointer: Any) -> list[Any]:
         """The line at `pointer`, which need not be aligned to a register."""
@@ -103,7 +116,9 @@ class Lines:
     def total(self, line: list[Any]) -> Any:
         """The sum of a line's lanes, in the order of `halved`."""
         pair = self._fold(self.four(line), 4)
-        return self.b.fadd(self.b.extract_element(pair, INT32(0)), self.b.extract_element(pair, INT32(1)))
+        return self.b.fadd(
+            self.b.extract_element(pair, INT32(0)), self.b.extract_element(pair, INT32(1))
+        )
 
     def totals(self, rows: list[list[Any]]) -> Any:
         """The sums of eight or four lines in one register, each in the order of `halved`."""
@@ -119,7 +134,9 @@ class Lines:
         return sums[0] if len(sums) == 1 else self.shuffle(sums[0], sums[1], list(range(8)))
 
     def running(self, line: list[Any], back: bool) -> list[Any]:
-        """In each lane the sum of the lanes before it, or with `back` after it, in the order of `literal_sums_before`."""
+        """In each lane the sum of the lanes before it, or with `back` after it, in the order of
+        `literal_sums_before`.
+        """
         carry: Any = ir.DoubleType()(0.0)
         out = list(line)
         places = range(len(line))
@@ -134,7 +151,9 @@ class Lines:
     def _moved(self, value: Any, lanes: int, by: int) -> Any:
         """Every lane `by` places further, zeros where nothing comes from."""
         zeros = ir.Constant(self.vector(lanes), [0.0] * lanes)
-        return self.shuffle(value, zeros, [k - by if 0 <= k - by < lanes else lanes for k in range(lanes)])
+        return self.shuffle(
+            value, zeros, [k - by if 0 <= k - by < lanes else lanes for k in range(lanes)]
+        )
 
     def shuffle(self, x: Any, y: Any, lanes: list[int]) -> Any:
         """A register of the named lanes of x, then y."""
@@ -152,7 +171,9 @@ def in_two_chains(builder: Any, lines: Lines, count: Any, term: Any) -> list[Any
     pairs = builder.and_(count, INT64(-2))
     with cgutils.for_range_slice(builder, INT64(0), pairs, INT64(2)) as (i, _):
         for chain in (0, 1):
-            lines.set(sums[chain], lines.add(lines.get(sums[chain]), term(builder.add(i, INT64(chain)))))
+            lines.set(
+                sums[chain], lines.add(lines.get(sums[chain]), term(builder.add(i, INT64(chain))))
+            )
     with builder.if_then(builder.icmp_signed("!=", pairs, count)):
         lines.set(sums[0], lines.add(lines.get(sums[0]), term(pairs)))
     return lines.add(lines.get(sums[0]), lines.get(sums[1]))

@@ -1,7 +1,7 @@
 """Documents in folders, copied to one file in the order of their rows.
 
-A compressed archive can only be read from its beginning, and its own order need not be that of the rows: the first reading gives each
-document its place, the second puts it there.
+A compressed archive can only be read from its beginning, and its own order need not be that of the
+rows: the first reading gives each document its place, the second puts it there.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ from storage.sources.source import PIECE_BYTES
 
 MOST_DOCUMENT_BYTES = PIECE_BYTES
 MOST_DOCUMENTS = 2_000_000  # their names are sorted in memory, in about 250 bytes each
-ROW_BYTES = 64  # what a document counts for besides its text, so that a range of empty ones is bounded too
+ROW_BYTES = (
+    64  # what a document counts for besides its text, so that a range of empty ones is bounded too
+)
 
 
 class Document(NamedTuple):
@@ -38,7 +40,9 @@ class Document(NamedTuple):
 
 @dataclass
 class Copy:
-    """The copy in `folder`: rows of documents, the first `n_train` of them those of the splits `train`, if there are any."""
+    """The copy in `folder`: rows of documents, the first `n_train` of them those of the splits
+    `train`, if there are any.
+    """
 
     folder: Path
     n_rows: int
@@ -49,7 +53,9 @@ class Copy:
     identity: dict[str, str]
 
     def ranges(self, n_rows: int, most_bytes: int) -> Iterator[tuple[int, int]]:
-        """The first `n_rows` rows as (first, row after the last), of about `most_bytes` of text and one row at least."""
+        """The first `n_rows` rows as (first, row after the last), of about `most_bytes` of text and
+        one row at least.
+        """
         ends = self._ends()[: n_rows + 1] + ROW_BYTES * np.arange(n_rows + 1)
         first = 0
         while first < n_rows:
@@ -80,24 +86,31 @@ class Copy:
 
 
 def copy_documents(path: Path, folder: Path) -> Copy:
-    """Copy the documents `<group>/<name>` or `<split>/<group>/<name>` at `path`, a folder or a .tar archive, to files in `folder`.
+    """Copy the documents `<group>/<name>` or `<split>/<group>/<name>` at `path`, a folder or a .tar
+    archive, to files in `folder`.
 
-    Rows come by split (one whose name ends in "train" first, then by name), group and name, each in the order of its characters.
+    Rows come by split (one whose name ends in "train" first, then by name), group and name, each in
+    the order of its characters.
 
-    Raises `WrongInput` as `files_in` does, and for no documents or too many, for files that lie elsewhere, for one that is there twice;
-    `OSError` if the source changes while it is read.
+    Raises `WrongInput` as `files_in` does, and for no documents or too many, for files that lie
+    elsewhere, for one that is there twice; `OSError` if the source changes while it is read.
     """
     documents, sizes = _listed(path)
     order = np.array(sorted(range(len(documents)), key=documents.__getitem__))
     documents.sort()
     for one, next_one in pairwise(documents):
         if one == next_one:
-            raise WrongInput(f"{path}: {'/'.join(filter(None, one[1:]))} is there twice; remove one")
+            raise WrongInput(
+                f"{path}: {'/'.join(filter(None, one[1:]))} is there twice; remove one"
+            )
     groups = sorted({document.group for document in documents})
     number = {group: k + 1 for k, group in enumerate(groups)}
     ends = np.concatenate([[0], np.cumsum(sizes[order])])
     np.save(folder / "ends.npy", ends)
-    np.save(folder / "labels.npy", np.array([number[document.group] for document in documents], np.int32))
+    np.save(
+        folder / "labels.npy",
+        np.array([number[document.group] for document in documents], np.int32),
+    )
     starts = np.empty(order.size, np.int64)
     starts[order] = ends[:-1]
     _copy(path, folder / "texts", starts, sizes)
@@ -121,14 +134,29 @@ def _listed(path: Path) -> tuple[list[Document], Array]:
         parts = _parts(path, name)
         depth = depth or len(parts)
         if len(parts) != depth:
-            raise WrongInput(f"{path}, {name!r}: {len(parts)} names deep where others are {depth}; arrange all files alike")
+            raise WrongInput(
+                f"{path}, {name!r}: {len(parts)} names deep where others are {depth}; arrange all"
+                " files alike"
+            )
         split, group = parts[0] if depth == 3 else "", parts[-2]
-        documents.append(Document(not split.endswith("train"), same.setdefault(split, split), same.setdefault(group, group), parts[-1]))
+        documents.append(
+            Document(
+                not split.endswith("train"),
+                same.setdefault(split, split),
+                same.setdefault(group, group),
+                parts[-1],
+            )
+        )
         sizes.append(size)
         if len(documents) > MOST_DOCUMENTS:
-            raise WrongInput(f"{path}: more than {MOST_DOCUMENTS:,} documents; prepare them in parts")
+            raise WrongInput(
+                f"{path}: more than {MOST_DOCUMENTS:,} documents; prepare them in parts"
+            )
     if not documents:
-        raise WrongInput(f"{path}: no documents; they are files in folders named for their groups: <group>/<id> or <split>/<group>/<id>")
+        raise WrongInput(
+            f"{path}: no documents; they are files in folders named for their groups: <group>/<id>"
+            " or <split>/<group>/<id>"
+        )
     return documents, np.array(sizes)
 
 
@@ -136,15 +164,24 @@ def _parts(path: Path, name: str) -> list[str]:
     parts = name.split("/")
     hidden = next((part for part in parts if part.startswith(".")), None)
     if hidden is not None:
-        raise WrongInput(f"{path}, {name!r}: {hidden!r} is a hidden name, so this is no document; remove it")
+        raise WrongInput(
+            f"{path}, {name!r}: {hidden!r} is a hidden name, so this is no document; remove it"
+        )
     if len(parts) == 1:
-        raise WrongInput(f"{path}, {name!r}: a file at the top, where the folders of the groups are; put it into one, or remove it")
+        raise WrongInput(
+            f"{path}, {name!r}: a file at the top, where the folders of the groups are; put it into"
+            " one, or remove it"
+        )
     if len(parts) > 3:
-        raise WrongInput(f"{path}, {name!r}: too deep; documents are <group>/<id> or <split>/<group>/<id>")
+        raise WrongInput(
+            f"{path}, {name!r}: too deep; documents are <group>/<id> or <split>/<group>/<id>"
+        )
     try:
         name.encode()
     except UnicodeEncodeError:
-        raise WrongInput(f"{path}, {name!r}: the name is not UTF-8; give the file another") from None
+        raise WrongInput(
+            f"{path}, {name!r}: the name is not UTF-8; give the file another"
+        ) from None
     return parts
 
 
@@ -164,7 +201,9 @@ def _copy(path: Path, target: Path, starts: Array, sizes: Array) -> None:
 
 
 def _identity(path: Path, texts: Path, documents: list[Document], ends: Array) -> dict[str, str]:
-    """An archive by its hash; a folder by that of its names and sizes and then of its texts, in the order of the rows."""
+    """An archive by its hash; a folder by that of its names and sizes and then of its texts, in the
+    order of the rows.
+    """
     if not path.is_dir():
         return {"file": path.name, "sha256": file_hash(path)}
     digest = hashlib.sha256()

@@ -1,4 +1,6 @@
-"""Documents in folders as a source: a row a document, its terms counted by scikit-learn's CountVectorizer, its label that of its folder."""
+"""Documents in folders as a source: a row a document, its terms counted by scikit-learn's
+CountVectorizer, its label that of its folder.
+"""
 
 from __future__ import annotations
 
@@ -20,22 +22,31 @@ MOST_TERMS = 3_000_000  # every process holds them, in about 150 bytes each
 MOST_NAMES = 10_000  # so that a manifest stays small
 
 
-def documents_source(path: Path, *, strip: tuple[str, ...] = (), n_features: int | None = None) -> Documents:
-    """The documents `<group>/<id>` or `<split>/<group>/<id>` of a folder, or of a .tar archive, plain or compressed, as rows of counts.
+def documents_source(
+    path: Path, *, strip: tuple[str, ...] = (), n_features: int | None = None
+) -> Documents:
+    """The documents `<group>/<id>` or `<split>/<group>/<id>` of a folder, or of a .tar archive,
+    plain or compressed, as rows of counts.
 
-    Rows come by split (one whose name ends in "train" first), group and id. Labels are 1 to k, the groups by name. Features are the terms
-    of the train split if there is one, else of all documents, by name; `n_features` is d if it is to be more. Text is read as latin-1;
-    `strip` names what is taken away from it: "headers", "footers", "quotes". Raises `WrongInput` for another name there.
+    Rows come by split (one whose name ends in "train" first), group and id. Labels are 1 to k, the
+    groups by name. Features are the terms of the train split if there is one, else of all
+    documents, by name; `n_features` is d if it is to be more. Text is read as latin-1; `strip`
+    names what is taken away from it: "headers", "footers", "quotes". Raises `WrongInput` for
+    another name there.
     """
     for name in strip:
         if name not in STRIPS:
-            raise WrongInput(f"--strip {name}: no such part of a document{nearest(name, list(STRIPS))}")
+            raise WrongInput(
+                f"--strip {name}: no such part of a document{nearest(name, list(STRIPS))}"
+            )
     return Documents(path, tuple(part for part in STRIPS if part in strip), n_features)
 
 
 @dataclass
 class Documents:
-    """A source of counted documents, of which only the place is known before `surveyed`. A piece is (first row, row after the last)."""
+    """A source of counted documents, of which only the place is known before `surveyed`. A piece is
+    (first row, row after the last).
+    """
 
     path: Path
     strip: tuple[str, ...]
@@ -53,22 +64,32 @@ class Documents:
     def surveyed(self, each: Each, scratch: Path) -> Documents:
         """The source after copying the texts to `scratch` and collecting their terms there.
 
-        Raises `WrongInput` as `copy_documents` does, and for no terms, too many, or more than `n_features`; `OSError` as that does.
+        Raises `WrongInput` as `copy_documents` does, and for no terms, too many, or more than
+        `n_features`; `OSError` as that does.
         """
         copy = copy_documents(self.path, scratch)
         known = replace(self, copy=copy, n_bytes=copy.n_bytes)
         terms: set[str] = set()
-        for found in each(known.terms, copy.ranges(copy.n_train or copy.n_rows, self.bytes_per_piece)):
+        for found in each(
+            known.terms, copy.ranges(copy.n_train or copy.n_rows, self.bytes_per_piece)
+        ):
             terms |= found
             if len(terms) > MOST_TERMS:
-                raise WrongInput(f"{self.path}: more than {MOST_TERMS:,} terms; prepare fewer documents, or count and hash them yourself")
+                raise WrongInput(
+                    f"{self.path}: more than {MOST_TERMS:,} terms; prepare fewer documents, or"
+                    " count and hash them yourself"
+                )
         if not terms:
             raise WrongInput(
-                f"{self.path}: no document has a word of two letters{' after --strip' if self.strip else ''}; look at the files"
+                f"{self.path}: no document has a word of two"
+                f" letters{' after --strip' if self.strip else ''}; look at the files"
             )
         d = self.n_features or len(terms)
         if d < len(terms):
-            raise WrongInput(f"{self.path}: {len(terms)} terms, which --n-features {d} does not hold; give a larger number")
+            raise WrongInput(
+                f"{self.path}: {len(terms)} terms, which --n-features {d} does not hold; give a"
+                " larger number"
+            )
         names = sorted(terms)
         read_from = " and ".join(copy.train) or "all documents"
         return replace(
@@ -77,11 +98,22 @@ class Documents:
             n_features=d,
             feature_names=names if len(names) == d <= MOST_NAMES else [],
             done=(
-                *([f"{', '.join(self.strip)} taken away, as scikit-learn does"] if self.strip else []),
-                f"terms counted by scikit-learn's CountVectorizer(): the {len(names)} of {read_from}, by name in the order of characters",
+                *(
+                    [f"{', '.join(self.strip)} taken away, as scikit-learn does"]
+                    if self.strip
+                    else []
+                ),
+                (
+                    f"terms counted by scikit-learn's CountVectorizer(): the {len(names)} of"
+                    f" {read_from}, by name in the order of characters"
+                ),
                 f"labels 1 to {len(copy.groups)}: {', '.join(copy.groups)}",
             ),
-            origin={"format": self.format, **({"strip": list(self.strip)} if self.strip else {}), "files": [copy.identity]},
+            origin={
+                "format": self.format,
+                **({"strip": list(self.strip)} if self.strip else {}),
+                "files": [copy.identity],
+            },
         )
 
     def pieces(self, scratch: Path) -> Iterator[tuple[int, int]]:
@@ -140,7 +172,9 @@ def _strippers(strip: tuple[str, ...]) -> list[Callable[[str], str]]:
 
 
 def _written(names: list[str], scratch: Path) -> Path:
-    """The terms in a file that is named by its content, so that no process takes it for another that it knows."""
+    """The terms in a file that is named by its content, so that no process takes it for another
+    that it knows.
+    """
     text = "\n".join(names)
     path = scratch / f"terms-{hashlib.sha256(text.encode()).hexdigest()[:32]}"
     path.write_text(text, encoding="utf-8")

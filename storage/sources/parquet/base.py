@@ -1,4 +1,6 @@
-"""What the sources of Parquet files have in common: their files are cut into slices, of which some columns are read."""
+"""What the sources of Parquet files have in common: their files are cut into slices, of which some
+columns are read.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ from storage.sources.source import Each, Piece, with_hashes
 
 @dataclass
 class ParquetRows(ABC):
-    """A `Source` of Parquet files, one after the other, of which `columns` are read, those in `texts` as dictionaries."""
+    """A `Source` of Parquet files, one after the other, of which `columns` are read, those in
+    `texts` as dictionaries.
+    """
 
     paths: tuple[Path, ...]
     rule: LabelRule
@@ -47,7 +51,9 @@ class ParquetRows(ABC):
     def pieces(self, scratch: Path) -> Iterator[Slice]:
         """The slices of all files. Raises `WrongInput` for a damaged file."""
         for number, path in enumerate(self.paths):
-            yield from slices(path, self.columns, self.texts, self.decoded_bytes, scratch / f"slice-{number}")
+            yield from slices(
+                path, self.columns, self.texts, self.decoded_bytes, scratch / f"slice-{number}"
+            )
 
     def read(self, piece: Slice) -> Piece:
         """The rows of a slice. Raises `WrongInput` naming file, row group, row and column."""

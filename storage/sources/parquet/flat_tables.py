@@ -34,31 +34,50 @@ def flat_table(
     drop: Sequence[str],
     one_hot: bool,
 ) -> FlatTable:
-    """A source of tables of the same columns: those of numbers are features, and with `one_hot` those of texts one for each text.
+    """A source of tables of the same columns: those of numbers are features, and with `one_hot`
+    those of texts one for each text.
 
-    `target` (by default the last) gives the labels, those in `drop` are left out; both by name, or by number from 1. Raises `WrongInput`
-    for columns that there are not, that files do not have in common, or of other types.
+    `target` (by default the last) gives the labels, those in `drop` are left out; both by name, or
+    by number from 1. Raises `WrongInput` for columns that there are not, that files do not have in
+    common, or of other types.
     """
     names = schemas[0].names
     repeated = next((name for k, name in enumerate(names) if name in names[:k]), None)
     if repeated is not None:
-        raise WrongInput(f"{paths[0]}: two columns are called {repeated!r}; give each a name of its own")
+        raise WrongInput(
+            f"{paths[0]}: two columns are called {repeated!r}; give each a name of its own"
+        )
     dropped = [_column(paths[0], names, "--drop", name) for name in drop]
     chosen = names[-1] if target is None else _column(paths[0], names, "--target", target)
     if chosen in dropped:
-        raise WrongInput(f"{paths[0]}: --drop names the target column, {chosen!r}; name another --target")
+        raise WrongInput(
+            f"{paths[0]}: --drop names the target column, {chosen!r}; name another --target"
+        )
     features = [name for name in names if name != chosen and name not in dropped]
     if not features:
-        raise WrongInput(f"{paths[0]}: no column is left as a feature; keep at least one besides the target")
+        raise WrongInput(
+            f"{paths[0]}: no column is left as a feature; keep at least one besides the target"
+        )
     given = [chosen] if target is not None else []
     for name in _index_columns(schemas[0]):
         if name in (chosen, *features) and name not in given:
-            raise WrongInput(f"{paths[0]}: column {name!r} is the index of a data frame; leave it out with --drop {name}")
+            raise WrongInput(
+                f"{paths[0]}: column {name!r} is the index of a data frame; leave it out with"
+                f" --drop {name}"
+            )
     for path, schema in zip(paths, schemas, strict=True):
         if schema.names != names:
-            raise WrongInput(f"{path}: other columns than {paths[0]} has; give files of the same columns")
+            raise WrongInput(
+                f"{path}: other columns than {paths[0]} has; give files of the same columns"
+            )
         for name in (*features, chosen):
-            _check(path, schema.field(name), name, schemas[0].field(name).type, one_hot or name == chosen)
+            _check(
+                path,
+                schema.field(name),
+                name,
+                schemas[0].field(name).type,
+                one_hot or name == chosen,
+            )
     texts = tuple(name for name in (*features, chosen) if is_text(schemas[0].field(name).type))
     done = rule.done
     if dropped:
@@ -81,12 +100,16 @@ def flat_table(
 
 @dataclass
 class FlatTable(ParquetRows):
-    """Tables whose last of `columns` is the target; `known` has the texts of each column of texts, sorted, after `surveyed`."""
+    """Tables whose last of `columns` is the target; `known` has the texts of each column of texts,
+    sorted, after `surveyed`.
+    """
 
     known: dict[str, list[str]]
 
     def surveyed(self, each: Each, scratch: Path) -> Self:
-        """The source with the texts of its columns as features. Raises `WrongInput` for nulls and for a column of too many texts."""
+        """The source with the texts of its columns as features. Raises `WrongInput` for nulls and
+        for a column of too many texts.
+        """
         source = super().surveyed(each, scratch)
         if self.layout == "dense":
             return source
@@ -103,7 +126,9 @@ class FlatTable(ParquetRows):
         return replace(source, known=known, n_features=len(names), feature_names=names, done=done)
 
     def texts_of(self, part: Slice) -> dict[str, set[str]]:
-        """The different texts of a row group's columns of texts that are features. Raises `WrongInput`."""
+        """The different texts of a row group's columns of texts that are features. Raises
+        `WrongInput`.
+        """
         columns = [name for name in self.columns[:-1] if name in self.texts]
         met: dict[str, set[str]] = {name: set() for name in columns}
         with opened(part.path, self.texts) as file:
@@ -124,7 +149,9 @@ class FlatTable(ParquetRows):
         return int(numbers_only + (meta.total_byte_size if self.texts else 0))
 
     def piece(self, rows: pa.RecordBatch, part: Slice) -> Piece:
-        """The rows of a slice. Raises `WrongInput`; `OSError` for a text that was not there when the files were surveyed."""
+        """The rows of a slice. Raises `WrongInput`; `OSError` for a text that was not there when
+        the files were surveyed.
+        """
         n, features, target = rows.num_rows, self.columns[:-1], self.columns[-1]
         known = labels(rows.column(target), self.rule, part.at, f"column {target!r}")
         values = np.empty((n, len(features)))
@@ -138,10 +165,18 @@ class FlatTable(ParquetRows):
                 places[:, k] = np.array([rank.get(text, -1) for text in texts], np.int32)[codes]
                 values[:, k] = 1.0
                 if (places[:, k] < 0).any():
-                    raise OSError(f"{part.at(int(np.argmin(places[:, k])))}: the file changed while it was read; begin again")
+                    raise OSError(
+                        f"{part.at(int(np.argmin(places[:, k])))}: the file changed while it was"
+                        " read; begin again"
+                    )
         if self.layout == "dense":
             return dense_piece(known, values)
-        return one_hot_piece(known, values, places, [len(self.known[name]) if name in self.known else 1 for name in features])
+        return one_hot_piece(
+            known,
+            values,
+            places,
+            [len(self.known[name]) if name in self.known else 1 for name in features],
+        )
 
     def _groups(self) -> Iterator[Slice]:
         for path in self.paths:
@@ -150,14 +185,22 @@ class FlatTable(ParquetRows):
 
     def _check_number(self, name: str, texts: set[str]) -> None:
         if len(texts) > MOST_TEXTS:
-            raise WrongInput(f"{self.paths[0]}: column {name!r} has more than {MOST_TEXTS:,} texts; leave it out with --drop {name}")
+            raise WrongInput(
+                f"{self.paths[0]}: column {name!r} has more than {MOST_TEXTS:,} texts; leave it out"
+                f" with --drop {name}"
+            )
 
 
 def _column(path: Path, names: list[str], option: str, wanted: str) -> str:
     """The name of the column that is wanted by name or number."""
     if wanted in names:
         return wanted
-    if wanted.isascii() and wanted.isdigit() and len(wanted) < 10 and 1 <= int(wanted) <= len(names):
+    if (
+        wanted.isascii()
+        and wanted.isdigit()
+        and len(wanted) < 10
+        and 1 <= int(wanted) <= len(names)
+    ):
         return names[int(wanted) - 1]
     raise WrongInput(f"{path}: {option} {wanted}: no such column{nearest(wanted, names)}")
 
@@ -172,13 +215,21 @@ def _index_columns(schema: pa.Schema) -> list[str]:
 
 
 def _check(path: Path, field: pa.Field, name: str, first: pa.DataType, texts: bool) -> None:
-    """Raise `WrongInput` for a column of a type that can be no feature or label, or of numbers in one file and texts in another."""
+    """Raise `WrongInput` for a column of a type that can be no feature or label, or of numbers in
+    one file and texts in another.
+    """
     kind = field.type
     if is_text(kind) and not texts:
         raise WrongInput(
-            f"{path}: column {name!r} holds texts; declare them as categories with --one-hot, or leave it out with --drop {name}"
+            f"{path}: column {name!r} holds texts; declare them as categories with --one-hot, or"
+            f" leave it out with --drop {name}"
         )
     if not (is_numeric(kind) or is_text(kind)):
-        raise WrongInput(f"{path}: column {name!r} is {kind}; store it as a number, or leave it out with --drop {name}")
+        raise WrongInput(
+            f"{path}: column {name!r} is {kind}; store it as a number, or leave it out with --drop"
+            f" {name}"
+        )
     if is_text(kind) != is_text(first):
-        raise WrongInput(f"{path}: column {name!r} is {kind}, and {first} in the first file; store both alike")
+        raise WrongInput(
+            f"{path}: column {name!r} is {kind}, and {first} in the first file; store both alike"
+        )

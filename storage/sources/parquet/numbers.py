@@ -20,7 +20,12 @@ EXAMPLE = "give its number with --labels, for example --labels 'g=1,b=-1'"
 
 def is_numeric(kind: pa.DataType) -> bool:
     """Whether a column of this type holds numbers."""
-    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind))
+    return bool(
+        types.is_integer(kind)
+        or types.is_floating(kind)
+        or types.is_boolean(kind)
+        or types.is_decimal(kind)
+    )
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -40,33 +45,45 @@ def refuse_nulls(column: pa.Array, place: Place, what: str) -> None:
 def numbers(column: pa.Array, place: Place, what: str) -> Array:
     """A numeric column as float64 (n,); decimal fractions are rounded to the nearest.
 
-    Raises `WrongInput` naming the first that is null, not finite, or an integer that float64 does not have.
+    Raises `WrongInput` naming the first that is null, not finite, or an integer that float64 does
+    not have.
     """
     refuse_nulls(column, place, what)
     if types.is_decimal(column.type):
-        column = column.cast(pa.string()).cast(pa.float64())  # correctly rounded, as numbers in text are; a direct cast is not
+        column = column.cast(pa.string()).cast(
+            pa.float64()
+        )  # correctly rounded, as numbers in text are; a direct cast is not
     elif types.is_boolean(column.type):
         column = column.cast(pa.uint8())
     raw = column.to_numpy(zero_copy_only=False)
     values = raw.astype(np.float64)
     if raw.dtype in (np.int64, np.uint64) and (inexact := _inexact(raw)).any():
         row = int(np.flatnonzero(inexact)[0])
-        raise WrongInput(f"{place(row)}: {what} is {raw[row]}, beyond 2^53, where not all integers can be held; store it as a float")
+        raise WrongInput(
+            f"{place(row)}: {what} is {raw[row]}, beyond 2^53, where not all integers can be held;"
+            " store it as a float"
+        )
     if not np.isfinite(values).all():
         row = int(np.flatnonzero(~np.isfinite(values))[0])
-        raise WrongInput(f"{place(row)}: {what} is {values[row]}, not a finite number; remove the row or fill the value in")
+        raise WrongInput(
+            f"{place(row)}: {what} is {values[row]}, not a finite number; remove the row or fill"
+            " the value in"
+        )
     return values
 
 
 def _inexact(raw: Array) -> Array:
     """Where an integer has more than 53 binary digits besides the zeros at its end."""
-    size = np.where(raw < 0, -raw.astype(np.uint64), raw.astype(np.uint64))  # modulo 2^64, which is right for −2^63 too
+    size = np.where(
+        raw < 0, -raw.astype(np.uint64), raw.astype(np.uint64)
+    )  # modulo 2^64, which is right for −2^63 too
     lowest = np.maximum(size & -size, 1)
     return size // lowest > 2**53
 
 
 def encoded(column: pa.Array, place: Place, what: str) -> tuple[Array, list[str]]:
-    """A column of texts as (the number of each, (n,); the texts). Raises `WrongInput` for a null."""
+    """A column of texts as (the number of each, (n,); the texts). Raises `WrongInput` for a null.
+    """
     if not types.is_dictionary(column.type):
         column = column.dictionary_encode()
     refuse_nulls(column, place, what)
@@ -74,7 +91,9 @@ def encoded(column: pa.Array, place: Place, what: str) -> tuple[Array, list[str]
 
 
 def labels(column: pa.Array, rule: LabelRule, place: Place, what: str) -> Array:
-    """The labels (n,) that `rule` gives for a column of numbers or texts. Raises `WrongInput` for the first that it does not have."""
+    """The labels (n,) that `rule` gives for a column of numbers or texts. Raises `WrongInput` for
+    the first that it does not have.
+    """
     if is_text(column.type):
         codes, texts = encoded(column, place, what)
     elif rule.text is None:

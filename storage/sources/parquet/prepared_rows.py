@@ -1,4 +1,6 @@
-"""Parquet files of prepared rows as a source: columns `label`, `indices` and `values`, or `label` and `values` of one size."""
+"""Parquet files of prepared rows as a source: columns `label`, `indices` and `values`, or `label`
+and `values` of one size.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,14 @@ from koco_stream.errors import WrongInput
 from koco_stream.numerics.linear_algebra import Array
 from storage.sources.numbers import LabelRule
 from storage.sources.parquet.base import ParquetRows
-from storage.sources.parquet.numbers import Place, is_numeric, is_text, labels, numbers, refuse_nulls
+from storage.sources.parquet.numbers import (
+    Place,
+    is_numeric,
+    is_text,
+    labels,
+    numbers,
+    refuse_nulls,
+)
 from storage.sources.parquet.slices import Slice, values_in
 from storage.sources.source import Piece
 
@@ -29,24 +38,44 @@ def is_prepared(schema: pa.Schema) -> bool:
 
 
 def prepared_rows(
-    paths: tuple[Path, ...], schemas: list[pa.Schema], rule: LabelRule, n_features: int | None, n_bytes: int, origin: dict[str, Any]
+    paths: tuple[Path, ...],
+    schemas: list[pa.Schema],
+    rule: LabelRule,
+    n_features: int | None,
+    n_bytes: int,
+    origin: dict[str, Any],
 ) -> PreparedRows:
-    """A source of prepared rows. d is `n_features`, or what the files' metadata say, or the largest feature number plus one.
+    """A source of prepared rows. d is `n_features`, or what the files' metadata say, or the largest
+    feature number plus one.
 
-    Raises `WrongInput` for columns that are not those of prepared rows, or for files that differ in layout or d.
+    Raises `WrongInput` for columns that are not those of prepared rows, or for files that differ in
+    layout or d.
     """
     for path, schema in zip(paths, schemas, strict=True):
         _check(path, schema)
     dense = "indices" not in schemas[0].names
-    sizes = [_n_features(path, schema, n_features) for path, schema in zip(paths, schemas, strict=True)]
+    sizes = [
+        _n_features(path, schema, n_features) for path, schema in zip(paths, schemas, strict=True)
+    ]
     for path, schema, size in zip(paths, schemas, sizes, strict=True):
         if ("indices" not in schema.names) != dense:
-            raise WrongInput(f"{path}: dense rows in one file and sparse rows in another; prepare them as two datasets")
+            raise WrongInput(
+                f"{path}: dense rows in one file and sparse rows in another; prepare them as two"
+                " datasets"
+            )
         if size != sizes[0]:
-            remedy = "prepare them as two datasets" if dense else "say with --n-features how many there are"
-            raise WrongInput(f"{path}: n_features is {size}, and {sizes[0]} in {paths[0]}; {remedy}")
+            remedy = (
+                "prepare them as two datasets"
+                if dense
+                else "say with --n-features how many there are"
+            )
+            raise WrongInput(
+                f"{path}: n_features is {size}, and {sizes[0]} in {paths[0]}; {remedy}"
+            )
     if dense and n_features is not None:
-        raise WrongInput(f"{paths[0]}: --n-features is for sparse rows, and these are dense; leave it out")
+        raise WrongInput(
+            f"{paths[0]}: --n-features is for sparse rows, and these are dense; leave it out"
+        )
     return PreparedRows(
         paths,
         rule,
@@ -64,7 +93,9 @@ def prepared_rows(
 
 @dataclass
 class PreparedRows(ParquetRows):
-    """Rows that were prepared before, by this or another program; sparse ones without the zeros that they may store."""
+    """Rows that were prepared before, by this or another program; sparse ones without the zeros
+    that they may store.
+    """
 
     def decoded_bytes(self, file: pq.ParquetFile, group: int) -> int:
         """8 bytes for a label and a value, 4 for an index."""
@@ -86,13 +117,18 @@ class PreparedRows(ParquetRows):
         return Piece(known, before[indptr], indices[kept], values[kept])
 
     def _indices(self, column: pa.Array, ends: Array, part: Slice) -> Array:
-        """The feature numbers, increasing in each row, as many as there are values. Raises `WrongInput`."""
+        """The feature numbers, increasing in each row, as many as there are values. Raises
+        `WrongInput`.
+        """
         own, items = _items(column, part, "indices")
         other = np.flatnonzero(own != ends)
         if other.size:
             row = int(other[0])
             sizes = [int(e[row] - (e[row - 1] if row else 0)) for e in (ends, own)]
-            raise WrongInput(f"{part.at(row)}: {sizes[0]} values and {sizes[1]} indices; give each value its index")
+            raise WrongInput(
+                f"{part.at(row)}: {sizes[0]} values and {sizes[1]} indices; give each value its"
+                " index"
+            )
         place = _place(part, ends)
         refuse_nulls(items, place, "an item of column 'indices'")
         raw = items.to_numpy(zero_copy_only=False)
@@ -100,26 +136,41 @@ class PreparedRows(ParquetRows):
         outside = np.flatnonzero((raw < 0) | (raw >= most))
         if outside.size:
             k = int(outside[0])
-            remedy = "features are counted from 0" if raw[k] < 0 else "give more with --n-features, or hash them to fewer"
-            raise WrongInput(f"{place(k)}: an item of column 'indices' is {raw[k]}, and n_features is {most}; {remedy}")
+            remedy = (
+                "features are counted from 0"
+                if raw[k] < 0
+                else "give more with --n-features, or hash them to fewer"
+            )
+            raise WrongInput(
+                f"{place(k)}: an item of column 'indices' is {raw[k]}, and n_features is {most};"
+                f" {remedy}"
+            )
         indices = raw.astype(np.int32)
         starts = np.zeros(indices.size + 1, bool)
         starts[ends] = True
-        wrong = np.flatnonzero((np.diff(indices) <= 0) & ~starts[1:-1]) if indices.size else np.zeros(0, int)
+        wrong = (
+            np.flatnonzero((np.diff(indices) <= 0) & ~starts[1:-1])
+            if indices.size
+            else np.zeros(0, int)
+        )
         if wrong.size:
             k = int(wrong[0]) + 1
             raise WrongInput(
-                f"{place(k)}: column 'indices' has {indices[k]} after {indices[k - 1]}; sort each row by feature, each one once"
+                f"{place(k)}: column 'indices' has {indices[k]} after {indices[k - 1]}; sort each"
+                " row by feature, each one once"
             )
         return indices
 
 
 def _check(path: Path, schema: pa.Schema) -> None:
-    """Raise `WrongInput` for a column that prepared rows do not have, lack, or have of another type."""
+    """Raise `WrongInput` for a column that prepared rows do not have, lack, or have of another
+    type.
+    """
     for name in schema.names:
         if name not in ("label", "indices", "values") or schema.names.count(name) > 1:
             raise WrongInput(
-                f"{path}: column {name!r}; where 'values' is a list, the columns are label, indices and values; write the file without it"
+                f"{path}: column {name!r}; where 'values' is a list, the columns are label, indices"
+                " and values; write the file without it"
             )
     if "label" not in schema.names:
         raise WrongInput(f"{path}: no column 'label' beside the lists 'values'; add it")
@@ -131,9 +182,14 @@ def _check(path: Path, schema: pa.Schema) -> None:
     if "indices" in schema.names:
         indices = schema.field("indices").type
         if not (_is_list(indices) and types.is_integer(indices.value_type)):
-            raise WrongInput(f"{path}: column 'indices' is {indices}; it must be a list of integers")
+            raise WrongInput(
+                f"{path}: column 'indices' is {indices}; it must be a list of integers"
+            )
     elif not (types.is_fixed_size_list(values) and values.list_size):
-        raise WrongInput(f"{path}: column 'values' is {values} and there are no 'indices'; add them, or make the lists a fixed_size_list")
+        raise WrongInput(
+            f"{path}: column 'values' is {values} and there are no 'indices'; add them, or make the"
+            " lists a fixed_size_list"
+        )
 
 
 def _n_features(path: Path, schema: pa.Schema, given: int | None) -> int | None:
@@ -145,7 +201,10 @@ def _n_features(path: Path, schema: pa.Schema, given: int | None) -> int | None:
         return given
     if not (text.isdigit() and 1 <= int(text[:11]) <= MOST_FEATURES):
         shown = text[:60].decode("utf-8", "replace")
-        raise WrongInput(f"{path}: the metadata say n_features = {shown!r}, no number from 1 to {MOST_FEATURES}; say it with --n-features")
+        raise WrongInput(
+            f"{path}: the metadata say n_features = {shown!r}, no number from 1 to {MOST_FEATURES};"
+            " say it with --n-features"
+        )
     return int(text)
 
 
@@ -154,9 +213,14 @@ def _is_list(kind: pa.DataType) -> bool:
 
 
 def _items(column: pa.Array, part: Slice, name: str) -> tuple[Array, pa.Array]:
-    """The end of each row among the items (n,), and the items. Raises `WrongInput` for a row that is null."""
+    """The end of each row among the items (n,), and the items. Raises `WrongInput` for a row that
+    is null.
+    """
     refuse_nulls(column, part.at, f"column {name!r}")
-    return np.cumsum(pc.list_value_length(column).to_numpy(zero_copy_only=False), dtype=np.int64), column.flatten()
+    return (
+        np.cumsum(pc.list_value_length(column).to_numpy(zero_copy_only=False), dtype=np.int64),
+        column.flatten(),
+    )
 
 
 def _place(part: Slice, ends: Array) -> Place:

@@ -1,1 +1,3 @@
-"""LIBSVM, VW, CSV and space-separated text: cut into blocks of lines, parsed fast where it is plain, else line by line."""
+"""LIBSVM, VW, CSV and space-separated text: cut into blocks of lines, parsed fast where it is
+plain, else line by line.
+"""

@@ -1,4 +1,6 @@
-"""What the sources of text have in common: their files are cut into blocks, and a block is parsed fast if it can be, else line by line."""
+"""What the sources of text have in common: their files are cut into blocks, and a block is parsed
+fast if it can be, else line by line.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,8 @@ Rows = TypeVar("Rows")
 class TextSource(ABC, Generic[Rows]):
     """A `Source` of text files; `Rows` is what a block's rows are parsed to.
 
-    `fast` may give up for whatever reason, `slow` is the specification: where `fast` gives rows, they are those of `slow`, which is the one
-    to tell what is wrong, and where.
+    `fast` may give up for whatever reason, `slow` is the specification: where `fast` gives rows,
+    they are those of `slow`, which is the one to tell what is wrong, and where.
     """
 
     format: str
@@ -41,7 +43,9 @@ class TextSource(ABC, Generic[Rows]):
 
     @abstractmethod
     def slow(self, text: bytes, path: Path, line: int) -> Rows:
-        """The rows of some lines of `path`, the first being number `line`. Raises `WrongInput` naming the place."""
+        """The rows of some lines of `path`, the first being number `line`. Raises `WrongInput`
+        naming the place.
+        """
 
     @abstractmethod
     def piece(self, rows: Rows) -> Piece:
@@ -56,14 +60,19 @@ class TextSource(ABC, Generic[Rows]):
         try:
             return self.slow(text, block.path, block.line or 1)
         except WrongInput:
-            return self.slow(text, block.path, first_line(block))  # it is wrong again, and now the line's number is known
+            return self.slow(
+                text, block.path, first_line(block)
+            )  # it is wrong again, and now the line's number is known
 
     def surveyed(self, each: Each, scratch: Path) -> Self:
         """The source, its origin with the files' hashes."""
-        return replace(self, origin=with_hashes(self.origin, [file.path for file in self.files], each))
+        return replace(
+            self, origin=with_hashes(self.origin, [file.path for file in self.files], each)
+        )
 
     def pieces(self, scratch: Path) -> Iterator[Block]:
-        """The blocks of all files. Raises `WrongInput` for an archive that is cut short or damaged."""
+        """The blocks of all files. Raises `WrongInput` for an archive that is cut short or damaged.
+        """
         for number, file in enumerate(self.files):
             yield from blocks_of(file, scratch, number, self.block_bytes)
 

@@ -1,4 +1,6 @@
-"""Text files cut into blocks of whole lines: by byte ranges if plain; unpacked into small files if compressed."""
+"""Text files cut into blocks of whole lines: by byte ranges if plain; unpacked into small files if
+compressed.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +12,16 @@ from typing import BinaryIO
 from storage.sources.compressed import DAMAGE, OPENERS, opened
 from storage.sources.text.lines import BYTE_ORDER_MARK, refuse_damage
 
-STEP = 1 << 16  # read at once from an archive: how much text may be lost sight of when the rest is damaged
+STEP = (
+    1 << 16
+)  # read at once from an archive: how much text may be lost sight of when the rest is damaged
 
 
 @dataclass(frozen=True)
 class TextFile:
-    """A source file. Its rows begin after `begin` bytes of text, in line `line`; it has `n_bytes` bytes as it is stored."""
+    """A source file. Its rows begin after `begin` bytes of text, in line `line`; it has `n_bytes`
+    bytes as it is stored.
+    """
 
     path: Path
     begin: int
@@ -25,9 +31,11 @@ class TextFile:
 
 @dataclass(frozen=True)
 class Block:
-    """The lines that begin in bytes start to stop of the file `place`, which holds text of the source file `path`.
+    """The lines that begin in bytes start to stop of the file `place`, which holds text of the
+    source file `path`.
 
-    line: the number of the first one, or None if it would have to be counted. n_bytes: what the block counts for in the progress.
+    line: the number of the first one, or None if it would have to be counted. n_bytes: what the
+    block counts for in the progress.
     """
 
     path: Path
@@ -39,14 +47,23 @@ class Block:
 
 
 def blocks_of(file: TextFile, scratch: Path, number: int, block_bytes: int) -> Iterator[Block]:
-    """The blocks of a file, in order; those of an archive as files in `scratch`, whose names begin with `number`."""
+    """The blocks of a file, in order; those of an archive as files in `scratch`, whose names begin
+    with `number`.
+    """
     if file.path.suffix in OPENERS:
         yield from _unpacked(file, scratch, number, block_bytes)
         return
     for start in range(file.begin, file.n_bytes, block_bytes):
         stop = min(start + block_bytes, file.n_bytes)
         first = start == file.begin
-        yield Block(file.path, file.path, start, stop, file.line if first else None, stop if first else stop - start)
+        yield Block(
+            file.path,
+            file.path,
+            start,
+            stop,
+            file.line if first else None,
+            stop if first else stop - start,
+        )
 
 
 def _unpacked(file: TextFile, scratch: Path, number: int, block_bytes: int) -> Iterator[Block]:
@@ -76,7 +93,9 @@ def _unpacked(file: TextFile, scratch: Path, number: int, block_bytes: int) -> I
 
 
 def text_of(block: Block) -> bytes:
-    """The block's lines, each with a line end; without the mark that some editors write at a file's beginning."""
+    """The block's lines, each with a line end; without the mark that some editors write at a file's
+    beginning.
+    """
     with block.place.open("rb") as handle:
         start = _line_start(handle, block.start)
         stop = _line_start(handle, block.stop)

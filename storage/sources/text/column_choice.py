@@ -9,10 +9,12 @@ from koco_stream.numerics.linear_algebra import Array
 
 @dataclass(frozen=True)
 class Choice:
-    """What the columns of CSV or space-separated files (`form`) are: decided by the first lines, and the same for all rows.
+    """What the columns of CSV or space-separated files (`form`) are: decided by the first lines,
+    and the same for all rows.
 
-    width: how many there are. names: theirs, or none. target: the column of labels. features: the others that are kept. texts: those of
-    them that hold texts. one_hot: whether texts are features. Columns are counted from 0 here, and from 1 in what is said of them.
+    width: how many there are. names: theirs, or none. target: the column of labels. features: the
+    others that are kept. texts: those of them that hold texts. one_hot: whether texts are features.
+    Columns are counted from 0 here, and from 1 in what is said of them.
     """
 
     form: str
@@ -34,8 +36,10 @@ class Choice:
 
 @dataclass(frozen=True)
 class Parsed:
-    """Rows as they stand: labels (n,), values (n, number of features), and for each column of texts its different texts, in the order in
-    which they are met; the value there is the text's number in that list."""
+    """Rows as they stand: labels (n,), values (n, number of features), and for each column of texts
+    its different texts, in the order in which they are met; the value there is the text's number in
+    that list.
+    """
 
     labels: Array
     values: Array

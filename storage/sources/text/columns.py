@@ -1,4 +1,6 @@
-"""A source of CSV or space-separated files: rows of as many columns as the first, of which one is the target."""
+"""A source of CSV or space-separated files: rows of as many columns as the first, of which one is
+the target.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ MOST_TEXTS = 1_000_000  # different ones, in one column
 
 @dataclass
 class ColumnText(TextSource[Parsed]):
-    """Files of columns, one after the other: as dense rows; or, one-hot, as sparse ones, each text of a column of texts being a feature.
+    """Files of columns, one after the other: as dense rows; or, one-hot, as sparse ones, each text
+    of a column of texts being a feature.
 
     texts: of each column of texts all that it holds, sorted, once the source is surveyed.
     """
@@ -41,13 +44,15 @@ class ColumnText(TextSource[Parsed]):
 
     def slow(self, text: bytes, path: Path, line: int) -> Parsed:
         """The rows of some lines, one by one. Raises `WrongInput`."""
-        return column_lines(checked_lines(path, text.split(b"\n"), line), path, self.choice, self.rule)
+        return column_lines(
+            checked_lines(path, text.split(b"\n"), line), path, self.choice, self.rule
+        )
 
     def surveyed(self, each: Each, scratch: Path) -> Self:
         """The source that knows all texts of its columns of texts.
 
-        Raises `WrongInput` for a row that is not right, for more than `MOST_TEXTS` texts in a column, and for a column that holds numbers
-        but in its first row.
+        Raises `WrongInput` for a row that is not right, for more than `MOST_TEXTS` texts in a
+        column, and for a column that holds numbers but in its first row.
         """
         source = super().surveyed(each, scratch)
         if not self.choice.one_hot:
@@ -59,14 +64,22 @@ class ColumnText(TextSource[Parsed]):
                 if len(found[k]) > MOST_TEXTS:
                     column = self.choice.called(k)
                     raise WrongInput(
-                        f"{self.files[0].path}: {column} holds more than {MOST_TEXTS:,} different texts; leave it out with --drop {k + 1}"
+                        f"{self.files[0].path}: {column} holds more than {MOST_TEXTS:,} different"
+                        f" texts; leave it out with --drop {k + 1}"
                     )
         for k, met in found.items():
             self._refuse_numbers(k, list(met))
         sorted_texts = {k: sorted(met) for k, met in found.items()}
-        names = feature_names((self.choice.feature(k), sorted_texts.get(k)) for k in self.choice.features)
-        done = (*source.done, in_words((self.choice.called(k), texts) for k, texts in sorted_texts.items()))
-        return replace(source, texts=sorted_texts, feature_names=names, n_features=len(names), done=done)
+        names = feature_names(
+            (self.choice.feature(k), sorted_texts.get(k)) for k in self.choice.features
+        )
+        done = (
+            *source.done,
+            in_words((self.choice.called(k), texts) for k, texts in sorted_texts.items()),
+        )
+        return replace(
+            source, texts=sorted_texts, feature_names=names, n_features=len(names), done=done
+        )
 
     def texts_of(self, block: Block) -> dict[int, list[str]]:
         """The different texts of a block, by column. Raises `WrongInput`."""
@@ -75,7 +88,8 @@ class ColumnText(TextSource[Parsed]):
         return texts
 
     def piece(self, rows: Parsed) -> Piece:
-        """The rows, dense; or one-hot: numbers where they are, and a 1 at the feature of each text."""
+        """The rows, dense; or one-hot: numbers where they are, and a 1 at the feature of each text.
+        """
         if not self.choice.one_hot:
             return dense_piece(rows.labels, rows.values)
         values, places = rows.values.copy(), np.zeros(rows.values.shape, np.int32)
@@ -84,30 +98,40 @@ class ColumnText(TextSource[Parsed]):
                 ranks = np.array([self._rank(k, text) for text in rows.texts[k]], np.int32)
                 places[:, j] = ranks[rows.values[:, j].astype(np.int64)]
                 values[:, j] = 1.0
-        return one_hot_piece(rows.labels, values, places, [len(self.texts[k]) if k in self.texts else 1 for k in self.choice.features])
+        return one_hot_piece(
+            rows.labels,
+            values,
+            places,
+            [len(self.texts[k]) if k in self.texts else 1 for k in self.choice.features],
+        )
 
     def _rank(self, column: int, text: str) -> int:
         texts = self.texts[column]
         rank = bisect_left(texts, text)
         if rank == len(texts) or texts[rank] != text:
             raise WrongInput(
-                f"{self.choice.called(column)}: {text[:60]!r} was not there when the files were read first; do not change them meanwhile"
+                f"{self.choice.called(column)}: {text[:60]!r} was not there when the files were"
+                " read first; do not change them meanwhile"
             )
         return rank
 
     def _refuse_numbers(self, column: int, met: list[str]) -> None:
-        """Refuse a column of texts that are numbers, and marks of missing ones; `met` are its texts, that of the first row first."""
+        """Refuse a column of texts that are numbers, and marks of missing ones; `met` are its
+        texts, that of the first row first.
+        """
         numbers = [text for text in met if NUMBER.match(text.encode())]
         if numbers and all(NUMBER.match(text.encode()) or text.lower() in MISSING for text in met):
             raise WrongInput(
-                f"{self.files[0].path}: {self.choice.called(column)} holds numbers, and {met[0]!r} in its first row; fill the value in or "
-                "remove the row"
+                f"{self.files[0].path}: {self.choice.called(column)} holds numbers, and {met[0]!r}"
+                " in its first row; fill the value in or remove the row"
             )
 
 
-def column_source(paths: Sequence[Path], chooser: Chooser, origin: dict[str, Any], block_bytes: int) -> ColumnText:
-    """A source of files of columns, as `chooser` finds them to be, to be read in blocks. Raises `WrongInput` if their first lines are not
-    right.
+def column_source(
+    paths: Sequence[Path], chooser: Chooser, origin: dict[str, Any], block_bytes: int
+) -> ColumnText:
+    """A source of files of columns, as `chooser` finds them to be, to be read in blocks. Raises
+    `WrongInput` if their first lines are not right.
     """
     files = tuple(chooser.look(path) for path in paths)
     choice = chooser.choice

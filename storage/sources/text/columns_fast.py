@@ -1,7 +1,8 @@
-"""CSV and space-separated text by pyarrow's CSV reader: many lines at once, if every one of them is as plain as can be.
+"""CSV and space-separated text by pyarrow's CSV reader: many lines at once, if every one of them is
+as plain as can be.
 
-Quotes and superfluous spaces are taken away first, if they change nothing. What the reader forgives and `columns_lines` does not is
-looked for here.
+Quotes and superfluous spaces are taken away first, if they change nothing. What the reader forgives
+and `columns_lines` does not is looked for here.
 """
 
 from __future__ import annotations
@@ -26,7 +27,12 @@ NEWLINE, SPACE, QUOTE, COMMA = b'\n ",'
 def column_fast(text: bytes, choice: Choice, rule: LabelRule) -> Parsed | None:
     """The rows of some lines, or None if `columns_lines` has to look at them."""
     returns = text.count(b"\r")
-    if b"\0" in text or returns != text.count(b"\r\n") or not _is_utf8(text) or len(text) >= LARGEST_TEXT:
+    if (
+        b"\0" in text
+        or returns != text.count(b"\r\n")
+        or not _is_utf8(text)
+        or len(text) >= LARGEST_TEXT
+    ):
         return None
     if returns:
         text = text.translate(None, b"\r")
@@ -50,7 +56,9 @@ def column_fast(text: bytes, choice: Choice, rule: LabelRule) -> Parsed | None:
 
 
 def without_quotes(text: bytes) -> bytes | None:
-    """CSV text without its quotes, or None if they do more than stand around a whole field that has no comma."""
+    """CSV text without its quotes, or None if they do more than stand around a whole field that has
+    no comma.
+    """
     if b'"' not in text:
         return text
     codes = np.frombuffer(b"\n" + text, np.uint8)
@@ -66,7 +74,9 @@ def without_quotes(text: bytes) -> bytes | None:
 
 
 def single_spaced(text: bytes) -> bytes | None:
-    """Lines whose columns are separated by one space each, without spaces around; None if something else may separate columns."""
+    """Lines whose columns are separated by one space each, without spaces around; None if something
+    else may separate columns.
+    """
     if not text.isascii() or any(byte in text for byte in SPACES):
         return None
     text = text.replace(b"\t", b" ")
@@ -80,14 +90,27 @@ def single_spaced(text: bytes) -> bytes | None:
 
 def _read(text: bytes, choice: Choice, text_target: int | None) -> pa.Table | None:
     """The chosen columns, each called by its number."""
-    types = {str(k): pa.string() if k in choice.texts or k == text_target else pa.float64() for k in (*choice.features, choice.target)}
+    types = {
+        str(k): pa.string() if k in choice.texts or k == text_target else pa.float64()
+        for k in (*choice.features, choice.target)
+    }
     try:
         return csv.read_csv(
             pa.py_buffer(text),
-            read_options=csv.ReadOptions(use_threads=False, block_size=len(text) + 1, column_names=[str(k) for k in range(choice.width)]),
-            parse_options=csv.ParseOptions(delimiter="," if choice.form == "csv" else " ", quote_char=False),
+            read_options=csv.ReadOptions(
+                use_threads=False,
+                block_size=len(text) + 1,
+                column_names=[str(k) for k in range(choice.width)],
+            ),
+            parse_options=csv.ParseOptions(
+                delimiter="," if choice.form == "csv" else " ", quote_char=False
+            ),
             convert_options=csv.ConvertOptions(
-                column_types=types, include_columns=list(types), null_values=[], strings_can_be_null=False, check_utf8=False
+                column_types=types,
+                include_columns=list(types),
+                null_values=[],
+                strings_can_be_null=False,
+                check_utf8=False,
             ),
         )
     except pa.ArrowInvalid:
@@ -98,7 +121,9 @@ def _numbered(column: pa.ChunkedArray) -> tuple[Array, list[str]]:
     """Each row's text as a number, and the texts: stripped, in the order in which they are met."""
     coded = column.combine_chunks().dictionary_encode()
     numbers: dict[str, int] = {}
-    place = [numbers.setdefault(text.strip(), len(numbers)) for text in coded.dictionary.to_pylist()]
+    place = [
+        numbers.setdefault(text.strip(), len(numbers)) for text in coded.dictionary.to_pylist()
+    ]
     return np.array(place)[coded.indices.to_numpy()], list(numbers)
 
 

@@ -19,7 +19,9 @@ from storage.sources.text.sparse_lines import is_row, sparse_lines
 
 @dataclass
 class SparseText(TextSource[Piece]):
-    """LIBSVM or VW files, one after the other, as sparse rows. `first` is the number of the first feature."""
+    """LIBSVM or VW files, one after the other, as sparse rows. `first` is the number of the first
+    feature.
+    """
 
     first: int
 
@@ -48,8 +50,9 @@ def sparse_source(
 ) -> SparseText:
     """A source of LIBSVM or VW files (`form` is "libsvm" or "vw"), to be read in blocks.
 
-    Feature numbers are counted from 1 in LIBSVM files and from 0 in VW files, unless `zero_based` says otherwise. `n_features` is d if it
-    is more than the largest number seen. Raises `WrongInput` for a file without rows.
+    Feature numbers are counted from 1 in LIBSVM files and from 0 in VW files, unless `zero_based`
+    says otherwise. `n_features` is d if it is more than the largest number seen. Raises
+    `WrongInput` for a file without rows.
     """
     files = []
     for path in paths:
@@ -58,5 +61,15 @@ def sparse_source(
         files.append(TextFile(path, 0, 1, path.stat().st_size))
     first = (1 if form == "libsvm" else 0) if zero_based is None else (0 if zero_based else 1)
     return SparseText(
-        form, "sparse", n_features, [], rule.done, sum(file.n_bytes for file in files), origin, tuple(files), rule, block_bytes, first
+        form,
+        "sparse",
+        n_features,
+        [],
+        rule.done,
+        sum(file.n_bytes for file in files),
+        origin,
+        tuple(files),
+        rule,
+        block_bytes,
+        first,
     )

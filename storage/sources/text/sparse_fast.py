@@ -1,7 +1,9 @@
-"""LIBSVM and VW text by pyarrow's CSV reader: many lines at once, if every one of them is as plain as can be.
+"""LIBSVM and VW text by pyarrow's CSV reader: many lines at once, if every one of them is as plain
+as can be.
 
-A line `L i:v i:v` is read as three of a CSV file with the delimiter ':', namely `:L`, `i:v` and `i:v`: the rows without a first field are
-the labels. What the reader forgives and `sparse_lines` does not is looked for here; so is what it gives wrong.
+A line `L i:v i:v` is read as three of a CSV file with the delimiter ':', namely `:L`, `i:v` and
+`i:v`: the rows without a first field are the labels. What the reader forgives and `sparse_lines`
+does not is looked for here; so is what it gives wrong.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ TO_LINES = bytes.maketrans(b" \t|", b"\n\n\n")
 VW_HEAD = re.compile(rb"[^\s|]+( \|[A-Za-z]* )")
 
 
-def sparse_fast(text: bytes, form: str, rule: LabelRule, first: int, n_features: int | None) -> Piece | None:
+def sparse_fast(
+    text: bytes, form: str, rule: LabelRule, first: int, n_features: int | None
+) -> Piece | None:
     """The rows of lines of LIBSVM or VW text, or None if `sparse_lines` has to look at them."""
     lines = text.count(b"\n")
     returns = text.count(b"\r")
@@ -45,7 +49,12 @@ def sparse_fast(text: bytes, form: str, rule: LabelRule, first: int, n_features:
     starts = np.flatnonzero(features < 0)
     ascending = (features[1:] > features[:-1]) | (features[1:] < 0)
     bound = LARGEST_INDEX + 1 if n_features is None else n_features
-    if starts.size != lines or not ascending.all() or not np.isfinite(values).all() or int(features.max()) - first >= bound:
+    if (
+        starts.size != lines
+        or not ascending.all()
+        or not np.isfinite(values).all()
+        or int(features.max()) - first >= bound
+    ):
         return None
     labels = labels_by(rule, values[starts])
     if labels is None:
@@ -59,7 +68,9 @@ def sparse_fast(text: bytes, form: str, rule: LabelRule, first: int, n_features:
 
 
 def with_bars(text: bytes, lines: int) -> bytes | None:
-    """VW lines with '|' alone for what is between the label and the features, if that is the same in all `lines` of them."""
+    """VW lines with '|' alone for what is between the label and the features, if that is the same
+    in all `lines` of them.
+    """
     text = text.replace(b"\t", b" ")
     match = VW_HEAD.match(text)
     if match is None:
@@ -91,16 +102,22 @@ def labels_by(rule: LabelRule, labels: Array) -> Array | None:
 
 
 def _read(text: bytes) -> tuple[Array, Array] | None:
-    """Numbers before the ':' of each line, -1 if there is none, and after it, NaN if there is none; None if a line is something else."""
+    """Numbers before the ':' of each line, -1 if there is none, and after it, NaN if there is none;
+    None if a line is something else.
+    """
     if b"x" in text or b"X" in text:  # the reader takes hexadecimal numbers
         return None
     try:
         table = csv.read_csv(
             pa.py_buffer(text),
-            read_options=csv.ReadOptions(use_threads=False, block_size=CACHED, column_names=["feature", "value"]),
+            read_options=csv.ReadOptions(
+                use_threads=False, block_size=CACHED, column_names=["feature", "value"]
+            ),
             parse_options=csv.ParseOptions(delimiter=":", quote_char=False),
             convert_options=csv.ConvertOptions(
-                column_types={"feature": pa.int32(), "value": pa.float64()}, null_values=[""], check_utf8=False
+                column_types={"feature": pa.int32(), "value": pa.float64()},
+                null_values=[""],
+                check_utf8=False,
             ),
         )
     except pa.ArrowInvalid:

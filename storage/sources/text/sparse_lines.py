@@ -1,4 +1,6 @@
-"""LIBSVM and VW text, line by line: what is legal, and where it is not. Slow, and the specification of `sparse_fast`."""
+"""LIBSVM and VW text, line by line: what is legal, and where it is not. Slow, and the specification
+of `sparse_fast`.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,14 @@ LARGEST_INDEX = 2**31 - 2
 TOKEN = re.compile(rb"\S+")
 
 
-def sparse_lines(lines: Iterable[tuple[int, bytes]], form: str, path: Path, rule: LabelRule, first: int, n_features: int | None) -> Piece:
+def sparse_lines(
+    lines: Iterable[tuple[int, bytes]],
+    form: str,
+    path: Path,
+    rule: LabelRule,
+    first: int,
+    n_features: int | None,
+) -> Piece:
     """The rows of (number, line) of a LIBSVM or VW file whose features are counted from `first`.
 
     Raises `WrongInput` for a line that is not right, or if a feature is beyond `n_features`.
@@ -33,7 +42,9 @@ def sparse_lines(lines: Iterable[tuple[int, bytes]], form: str, path: Path, rule
         if row and row[-1][0] >= bound:
             name = str(row[-1][0] + first)
             place = at(path, number, _column_of(line, name.encode()))
-            raise WrongInput(f"{place}: feature {name} is beyond --n-features {bound}; give a larger number")
+            raise WrongInput(
+                f"{place}: feature {name} is beyond --n-features {bound}; give a larger number"
+            )
         labels.append(label)
         for index, value in row:
             if value != 0.0:
@@ -49,7 +60,9 @@ def is_row(line: bytes, form: str) -> bool:
     return bool(text) and not (form == "libsvm" and text.startswith(b"#"))
 
 
-def libsvm_line(text: bytes, path: Path, number: int, first: int, rule: LabelRule) -> tuple[float, list[tuple[int, float]]]:
+def libsvm_line(
+    text: bytes, path: Path, number: int, first: int, rule: LabelRule
+) -> tuple[float, list[tuple[int, float]]]:
     """`label index:value …`, indices increasing from `first`; a comment may follow after #."""
     tokens = [(match[0], match.start() + 1) for match in TOKEN.finditer(text.split(b"#", 1)[0])]
     label = rule(tokens[0][0], path, number, "the label", tokens[0][1])
@@ -59,12 +72,17 @@ def libsvm_line(text: bytes, path: Path, number: int, first: int, rule: LabelRul
         name, colon, value = token.partition(b":")
         if not colon or not name.isdigit():
             shown = token.decode("utf-8", "replace")[:60]
-            extra = "; query ids are not supported, remove them" if name == b"qid" else "; a feature is written index:value"
+            extra = (
+                "; query ids are not supported, remove them"
+                if name == b"qid"
+                else "; a feature is written index:value"
+            )
             raise WrongInput(f"{at(path, number, column)}: {shown!r} is not a feature{extra}")
         index = _index(name, path, number, first, column)
         if index <= last:
             raise WrongInput(
-                f"{at(path, number, column)}: feature {index + first} comes after {last + first}; sort each line by feature, each one once"
+                f"{at(path, number, column)}: feature {index + first} comes after {last + first};"
+                " sort each line by feature, each one once"
             )
         last = index
         what = f"the value of feature {index + first}"
@@ -72,42 +90,59 @@ def libsvm_line(text: bytes, path: Path, number: int, first: int, rule: LabelRul
     return label, row
 
 
-def vw_line(text: bytes, path: Path, number: int, first: int, rule: LabelRule) -> tuple[float, list[tuple[int, float]]]:
-    """`label |namespace feature:value …` with numbers as features; a value left out is 1; a feature given twice counts twice."""
+def vw_line(
+    text: bytes, path: Path, number: int, first: int, rule: LabelRule
+) -> tuple[float, list[tuple[int, float]]]:
+    """`label |namespace feature:value …` with numbers as features; a value left out is 1; a feature
+    given twice counts twice.
+    """
     head, bar, body = text.partition(b"|")
     begin = len(head) + 1
     if not bar:
-        raise WrongInput(f"{at(path, number)}: no '|' between the label and the features in {_shown(text)}; write label | index:value …")
+        raise WrongInput(
+            f"{at(path, number)}: no '|' between the label and the features in {_shown(text)};"
+            " write label | index:value …"
+        )
     fields = [(match[0], match.start() + 1) for match in TOKEN.finditer(head)]
     if len(fields) not in (1, 2) or (len(fields) == 2 and not fields[1][0].startswith(b"'")):
         raise WrongInput(
-            f"{at(path, number, 1)}: {_shown(head)} before '|' is not one label; importance weights and bases are not supported"
+            f"{at(path, number, 1)}: {_shown(head)} before '|' is not one label; importance weights"
+            " and bases are not supported"
         )
     label = rule(fields[0][0], path, number, "the label", fields[0][1])
     if b"|" in body:
         place = at(path, number, begin + body.index(b"|") + 1)
-        raise WrongInput(f"{place}: more than one namespace; merge them into one with feature numbers of its own")
+        raise WrongInput(
+            f"{place}: more than one namespace; merge them into one with feature numbers of its own"
+        )
     named = not body[:1].isspace()
     tokens = [(match[0], begin + match.start() + 1) for match in TOKEN.finditer(body)]
     if named and tokens and (b":" in tokens[0][0] or tokens[0][0].isdigit()):
         raise WrongInput(
-            f"{at(path, number, tokens[0][1])}: {_shown(tokens[0][0])} right after '|' is a namespace, a weight after ':', which is not "
-            "supported; put a space after '|' if it is a feature"
+            f"{at(path, number, tokens[0][1])}: {_shown(tokens[0][0])} right after '|' is a"
+            " namespace, a weight after ':', which is not supported; put a space after '|' if it"
+            " is a feature"
         )
     row: dict[int, float] = {}
     for token, column in tokens[1:] if named else tokens:
         name, colon, value = token.partition(b":")
         if not name.isdigit():
             raise WrongInput(
-                f"{at(path, number, column)}: feature {_shown(name)} is not a number from 0 to {LARGEST_INDEX}; number the features first"
+                f"{at(path, number, column)}: feature {_shown(name)} is not a number from 0 to"
+                f" {LARGEST_INDEX}; number the features first"
             )
         index = _index(name, path, number, first, column)
         what = f"the value of feature {index + first}"
-        amount = number_of(value, path, number, what, column=column + len(name) + 1) if colon else 1.0
+        amount = (
+            number_of(value, path, number, what, column=column + len(name) + 1) if colon else 1.0
+        )
         row[index] = row.get(index, 0.0) + amount
         if not math.isfinite(row[index]):
             place = at(path, number, column)
-            raise WrongInput(f"{place}: the values of feature {index + first} add up to {row[index]}; make them smaller")
+            raise WrongInput(
+                f"{place}: the values of feature {index + first} add up to {row[index]}; make them"
+                " smaller"
+            )
     return label, sorted(row.items())
 
 
@@ -115,9 +150,15 @@ def _index(name: bytes, path: Path, number: int, first: int, column: int) -> int
     digits = name.lstrip(b"0") or b"0"
     if len(digits) > 10 or int(digits) - first > LARGEST_INDEX:
         shown = digits.decode()[:60]
-        raise WrongInput(f"{at(path, number, column)}: feature {shown} is beyond {LARGEST_INDEX + first}; hash the features to fewer")
+        raise WrongInput(
+            f"{at(path, number, column)}: feature {shown} is beyond {LARGEST_INDEX + first}; hash"
+            " the features to fewer"
+        )
     if int(digits) < first:
-        raise WrongInput(f"{at(path, number, column)}: feature 0 in a file counted from 1; if it counts from 0, add --zero-based")
+        raise WrongInput(
+            f"{at(path, number, column)}: feature 0 in a file counted from 1; if it counts from 0,"
+            " add --zero-based"
+        )
     return int(digits) - first
 
 
