@@ -11,8 +11,8 @@ import click
 from properdocs.structure.files import File
 
 from flows.cli import koco
-from koco_stream.learners import LEARNERS, models
-from koco_stream.learners.model import Model
+from koco_stream.learners import LEARNERS
+from koco_stream.learners.base import Learner
 from koco_stream.learners.parameters import SEED, SHARED
 from koco_stream.runs.run import schemas as records
 
@@ -126,7 +126,7 @@ def learners_page():
             " has the methods that all share."
         ),
         "## Shared",
-        parameters_of((*SHARED, SEED)),
+        parameters_of((*SHARED, SEED), {**next(iter(LEARNERS.values())).defaults(), "seed": 0}),
         (
             "`seed` is an argument in Python; in a sweep file it is `learner_seeds`, for all"
             " learners at once."
@@ -136,9 +136,9 @@ def learners_page():
         own = tuple(q for q in learner.parameters if q not in SHARED)
         parts += [
             f"## {name}",
-            about(getattr(models, name)),
-            parameters_of(own),
-            attributes_of(getattr(models, name)),
+            about(learner),
+            parameters_of(own, learner.defaults()),
+            attributes_of(learner),
         ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -148,7 +148,7 @@ def about(cls):
     return re.sub(r"docs/([\w-]+\.md)", r"[docs/\1](\1)", inspect.cleandoc(cls.__doc__))
 
 
-def parameters_of(parameters):
+def parameters_of(parameters, defaults):
     """Declared parameters as a table."""
     lines = [
         "| parameter | type | default | allowed | meaning |",
@@ -158,7 +158,7 @@ def parameters_of(parameters):
         [
             *lines,
             *(
-                f"| `{q.name}` | {q.kind.__name__} | `{q.default!r}` | {allowed(q)} | {q.meaning} |"
+                f"| `{q.name}` | {q.kind.__name__} | `{defaults[q.name]!r}` | {allowed(q)} | {q.meaning} |"
                 for q in parameters
             ),
         ]
@@ -184,9 +184,9 @@ def attributes_of(cls):
     """What can be read from a learner, or done with it, beside what all have."""
     own = [
         (n, v)
-        for c in cls.__mro__[: cls.__mro__.index(Model)]
+        for c in cls.__mro__[: cls.__mro__.index(Learner)]
         for n, v in vars(c).items()
-        if not n.startswith("_") and n not in vars(Model)
+        if not n.startswith("_") and n not in vars(Learner)
     ]
     lines = []
     for name, value in dict(reversed(own)).items():

@@ -28,9 +28,10 @@ from flows.planning import sizes_of
 from koco_stream.engine.result_file import parts_folder
 from koco_stream.engine.warm_up import needed, warm
 from koco_stream.runs.planner import Limits, plan
-from koco_stream.runs.run import Cohort, Run, Stream
+from koco_stream.runs.run import Cohort, Run
 from koco_stream.runs.schemas import RUNS
 from koco_stream.streams.manifest import load_manifest
+from koco_stream.streams.stream import Stream
 from storage.preparing.prepare import prepare_file
 from storage.results import read_curves, read_runs
 from storage.store import open_store

@@ -1,5 +1,4 @@
-"""The manifests are what Kubernetes understands, and what they start can do no more than it needs.
-"""
+"""The manifests are what Kubernetes understands, and what they start can do no more than it needs."""
 
 from copy import deepcopy
 from pathlib import Path

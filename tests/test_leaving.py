@@ -23,8 +23,9 @@ from koco_stream.engine.cohort import run_cohort
 from koco_stream.engine.warm_up import needed, warm
 from koco_stream.learners import LEARNERS
 from koco_stream.runs.cost_model import DataSize
-from koco_stream.runs.run import Cohort, Run, Stream
+from koco_stream.runs.run import Cohort, Run
 from koco_stream.streams.manifest import load_manifest
+from koco_stream.streams.stream import Stream
 from storage.results import read_runs
 from tests.test_clusters import wide_store
 from tests.test_resume import cohort_on, part

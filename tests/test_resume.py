@@ -24,9 +24,10 @@ from koco_stream.engine.result_file import parts_folder
 from koco_stream.learners import LEARNERS
 from koco_stream.runs.cost_model import DataSize
 from koco_stream.runs.planner import Limits, plan
-from koco_stream.runs.run import Cohort, Run, Stream
+from koco_stream.runs.run import Cohort, Run
 from koco_stream.runs.schemas import RUNS
 from koco_stream.streams.manifest import load_manifest
+from koco_stream.streams.stream import Stream
 from tests.test_contract import EXAMPLES
 
 MEASURED = [c.name for c in RUNS if c.measured]

@@ -1,5 +1,4 @@
-"""The theorems of Luo et al. (2016): their numbers, and runs that have to stay below or above them.
-"""
+"""The theorems of Luo et al. (2016): their numbers, and runs that have to stay below or above them."""
 
 import numpy as np
 import pytest
@@ -31,8 +30,7 @@ def decaying_rows(n=400, d=12, seed=0):
 
 
 def literal_fd(X, y, m, alpha, coefficient):
-    """Algorithms 1 and 2 as printed: m rows, the last one always zero. Predictions, S_T and Σ ρ_t.
-    """
+    """Algorithms 1 and 2 as printed: m rows, the last one always zero. Predictions, S_T and Σ ρ_t."""
     d, lost, predictions = X.shape[1], 0.0, []
     S, u = np.zeros((m, d)), np.zeros(d)
     for x, label in zip(X, y, strict=True):
