@@ -36,7 +36,7 @@ from koco_stream.io.array_file import read_arrays
 from koco_stream.learners import LEARNERS
 from koco_stream.runs.cost_model import DataSize
 from koco_stream.runs.planner import Limits, plan
-from koco_stream.runs.run import Cohort, Run, Stream, sharding_of
+from koco_stream.runs.run import Cohort, Run, Stream, sharding_of, without_repeats
 from koco_stream.runs.schemas import CURVES, RUNS, curve_points
 from koco_stream.streams.manifest import Manifest, load_manifest
 from koco_stream.streams.reader import StreamReader
@@ -320,33 +320,34 @@ def tables() -> dict[str, Any]:
 # --------------------------------------------------------------------------------------------------
 
 SIZES = {
-    "0123456789abcdef": DataSize(20_000, 12, 240_000, 1 << 20),
-    "fedcba9876543210": DataSize(5_000, 3_000, 150_000, 1 << 22),
+    "0123456789abcdef": DataSize(200_000, 12, 2_400_000, 1 << 20),
+    "fedcba9876543210": DataSize(1_500, 3_000, 45_000, 1 << 22),
 }
 LIMITS = {
     "one worker": Limits(1, 4 << 30),
-    "eight workers": Limits(8, 4 << 30),
-    "little memory": Limits(4, 1500 << 20),
+    "many workers": Limits(16, 4 << 30),
+    "little memory": Limits(4, 320 << 20),
     "short cohorts": Limits(4, 4 << 30, cohort_seconds=0.5, checkpoint_seconds=0.1),
-    "few runs": Limits(2, 4 << 30, checkpoint_seconds=0.3, cohort_runs=5),
+    "few runs": Limits(2, 4 << 30, checkpoint_seconds=0.3, cohort_runs=11),
 }
+GROWING = ("KORS", "PROSNKONS", "CONKONS", "KONS", "SketchedKONS")
 GRID = [0.25, 0.5, 1.0, 2.0, 4.0, 8.0]
 
 
 def planned_runs() -> list[Run]:
     """Runs of learners that share kernel values, and of others, on several streams."""
     runs = []
-    for name in ("as stored", "shuffled", "class", "windows"):
+    for name in ("as stored", "shuffled", "class", "first rows", "windows"):
         for learner, base in BASES.items():
-            if learner == "KONS" and name != "windows":
-                continue  # of 20,000 rows it takes more memory than a worker has
+            if learner in GROWING and name not in ("first rows", "windows"):
+                continue  # of 200,000 rows they take more memory than a worker has
             grid = "alpha" if "alpha" in base else "clip"
             runs += [
                 Run.of(STREAMS[name], learner, {**base, grid: value, **more}, 1)
                 for value in GRID
                 for more in ({}, {"fit_intercept": True})
             ]
-    return runs
+    return without_repeats(runs)
 
 
 def planned(limits: Limits, begun: Sequence[Sequence[str]] = ()) -> dict[str, Any]:
@@ -380,7 +381,7 @@ def begun_cohorts() -> list[tuple[str, ...]]:
 def plans() -> dict[str, Any]:
     """The plans, by the names of their limits."""
     found = {name: planned(limits) for name, limits in LIMITS.items()}
-    return {**found, "begun": planned(LIMITS["eight workers"], begun_cohorts())}
+    return {**found, "begun": planned(LIMITS["many workers"], begun_cohorts())}
 
 
 # Saved models
@@ -401,7 +402,7 @@ def saved_models() -> dict[str, tuple[str, Given]]:
     """The learner and parameters of each saved model, by the name of its file."""
     return {
         **{name: (name, base) for name, base in BASES.items()},
-        **{f"{name} options": (name, {**BASES[name], **more}) for name, more in OPTIONS.items()},
+        **{f"{name}-options": (name, {**BASES[name], **more}) for name, more in OPTIONS.items()},
     }
 
 
