@@ -326,7 +326,7 @@ SIZES = {
 LIMITS = {
     "one worker": Limits(1, 4 << 30),
     "many workers": Limits(16, 4 << 30),
-    "little memory": Limits(4, 320 << 20),
+    "little memory": Limits(4, 400 << 20),
     "short cohorts": Limits(4, 4 << 30, cohort_seconds=0.5, checkpoint_seconds=0.1),
     "few runs": Limits(2, 4 << 30, checkpoint_seconds=0.3, cohort_runs=11),
 }
