@@ -102,6 +102,11 @@ def test_run_ids__are_those_recorded():
     assert not differ, again("run_ids")
 
 
+def test_run_ids_of_a_sweep_file__are_those_recorded_in_their_order(tmp_path):
+    ids = made.expanded_ids(tmp_path)
+    assert [len(ids), made.digest(ids)] == VALUES["run_ids"]["expanded"], again("run_ids")
+
+
 # Prepared datasets
 # --------------------------------------------------------------------------------------------------
 
@@ -175,35 +180,54 @@ def test_plan__is_the_recorded_one(name):
 # --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", sorted(VALUES["models"]))
+every_model = pytest.mark.parametrize("name", sorted(VALUES["models"]))
+
+
+def check_predictions(found, known):
+    """What a model says beside what was recorded."""
+    for what in ("predict", "progressive", "after"):
+        assert found[what] == pytest.approx(known[what], rel=ROUNDING, abs=ROUNDING)
+    assert known["record"].keys() <= found["record"].keys()
+    if SAME["models"]:
+        differ = [
+            what for what in ("predict", "progressive", "after") if found[what] != known[what]
+        ]
+        assert not differ, again("models")
+        assert known["record"].items() <= found["record"].items(), again("models")
+
+
+@every_model
 def test_saved_model__is_loaded_and_goes_on_to_the_recorded_predictions(name, tmp_path):
     known = VALUES["models"][name]
     path = made.unpacked(made.model_file(name), tmp_path / "a.koco")
     model = koco_stream.load(path)
     assert type(model) is getattr(koco_stream, known["learner"])
     assert model.rounds_ == known["rounds"]
-    assert model.n_features_in_ == 5
+    assert model.n_features_in_ == len(made.FEATURES)
+    assert made.model_has_names(model) == (name == made.NAMED)
+    if name == made.NAMED:
+        assert list(model.feature_names_in_) == made.FEATURES
     assert known["params"].items() <= model.get_params().items()
-    found = made.predictions_of(model, known["rounds"])
-    assert model.rounds_ == known["rounds"] + made.HELD_BACK
-    for what in ("predict", "progressive", "after"):
-        assert found[what] == pytest.approx(known[what], rel=ROUNDING, abs=ROUNDING)
-        if SAME["models"]:
-            assert found[what] == known[what], again("models")
+    check_predictions(made.predictions_of(model, known["rounds"]), known)
+    assert model.rounds_ == known["rounds"] + 2 * made.HELD_BACK
 
 
-@pytest.mark.parametrize("name", sorted(VALUES["models"]))
+@every_model
 def test_saved_model__is_what_the_same_rows_give_now(name):
     known = VALUES["models"][name]
     model = getattr(koco_stream, known["learner"])(**known["params"])
     X, y = made.model_rows()
     n = known["rounds"]
     model.partial_fit(X[:n], made.labels_for(model, y)[:n])
-    found = made.predictions_of(model, n)
-    for what in ("predict", "progressive", "after"):
-        assert found[what] == pytest.approx(known[what], rel=ROUNDING, abs=ROUNDING)
-        if SAME["models"]:
-            assert found[what] == known[what], again("models")
+    check_predictions(made.predictions_of(model, n), known)
+
+
+@pytest.mark.parametrize("name", sorted(made.CLASSIFIED))
+def test_classifier__says_what_was_recorded(name):
+    found, known = made.classified(name), VALUES["classifiers"][name]
+    assert found["scores"] == pytest.approx(known["scores"], rel=ROUNDING, abs=ROUNDING)
+    if SAME["classifiers"]:
+        assert found == known, again("classifiers")
 
 
 # A cohort in mid-run

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 
 import koco_stream
@@ -49,7 +50,7 @@ STORED = Path(__file__).parent / "stored"
 SOURCES = STORED / "sources"
 # Found with BLAS, to a stated accuracy: their last digits are the machine's.
 SOLVED = ("regret", "comparator_largest")
-HELD_BACK = 10  # rows that a saved model learns from after it was loaded
+HELD_BACK = 10  # rows that a saved model learns from after it was loaded, and records then
 CHECKPOINT_ROUNDS = 50
 
 Given = dict[str, Any]
@@ -122,10 +123,54 @@ def run_of(name: str) -> Run:
     return Run.of(STREAMS[stream], learner, given, seed)
 
 
+EXPANDED = """name = "expanded"
+learner_seeds = [3, 1]
+[[dataset]]
+name = "real"
+order = "shuffled"
+order_seeds = [2, 5]
+max_rows = 1000
+[[dataset]]
+name = "words"
+positive_class = [1, 2.0, 3]
+order = "shuffled-in-windows"
+order_seeds = 2
+window_rows = 16
+[[learner]]
+name = "OjaSON"
+sketch_size = [0, 2]
+sketch_rate = [1, 16]
+diagonal = [true, false, "updated"]
+alpha = { powers_of_two = [-2, 2] }
+[[learner]]
+name = "CONKONS"
+alpha = 1
+bandwidth = [0.5, 2]
+carry = ["both", "weights"]
+[[learner]]
+name = "AdaGrad"
+step_size = [0.5, 1, 1.0]
+"""
+
+
+def expanded_ids(folder: Path) -> list[str]:
+    """The run ids of a sweep file, in their order."""
+    prepare(folder / "store", "real")
+    prepare(folder / "store", "words")
+    (folder / "expanded.toml").write_text(EXPANDED)
+    _, _, runs, _ = checked(folder / "expanded.toml", str(folder / "store"))
+    return [run.run_id for run in runs]
+
+
 def run_ids() -> dict[str, Any]:
-    """Run ids by the runs' names, which say all of them but what the streams are."""
+    """Run ids by the runs' names, which say all of them but what the streams are; and of a sweep
+    file.
+    """
     names = [json.dumps(one) for one in named_runs()]
+    with tempfile.TemporaryDirectory() as folder:
+        ids = expanded_ids(Path(folder))
     return {
+        "expanded": [len(ids), digest(ids)],
         "streams": {name: asdict(stream) for name, stream in STREAMS.items()},
         "ids": {name: run_of(name).run_id for name in names},
     }
@@ -396,6 +441,8 @@ OPTIONS: dict[str, Given] = {
     "KONS": {"kernel": "polynomial", "fit_intercept": True},
     "NOGD": {"kernel": "linear", "budget": 9, "rank": 4},
 }
+NAMED = "OGD-named"  # has learnt from a data frame
+FEATURES = list("abcde")
 
 
 def saved_models() -> dict[str, tuple[str, Given]]:
@@ -403,6 +450,7 @@ def saved_models() -> dict[str, tuple[str, Given]]:
     return {
         **{name: (name, base) for name, base in BASES.items()},
         **{f"{name}-options": (name, {**BASES[name], **more}) for name, more in OPTIONS.items()},
+        NAMED: ("OGD", BASES["OGD"]),
     }
 
 
@@ -424,14 +472,26 @@ def predictions_of(model: Any, rounds: int) -> dict[str, Any]:
     X, y = model_rows()
     labels = labels_for(model, y)
     more = slice(rounds, rounds + HELD_BACK)
-    asked = model.predict(X[more])
-    went_on = model.progressive(X[more], labels[more])
+    later = slice(more.stop, more.stop + HELD_BACK)
+
+    def rows(of: slice) -> Any:
+        return pd.DataFrame(X[of], columns=FEATURES) if model_has_names(model) else X[of]
+
+    asked = model.predict(rows(more))
+    went_on = model.progressive(rows(more), labels[more])
+    noted = model.record(rows(later), labels[later])
     return {
         "rounds": rounds,
         "predict": asked.tolist(),
         "progressive": went_on.tolist(),
-        "after": model.predict(X[:HELD_BACK]).tolist(),
+        "after": model.predict(rows(slice(HELD_BACK))).tolist(),
+        "record": {name: digest(noted.column(name).to_pylist()) for name in noted.column_names},
     }
+
+
+def model_has_names(model: Any) -> bool:
+    """Whether the model has learnt from rows whose features have names."""
+    return hasattr(model, "feature_names_in_")
 
 
 def model_file(name: str) -> Path:
@@ -447,7 +507,8 @@ def models() -> dict[str, Any]:
         for name, (learner, given) in saved_models().items():
             model = getattr(koco_stream, learner)(**given, seed=3)
             rounds = 20 if "KONS" in learner else 60
-            model.partial_fit(X[:rounds], labels_for(model, y)[:rounds])
+            first = pd.DataFrame(X[:rounds], columns=FEATURES) if name == NAMED else X[:rounds]
+            model.partial_fit(first, labels_for(model, y)[:rounds])
             path = Path(folder, "a.koco")
             model.save(path)
             packed(path, model_file(name))
@@ -467,6 +528,32 @@ def unpacked(path: Path, to: Path) -> Path:
     to.parent.mkdir(parents=True, exist_ok=True)
     to.write_bytes(gzip.decompress(path.read_bytes()))
     return to
+
+
+CLASSIFIED: dict[str, Given] = {
+    "OGD": {"loss": "logistic"},
+    "OjaSON": {"fit_intercept": True},
+    "PROSNKONS": {},
+}
+
+
+def classified(learner: str) -> dict[str, Any]:
+    """What a classifier of two named classes says of rows."""
+    X, y = model_rows()
+    model = getattr(koco_stream, learner)(**{**BASES[learner], **CLASSIFIED[learner]}, seed=3)
+    classifier = koco_stream.Classifier(model)
+    labels = np.where(y >= 0.0, "yes", "no")
+    said = classifier.progressive(X[:40], labels[:40], classes=["no", "yes"])
+    return {
+        "progressive": said.tolist(),
+        "scores": classifier.decision_function(X[40:60]).tolist(),
+        "predict": classifier.predict(X[40:60]).tolist(),
+    }
+
+
+def classifiers() -> dict[str, Any]:
+    """What classifiers say, by learner."""
+    return {learner: classified(learner) for learner in CLASSIFIED}
 
 
 # A cohort in mid-run
@@ -579,7 +666,8 @@ def old_store() -> dict[str, Any]:
 # --------------------------------------------------------------------------------------------------
 
 PARTS: dict[str, Callable[[], dict[str, Any]]] = {
-    part.__name__: part for part in (run_ids, prepared, tables, plans, models, cohort, old_store)
+    part.__name__: part
+    for part in (run_ids, prepared, tables, plans, models, classifiers, cohort, old_store)
 }
 
 
