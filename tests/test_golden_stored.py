@@ -165,10 +165,7 @@ def test_tables__of_a_sweep_over_all_learners_are_those_recorded(swept, tmp_path
 
 @pytest.mark.parametrize("name", sorted(VALUES["plans"]))
 def test_plan__is_the_recorded_one(name):
-    if name == "begun":
-        found = made.planned(made.LIMITS["many workers"], made.begun_cohorts())
-    else:
-        found = made.planned(made.LIMITS[name])
+    found = made.planned_as(name)
     known = VALUES["plans"][name]
     assert [row[:3] for row in found["cohorts"]] == [row[:3] for row in known["cohorts"]]
     seconds = [row[3] for row in known["cohorts"]]

@@ -364,9 +364,11 @@ def tables() -> dict[str, Any]:
 # Plans
 # --------------------------------------------------------------------------------------------------
 
+WIDE = Stream("c", "00112233445566aa")
 SIZES = {
     "0123456789abcdef": DataSize(200_000, 12, 2_400_000, 1 << 20),
     "fedcba9876543210": DataSize(1_500, 3_000, 45_000, 1 << 22),
+    WIDE.dataset_hash: DataSize(20_000, 400, 8_000_000, 1 << 24),
 }
 LIMITS = {
     "one worker": Limits(1, 4 << 30),
@@ -395,11 +397,23 @@ def planned_runs() -> list[Run]:
     return without_repeats(runs)
 
 
-def planned(limits: Limits, begun: Sequence[Sequence[str]] = ()) -> dict[str, Any]:
+def sharing_runs() -> list[Run]:
+    """Runs whose shared kernel values take much of their time, two kinds of them."""
+    base = {**BASES["NORMA"], "budget": 100}
+    return [
+        Run.of(WIDE, "NORMA", {**base, "clip": 0.1 + k, "bandwidth": bandwidth}, 1)
+        for bandwidth in (2.0, 3.0)
+        for k in range(200)
+    ]
+
+
+def planned(
+    limits: Limits, begun: Sequence[Sequence[str]] = (), runs: Sequence[Run] | None = None
+) -> dict[str, Any]:
     """The plan of these runs: each cohort's identity, which is the hash of its run ids in their
     order, its learners, checkpoints and seconds; and the memory.
     """
-    found = plan(planned_runs(), SIZES, limits, begun)
+    found = plan(runs or planned_runs(), SIZES, limits, begun)
     return {
         "cohorts": [
             [
@@ -423,10 +437,18 @@ def begun_cohorts() -> list[tuple[str, ...]]:
     return [tuple(ids[::3]), (ids[1], "0" * 32)]
 
 
+def planned_as(name: str) -> dict[str, Any]:
+    """The plan with limits of this name, or one of two that differ in more."""
+    if name == "begun":
+        return planned(LIMITS["many workers"], begun_cohorts())
+    if name == "sharing":
+        return planned(Limits(3, 4 << 30), runs=sharing_runs())
+    return planned(LIMITS[name])
+
+
 def plans() -> dict[str, Any]:
-    """The plans, by the names of their limits."""
-    found = {name: planned(limits) for name, limits in LIMITS.items()}
-    return {**found, "begun": planned(LIMITS["many workers"], begun_cohorts())}
+    """The plans, by their names."""
+    return {name: planned_as(name) for name in (*LIMITS, "begun", "sharing")}
 
 
 # Saved models
