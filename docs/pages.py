@@ -14,7 +14,7 @@ from flows.cli import koco
 from koco_stream.learners import LEARNERS
 from koco_stream.learners.base import Learner
 from koco_stream.learners.parameters import SEED, SHARED
-from koco_stream.runs.run import schemas as records
+from koco_stream.runs import schemas as records
 
 
 def on_files(files, config):
@@ -81,23 +81,23 @@ def tables_page():
     parts = [
         "# Tables",
         (
-            "Results are Parquet files in the store. `runs` and `curves` belong together by"
-            " `run_id`; [Read results](read-results.md) has examples. Columns that are marked † may"
-            " differ from one execution to the next (times, hosts, cohorts); all others are the"
-            " same to the bit for the same code in the same environment. The meanings and units are"
-            " also in the files' schemas."
+            "Results are Parquet files in the store. `runs` and `curves` are joined by `run_id`;"
+            " [Read results](read-results.md) has examples. Columns marked † may differ from one"
+            " execution to the next (times, hosts, cohorts). All others are the same to the bit for"
+            " the same code in the same environment. Meanings and units are also part of the files'"
+            " schemas."
         ),
         "## runs",
-        "`store/results/runs/*.parquet`: one row a run.",
+        "`store/results/runs/*.parquet`: one row per run.",
         columns_of(records.RUNS),
         "## curves",
-        "`store/results/curves/*.parquet`: each run at rounds spaced evenly in log t.",
+        "`store/results/curves/*.parquet`: each run at rounds that are evenly spaced in log t.",
         columns_of(records.CURVES),
         "## record",
         (
-            "`record` of a learner in Python returns an Arrow table with `t` (the round, from 1),"
-            f" `prediction` and `loss`; and, of a learner that has them, {words(records.COUNTED)}"
-            f" (how often so far) and {words(records.RECORDED)} (of its dictionary, after the"
+            "In Python, `record` of a learner returns an Arrow table with `t` (the round, from 1),"
+            f" `prediction` and `loss`. Learners that have them add {words(records.COUNTED)}"
+            f" (how often so far) and {words(records.RECORDED)} (of the dictionary, after the"
             " round)."
         ),
     ]
@@ -121,14 +121,14 @@ def learners_page():
     parts = [
         "# Learners",
         (
-            "In a sweep file a learner is named as here, and takes the parameters below it; in"
-            f" Python its class has them as arguments. All also take {shared}. [Python](python.md)"
-            " has the methods that all share."
+            "Sweep files use the names and parameters on this page. In Python, the parameters are"
+            f" arguments of the class. All learners also take {shared}. [Python](python.md)"
+            " describes the methods that they share."
         ),
         "## Shared",
         parameters_of((*SHARED, SEED), {**next(iter(LEARNERS.values())).defaults(), "seed": 0}),
         (
-            "`seed` is an argument in Python; in a sweep file it is `learner_seeds`, for all"
+            "`seed` is an argument in Python. In a sweep file it is `learner_seeds`, for all"
             " learners at once."
         ),
     ]
