@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from koco_stream.version import __version__
+
 if TYPE_CHECKING:
     from koco_stream.batch import Batch
     from koco_stream.classifier import Classifier
@@ -34,7 +36,6 @@ if TYPE_CHECKING:
     from koco_stream.learners.linear.ons import ONS
     from koco_stream.learners.linear.rp_son import RPSON
 
-__version__ = "0.1.0"
 __all__ = [
     "BKONS",
     "CONKONS",
@@ -69,10 +70,13 @@ _WHERE = {
 
 def __getattr__(name: str) -> Any:
     # Names are loaded when first used: the command line answers `--help` without waiting for the
-    # compiler.
+    # compiler. A learner of the registry has its name here.
     import importlib
 
-    if name not in __all__:
+    if name in _WHERE:
+        module, attribute = _WHERE[name]
+        return getattr(importlib.import_module(module), attribute)
+    learners = importlib.import_module("koco_stream.learners") if name[:1] != "_" else None
+    if learners is None or name not in (*learners.LEARNERS, "Learner", "load"):
         raise AttributeError(f"module 'koco_stream' has no attribute {name!r}")
-    module, attribute = _WHERE.get(name, ("koco_stream.learners", name))
-    return getattr(importlib.import_module(module), attribute)
+    return getattr(learners, name)

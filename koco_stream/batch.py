@@ -26,8 +26,8 @@ from scipy.special import expit
 from koco_stream.errors import WrongInput
 from koco_stream.learners.parameters import ALPHA
 from koco_stream.losses import LOSSES, OF_REAL_LABELS
-from koco_stream.numerics.linear_algebra import Array
 from koco_stream.streams.rows import as_labels
+from koco_stream.types import Array
 
 Blocks = Callable[
     [], Iterable[tuple[Array, Array]]

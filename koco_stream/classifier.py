@@ -9,9 +9,9 @@ import numpy as np
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.learners.base import Learner
 from koco_stream.learners.kernel.kors import KORS
-from koco_stream.numerics.linear_algebra import Array
 from koco_stream.scikit_learn import classifier_tags, not_fitted
 from koco_stream.streams.rows import label_vector
+from koco_stream.types import Array
 
 
 class Classifier:

@@ -17,8 +17,8 @@ from river import base
 from koco_stream.errors import WrongInput
 from koco_stream.learners.base import Learner
 from koco_stream.learners.linear.ogd import OGD
-from koco_stream.numerics.linear_algebra import Array
 from koco_stream.streams.rows import Rows, sparse_rows
+from koco_stream.types import Array
 
 Features = dict[Hashable, Any]
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from koco_stream.errors import WrongInput
-from koco_stream.numerics.linear_algebra import Array
+from koco_stream.types import Array
 
 
 def regressor_tags(target_required: bool) -> Any:

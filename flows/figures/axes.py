@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from koco_stream.numerics.linear_algebra import Array
+from koco_stream.types import Array
 
 if TYPE_CHECKING:
     from matplotlib.ticker import (

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, hstack, issparse
 
-from koco_stream.numerics.linear_algebra import Array
 from koco_stream.streams.rows import Rows
+from koco_stream.types import Array
 
 
 def matrix_of(rows: Rows) -> csr_array:

@@ -22,7 +22,6 @@ from koco_stream.io.cache import private_folder
 from koco_stream.io.files import content_hash, write_text
 from koco_stream.io.paths import Where
 from koco_stream.losses import curvature_of
-from koco_stream.numerics.linear_algebra import Array
 from koco_stream.streams.reader import StreamReader
 from koco_stream.streams.stream import Stream
 from koco_stream.theory import (
@@ -33,6 +32,7 @@ from koco_stream.theory import (
     spectrum,
     theorem_1_curved,
 )
+from koco_stream.types import Array
 
 # The learners that a theorem is about, and which.
 THEOREMS = {

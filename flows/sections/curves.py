@@ -14,7 +14,7 @@ from flows.figures.axes import Axis
 from flows.figures.drawing import Figure, Series, Style, plot
 from flows.sections.lines import Line, StreamResults, params_text
 from koco_stream.io.paths import Where
-from koco_stream.numerics.linear_algebra import Array
+from koco_stream.types import Array
 from storage.results import read_curves
 
 FIRST_ROUND = 10  # before it an error is an average over too few rounds to say anything

@@ -16,10 +16,10 @@ from koco_stream.io.paths import Where
 from koco_stream.learners.saved import state_arrays
 from koco_stream.learners.scan import advance
 from koco_stream.numerics.compiler import jit
-from koco_stream.numerics.linear_algebra import Array
 from koco_stream.runs.run import Run
 from koco_stream.streams.reader import Block, StreamReader
 from koco_stream.streams.rows import with_intercept
+from koco_stream.types import Array
 
 VERSION = 2  # of the loop and of how it is measured: ratios to another one cannot be compared
 LOOP_ROWS, LOOP_FEATURES = 16_384, 24

@@ -17,8 +17,8 @@ from koco_stream.io.paths import Place, Where, place
 from koco_stream.learners import learner_named
 from koco_stream.learners.saved import restored, state_arrays
 from koco_stream.numerics.compiler import code_hash
-from koco_stream.numerics.linear_algebra import Array
 from koco_stream.runs.run import Cohort
+from koco_stream.types import Array
 
 FORMAT = 1
 KEPT = ("at", "seconds", "status", "error")

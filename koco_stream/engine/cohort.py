@@ -24,12 +24,12 @@ from koco_stream.learners.scan import tally
 from koco_stream.learners.shared_kernel_learner import SharedKernelLearner
 from koco_stream.learners.shared_kernel_scan import SharedKernelScan
 from koco_stream.losses import LOSSES, OF_REAL_LABELS
-from koco_stream.numerics.linear_algebra import Array
 from koco_stream.runs.run import Cohort, Run
 from koco_stream.runs.schemas import curve_points
 from koco_stream.streams.reader import BLOCK_ROWS, StreamReader
 from koco_stream.streams.rows import Rows, with_intercept
 from koco_stream.theory.comparator import Comparator, comparator_of
+from koco_stream.types import Array
 
 # times a state's bytes are read of the stream before the next member's turn, where states are large
 TURN = 4

@@ -15,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-import koco_stream
 from koco_stream.engine.run_state import Member
 from koco_stream.errors import StoreUnavailable
 from koco_stream.io.files import canonical_json
@@ -24,10 +23,11 @@ from koco_stream.io.paths import Place, Where, place
 from koco_stream.learners import learner_named
 from koco_stream.learners.parameters import Value
 from koco_stream.learners.record import recorded
-from koco_stream.numerics.linear_algebra import Array
 from koco_stream.runs.run import Cohort
 from koco_stream.runs.schemas import RUNS, Column, part_schema
 from koco_stream.theory.comparator import Comparator
+from koco_stream.types import Array
+from koco_stream.version import __version__
 
 
 def parts_folder(store: Where) -> Place:
@@ -212,6 +212,6 @@ def machine() -> str:
 def versions() -> str:
     """The versions that numbers may depend on to rounding."""
     return (
-        f"koco_stream {koco_stream.__version__}, numpy {np.__version__}, numba {numba.__version__},"
+        f"koco_stream {__version__}, numpy {np.__version__}, numba {numba.__version__},"
         f" python {sys.version.split()[0]}"
     )

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from koco_stream.learners import learner_named
-from koco_stream.numerics.linear_algebra import Array
 from koco_stream.runs.run import Run
+from koco_stream.types import Array
 
 
 @dataclass

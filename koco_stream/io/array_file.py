@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from koco_stream.io.files import canonical_json
-from koco_stream.numerics.linear_algebra import Array
+from koco_stream.types import Array
 
 MAGIC = b"KOCO\n"
 

@@ -34,7 +34,7 @@ import pyarrow.parquet as pq
 
 from koco_stream.errors import StoreUnavailable, WrongInput
 from koco_stream.io.cache import private_folder
-from koco_stream.io.paths import Place
+from koco_stream.io.local import Place
 
 CONNECT_SECONDS = 5.0
 SILENT_SECONDS = 20.0  # without a byte: then the server counts as gone

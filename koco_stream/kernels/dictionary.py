@@ -14,8 +14,8 @@ import numpy as np
 
 from koco_stream.kernels.kernel import Kernel, value_at_itself, values_of
 from koco_stream.numerics.compiler import inlined
-from koco_stream.numerics.linear_algebra import Array
 from koco_stream.numerics.llvm.point_panels import BLOCK, products, room_for
+from koco_stream.types import Array
 
 FIRST_ROOM = (
     3 * BLOCK

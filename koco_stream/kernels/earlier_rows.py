@@ -16,9 +16,9 @@ import numpy as np
 from koco_stream.kernels.dictionary import Points, add_point, lengthened, no_points, panels
 from koco_stream.kernels.kernel import Kernel, value_at_itself, values_of
 from koco_stream.numerics.compiler import jit
-from koco_stream.numerics.linear_algebra import Array
 from koco_stream.numerics.llvm.point_panels import BLOCK, accumulate, products
 from koco_stream.streams.rows import Rows
+from koco_stream.types import Array
 
 CHUNK = 256  # past rows whose kernel values stay near while all runs of a cohort use them
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from koco_stream.numerics.compiler import inlined
-from koco_stream.numerics.linear_algebra import Array
 from koco_stream.numerics.llvm.point_panels import gaussian
+from koco_stream.types import Array
 
 GAUSSIAN, POLYNOMIAL, LINEAR = range(3)
 KERNELS = {"gaussian": GAUSSIAN, "polynomial": POLYNOMIAL, "linear": LINEAR}

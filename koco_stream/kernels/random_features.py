@@ -11,9 +11,9 @@ import numpy as np
 
 from koco_stream.kernels.dictionary import panels
 from koco_stream.numerics.compiler import inlined, jit
-from koco_stream.numerics.linear_algebra import Array
 from koco_stream.numerics.llvm.point_panels import BLOCK, products, room_for, waves
 from koco_stream.numerics.random import normal
+from koco_stream.types import Array
 
 PROJECTIONS, COSINES, SINES = range(
     3

@@ -18,9 +18,9 @@ from koco_stream.learners.saved import filled, load_into, save_model, state_arra
 from koco_stream.learners.spec import Public, Spec
 from koco_stream.losses import LOSSES, OF_REAL_LABELS, loss_value
 from koco_stream.numerics.compiler import inlined
-from koco_stream.numerics.linear_algebra import Array
 from koco_stream.scikit_learn import check_feature_names, feature_names, not_fitted, regressor_tags
 from koco_stream.streams.rows import Rows, as_labels, as_rows, with_intercept
+from koco_stream.types import Array
 
 LEARNT = (
     "_state",

@@ -12,8 +12,8 @@ import numpy as np
 
 from koco_stream.learners.scan import code_name
 from koco_stream.numerics.compiler import jit_with
-from koco_stream.numerics.linear_algebra import Array
 from koco_stream.streams.rows import Rows
+from koco_stream.types import Array
 
 
 def embed(params: Any, state: Any, idx: Array, val: Array, out: Array) -> None:

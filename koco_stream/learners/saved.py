@@ -4,28 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
 from koco_stream.errors import WrongInput
 from koco_stream.io.array_file import NotWhole, TooNew, read_arrays, write_arrays
 from koco_stream.io.files import written_atomically
-from koco_stream.numerics.linear_algebra import Array
 from koco_stream.numerics.llvm.feature_lines import aligned_zeros
+from koco_stream.types import Array
+from koco_stream.version import __version__
 
-if TYPE_CHECKING:
-    from koco_stream.learners.base import Learner
-
-    L = TypeVar("L", bound=Learner)
+L = TypeVar("L")
 
 FORMAT = 1
 
 
-def save_model(model: Learner, path: Path) -> None:
+def save_model(model: Any, path: Path) -> None:
     """Write `model` to `path`, atomically."""
-    import koco_stream
-
     state, names = vars(model).get("_state"), vars(model).get("feature_names_in_")
     named = {} if names is None else {"feature_names": list(names)}
     header = {
@@ -37,7 +33,7 @@ def save_model(model: Learner, path: Path) -> None:
             if state is None
             else {"n_features": model.n_features_in_, "rounds": model.rounds_, **named}
         ),
-        "version": koco_stream.__version__,
+        "version": __version__,
     }
     with written_atomically(path) as temporary:
         write_arrays(temporary, header, {} if state is None else state_arrays(state))
@@ -61,8 +57,6 @@ def load_into(path: str | Path, class_of: Callable[[str], type[L]]) -> L:
 
     Raises `WrongInput` if the file is cut, altered, of a newer format or not of this kind.
     """
-    import koco_stream
-
     path = Path(path)
     try:
         header, arrays = read_arrays(path.read_bytes(), FORMAT)
@@ -74,12 +68,13 @@ def load_into(path: str | Path, class_of: Callable[[str], type[L]]) -> L:
     except TooNew as error:
         raise WrongInput(
             f"{path} has format {error.header['format']} and this is koco-stream"
-            f" {koco_stream.__version__}, which reads up to format {FORMAT}; it was written by"
+            f" {__version__}, which reads up to format {FORMAT}; it was written by"
             f" version {error.header.get('version')}: upgrade koco-stream"
         ) from None
     if "learner" not in header:
         raise WrongInput(f"{path} is not a koco-stream learner; use the file that its save wrote")
-    model = class_of(header["learner"])(**header["params"])
+    learner = class_of(header["learner"])
+    model: Any = learner(**header["params"])
     if header["learnt"] is not None:
         names = header["learnt"].get("feature_names")
         model._start(
@@ -93,10 +88,10 @@ def load_into(path: str | Path, class_of: Callable[[str], type[L]]) -> L:
                 " that wrote it"
             ) from None
         model.rounds_ = int(header["learnt"]["rounds"])
-    return model
+    return cast(L, model)
 
 
-def filled(model: Learner, arrays: dict[str, Array]) -> Any:
+def filled(model: Any, arrays: dict[str, Array]) -> Any:
     """The state of `model`, which has begun to learn, with the arrays of `state_arrays` in it.
 
     Raises `ValueError` as `restored` does.

@@ -11,8 +11,8 @@ import numpy as np
 
 from koco_stream.losses import loss_value
 from koco_stream.numerics.compiler import jit, jit_with
-from koco_stream.numerics.linear_algebra import Array
 from koco_stream.streams.rows import Rows
+from koco_stream.types import Array
 
 
 def step(params: Any, state: Any, idx: Array, val: Array, y: float) -> float:

@@ -7,8 +7,8 @@ from typing import Any
 from koco_stream.learners.base import Learner
 from koco_stream.learners.shared_kernel_scan import SharedKernelScan
 from koco_stream.learners.spec import Public, Shared, StreamSize
-from koco_stream.numerics.linear_algebra import Array
 from koco_stream.streams.rows import Rows
+from koco_stream.types import Array
 
 
 class SharedKernelLearner(Learner):

@@ -26,9 +26,9 @@ from koco_stream.kernels.earlier_rows import (
 )
 from koco_stream.learners.scan import code_name
 from koco_stream.numerics.compiler import jit_with
-from koco_stream.numerics.linear_algebra import Array
 from koco_stream.numerics.llvm.point_panels import BLOCK
 from koco_stream.streams.rows import Rows
+from koco_stream.types import Array
 
 
 def step(params: Any, state: Any, tile: Array, r: int, block: int, k_tt: float, y: float) -> float:

@@ -12,9 +12,9 @@ import math
 from typing import Any
 
 from koco_stream.numerics.compiler import jit
-from koco_stream.numerics.linear_algebra import Array
 from koco_stream.numerics.llvm.feature_lines import add_outer, combine, rotate
 from koco_stream.numerics.llvm.point_panels import dot
+from koco_stream.types import Array
 
 EPSILON = 2.220446049250313e-16
 SWEEPS = 60

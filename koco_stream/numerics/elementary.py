@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
-from koco_stream.numerics.linear_algebra import Array
+from koco_stream.types import Array
 
 LOWEST, HIGHEST = -708.0, 709.0
 LOG2_E = 1.4426950408889634

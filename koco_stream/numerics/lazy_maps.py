@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from koco_stream.numerics.compiler import inlined, jit
-from koco_stream.numerics.linear_algebra import Array
 from koco_stream.numerics.llvm.feature_lines import aligned_zeros, combine
+from koco_stream.types import Array
 
 BLOCK = 16
 PERIOD = 2048  # epochs

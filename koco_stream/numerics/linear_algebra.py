@@ -12,13 +12,11 @@ and a row of it is a line of memory.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from koco_stream.numerics.compiler import jit
-
-Array = np.ndarray[Any, np.dtype[Any]]
+from koco_stream.types import Array
 
 
 @jit

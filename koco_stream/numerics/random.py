@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from koco_stream.numerics.compiler import jit
-from koco_stream.numerics.linear_algebra import Array
+from koco_stream.types import Array
 
 LAYERS = 256
 # where the ziggurat's last layer ends, and the area of each layer, for 256 layers

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from koco_stream.learners import LEARNERS
-from koco_stream.numerics.linear_algebra import Array
+from koco_stream.types import Array
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
-from koco_stream.numerics.linear_algebra import Array
+from koco_stream.types import Array
 
 AS_STORED, SHUFFLED, IN_WINDOWS = "as-stored", "shuffled", "shuffled-in-windows"
 WINDOW_ROWS = 65536

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from koco_stream.errors import WrongInput, WrongType
-from koco_stream.numerics.linear_algebra import Array
 from koco_stream.scikit_learn import warn_of_column_vector
+from koco_stream.types import Array
 
 
 class Rows(NamedTuple):

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cholesky, eigh, eigvalsh, solve_triangular
 
 from koco_stream.errors import WrongInput
-from koco_stream.numerics.linear_algebra import Array
+from koco_stream.types import Array
 
 
 def factor(K: Array, ridge: float) -> Array:

@@ -16,7 +16,7 @@ from scipy.linalg import eigvalsh
 from scipy.sparse import issparse
 
 from koco_stream.errors import WrongInput
-from koco_stream.numerics.linear_algebra import Array
+from koco_stream.types import Array
 
 
 def son_theorem_1(*, rounds: int, n_features: int, clip: float, lipschitz: float) -> float:

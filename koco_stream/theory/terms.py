@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
 
-from koco_stream.numerics.linear_algebra import Array
 from koco_stream.theory.leverage import factor
+from koco_stream.types import Array
 
 
 def rescaled_kernel(K: Array, slopes: Array, step_sizes: Array) -> Array:

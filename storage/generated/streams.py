@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from koco_stream.errors import WrongInput
-from koco_stream.numerics.linear_algebra import Array, orthonormalise, product
+from koco_stream.numerics.linear_algebra import orthonormalise, product
+from koco_stream.types import Array
 from storage.sources.source import Each, Piece, Source, dense_piece
 
 BLOCK_ROWS = 16_384

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from koco_stream.numerics.linear_algebra import Array, orthonormalise, product
+from koco_stream.numerics.linear_algebra import orthonormalise, product
+from koco_stream.types import Array
 from storage.sources.table import Table
 
 

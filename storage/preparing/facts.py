@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from koco_stream.errors import WrongInput
-from koco_stream.numerics.linear_algebra import Array
+from koco_stream.types import Array
 from storage.preparing.parts import Parts, rows_of
 from storage.preparing.shards import BLOCK
 from storage.preparing.transform import NO_FACTS, Facts, Transformation, row_numbers

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from koco_stream.errors import WrongInput
-from koco_stream.numerics.linear_algebra import Array
+from koco_stream.types import Array
 
 MOST_BITS = 30  # feature numbers are int32, and the top bit of the hash is the sign's
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from koco_stream.numerics.linear_algebra import Array
+from koco_stream.types import Array
 from storage.sources.source import Piece, Source
 
 MOST_DISTINCT = 200  # labels: from one more on, they are only said to be many

@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 
 from koco_stream.errors import WrongInput
 from koco_stream.io.files import file_hash, sync_file
-from koco_stream.numerics.linear_algebra import Array
 from koco_stream.streams.manifest import Shard
+from koco_stream.types import Array
 from storage.preparing.parts import Parts, is_single, read_rows, rows_of
 from storage.preparing.transform import Transformation, saved_facts, square_norms
 from storage.sources.source import Piece

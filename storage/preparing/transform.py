@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from koco_stream.errors import WrongInput
-from koco_stream.numerics.linear_algebra import Array
+from koco_stream.types import Array
 from storage.preparing.hashing import MOST_BITS, hashed
 from storage.sources.source import Piece, dense_piece
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from koco_stream.numerics.linear_algebra import Array
+from koco_stream.types import Array
 from storage.sources.source import Piece
 
 

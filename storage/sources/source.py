@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from koco_stream.io.files import file_hash
-from koco_stream.numerics.linear_algebra import Array
+from koco_stream.types import Array
 
 PIECE_BYTES = 8 << 20  # text that is read at once, if no line is longer
 

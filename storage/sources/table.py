@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from koco_stream.numerics.linear_algebra import Array
+from koco_stream.types import Array
 from storage.sources.source import Each, Piece
 
 

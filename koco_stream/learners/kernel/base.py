@@ -6,7 +6,7 @@ from koco_stream.kernels.dictionary import Points, points_floats
 from koco_stream.kernels.kernel import KERNELS, Kernel, gaussian_kernel
 from koco_stream.learners.base import Learner
 from koco_stream.learners.spec import Cost, Public, StreamSize
-from koco_stream.numerics.linear_algebra import Array
+from koco_stream.types import Array
 
 # A run whose dictionary has no limit is planned, and may run, with at most this many points.
 PLANNED_POINTS = 2032

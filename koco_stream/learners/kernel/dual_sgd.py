@@ -45,9 +45,9 @@ from koco_stream.learners.parameters import BANDWIDTH, BUDGET, N_FREQUENCIES, SH
 from koco_stream.learners.spec import Cost, Public, StreamSize, loss_and_clip, real, whole
 from koco_stream.losses import loss_slope
 from koco_stream.numerics.compiler import inlined, jit
-from koco_stream.numerics.linear_algebra import Array
 from koco_stream.numerics.llvm.feature_lines import aligned_zeros
 from koco_stream.numerics.llvm.point_panels import add_scaled, dot, room_for
+from koco_stream.types import Array
 
 REGULARISATION = Parameter("regularisation", float, "λ in λ/2·‖f‖² + loss", low=0, above=True)
 

@@ -27,9 +27,9 @@ from koco_stream.learners.parameters import BANDWIDTH, N_FREQUENCIES, SHARED, ST
 from koco_stream.learners.spec import Cost, Public, StreamSize, real, whole
 from koco_stream.losses import HALF_SQUARED, LOSSES, OF_REAL_LABELS, SQUARED, loss_slope
 from koco_stream.numerics.compiler import inlined, jit
-from koco_stream.numerics.linear_algebra import Array
 from koco_stream.numerics.llvm.feature_lines import aligned_zeros
 from koco_stream.numerics.llvm.point_panels import add_scaled, dot, room_for
+from koco_stream.types import Array
 
 # lines of `a` after those of koco_stream.kernels.random_features: the weights of the cosines and of
 # the sines, over √D

@@ -39,11 +39,11 @@ from koco_stream.learners.kernel.base import (
 from koco_stream.learners.parameters import KERNEL_SHAPE, SAMPLING, SHARED, Parameter
 from koco_stream.learners.spec import Cost, Public, StreamSize, real
 from koco_stream.numerics.compiler import inlined, jit
-from koco_stream.numerics.linear_algebra import Array
 from koco_stream.numerics.llvm.point_panels import BLOCK, apply, dot
 from koco_stream.numerics.random import uniform
 from koco_stream.scikit_learn import regressor_tags
 from koco_stream.streams.rows import as_rows
+from koco_stream.types import Array
 
 MAX_DICTIONARY = Parameter(
     "max_dictionary", int, "the most points; none if not given", low=1, high=100_000, optional=True

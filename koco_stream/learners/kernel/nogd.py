@@ -36,9 +36,9 @@ from koco_stream.learners.spec import Cost, Public, StreamSize, real, whole
 from koco_stream.losses import LOSSES, loss_slope
 from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.eigenvalues import eigen_rows
-from koco_stream.numerics.linear_algebra import Array
 from koco_stream.numerics.llvm.feature_lines import aligned_zeros
 from koco_stream.numerics.llvm.point_panels import BLOCK, add_scaled, dot, products, room_for
+from koco_stream.types import Array
 
 RANK = Parameter(
     "rank", int, "k, the Nyström features; at most the budget counts", low=1, high=4096

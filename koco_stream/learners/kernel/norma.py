@@ -24,8 +24,8 @@ from koco_stream.learners.shared_kernel_learner import SharedKernelLearner, kern
 from koco_stream.learners.spec import Cost, Public, StreamSize, loss_and_clip, real, whole
 from koco_stream.losses import HINGE, loss_slope
 from koco_stream.numerics.compiler import inlined
-from koco_stream.numerics.linear_algebra import Array
 from koco_stream.numerics.llvm.point_panels import BLOCK, dot, room_for
+from koco_stream.types import Array
 
 NU = Parameter(
     "tube",

@@ -38,8 +38,8 @@ from koco_stream.learners.parameters import (
 from koco_stream.learners.spec import Cost, Public, StreamSize, newton_params
 from koco_stream.losses import curvature_at, loss_slope
 from koco_stream.numerics.compiler import inlined, jit
-from koco_stream.numerics.linear_algebra import Array
 from koco_stream.numerics.llvm.point_panels import BLOCK, add_scaled, apply, dot, subtract_outer
+from koco_stream.types import Array
 
 PHI, U, OMEGA = range(3)  # lines of `a`: φ̃ = Wk, A⁻¹φ̃, ω
 # a point whose pivot k(x, x) − ‖φ̃‖² is below this share of k(x, x) adds no coordinate (P3)

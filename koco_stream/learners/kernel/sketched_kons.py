@@ -40,9 +40,9 @@ from koco_stream.learners.shared_kernel_learner import SharedKernelLearner, kern
 from koco_stream.learners.spec import Cost, Public, StreamSize, newton_params
 from koco_stream.losses import curvature_at, loss_slope
 from koco_stream.numerics.compiler import inlined
-from koco_stream.numerics.linear_algebra import Array
 from koco_stream.numerics.llvm.point_panels import BLOCK, add_scaled, apply, dot
 from koco_stream.numerics.random import uniform
+from koco_stream.types import Array
 
 SAMPLING_FLOOR = Parameter(
     "sampling_floor",

@@ -18,7 +18,7 @@ from koco_stream.learners.parameters import SHARED, STEP_SIZE
 from koco_stream.learners.spec import Public, loss_and_clip, real
 from koco_stream.losses import loss_slope
 from koco_stream.numerics.compiler import jit
-from koco_stream.numerics.linear_algebra import Array
+from koco_stream.types import Array
 
 
 class Params(NamedTuple):

@@ -35,7 +35,6 @@ from koco_stream.numerics.lazy_maps import (
     refresh,
     restart,
 )
-from koco_stream.numerics.linear_algebra import Array
 from koco_stream.numerics.llvm.feature_lines import (
     aligned_zeros,
     gather,
@@ -43,6 +42,7 @@ from koco_stream.numerics.llvm.feature_lines import (
     prefetch,
     scatter,
 )
+from koco_stream.types import Array
 
 NOTHING = 1e-14  # an eigenvalue below this share of the largest is rounding
 

@@ -30,8 +30,8 @@ from numba.extending import intrinsic
 from koco_stream.learners.spec import Cost, Public, StreamSize, whole
 from koco_stream.losses import loss_slope
 from koco_stream.numerics.compiler import jit, jit_with
-from koco_stream.numerics.linear_algebra import Array
 from koco_stream.numerics.llvm.feature_lines import lanes_for
+from koco_stream.types import Array
 
 FIRST_D = 0.1
 NONE, BEFORE, UPDATED = range(

@@ -17,7 +17,8 @@ from koco_stream.learners.parameters import PROJECTION, SHARED, STEP_SIZE
 from koco_stream.learners.spec import Public, loss_and_clip, real
 from koco_stream.losses import loss_slope
 from koco_stream.numerics.compiler import jit
-from koco_stream.numerics.linear_algebra import Array, square_norm
+from koco_stream.numerics.linear_algebra import square_norm
+from koco_stream.types import Array
 
 
 class Params(NamedTuple):

@@ -31,7 +31,7 @@ from koco_stream.learners.parameters import DIAGONAL, NEWTON_STEP, PROJECTION, S
 from koco_stream.learners.spec import Cost, Public, StreamSize, newton_params, real, whole
 from koco_stream.losses import curvature_at
 from koco_stream.numerics.compiler import inlined, jit
-from koco_stream.numerics.linear_algebra import Array, orthonormalise
+from koco_stream.numerics.linear_algebra import orthonormalise
 from koco_stream.numerics.llvm.feature_lines import (
     aligned_zeros,
     dot,
@@ -44,6 +44,7 @@ from koco_stream.numerics.llvm.feature_lines import (
     sums_before,
     times,
 )
+from koco_stream.types import Array
 
 SKETCH_SIZE = Parameter("sketch_size", int, "m, the rows of the sketch; 0: none", low=0, high=1023)
 SKETCH_RATE = Parameter(

@@ -29,7 +29,8 @@ from koco_stream.learners.parameters import (
 from koco_stream.learners.spec import Cost, Public, StreamSize, newton_params
 from koco_stream.losses import curvature_at, loss_slope
 from koco_stream.numerics.compiler import jit
-from koco_stream.numerics.linear_algebra import Array, square_norm
+from koco_stream.numerics.linear_algebra import square_norm
+from koco_stream.types import Array
 
 ALPHA_OR_ZERO = Parameter("alpha", float, "α, the ridge; 0 for the pseudo-inverse", low=0)
 NO_PART = 1e-20  # a part of a row whose square is below this share of the row's is rounding

@@ -33,7 +33,6 @@ from koco_stream.learners.spec import Cost, Public, StreamSize, newton_params, w
 from koco_stream.losses import curvature_at
 from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.linear_algebra import (
-    Array,
     dot,
     factor_shifted,
     inverse_of_shifted,
@@ -48,6 +47,7 @@ from koco_stream.numerics.llvm.feature_lines import (
     times,
 )
 from koco_stream.numerics.random import normal
+from koco_stream.types import Array
 
 # Vectors in `a`, each (W,). State: b. Scratch: x̂ = Sx, r, Hx̂, Hr, what is added to the features'
 # lines, the factors of the outer products. Then H, SSᵀ and the Cholesky factor of αI + SSᵀ, each

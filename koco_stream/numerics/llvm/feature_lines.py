@@ -25,8 +25,8 @@ from numba import types
 from numba.core import cgutils, config
 from numba.extending import intrinsic
 
-from koco_stream.numerics.linear_algebra import Array
 from koco_stream.numerics.llvm.registers import INT32, INT64, Lines, halved, in_two_chains
+from koco_stream.types import Array
 
 
 def lanes_for(columns: int) -> tuple[int, ...]:

@@ -19,8 +19,8 @@ from numba.core import cgutils, config
 from numba.extending import intrinsic
 
 from koco_stream.numerics.elementary import emit_cos_sin, emit_exp, literal_cos_sin, literal_exp
-from koco_stream.numerics.linear_algebra import Array
 from koco_stream.numerics.llvm.registers import INT64, Lines, halved, in_two_chains
+from koco_stream.types import Array
 
 BLOCK = 16
 

@@ -12,7 +12,7 @@ from typing import Any
 from llvmlite import ir
 from numba.core import cgutils
 
-from koco_stream.numerics.linear_algebra import Array
+from koco_stream.types import Array
 
 INT32, INT64 = ir.IntType(32), ir.IntType(64)
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from koco_stream.errors import WrongInput
 from koco_stream.io.files import file_hash
-from koco_stream.numerics.linear_algebra import Array
+from koco_stream.types import Array
 from storage.sources.documents.trees import files_in
 from storage.sources.source import PIECE_BYTES
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from koco_stream.errors import WrongInput
-from koco_stream.numerics.linear_algebra import Array
+from koco_stream.types import Array
 from storage.sources.numbers import LabelRule
 
 Place = Callable[[int], str]  # a value's number in the column → where it is, in words

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from pyarrow import types
 
 from koco_stream.errors import WrongInput
-from koco_stream.numerics.linear_algebra import Array
+from koco_stream.types import Array
 from storage.sources.numbers import LabelRule
 from storage.sources.parquet.base import ParquetRows
 from storage.sources.parquet.numbers import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from koco_stream.numerics.linear_algebra import Array
+from koco_stream.types import Array
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyarrow import csv
 
 from koco_stream.errors import WrongInput
-from koco_stream.numerics.linear_algebra import Array
+from koco_stream.types import Array
 from storage.sources.numbers import LabelRule
 from storage.sources.text.column_choice import Choice, Parsed
 from storage.sources.text.lines import BYTE_ORDER_MARK

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv
 
-from koco_stream.numerics.linear_algebra import Array
+from koco_stream.types import Array
 from storage.sources.numbers import LabelRule
 from storage.sources.source import Piece
 from storage.sources.text.sparse_lines import LARGEST_INDEX
