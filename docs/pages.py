@@ -158,7 +158,8 @@ def parameters_of(parameters, defaults):
         [
             *lines,
             *(
-                f"| `{q.name}` | {q.kind.__name__} | `{defaults[q.name]!r}` | {allowed(q)} | {q.meaning} |"
+                f"| `{q.name}` | {q.kind.__name__} | `{defaults[q.name]!r}` | {allowed(q)} |"
+                f" {q.meaning} |"
                 for q in parameters
             ),
         ]

@@ -185,9 +185,8 @@ def report_of(store: Where, sweep: str) -> Report:
 def published_figures(store: Where, sweep: str) -> list[Figure]:
     """The papers' figures that the sweep's file names."""
     note = sweep_note(store, sweep)
-    names = (
-        note["figures"] if "figures" in note else [note["figure"]] if note.get("figure") else []
-    )  # one, in older stores
+    # one, in older stores
+    names = note["figures"] if "figures" in note else [note["figure"]] if note.get("figure") else []
     runs = runs_of(store, sweep) if names else None
     return [FIGURES[name](store, runs) for name in names if runs is not None and runs.num_rows]
 

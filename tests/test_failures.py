@@ -186,9 +186,8 @@ def test_part_that_is_there__is_not_computed_again_and_a_damaged_one_is(small_st
     receipt = run_cohort(str(small_store), "try", cohort)
     assert (receipt.found, receipt.rounds, receipt.runs) == (True, 0, 1)
     assert path.read_bytes() == whole
-    pages = (
-        len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
-    )  # then comes the footer, much of which is text about the columns
+    # then comes the footer, much of which is text about the columns
+    pages = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
     for place in (10, pages // 2, len(whole) - 6):
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 255]) + whole[place + 1 :])
         receipt = run_cohort(str(small_store), "try", cohort)

@@ -473,9 +473,8 @@ def test_nogd_of_low_rank_keeps_the_greatest_eigenvectors():
     values, V = np.linalg.eigh(K[:10, :10])
     alpha = -0.2 * squared_slope(low[:10], y[:10])
     top = V[:, -2:]
-    expected = (
-        (alpha @ (top @ top.T)) @ (top @ top.T) @ K[:10, 10]
-    )  # αVVᵀ, and k seen through the same two directions
+    # αVVᵀ, and k seen through the same two directions
+    expected = (alpha @ (top @ top.T)) @ (top @ top.T) @ K[:10, 10]
     assert low[10] == pytest.approx(expected, abs=1e-10)
     assert values[0] > 0.0
 

@@ -86,9 +86,8 @@ def test_cases__are_clipped_and_have_zero_gradients():
 def test_lemma_4_as_printed__is_not_algorithm_3():
     # docs/errata.md, K3: the coefficient carries the coin.
     X, y = stream(2, n=80)
-    y = (
-        0.9 * y
-    )  # Lemma 4 divides by the slope, which is zero where a prediction held at C meets a label of C
+    # Lemma 4 divides by the slope, which is zero where a prediction held at C meets a label of C
+    y = 0.9 * y
     coins = np.random.default_rng(0).random(80) < 0.5
     K = gram("gaussian", X, X, 0.7)
     primal, _ = kons_primal(

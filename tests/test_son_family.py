@@ -175,9 +175,8 @@ def test_losses__slope_and_curvature(loss, clip):
             np.abs((near - values) / 1e-6 - slope) <= 1e-4 * (1 + np.abs(slope)) + (loss == "hinge")
         ).all()
         step = slope[:, None] * (grid[None, :] - grid[:, None])
-        room = (
-            values[None, :] - values[:, None] - step - sigma / 2 * step**2
-        )  # Assumption 2 of Luo et al.
+        # Assumption 2 of Luo et al.
+        room = values[None, :] - values[:, None] - step - sigma / 2 * step**2
         assert room.min() >= -1e-12 * (1 + np.abs(step).max())
 
 

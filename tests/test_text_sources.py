@@ -465,9 +465,8 @@ def test_fast__gives_the_rows_of_slow_or_none(form, data, tmp_path_factory):
     first = FIRST[form]
     if form in ("csv", "space"):
         options |= {"header": False, "one_hot": data.draw(st.booleans())}
-        first = (
-            first.replace(b"1", b"a", 1) if options["one_hot"] else first
-        )  # its first column holds texts then
+        # its first column holds texts then
+        first = first.replace(b"1", b"a", 1) if options["one_hot"] else first
     else:
         options |= {
             "zero_based": data.draw(st.booleans()),

@@ -23,9 +23,8 @@ from storage.results import read_curves
 # t about 0.86
 LOGARITHMIC = 0.25
 LINEAR = 0.8
-SAMPLED = (
-    "SketchedKONS",
-)  # sketches that are a choice of weighted points: the class that the section speaks of
+# sketches that are a choice of weighted points: the class that the section speaks of
+SAMPLED = "SketchedKONS",
 EMBEDDED = ("PROSNKONS", "CONKONS", "BKONS")  # dictionaries that span an exact second-order step
 NAMES = {
     "SketchedKONS": "Sketched-KONS",

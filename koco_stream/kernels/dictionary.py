@@ -17,9 +17,9 @@ from koco_stream.numerics.compiler import inlined
 from koco_stream.numerics.llvm.point_panels import BLOCK, products, room_for
 from koco_stream.types import Array
 
-FIRST_ROOM = (
-    3 * BLOCK
-)  # then 2n + 16: an odd number of panels, so that lines of a panel do not all fall on the same places of a cache
+# then 2n + 16: an odd number of panels, so that lines of a panel do not all fall on the same places
+# of a cache
+FIRST_ROOM = 3 * BLOCK
 
 
 class Points(NamedTuple):
@@ -49,7 +49,9 @@ def no_points(d: int, room: int = FIRST_ROOM) -> Points:
 
 
 def panels(room: int, lines: int) -> Array:
-    """A zero table (room/16, lines, 16) of float64 that begins at a line of the processor's cache."""
+    """A zero table (room/16, lines, 16) of float64 that begins at a line of the processor's
+    cache.
+    """
     size = room * lines
     raw = np.zeros(size + 8)
     first = (-raw.ctypes.data % 64) // 8

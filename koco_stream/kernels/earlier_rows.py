@@ -24,7 +24,9 @@ CHUNK = 256  # past rows whose kernel values stay near while all runs of a cohor
 
 
 class History(NamedTuple):
-    """n: () rows. indptr (room + 1,), indices, values: the rows, sparse. norms (room,): their ‖x‖²."""
+    """n: () rows. indptr (room + 1,), indices, values: the rows, sparse. norms (room,): their
+    ‖x‖².
+    """
 
     n: Array
     indptr: Array
@@ -63,9 +65,9 @@ def with_room(history: History, rows: int, non_zeros: int) -> History:
     )
 
 
-_free: list[
-    Array
-] = []  # tables `line_of` of blocks that are given back, all zero: to make one takes O(d), which a call for one row would feel
+# Tables `line_of` of blocks that are given back, all zero: to make one takes O(d), which a call for
+# one row would feel.
+_free: list[Array] = []
 
 
 def block_of(rows: Rows) -> tuple[Points, Array]:

@@ -56,9 +56,8 @@ class Parameter:
                 return value
             raise WrongInput(f"{self.name} must be one of {', '.join(self.choices)}, not {value!r}")
         try:
-            number = (
-                operator.index(value) if hasattr(value, "__index__") else float(value)
-            )  # a large whole number stays exact
+            # a large whole number stays exact
+            number = operator.index(value) if hasattr(value, "__index__") else float(value)
             finite = math.isfinite(number)
         except (TypeError, ValueError, OverflowError):
             number, finite = math.nan, False

@@ -153,8 +153,8 @@ class Spec:
 
     @classmethod
     def shown(cls, identifying: Public) -> Public:
-        """The parameters of a run that matter: those of its identity, and the defaults of those that
-        were added later.
+        """The parameters of a run that matter: those of its identity, and the defaults of those
+        that were added later.
         """
         if not cls.later():
             return identifying

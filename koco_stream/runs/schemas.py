@@ -156,7 +156,9 @@ def part_schema() -> pa.Schema:
 
 
 def curve_points(n_rounds: int, per_decade: int = 8) -> Array:
-    """Rounds spaced evenly in log t, from 1 to `n_rounds`, both included: (k,) float64, increasing."""
+    """Rounds spaced evenly in log t, from 1 to `n_rounds`, both included: (k,) float64,
+    increasing.
+    """
     if n_rounds < 1:
         return np.zeros(0)
     exponents = np.arange(0, np.log10(n_rounds) * per_decade + 1)

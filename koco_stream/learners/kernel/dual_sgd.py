@@ -107,7 +107,9 @@ def enlarge(params: Params, s: State, features: int) -> State:
 
 @inlined
 def full(params: Params, s: State, features: int) -> bool:
-    """Whether the next round might need more lines than there are, for a row with so many features."""
+    """Whether the next round might need more lines than there are, for a row with so many
+    features.
+    """
     lines = s.points.features.shape[1]
     return bool(s.points.used[()] + features > lines and lines <= s.points.line_of.size)
 

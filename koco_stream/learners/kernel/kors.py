@@ -115,7 +115,9 @@ def joined(s: State) -> Array:
 
 @inlined
 def full(params: Params, s: State, features: int) -> bool:
-    """Whether the next round might need more room than there is, for a row with so many features."""
+    """Whether the next round might need more room than there is, for a row with so many
+    features.
+    """
     return bool(s.points.n[()] < params.most and lacks_room(s.points, features))
 
 

@@ -103,7 +103,9 @@ def enlarge(params: Params, s: State, features: int) -> State:
 
 @inlined
 def full(params: Params, s: State, features: int) -> bool:
-    """Whether the next round might need more room than there is, for a row with so many features."""
+    """Whether the next round might need more room than there is, for a row with so many
+    features.
+    """
     return bool(s.mapped[()] == 0 and lacks_room(s.points, features))
 
 

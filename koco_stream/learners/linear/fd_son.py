@@ -327,9 +327,9 @@ class FDSON(Learner):
     curvature_schedule : {"constant", "decreasing"}
         Whether `curvature` stays, or is divided by √t.
     diagonal : bool or "updated"
-        Feed D^(−1/2) x with D_jj = 0.1 + Σ g_j² (section 5.2). True: with the D of the rounds before,
-        as printed. "updated": predict so, and update the sketch and the weights with this round's g
-        in D too, as Vowpal Wabbit does (docs/errata.md, S7).
+        Feed D^(−1/2) x with D_jj = 0.1 + Σ g_j² (section 5.2). True: with the D of the rounds
+        before, as printed. "updated": predict so, and update the sketch and the weights with this
+        round's g in D too, as Vowpal Wabbit does (docs/errata.md, S7).
     projection : {"weights", "prediction"}
         How predictions are bounded: the weights are projected onto {w : |wᵀx| ≤ C} before each
         prediction, as in the paper, or the prediction is truncated to [−C, C].
@@ -356,8 +356,8 @@ class FDSON(Learner):
     -----
     Luo et al. (NIPS 2016), Algorithms 1 and 2. Until the next shrink up to m gradients are kept as
     they are, so that the sketch has from m to 2m − 1 rows, and a shrink comes every m rounds; the
-    paper's m rows have one each round (docs/errata.md, S21). The round that fills the buffer shrinks
-    first, then updates the weights.
+    paper's m rows have one each round (docs/errata.md, S21). The round that fills the buffer
+    shrinks first, then updates the weights.
     """
 
     parameters = (*SHARED, SKETCH_SIZE, *NEWTON_STEP, DIAGONAL, PROJECTION)
@@ -415,14 +415,16 @@ class FDSON(Learner):
 
     @property
     def coef_(self) -> Array:
-        """The weights u (d,), with the intercept's last (of the rescaled features if `diagonal`)."""
+        """The weights u (d,), with the intercept's last (of the rescaled features if
+        `diagonal`).
+        """
         m, table = self._params.sketch_size, self._table()
         beta = self._state.a[: 2 * m]
         return table[:, m] + table[:, :m] @ beta[:m] + table[:, m + 1 : 2 * m + 1] @ beta[m:]
 
     def _readable_state(self) -> State:
-        # Bringing a column up to date now and again later rounds otherwise than doing it once: so it
-        # is done on a copy.
+        # Bringing a column up to date now and again later rounds otherwise than doing it once: so
+        # it is done on a copy.
         return deepcopy(self._state)
 
     def _table(self) -> Array:

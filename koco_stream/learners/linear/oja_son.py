@@ -233,9 +233,8 @@ def learn(
         w_coef -= gamma * c * c * dot(a, params.lanes, P * W, BETA * W)
     # What the row's features get, before the rest: the next row is read while that is computed.
     for k in range(W):
-        a[COEF * W + k] = (
-            gamma * c * c * a[Z * W + k] if k < m and not dense else 0.0
-        )  # δĝᵀ = γ c² (Zx) xᵀ (S1)
+        # δĝᵀ = γ c² (Zx) xᵀ (S1)
+        a[COEF * W + k] = gamma * c * c * a[Z * W + k] if k < m and not dense else 0.0
     a[COEF * W + m] = w_coef
     if started >= 0:
         a[COEF * W + started] += 1.0 / math.sqrt(off)
@@ -372,9 +371,9 @@ class OjaSON(Learner):
     sketch_start : {"gradients", "random"}
         The sketch's first rows: the first m gradients, orthonormalised, or drawn from `seed`.
     diagonal : bool or "updated"
-        Feed D^(−1/2) x with D_jj = 0.1 + Σ g_j² (section 5.2). True: with the D of the rounds before,
-        as printed. "updated": predict so, and update the sketch and the weights with this round's g
-        in D too, as Vowpal Wabbit does (docs/errata.md, S7).
+        Feed D^(−1/2) x with D_jj = 0.1 + Σ g_j² (section 5.2). True: with the D of the rounds
+        before, as printed. "updated": predict so, and update the sketch and the weights with this
+        round's g in D too, as Vowpal Wabbit does (docs/errata.md, S7).
     projection : {"weights", "prediction"}
         How predictions are bounded: the weights are projected onto {w : |wᵀx| ≤ C} before each
         prediction, as in the paper, or the prediction is truncated to [−C, C].
@@ -481,7 +480,9 @@ class OjaSON(Learner):
 
     @property
     def coef_(self) -> Array:
-        """The weights u (d,), with the intercept's last (of the rescaled features if `diagonal`)."""
+        """The weights u (d,), with the intercept's last (of the rescaled features if
+        `diagonal`).
+        """
         m = self._params.sketch_size
         return self._state.zw[:, m] + self.sketch_.T @ self._lines(BETA)[0, :m]
 

@@ -311,9 +311,9 @@ class RPSON(Learner):
     curvature_schedule : {"constant", "decreasing"}
         Whether `curvature` stays, or is divided by √t.
     diagonal : bool or "updated"
-        Feed D^(−1/2) x with D_jj = 0.1 + Σ g_j² (section 5.2). True: with the D of the rounds before,
-        as printed. "updated": predict so, and update the sketch and the weights with this round's g
-        in D too, as Vowpal Wabbit does (docs/errata.md, S7).
+        Feed D^(−1/2) x with D_jj = 0.1 + Σ g_j² (section 5.2). True: with the D of the rounds
+        before, as printed. "updated": predict so, and update the sketch and the weights with this
+        round's g in D too, as Vowpal Wabbit does (docs/errata.md, S7).
     projection : {"weights", "prediction"}
         How predictions are bounded: the weights are projected onto {w : |wᵀx| ≤ C} before each
         prediction, as in the paper, or the prediction is truncated to [−C, C].
@@ -390,6 +390,8 @@ class RPSON(Learner):
 
     @property
     def coef_(self) -> Array:
-        """The weights u (d,), with the intercept's last (of the rescaled features if `diagonal`)."""
+        """The weights u (d,), with the intercept's last (of the rescaled features if
+        `diagonal`).
+        """
         m = self._params.sketch_size
         return self._state.sw[:, m] + self._state.sw[:, :m] @ self._state.a[:m]

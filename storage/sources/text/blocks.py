@@ -12,9 +12,8 @@ from typing import BinaryIO
 from storage.sources.compressed import DAMAGE, OPENERS, opened
 from storage.sources.text.lines import BYTE_ORDER_MARK, refuse_damage
 
-STEP = (
-    1 << 16
-)  # read at once from an archive: how much text may be lost sight of when the rest is damaged
+# read at once from an archive: how much text may be lost sight of when the rest is damaged
+STEP = 1 << 16
 
 
 @dataclass(frozen=True)
