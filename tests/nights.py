@@ -71,8 +71,8 @@ def nights(root: Path, spec: Path, store: Path, count: int = 1) -> list[dict[str
 def main(spec: str, store: str, count: str) -> None:
     """Run the nightly flow's own function, its tasks as plain functions."""
     import flows.nightly.flow as nightly
-    import flows.sweep as sweep
-    from flows.steps import PLAIN
+    import flows.sweep.flow as sweep
+    from flows.sweep.steps import PLAIN
 
     sweep.TASKS = PLAIN
     for name in ("compute", "compare"):

@@ -12,7 +12,7 @@ from distributed import Client
 
 from cluster.executors import run_on_dask
 from cluster.preflight import preflight
-from flows.launch import launch
+from flows.sweep.launch import launch
 from koco_stream.errors import WrongInput
 from koco_stream.runs.run import Cohort, Run, Stream
 from koco_stream.streams.manifest import load_manifest

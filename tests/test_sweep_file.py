@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from flows.launch import checked, dry_run_of
-from flows.sweep_file import read_sweep, values_of
+from flows.sweep.checks import checked, dry_run_of
+from flows.sweep.file import read_sweep, values_of
 from koco_stream import WrongInput
 from koco_stream.runs.cost_model import DataSize, pass_bytes
 from koco_stream.runs.planner import Limits, plan

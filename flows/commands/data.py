@@ -119,7 +119,7 @@ def prepare(
     catalogue's; files given one by one are read as the options here say, whatever the NAME.
     """
     from cluster.cores import cores
-    from flows.preparing import prepare_named
+    from flows.prepare.preparation import prepare_named
 
     options["one_hot"] = options["one_hot"] or None
     options["strip"] = (
@@ -152,7 +152,7 @@ def datasets(store: str, as_json: bool) -> None:
     For a dataset that is not prepared, n_rows and n_features are the catalogue's. --json also shows
     the files, their addresses and checksums, and the options they are prepared with.
     """
-    from flows.preparing import DATASETS, DETAILS, dataset_rows
+    from flows.prepare.preparation import DATASETS, DETAILS, dataset_rows
 
     show(dataset_rows(store), DETAILS if as_json else DATASETS, as_json)
 
@@ -168,7 +168,7 @@ def verify(names: tuple[str, ...], store: str, as_json: bool) -> None:
 
     Exit status 1 if a file is missing, altered or damaged; each is named with what to do.
     """
-    from flows.verifying import VERIFIED, verified
+    from flows.prepare.verification import VERIFIED, verified
 
     rows = list(verified(store, names))
     show(rows, VERIFIED, as_json)

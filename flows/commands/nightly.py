@@ -37,7 +37,7 @@ def nightly(
     numbers and for a learner that has become slower; see docs/schedules.md.
     """
     from cluster.cores import cores
-    from flows.launch import launch_nightly
+    from flows.nightly.launch import launch_nightly
     from flows.nightly.regression import FAILING
 
     workers = cores() if workers is None else workers
@@ -57,6 +57,6 @@ def accept(name: str, store: str) -> None:
     """Accept the last nightly run of the sweep NAME: later ones are compared with its numbers and
     its speeds.
     """
-    from flows.nightly.accepting import accept_last
+    from flows.nightly.night import accept_last
 
     click.echo(f"{name}: the nightly run of {accept_last(store, name)} is accepted")

@@ -17,8 +17,6 @@ from prefect.states import Cancelled, Completed, Failed, State
 from prefect.tasks import exponential_backoff
 
 from cluster.clusters import LOCAL
-from flows.alone import alone
-from flows.artifacts import linked, table_artifact
 from flows.nightly.night import code, end_night, opened_night
 from flows.nightly.regression import (
     CHANGED,
@@ -32,17 +30,21 @@ from flows.nightly.regression import (
     changes,
     result_of,
 )
+from flows.nightly.speeds import measure_speeds
 from flows.nightly.times import TRIES, Times
-from flows.nightly.timing import measure_speeds
-from flows.prepare import prepare_missing
-from flows.progress import say
-from flows.sweep import sweep_flow
-from flows.sweep_file import Sweep, read_sweep
+from flows.prepare.flow import prepare_one
+from flows.runtime.artifacts import linked, table_artifact
+from flows.runtime.console import say
+from flows.runtime.locks import alone
+from flows.sweep.file import Sweep, read_sweep
+from flows.sweep.flow import sweep_flow
 from koco_stream.engine.calibration import VERSION
 from koco_stream.engine.result_file import machine
 from koco_stream.errors import StoreUnavailable
 from koco_stream.io.paths import Place
-from koco_stream.streams.manifest import load_manifest
+from koco_stream.streams.manifest import load_manifest, prepared_names
+from storage.catalogue.papers import CATALOGUE
+from storage.generated.datasets import prepare_synthetic
 from storage.history import accept, add_night, digest_of, numbers_of, read_accepted, read_history
 from storage.results import read_runs
 from storage.store import open_store
@@ -62,7 +64,9 @@ def store_unavailable(task: Any, run: Any, state: State[Any]) -> bool:
 
 
 class Night:
-    """What the tasks of one night share. A plain object on purpose: see `flows.steps.Work`."""
+    """What the tasks of one night share. A plain object on purpose: see
+    `flows.sweep.steps.Work`.
+    """
 
     def __init__(self, sweep: Sweep, store: str, place: Place, name: str) -> None:
         self.sweep, self.store, self.place, self.name = sweep, store, place, name
@@ -70,6 +74,18 @@ class Night:
         self.found: list[Change] = []
         self.speeds: list[Speed] = []
         self.result = ""
+
+
+def prepare_missing(store: str, sweep: Sweep) -> None:
+    """Prepare what the sweep needs and the store does not have: generated datasets, and those of
+    the catalogue. Others are left to the sweep, which says what to do.
+    """
+    there = set(prepared_names(store))
+    for use in sweep.datasets:
+        if use.given is not None:
+            prepare_synthetic(store, use.generator, use.given)
+        elif use.name not in there and use.name in CATALOGUE:
+            prepare_one(store, use.name)
 
 
 @task(
@@ -221,7 +237,7 @@ def nightly_flow(
     time is done once, however often this is started for it. Raises `WrongInput` as `sweep_flow`
     does.
     """
-    from flows.nightly.served import end_with_server
+    from flows.runtime.processes import end_with_server
 
     end_with_server()
     sweep = read_sweep(sweep_file)

@@ -12,13 +12,15 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-from flows.sweep_file import Sweep
+from flows.runtime.locks import alone
+from flows.sweep.file import Sweep
 from koco_stream.errors import WrongInput
 from koco_stream.io.files import canonical_json, text_hash
 from koco_stream.io.fingerprint import versions
 from koco_stream.io.paths import Place, Where, place
 from koco_stream.streams.manifest import BORROWED
-from storage.store import open_store
+from storage.history import accept, numbers_of
+from storage.store import existing_store, open_store
 
 NOTE = "night.json"
 
@@ -81,3 +83,15 @@ def ended_night(store: Where, sweep: str) -> tuple[Place, str]:
             " for it, or start it again"
         )
     return night, note["night"]
+
+
+def accept_last(store: Where, sweep: str) -> str:
+    """Accept the last nightly run of a sweep; returns when it was begun. Raises `WrongInput` if
+    there is none, or if it has not ended.
+    """
+    existing_store(store)
+    ended_night(store, sweep)
+    with alone(store, "nightly", f"a nightly run is under way on {store}; waiting for it"):
+        night, name = ended_night(store, sweep)
+        accept(store, sweep, name, numbers_of(night))
+    return name

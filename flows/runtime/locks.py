@@ -1,0 +1,41 @@
+"""One at a time: locks on a store that a process holds while it lives. Of a folder the lock is in
+it; of an object store, which has none, in this machine's cache folder.
+"""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from flows.runtime.console import say
+from koco_stream.io.cache import private_folder
+from koco_stream.io.files import text_hash
+from koco_stream.io.paths import LocalPlace, Where, place
+
+
+def lock_file(store: Where, name: str) -> Path:
+    """Where the lock of this name is."""
+    root = place(store)
+    return (
+        root.path / f"{name}.lock"
+        if isinstance(root, LocalPlace)
+        else private_folder("locks") / f"{text_hash(str(root))}-{name}.lock"
+    )
+
+
+@contextmanager
+def alone(store: Where, name: str, waiting: str | None) -> Iterator[None]:
+    """Hold the store's lock of this name. If another process has it: say `waiting` and wait, or, if
+    that is None, raise `BlockingIOError`.
+    """
+    with lock_file(store, name).open("a") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if waiting is None:
+                raise
+            say(waiting)
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
