@@ -15,7 +15,7 @@ import pytest
 from disturbed import prefect_server
 from nights import ROOT, SLOWER, TWELFTH_DIGIT, altered, in_environment, nights
 
-from flows.nightly.night import NOTE, accept_last, night_place, opened_night, read_note
+from flows.nightly.night import NOTE, accept_last, night_path, opened_night, read_note
 from flows.nightly.regression import (
     CAP,
     FLOOR,
@@ -148,7 +148,7 @@ def test_night__that_was_killed_goes_on_to_the_same_numbers(spec, tmp_path):
     begun = subprocess.Popen(
         words, env=in_environment(ROOT, **home), stderr=subprocess.PIPE, text=True
     )
-    night = night_place(tmp_path / "store", "small")
+    night = night_path(tmp_path / "store", "small")
     while begun.poll() is None and not (read_note(night) and part_files(night)):
         time.sleep(0.01)
     begun.kill()
@@ -160,7 +160,7 @@ def test_night__that_was_killed_goes_on_to_the_same_numbers(spec, tmp_path):
     assert (ended["result"], ended["night"]) == ("first", note["night"])
     assert 0 < ended["computed"] <= 600 - there
     nights(ROOT, spec, tmp_path / "undisturbed")
-    assert numbers_of(night) == numbers_of(night_place(tmp_path / "undisturbed", "small"))
+    assert numbers_of(night) == numbers_of(night_path(tmp_path / "undisturbed", "small"))
     assert len(read_history(tmp_path / "store", "small")) == 2
 
 

@@ -24,7 +24,7 @@ from nights import ROOT
 from postgres import postgres
 
 from flows.nightly.times import KEPT, Times, last_planned
-from flows.runtime.locks import alone
+from flows.runtime.locks import locked
 from flows.schedules.file import check_crons, read_schedules
 from koco_stream import WrongInput
 from storage.history import read_history
@@ -158,12 +158,12 @@ def test_times__of_those_that_passed_the_last_is_due_until_it_has_ended(tmp_path
 
 
 def test_alone__a_second_one_is_refused_or_waits(tmp_path):
-    with alone(tmp_path, "serve", None):
-        with pytest.raises(BlockingIOError), alone(tmp_path, "serve", None):
+    with locked(tmp_path, "serve", None):
+        with pytest.raises(BlockingIOError), locked(tmp_path, "serve", None):
             pass
-        with alone(tmp_path, "nightly", None):
+        with locked(tmp_path, "nightly", None):
             pass
-    with alone(tmp_path, "serve", None):
+    with locked(tmp_path, "serve", None):
         pass
 
 

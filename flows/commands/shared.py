@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable
+from dataclasses import fields
 from functools import wraps
 from inspect import cleandoc
 from pathlib import Path
 from typing import Any
 
 import click
+
+from flows.sweep.request import SweepRequest
 
 STORE = click.option(
     "--store",
@@ -74,9 +77,20 @@ class Usage(click.Group):
 
 
 def of_a_sweep(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A sweep file, its store, and where it is to run: `spec`, `store`, `cluster`, `certificates`,
-    `insecure`, `workers`.
+    """A sweep file, its store, and where it is to run: the command is given them, and those of its
+    own options that are of it too, as a `SweepRequest`.
     """
+
+    @wraps(function)
+    def command(spec: Path, workers: int | None, **more: Any) -> Any:
+        from cluster.cores import cores
+
+        given = {
+            field.name: more.pop(field.name) for field in fields(SweepRequest) if field.name in more
+        }
+        given["workers"] = cores() if workers is None else workers
+        return function(SweepRequest(str(spec), **given), **more)
+
     for given in (
         WORKERS,
         INSECURE,
@@ -85,8 +99,8 @@ def of_a_sweep(function: Callable[..., Any]) -> Callable[..., Any]:
         STORE,
         click.argument("spec", type=click.Path(path_type=Path)),
     ):
-        function = given(function)
-    return function
+        command = given(command)
+    return command
 
 
 def example(text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

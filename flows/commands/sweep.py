@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import time
-from pathlib import Path
 
 import click
 
 from flows.commands.shared import JSON, STORE, example, in_words, of_a_sweep, show
+from flows.sweep.request import SweepRequest
 
 
 @click.command()
@@ -22,31 +22,18 @@ from flows.commands.shared import JSON, STORE, example, in_words, of_a_sweep, sh
 @click.option("--dry-run", is_flag=True, help="Print the plan and do nothing.")
 @JSON
 @example("koco sweep flows/sweeps/ill-conditioned.toml --store store")
-def sweep(
-    spec: Path,
-    store: str,
-    cluster: str,
-    certificates: str | None,
-    insecure: bool,
-    workers: int | None,
-    block_rows: int | None,
-    retry_failed: bool,
-    dry_run: bool,
-    as_json: bool,
-) -> None:
+def sweep(request: SweepRequest, dry_run: bool, as_json: bool) -> None:
     """Run the sweep in SPEC (TOML). Runs that the store has are not run again; a sweep that was
     stopped or killed goes on.
 
     Exit status 1 if runs have failed, after all others are done. A run that diverged has not
     failed: its row says when.
     """
-    from cluster.cores import cores
     from flows.sweep.checks import dry_run_of
     from flows.sweep.launch import launch
 
-    workers = cores() if workers is None else workers
     if dry_run:
-        planned = dry_run_of(spec, store, workers, cluster)
+        planned = dry_run_of(request)
         click.echo(
             json.dumps(planned)
             if as_json
@@ -54,9 +41,7 @@ def sweep(
         )
         return
     begun = time.monotonic()
-    summary = launch(
-        spec, store, workers, block_rows, cluster, retry_failed, certificates, insecure
-    )
+    summary = launch(request)
     whole = time.monotonic() - begun
     seconds = summary["seconds"]
     computing = seconds.get("computing", 0.0)
@@ -76,7 +61,7 @@ def sweep(
                 f"failed: {row['learner']} {row['params']} on {row['dataset']}: {row['error']}",
                 err=True,
             )
-        command = f"koco sweep {spec} --store {store} --retry-failed"
+        command = f"koco sweep {request.sweep_file} --store {request.store} --retry-failed"
         click.echo(
             f"{failed:,} of {summary['runs']:,} runs have failed; to run them again: {command}",
             err=True,

@@ -12,7 +12,7 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-from flows.runtime.locks import alone
+from flows.runtime.locks import locked
 from flows.sweep.file import Sweep
 from koco_stream.errors import WrongInput
 from koco_stream.io.files import canonical_json, text_hash
@@ -30,7 +30,7 @@ def code() -> str:
     return canonical_json(versions())
 
 
-def night_place(store: Where, sweep: str) -> Place:
+def night_path(store: Where, sweep: str) -> Place:
     """Where the last nightly run of a sweep is."""
     return place(store) / "nights" / sweep
 
@@ -49,7 +49,7 @@ def opened_night(store: Where, sweep: Sweep) -> tuple[Place, str]:
     """The place for tonight, and when the night was begun: the one that was cut, if it was of this
     code and this sweep file, else an empty one.
     """
-    night = night_place(store, sweep.name)
+    night = night_path(store, sweep.name)
     note = read_note(night)
     wanted = {"code": code(), "file": text_hash(sweep.text)}
     if note and not note["ended"] and {key: note[key] for key in wanted} == wanted:
@@ -71,7 +71,7 @@ def ended_night(store: Where, sweep: str) -> tuple[Place, str]:
     """The last night, and when it was begun. Raises `WrongInput` if there is none, or if it has not
     ended.
     """
-    night = night_place(store, sweep)
+    night = night_path(store, sweep)
     note = read_note(night)
     if not note:
         raise WrongInput(
@@ -91,7 +91,7 @@ def accept_last(store: Where, sweep: str) -> str:
     """
     existing_store(store)
     ended_night(store, sweep)
-    with alone(store, "nightly", f"a nightly run is under way on {store}; waiting for it"):
+    with locked(store, "nightly", f"a nightly run is under way on {store}; waiting for it"):
         night, name = ended_night(store, sweep)
         accept(store, sweep, name, numbers_of(night))
     return name

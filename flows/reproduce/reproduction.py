@@ -28,8 +28,8 @@ from flows.reproduce.targets import (
 )
 from flows.results.tables import runs_of
 from flows.runtime.console import say
-from flows.sweep.file import read_sweep
 from flows.sweep.launch import launch
+from flows.sweep.request import SweepRequest
 from koco_stream.errors import WrongInput
 from koco_stream.io.paths import place
 from koco_stream.streams.manifest import Manifest, load_manifest
@@ -150,9 +150,9 @@ def reproduce(
             continue
         if sweep in stand_ins:
             say(f"koco: a stand-in for {stand_ins[sweep][0]}: {stand_ins[sweep][1]}")
-        outcome = launch(path, store, workers, None, cluster, False)
+        outcome = launch(SweepRequest(str(path), store, workers, cluster=cluster))
         failed += outcome["statuses"].get("failed", 0)
-        ran = read_sweep(path).name
+        ran = outcome["sweep"]
         reports.append(ran)
         if sweep in stand_ins:
             figures.append((ran, stand_in_figure(store, ran, *stand_ins[sweep])))

@@ -130,40 +130,20 @@ class Start:
             self.stack.close()
 
 
-_begun: Start | None = None
-
-
-def begin(
-    cluster: Callable[[], AbstractContextManager[Client]], kinds: list[Needed], loads: bool
-) -> None:
-    """Start a cluster now, for the next `engine` to take: what is slow then goes on beside the
-    caller. `loads`: see `Start`.
-    """
-    global _begun
-    _begun = Start(cluster, kinds, loads)
-
-
 @contextmanager
 def engine(
-    cluster: Callable[[], AbstractContextManager[Client]] | None, kinds: list[Needed]
+    cluster: Callable[[], AbstractContextManager[Client]] | None,
+    kinds: list[Needed],
+    start: Start | None = None,
 ) -> Iterator[Engine]:
-    """What runs cohorts, with `kinds` compiled: a client of the cluster, the one that was begun if
-    there is one, closed at the end; or, without a cluster, this process.
+    """What runs cohorts, with `kinds` compiled: a client of the cluster, whose `start` may have
+    begun already, closed at the end; or, without a cluster, this process.
     """
-    global _begun
     if cluster is None:
         yield Engine(None, warm(kinds))
         return
-    start, _begun = _begun or Start(cluster, kinds), None
+    start = start or Start(cluster, kinds)
     try:
         yield start.ready(kinds)
     finally:
         start.close()
-
-
-def abandon() -> None:
-    """Close a cluster that was begun and not taken."""
-    global _begun
-    if _begun is not None:
-        _begun.close()
-        _begun = None

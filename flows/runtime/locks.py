@@ -26,7 +26,7 @@ def lock_file(store: Where, name: str) -> Path:
 
 
 @contextmanager
-def alone(store: Where, name: str, waiting: str | None) -> Iterator[None]:
+def locked(store: Where, name: str, waiting: str | None) -> Iterator[None]:
     """Hold the store's lock of this name. If another process has it: say `waiting` and wait, or, if
     that is None, raise `BlockingIOError`.
     """

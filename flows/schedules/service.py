@@ -21,7 +21,7 @@ from pathlib import Path
 import httpx
 
 from flows.runtime.console import say
-from flows.runtime.locks import alone
+from flows.runtime.locks import locked
 from flows.runtime.prefect_server import configure_prefect
 from flows.runtime.processes import SERVER, end_with_driver, interrupt, shielded
 from flows.schedules.file import check_crons, read_schedules
@@ -51,7 +51,7 @@ def serve_schedules(file: Path, store: str) -> None:
         for place in sorted({schedule.store for schedule in schedules}):
             open_store(place)
             try:
-                stack.enter_context(alone(place, "serve", None))
+                stack.enter_context(locked(place, "serve", None))
             except BlockingIOError:
                 raise RuntimeError(f"another koco serve serves {place}; stop it first") from None
         server = stack.enter_context(own_server(port)) if port else None

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from flows.sweep.file import Sweep, read_sweep
+from flows.sweep.request import SweepRequest
 from koco_stream.errors import WrongInput
 from koco_stream.io.paths import Place, place
 from koco_stream.runs.cost_model import DataSize
@@ -39,7 +40,7 @@ def known_manifests(sweep: Sweep, store: Place) -> dict[str, Manifest | None]:
 
 
 def checked(
-    spec: Path, store: str, retry_failed: bool = False
+    spec: str | Path, store: str, retry_failed: bool = False
 ) -> tuple[Sweep, dict[str, Manifest | None], list[Run], list[Run]]:
     """The sweep, its manifests, its runs, and those to be computed. What can be wrong is found
     here, before anything starts.
@@ -68,15 +69,20 @@ def sizes_of_all(sweep: Sweep, manifests: dict[str, Manifest | None]) -> dict[st
     return sizes
 
 
-def dry_run_of(spec: Path, store: str, workers: int, cluster: str = "local") -> dict[str, Any]:
+def dry_run_of(request: SweepRequest) -> dict[str, Any]:
     """The plan in numbers: runs, passes, expected seconds, memory and disk in bytes. Nothing is
     written.
     """
     from flows.sweep.planning import cost_factors, limits_of
 
-    sweep, manifests, runs, missing = checked(spec, store)
+    sweep, manifests, runs, missing = checked(request.sweep_file, request.store)
     sizes = sizes_of_all(sweep, manifests)
-    todo = plan(missing, sizes, limits_of(cluster, workers), factors=cost_factors(store, sizes))
+    todo = plan(
+        missing,
+        sizes,
+        limits_of(request.cluster, request.workers),
+        factors=cost_factors(request.store, sizes),
+    )
     return {
         "sweep": sweep.name,
         "runs": len(runs),

@@ -8,7 +8,6 @@ import re
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -205,7 +204,6 @@ def read_sweep(path: str | Path) -> Sweep:
     return _sweep_of(path, text)
 
 
-@lru_cache(maxsize=1)  # the command line checks a sweep before its flow reads it
 def _sweep_of(path: Path, text: str) -> Sweep:
     try:
         content = tomllib.loads(text)

@@ -4,11 +4,14 @@ futures inside.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
-from prefect import flow, task
+from prefect import Flow, flow, task
 from prefect.cache_policies import NO_CACHE
 
+from flows.sweep.request import SweepRequest
 from flows.sweep.steps import PLAIN, Steps, Work, run_sweep
 
 TASKS = Steps(
@@ -28,16 +31,24 @@ def sweep_flow(
     insecure: bool = False,
 ) -> dict[str, Any]:
     """Run the sweep in `sweep_file` on `store`; returns a summary: runs, those computed, their
-    statuses, seconds by phase, the report's path.
+    statuses, seconds by phase, the report's path. The parameters are those of `SweepRequest`.
 
-    `cluster` is `local`, with so many `workers` processes (0 for none), or a scheduler's address,
-    with the folder of its `certificates`; `insecure`: others may reach it. With `retry_failed`,
-    runs that failed are run again. Raises `WrongInput` as `read_sweep` and `Sweep.runs` do, for
-    workers that cannot be used, and at the end for datasets that were found damaged.
+    Raises `WrongInput` as `read_sweep` and `Sweep.runs` do, for workers that cannot be used, and at
+    the end for datasets that were found damaged.
     """
-    return run_sweep(
-        Work(sweep_file, store, workers, block_rows, cluster, retry_failed),
-        TASKS,
-        certificates,
-        insecure,
+    request = SweepRequest(
+        sweep_file, store, workers, block_rows, cluster, retry_failed, certificates, insecure
     )
+    return run_sweep(Work(request), TASKS)
+
+
+def flow_of(known: Flow[..., Any], work: Callable[[], Any]) -> Flow[..., Any]:
+    """The flow `known` with its name and parameters, doing `work`: what its parameters name was
+    read and started before.
+    """
+
+    @wraps(known.fn)
+    def run(*_: object) -> Any:
+        return work()
+
+    return flow(run, name=known.name, validate_parameters=False)

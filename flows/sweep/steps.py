@@ -25,6 +25,7 @@ from flows.runtime.console import say
 from flows.sweep.file import Sweep, read_sweep
 from flows.sweep.halving import losses_of, stages
 from flows.sweep.progress import SweepProgress
+from flows.sweep.request import SweepRequest
 from koco_stream.engine.checkpoint import remove_finished, unfinished
 from koco_stream.engine.cohort import Receipt
 from koco_stream.engine.warm_up import Needed, needed
@@ -40,7 +41,7 @@ from storage.results import collect, finished_runs, read_runs, remove_left, tabl
 from storage.store import open_store
 
 if TYPE_CHECKING:
-    from flows.runtime.engine import Engine
+    from flows.runtime.engine import Engine, Start
 
 SHOWN = 20  # failed runs in a summary
 MANY_RUNS = 20_000  # a report of so many is written by a process of its own
@@ -52,22 +53,10 @@ class Work:
     and dataclass that a task is given.
     """
 
-    def __init__(
-        self,
-        sweep_file: str,
-        store: str,
-        workers: int,
-        block_rows: int | None,
-        cluster: str,
-        retry_failed: bool,
-    ) -> None:
-        self.sweep, self.store, self.workers, self.block_rows = (
-            read_sweep(sweep_file),
-            store,
-            workers,
-            block_rows,
-        )
-        self.cluster, self.retry_failed = cluster, retry_failed
+    def __init__(self, request: SweepRequest, sweep: Sweep | None = None) -> None:
+        self.request, self.store = request, request.store
+        self.sweep = sweep or read_sweep(request.sweep_file)
+        self.start: Start | None = None  # of a cluster, for whoever needs an engine first
         self.manifests: dict[str, Manifest] = {}
         self.every: list[Run] = []  # all runs of the sweep
         self.missing: list[Run] = []  # those wanted now that the store does not have
@@ -132,7 +121,7 @@ def plan_runs(work: Work, engine: Engine) -> None:
         work.plan = plan(
             work.missing,
             sizes,
-            limits_of(work.cluster, work.workers, engine.client),
+            limits_of(work.request.cluster, work.request.workers, engine.client),
             unfinished(work.store),
             factors,
         )
@@ -160,7 +149,9 @@ def run_plan(work: Work, engine: Engine, progress: SweepProgress) -> None:
         f"progress-{work.sweep.name}", f"Runs done of the sweep {work.sweep.name}"
     ) as shown:
         if engine.client is None:
-            run_serially(work.store, work.sweep.name, work.plan.cohorts, receive, work.block_rows)
+            run_serially(
+                work.store, work.sweep.name, work.plan.cohorts, receive, work.request.block_rows
+            )
         else:
             run_on_dask(
                 engine.client,
@@ -168,8 +159,8 @@ def run_plan(work: Work, engine: Engine, progress: SweepProgress) -> None:
                 work.sweep.name,
                 work.plan.cohorts,
                 receive,
-                work.block_rows,
-                patience_of(work.cluster),
+                work.request.block_rows,
+                patience_of(work.request.cluster),
             )
 
 
@@ -252,9 +243,7 @@ def remember(store: str, sweep: Sweep, runs: Sequence[Run]) -> None:
     (place(store) / "sweeps" / f"{sweep.name}.json").write_text(json.dumps(content) + "\n")
 
 
-def run_sweep(
-    work: Work, steps: Steps, certificates: str | None = None, insecure: bool = False
-) -> dict[str, Any]:
+def run_sweep(work: Work, steps: Steps) -> dict[str, Any]:
     """The sweep itself: see `flows.sweep.flow.sweep_flow`."""
     clock = Clock()
     store, name = work.store, work.sweep.name
@@ -269,29 +258,24 @@ def run_sweep(
         for stage in work.stages():
             runs = without_repeats([*runs, *stage]) if runs else stage
             with clock("plan"):
-                finished = finished_runs(store, work.retry_failed)
+                finished = finished_runs(store, work.request.retry_failed)
                 work.missing = [run for run in stage if run.run_id not in finished]
                 remember(store, work.sweep, runs)
             progress.more(len(stage), len(stage) - len(work.missing))
             if work.missing:
-                from cluster.clusters import cluster_named
                 from cluster.preflight import preflight
                 from flows.runtime.engine import engine
                 from flows.sweep.planning import mapped_bytes
 
                 if ready is None:
+                    shared = mapped_bytes(work.sets)
                     with clock("start-up"):
-                        chosen = cluster_named(
-                            work.cluster,
-                            work.workers,
-                            mapped_bytes(work.sets),
-                            certificates,
-                            insecure,
-                        )
-                        ready = stack.enter_context(engine(chosen, work.kinds()))
+                        chosen = work.request.start_of_cluster(shared)
+                        start, work.start = work.start, None  # whoever takes it closes it
+                        ready = stack.enter_context(engine(chosen, work.kinds(), start))
                     if ready.client is not None:
                         with clock("preflight"):
-                            for line in preflight(ready.client, store, mapped_bytes(work.sets)):
+                            for line in preflight(ready.client, store, shared):
                                 say(f"  {line}")
                     progress.computing(ready.dashboard)
                 with clock("plan"):
