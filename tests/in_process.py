@@ -17,9 +17,7 @@ def koco(monkeypatch):
     from flows.sweep.steps import PLAIN, run_sweep
 
     monkeypatch.setattr(flows.sweep.launch, "configure_prefect", lambda: None)
-    monkeypatch.setattr(
-        flows.sweep.launch, "through_prefect", lambda work: run_sweep(work, PLAIN)
-    )
+    monkeypatch.setattr(flows.sweep.launch, "through_prefect", lambda work: run_sweep(work, PLAIN))
 
     def run(*words):
         words = [str(word) for word in words]

@@ -45,7 +45,8 @@ def test_expansion__counts_each_run_once(tmp_path, small_store):
     # 6 streams; without a sketch neither its rate nor the seed matters; AdaGrad draws nothing.
     assert len(runs) == len(missing) == 6 * (3 * 1 + 3 * 2 * 2 + 1)
     assert len({run.run_id for run in runs}) == len(runs)
-    assert dry_run_of(SweepRequest(str(tmp_path / "try.toml"), str(small_store), 2))["runs"] == len(runs)
+    request = SweepRequest(str(tmp_path / "try.toml"), str(small_store), 2)
+    assert dry_run_of(request)["runs"] == len(runs)
 
 
 def test_identity__does_not_depend_on_how_a_number_is_written(tmp_path, small_store):

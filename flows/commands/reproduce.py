@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from flows.commands.shared import JSON, STORE, example
+from flows.commands.shared import JSON, STORE, WORKERS, example
 
 
 @click.command()
@@ -28,11 +28,7 @@ from flows.commands.shared import JSON, STORE, example
 @click.option(
     "--cluster", default="local", show_default=True, metavar="WHERE", help="As for koco sweep."
 )
-@click.option(
-    "--workers",
-    type=click.IntRange(min=0),
-    help="Local worker processes; 0 to run in this one.  [default: the cores]",
-)
+@WORKERS
 @JSON
 @example("koco reproduce son-figure-1 --store store")
 def reproduce(
@@ -41,7 +37,7 @@ def reproduce(
     data: Path | None,
     quick: bool,
     cluster: str,
-    workers: int | None,
+    workers: int,
     as_json: bool,
 ) -> None:
     """Reproduce a published figure, table or claim: TARGET is son-figure-1, son-figure-2,
@@ -51,12 +47,9 @@ def reproduce(
     paper's claims: whether it is reproduced, by which criterion, and what came out. Datasets that
     are not at hand are named. Exit status 1 if runs have failed, not if a claim does not hold.
     """
-    from cluster.cores import cores
     from flows.reproduce.reproduction import reproduce as reproduce_target
 
-    done, page = reproduce_target(
-        target, store, data, quick, cores() if workers is None else workers, cluster
-    )
+    done, page = reproduce_target(target, store, data, quick, workers, cluster)
     if as_json:
         names = ("claim", "criterion", "came_out", "holds")
         claims = [dict(zip(names, claim, strict=True)) for claim in done.claims]

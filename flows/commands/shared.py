@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 
+from cluster.cores import cores
 from flows.sweep.request import SweepRequest
 
 STORE = click.option(
@@ -20,7 +21,7 @@ STORE = click.option(
     default="store",
     envvar="KOCO_STORE",
     show_default=True,
-    metavar="PLACE",
+    metavar="PATH",
     help=(
         "The store: a folder, or s3://BUCKET/PREFIX or gs://BUCKET/PREFIX; KOCO_STORE sets it too."
     ),
@@ -47,6 +48,7 @@ INSECURE = click.option(
 WORKERS = click.option(
     "--workers",
     type=click.IntRange(min=0),
+    default=cores,
     help="Local worker processes; 0 to run in this one.  [default: the cores]",
 )
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -82,13 +84,10 @@ def of_a_sweep(function: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     @wraps(function)
-    def command(spec: Path, workers: int | None, **more: Any) -> Any:
-        from cluster.cores import cores
-
+    def command(spec: Path, **more: Any) -> Any:
         given = {
             field.name: more.pop(field.name) for field in fields(SweepRequest) if field.name in more
         }
-        given["workers"] = cores() if workers is None else workers
         return function(SweepRequest(str(spec), **given), **more)
 
     for given in (
@@ -107,12 +106,8 @@ def example(text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Append an example to the command's help."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        @wraps(function)
-        def command(*args: Any, **kwargs: Any) -> Any:
-            return function(*args, **kwargs)
-
-        command.__doc__ = f"{cleandoc(function.__doc__ or '')}\n\n\b\nExample:\n  {text}"
-        return command
+        function.__doc__ = f"{cleandoc(function.__doc__ or '')}\n\n\b\nExample:\n  {text}"
+        return function
 
     return decorate
 

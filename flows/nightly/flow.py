@@ -1,4 +1,4 @@
-"""The nightly flow: prepare → sweep → report → compare. All runs of a sweep anew, in a place of
+"""The nightly flow: prepare → sweep → report → compare. All runs of a sweep anew, in a store of
 their own; then what has changed since the accepted run, and what has become slower.
 """
 

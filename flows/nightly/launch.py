@@ -33,5 +33,4 @@ def launch_nightly(request: SweepRequest, accepting: bool) -> dict[str, Any]:
     ended = state.result(raise_on_failure=False)
     if isinstance(ended, BaseException):
         raise ended
-    summary: dict[str, Any] = ended
-    return summary
+    return ended

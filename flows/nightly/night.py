@@ -1,9 +1,9 @@
-"""The place of a nightly run: a store inside the store, with the datasets of the one it is in and
+"""The path of a nightly run: a store inside the store, with the datasets of the one it is in and
 results of its own.
 
 A sweep does not compute what its store has; a nightly run must. It therefore has results,
 checkpoints and a report of its own, in `nights/SWEEP`, and goes on there after it was killed. The
-next night begins with an empty place: there is never more than one a sweep.
+next night begins with an empty one: there is never more than one a sweep.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def night_path(store: Where, sweep: str) -> Place:
 
 
 def read_note(night: Place) -> dict[str, Any]:
-    """What the night's place says of it: when it was begun, by which code, of which sweep file, and
+    """What the night's store says of it: when it was begun, by which code, of which sweep file, and
     whether it has ended. Empty if nothing is there.
     """
     try:
@@ -46,7 +46,7 @@ def read_note(night: Place) -> dict[str, Any]:
 
 
 def opened_night(store: Where, sweep: Sweep) -> tuple[Place, str]:
-    """The place for tonight, and when the night was begun: the one that was cut, if it was of this
+    """The path for tonight, and when the night was begun: the one that was cut, if it was of this
     code and this sweep file, else an empty one.
     """
     night = night_path(store, sweep.name)

@@ -4,6 +4,7 @@ is recorded in the store.
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from flows.runtime.console import BytesProgress, say
@@ -66,7 +67,9 @@ def _fetch(
     say(f"fetching {address.url}")
     try:
         with BytesProgress("fetching") as progress:
-            return fetch(address.url, expected, folder, progress, name=name)
+            return fetch(
+                address.url, expected, folder, partial(progress.step, "fetching"), name=name
+            )
     except Unreachable as error:
         raise WrongInput(f"{error}. {how_to_get(entry)}") from None
     except Gone as error:

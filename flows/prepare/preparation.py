@@ -1,5 +1,5 @@
-"""Preparing from the command line, and the list of datasets: the store and the catalogue
-together.
+"""Preparing from the command line, and the list of datasets: of the store and
+of the catalogue.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Markdown.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -87,9 +87,9 @@ class Report:
     not_ok: list[list[Any]]
     data: list[list[Any]]
     circumstances: list[list[Any]]
-    best_columns: tuple[str, ...] = field(default=BEST)
-    data_columns: tuple[str, ...] = field(default=DATA)
-    rung_columns: tuple[str, ...] = field(default=RUNGS)
+    best_columns: tuple[str, ...] = BEST
+    data_columns: tuple[str, ...] = DATA
+    rung_columns: tuple[str, ...] = RUNGS
 
     @property
     def contents(self) -> list[tuple[str, str]]:
@@ -107,7 +107,7 @@ class Report:
 
 def write_report(store: Where, sweep: str) -> Place:
     """Write the report of a sweep that has run on `store`, as HTML and as Markdown beside it;
-    returns the HTML file's place. Raises `WrongInput` if it has not run.
+    returns the HTML file's path. Raises `WrongInput` if it has not run.
     """
     report = report_of(store, sweep)
     folder = place(store) / "reports"

@@ -90,7 +90,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Series:
-    """Points in the order of x. `low` and `high` make a band. `ringed`: the places of points that
+    """Points in the order of x. `low` and `high` make a band. `ringed`: the numbers of points that
     get a ring. `labels` names points, each once in a plot. A series with `legend` False is drawn
     and not listed.
     """
@@ -238,7 +238,7 @@ def _scale(axes: Axes, x: Axis, y: Axis, square: bool) -> None:
 
 def _name_points(axes: Axes, series: Sequence[Series], x: Axis, y: Axis) -> None:
     """Points of one name are joined by a thin line, and the name stands near the last, at the first
-    place that is free; at the first place if none is.
+    spot that is free; at the first spot if none is.
     """
     from matplotlib.transforms import Bbox
 
@@ -296,12 +296,12 @@ def named_points(name: str, points: Mapping[str, tuple[float, float]]) -> Series
     )
 
 
-def over_seeds(name: str, x: Sequence[float], members: Mapping[int, Sequence[float]]) -> Series:
-    """The mean over members (seeds) at each x, with a band from the least to the largest of
+def over_seeds(name: str, x: Sequence[float], by_seed: Mapping[int, Sequence[float]]) -> Series:
+    """The mean over the seeds at each x, with a band from the least to the largest of
     them.
     """
-    columns = list(zip(*members.values(), strict=True))
-    banded = len(members) > 1
+    columns = list(zip(*by_seed.values(), strict=True))
+    banded = len(by_seed) > 1
     return Series(
         name,
         x,

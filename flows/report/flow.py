@@ -12,13 +12,13 @@ from flows.runtime.artifacts import linked, table_artifact
 
 @task(name="report", cache_policy=NO_CACHE)
 def write_again(store: str, sweep: str) -> str:
-    """Write the report; returns its place."""
+    """Write the report; returns its path."""
     return str(write_report(store, sweep))
 
 
 @flow(name="report", validate_parameters=False)
 def report_flow(sweep: str, store: str) -> str:
-    """Write the report of a sweep that has run on `store` again; returns its place. Raises
+    """Write the report of a sweep that has run on `store` again; returns its path. Raises
     `WrongInput` if it has not.
     """
     written = write_again(store, sweep)
@@ -27,8 +27,7 @@ def report_flow(sweep: str, store: str) -> str:
 
 
 def results_artifact(store: str, sweep: str, report: str) -> None:
-    """The best configurations of a sweep, the report's place and the store's."""
-    rows = best_of(runs_of(store, sweep))
+    """The best configurations of a sweep, the report's path and the store's."""
     shown = [
         {
             name: row[name]
@@ -41,6 +40,6 @@ def results_artifact(store: str, sweep: str, report: str) -> None:
                 "mean_loss_std",
             )
         }
-        for row in rows
+        for row in best_of(runs_of(store, sweep))
     ]
     table_artifact(f"results-{sweep}", shown, f"Report: {linked(report)}\n\nStore: {linked(store)}")

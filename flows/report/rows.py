@@ -1,12 +1,17 @@
-"""The rows of a dataset as a matrix, for what a figure computes from them itself."""
+"""What a figure computes itself from the rows of a dataset: matrices, and results that are kept."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, hstack, issparse
 
+from koco_stream.io.cache import private_folder
+from koco_stream.io.files import content_hash, write_text
 from koco_stream.numerics.linear_algebra import Array
 from koco_stream.streams.rows import Rows
 
@@ -38,3 +43,11 @@ def kernel_matrix(X: Array | csr_array, params: dict[str, Any]) -> Array:
             / (2.0 * params["bandwidth"] ** 2)
         )
     return (products + 1.0) ** params["degree"] if kind == "polynomial" else products
+
+
+def computed_once(folder: str, identity: object, compute: Callable[[], Any]) -> Any:
+    """What `compute` gives, as JSON has it; from the cache folder if it was computed before."""
+    path = Path(private_folder(folder)) / f"{content_hash(identity)}.json"
+    if not path.is_file():
+        write_text(path, json.dumps(compute()))
+    return json.loads(path.read_text())

@@ -4,7 +4,7 @@ against the paper's claims.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +59,7 @@ class Reproduction:
     searches: list[tuple[str, Figure]]
     reports: list[str]
     failed: int = 0
-    set_columns: tuple[str, ...] = field(default=SETS)
+    set_columns: tuple[str, ...] = SETS
 
     @property
     def name(self) -> str:
@@ -122,7 +122,7 @@ class Reproduction:
 def reproduce(
     name: str, store: str, data: Path | None, quick: bool, workers: int, cluster: str = "local"
 ) -> tuple[Reproduction, str]:
-    """Reproduce the target `name` on `store`: what came out, and the place of its page.
+    """Reproduce the target `name` on `store`: what came out, and the path of its page.
 
     Datasets that the store does not have are prepared from the folder `data`, or fetched if there
     is none. What is not at hand is said on stderr and in the page. Raises `WrongInput` for a target
@@ -181,19 +181,14 @@ def more_tables(target: Target, sweep: str, at_hand: list[str]) -> list[dict[str
     """
     if target.figure != TAKES_MORE:
         return []
-    listed = prepared_datasets(sweep)
-    found = []
-    for one in target.datasets:
-        if one in at_hand and one not in listed:
-            positive = entry_of(one).positive_class
-            found.append(
-                {
-                    "name": one,
-                    "order": "shuffled",
-                    **({} if positive is None else {"positive_class": positive}),
-                }
-            )
-    return found
+    absent = [
+        one for one in target.datasets if one in at_hand and one not in prepared_datasets(sweep)
+    ]
+    return [
+        {"name": one, "order": "shuffled"}
+        | ({} if positive is None else {"positive_class": positive})
+        for one, positive in ((one, entry_of(one).positive_class) for one in absent)
+    ]
 
 
 def prepared(store: str, name: str, data: Path | None, workers: int) -> Manifest | str:
@@ -245,31 +240,24 @@ def left_out(target: Target, states: dict[str, Manifest | str]) -> dict[str, str
 
 def rows_of_sets(target: Target, states: dict[str, Manifest | str]) -> list[list[Any]]:
     """The datasets, as rows of `SETS`."""
-    rows: list[list[Any]] = []
-    for one, state in states.items():
-        entry = entry_of(one)
-        rows.append(
-            [
-                one,
-                entry.editions[0].n_rows,
-                None if isinstance(state, str) else state.n_rows,
-                state_of(one, state),
-            ]
-        )
-    for one, has in left_out(target, states).items():
-        rows.append(
-            [one, entry_of(one).editions[0].n_rows, None, f"not compared: this project has {has}"]
-        )
-    for sweep, dataset, what in target.stand_ins:
-        rows.append(
-            [
-                f"{sweep}, for {dataset}",
-                entry_of(dataset).editions[0].n_rows,
-                None,
-                f"a stand-in: {what}",
-            ]
-        )
-    return rows
+
+    def row(dataset: str, state: str, here: int | None = None, name: str = "") -> list[Any]:
+        return [name or dataset, entry_of(dataset).editions[0].n_rows, here, state]
+
+    return [
+        *(
+            row(one, state_of(one, state), None if isinstance(state, str) else state.n_rows)
+            for one, state in states.items()
+        ),
+        *(
+            row(one, f"not compared: this project has {has}")
+            for one, has in left_out(target, states).items()
+        ),
+        *(
+            row(dataset, f"a stand-in: {what}", name=f"{sweep}, for {dataset}")
+            for sweep, dataset, what in target.stand_ins
+        ),
+    ]
 
 
 def flags_of(
@@ -329,7 +317,7 @@ def stand_in_figure(store: str, sweep: str, dataset: str, what: str) -> Figure:
 
 def write_page(store: str, done: Reproduction) -> str:
     """The page of a reproduction as HTML, and as Markdown beside it; returns the HTML file's
-    place.
+    path.
     """
     folder = place(store) / "reports"
     (folder / f"{done.name}.md").write_text(markdown_page("reproduction.md", done=done))

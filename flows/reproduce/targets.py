@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from flows.sweep.file import values_of
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.io.cache import private_folder
 from koco_stream.io.files import text_hash, write_text
@@ -193,16 +194,16 @@ def _shorten(content: dict[str, Any]) -> None:
             table["max_rows"] = QUICK_ROWS
             continue
         for key in set(table) & set(parameters_of(table["name"])):
-            values = _values(table[key])
+            values = values_of(table[key], "")
             table[key] = values[:1] if key == "data_seed" else values[:: max(1, len(values) - 1)]
         table["n_rows"] = min(
             QUICK_GENERATED,
-            *_values(table.get("n_rows", parameters_of(table["name"])["n_rows"])),
+            *values_of(table.get("n_rows", parameters_of(table["name"])["n_rows"]), ""),
             QUICK_GENERATED,
         )
     for table in content["learner"]:
         for key in set(table) - {"name"}:
-            values = _values(table[key])
+            values = values_of(table[key], "")
             table[key] = (
                 values if len(values) <= 3 else [values[0], values[len(values) // 2], values[-1]]
             )
@@ -210,14 +211,6 @@ def _shorten(content: dict[str, Any]) -> None:
 
 def _fewer_seeds(seeds: Any) -> Any:
     return seeds[:QUICK_SEEDS] if isinstance(seeds, list) else min(seeds, QUICK_SEEDS)
-
-
-def _values(grid: Any) -> list[Any]:
-    if isinstance(grid, dict):
-        first, last = next(iter(grid.values()))
-        base = 2.0 if "powers_of_two" in grid else 10.0
-        return [base**k for k in range(first, last + 1)]
-    return grid if isinstance(grid, list) else [grid]
 
 
 def toml_text(content: dict[str, Any]) -> str:

@@ -62,30 +62,25 @@ def rungs_of(decisions: pa.Table) -> list[dict[str, Any]]:
     """One row for each rung of a learner on a stream: how many configurations there were, how many
     went on, and the best of them.
     """
-    rows = decisions.to_pylist()
     keys = ("dataset", "positive_class", "order", "learner", "rung", "rounds")
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-    for row in rows:
+    for row in decisions.to_pylist():
         groups.setdefault(tuple(row[key] for key in keys), []).append(row)
-    found = []
-    for members in groups.values():
-        best = min(members, key=lambda row: row["place"])
-        shown = {key: best[key] for key in ("order", "learner", "rung", "rounds", "mean_loss")}
-        name = (
-            best["dataset"]
-            if best["positive_class"] is None
-            else f"{best['dataset']}:{best['positive_class']:g}"
-        )
-        went_on = sum(row["goes_on"] for row in members)
-        found.append(
-            {
-                **shown,
-                "dataset": name,
-                "params": json.loads(best["params"]),
-                "configurations": len(members),
-                "went_on": went_on,
-            }
-        )
+    found = [
+        {
+            **{key: best[key] for key in ("order", "learner", "rung", "rounds", "mean_loss")},
+            "dataset": (
+                best["dataset"]
+                if best["positive_class"] is None
+                else f"{best['dataset']}:{best['positive_class']:g}"
+            ),
+            "params": json.loads(best["params"]),
+            "configurations": len(rows),
+            "went_on": sum(row["goes_on"] for row in rows),
+        }
+        for rows in groups.values()
+        for best in [min(rows, key=lambda row: row["place"])]
+    ]
     return sorted(
         found, key=lambda row: (row["dataset"], row["order"], row["learner"], row["rung"])
     )

@@ -37,8 +37,8 @@ class Query(NamedTuple):
 
 
 def answer(store: Place, query: Query) -> pa.Table:
-    """The table that is asked for. Raises `WrongInput` for a sweep or column that is not there, and
-    for what does not go together.
+    """The table of the query. Raises `WrongInput` for a sweep or column that is not there, and
+    for options that exclude each other.
     """
     if query.single + query.best + bool(query.group) > 1:
         raise WrongInput("--runs, --best and --group do not go together; take one of them")

@@ -63,7 +63,7 @@ def sweep_note(store: Where, name: str) -> dict[str, Any]:
 
 
 def runs_of(store: Where, sweep: str | None, columns: Sequence[str] | None = None) -> pa.Table:
-    """The `runs` table, or the part of it that belongs to a sweep; only these columns, if they are
+    """The `runs` table, or the rows of it that belong to a sweep; only these columns, if they are
     given.
     """
     table = read_runs(store, columns)
@@ -84,11 +84,11 @@ def best_of(runs: pa.Table) -> list[dict[str, Any]]:
     """
     table = summary_table(runs)
     first = (
-        table.append_column("place", pa.array(range(table.num_rows), pa.int64()))
+        table.append_column("rank", pa.array(range(table.num_rows), pa.int64()))
         .group_by(BEST_OF)
-        .aggregate([("place", "min")])
+        .aggregate([("rank", "min")])
     )
-    return list(rows_of(table.take(sorted(first.column("place_min").to_pylist())).select(BEST)))
+    return list(rows_of(table.take(sorted(first.column("rank_min").to_pylist())).select(BEST)))
 
 
 def summary_table(runs: pa.Table) -> pa.Table:

@@ -44,10 +44,9 @@ def table_artifact(name: str, rows: Sequence[dict[str, Any]], about: str) -> Non
             create_markdown_artifact(f"{about}\n\n{markdown_table(rows[:SHOWN])}", key=key(name))
 
 
-def linked(place: str) -> str:
-    """A place as a link in Markdown."""
-    address = place if "://" in place else f"file://{quote(place)}"
-    return f"[{place}]({address})"
+def linked(path: str) -> str:
+    """A path as a link in Markdown."""
+    return f"[{path}]({path if '://' in path else f'file://{quote(path)}'})"
 
 
 def markdown_table(rows: Sequence[dict[str, Any]]) -> str:
@@ -66,7 +65,7 @@ def markdown_table(rows: Sequence[dict[str, Any]]) -> str:
 
 class ProgressArtifact:
     """How far a flow run is, noted now and then by a thread of its own while this is entered: the
-    work never waits for Prefect's server.
+    work never waits for Prefect's server. `share`: of the work that is done, between 0 and 1.
     """
 
     def __init__(self, name: str, description: str) -> None:
@@ -93,24 +92,17 @@ class ProgressArtifact:
         if self.writing.ident is not None:
             self.writing.join(LAST_SECONDS)
 
-    def note(self, share: float) -> None:
-        """So much of the work is done, between 0 and 1."""
-        self.share = share
-
     def _write(self) -> None:
-        while not self.over.wait(EVERY):
-            self._note()
-        self._note()
-
-    def _note(self) -> None:
-        share = self.share
-        if share == self.noted:
-            return
-        with suppress(httpx.HTTPError):
-            if self.artifact is None:
-                self.artifact = create_progress_artifact(
-                    100.0 * share, key=key(self.name), description=self.description
-                )
-            else:
-                update_progress_artifact(self.artifact, 100.0 * share)
-            self.noted = share
+        over = False
+        while not over:
+            over, share = self.over.wait(EVERY), self.share
+            if share == self.noted:
+                continue
+            with suppress(httpx.HTTPError):
+                if self.artifact is None:
+                    self.artifact = create_progress_artifact(
+                        100.0 * share, key=key(self.name), description=self.description
+                    )
+                else:
+                    update_progress_artifact(self.artifact, 100.0 * share)
+                self.noted = share

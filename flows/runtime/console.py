@@ -59,10 +59,6 @@ class BytesProgress:
     ) -> None:
         self.live.stop()
 
-    def __call__(self, done: int, total: int | None) -> None:
-        """Note how many bytes there are, of how many if that is known."""
-        self.step(self.what, done, total)
-
     def step(self, what: str, done: int, total: int | None, rows: int = 0) -> None:
         """Note how many bytes of a step of the work are done, of how many if that is known, and how
         many rows.

@@ -38,17 +38,12 @@ def compiling(kinds: list[Needed]) -> subprocess.Popen[str]:
 
 
 class Engine:
-    """What runs cohorts: a client of Dask, or none for this process alone; and timings of each
+    """What runs cohorts: a client of Dask, or none for this process only; and timings of each
     learner on a few rows.
     """
 
     def __init__(self, client: Client | None, timings: list[Timing]) -> None:
         self.client, self.timings = client, timings
-
-    @property
-    def dashboard(self) -> str | None:
-        """The address of the page on which Dask shows its workers."""
-        return self.client.dashboard_link if self.client else None
 
 
 class Start:

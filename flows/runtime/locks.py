@@ -7,7 +7,6 @@ from __future__ import annotations
 import fcntl
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from flows.runtime.console import say
 from koco_stream.io.cache import private_folder
@@ -15,22 +14,18 @@ from koco_stream.io.files import text_hash
 from koco_stream.io.paths import LocalPlace, Where, place
 
 
-def lock_file(store: Where, name: str) -> Path:
-    """Where the lock of this name is."""
-    root = place(store)
-    return (
-        root.path / f"{name}.lock"
-        if isinstance(root, LocalPlace)
-        else private_folder("locks") / f"{text_hash(str(root))}-{name}.lock"
-    )
-
-
 @contextmanager
 def locked(store: Where, name: str, waiting: str | None) -> Iterator[None]:
     """Hold the store's lock of this name. If another process has it: say `waiting` and wait, or, if
     that is None, raise `BlockingIOError`.
     """
-    with lock_file(store, name).open("a") as handle:
+    root = place(store)
+    file = (
+        root.path / f"{name}.lock"
+        if isinstance(root, LocalPlace)
+        else private_folder("locks") / f"{text_hash(str(root))}-{name}.lock"
+    )
+    with file.open("a") as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

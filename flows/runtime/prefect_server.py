@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 from flows.runtime.processes import OwnSession
 from koco_stream.io.cache import private_folder
@@ -38,5 +38,5 @@ def shield_prefect_server() -> None:
         return
     from prefect.server.api import server
 
-    own: Any = SimpleNamespace(**{**vars(subprocess), "Popen": OwnSession})
-    server.subprocess = own  # there is no setting for it
+    # there is no setting for it
+    server.subprocess = cast(Any, SimpleNamespace(**{**vars(subprocess), "Popen": OwnSession}))

@@ -63,8 +63,7 @@ class OwnSession(subprocess.Popen[Any]):
 
 def end_with_server() -> None:
     """End this process when the one that serves is gone. Nothing happens where none does."""
-    serving = os.environ.get(SERVER)
-    if serving:
+    if serving := os.environ.get(SERVER):
         threading.Thread(target=_watch, args=(int(serving),), daemon=True).start()
 
 

@@ -3,10 +3,11 @@ happen once.
 
 Prefect's scheduler is the clock, and Prefect's runner starts a process for each flow run, one at a
 time: two nightly runs would disturb each other's measurements. What makes each planned time happen
-once is the store's own note of them (`flows.nightly.times`): a flow run asks it, holding the
-store's lock, before it does anything. Prefect alone would do a time twice, or not at all, where its
-schedules are registered anew while a time passes, and does every time that has passed meanwhile;
-what it has lost is therefore created here, and what is not to be made up for is cancelled.
+once is the store's own note of them (`flows.nightly.times`): a flow run reads it, holding the
+store's lock, before it does anything. Prefect by itself would do a time twice, or not at all, where
+its schedules are registered anew while a time passes, and does every time that has passed
+meanwhile; what it has lost is therefore created here, and what is not to be made up for is
+cancelled.
 """
 
 from __future__ import annotations

@@ -13,12 +13,14 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationErr
 from cluster.clusters import LOCAL, cluster_named
 from cluster.cores import cores
 from cluster.site import Clock, clock_seconds
-from flows.sweep.file import place as spot
 from flows.sweep.file import read_sweep
+from flows.sweep.keys import explained, spot
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.io.files import text_hash
 from koco_stream.io.paths import store_name
 from storage.store import check_store
+
+EXAMPLE = "flows/schedules.toml is an example"
 
 
 class ScheduleTable(BaseModel):
@@ -87,9 +89,7 @@ def read_schedules(path: Path, store: str) -> list[Schedule]:
         text = path.read_text(encoding="utf-8")
         content = tomllib.loads(text)
     except FileNotFoundError:
-        raise WrongInput(
-            f"{path}: no such schedules file; flows/schedules.toml is an example"
-        ) from None
+        raise WrongInput(f"{path}: no such schedules file; {EXAMPLE}") from None
     except OSError as error:
         raise WrongInput(f"{path}: {error}") from None
     except ValueError as error:  # also what is not UTF-8
@@ -97,7 +97,9 @@ def read_schedules(path: Path, store: str) -> list[Schedule]:
     try:
         tables = SchedulesFile.model_validate(content).schedule
     except ValidationError as error:
-        raise WrongInput(_explain(path, text, error)) from None
+        raise WrongInput(
+            explained(path, text, error, SchedulesFile, {"schedule": ScheduleTable}, EXAMPLE)
+        ) from None
     found: list[Schedule] = []
     for number, table in enumerate(tables):
         if table.name in [schedule.name for schedule in found]:
@@ -121,19 +123,15 @@ def _schedule(path: Path, text: str, number: int, table: ScheduleTable, store: s
         )
     folder = path.absolute().parent
     sweep = folder / Path(table.sweep).expanduser()
-    place = (
-        store
-        if table.store is None
-        else table.store
-        if "://" in table.store
-        else str(folder / Path(table.store).expanduser())
-    )
+    if table.store is not None:
+        local = "://" not in table.store
+        store = str(folder / Path(table.store).expanduser()) if local else table.store
     workers = cores() if table.workers is None else table.workers
     try:
         key = "sweep"
         read_sweep(sweep)
         key = "store"
-        check_store(place)
+        check_store(store)
         key = "cluster"
         cluster_named(table.cluster, workers, 0, table.certificates)
     except WrongInput as error:
@@ -144,7 +142,7 @@ def _schedule(path: Path, text: str, number: int, table: ScheduleTable, store: s
         table.cron,
         table.timezone,
         sweep,
-        store_name(place),
+        store_name(store),
         table.cluster,
         workers,
         table.certificates,
@@ -179,26 +177,3 @@ def check_crons(schedules: list[Schedule]) -> None:
 def _nearest_zone(name: str) -> str:
     said = nearest(name, sorted(available_timezones()))
     return said if "did you mean" in said else "; names are like UTC or Europe/Paris"
-
-
-def _explain(path: Path, text: str, error: ValidationError) -> str:
-    """The first of pydantic's complaints, of unknown keys before others, with the line and the
-    nearest name.
-    """
-    first = min(error.errors(), key=lambda found: found["type"] != "extra_forbidden")
-    where = first["loc"]
-    inside = len(where) > 2 and isinstance(where[1], int)
-    known = ScheduleTable if inside else SchedulesFile
-    place = (
-        spot(path, text, "schedule", int(where[1]), str(where[2]))
-        if inside
-        else f"{path}, {where[0]}"
-    )
-    if first["type"] == "missing":
-        return f"{place}: this key is missing; flows/schedules.toml is an example"
-    if first["type"] == "extra_forbidden":
-        return f"{place}: unknown key{nearest(str(where[-1]), list(known.model_fields))}"
-    said, found = first["msg"].removeprefix("Value error, "), first.get("input")
-    return f"{place}: {said[0].lower()}{said[1:]}" + (
-        "" if isinstance(found, dict | list) else f", not {found!r}"
-    )

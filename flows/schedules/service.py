@@ -48,12 +48,12 @@ def serve_schedules(file: Path, store: str) -> None:
         )
     check_crons(schedules)
     with ExitStack() as stack:
-        for place in sorted({schedule.store for schedule in schedules}):
-            open_store(place)
+        for path in sorted({schedule.store for schedule in schedules}):
+            open_store(path)
             try:
-                stack.enter_context(locked(place, "serve", None))
+                stack.enter_context(locked(path, "serve", None))
             except BlockingIOError:
-                raise RuntimeError(f"another koco serve serves {place}; stop it first") from None
+                raise RuntimeError(f"another koco serve serves {path}; stop it first") from None
         server = stack.enter_context(own_server(port)) if port else None
         if port:
             say(f"Prefect's pages: http://127.0.0.1:{port}")

@@ -60,13 +60,10 @@ def checked(
 
 def sizes_of_all(sweep: Sweep, manifests: dict[str, Manifest | None]) -> dict[str, DataSize]:
     """The sizes of all datasets, by dataset hash or what stands for it in the runs."""
-    sizes = {}
-    for use in sweep.datasets:
-        manifest = manifests[use.name]
-        sizes[manifest.dataset_hash if manifest else f"not prepared: {use.name}"] = (
-            DataSize.of(manifest) if manifest else use.unprepared_size()
-        )
-    return sizes
+    return {
+        use.identity(manifest): DataSize.of(manifest) if manifest else use.unprepared_size()
+        for use, manifest in ((use, manifests[use.name]) for use in sweep.datasets)
+    }
 
 
 def dry_run_of(request: SweepRequest) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import re
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -14,6 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, ValidationError
 
 from flows.sweep.halving import Halving
+from flows.sweep.keys import explained, spot
 from koco_stream.engine.cohort import check_labels
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.learners import learner_named
@@ -86,6 +86,15 @@ class SweepFile(BaseModel):
     halving: HalvingTable | None = None
 
 
+TABLES: dict[str, type[BaseModel]] = {
+    "dataset": DatasetTable,
+    "learner": LearnerTable,
+    "report": ReportTable,
+    "halving": HalvingTable,
+}
+EXAMPLES = "see the sweeps in flows/sweeps/ for examples"
+
+
 @dataclass(frozen=True)
 class DatasetUse:
     """One dataset that a sweep needs, and the orders and positive classes in which it is read.
@@ -110,6 +119,10 @@ class DatasetUse:
             else f", {len(self.orders)} order seed{'s' * (len(self.orders) > 1)}"
         )
         return f"{self.orders[0][0]}{windows}{seeds}"
+
+    def identity(self, manifest: Manifest | None) -> str:
+        """The dataset's hash, or what stands for it in the runs until it is prepared."""
+        return manifest.dataset_hash if manifest else f"not prepared: {self.name}"
 
     def unprepared_size(self) -> DataSize:
         """The size of a generated dataset, known before it is made."""
@@ -154,11 +167,10 @@ class Sweep:
         for use in self.datasets:
             manifest = manifests[use.name]
             for (order, seed), positive in itertools.product(use.orders, use.positive_classes):
-                identity = manifest.dataset_hash if manifest else f"not prepared: {use.name}"
                 sharding = sharding_of(manifest) if manifest and use.window_rows else None
-                asked = Stream(
+                whole = Stream(
                     use.name,
-                    identity,
+                    use.identity(manifest),
                     order,
                     seed,
                     positive,
@@ -172,11 +184,11 @@ class Sweep:
                     if manifest
                     else ([-1.0, 1.0], "classification")
                 )
-                stream = asked.reduced(n_rows, classes)
+                stream = whole.reduced(n_rows, classes)
                 mine = [Run(stream, *configuration) for configuration in self.configurations]
                 for run in {run.params["loss"]: run for run in mine}.values():
                     try:
-                        check_labels(replace(run, stream=asked), classes, task)
+                        check_labels(replace(run, stream=whole), classes, task)
                     except WrongInput as error:
                         raise WrongInput(f"{self.path}: {error}") from None
                 runs += mine
@@ -213,7 +225,7 @@ def _sweep_of(path: Path, text: str) -> Sweep:
     try:
         spec = SweepFile.model_validate(content)
     except ValidationError as error:
-        raise WrongInput(_explain(path, text, error)) from None
+        raise WrongInput(explained(path, text, error, SweepFile, TABLES, EXAMPLES)) from None
     _refuse_many_runs(path, spec)
     datasets = [
         use
@@ -261,7 +273,7 @@ def _refuse_large_numbers(path: Path, text: str, content: dict[str, Any]) -> Non
             for inner, inside in table.items():
                 if has_large(inside):
                     raise WrongInput(
-                        f"{place(path, text, key, number, inner)}: a whole number in TOML is at"
+                        f"{spot(path, text, key, number, inner)}: a whole number in TOML is at"
                         f" most {LARGEST}"
                     )
         if has_large(value):
@@ -277,10 +289,12 @@ def _refuse_many_runs(path: Path, spec: SweepFile) -> None:
             for v in (grids or {}).values()
         )
 
-    streams = 0
-    for use in spec.dataset:
-        classes = len(use.positive_class) if isinstance(use.positive_class, list) else 1
-        streams += product(use.model_extra) * classes * len(_seeds(use.order_seeds))
+    streams = sum(
+        product(use.model_extra)
+        * (len(use.positive_class) if isinstance(use.positive_class, list) else 1)
+        * len(_seeds(use.order_seeds))
+        for use in spec.dataset
+    )
     count = (
         streams
         * sum(product(learner.model_extra) for learner in spec.learner)
@@ -298,24 +312,6 @@ def _span(grid: dict[str, Any]) -> int:
     ends = next(iter(grid.values()), None)
     right = isinstance(ends, list) and len(ends) == 2 and all(type(e) is int for e in ends)
     return max(1, ends[1] - ends[0] + 1) if right and isinstance(ends, list) else 1
-
-
-def place(path: Path, text: str, table: str, number: int, key: str) -> str:
-    """`FILE, line N, learner 2, alpha`: where a key of the number-th [[table]] (from 0) is written;
-    without the line if it is not found.
-    """
-    seen = -1
-    found = None
-    for line_number, line in enumerate(text.splitlines(), 1):
-        if header := re.match(r"\s*\[\[?\s*([\w-]+)", line):
-            seen = seen + 1 if header[1] == table else seen
-            inside = header[1] == table and seen == number
-            found = line_number if inside and found is None else found
-        elif seen == number and re.match(rf'\s*"?{re.escape(key)}"?\s*=', line):
-            found = line_number
-            break
-    line_text = f", line {found}" if found else ""
-    return f"{path}{line_text}, {table} {number + 1}, {key}"
 
 
 def values_of(value: Any, where: str) -> list[Any]:
@@ -358,13 +354,13 @@ def _configurations(
     try:
         learner = learner_named(table.name)
     except WrongInput as error:
-        raise WrongInput(f"{place(path, text, 'learner', number, 'name')}: {error}") from None
+        raise WrongInput(f"{spot(path, text, 'learner', number, 'name')}: {error}") from None
     grids = {}
     for key, value in (table.model_extra or {}).items():
-        where = place(path, text, "learner", number, key)
+        where = spot(path, text, "learner", number, key)
         try:
-            declared = learner.parameter(key)
-            grids[key] = [declared.check(v) for v in values_of(value, where)]
+            parameter = learner.parameter(key)
+            grids[key] = [parameter.check(v) for v in values_of(value, where)]
         except WrongInput as error:
             raise WrongInput(
                 str(error) if str(error).startswith(where) else f"{where}: {error}"
@@ -376,7 +372,7 @@ def _configurations(
                 table.name, dict(zip(grids, values, strict=True)), seeds[0]
             )
         except WrongInput as error:
-            raise WrongInput(f"{place(path, text, 'learner', number, 'name')}: {error}") from None
+            raise WrongInput(f"{spot(path, text, 'learner', number, 'name')}: {error}") from None
         found += [(name, kept, seed)] if seed is None else [(name, kept, one) for one in seeds]
     return found
 
@@ -389,11 +385,11 @@ def _datasets(path: Path, text: str, number: int, table: DatasetTable) -> list[D
     )
     if not shuffled and "order_seeds" in table.model_fields_set:
         raise WrongInput(
-            f"{place(path, text, 'dataset', number, 'order_seeds')}: only a shuffled order has"
+            f"{spot(path, text, 'dataset', number, 'order_seeds')}: only a shuffled order has"
             ' seeds; add order = "shuffled"'
         )
     if window_rows is None and "window_rows" in table.model_fields_set:
-        where = place(path, text, "dataset", number, "window_rows")
+        where = spot(path, text, "dataset", number, "window_rows")
         raise WrongInput(
             f'{where}: only one order has windows; add order = "{IN_WINDOWS}", or leave the key out'
         )
@@ -412,7 +408,7 @@ def _datasets(path: Path, text: str, number: int, table: DatasetTable) -> list[D
             key = next(iter(extra))
             known = [*DatasetTable.model_fields]
             raise WrongInput(
-                f"{place(path, text, 'dataset', number, key)}: unknown key{nearest(key, known)}"
+                f"{spot(path, text, 'dataset', number, key)}: unknown key{nearest(key, known)}"
             )
         return [
             DatasetUse(table.name, None, table.name, orders, positive, table.max_rows, window_rows)
@@ -420,7 +416,7 @@ def _datasets(path: Path, text: str, number: int, table: DatasetTable) -> list[D
     known = [*DatasetTable.model_fields, *parameters_of(table.name)]
     grids = {}
     for key, value in extra.items():
-        where = place(path, text, "dataset", number, key)
+        where = spot(path, text, "dataset", number, key)
         if key not in known:
             raise WrongInput(f"{where}: unknown key{nearest(key, known)}")
         grids[key] = values_of(value, where)
@@ -430,7 +426,7 @@ def _datasets(path: Path, text: str, number: int, table: DatasetTable) -> list[D
         try:
             name = synthetic_name(table.name, given)
         except WrongInput as error:
-            raise WrongInput(f"{place(path, text, 'dataset', number, 'name')}: {error}") from None
+            raise WrongInput(f"{spot(path, text, 'dataset', number, 'name')}: {error}") from None
         uses.append(
             DatasetUse(name, given, table.name, orders, positive, table.max_rows, window_rows)
         )
@@ -439,60 +435,3 @@ def _datasets(path: Path, text: str, number: int, table: DatasetTable) -> list[D
 
 def _seeds(seeds: int | list[int]) -> Sequence[int]:
     return range(seeds) if isinstance(seeds, int) else seeds
-
-
-def _line_of(text: str, key: str, first: int) -> int | None:
-    """The first line, from that number on, that begins with the key or is its table's header."""
-    lines = enumerate(text.splitlines()[first - 1 :], first)
-    return next(
-        (number for number, line in lines if re.match(rf"\s*\[*\s*{re.escape(key)}\b", line)), None
-    )
-
-
-def _explain(path: Path, text: str, error: ValidationError) -> str:
-    """The first of pydantic's complaints, of unknown keys before others, with the line and the
-    nearest name.
-    """
-    first = min(error.errors(), key=lambda found: found["type"] != "extra_forbidden")
-    where = list(first["loc"])
-    where = where[
-        : (
-            3
-            if len(where) > 1 and isinstance(where[1], int)
-            else 2
-            if where[:1] in (["report"], ["halving"])
-            else 1
-        )
-    ]  # no names of pydantic's
-    key = str(where[-1]) if where else ""
-    tables: dict[str, type[BaseModel]] = {
-        "dataset": DatasetTable,
-        "learner": LearnerTable,
-        "report": ReportTable,
-        "halving": HalvingTable,
-    }
-    known = tables.get(str(where[0]), SweepFile) if len(where) > 1 else SweepFile
-    if len(where) > 2 and isinstance(where[1], int):
-        spot = place(path, text, str(where[0]), where[1], str(where[2]))
-    else:
-        line = (
-            _line_of(text, str(where[0]), 1)
-            if where and (len(where) > 1 or first["type"] != "missing")
-            else None
-        )
-        if line and len(where) > 1:
-            line = _line_of(text, key, line) or line  # within a table on one line, that line
-        spot = f"{path}{f', line {line}' if line else ''}, {'.'.join(str(w) for w in where)}"
-    if first["type"] == "missing":
-        return f"{spot}: this key is missing; see the sweeps in flows/sweeps/ for examples"
-    if first["type"] == "extra_forbidden":
-        return f"{spot}: unknown key{nearest(key, list(known.model_fields))}"
-    found = first.get("input")
-    if first["type"] == "string_pattern_mismatch":
-        return (
-            f"{spot}: a name has letters, digits, '.', '_' and '-', and begins with a letter or a"
-            f" digit; it is {found!r}"
-        )
-    return f"{spot}: {first['msg'][0].lower()}{first['msg'][1:]}" + (
-        "" if isinstance(found, dict | list) else f", not {found!r}"
-    )

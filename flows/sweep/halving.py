@@ -79,9 +79,9 @@ def stages(
             if run.run_id in open_ended:
                 groups.setdefault((run.stream.group, run.learner), []).append((run, cut))
         alive = []
-        for members in groups.values():
+        for pairs in groups.values():
             kept, rows = decided(
-                members, stage, rungs[members[0][0].stream][stage], halving.factor, found
+                pairs, stage, rungs[pairs[0][0].stream][stage], halving.factor, found
             )
             alive += kept
             decisions += rows
@@ -98,42 +98,37 @@ def at_rung(run: Run, rungs: Sequence[int], stage: int) -> Run:
 
 
 def decided(
-    members: Sequence[tuple[Run, Run]],
-    stage: int,
-    rounds: int,
-    factor: int,
-    losses: dict[str, float],
+    pairs: Sequence[tuple[Run, Run]], stage: int, rounds: int, factor: int, losses: dict[str, float]
 ) -> tuple[list[Run], list[dict[str, object]]]:
-    """Which runs of one learner on one stream go on, and the decisions: `members` are the runs and
-    what they did up to the rung.
+    """Which runs of one learner on one stream go on, and the decisions: `pairs` are the runs
+    and what they did up to the rung.
     """
     configurations: dict[str, list[tuple[Run, Run]]] = {}
-    for run, cut in members:
+    for run, cut in pairs:
         configurations.setdefault(canonical_json(run.params), []).append((run, cut))
-
-    def mean_loss(cuts: Sequence[tuple[Run, Run]]) -> float:
-        return fmean(losses.get(cut.run_id, math.inf) for _, cut in cuts)
-
-    ranked = sorted(configurations, key=lambda params: (mean_loss(configurations[params]), params))
+    means = {
+        params: fmean(losses.get(cut.run_id, math.inf) for _, cut in cuts)
+        for params, cuts in configurations.items()
+    }
+    ranked = sorted(means, key=lambda params: (means[params], params))
     going = ranked[: math.ceil(len(ranked) / factor)]
-    rows: list[dict[str, object]] = []
-    for number, params in enumerate(ranked, 1):
-        run, loss = configurations[params][0][0], mean_loss(configurations[params])
-        rows.append(
-            {
-                "rung": stage + 1,
-                "rounds": rounds,
-                "dataset": run.stream.dataset,
-                "positive_class": run.stream.positive_class,
-                "order": run.stream.order,
-                "learner": run.learner,
-                "params": params,
-                "n_runs": len(configurations[params]),
-                "mean_loss": loss if math.isfinite(loss) else None,
-                "place": number,
-                "goes_on": params in set(going),
-            }
-        )
+    stream, learner = pairs[0][0].stream, pairs[0][0].learner
+    rows: list[dict[str, object]] = [
+        {
+            "rung": stage + 1,
+            "rounds": rounds,
+            "dataset": stream.dataset,
+            "positive_class": stream.positive_class,
+            "order": stream.order,
+            "learner": learner,
+            "params": params,
+            "n_runs": len(configurations[params]),
+            "mean_loss": means[params] if math.isfinite(means[params]) else None,
+            "place": number,
+            "goes_on": number <= len(going),
+        }
+        for number, params in enumerate(ranked, 1)
+    ]
     return [run for params in going for run, _ in configurations[params]], rows
 
 

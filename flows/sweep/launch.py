@@ -71,7 +71,4 @@ def through_prefect(work: Work) -> dict[str, Any]:
     from flows.sweep.flow import TASKS, flow_of, sweep_flow
 
     shield_prefect_server()
-    summary: dict[str, Any] = flow_of(sweep_flow, lambda: run_sweep(work, TASKS))(
-        **vars(work.request)
-    )
-    return summary
+    return flow_of(sweep_flow, lambda: run_sweep(work, TASKS))(**vars(work.request))

@@ -28,8 +28,8 @@ TIMED = ("learner", "params", "dataset_hash", "rounds", "seconds", "cohort_size"
 
 
 def limits_of(cluster: str, workers: int, client: Client | None = None) -> Limits:
-    """The limits of a plan: for so many local workers (none is this process alone), for what a site
-    asks for, or for those of the cluster that `client` is of. Waits for the first workers of a site
+    """The limits of a plan: for so many local workers (none is this process only), for what a site
+    requests, or for those of the cluster that `client` is of. Waits for the first workers of a site
     and of an address.
     """
     if site := site_named(cluster):
@@ -50,7 +50,7 @@ def sizes_of(manifests: Sequence[Manifest]) -> dict[str, DataSize]:
 
 
 def mapped_bytes(manifests: Sequence[Manifest]) -> int:
-    """Bytes of the largest dataset's copies, which the workers of a machine map together."""
+    """Bytes of the largest dataset's copies, which the workers of a machine share."""
     return max(
         (sum(copy_bytes(manifest, shard) for shard in manifest.shards) for manifest in manifests),
         default=0,
@@ -60,7 +60,7 @@ def mapped_bytes(manifests: Sequence[Manifest]) -> int:
 def cost_factors(
     store: Where, sizes: dict[str, DataSize], measured: Sequence[Timing] = ()
 ) -> dict[str, float]:
-    """What the declared costs are to be multiplied with, by learner: from runs that this machine
+    """What the learners' costs are to be multiplied with, by learner: from runs that this machine
     has finished on these datasets; for learners without any, from what was `measured` just now.
     """
     return {**factors_of(measured), **factors_of(finished_timings(store, sizes))}

@@ -1,14 +1,11 @@
-"""What is asked for when a sweep is run, from the command or a schedule to the steps."""
+"""What is to be swept, and where: handed from the command or a schedule to the steps."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from distributed import Client
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -29,7 +26,7 @@ class SweepRequest:
     certificates: str | None = None
     insecure: bool = False
 
-    def start_of_cluster(self, n_bytes: int) -> Callable[[], AbstractContextManager[Client]] | None:
+    def start_of_cluster(self, n_bytes: int) -> Callable[[], AbstractContextManager[Any]] | None:
         """What starts the cluster, whose workers map so many bytes of datasets; None without one.
         Raises `WrongInput` as `cluster_named` does.
         """

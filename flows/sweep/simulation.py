@@ -4,7 +4,7 @@ workers, run by the simulator.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ def predictions(
     cores: int | None = None,
     deaths_an_hour: float = 0.0,
     worker_memory: int | None = None,
-) -> list[dict[str, Any]]:
+) -> Iterator[dict[str, Any]]:
     """A row for each number of workers: see `simulation.Prediction`. All runs of the sweep are
     counted, whether the store has them or not; the costs are what the store's finished runs have
     taken on this machine, where there are any.
@@ -46,11 +46,9 @@ def predictions(
     sweep, manifests, runs, _ = checked(spec, store)
     sizes = sizes_of_all(sweep, manifests)
     factors = cost_factors(store, sizes)
-    rows = []
     for count in workers:
         todo = plan(runs, sizes, Limits(count, worker_memory or worker_bytes(1)), factors=factors)
         rounds = [
             sizes[cohort.stream.dataset_hash].rounds(cohort.stream) for cohort in todo.cohorts
         ]
-        rows.append(asdict(simulate(todo.cohorts, rounds, Machines(count, cores, deaths_an_hour))))
-    return rows
+        yield asdict(simulate(todo.cohorts, rounds, Machines(count, cores, deaths_an_hour)))

@@ -28,7 +28,7 @@ from flows.sweep.progress import SweepProgress
 from flows.sweep.request import SweepRequest
 from koco_stream.engine.checkpoint import remove_finished, unfinished
 from koco_stream.engine.cohort import Receipt
-from koco_stream.engine.warm_up import Needed, needed
+from koco_stream.engine.warm_up import needed
 from koco_stream.errors import WrongInput
 from koco_stream.io.files import content_hash
 from koco_stream.io.fingerprint import source_hash
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 SHOWN = 20  # failed runs in a summary
 MANY_RUNS = 20_000  # a report of so many is written by a process of its own
-MANY_PARTS = 500  # the tables of a sweep that runs long are put together now and then
+MANY_FILES = 500  # result files: those of a sweep that runs long become tables now and then
 
 
 class Work:
@@ -68,11 +68,6 @@ class Work:
         """The manifests."""
         return list(self.manifests.values())
 
-    def forget_runs(self) -> None:
-        """Let the runs go: of many they take as much memory as what comes next."""
-        self.every, self.missing, self.plan = [], [], Plan((), {})
-        self.sweep.expanded.clear()
-
     def stages(self) -> Iterator[list[Run]]:
         """See `halving.stages`."""
         n_rows = {m.dataset_hash: m.n_rows for m in self.sets}
@@ -82,14 +77,6 @@ class Work:
             self.sweep.halving,
             lambda ids: losses_of(self.store, ids),
             self.decisions,
-        )
-
-    def kinds(self) -> list[Needed]:
-        """What must be compiled."""
-        from flows.sweep.planning import sizes_of
-
-        return needed(
-            self.every, {m.dataset_hash: m.value_type for m in self.sets}, sizes_of(self.sets)
         )
 
 
@@ -139,9 +126,9 @@ def run_plan(work: Work, engine: Engine, progress: SweepProgress) -> None:
 
     def receive(receipt: Receipt) -> None:
         progress.receive(receipt)
-        shown.note(progress.done / progress.total)
+        shown.share = progress.done / progress.total
         received.append(receipt.cohort_id)
-        if len(received) % MANY_PARTS == 0:
+        if len(received) % MANY_FILES == 0:
             collect(work.store)
 
     received: list[str] = []
@@ -165,7 +152,7 @@ def run_plan(work: Work, engine: Engine, progress: SweepProgress) -> None:
 
 
 def collect_results(store: str) -> None:
-    """Parts into tables; checkpoints that nobody needs any more go."""
+    """Result files into tables; checkpoints that nobody needs any more go."""
     collect(store)
     pa.default_memory_pool().release_unused()
     remove_left(store)
@@ -265,19 +252,21 @@ def run_sweep(work: Work, steps: Steps) -> dict[str, Any]:
             if work.missing:
                 from cluster.preflight import preflight
                 from flows.runtime.engine import engine
-                from flows.sweep.planning import mapped_bytes
+                from flows.sweep.planning import mapped_bytes, sizes_of
 
                 if ready is None:
                     shared = mapped_bytes(work.sets)
                     with clock("start-up"):
                         chosen = work.request.start_of_cluster(shared)
                         start, work.start = work.start, None  # whoever takes it closes it
-                        ready = stack.enter_context(engine(chosen, work.kinds(), start))
+                        types = {m.dataset_hash: m.value_type for m in work.sets}
+                        kinds = needed(work.every, types, sizes_of(work.sets))
+                        ready = stack.enter_context(engine(chosen, kinds, start))
                     if ready.client is not None:
                         with clock("preflight"):
                             for line in preflight(ready.client, store, shared):
                                 say(f"  {line}")
-                    progress.computing(ready.dashboard)
+                    progress.computing(ready.client.dashboard_link if ready.client else None)
                 with clock("plan"):
                     steps.plan(work, ready)
                 with clock("computing"):
@@ -288,8 +277,9 @@ def run_sweep(work: Work, steps: Steps) -> dict[str, Any]:
                 steps.collect(store)
     write_decisions(store, name, work.decisions)
     count = len(runs)
-    work.forget_runs()
-    runs = stage = []
+    # the runs go: of many they take as much memory as what comes next
+    runs = stage = work.every = []
+    work.sweep.expanded.clear()
     with clock("report"):
         report = report_of(store, name, steps.report)
     if computed:

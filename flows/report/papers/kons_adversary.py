@@ -126,8 +126,8 @@ def lines_of(runs: pa.Table, curves: pa.Table) -> dict[str, Line]:
 
 
 def _name(learner: str, params: Mapping[str, object]) -> str:
-    parts = [f"{word} {params[key]:.3g}" for key, word in TOLD.items() if key in params]
-    return " ".join([NAMES.get(learner, learner), *parts])
+    words = [f"{word} {params[key]:.3g}" for key, word in TOLD.items() if key in params]
+    return " ".join([NAMES.get(learner, learner), *words])
 
 
 def kons_adversary(store: Where, runs: pa.Table) -> Figure:

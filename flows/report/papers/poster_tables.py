@@ -13,7 +13,6 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
@@ -23,10 +22,8 @@ import koco_stream
 from flows.report.axes import Axis
 from flows.report.drawing import Drawing, Figure, Style, named_points, plot
 from flows.report.papers.poster_published import ROUNDS, TABLES, Published
-from flows.report.rows import matrix_of
+from flows.report.rows import computed_once, matrix_of
 from koco_stream.batch import Batch
-from koco_stream.io.cache import private_folder
-from koco_stream.io.files import content_hash, write_text
 from koco_stream.io.paths import Where
 from koco_stream.runs.run import Stream
 from koco_stream.streams.reader import StreamReader
@@ -112,13 +109,15 @@ def groups_of(runs: pa.Table) -> dict[tuple[str, str], list[Ours]]:
     """
     stream = ("dataset", "dataset_hash", "order", "order_seed", "window_rows", "sharding")
     columns = ("run_id", *stream, "learner", "learner_seed", "params", "status")
-    members: dict[tuple[str, ...], list[dict[str, Any]]] = defaultdict(list)
+    by_configuration: dict[tuple[str, ...], list[dict[str, Any]]] = defaultdict(list)
     for row in runs.select(
         [*columns, "rounds", "mean_loss", "error_rate", "dictionary_size", "seconds"]
     ).to_pylist():
-        members[tuple(row[name] for name in ("dataset", "learner", "order", "params"))].append(row)
+        by_configuration[
+            tuple(row[name] for name in ("dataset", "learner", "order", "params"))
+        ].append(row)
     groups: dict[tuple[str, str], list[Ours]] = defaultdict(list)
-    for (dataset, learner, _, params), rows in sorted(members.items()):
+    for (dataset, learner, _, params), rows in sorted(by_configuration.items()):
         if any(row["status"] != "ok" for row in rows):
             continue
         rows.sort(key=lambda row: (row["order_seed"] or 0, row["learner_seed"] or 0))
@@ -189,7 +188,7 @@ def fits_of(found: dict[Key, dict[Reading, Ours]]) -> tuple[list[tuple[float, Re
     rows = sorted(set.intersection(*candidates.values())) if candidates else []
     fits = []
     for reading in candidates:
-        pairs = [(published_row(key), under(found[key], reading)) for key in rows]
+        pairs = [(TABLES[key[:2]][key[2]], under(found[key], reading)) for key in rows]
         fits.append((sum(misfit(published, ours) for published, ours in pairs if ours), reading))
     return sorted(fits), rows
 
@@ -204,11 +203,6 @@ def under(by_reading: dict[Reading, Ours], reading: Reading) -> Ours | None:
         for c in (reading.carry, "")
     )
     return next((by_reading[one] for one in alike if one in by_reading), None)
-
-
-def published_row(key: Key) -> Published:
-    """The paper's row."""
-    return TABLES[key[:2]][key[2]]
 
 
 def verdict(published: Published, mean: float, std: float) -> str:
@@ -227,26 +221,21 @@ def batch_of(store: Where, ours: Ours) -> float | None:
     """
     if ours.size is None or ours.size * ours.first["rounds"] > MOST_BATCH_VALUES:
         return None
-    path = (
-        Path(private_folder("batch"))
-        / f"{content_hash({'run_id': ours.first['run_id'], 'version': 1})}.json"
-    )
-    if not path.is_file():
-        run = ours.first
+    run = ours.first
+
+    def computed() -> float:
         windows = {"window_rows": run["window_rows"], "sharding": run["sharding"]}
-        block = StreamReader(
-            store,
-            Stream(run["dataset"], run["dataset_hash"], run["order"], run["order_seed"], **windows),
-        ).whole()
+        stream = Stream(
+            run["dataset"], run["dataset_hash"], run["order"], run["order_seed"], **windows
+        )
+        block = StreamReader(store, stream).whole()
         X = matrix_of(block.rows)
         learner = getattr(koco_stream, run["learner"])(**ours.params, seed=run["learner_seed"] or 0)
-        best = Batch(learner.partial_fit(X, block.labels), ours.params["alpha"]).fit(
-            X, block.labels
-        )
-        write_text(
-            path, json.dumps(best.mean_loss_ if best.error_rate_ is None else best.error_rate_)
-        )
-    return float(json.loads(path.read_text()))
+        learner.partial_fit(X, block.labels)
+        best = Batch(learner, ours.params["alpha"]).fit(X, block.labels)
+        return best.mean_loss_ if best.error_rate_ is None else best.error_rate_
+
+    return float(computed_once("batch", {"run_id": run["run_id"], "version": 1}, computed))
 
 
 @dataclass(frozen=True)

@@ -160,13 +160,13 @@ def points_of(store: Where, runs: pa.Table) -> dict[str, list[Point]]:
                 floor,
                 [
                     row["rounds"] * row["mean_loss"] - best[dataset, row["order_seed"]]
-                    for row in members
+                    for row in rows
                 ],
-                members[0]["rounds"],
-                fmean(row["dictionary_size"] for row in members),
-                fmean(row["seconds"] for row in members),
+                rows[0]["rounds"],
+                fmean(row["dictionary_size"] for row in rows),
+                fmean(row["seconds"] for row in rows),
             )
-            for floor, members in sorted(floors.items())
+            for floor, rows in sorted(floors.items())
         ]
         for dataset, floors in groups.items()
     }
@@ -195,7 +195,7 @@ def claims_of(dataset: str, points: list[Point]) -> list[Claim]:
     if EXACT not in by_floor or not between:
         return []
     exact, sampled = by_floor[EXACT], by_floor.get(0.0)
-    alone = sampled.share if sampled else 0.0
+    own = sampled.share if sampled else 0.0
     regrets = _told({point.floor: point.regret / exact.regret for point in between})
     kept = _told({point.floor: point.share**2 for point in between})
     times = _told({point.floor: point.seconds / exact.seconds for point in between})
@@ -212,8 +212,8 @@ def claims_of(dataset: str, points: list[Point]) -> list[Claim]:
                 "the points' square, over that of the rounds, at most 2γ² + 2 of that at γ = 0, at"
                 " every floor"
             ),
-            f"{alone**2:.4g} at γ = 0; {kept}",
-            all(point.share**2 <= 2 * point.floor**2 + 2 * alone**2 for point in between),
+            f"{own**2:.4g} at γ = 0; {kept}",
+            all(point.share**2 <= 2 * point.floor**2 + 2 * own**2 for point in between),
         ),
         (
             f"{dataset}: γ² of the time",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from statistics import fmean
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -93,11 +92,10 @@ def son_figure_1(store: Where, runs: pa.Table) -> Figure:
 
 
 def _panel(reading: str, errors: Errors, kappas: list[float]) -> Drawing:
-    alt = f"Final progressive error against the condition number, {reading}. " + " ".join(
-        f"{line}: from {_mean(by_seed, 0):.3f} to {_mean(by_seed, -1):.3f}."
-        for line, by_seed in errors.items()
-    )
     series = [over_seeds(line, kappas, by_seed) for line, by_seed in errors.items()]
+    alt = f"Final progressive error against the condition number, {reading}. " + " ".join(
+        f"{line.name}: from {line.y[0]:.3f} to {line.y[-1]:.3f}." for line in series
+    )
     return plot(
         series,
         STYLES,
@@ -160,7 +158,3 @@ def _claims(
     return [
         (f"{claim} ({reading})", criterion, came, holds) for claim, criterion, came, holds in found
     ]
-
-
-def _mean(line: dict[int, list[float]], place: int) -> float:
-    return fmean(errors[place] for errors in line.values())

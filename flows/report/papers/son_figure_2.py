@@ -5,7 +5,6 @@ was given to sketch.
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,9 +13,8 @@ import pyarrow.compute as pc
 
 from flows.report.axes import Axis
 from flows.report.drawing import Claim, Figure, over_seeds, plot, style_of
+from flows.report.rows import computed_once
 from koco_stream import OjaSON
-from koco_stream.io.cache import private_folder
-from koco_stream.io.files import content_hash, write_text
 from koco_stream.io.paths import Where
 from koco_stream.losses import curvature_of
 from koco_stream.numerics.linear_algebra import Array
@@ -95,7 +93,7 @@ def son_figure_2(store: Where, runs: pa.Table) -> Figure:
     styles = {line: style_of(k) for k, line in enumerate(lines)}
     series = [over_seeds(line, points.tolist(), by_seed) for line, by_seed in lines.items()]
     alt = "Largest relative error of the sketch's ten eigenvalues over the rounds. " + " ".join(
-        f"{line}: {_mean(by_seed, -1):.2f} at the end." for line, by_seed in lines.items()
+        f"{line.name}: {line.y[-1]:.2f} at the end." for line in series
     )
     return Figure(
         "Error of the sketch's ten eigenvalues over the rounds (Figure 2 of Luo et al., 2016)",
@@ -139,20 +137,15 @@ def _kept_errors(store: Where, row: dict[str, Any], points: Array) -> list[float
     from the cache folder if they were computed before.
     """
     told = {"run_id": row["run_id"], "rounds": points.tolist(), "starts": STARTS, "version": 2}
-    path = Path(private_folder("recovery")) / f"{content_hash(told)}.json"
-    if not path.is_file():
+
+    def computed() -> list[float]:
         block = StreamReader(store, Stream(row["dataset"], row["dataset_hash"])).whole()
         X = block.rows.values.reshape(block.rows.n_rows, -1).astype(np.float64)
         models = [OjaSON(**json.loads(row["params"]), seed=seed) for seed in range(STARTS)]
-        write_text(
-            path,
-            json.dumps(
-                np.mean(
-                    [recovery_errors(X, block.labels, model, points) for model in models], axis=0
-                ).tolist()
-            ),
-        )
-    return [float(error) for error in json.loads(path.read_text())]
+        errors = [recovery_errors(X, block.labels, model, points) for model in models]
+        return np.mean(errors, axis=0).tolist()
+
+    return [float(error) for error in computed_once("recovery", told, computed)]
 
 
 def _drops(kappa: float, by_seed: dict[int, list[float]], points: Array) -> Claim:
@@ -170,7 +163,3 @@ def _drops(kappa: float, by_seed: dict[int, list[float]], points: Array) -> Clai
         came,
         holds if kappa >= STEEP else None,
     )
-
-
-def _mean(by_seed: dict[int, list[float]], place: int) -> float:
-    return float(np.mean([errors[place] for errors in by_seed.values()]))

@@ -8,18 +8,14 @@ round, for every order.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from flows.report.rows import kernel_matrix, matrix_of, with_intercept
-from koco_stream.io.cache import private_folder
-from koco_stream.io.files import content_hash, write_text
+from flows.report.rows import computed_once, kernel_matrix, matrix_of, with_intercept
 from koco_stream.io.paths import Where
 from koco_stream.losses import curvature_of
 from koco_stream.numerics.linear_algebra import Array
@@ -113,18 +109,17 @@ def bound_of(
         "rounds": list(rounds),
         "version": VERSION,
     }
-    path = Path(private_folder("bounds")) / f"{content_hash(told)}.json"
-    if not path.is_file():
+
+    def computed() -> dict[str, Any] | None:
         block = StreamReader(store, stream).whole()
-        found = None
-        if np.abs(block.labels).max(initial=0.0) <= params["clip"]:
-            X = matrix_of(block.rows).astype(np.float64)
-            if learner == "KONS":
-                found = newton_bound(kernel_matrix(X, params), block.labels, params, rounds)
-            else:
-                found = son_bound(X, block.labels, learner, params, rounds)
-        write_text(path, json.dumps(found and vars(found)))
-    kept = json.loads(path.read_text())
+        if np.abs(block.labels).max(initial=0.0) > params["clip"]:
+            return None
+        X = matrix_of(block.rows).astype(np.float64)
+        if learner == "KONS":
+            return vars(newton_bound(kernel_matrix(X, params), block.labels, params, rounds))
+        return vars(son_bound(X, block.labels, learner, params, rounds))
+
+    kept = computed_once("bounds", told, computed)
     return kept and Bound(**kept)
 
 

@@ -33,7 +33,7 @@ class Point:
 
 
 def front_of(points: Sequence[tuple[float, float]]) -> list[int]:
-    """The places of the points (cost, error) that no other point equals or beats in both and beats
+    """The numbers of the points (cost, error) that no other point equals or beats in both and beats
     in one, by increasing cost.
     """
     found: list[int] = []
@@ -70,8 +70,8 @@ def cost_against_error(
         ]
         if len({value for _, value in there}) < 2:
             continue
-        places = front_of([(value, points[k].merit) for k, value in there])
-        fronts[kind] = {there[place][0] for place in places}
+        numbers = front_of([(value, points[k].merit) for k, value in there])
+        fronts[kind] = {there[number][0] for number in numbers}
         kept = fronts[kind] | _some(points, [k for k, _ in there])
         drawn |= kept
         chosen = [(k, value) for k, value in there if k in kept]
@@ -131,10 +131,10 @@ def _point(line: Line, one: Configuration, manifest: Manifest | None, rounds: in
     return Point(line, one, 1e6 * seconds / one.rounds, size, n_bytes, one.merit)
 
 
-def _some(points: Sequence[Point], places: Sequence[int]) -> set[int]:
+def _some(points: Sequence[Point], numbers: Sequence[int]) -> set[int]:
     """At most `MOST_POINTS` of each line: its best, and others spread over its errors."""
     by_line: dict[str, list[int]] = {}
-    for k in sorted(places, key=lambda k: points[k].merit):
+    for k in sorted(numbers, key=lambda k: points[k].merit):
         by_line.setdefault(points[k].line.name, []).append(k)
     kept: set[int] = set()
     for found in by_line.values():
@@ -164,7 +164,7 @@ def _plot(
     )
     series = [Series(FRONT, [value for value, *_ in ordered], [merit for _, merit, _ in ordered])]
     for name, found in by_line.items():
-        rings = [place for place, (k, _) in enumerate(found) if k in front]
+        rings = [number for number, (k, _) in enumerate(found) if k in front]
         series.append(
             Series(
                 name,

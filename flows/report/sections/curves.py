@@ -56,22 +56,17 @@ def curves_of_best(store: Where, streams: Sequence[StreamResults]) -> dict[str, 
         if line.best
         for run_id in line.best.run_ids[:MOST_RUNS]
     ]
-    return {run_id: curve for run_id, curve in _curves(read_curves(store, wanted))}
-
-
-def _curves(table: pa.Table) -> list[tuple[str, Curve]]:
-    """Each run's rows as arrays."""
-    table = table.sort_by([("run_id", "ascending"), ("t", "ascending")])
+    table = read_curves(store, wanted).sort_by([("run_id", "ascending"), ("t", "ascending")])
     ids = table.column("run_id").to_pylist()
     arrays = [
         table.column(n).cast(pa.float64()).to_numpy()
         for n in ("t", "cumulative_loss", "mistakes", "dictionary_size")
     ]
     cuts = [k for k in range(len(ids) + 1) if k in (0, len(ids)) or ids[k] != ids[k - 1]]
-    return [(ids[a], Curve(*(array[a:b] for array in arrays))) for a, b in pairwise(cuts)]
+    return {ids[a]: Curve(*(array[a:b] for array in arrays)) for a, b in pairwise(cuts)}
 
 
-def members_of(line: Line, curves: Mapping[str, Curve]) -> list[Curve]:
+def curves_of_line(line: Line, curves: Mapping[str, Curve]) -> list[Curve]:
     """The curves of a line's best configuration, those over the most rounds."""
     found = [
         curves[run_id]
@@ -132,13 +127,13 @@ def error_over_rounds(
     """The progressive error, or mean loss, up to each round."""
     series, told = [], []
     for line in drawn_lines(stream):
-        members = members_of(line, curves)
-        if not members or line.best is None:
+        own = curves_of_line(line, curves)
+        if not own or line.best is None:
             continue
-        kept = members[0].t >= min(FIRST_ROUND, members[0].t[-1])
-        t = members[0].t[kept]
+        kept = own[0].t >= min(FIRST_ROUND, own[0].t[-1])
+        t = own[0].t[kept]
         total = np.array(
-            [(curve.mistakes if stream.has_errors else curve.loss)[kept] for curve in members]
+            [(curve.mistakes if stream.has_errors else curve.loss)[kept] for curve in own]
         )
         series.append(banded(line.name, t, total / t))
         told.append(
@@ -181,11 +176,9 @@ def dictionary_over_rounds(
     """The size of the dictionary, for the lines that have one; None if none has."""
     series = []
     for line in drawn_lines(stream):
-        members = [curve for curve in members_of(line, curves) if not np.isnan(curve.size).any()]
-        if members:
-            series.append(
-                banded(line.name, members[0].t, np.array([curve.size for curve in members]))
-            )
+        own = [curve for curve in curves_of_line(line, curves) if not np.isnan(curve.size).any()]
+        if own:
+            series.append(banded(line.name, own[0].t, np.array([curve.size for curve in own])))
     if not series:
         return None
     ends = "; ".join(f"{one.name} {one.y[-1]:.4g}" for one in series)

@@ -92,20 +92,20 @@ class Line:
     @cached_property
     def tried(self) -> dict[str, list[Any]]:
         """The parameters that take several values in the grid, in the order in which the learner
-        declares them, and these values.
+        lists them, and these values.
         """
         values: dict[str, set[Any]] = defaultdict(set)
         for one in self.configurations:
             for name, value in one.params.items():
                 values[name].add(value)
-        declared = (
+        names = (
             [p.name for p in LEARNERS[self.learner].parameters]
             if self.learner in LEARNERS
             else list(values)
         )
         return {
             name: sorted(values[name], key=_order)
-            for name in declared
+            for name in names
             if len(values.get(name, ())) > 1
         }
 

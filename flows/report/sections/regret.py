@@ -12,7 +12,14 @@ import numpy as np
 from flows.report.axes import Axis
 from flows.report.drawing import Drawing, Figure, Series, Style, plot
 from flows.report.sections.bounds import THEOREMS, bound_of, why_not
-from flows.report.sections.curves import FIRST_ROUND, ROUNDS, Curve, banded, drawn_lines, members_of
+from flows.report.sections.curves import (
+    FIRST_ROUND,
+    ROUNDS,
+    Curve,
+    banded,
+    curves_of_line,
+    drawn_lines,
+)
 from flows.report.sections.lines import Line, StreamResults
 from koco_stream.io.paths import Where
 from koco_stream.runs.run import Stream
@@ -118,13 +125,13 @@ def _against_bound(
     """The line's regret below its bound over the rounds, and both at the end. Of rows that are
     shuffled only the end: it is the same for every order, what lies before is not.
     """
-    members = members_of(line, curves)
-    if not members or line.best is None:
+    own = curves_of_line(line, curves)
+    if not own or line.best is None:
         return None
-    t = members[0].t
+    t = own[0].t
     last = t.size - 1
     stored = stream.how["order"] == AS_STORED
-    places = (
+    points = (
         sorted({k for k in range(last, -1, -EVERY) if t[k] >= FIRST_ROUND} | {last})
         if stored
         else [last]
@@ -135,10 +142,10 @@ def _against_bound(
         positive_class=stream.how["positive_class"],
         max_rows=stream.how["max_rows"],
     )
-    bound = bound_of(store, read, line.learner, line.best.params, [int(t[k]) for k in places])
+    bound = bound_of(store, read, line.learner, line.best.params, [int(t[k]) for k in points])
     if bound is None:
         return None
-    regret = np.array([curve.loss[places] for curve in members]) - np.array(bound.competitor)
+    regret = np.array([curve.loss[points] for curve in own]) - np.array(bound.competitor)
     at_end = float(regret[:, -1].mean())
     if not stored:
         return [], at_end, bound.bound[-1]
@@ -147,6 +154,6 @@ def _against_bound(
         f"Regret of {line.name} and its bound over the rounds on {stream.title}. At the end"
         f" {at_end:.4g} and {bound.bound[-1]:.4g}."
     )
-    series = [banded(line.name, t[places], regret), Series(name, t[places].tolist(), bound.bound)]
+    series = [banded(line.name, t[points], regret), Series(name, t[points].tolist(), bound.bound)]
     mine: dict[str, Style] = {line.name: styles[line.name], name: (styles[line.name][0], "", "--")}
     return [plot(series, mine, ROUNDS, Axis("regret", log=True), alt)], at_end, bound.bound[-1]
