@@ -1,1 +1,3 @@
-"""The application: the koco command, the Prefect flows, sweep files, tables and reports."""
+"""The application: the koco command (`cli`, `commands`), and a folder for each thing that it does;
+`runtime` is what they share.
+"""

@@ -11,17 +11,12 @@ def koco(monkeypatch):
     """Run `koco WORDS`; gives what click's runner does: exit_code, stdout, stderr."""
     monkeypatch.setenv("PREFECT_HOME", os.path.join(os.environ["KOCO_CACHE"], "prefect"))
     monkeypatch.setenv("PREFECT_LOGGING_LEVEL", "CRITICAL")
-    import flows.launch
-    import flows.startup
+    import flows.sweep.launch
     from flows.cli import koco as command
-    from flows.steps import PLAIN, Work, run_sweep
+    from flows.sweep.steps import PLAIN, run_sweep
 
-    def plain(*options):
-        *options, certificates, insecure = options
-        return run_sweep(Work(*options), PLAIN, certificates, insecure)
-
-    monkeypatch.setattr(flows.startup, "configure_prefect", lambda: None)
-    monkeypatch.setattr(flows.launch, "_flow", lambda: plain)
+    monkeypatch.setattr(flows.sweep.launch, "configure_prefect", lambda: None)
+    monkeypatch.setattr(flows.sweep.launch, "through_prefect", lambda work: run_sweep(work, PLAIN))
 
     def run(*words):
         words = [str(word) for word in words]

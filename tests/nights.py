@@ -71,21 +71,22 @@ def nights(root: Path, spec: Path, store: Path, count: int = 1) -> list[dict[str
 def main(spec: str, store: str, count: str) -> None:
     """Run the nightly flow's own function, its tasks as plain functions."""
     import flows.nightly.flow as nightly
-    import flows.sweep as sweep
-    from flows.steps import PLAIN
+    from flows.sweep.steps import PLAIN
 
-    sweep.TASKS = PLAIN
+    nightly.TASKS = PLAIN
     for name in ("compute", "compare"):
         setattr(nightly, name, getattr(nightly, name).fn)
 
     class Plain:
         """The sweep flow as a plain function."""
 
-        @staticmethod
-        def with_options(**_: object) -> object:
-            return sweep.sweep_flow.fn
+        def __init__(self, _: object, work: object) -> None:
+            self.work = work
 
-    nightly.sweep_flow = Plain
+        def with_options(self, **_: object) -> object:
+            return lambda **_: self.work()
+
+    nightly.flow_of = Plain
     for _ in range(int(count)):
         state = nightly.nightly_flow.fn(spec, store)
         print(json.dumps({"state": state.name, "type": state.type.value, **state.data}), flush=True)

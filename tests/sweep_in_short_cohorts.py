@@ -8,12 +8,12 @@ import os
 from dataclasses import asdict, replace
 
 import flows.cli
-import flows.planning
-import flows.progress
+import flows.sweep.planning
+import flows.sweep.progress
 from koco_stream.engine.cohort import Receipt
 from koco_stream.runs.planner import Limits
 
-limits_of, receive = flows.planning.limits_of, flows.progress.SweepProgress.receive
+limits_of, receive = flows.sweep.planning.limits_of, flows.sweep.progress.SweepProgress.receive
 
 
 def short_limits(*words: object) -> Limits:
@@ -26,14 +26,14 @@ def short_limits(*words: object) -> Limits:
     )
 
 
-def noted(progress: flows.progress.SweepProgress, receipt: Receipt) -> None:
+def noted(progress: flows.sweep.progress.SweepProgress, receipt: Receipt) -> None:
     with open(os.environ["KOCO_TEST_RECEIPTS"], "a") as file:
         file.write(json.dumps(asdict(receipt)) + "\n")
     receive(progress, receipt)
 
 
 if __name__ == "__main__":
-    flows.planning.limits_of = short_limits
+    flows.sweep.planning.limits_of = short_limits
     if "KOCO_TEST_RECEIPTS" in os.environ:
-        flows.progress.SweepProgress.receive = noted
+        flows.sweep.progress.SweepProgress.receive = noted
     flows.cli.main()

@@ -23,8 +23,8 @@ from listening import family, listeners, loopback
 from cluster.certificates import make_certificates
 from cluster.commands import start_commands
 from cluster.executors import run_on_dask, run_serially
-from flows.launch import checked
-from flows.planning import sizes_of
+from flows.sweep.checks import checked
+from flows.sweep.planning import sizes_of
 from koco_stream.engine.result_file import parts_folder
 from koco_stream.engine.warm_up import needed, warm
 from koco_stream.runs.planner import Limits, plan

@@ -157,7 +157,7 @@ def test_site__has_every_command_column_and_parameter(built):
 
 
 def test_sweep_file_s_page__has_every_key():
-    from flows.sweep_file import DatasetTable, HalvingTable, LearnerTable, ReportTable, SweepFile
+    from flows.sweep.file import DatasetTable, HalvingTable, LearnerTable, ReportTable, SweepFile
 
     text = (DOCS / "sweep-file.md").read_text()
     for table in (SweepFile, DatasetTable, LearnerTable, ReportTable, HalvingTable):

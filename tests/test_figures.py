@@ -10,11 +10,11 @@ import pytest
 
 from flows.commands.data import labels_of
 from flows.commands.shared import in_words
-from flows.figures.sketch_start import sketch_start
-from flows.figures.son_figure_2 import recovery_errors
-from flows.figures.son_figure_3 import claims_of, errors_of, son_figure_3
-from flows.report import came_from
-from flows.sweep_file import read_sweep
+from flows.report.document import came_from
+from flows.report.papers.sketch_start import sketch_start
+from flows.report.papers.son_figure_2 import recovery_errors
+from flows.report.papers.son_figure_3 import claims_of, errors_of, son_figure_3
+from flows.sweep.file import read_sweep
 from koco_stream import OjaSON, WrongInput
 from storage.generated.datasets import prepare_synthetic
 from storage.preparing.prepare import prepare_file

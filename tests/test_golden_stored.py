@@ -12,22 +12,23 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from flows.launch import checked
+from flows.planning import sizes_of
+from flows.tables import runs_of, summary_of
 from in_process import koco  # noqa: F401  (a fixture)
 
 import koco_stream
 from cluster.executors import run_serially
-from flows.launch import checked
-from flows.planning import sizes_of
-from flows.tables import runs_of, summary_of
 from koco_stream.engine.checkpoint import checkpoint_of, unfinished
 from koco_stream.engine.cohort import run_cohort
 from koco_stream.io.array_file import read_arrays, write_arrays
 from koco_stream.learners import LEARNERS
 from koco_stream.numerics.compiler import code_hash
 from koco_stream.runs.planner import Limits, plan
-from koco_stream.runs.run import Run, Stream
+from koco_stream.runs.run import Run
 from koco_stream.runs.schemas import CURVES, RUNS
 from koco_stream.streams.manifest import load_manifest, prepared_names
+from koco_stream.streams.stream import Stream
 from storage.results import collect, finished_runs, part_files, read_curves, read_runs, table_files
 from storage.verify import dataset_problems, result_problems
 from tests.golden import make_stored as made

@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flows.halving import Halving, read_decisions, stages
-from flows.sweep_file import read_sweep
+from flows.results.decisions import read_decisions
+from flows.sweep.file import read_sweep
+from flows.sweep.halving import Halving, stages
 from koco_stream import WrongInput
 from koco_stream.io.files import canonical_json
 from koco_stream.runs.run import Run

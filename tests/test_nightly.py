@@ -15,8 +15,7 @@ import pytest
 from disturbed import prefect_server
 from nights import ROOT, SLOWER, TWELFTH_DIGIT, altered, in_environment, nights
 
-from flows.nightly.accepting import accept_last
-from flows.nightly.night import NOTE, night_place, opened_night, read_note
+from flows.nightly.night import NOTE, accept_last, night_path, opened_night, read_note
 from flows.nightly.regression import (
     CAP,
     FLOOR,
@@ -27,7 +26,7 @@ from flows.nightly.regression import (
     result_of,
     verdict_of,
 )
-from flows.sweep_file import read_sweep
+from flows.sweep.file import read_sweep
 from koco_stream import WrongInput
 from koco_stream.errors import StoreUnavailable
 from koco_stream.runs.schemas import schema
@@ -149,7 +148,7 @@ def test_night__that_was_killed_goes_on_to_the_same_numbers(spec, tmp_path):
     begun = subprocess.Popen(
         words, env=in_environment(ROOT, **home), stderr=subprocess.PIPE, text=True
     )
-    night = night_place(tmp_path / "store", "small")
+    night = night_path(tmp_path / "store", "small")
     while begun.poll() is None and not (read_note(night) and part_files(night)):
         time.sleep(0.01)
     begun.kill()
@@ -161,7 +160,7 @@ def test_night__that_was_killed_goes_on_to_the_same_numbers(spec, tmp_path):
     assert (ended["result"], ended["night"]) == ("first", note["night"])
     assert 0 < ended["computed"] <= 600 - there
     nights(ROOT, spec, tmp_path / "undisturbed")
-    assert numbers_of(night) == numbers_of(night_place(tmp_path / "undisturbed", "small"))
+    assert numbers_of(night) == numbers_of(night_path(tmp_path / "undisturbed", "small"))
     assert len(read_history(tmp_path / "store", "small")) == 2
 
 
@@ -264,7 +263,7 @@ def test_retries__only_where_waiting_may_help(capsys):
     from prefect.states import Failed
 
     from flows.nightly.flow import compare, compute, store_unavailable
-    from flows.prepare import may_pass, prepare_one
+    from flows.prepare.flow import may_pass, prepare_one
 
     def unreachable():
         try:

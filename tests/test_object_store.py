@@ -23,9 +23,9 @@ from test_sweep import SWEEP, koco, plan_for, tables
 from cluster.executors import run_serially
 from cluster.local import local_cluster
 from flows import cli
-from flows.planning import sizes_of
-from flows.preparing import dataset_rows
-from flows.verifying import verified
+from flows.prepare.preparation import dataset_rows
+from flows.prepare.verification import verified
+from flows.sweep.planning import sizes_of
 from koco_stream.engine.warm_up import needed, warm
 from koco_stream.errors import StoreUnavailable, WrongInput
 from koco_stream.io.cache import private_folder
@@ -207,7 +207,7 @@ def test_address__with_credentials_is_refused_without_repeating_them():
 
 def test_folder__does_not_wait_for_the_object_store_s_library(small_store):
     code = (
-        "import sys; from storage.results import read_runs; from flows.preparing import"
+        "import sys; from storage.results import read_runs; from flows.prepare.preparation import"
         " dataset_rows; "
     )
     code += (

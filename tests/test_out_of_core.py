@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 import storage.verify
 from cluster.local import local_cluster
-from flows.verifying import verified
+from flows.prepare.verification import verified
 from koco_stream import WrongInput
 from koco_stream.streams.manifest import datasets_folder, load_manifest
 from koco_stream.streams.reader import StreamReader

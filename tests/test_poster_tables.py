@@ -11,9 +11,10 @@ import pyarrow as pa
 import pytest
 
 from cluster.executors import run_serially
-from flows.figures.kons_adversary import Line, claims_of, exponent, kons_adversary, lines_of
-from flows.figures.poster_published import ROUNDS, TABLES, Published
-from flows.figures.poster_tables import (
+from flows.report.document import write_report
+from flows.report.papers.kons_adversary import Line, claims_of, exponent, kons_adversary, lines_of
+from flows.report.papers.poster_published import ROUNDS, TABLES, Published
+from flows.report.papers.poster_tables import (
     Reading,
     fits_of,
     groups_of,
@@ -23,11 +24,10 @@ from flows.figures.poster_tables import (
     under,
     verdict,
 )
-from flows.planning import limits_of, sizes_of
-from flows.report import write_report
-from flows.steps import remember
-from flows.sweep_file import read_sweep
-from flows.tables import runs_of
+from flows.results.tables import runs_of
+from flows.sweep.file import read_sweep
+from flows.sweep.planning import limits_of, sizes_of
+from flows.sweep.steps import remember
 from koco_stream import PROSNKONS
 from koco_stream.batch import Batch
 from koco_stream.runs.planner import plan

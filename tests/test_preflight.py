@@ -12,7 +12,8 @@ from distributed import Client
 
 from cluster.executors import run_on_dask
 from cluster.preflight import preflight
-from flows.launch import launch
+from flows.sweep.launch import launch
+from flows.sweep.request import SweepRequest
 from koco_stream.errors import WrongInput
 from koco_stream.runs.run import Cohort, Run
 from koco_stream.streams.manifest import load_manifest
@@ -145,7 +146,7 @@ def test_memory_limit_below_the_plan_s__is_refused_with_the_sums(cluster, small_
     try:
         cluster.wait_for("small", "Registered to:")
         with pytest.raises(WrongInput) as refused:
-            launch(spec, str(small_store), 0, 4096, cluster.address, False)
+            launch(SweepRequest(str(spec), str(small_store), 0, 4096, cluster.address))
     finally:
         cluster.kill("small")
     assert "needs 798 MiB on a worker, and a worker has 300 MiB" in str(refused.value)
@@ -233,7 +234,7 @@ def test_only_the_library_s_functions_are_submitted_or_run(small_store, tmp_path
         monkeypatch.setattr(Client, name, noted)
     spec = tmp_path / "try.toml"
     spec.write_text('name = "try"\n[[dataset]]\nname = "real"\n[[learner]]\nname = "OGD"\n')
-    launch(spec, str(small_store), 1, 4096, "local", False)
+    launch(SweepRequest(str(spec), str(small_store), 1, 4096))
     assert len(sent) >= 3  # the preflight, the executor's look at the workers, a cohort
     assert {module for module, _ in sent} == {"koco_stream"}
     assert set().union(*(kinds for _, kinds in sent)) <= {"builtins", "koco_stream"}

@@ -15,7 +15,7 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flows.preparing import prepare_named
+from flows.prepare.preparation import prepare_named
 from koco_stream import WrongInput
 from koco_stream.io.files import file_hash
 from koco_stream.io.paths import LocalPlace

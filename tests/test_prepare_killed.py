@@ -83,7 +83,7 @@ def test_killed_at_thirty_moments(tmp_path):
 def test_stopped_by_hand_with_workers__says_so_in_one_line_and_leaves_nothing(tmp_path):
     rows = b"".join(b"%d %d:%d\n" % (t % 2, 1 + t % 50, t % 97) for t in range(50_000))
     (tmp_path / "a.svm").write_bytes(rows * 200)
-    code = "import flows.cli, flows.preparing; flows.preparing.LARGE = 0; flows.cli.main()"
+    code = "import flows.cli, flows.prepare.preparation as p; p.LARGE = 0; flows.cli.main()"
     words = [
         sys.executable,
         "-c",

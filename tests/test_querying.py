@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from in_process import koco  # noqa: F401  (a fixture)
 
-from flows.filters import OPERATORS, filtered
+from flows.results.filters import OPERATORS, filtered
 from koco_stream.errors import WrongInput
 from storage.results import table_files
 
@@ -241,11 +241,11 @@ def test_condition_that_no_run_meets__is_said(koco, swept, small_store):
 def test_report_of_many_runs__is_the_same_from_a_process_of_its_own(
     koco, swept, small_store, tmp_path, monkeypatch
 ):
-    import flows.steps
+    import flows.sweep.steps
 
     page = small_store / "reports" / "first.html"
     before = page.read_bytes()
-    monkeypatch.setattr(flows.steps, "MANY_RUNS", 1)
+    monkeypatch.setattr(flows.sweep.steps, "MANY_RUNS", 1)
     page.unlink()
     done = koco("sweep", tmp_path / "first.toml", "--store", small_store)
     assert done.exit_code == 0, done.output

@@ -19,19 +19,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.executors import run_serially
-from flows.figures.axes import Axis, tick_text
-from flows.figures.drawing import CHARACTER, LEFT, RIGHT, WIDTH, Series, plot, style_of
-from flows.figures.rows import kernel_matrix
-from flows.pages import cell, markdown_of
-from flows.planning import limits_of, sizes_of
-from flows.report import report_of, write_report
-from flows.sections.bounds import newton_bound, son_bound, why_not
-from flows.sections.costs import front_of
-from flows.sections.lines import READ, results_of
-from flows.sections.steps import edges_of
-from flows.steps import remember
-from flows.sweep_file import read_sweep
-from flows.tables import runs_of
+from flows.report.axes import Axis, tick_text
+from flows.report.document import report_of, write_report
+from flows.report.drawing import CHARACTER, LEFT, RIGHT, WIDTH, Series, plot, style_of
+from flows.report.pages import cell, markdown_of
+from flows.report.rows import kernel_matrix
+from flows.report.sections.bounds import newton_bound, son_bound, why_not
+from flows.report.sections.costs import front_of
+from flows.report.sections.lines import READ, results_of
+from flows.report.sections.steps import edges_of
+from flows.results.tables import runs_of
+from flows.sweep.file import read_sweep
+from flows.sweep.planning import limits_of, sizes_of
+from flows.sweep.steps import remember
 from koco_stream import FDSON, ONS
 from koco_stream.losses import curvature_of
 from koco_stream.runs.planner import plan
@@ -410,10 +410,13 @@ def test_plots__share_no_id_on_a_page_and_are_the_same_when_drawn_again():
 
 
 def test_drawing__is_imported_by_what_draws_alone():
-    code = "import sys, flows.cli, flows.report, flows.steps; sys.exit('matplotlib' in sys.modules)"
+    code = (
+        "import sys, flows.cli, flows.report.document, flows.sweep.steps;"
+        " sys.exit('matplotlib' in sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
     code = (
-        "import sys, flows.figures.drawing as d; d.plot([], {}, d.Axis('x'), d.Axis('y'), '');"
+        "import sys, flows.report.drawing as d; d.plot([], {}, d.Axis('x'), d.Axis('y'), '');"
         " sys.exit('matplotlib.pyplot' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

@@ -7,8 +7,7 @@ import tomllib
 
 import pytest
 
-from flows.sweep_file import read_sweep
-from flows.targets import (
+from flows.reproduce.targets import (
     QUICK_ROWS,
     SWEEPS,
     TARGETS,
@@ -17,6 +16,7 @@ from flows.targets import (
     sweep_for,
     toml_text,
 )
+from flows.sweep.file import read_sweep
 from storage.generated.generators import GENERATORS
 from tests.browser import SIZES, look_at
 from tests.in_process import koco  # noqa: F401  (a fixture)

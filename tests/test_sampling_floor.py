@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from test_poster_tables import swept
 
-from flows.figures.sampling_floor import Point, claims_of, sampling_floor
-from flows.sweep_file import read_sweep
-from flows.targets import SWEEPS
+from flows.report.papers.sampling_floor import Point, claims_of, sampling_floor
+from flows.reproduce.targets import SWEEPS
+from flows.sweep.file import read_sweep
 from koco_stream import KONS
 from storage.preparing.prepare import prepare_file
 

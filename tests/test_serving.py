@@ -23,9 +23,9 @@ from lookups import beyond_loopback, logging_lookups
 from nights import ROOT
 from postgres import postgres
 
-from flows.alone import alone
 from flows.nightly.times import KEPT, Times, last_planned
-from flows.schedules.reading import check_crons, read_schedules
+from flows.runtime.locks import locked
+from flows.schedules.file import check_crons, read_schedules
 from koco_stream import WrongInput
 from storage.history import read_history
 from storage.store import open_store
@@ -158,17 +158,17 @@ def test_times__of_those_that_passed_the_last_is_due_until_it_has_ended(tmp_path
 
 
 def test_alone__a_second_one_is_refused_or_waits(tmp_path):
-    with alone(tmp_path, "serve", None):
-        with pytest.raises(BlockingIOError), alone(tmp_path, "serve", None):
+    with locked(tmp_path, "serve", None):
+        with pytest.raises(BlockingIOError), locked(tmp_path, "serve", None):
             pass
-        with alone(tmp_path, "nightly", None):
+        with locked(tmp_path, "nightly", None):
             pass
-    with alone(tmp_path, "serve", None):
+    with locked(tmp_path, "serve", None):
         pass
 
 
 async def flow_runs(client, deployment):
-    from flows.schedules.planned import StateType, runs_of_deployment
+    from flows.schedules.deployments import StateType, runs_of_deployment
 
     return await runs_of_deployment(client, deployment, *StateType)
 
@@ -179,7 +179,7 @@ def test_made_up__once_for_the_last_time_that_passed__and_what_was_cut_again(fil
     from prefect.settings import PREFECT_API_URL, temporary_settings
     from prefect.states import Completed, Pending, Scheduled
 
-    from flows.schedules.planned import clear_up, deployment_of, make_up
+    from flows.schedules.deployments import clear_up, deployment_of, make_up
 
     store = tmp_path / "store"
     (schedule,) = read_schedules(file, str(open_store(store)))

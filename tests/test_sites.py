@@ -11,7 +11,7 @@ from cluster import kept_jobs
 from cluster.clusters import cluster_named, patience_of
 from cluster.sites import read_site, shipped, site_file
 from flows.cli import koco
-from flows.planning import limits_of
+from flows.sweep.planning import limits_of
 from koco_stream.errors import WrongInput
 
 JOB = """
@@ -216,8 +216,8 @@ def test_packages_of_sites__are_not_imported_for_a_local_sweep():
     import subprocess
 
     code = (
-        "import sys, flows.sweep, flows.launch; sys.exit(any(m.startswith(('dask_jobqueue',"
-        " 'dask_kubernetes')) for m in sys.modules))"
+        "import sys, flows.sweep.flow, flows.sweep.launch;"
+        " sys.exit(any(m.startswith(('dask_jobqueue', 'dask_kubernetes')) for m in sys.modules))"
     )
     assert (
         subprocess.run(

@@ -11,8 +11,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from cluster.clusters import cluster_named, on_loopback
-from flows.progress import SweepProgress
-from flows.status import COLUMNS, Status, statuses, tell
+from flows.sweep.progress import SweepProgress
+from flows.sweep.status import COLUMNS, Status, statuses, tell
 from koco_stream import WrongInput
 from koco_stream.engine.cohort import Receipt
 from storage.store import open_store

@@ -18,10 +18,10 @@ from oracles.linear import oja_son_dense
 
 from cluster.executors import run_on_dask, run_serially
 from cluster.local import local_cluster
-from flows.launch import checked
-from flows.planning import sizes_of
-from flows.status import statuses
-from flows.tables import summary_of
+from flows.results.tables import summary_of
+from flows.sweep.checks import checked
+from flows.sweep.planning import sizes_of
+from flows.sweep.status import statuses
 from koco_stream import OjaSON
 from koco_stream.engine.warm_up import needed, warm
 from koco_stream.runs.cost_model import DataSize

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from flows.launch import checked, dry_run_of
-from flows.sweep_file import read_sweep, values_of
+from flows.sweep.checks import checked, dry_run_of
+from flows.sweep.file import read_sweep, values_of
+from flows.sweep.request import SweepRequest
 from koco_stream import WrongInput
 from koco_stream.runs.cost_model import DataSize, pass_bytes
 from koco_stream.runs.planner import Limits, plan
@@ -44,7 +45,8 @@ def test_expansion__counts_each_run_once(tmp_path, small_store):
     # 6 streams; without a sketch neither its rate nor the seed matters; AdaGrad draws nothing.
     assert len(runs) == len(missing) == 6 * (3 * 1 + 3 * 2 * 2 + 1)
     assert len({run.run_id for run in runs}) == len(runs)
-    assert dry_run_of(tmp_path / "try.toml", str(small_store), 2)["runs"] == len(runs)
+    request = SweepRequest(str(tmp_path / "try.toml"), str(small_store), 2)
+    assert dry_run_of(request)["runs"] == len(runs)
 
 
 def test_identity__does_not_depend_on_how_a_number_is_written(tmp_path, small_store):
@@ -277,9 +279,8 @@ def test_windows__are_part_of_the_streams_of_their_order_alone(tmp_path, small_s
     assert unsaid.window_rows == 700  # of 65,536: the dataset has no more
     for other in (streams_of(""), streams_of('order = "shuffled"')):
         assert [(s.window_rows, s.sharding) for s in other] == [(None, None)]
-    planned = dry_run_of(
-        written(tmp_path, GOOD.replace('"shuffled"', '"shuffled-in-windows"')), str(small_store), 1
-    )
+    spec = written(tmp_path, GOOD.replace('"shuffled"', '"shuffled-in-windows"'))
+    planned = dry_run_of(SweepRequest(str(spec), str(small_store), 1))
     assert planned["orders"] == ["shuffled-in-windows, window_rows = 65536, 3 order seeds"]
 
 
@@ -291,7 +292,7 @@ def test_full_shuffle__beyond_the_cache_s_limit_is_refused_before_anything_start
         checked(written(tmp_path, GOOD), str(small_store))
     written(tmp_path, GOOD.replace('"shuffled"', '"shuffled-in-windows"'))
     assert (
-        dry_run_of(tmp_path / "try.toml", str(small_store), 1)[
+        dry_run_of(SweepRequest(str(tmp_path / "try.toml"), str(small_store), 1))[
             "limit of the shared copies in bytes"
         ]
         == 10000

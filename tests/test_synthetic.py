@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flows.sweep_file import read_sweep
+from flows.sweep.file import read_sweep
 from koco_stream import WrongInput
 from koco_stream.streams.manifest import load_manifest
 from storage.generated.datasets import prepare_synthetic, synthetic_source

@@ -79,7 +79,7 @@ def simulate(
     on this machine, where there are any. wall is in seconds, efficiency the share of the workers'
     time that cohorts take, scheduler the share of the time that it is busy.
     """
-    from flows.simulating import PREDICTED, predictions
+    from flows.sweep.simulation import PREDICTED, predictions
 
     sizes = counts or (10, 100, 1000, 10_000)
     show(

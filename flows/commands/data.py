@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from cluster.cores import cores
 from flows.commands.shared import JSON, STORE, example, show
 
 FORMATS = (
@@ -97,6 +98,7 @@ FORMATS = (
 @click.option(
     "--workers",
     type=click.IntRange(min=0),
+    default=cores,
     help="Processes for large files; 0: only this one.  [default: the cores]",
 )
 @STORE
@@ -107,7 +109,7 @@ def prepare(
     sources: tuple[Path, ...],
     form: str | None,
     store: str,
-    workers: int | None,
+    workers: int,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -118,8 +120,7 @@ def prepare(
     says which files it needs and where they come from. Options given here come before the
     catalogue's; files given one by one are read as the options here say, whatever the NAME.
     """
-    from cluster.cores import cores
-    from flows.preparing import prepare_named
+    from flows.prepare.preparation import prepare_named
 
     options["one_hot"] = options["one_hot"] or None
     options["strip"] = (
@@ -130,7 +131,7 @@ def prepare(
         for option, value in {**options, "format": form}.items()
         if value is not None and value != ()
     }
-    manifest = prepare_named(store, name, sources, given, cores() if workers is None else workers)
+    manifest = prepare_named(store, name, sources, given, workers)
     if as_json:
         click.echo(manifest.to_json(), nl=False)
         return
@@ -152,7 +153,7 @@ def datasets(store: str, as_json: bool) -> None:
     For a dataset that is not prepared, n_rows and n_features are the catalogue's. --json also shows
     the files, their addresses and checksums, and the options they are prepared with.
     """
-    from flows.preparing import DATASETS, DETAILS, dataset_rows
+    from flows.prepare.preparation import DATASETS, DETAILS, dataset_rows
 
     show(dataset_rows(store), DETAILS if as_json else DATASETS, as_json)
 
@@ -168,7 +169,7 @@ def verify(names: tuple[str, ...], store: str, as_json: bool) -> None:
 
     Exit status 1 if a file is missing, altered or damaged; each is named with what to do.
     """
-    from flows.verifying import VERIFIED, verified
+    from flows.prepare.verification import VERIFIED, verified
 
     rows = list(verified(store, names))
     show(rows, VERIFIED, as_json)

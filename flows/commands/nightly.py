@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import click
 
 from flows.commands.shared import JSON, STORE, example, of_a_sweep
+from flows.sweep.request import SweepRequest
 
 
 @click.command()
@@ -20,28 +20,17 @@ from flows.commands.shared import JSON, STORE, example, of_a_sweep
 )
 @JSON
 @example("koco nightly flows/sweeps/ill-conditioned.toml --store store")
-def nightly(
-    spec: Path,
-    store: str,
-    cluster: str,
-    certificates: str | None,
-    insecure: bool,
-    workers: int | None,
-    accepting: bool,
-    as_json: bool,
-) -> None:
+def nightly(request: SweepRequest, accepting: bool, as_json: bool) -> None:
     """Run all runs of the sweep in SPEC anew and compare them with the accepted nightly run.
 
     Numbers must be equal to the bit; speeds are compared beside a calibration loop. What was killed
     goes on with the same command. The first nightly run is accepted. Exit status 1 for changed
     numbers and for a learner that has become slower; see docs/schedules.md.
     """
-    from cluster.cores import cores
-    from flows.launch import launch_nightly
+    from flows.nightly.launch import launch_nightly
     from flows.nightly.regression import FAILING
 
-    workers = cores() if workers is None else workers
-    summary = launch_nightly(spec, store, workers, cluster, accepting, certificates, insecure)
+    summary = launch_nightly(request, accepting)
     click.echo(
         json.dumps(summary) if as_json else f"{summary['result']}; report: {summary['report']}"
     )
@@ -57,6 +46,6 @@ def accept(name: str, store: str) -> None:
     """Accept the last nightly run of the sweep NAME: later ones are compared with its numbers and
     its speeds.
     """
-    from flows.nightly.accepting import accept_last
+    from flows.nightly.night import accept_last
 
     click.echo(f"{name}: the nightly run of {accept_last(store, name)} is accepted")

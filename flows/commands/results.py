@@ -58,7 +58,7 @@ def results(
     Conditions take the columns of single runs (--runs --json shows them all); the value none is for
     what is not there. Runs of a sweep that is still running are shown as they finish.
     """
-    from flows.querying import Query, answer
+    from flows.results.querying import Query, answer
     from storage.store import existing_store
 
     if as_json + as_csv + (arrow is not None) > 1:
@@ -107,7 +107,7 @@ def results(
 @example("koco report ill-conditioned")
 def report(name: str, store: str) -> None:
     """Write the HTML report of the sweep NAME again, and print its path."""
-    from flows.report import write_report
+    from flows.report.document import write_report
     from storage.store import existing_store
 
     click.echo(str(write_report(existing_store(store), name)))

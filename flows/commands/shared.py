@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable
+from dataclasses import fields
 from functools import wraps
 from inspect import cleandoc
 from pathlib import Path
@@ -12,12 +13,15 @@ from typing import Any
 
 import click
 
+from cluster.cores import cores
+from flows.sweep.request import SweepRequest
+
 STORE = click.option(
     "--store",
     default="store",
     envvar="KOCO_STORE",
     show_default=True,
-    metavar="PLACE",
+    metavar="PATH",
     help=(
         "The store: a folder, or s3://BUCKET/PREFIX or gs://BUCKET/PREFIX; KOCO_STORE sets it too."
     ),
@@ -44,6 +48,7 @@ INSECURE = click.option(
 WORKERS = click.option(
     "--workers",
     type=click.IntRange(min=0),
+    default=cores,
     help="Local worker processes; 0 to run in this one.  [default: the cores]",
 )
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -74,9 +79,17 @@ class Usage(click.Group):
 
 
 def of_a_sweep(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A sweep file, its store, and where it is to run: `spec`, `store`, `cluster`, `certificates`,
-    `insecure`, `workers`.
+    """A sweep file, its store, and where it is to run: the command is given them, and those of its
+    own options that are of it too, as a `SweepRequest`.
     """
+
+    @wraps(function)
+    def command(spec: Path, **more: Any) -> Any:
+        given = {
+            field.name: more.pop(field.name) for field in fields(SweepRequest) if field.name in more
+        }
+        return function(SweepRequest(str(spec), **given), **more)
+
     for given in (
         WORKERS,
         INSECURE,
@@ -85,20 +98,16 @@ def of_a_sweep(function: Callable[..., Any]) -> Callable[..., Any]:
         STORE,
         click.argument("spec", type=click.Path(path_type=Path)),
     ):
-        function = given(function)
-    return function
+        command = given(command)
+    return command
 
 
 def example(text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Append an example to the command's help."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        @wraps(function)
-        def command(*args: Any, **kwargs: Any) -> Any:
-            return function(*args, **kwargs)
-
-        command.__doc__ = f"{cleandoc(function.__doc__ or '')}\n\n\b\nExample:\n  {text}"
-        return command
+        function.__doc__ = f"{cleandoc(function.__doc__ or '')}\n\n\b\nExample:\n  {text}"
+        return function
 
     return decorate
 

@@ -1,4 +1,4 @@
-"""The nightly flow: prepare → sweep → report → compare. All runs of a sweep anew, in a place of
+"""The nightly flow: prepare → sweep → report → compare. All runs of a sweep anew, in a store of
 their own; then what has changed since the accepted run, and what has become slower.
 """
 
@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,9 +18,7 @@ from prefect.states import Cancelled, Completed, Failed, State
 from prefect.tasks import exponential_backoff
 
 from cluster.clusters import LOCAL
-from flows.alone import alone
-from flows.artifacts import linked, table_artifact
-from flows.nightly.night import code, end_night, opened_night
+from flows.nightly.night import code, end_night, night_path, opened_night
 from flows.nightly.regression import (
     CHANGED,
     FAILING,
@@ -32,17 +31,23 @@ from flows.nightly.regression import (
     changes,
     result_of,
 )
+from flows.nightly.speeds import measure_speeds
 from flows.nightly.times import TRIES, Times
-from flows.nightly.timing import measure_speeds
-from flows.prepare import prepare_missing
-from flows.progress import say
-from flows.sweep import sweep_flow
-from flows.sweep_file import Sweep, read_sweep
+from flows.prepare.flow import prepare_one
+from flows.runtime.artifacts import linked, table_artifact
+from flows.runtime.console import say
+from flows.runtime.locks import locked
+from flows.runtime.processes import end_with_server
+from flows.sweep.file import Sweep, read_sweep
+from flows.sweep.flow import TASKS, flow_of, sweep_flow
+from flows.sweep.request import SweepRequest
+from flows.sweep.steps import Work, run_sweep
 from koco_stream.engine.calibration import VERSION
 from koco_stream.engine.result_file import machine
 from koco_stream.errors import StoreUnavailable
-from koco_stream.io.paths import Place
-from koco_stream.streams.manifest import load_manifest
+from koco_stream.streams.manifest import load_manifest, prepared_names
+from storage.catalogue.papers import CATALOGUE
+from storage.generated.datasets import prepare_synthetic
 from storage.history import accept, add_night, digest_of, numbers_of, read_accepted, read_history
 from storage.results import read_runs
 from storage.store import open_store
@@ -62,14 +67,38 @@ def store_unavailable(task: Any, run: Any, state: State[Any]) -> bool:
 
 
 class Night:
-    """What the tasks of one night share. A plain object on purpose: see `flows.steps.Work`."""
+    """What the tasks of one night share. A plain object on purpose: see
+    `flows.sweep.steps.Work`.
+    """
 
-    def __init__(self, sweep: Sweep, store: str, place: Place, name: str) -> None:
-        self.sweep, self.store, self.place, self.name = sweep, store, place, name
+    def __init__(
+        self,
+        sweep: Sweep,
+        request: SweepRequest,
+        accepting: bool = False,
+        seconds: float | None = None,
+        schedule: str | None = None,
+    ) -> None:
+        self.sweep, self.request, self.store = sweep, request, request.store
+        self.accepting, self.seconds, self.schedule = accepting, seconds, schedule
+        self.planned: datetime | None = None
+        self.path, self.name = night_path(self.store, sweep.name), ""
         self.summary: dict[str, Any] = {}
         self.found: list[Change] = []
         self.speeds: list[Speed] = []
         self.result = ""
+
+
+def prepare_missing(store: str, sweep: Sweep) -> None:
+    """Prepare what the sweep needs and the store does not have: generated datasets, and those of
+    the catalogue. Others are left to the sweep, which says what to do.
+    """
+    there = set(prepared_names(store))
+    for use in sweep.datasets:
+        if use.given is not None:
+            prepare_synthetic(store, use.generator, use.given)
+        elif use.name not in there and use.name in CATALOGUE:
+            prepare_one(store, use.name)
 
 
 @task(
@@ -79,12 +108,15 @@ class Night:
     retry_delay_seconds=PAUSES,
     retry_condition_fn=store_unavailable,
 )
-def compute(night: Night, seconds: float | None, options: dict[str, Any]) -> None:
-    """All runs of the sweep that this night has not computed yet, and their report; within so many
-    seconds.
+def compute(night: Night) -> None:
+    """All runs of the sweep that this night has not computed yet, and their report; within the
+    night's seconds.
     """
-    limited = sweep_flow.with_options(timeout_seconds=seconds)
-    night.summary = limited(str(night.sweep.path), str(night.place), **options)
+    work = Work(replace(night.request, store=str(night.path)), night.sweep)
+    limited = flow_of(sweep_flow, lambda: run_sweep(work, TASKS)).with_options(
+        timeout_seconds=night.seconds
+    )
+    night.summary = limited(**vars(work.request))
 
 
 @task(
@@ -94,34 +126,32 @@ def compute(night: Night, seconds: float | None, options: dict[str, Any]) -> Non
     retry_delay_seconds=PAUSES,
     retry_condition_fn=store_unavailable,
 )
-def compare(night: Night, accepting: bool, planned: datetime | None, schedule: str | None) -> None:
+def compare(night: Night) -> None:
     """Compare the night with the accepted one, and add it to the history; the first one, and one
     that is to be, is accepted.
     """
     store, name = night.store, night.sweep.name
     numbers, history, accepted = (
-        numbers_of(night.place),
+        numbers_of(night.path),
         read_history(store, name).to_pylist(),
         read_accepted(store, name),
     )
     manifests = {use.name: load_manifest(store, use.name) for use in night.sweep.datasets}
     night.found = [] if accepted is None else changes(accepted, numbers)
-    night.speeds = measure_speeds(night.place, night.sweep.runs(dict(manifests)), numbers, history)
+    night.speeds = measure_speeds(night.path, night.sweep.runs(dict(manifests)), numbers, history)
     night.result = result_of(accepted is None, night.found, night.speeds)
-    add_night(store, name, history_rows(night, numbers, accepted is None, planned, schedule))
-    if accepted is None or accepting:
+    add_night(store, name, history_rows(night, numbers, accepted is None))
+    if accepted is None or night.accepting:
         accept(store, name, night.name, numbers)
-    end_night(night.place)
+    end_night(night.path)
 
 
-def history_rows(
-    night: Night, numbers: pa.Table, is_first: bool, planned: datetime | None, schedule: str | None
-) -> list[dict[str, Any]]:
+def history_rows(night: Night, numbers: pa.Table, is_first: bool) -> list[dict[str, Any]]:
     """The night's rows of the table `history`."""
     speeds = {(speed.dataset, speed.learner): speed for speed in night.speeds}
     seconds: dict[Pair, float] = {}
     for row in read_runs(
-        night.place, ("run_id", "status", "dataset", "learner", "seconds")
+        night.path, ("run_id", "status", "dataset", "learner", "seconds")
     ).to_pylist():
         seconds[row["dataset"], row["learner"]] = (
             seconds.get((row["dataset"], row["learner"]), 0.0) + row["seconds"]
@@ -132,8 +162,8 @@ def history_rows(
     common = {
         "night": night.name,
         "ended": datetime.now(UTC),
-        "planned": planned,
-        "schedule": schedule,
+        "planned": night.planned,
+        "schedule": night.schedule,
         "sweep": night.sweep.name,
         "result": night.result,
         "accepted": False,
@@ -221,14 +251,23 @@ def nightly_flow(
     time is done once, however often this is started for it. Raises `WrongInput` as `sweep_flow`
     does.
     """
-    from flows.nightly.served import end_with_server
-
     end_with_server()
-    sweep = read_sweep(sweep_file)
+    request = SweepRequest(
+        sweep_file, store, workers, cluster=cluster, certificates=certificates, insecure=insecure
+    )
+    night = Night(read_sweep(sweep_file), request, accepting, seconds, schedule)
+    night.planned = planned_time(planned) if schedule else None
+    return run_night(night)
+
+
+def run_night(night: Night) -> State[Any]:
+    """The night, when the store's lock is free; a planned time once, however often this is begun
+    for it.
+    """
+    store, at, seconds = night.store, night.planned, night.seconds
     open_store(store)
-    at = planned_time(planned) if schedule else None
-    with alone(store, NIGHTLY, f"another nightly run is under way on {store}; waiting for it"):
-        times = Times(store, schedule) if schedule and at else None
+    with locked(store, NIGHTLY, f"another nightly run is under way on {store}; waiting for it"):
+        times = Times(store, night.schedule) if night.schedule and at else None
         if times and at:
             time.sleep(min(max((at - datetime.now(UTC)).total_seconds(), 0.0), EARLY_SECONDS))
             now = datetime.now(UTC)
@@ -238,22 +277,11 @@ def nightly_flow(
                 times.note_ended(at, now, "given up")
                 return Failed(name="Given up", message=f"it was cut {TRIES} times")
         say(
-            f"nightly {sweep.name}:"
+            f"nightly {night.sweep.name}:"
             f" {'planned for ' + at.isoformat(timespec='seconds') if at else 'started by hand'}"
         )
         try:
-            state = one_night(
-                sweep,
-                store,
-                seconds,
-                accepting,
-                at,
-                schedule,
-                cluster=cluster,
-                workers=workers,
-                certificates=certificates,
-                insecure=insecure,
-            )
+            state = one_night(night)
         except TimeoutError as error:
             state = Failed(
                 name="Time limit",
@@ -270,30 +298,22 @@ def nightly_flow(
         return state
 
 
-def one_night(
-    sweep: Sweep,
-    store: str,
-    seconds: float | None,
-    accepting: bool,
-    planned: datetime | None,
-    schedule: str | None,
-    **options: Any,
-) -> State[Any]:
+def one_night(night: Night) -> State[Any]:
     """The night itself, by whoever holds the lock: prepare, sweep, report, compare; the state that
     its result asks for.
     """
     begun = time.monotonic()
-    prepare_missing(store, sweep)
-    night = Night(sweep, store, *opened_night(store, sweep))
-    compute(night, seconds, options)
-    compare(night, accepting, planned, schedule)
-    history = read_history(store, sweep.name).to_pylist()
+    prepare_missing(night.store, night.sweep)
+    night.path, night.name = opened_night(night.store, night.sweep)
+    compute(night)
+    compare(night)
+    history = read_history(night.store, night.sweep.name).to_pylist()
     lines = explained(night, history)
-    for line in (f"nightly {sweep.name}: {night.result}", *(f"  {line}" for line in lines)):
+    for line in (f"nightly {night.sweep.name}: {night.result}", *(f"  {line}" for line in lines)):
         say(line)
     show(night, history, lines)
     summary = {
-        "sweep": sweep.name,
+        "sweep": night.sweep.name,
         "night": night.name,
         "result": night.result,
         "details": lines,

@@ -1,9 +1,9 @@
-"""The place of a nightly run: a store inside the store, with the datasets of the one it is in and
+"""The path of a nightly run: a store inside the store, with the datasets of the one it is in and
 results of its own.
 
 A sweep does not compute what its store has; a nightly run must. It therefore has results,
 checkpoints and a report of its own, in `nights/SWEEP`, and goes on there after it was killed. The
-next night begins with an empty place: there is never more than one a sweep.
+next night begins with an empty one: there is never more than one a sweep.
 """
 
 from __future__ import annotations
@@ -12,13 +12,15 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-from flows.sweep_file import Sweep
+from flows.runtime.locks import locked
+from flows.sweep.file import Sweep
 from koco_stream.errors import WrongInput
 from koco_stream.io.files import canonical_json, text_hash
 from koco_stream.io.fingerprint import versions
 from koco_stream.io.paths import Place, Where, place
 from koco_stream.streams.manifest import BORROWED
-from storage.store import open_store
+from storage.history import accept, numbers_of
+from storage.store import existing_store, open_store
 
 NOTE = "night.json"
 
@@ -28,13 +30,13 @@ def code() -> str:
     return canonical_json(versions())
 
 
-def night_place(store: Where, sweep: str) -> Place:
+def night_path(store: Where, sweep: str) -> Place:
     """Where the last nightly run of a sweep is."""
     return place(store) / "nights" / sweep
 
 
 def read_note(night: Place) -> dict[str, Any]:
-    """What the night's place says of it: when it was begun, by which code, of which sweep file, and
+    """What the night's store says of it: when it was begun, by which code, of which sweep file, and
     whether it has ended. Empty if nothing is there.
     """
     try:
@@ -44,10 +46,10 @@ def read_note(night: Place) -> dict[str, Any]:
 
 
 def opened_night(store: Where, sweep: Sweep) -> tuple[Place, str]:
-    """The place for tonight, and when the night was begun: the one that was cut, if it was of this
+    """The path for tonight, and when the night was begun: the one that was cut, if it was of this
     code and this sweep file, else an empty one.
     """
-    night = night_place(store, sweep.name)
+    night = night_path(store, sweep.name)
     note = read_note(night)
     wanted = {"code": code(), "file": text_hash(sweep.text)}
     if note and not note["ended"] and {key: note[key] for key in wanted} == wanted:
@@ -69,7 +71,7 @@ def ended_night(store: Where, sweep: str) -> tuple[Place, str]:
     """The last night, and when it was begun. Raises `WrongInput` if there is none, or if it has not
     ended.
     """
-    night = night_place(store, sweep)
+    night = night_path(store, sweep)
     note = read_note(night)
     if not note:
         raise WrongInput(
@@ -81,3 +83,15 @@ def ended_night(store: Where, sweep: str) -> tuple[Place, str]:
             " for it, or start it again"
         )
     return night, note["night"]
+
+
+def accept_last(store: Where, sweep: str) -> str:
+    """Accept the last nightly run of a sweep; returns when it was begun. Raises `WrongInput` if
+    there is none, or if it has not ended.
+    """
+    existing_store(store)
+    ended_night(store, sweep)
+    with locked(store, "nightly", f"a nightly run is under way on {store}; waiting for it"):
+        night, name = ended_night(store, sweep)
+        accept(store, sweep, name, numbers_of(night))
+    return name

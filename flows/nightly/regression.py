@@ -69,7 +69,7 @@ def changes(accepted: pa.Table, tonight: pa.Table) -> list[Change]:
     for key in sorted({*before, *after}, key=repr):
         row = before.get(key) or after[key]
         pairs[row["dataset"], row["learner"]].append((before.get(key), after.get(key)))
-    found = []
+    found: list[Change] = []
     for (dataset, learner), rows in sorted(pairs.items()):
         both = [(a, b) for a, b in rows if a and b]
         data = [a for a, b in both if a["dataset_hash"] != b["dataset_hash"]]
@@ -79,21 +79,17 @@ def changes(accepted: pa.Table, tonight: pa.Table) -> list[Change]:
             if a["dataset_hash"] == b["dataset_hash"] and a["digest"] != b["digest"]
         ]
         gone, new = sum(b is None for _, b in rows), sum(a is None for a, _ in rows)
-        if data:
-            found.append(Change(dataset, learner, "data", len(data), len(both)))
-        if other:
-            relative = [
-                r for a, b in other if (r := _relative(a["mean_loss"], b["mean_loss"])) is not None
-            ]
-            found.append(
-                Change(
-                    dataset, learner, "numbers", len(other), len(both), max(relative, default=None)
-                )
-            )
-        if gone:
-            found.append(Change(dataset, learner, "gone", gone, len(both) + gone))
-        if new:
-            found.append(Change(dataset, learner, "new", new, len(both) + new))
+        relative = [
+            r for a, b in other if (r := _relative(a["mean_loss"], b["mean_loss"])) is not None
+        ]
+        largest = max(relative, default=None)
+        every = (
+            Change(dataset, learner, "data", len(data), len(both)),
+            Change(dataset, learner, "numbers", len(other), len(both), largest),
+            Change(dataset, learner, "gone", gone, len(both) + gone),
+            Change(dataset, learner, "new", new, len(both) + new),
+        )
+        found += [change for change in every if change.runs]
     return found
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import koco_stream
-from flows.preparing import prepare_named
+from flows.prepare.preparation import prepare_named
 from koco_stream.learners import learner_named
 from koco_stream.learners.shared_kernel_scan import SharedKernelScan
 from koco_stream.numerics.random import uniform

@@ -4,7 +4,7 @@ workers.
 
 from pathlib import Path
 
-from flows.simulating import predictions
+from flows.sweep.simulation import predictions
 from tests.bench.sweeping import our_sweep, spec
 from tests.bench.table import show
 

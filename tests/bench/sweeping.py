@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from cluster.executors import run_serially
-from flows.sweep_file import read_sweep
+from flows.sweep.file import read_sweep
 from koco_stream.engine.cohort import Receipt
 from koco_stream.engine.result_file import parts_folder
 from koco_stream.engine.run_state import start

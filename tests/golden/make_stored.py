@@ -23,13 +23,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-
-import koco_stream
-from cluster.executors import run_serially
 from flows.launch import checked
 from flows.planning import sizes_of
 from flows.steps import remember
 from flows.sweep_file import read_sweep
+
+import koco_stream
+from cluster.executors import run_serially
 from koco_stream.engine.checkpoint import checkpoint_of, save_cohort
 from koco_stream.engine.cohort import advance_members, run_cohort
 from koco_stream.engine.run_state import start
@@ -37,10 +37,11 @@ from koco_stream.io.array_file import read_arrays
 from koco_stream.learners import LEARNERS
 from koco_stream.runs.cost_model import DataSize
 from koco_stream.runs.planner import Limits, plan
-from koco_stream.runs.run import Cohort, Run, Stream, sharding_of, without_repeats
+from koco_stream.runs.run import Cohort, Run, without_repeats
 from koco_stream.runs.schemas import CURVES, RUNS, curve_points
 from koco_stream.streams.manifest import Manifest, load_manifest
 from koco_stream.streams.reader import StreamReader
+from koco_stream.streams.stream import Stream, sharding_of
 from storage.generated.datasets import prepare_synthetic
 from storage.preparing.prepare import prepare_file
 from storage.results import collect, read_curves, read_runs

@@ -1,0 +1,101 @@
+"""koco sweep and status: sweeps, run and watched."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import click
+
+from flows.commands.shared import JSON, STORE, example, in_words, of_a_sweep, show
+from flows.sweep.request import SweepRequest
+
+
+@click.command()
+@of_a_sweep
+@click.option(
+    "--block-rows",
+    type=click.IntRange(min=1),
+    help="Rows read at a time; changes no number.  [default: 4096 or more]",
+)
+@click.option("--retry-failed", is_flag=True, help="Run the runs again that have failed.")
+@click.option("--dry-run", is_flag=True, help="Print the plan and do nothing.")
+@JSON
+@example("koco sweep flows/sweeps/ill-conditioned.toml --store store")
+def sweep(request: SweepRequest, dry_run: bool, as_json: bool) -> None:
+    """Run the sweep in SPEC (TOML). Runs that the store has are not run again; a sweep that was
+    stopped or killed goes on.
+
+    Exit status 1 if runs have failed, after all others are done. A run that diverged has not
+    failed: its row says when.
+    """
+    from flows.sweep.checks import dry_run_of
+    from flows.sweep.launch import launch
+
+    if dry_run:
+        planned = dry_run_of(request)
+        click.echo(
+            json.dumps(planned)
+            if as_json
+            else "\n".join(f"{name}: {in_words(value)}" for name, value in planned.items())
+        )
+        return
+    begun = time.monotonic()
+    summary = launch(request)
+    whole = time.monotonic() - begun
+    seconds = summary["seconds"]
+    computing = seconds.get("computing", 0.0)
+    if not summary["computed"]:
+        click.echo("nothing to compute: all runs are in the store", err=True)
+    phases = ", ".join(
+        f"{name} {took:.1f}" for name, took in seconds.items() if name not in ("computing", "scans")
+    )
+    click.echo(
+        f"computing {computing:.1f} s, the rest {whole - computing:.1f} s ({phases})", err=True
+    )
+    seconds["total"] = round(whole, 2)
+    failed = summary["statuses"].get("failed", 0)
+    if failed:
+        for row in summary["failed"]:
+            click.echo(
+                f"failed: {row['learner']} {row['params']} on {row['dataset']}: {row['error']}",
+                err=True,
+            )
+        command = f"koco sweep {request.sweep_file} --store {request.store} --retry-failed"
+        click.echo(
+            f"{failed:,} of {summary['runs']:,} runs have failed; to run them again: {command}",
+            err=True,
+        )
+    click.echo(json.dumps(summary) if as_json else f"report: {summary['report']}")
+    if failed:
+        raise SystemExit(1)
+
+
+@click.command()
+@STORE
+@JSON
+@example("koco status")
+def status(store: str, as_json: bool) -> None:
+    """Show how far the sweeps of a store are: those that run, and how the others ended.
+
+    state is running, done, stopped (by Ctrl-C), ended by an error, or killed; all but done go on
+    with the same koco sweep.
+    """
+    from dataclasses import asdict
+
+    from flows.sweep.status import COLUMNS, statuses
+    from storage.store import existing_store
+
+    short = (
+        "sweep",
+        "state",
+        "runs",
+        "done",
+        "diverged",
+        "failed",
+        "rounds_per_second",
+        "seconds_left",
+        "dashboard",
+        "updated",
+    )
+    show(map(asdict, statuses(existing_store(store))), COLUMNS if as_json else short, as_json)

@@ -1,0 +1,36 @@
+"""Launching a nightly run from the command line."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from flows.runtime.prefect_server import configure_prefect, shield_prefect_server
+from flows.sweep.file import read_sweep
+from flows.sweep.request import SweepRequest
+from koco_stream.io.paths import store_name
+from storage.store import check_store
+
+
+def launch_nightly(request: SweepRequest, accepting: bool) -> dict[str, Any]:
+    """Run the sweep anew through the nightly flow, and compare it; the summary. What can be wrong
+    is found before anything starts.
+    """
+    configure_prefect()
+    sweep = read_sweep(request.sweep_file)
+    check_store(request.store)
+    request.start_of_cluster(0)
+    from flows.nightly.flow import Night, nightly_flow, run_night  # imports prefect
+    from flows.sweep.flow import flow_of
+
+    shield_prefect_server()
+    given = replace(request, store=store_name(request.store))
+    night = Night(sweep, given, accepting)
+    words = (given.sweep_file, given.store, given.cluster, given.workers, given.certificates)
+    state = flow_of(nightly_flow, lambda: run_night(night))(
+        *words, given.insecure, accepting, return_state=True
+    )
+    ended = state.result(raise_on_failure=False)
+    if isinstance(ended, BaseException):
+        raise ended
+    return ended

@@ -1,0 +1,1 @@
+"""The prepare flow: datasets of the catalogue and of files, into a store."""

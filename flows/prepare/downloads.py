@@ -1,0 +1,92 @@
+"""Fetching the files of a dataset of the catalogue into the cache folder, with progress; what came
+is recorded in the store.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+from flows.runtime.console import BytesProgress, say
+from koco_stream.errors import WrongInput
+from koco_stream.io.cache import private_folder
+from koco_stream.io.files import file_hash
+from koco_stream.io.paths import place
+from storage.catalogue.checksums import FILE, record, recorded
+from storage.catalogue.entry import Address, Edition, Entry
+from storage.catalogue.fetch import Gone, Unreachable, WrongChecksum, fetch
+from storage.catalogue.finding import how_to_get
+from storage.catalogue.unpack import unpack
+
+
+def fetch_edition(store: str, entry: Entry) -> tuple[Edition, list[Path], dict[str, Path]]:
+    """Fetch the entry's edition that has addresses: the edition, its files in order, and what came
+    from each address.
+
+    Raises `WrongInput` naming the files, their addresses and how to pass them, if there is no
+    address, no network, or another file than expected; OSError if the server keeps failing or the
+    cache cannot be written.
+    """
+    edition = entry.fetchable
+    if edition is None:
+        raise WrongInput(f"{entry.name} has no address to fetch it from. {how_to_get(entry)}")
+    folder = private_folder("sources", entry.name)
+    known = recorded(store)
+    came: dict[str, Path] = {}
+    paths = []
+    for file, address in zip(edition.files, edition.addresses, strict=True):
+        if address.url not in came:
+            came[address.url] = _fetch(store, entry, file, address, known.get(address.url), folder)
+        path = came[address.url]
+        if address.member:
+            path = unpack(
+                path,
+                address.member,
+                folder / address.name_of(file),
+                address.sha256,
+                address.skip_lines,
+            )
+        paths.append(path)
+    return edition, paths, came
+
+
+def record_edition(store: str, came: dict[str, Path]) -> None:
+    """Record the checksums of what came, once it has been prepared: a file that is no dataset is
+    not what an address stands for.
+    """
+    for url, path in came.items():
+        record(store, url, file_hash(path), path.stat().st_size)
+
+
+def _fetch(
+    store: str, entry: Entry, file: str, address: Address, recorded_sha256: str | None, folder: Path
+) -> Path:
+    """Fetch one address; what goes wrong is told with the remedy."""
+    expected = recorded_sha256 if address.member else address.sha256 or recorded_sha256
+    name = None if address.member else address.name_of(file)
+    say(f"fetching {address.url}")
+    try:
+        with BytesProgress("fetching") as progress:
+            return fetch(
+                address.url, expected, folder, partial(progress.step, "fetching"), name=name
+            )
+    except Unreachable as error:
+        raise WrongInput(f"{error}. {how_to_get(entry)}") from None
+    except Gone as error:
+        raise WrongInput(
+            f"{error}; the address has moved. Find the file and pass it with --from."
+            f" {how_to_get(entry)}"
+        ) from None
+    except WrongChecksum as error:
+        if expected == recorded_sha256:
+            since = f"that is what it gave when {entry.name} was first fetched into {store}"
+            remedy = (
+                f"if you trust the new file, delete the address in {place(store) / FILE}; else pass"
+                " the old one with --from"
+            )
+        else:
+            since, remedy = (
+                "that is the published file's",
+                "get the published file and pass it with --from",
+            )
+        raise WrongInput(f"{error}: {since}. Nothing was prepared; {remedy}") from None

@@ -1,0 +1,65 @@
+"""The prepare flow: datasets of the catalogue, fetched and prepared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from prefect import flow, task
+from prefect.cache_policies import NO_CACHE
+from prefect.states import State
+from prefect.tasks import exponential_backoff
+
+from cluster.cores import cores
+from flows.prepare.preparation import prepare_named
+from flows.runtime.artifacts import table_artifact
+from flows.runtime.console import say
+from koco_stream.errors import StoreUnavailable, WrongInput
+from koco_stream.streams.manifest import Manifest, load_manifest, prepared_names
+from storage.catalogue.fetch import Unreachable
+from storage.store import open_store
+
+
+def may_pass(task: Any, run: Any, state: State[Any]) -> bool:
+    """Whether what a task failed by may be over after a while: a server that does not answer."""
+    error = state.result(raise_on_failure=False)
+    told = error.__cause__ or error.__context__ if isinstance(error, WrongInput) else error
+    if isinstance(told, StoreUnavailable | Unreachable | ConnectionError):
+        say(f"{told}; trying again after a while")
+        return True
+    return False
+
+
+@task(
+    name="prepare",
+    cache_policy=NO_CACHE,
+    retries=4,
+    retry_delay_seconds=exponential_backoff(30),
+    retry_condition_fn=may_pass,
+)
+def prepare_one(store: str, name: str) -> Manifest:
+    """One dataset of the catalogue, its files fetched if need be."""
+    return prepare_named(store, name, (), {}, cores())
+
+
+@flow(name="prepare", validate_parameters=False)
+def prepare_flow(datasets: list[str], store: str) -> list[str]:
+    """Prepare these datasets of the catalogue unless the store has them; returns their identities.
+    Raises `WrongInput` as `koco prepare` does.
+    """
+    open_store(store)
+    there = set(prepared_names(store))
+    found = [
+        load_manifest(store, name) if name in there else prepare_one(store, name)
+        for name in datasets
+    ]
+    rows = [
+        {
+            "dataset": m.name,
+            "rows": m.n_rows,
+            "features": m.n_features,
+            "identity": m.dataset_hash[:12],
+        }
+        for m in found
+    ]
+    table_artifact("prepared", rows, f"Datasets in {store}")
+    return [manifest.dataset_hash for manifest in found]

@@ -1,0 +1,174 @@
+"""Preparing from the command line, and the list of datasets: of the store and
+of the catalogue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from flows.prepare.downloads import fetch_edition, record_edition
+from flows.runtime.console import BytesProgress, say
+from koco_stream.errors import WrongInput
+from koco_stream.streams.manifest import Manifest, load_manifest, prepared_names
+from storage.catalogue.checksums import recorded
+from storage.catalogue.entry import Edition, Entry
+from storage.catalogue.finding import entry_named, find_edition, remarks
+from storage.catalogue.papers import CATALOGUE
+from storage.generated.generators import ABOUT, GENERATORS, parameters_of
+from storage.preparing.parallel import OnDask
+from storage.preparing.prepare import check_name, prepare_file
+from storage.sources.compressed import OPENERS
+from storage.store import check_store
+
+DATASETS = ("name", "task", "n_rows", "n_features", "prepared", "papers")
+LARGE = 64 << 20  # bytes of text from which on starting workers, some seconds, is worth it
+PACKED = 4  # times smaller than its text a compressed file is, about
+DETAILS = (*DATASETS, "source", "editions")
+
+
+def prepare_named(
+    store: str, name: str, sources: Sequence[Path], given: dict[str, Any], workers: int = 0
+) -> Manifest:
+    """Prepare `name` from files, with the options `given`; or, from one folder, as the catalogue
+    says, `given` coming first. Without sources the files are fetched from the catalogue's
+    addresses.
+
+    Raises `WrongInput` if something is wrong; if files cannot be fetched it says what to get, and
+    how to pass it. What a user must know of the result (a part, or not of the expected size) is
+    said on stderr. Large files are prepared by `workers` processes, if any.
+    """
+    check_name(name)
+    if name.split(",")[0] in GENERATORS:
+        raise WrongInput(
+            f"{name!r} is generated on demand: name it in a sweep file; for data of your own take"
+            " another name"
+        )
+    if not sources:
+        entry = entry_named(name)
+        edition, paths, came = fetch_edition(store, entry)
+        manifest = _prepare_edition(store, entry, edition, paths, given, workers)
+        record_edition(store, came)
+        return manifest
+    if given.get("format") == "documents" or not any(path.is_dir() for path in sources):
+        return _prepare(store, name, list(sources), given, workers)
+    if name not in CATALOGUE and len(sources) == 1:
+        raise WrongInput(
+            f"{sources[0]} is a folder, and the catalogue does not have {name!r}; give the files,"
+            " or for a folder of documents add --format documents"
+        )
+    if len(sources) > 1:
+        raise WrongInput("--from takes one folder, or one or several files; give the folder alone")
+    entry = entry_named(name)
+    return _prepare_edition(store, entry, *find_edition(entry, sources[0]), given, workers)
+
+
+def _prepare_edition(
+    store: str,
+    entry: Entry,
+    edition: Edition,
+    paths: list[Path],
+    given: dict[str, Any],
+    workers: int,
+) -> Manifest:
+    """Prepare an edition of the catalogue, and say what is not as expected."""
+    manifest = _prepare(store, entry.name, paths, {**edition.options, **given}, workers)
+    for remark in remarks(entry, edition, manifest.n_rows, manifest.n_features):
+        say(f"koco: warning: {remark}")
+    return manifest
+
+
+def dataset_rows(store: str) -> list[dict[str, Any]]:
+    """One row (`DETAILS`) for each dataset of the store, of the catalogue and of the generators."""
+    check_store(store)
+    known = recorded(store)
+    there = {name: load_manifest(store, name) for name in prepared_names(store)}
+    rows = []
+    for name in sorted({*there, *CATALOGUE}):
+        manifest, entry = there.get(name), CATALOGUE.get(name)
+        if manifest:
+            classes = "binary" if len(manifest.classes) == 2 else f"{len(manifest.classes)} classes"
+            task = "regression" if manifest.task == "regression" else classes
+            size: tuple[int | None, ...] = (manifest.n_rows, manifest.n_features)
+            prepared = "a part" if entry and manifest.n_rows < entry.editions[0].n_rows else "yes"
+        else:
+            assert entry is not None
+            whole = entry.editions[0]
+            task, size, prepared = entry.task, (whole.n_rows, whole.n_features), "no"
+        papers = ", ".join(entry.papers) if entry else ""
+        editions = [_edition_row(edition, known) for edition in entry.editions] if entry else []
+        rows.append(
+            dict(
+                zip(
+                    DETAILS,
+                    (name, task, *size, prepared, papers, entry.source if entry else "", editions),
+                    strict=True,
+                )
+            )
+        )
+    for name in GENERATORS:
+        values, (kind, paper) = parameters_of(name), ABOUT[name]
+        task = "binary" if kind == "classification" else kind
+        size = (values["n_rows"], values["n_features"])
+        rows.append(
+            dict(
+                zip(
+                    DETAILS,
+                    (name, task, *size, "on demand", paper, f"synthetic: {name}", []),
+                    strict=True,
+                )
+            )
+        )
+    return rows
+
+
+def _edition_row(edition: Edition, recorded: dict[str, str]) -> dict[str, Any]:
+    """An edition as `koco datasets --json` shows it. `sha256` is that of the file as published,
+    `recorded_sha256` what came from the address when it was first fetched into this store.
+    """
+    files: list[dict[str, Any]] = [{"file": name} for name in edition.files]
+    for row, address in zip(
+        files, edition.addresses, strict=False
+    ):  # an edition without addresses has none for any file
+        inside = "/".join(address.member) or None
+        row |= {
+            "address": address.url,
+            "member": inside,
+            "sha256": address.sha256,
+            "recorded_sha256": recorded.get(address.url),
+        }
+    row = {
+        "files": files,
+        "n_rows": edition.n_rows,
+        "n_features": edition.n_features,
+        "part": edition.part,
+    }
+    return {**row, "options": dict(edition.options)}
+
+
+def _prepare(
+    store: str, name: str, paths: list[Path], options: dict[str, Any], workers: int
+) -> Manifest:
+    """Prepare files, with progress; on a cluster of this machine if they are large."""
+    n_bytes = 0
+    for path in paths:
+        n_bytes += (
+            path.stat().st_size * (PACKED if path.suffix in OPENERS else 1) if path.is_file() else 0
+        )
+        say(
+            f"reading {path} ({path.stat().st_size:,} bytes)"
+            if path.is_file()
+            else f"reading {path}"
+        )
+    with BytesProgress("reading") as progress:
+        if workers < 2 or n_bytes < LARGE:
+            return prepare_file(store, name, paths, progress=progress.step, **options)
+        from cluster.clusters import LOCAL, cluster_named
+        from flows.runtime.engine import engine
+
+        with engine(cluster_named(LOCAL, workers, 0), []) as started:
+            client = started.client
+            return prepare_file(
+                store, name, paths, worker=OnDask(client), progress=progress.step, **options
+            )

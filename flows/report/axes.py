@@ -1,0 +1,72 @@
+"""An axis of a plot: which values it can show, where its ticks are, and how they are written."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from koco_stream.types import Array
+
+if TYPE_CHECKING:
+    from matplotlib.ticker import (
+        Locator,
+    )  # half a second to import, and most of what imports this draws nothing
+
+SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+FEW_TICKS, MOST_TICKS = 4, 6
+ROUND = (1, 2, 5, 10)
+FACTORS = (
+    (0.7, (1.0, 2.0, 3.0, 5.0)),
+    (1.1, (1.0, 2.0, 5.0)),
+    (1.7, (1.0, 3.0)),
+    (3.0, (1.0,)),
+)  # by how many powers of ten there are
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A label, and whether the axis is logarithmic. `low`: where a vertical, linear one begins at
+    the latest (0 for errors).
+    """
+
+    label: str
+    log: bool = False
+    low: float | None = None
+
+    def shown(self, values: Iterable[float]) -> Array:
+        """The values, NaN for those that the axis cannot show: they are infinite, or not positive
+        on a logarithmic one.
+        """
+        given = np.array(list(values), float)
+        return np.where(np.isfinite(given) & ((given > 0) | (not self.log)), given, np.nan)
+
+    def locator(self, low: float, high: float) -> Locator:
+        """Where an axis from `low` to `high` has ticks: at round values, few enough to be
+        labelled.
+        """
+        from matplotlib.ticker import LogLocator, MaxNLocator
+
+        decades = math.log10(high / low) if self.log else 0.0
+        if decades < FACTORS[0][0]:
+            return MaxNLocator(FEW_TICKS if self.log else MOST_TICKS, steps=ROUND)
+        factors = [factors for least, factors in FACTORS if decades >= least][-1]
+        return LogLocator(subs=factors, numticks=MOST_TICKS)
+
+
+def tick_text(value: float) -> str:
+    """A tick's label: `0.05`, `20,000`, `10⁶`, `2·10⁻⁷`."""
+    if value == 0 or 1e-3 <= abs(value) < 1e5:
+        return (
+            f"{value:,.6g}".replace("-", "−")
+            if value == int(value)
+            else f"{value:.6g}".replace("-", "−")
+        )
+    exponent = math.floor(math.log10(abs(value)) + 1e-12)
+    mantissa = f"{value / 10.0**exponent:.3g}"
+    return (
+        "" if mantissa == "1" else f"{mantissa}·"
+    ) + f"10{str(exponent).translate(SUPERSCRIPTS)}"

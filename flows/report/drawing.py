@@ -1,0 +1,311 @@
+"""Drawing: plots as SVG text, and the figure of a report that they belong to.
+
+Matplotlib draws; what is done to its SVG here makes it part of a page: text and axes take the
+page's colour and font, series the colours of CSS variables, so that the same plot is readable on a
+light page, on a dark one, and on paper; and no two plots of a page share an id.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from html import escape
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from flows.report.axes import Axis, tick_text
+from koco_stream.io.cache import private_folder
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
+
+Claim = tuple[
+    str, str, str, bool | None
+]  # what a paper says, by which criterion, what came out; None holds for what it does not say
+Style = tuple[
+    str, str, str
+]  # colour, marker ("" for none), dash ("" for points that are not joined)
+
+# Okabe and Ito's palette, told apart by readers who do not see all colours; markers and dashes say
+# the same again. The values are what a plot has outside of a page of ours, whose
+# templates/style.css has those for light and dark. Black is the colour of the text around it.
+COLOURS = {
+    "blue": "#0072b2",
+    "vermilion": "#c04f00",
+    "green": "#00805d",
+    "black": "#000000",
+    "purple": "#b0558a",
+    "orange": "#a86f00",
+    "sky": "#2a84b8",
+    "grey": "#767676",
+}
+MARKERS = ("o", "^", "s", "v", "D", "x", "P")
+DASHES = ("-", "--", ":", "-.")
+WIDTH, PLOT_HEIGHT, LEFT, RIGHT, BELOW, ROW = (
+    480.0,
+    260.0,
+    76.0,
+    26.0,
+    56.0,
+    21.0,
+)  # pixels, as all lengths here
+CHARACTER = 7.4  # of the text, about so wide
+HANDLE = 60.0  # what an entry of the legend has besides its text
+MOST_MARKERS = 14  # on one line
+LOOKS = Path(__file__).parent.parent / "templates" / "plots.mplstyle"
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A plot: SVG text, and what it shows in words."""
+
+    svg: str
+    alt: str
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Plots, the claims that they test (claim, criterion, outcome, holds), the numbers behind them,
+    and a note on how to read them and what is missing (a line is a paragraph). `opened`: the report
+    shows the numbers without being asked. Numbers in `rows` are whole numbers, floats or text; None
+    is shown as –.
+    """
+
+    title: str
+    drawings: Sequence[Drawing]
+    claims: Sequence[Claim]
+    columns: list[str]
+    rows: list[list[Any]]
+    note: str
+    opened: bool = False
+    flags: list[str] = field(default_factory=list)  # what a reader must not overlook
+
+
+@dataclass(frozen=True)
+class Series:
+    """Points in the order of x. `low` and `high` make a band. `ringed`: the numbers of points that
+    get a ring. `labels` names points, each once in a plot. A series with `legend` False is drawn
+    and not listed.
+    """
+
+    name: str
+    x: Sequence[float]
+    y: Sequence[float]
+    low: Sequence[float] | None = None
+    high: Sequence[float] | None = None
+    ringed: Sequence[int] = ()
+    labels: Sequence[str] = ()
+    legend: bool = True
+
+
+def style_of(number: int) -> Style:
+    """A colour, marker and dash for the number-th series of a plot; no two of the first 49 are
+    alike.
+    """
+    names = [name for name in COLOURS if name != "grey"]
+    return (
+        names[number % 7],
+        MARKERS[(number + number // 7) % 7],
+        DASHES[(number + number // 7) % 4],
+    )
+
+
+def plot(
+    series: Sequence[Series],
+    styles: Mapping[str, Style],
+    x: Axis,
+    y: Axis,
+    alt: str,
+    title: str = "",
+    square: bool = False,
+) -> Drawing:
+    """The series in one plot, with a legend below. `square`: both axes have one scale, and the
+    diagonal is drawn.
+    """
+    os.environ.setdefault(
+        "MPLCONFIGDIR", str(private_folder("matplotlib"))
+    )  # where it keeps what it knows of fonts; read at its import
+    from matplotlib import style
+    from matplotlib.figure import Figure as Picture
+
+    listed = [one.name for one in series if one.legend]
+    columns = max(1, min(3, int(WIDTH // (HANDLE + CHARACTER * max(map(len, listed), default=0)))))
+    across, below, above = (
+        WIDTH - LEFT - RIGHT,
+        BELOW + ROW * math.ceil(len(listed) / columns),
+        36.0 if title else 12.0,
+    )
+    up = across if square else PLOT_HEIGHT
+    height = above + up + below
+    salt = sha256(
+        repr((series, x, y, alt, title)).encode()
+    ).hexdigest()  # of its ids: the same for the same plot, and for no other
+    with (
+        style.context([LOOKS, {"svg.hashsalt": salt}], after_reset=True),
+        warnings.catch_warnings(),
+    ):
+        warnings.filterwarnings(
+            "ignore", "Glyph .* missing"
+        )  # from the font that measures text; the page's will have it
+        picture, file = Picture((WIDTH / 72, height / 72), dpi=72), StringIO()
+        axes = picture.add_axes(
+            (LEFT / WIDTH, below / height, across / WIDTH, up / height),
+            xlabel=x.label,
+            ylabel=y.label,
+        )
+        axes.set(xscale="log" if x.log else "linear", yscale="log" if y.log else "linear")
+        axes.set_title(title, loc="left")
+        lines = {
+            one.name: _draw(axes, one, styles[one.name], number, x, y)
+            for number, one in enumerate(series)
+        }
+        _scale(axes, x, y, square)
+        _name_points(axes, series, x, y)
+        picture.legend([lines[name] for name in listed], listed, loc="lower left", ncols=columns)
+        picture.savefig(file, format="svg")
+    return Drawing(
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH:g} {height:g}" role="img"'
+        f' aria-label="{escape(alt)}" font-family="system-ui, sans-serif" fill="currentColor"'
+        f' stroke-linejoin="round">\n{_of_a_page(file.getvalue())}',
+        alt,
+    )
+
+
+def _draw(axes: Axes, one: Series, style: Style, number: int, x: Axis, y: Axis) -> Line2D:
+    """A band, a line with its markers, and rings; returns the line. Nothing is clipped: the limits
+    are those of what is drawn.
+    """
+    colour, marker, dash = COLOURS[style[0]], style[1], style[2]
+    xs, ys = x.shown(one.x), y.shown(one.y)
+    if one.low is not None and one.high is not None:
+        axes.fill_between(
+            xs,
+            y.shown(one.low),
+            y.shown(one.high),
+            color=colour,
+            alpha=0.16,
+            linewidth=0,
+            clip_on=False,
+        )
+    every = math.ceil(len(xs) / MOST_MARKERS) or 1 if dash else 1
+    (line,) = axes.plot(
+        xs,
+        ys,
+        color=colour,
+        marker=marker,
+        linestyle=dash,
+        markevery=(number % every, every),
+        clip_on=False,
+    )
+    if ringed := list(one.ringed):
+        axes.plot(
+            xs[ringed],
+            ys[ringed],
+            "o",
+            color=colour,
+            markersize=16,
+            markeredgewidth=2,
+            fillstyle="none",
+            clip_on=False,
+        )
+    return line
+
+
+def _scale(axes: Axes, x: Axis, y: Axis, square: bool) -> None:
+    """Limits and ticks; and the diagonal of a plot that is square."""
+    if y.low is not None and not axes.dataLim.y0 < y.low:
+        axes.set_ylim(bottom=y.low)
+    if square:
+        both = [*axes.get_xlim(), *axes.get_ylim()]
+        ends = min(both), max(both)
+        axes.plot(ends, ends, color="#000000", alpha=0.5, linewidth=1)
+        axes.set(xlim=ends, ylim=ends)
+    for axis, shown, limits in ((x, axes.xaxis, axes.get_xlim()), (y, axes.yaxis, axes.get_ylim())):
+        shown.set_major_locator(axis.locator(*limits))
+        shown.set_major_formatter(lambda value, _: tick_text(value))
+        shown.minorticks_off()
+    axes.yaxis.set_label_coords(
+        (20 - LEFT) / (WIDTH - LEFT - RIGHT), 0.5
+    )  # the same for all, however long the ticks' labels are
+
+
+def _name_points(axes: Axes, series: Sequence[Series], x: Axis, y: Axis) -> None:
+    """Points of one name are joined by a thin line, and the name stands near the last, at the first
+    spot that is free; at the first spot if none is.
+    """
+    from matplotlib.transforms import Bbox
+
+    groups: dict[str, list[tuple[float, float]]] = {}
+    for one in series:
+        for label, *at in zip(one.labels, x.shown(one.x), y.shown(one.y), strict=False):
+            if not any(map(math.isnan, at)):
+                groups.setdefault(label, []).append(tuple(axes.transData.transform(at)))
+    taken = [Bbox.from_bounds(a - 4, b - 4, 8, 8) for group in groups.values() for a, b in group]
+    size, room = 11.0, Bbox.from_extents(LEFT, axes.bbox.y0, WIDTH, axes.figure.bbox.y1)
+    for name, group in groups.items():
+        axes.plot(
+            *zip(*group, strict=True), color="#000000", alpha=0.35, linewidth=1, transform=None
+        )
+        (a, b), width, height = group[-1], 0.56 * size * len(name), 1.1 * size
+        gaps = [
+            (gap, side)
+            for gap in (6, 16, 28, 40, 54, 70)
+            for side in (-height / 2, 2 - gap - height, gap)
+        ]
+        boxes = [
+            Bbox.from_bounds(a + dx, b + dy, width, height)
+            for gap, dy in gaps
+            for dx in (gap, -gap - width)
+        ]
+        inside = [
+            box
+            for box in boxes
+            if room.x0 < box.x0 and box.x1 < room.x1 and room.y0 < box.y0 and box.y1 < room.y1
+        ] or boxes
+        box = next((box for box in inside if not box.count_overlaps(taken)), inside[0])
+        taken.append(box)
+        axes.text(box.x0, box.y0 + 2, name, size=size, transform=None)
+
+
+def _of_a_page(drawn: str) -> str:
+    """Matplotlib's SVG without its head, in the colours and the font of the page around it."""
+    variables = {
+        value: "currentColor" if name == "black" else f"var(--{name},{value})"
+        for name, value in COLOURS.items()
+    }
+    text = re.sub(
+        r'<!--.*?-->\s*|(?<=<g) id="[^"]*"', "", drawn[drawn.index('<g id="figure_1">') :]
+    )
+    text = text.replace("; font-family: 'DejaVu Sans'", "").replace("xlink:href", "href")
+    return re.sub(
+        r"(fill|stroke): (#\w{6})", lambda found: f"{found[1]}: {variables[found[2]]}", text
+    )
+
+
+def named_points(name: str, points: Mapping[str, tuple[float, float]]) -> Series:
+    """Points that are not joined, each with its name."""
+    return Series(
+        name, [x for x, _ in points.values()], [y for _, y in points.values()], labels=list(points)
+    )
+
+
+def over_seeds(name: str, x: Sequence[float], by_seed: Mapping[int, Sequence[float]]) -> Series:
+    """The mean over the seeds at each x, with a band from the least to the largest of
+    them.
+    """
+    columns = list(zip(*by_seed.values(), strict=True))
+    banded = len(by_seed) > 1
+    return Series(
+        name,
+        x,
+        [sum(c) / len(c) for c in columns],
+        [min(c) for c in columns] if banded else None,
+        [max(c) for c in columns] if banded else None,
+    )

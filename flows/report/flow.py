@@ -1,0 +1,45 @@
+"""The report flow: the report of a sweep, written again."""
+
+from __future__ import annotations
+
+from prefect import flow, task
+from prefect.cache_policies import NO_CACHE
+
+from flows.report.document import write_report
+from flows.results.tables import best_of, runs_of
+from flows.runtime.artifacts import linked, table_artifact
+
+
+@task(name="report", cache_policy=NO_CACHE)
+def write_again(store: str, sweep: str) -> str:
+    """Write the report; returns its path."""
+    return str(write_report(store, sweep))
+
+
+@flow(name="report", validate_parameters=False)
+def report_flow(sweep: str, store: str) -> str:
+    """Write the report of a sweep that has run on `store` again; returns its path. Raises
+    `WrongInput` if it has not.
+    """
+    written = write_again(store, sweep)
+    results_artifact(store, sweep, written)
+    return written
+
+
+def results_artifact(store: str, sweep: str, report: str) -> None:
+    """The best configurations of a sweep, the report's path and the store's."""
+    shown = [
+        {
+            name: row[name]
+            for name in (
+                "dataset",
+                "learner",
+                "params",
+                "n_runs",
+                "mean_loss_mean",
+                "mean_loss_std",
+            )
+        }
+        for row in best_of(runs_of(store, sweep))
+    ]
+    table_artifact(f"results-{sweep}", shown, f"Report: {linked(report)}\n\nStore: {linked(store)}")

@@ -1,0 +1,117 @@
+"""Pages: templates filled in as self-contained HTML and as Markdown."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+import koco_stream
+from flows.report.drawing import Claim
+
+MISSING = "–"
+CLAIM_COLUMNS = ("Holds", "The paper says", "Criterion", "Came out")
+LONG = 40  # characters of a cell that gets room on a narrow screen, where tables scroll
+
+
+def html_page(template: str, **content: Any) -> str:
+    """A page with its style and script in it. Its security policy lets only that script run, and
+    nothing be loaded from anywhere.
+    """
+    environment = _environment(True)
+    style, script = (environment.get_template(name).render() for name in ("style.css", "script.js"))
+    script_hash = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    shared = {
+        "style": style,
+        "script": script,
+        "script_hash": script_hash,
+        "version": koco_stream.__version__,
+    }
+    return environment.get_template(template).render(**shared, **content)
+
+
+def markdown_page(template: str, **content: Any) -> str:
+    """A page as Markdown, without plots."""
+    page = (
+        _environment(False)
+        .get_template(template)
+        .render(version=koco_stream.__version__, **content)
+    )
+    return re.sub(r"\n{3,}", "\n\n", page).strip() + "\n"
+
+
+def _environment(html: bool) -> Environment:
+    environment = Environment(
+        loader=PackageLoader("flows", "templates"),
+        autoescape=lambda name: html and str(name).endswith(".html"),
+        undefined=StrictUndefined,
+        trim_blocks=not html,
+        keep_trailing_newline=True,
+    )
+    environment.globals.update(claim_columns=CLAIM_COLUMNS)
+    environment.filters.update(
+        cell=cell, soft=soft, text=text_of, md=markdown_of, claim_rows=claim_rows
+    )
+    return environment
+
+
+def text_of(value: Any) -> str:
+    """A table's cell as people read it: numbers to five digits, whole ones with commas, – for what
+    is missing.
+    """
+    if value is None:
+        return MISSING
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.5g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def cell(value: Any) -> Markup:
+    """A table's cell in HTML. Where what is read is not the whole value, `data-v` has it: tables
+    sort by it, and their CSV has it.
+    """
+    shown = escape(text_of(value))
+    if isinstance(value, bool):
+        return Markup(f'<td class="{shown}">{shown}</td>')
+    if value is None:
+        return Markup(f'<td data-v="">{shown}</td>')
+    if isinstance(value, float | int):
+        whole = repr(value)
+        return Markup(
+            f'<td class="n">{shown}</td>'
+            if whole == shown
+            else f'<td class="n" data-v="{whole}">{shown}</td>'
+        )
+    return Markup(
+        f'<td class="long">{soft(value)}</td>' if len(shown) > LONG else f"<td>{soft(value)}</td>"
+    )
+
+
+def soft(value: object) -> Markup:
+    """Text in HTML whose lines may break after a comma and an underscore: names of generated
+    datasets are long.
+    """
+    return Markup(re.sub("(_|,(?=[a-z]))", r"\1<wbr>", str(escape(value))))
+
+
+def markdown_of(value: object) -> str:
+    """Text that Markdown shows as it is, on one line, in a table too."""
+    text = re.sub(r"([\\`*|\[\]])", r"\\\1", str(value))
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace("\n", " ")
+
+
+def claim_rows(claims: Sequence[Claim]) -> list[list[Any]]:
+    """Claims as rows of `CLAIM_COLUMNS`."""
+    return [[holds, claim, criterion, came] for claim, criterion, came, holds in claims]
+
+
+def fence_for(text: str) -> str:
+    """A fence of backticks that does not occur in the text."""
+    return "`" * max([3, *(len(run) + 1 for run in re.findall("`+", text))])

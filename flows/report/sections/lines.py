@@ -1,0 +1,295 @@
+"""A sweep's results as a report needs them: streams, in each the lines that are compared, and their
+configurations.
+
+A stream here is a dataset read in one way, over its order seeds; a line is a learner, by the size
+of its sketch if it has one; a configuration is a line's parameters, over order seeds and learner
+seeds.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flows.report.drawing import Style, style_of
+from flows.results.tables import STREAM_AND_CONFIGURATION, of_newest_code, rows_of
+from koco_stream.learners import LEARNERS
+from koco_stream.losses import curvature_of
+
+READ = (
+    *STREAM_AND_CONFIGURATION,
+    *(
+        "run_id",
+        "sweep",
+        "order_seed",
+        "learner_seed",
+        "sketch_size",
+        "numbers_version",
+        "status",
+        "error",
+        "rounds",
+    ),
+    *(
+        "mean_loss",
+        "error_rate",
+        "regret",
+        "comparator_largest",
+        "dictionary_size",
+        "seconds",
+        "host",
+        "version",
+        "finished_at",
+    ),
+)
+KEYS = ("dataset", "positive_class", "dataset_hash", "order", "window_rows", "sharding", "max_rows")
+AVERAGED = ("mean_loss", "error_rate", "dictionary_size", "seconds", "regret")
+SPREAD = ("mean_loss", "error_rate", "dictionary_size", "regret")
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """A line's parameters and what came of them: means and standard deviations (of a sample; None
+    for one run) over the `n_runs` that ended well, of those `planned`. `merit` is the error rate,
+    the loss where there is none, from `least` to `largest`; None if no run ended well.
+    """
+
+    params: dict[str, Any]
+    n_runs: int
+    planned: int
+    merit: float | None
+    least: float
+    largest: float
+    means: dict[str, float | None]
+    deviations: dict[str, float | None]
+    comparator_largest: float | None
+    rounds: int
+    run_ids: list[str]
+
+
+@dataclass(frozen=True)
+class Line:
+    """A learner, by the size of its sketch, on one stream: its configurations."""
+
+    name: str
+    learner: str
+    configurations: list[Configuration]
+
+    @cached_property
+    def best(self) -> Configuration | None:
+        """The configuration of the least merit; of equal ones the first by its parameters' text."""
+        found = [c for c in self.configurations if c.merit is not None]
+        return min(
+            found, key=lambda c: (c.merit, json.dumps(c.params, sort_keys=True)), default=None
+        )
+
+    @cached_property
+    def tried(self) -> dict[str, list[Any]]:
+        """The parameters that take several values in the grid, in the order in which the learner
+        lists them, and these values.
+        """
+        values: dict[str, set[Any]] = defaultdict(set)
+        for one in self.configurations:
+            for name, value in one.params.items():
+                values[name].add(value)
+        names = (
+            [p.name for p in LEARNERS[self.learner].parameters]
+            if self.learner in LEARNERS
+            else list(values)
+        )
+        return {
+            name: sorted(values[name], key=_order)
+            for name in names
+            if len(values.get(name, ())) > 1
+        }
+
+    @cached_property
+    def step(self) -> str | None:
+        """The step parameter: alpha or step_size if the grid has several, else the first number of
+        which it has several.
+        """
+        numbers = [
+            n
+            for n, values in self.tried.items()
+            if all(isinstance(v, float | int) and not isinstance(v, bool) for v in values)
+        ]
+        return next((name for name in ("alpha", "step_size", *numbers) if name in numbers), None)
+
+
+def _order(value: Any) -> tuple[bool, Any]:
+    return isinstance(value, str) or value is None, str(value) if isinstance(
+        value, str
+    ) or value is None else value
+
+
+@dataclass(frozen=True)
+class StreamResults:
+    """One stream: how it is read, and its lines, the best first. `rounds` is the longest run's;
+    `anchor` names it in a page.
+    """
+
+    dataset: str
+    dataset_hash: str
+    how: dict[str, Any]
+    lines: list[Line]
+    anchor: str
+
+    @property
+    def title(self) -> str:
+        """The dataset and how it is read."""
+        positive, order, window, rows = (
+            self.how[key] for key in ("positive_class", "order", "window_rows", "max_rows")
+        )
+        return "".join(
+            [
+                self.dataset,
+                f", {positive:g} against the rest" if positive is not None else "",
+                "" if order == "as-stored" else f", {order}",
+                f" of {window:,} rows" if window else "",
+                f", the first {rows:,} rows" if rows else "",
+            ]
+        )
+
+    @cached_property
+    def rounds(self) -> int:
+        """The rounds of its runs."""
+        return max((c.rounds for line in self.lines for c in line.configurations), default=0)
+
+    @cached_property
+    def has_errors(self) -> bool:
+        """Whether what counts is an error rate; else it is a mean loss."""
+        return any(
+            c.means["error_rate"] is not None for line in self.lines for c in line.configurations
+        )
+
+    @property
+    def measure(self) -> str:
+        """What merit is, in words."""
+        return "error rate" if self.has_errors else "mean loss"
+
+
+@dataclass(frozen=True)
+class Results:
+    """The streams of a sweep, and a style for each name of a line."""
+
+    streams: list[StreamResults]
+    styles: dict[str, Style]
+
+
+def results_of(runs: pa.Table) -> Results:
+    """The results of runs (with the columns of `READ`), by stream, line and configuration."""
+    by_stream: dict[tuple[Any, ...], dict[tuple[str, int | None], list[Configuration]]] = (
+        defaultdict(lambda: defaultdict(list))
+    )
+    for row in _configurations(runs):
+        by_stream[tuple(row[key] for key in KEYS)][(row["learner"], row["sketch_size"])].append(
+            _configuration(row)
+        )
+    sizes: dict[str, set[int | None]] = defaultdict(set)
+    for lines in by_stream.values():
+        for learner, size in lines:
+            sizes[learner].add(size)
+    names = {
+        (learner, size): f"{learner} m = {size}"
+        if size is not None and len(sizes[learner]) > 1
+        else learner
+        for learner in sorted(sizes)
+        for size in sorted(sizes[learner], key=lambda m: (m is not None, m))
+    }
+    streams = []
+    for number, (key, lines) in enumerate(
+        sorted(by_stream.items(), key=lambda item: tuple(_order(value) for value in item[0]))
+    ):
+        how = dict(zip(KEYS, key, strict=True))
+        found = [
+            Line(names[which], which[0], configurations) for which, configurations in lines.items()
+        ]
+        found.sort(
+            key=lambda line: (line.best is None, line.best.merit if line.best else 0.0, line.name)
+        )
+        streams.append(
+            StreamResults(how["dataset"], how["dataset_hash"], how, found, f"stream-{number + 1}")
+        )
+    return Results(streams, {name: style_of(number) for number, name in enumerate(names.values())})
+
+
+def _configurations(runs: pa.Table) -> Iterator[dict[str, Any]]:
+    """A row for each stream and configuration."""
+    table = of_newest_code(runs)
+    well = pc.and_(pc.equal(table.column("status"), "ok"), pc.is_valid(table.column("mean_loss")))
+    merit = pc.if_else(
+        well, pc.coalesce(table.column("error_rate"), table.column("mean_loss")), None
+    )
+    table = table.append_column("merit", merit).append_column(
+        "well", pc.if_else(well, table.column("run_id"), None)
+    )
+    for name in AVERAGED:
+        column = table.column(name).cast(pa.float64())
+        table = table.set_column(
+            table.column_names.index(name), name, pc.if_else(well, column, None)
+        )
+    deviation = pc.VarianceOptions(ddof=1)
+    found = table.group_by([*KEYS, "learner", "params", "sketch_size"]).aggregate(
+        [
+            ("run_id", "count"),
+            ("merit", "mean"),
+            ("merit", "min"),
+            ("merit", "max"),
+            *((name, "mean") for name in AVERAGED),
+            *((name, "stddev", deviation) for name in SPREAD),
+            ("comparator_largest", "max"),
+            ("rounds", "max"),
+            ("well", "list"),
+        ]
+    )
+    return rows_of(found)
+
+
+def _configuration(row: dict[str, Any]) -> Configuration:
+    ids = sorted(one for one in row["well_list"] if one is not None)
+    params = json.loads(row["params"])
+    return Configuration(
+        LEARNERS[row["learner"]].shown(params) if row["learner"] in LEARNERS else params,
+        len(ids),
+        row["run_id_count"],
+        row["merit_mean"],
+        row["merit_min"] or 0.0,
+        row["merit_max"] or 0.0,
+        {name: row[f"{name}_mean"] for name in AVERAGED},
+        {name: row[f"{name}_stddev"] for name in SPREAD},
+        row["comparator_largest_max"],
+        row["rounds_max"] or 0,
+        ids,
+    )
+
+
+def telling(line: Line, params: dict[str, Any]) -> list[str]:
+    """The parameters that say which configuration this is: those that the grid varies, and those
+    that are not at their default.
+    """
+    if line.learner not in LEARNERS:
+        return list(params)
+    learner = LEARNERS[line.learner]
+    usual = dict(learner.defaults())
+    if usual.get("curvature", 0) is None:
+        usual["curvature"] = learner.curvature_share * curvature_of(
+            str(params["loss"]), float(params["clip"])
+        )
+    return [
+        name for name, value in params.items() if name in line.tried or usual.get(name) != value
+    ]
+
+
+def params_text(params: dict[str, Any], only: Sequence[str] | None = None) -> str:
+    """`alpha=4 clip=1`: parameters in a line."""
+    return " ".join(
+        f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}"
+        for name, value in sorted(params.items())
+        if only is None or name in only
+    )

@@ -1,0 +1,1 @@
+"""Results, read for people: tables of runs, conditions on them, decisions of halvings."""

@@ -1,0 +1,86 @@
+"""The decisions of sweeps with halving: a table in the store for each sweep."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from koco_stream.io.paths import Where, place
+
+DECISIONS = pa.schema(
+    [
+        pa.field("rung", pa.int64(), metadata={"meaning": "from 1"}),
+        pa.field(
+            "rounds",
+            pa.int64(),
+            metadata={"meaning": "rounds done when it was decided", "unit": "rounds"},
+        ),
+        pa.field("dataset", pa.string()),
+        pa.field("positive_class", pa.float64()),
+        pa.field("order", pa.string()),
+        pa.field("learner", pa.string()),
+        pa.field(
+            "params", pa.string(), metadata={"meaning": "the configuration, as canonical JSON"}
+        ),
+        pa.field("n_runs", pa.int64(), metadata={"meaning": "orders and seeds", "unit": "runs"}),
+        pa.field(
+            "mean_loss",
+            pa.float64(),
+            metadata={"meaning": "mean over the runs; null if one of them is not ok"},
+        ),
+        pa.field("place", pa.int64(), metadata={"meaning": "1 for the best"}),
+        pa.field("goes_on", pa.bool_()),
+    ]
+)
+
+
+def write_decisions(store: Where, sweep: str, decisions: Sequence[dict[str, object]]) -> None:
+    """Put the decisions of a sweep into the store, as a table; without any, take away those of an
+    earlier sweep of the name.
+    """
+    file = place(store) / "results" / "halving" / f"{sweep}.parquet"
+    if not decisions:
+        file.remove()
+        return
+    with file.written() as temporary:
+        pq.write_table(
+            pa.Table.from_pylist(list(decisions), DECISIONS), temporary, compression="zstd"
+        )
+
+
+def read_decisions(store: Where, sweep: str) -> pa.Table:
+    """The decisions of a sweep; no rows if it has none."""
+    file = place(store) / "results" / "halving" / f"{sweep}.parquet"
+    return file.read_table() if file.is_file() else DECISIONS.empty_table()
+
+
+def rungs_of(decisions: pa.Table) -> list[dict[str, Any]]:
+    """One row for each rung of a learner on a stream: how many configurations there were, how many
+    went on, and the best of them.
+    """
+    keys = ("dataset", "positive_class", "order", "learner", "rung", "rounds")
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for row in decisions.to_pylist():
+        groups.setdefault(tuple(row[key] for key in keys), []).append(row)
+    found = [
+        {
+            **{key: best[key] for key in ("order", "learner", "rung", "rounds", "mean_loss")},
+            "dataset": (
+                best["dataset"]
+                if best["positive_class"] is None
+                else f"{best['dataset']}:{best['positive_class']:g}"
+            ),
+            "params": json.loads(best["params"]),
+            "configurations": len(rows),
+            "went_on": sum(row["goes_on"] for row in rows),
+        }
+        for rows in groups.values()
+        for best in [min(rows, key=lambda row: row["place"])]
+    ]
+    return sorted(
+        found, key=lambda row: (row["dataset"], row["order"], row["learner"], row["rung"])
+    )

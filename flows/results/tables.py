@@ -1,0 +1,244 @@
+"""Reading results for people: the runs of a sweep, and the best configurations."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from koco_stream.errors import WrongInput, nearest
+from koco_stream.io.paths import Where, place
+from storage.results import read_runs
+
+SUMMARY = (
+    "dataset",
+    "dataset_hash",
+    "order",
+    "window_rows",
+    "max_rows",
+    "learner",
+    "params",
+    "n_runs",
+    "mean_loss_mean",
+    "mean_loss_std",
+    "error_rate_mean",
+    "error_rate_std",
+    "seconds_mean",
+)
+
+STREAM_AND_CONFIGURATION = (
+    "dataset",
+    "positive_class",
+    "dataset_hash",
+    "order",
+    "window_rows",
+    "sharding",
+    "max_rows",
+    "learner",
+    "params",
+)
+AVERAGES = SUMMARY[SUMMARY.index("n_runs") :]
+MEASURES = ("mean_loss", "error_rate", "seconds", "regret", "rounds_per_second")
+DIFFERING = ("params", "n_runs", "mean_loss_mean", "error_rate_mean", "seconds_mean")
+CONFIGURATION = SUMMARY[: SUMMARY.index("n_runs")]
+BEST = (*SUMMARY, "sketch_size")
+BEST_OF = ("dataset", "dataset_hash", "order", "window_rows", "max_rows", "learner", "sketch_size")
+
+
+def sweep_note(store: Where, name: str) -> dict[str, Any]:
+    """What the store remembers of a sweep. Raises `WrongInput` with the nearest name if it has not
+    run here.
+    """
+    notes = place(store) / "sweeps"
+    note = notes / f"{name}.json"
+    if not note.is_file():
+        there = [path.name.removesuffix(".json") for path in notes.files(".json")]
+        raise WrongInput(
+            f"no sweep {name!r} has run on {store}" + (nearest(name, there) if there else "")
+        )
+    return json.loads(note.read_text())  # type: ignore[no-any-return]
+
+
+def runs_of(store: Where, sweep: str | None, columns: Sequence[str] | None = None) -> pa.Table:
+    """The `runs` table, or the rows of it that belong to a sweep; only these columns, if they are
+    given.
+    """
+    table = read_runs(store, columns)
+    if sweep is None:
+        return table
+    ids = pa.array(sweep_note(store, sweep)["run_ids"], pa.string())
+    return table.filter(pc.is_in(table.column("run_id"), ids))
+
+
+def summary_of(runs: pa.Table) -> list[dict[str, Any]]:
+    """The rows of `summary_table`, with the columns of `SUMMARY`."""
+    return list(rows_of(summary_table(runs).select(SUMMARY)))
+
+
+def best_of(runs: pa.Table) -> list[dict[str, Any]]:
+    """The best row of each stream and learner (Oja-SON by sketch size), with the columns of `BEST`,
+    in the order of the summary.
+    """
+    table = summary_table(runs)
+    first = (
+        table.append_column("rank", pa.array(range(table.num_rows), pa.int64()))
+        .group_by(BEST_OF)
+        .aggregate([("rank", "min")])
+    )
+    return list(rows_of(table.take(sorted(first.column("rank_min").to_pylist())).select(BEST)))
+
+
+def summary_table(runs: pa.Table) -> pa.Table:
+    """One row for each stream and configuration, over order seeds and learner seeds; by dataset,
+    then best first: by error rate, or by loss where there is none.
+
+    A stream here is a dataset (what it holds, not its name alone), its positive class, its order,
+    and how many rows of it are read. Of runs that older code has computed too, only the newest
+    count.
+    """
+    table = of_newest_code(runs).select(
+        [*STREAM_AND_CONFIGURATION, "sketch_size", "status", "mean_loss", "error_rate", "seconds"]
+    )
+    found = averages(table, [*STREAM_AND_CONFIGURATION, "sketch_size"])
+    classes = zip(
+        found.column("dataset").to_pylist(), found.column("positive_class").to_pylist(), strict=True
+    )
+    shown = pa.array(
+        [name if positive is None else f"{name}:{positive:g}" for name, positive in classes],
+        pa.string(),
+    )
+    found = found.set_column(found.column_names.index("dataset"), "dataset", shown)
+    short = pc.utf8_slice_codeunits(found.column("dataset_hash"), 0, 12)
+    found = found.set_column(found.column_names.index("dataset_hash"), "dataset_hash", short)
+    found = found.append_column(
+        "merit", pc.coalesce(found.column("error_rate_mean"), found.column("mean_loss_mean"))
+    )
+    for name in ("window_rows", "max_rows"):
+        found = found.append_column(f"{name} or 0", pc.fill_null(found.column(name), 0))
+    by = (
+        "dataset",
+        "dataset_hash",
+        "order",
+        "window_rows or 0",
+        "max_rows or 0",
+        "merit",
+        "learner",
+        "params",
+    )
+    return found.sort_by([(name, "ascending") for name in by])
+
+
+def of_newest_code(runs: pa.Table) -> pa.Table:
+    """The runs without those whose stream and configuration newer code (`numbers_version`) has
+    computed too.
+    """
+    table = runs.select(STREAM_AND_CONFIGURATION).append_column(
+        "version", pc.fill_null(runs.column("numbers_version"), 0)
+    )
+    versions = table.group_by(STREAM_AND_CONFIGURATION).aggregate(
+        [("version", "min"), ("version", "max")]
+    )
+    if (
+        pc.all(pc.equal(versions.column("version_min"), versions.column("version_max"))).as_py()
+        is not False
+    ):
+        return runs
+    newest = dict(
+        zip(
+            zip(*lists_of(versions, STREAM_AND_CONFIGURATION), strict=True),
+            versions.column("version_max").to_pylist(),
+            strict=True,
+        )
+    )
+    mine = zip(
+        zip(*lists_of(table, STREAM_AND_CONFIGURATION), strict=True),
+        table.column("version").to_pylist(),
+        strict=True,
+    )
+    return runs.filter(pa.array([newest[key] == version for key, version in mine], pa.bool_()))
+
+
+def averages(runs: pa.Table, by: Sequence[str]) -> pa.Table:
+    """One row for each value of the columns `by`: how many runs are ok, and the means and standard
+    deviations of what they reached.
+    """
+    runs = runs.filter(
+        pc.and_(pc.equal(runs.column("status"), "ok"), pc.is_valid(runs.column("mean_loss")))
+    )
+    deviation = pc.VarianceOptions(ddof=1)  # null for a single run
+    found = runs.group_by(list(by)).aggregate(
+        [
+            ("mean_loss", "count"),
+            ("mean_loss", "mean"),
+            ("mean_loss", "stddev", deviation),
+            ("error_rate", "mean"),
+            ("error_rate", "stddev", deviation),
+            ("seconds", "mean"),
+        ]
+    )
+    names = {
+        "mean_loss_count": "n_runs",
+        "mean_loss_stddev": "mean_loss_std",
+        "error_rate_stddev": "error_rate_std",
+    }
+    return found.rename_columns([names.get(name, name) for name in found.column_names])
+
+
+def groups_of(runs: pa.Table, by: Sequence[str]) -> list[dict[str, Any]]:
+    """`averages` as rows, in the order of the columns `by`. Raises `WrongInput` for a column that
+    is not there, or a measure.
+    """
+    for name in by:
+        if name not in runs.column_names:
+            raise WrongInput(f"runs have no column {name!r}{nearest(name, runs.column_names)}")
+        if name in MEASURES:
+            raise WrongInput(
+                f"{name} is what is averaged; group by columns of the stream or of the"
+                " configuration"
+            )
+    return list(
+        rows_of(
+            averages(runs, by)
+            .sort_by([(name, "ascending") for name in by])
+            .select([*by, *AVERAGES])
+        )
+    )
+
+
+def differences(
+    mine: Sequence[dict[str, Any]], others: Sequence[dict[str, Any]], by: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Rows of two tables side by side, matched by the columns `by`: what each reached, and how far
+    the second is from the first. A row that only one of them has has nothing on the other's side.
+    """
+    sides = [{tuple(row[name] for name in by): row for row in rows} for rows in (mine, others)]
+    compared = [
+        name
+        for name in DIFFERING
+        if name not in by and any(name in row for row in (*mine, *others))
+    ]
+    found = []
+    for key in dict.fromkeys([*sides[0], *sides[1]]):
+        first, second = (side.get(key, {}) for side in sides)
+        row = dict(zip(by, key, strict=True))
+        for name in compared:
+            a, b = first.get(name), second.get(name)
+            row |= {name: a, f"{name}_other": b}
+            if name == "mean_loss_mean":
+                row["difference"] = None if a is None or b is None else b - a
+        found.append(row)
+    return found
+
+
+def lists_of(table: pa.Table, names: Sequence[str]) -> Iterator[list[Any]]:
+    """These columns as lists."""
+    return (table.column(name).to_pylist() for name in names)
+
+
+def rows_of(table: pa.Table) -> Iterator[dict[str, Any]]:
+    """The table's rows: `to_pylist`, but column by column, which is much faster for many rows."""
+    for values in zip(*lists_of(table, table.column_names), strict=True):
+        yield dict(zip(table.column_names, values, strict=True))

@@ -1,0 +1,76 @@
+"""What is said on stderr: messages, and how far long work is: a live line on a terminal, a
+plain line now and then in a log.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
+
+PLAIN_EVERY = 10.0  # seconds: of preparing and fetching, in a log
+
+
+def say(message: str) -> None:
+    """A line on stderr."""
+    print(message, file=sys.stderr, flush=True)
+
+
+class BytesProgress:
+    """Counts bytes, and rows where there are any: what is being done, how much of it is done, how
+    fast, time left.
+    """
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        console = Console(stderr=True)
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            DownloadColumn(),
+            TransferSpeedColumn(),
+            TextColumn("{task.fields[rows]}"),
+            TimeRemainingColumn(),
+        )
+        self.live = Progress(*columns, console=console, disable=not console.is_terminal)
+        self.task = self.live.add_task(what, total=None, rows="")
+        self.last = time.monotonic()
+
+    def __enter__(self) -> Self:
+        self.live.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.live.stop()
+
+    def step(self, what: str, done: int, total: int | None, rows: int = 0) -> None:
+        """Note how many bytes of a step of the work are done, of how many if that is known, and how
+        many rows.
+        """
+        if what != self.what:
+            self.what = what
+            self.live.reset(self.task, description=what)
+        said = f"{rows:,} rows" if rows else ""
+        self.live.update(self.task, completed=done, total=total, rows=said)
+        if self.live.disable and time.monotonic() - self.last > PLAIN_EVERY:
+            say(
+                f"  {what}: {done:,} of {f'{total:,}' if total else 'unknown'}"
+                f" bytes{', ' + said if said else ''}"
+            )
+            self.last = time.monotonic()

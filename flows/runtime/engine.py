@@ -1,0 +1,144 @@
+"""Starting what a sweep needs, all at once: the Dask cluster, the compiled code, and Prefect's own
+settings.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from multiprocessing import resource_tracker
+from typing import TYPE_CHECKING
+
+from flows.runtime.processes import shielded
+from koco_stream.engine.warm_up import Needed, load, warm
+from koco_stream.io.files import canonical_json
+from koco_stream.learners import StreamSize
+from koco_stream.runs.cost_model import Timing
+
+if TYPE_CHECKING:
+    from distributed import (
+        Client,
+    )  # a second to import, and a sweep that has nothing to compute needs none
+
+
+def compiling(kinds: list[Needed]) -> subprocess.Popen[str]:
+    """A process that compiles what these need, and prints how long each took for a few rows."""
+    from cluster.local import ONE_THREAD
+
+    command = [sys.executable, "-m", "koco_stream.engine.warm_up", json.dumps(kinds)]
+    return subprocess.Popen(
+        command, env={**os.environ, **ONE_THREAD}, stdout=subprocess.PIPE, text=True
+    )
+
+
+class Engine:
+    """What runs cohorts: a client of Dask, or none for this process only; and timings of each
+    learner on a few rows.
+    """
+
+    def __init__(self, client: Client | None, timings: list[Timing]) -> None:
+        self.client, self.timings = client, timings
+
+
+class Start:
+    """A cluster and the compilation of what its workers need, both begun when this is made.
+    `loads`: its workers, which share the cache, load what was compiled before they are given
+    anything to do.
+    """
+
+    def __init__(
+        self,
+        cluster: Callable[[], AbstractContextManager[Client]],
+        kinds: list[Needed],
+        loads: bool = False,
+    ) -> None:
+        self.kinds, self.loads, self.timings = kinds, loads, list[Timing]()
+        self.stack = ExitStack()
+        self.client: Future[Client] = Future()
+        # its start, which Dask would cause, lets the signals through again
+        resource_tracker.ensure_running()
+        with shielded():
+            self.compiling = compiling(kinds) if kinds else None
+            threading.Thread(
+                target=self._start, args=(cluster, self.compiling), daemon=True
+            ).start()
+
+    def _start(
+        self,
+        cluster: Callable[[], AbstractContextManager[Client]],
+        compiling: subprocess.Popen[str] | None,
+    ) -> None:
+        try:
+            client = self.stack.enter_context(cluster())
+            if self.loads and compiling is not None and compiling.wait() == 0:
+                client.run(
+                    load, self.kinds, on_error="ignore"
+                )  # a worker that dies of it will die again, of a cohort, and that is said
+            self.client.set_result(client)
+        except BaseException as error:  # handed to whoever waits for the client
+            self.client.set_exception(error)
+
+    def ready(self, kinds: list[Needed]) -> Engine:
+        """The client, once the workers are up and `kinds` are compiled: of data that was not there
+        at the start the type was a guess.
+        """
+        self._compiled()  # first: the compiler ends when what it prints is read
+        client = self.client.result()
+        known = {
+            (kind.learner, canonical_json(kind.params), kind.value_type) for kind in self.kinds
+        }
+        rest = [
+            kind
+            for kind in kinds
+            if (kind.learner, canonical_json(kind.params), kind.value_type) not in known
+        ]
+        if rest:
+            with shielded():
+                self.compiling = compiling(rest)
+            self._compiled()
+        return Engine(client, self.timings)
+
+    def _compiled(self) -> None:
+        if self.compiling is None:
+            return
+        printed = self.compiling.communicate()[0]
+        if self.compiling.returncode != 0:
+            raise RuntimeError("compiling the learners failed; what the compiler said stands above")
+        self.timings += [
+            Timing(learner, params, StreamSize(*size), *rest)
+            for learner, params, size, *rest in json.loads(printed)
+        ]
+        self.compiling = None
+
+    def close(self) -> None:
+        """Stop the workers."""
+        if self.compiling is not None and self.compiling.poll() is None:
+            self.compiling.terminate()
+            self.compiling.wait()
+        if self.client.exception() is None:
+            self.stack.close()
+
+
+@contextmanager
+def engine(
+    cluster: Callable[[], AbstractContextManager[Client]] | None,
+    kinds: list[Needed],
+    start: Start | None = None,
+) -> Iterator[Engine]:
+    """What runs cohorts, with `kinds` compiled: a client of the cluster, whose `start` may have
+    begun already, closed at the end; or, without a cluster, this process.
+    """
+    if cluster is None:
+        yield Engine(None, warm(kinds))
+        return
+    start = start or Start(cluster, kinds)
+    try:
+        yield start.ready(kinds)
+    finally:
+        start.close()

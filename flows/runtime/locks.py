@@ -1,0 +1,36 @@
+"""One at a time: locks on a store that a process holds while it lives. Of a folder the lock is in
+it; of an object store, which has none, in this machine's cache folder.
+"""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from flows.runtime.console import say
+from koco_stream.io.cache import private_folder
+from koco_stream.io.files import text_hash
+from koco_stream.io.paths import LocalPlace, Where, place
+
+
+@contextmanager
+def locked(store: Where, name: str, waiting: str | None) -> Iterator[None]:
+    """Hold the store's lock of this name. If another process has it: say `waiting` and wait, or, if
+    that is None, raise `BlockingIOError`.
+    """
+    root = place(store)
+    file = (
+        root.path / f"{name}.lock"
+        if isinstance(root, LocalPlace)
+        else private_folder("locks") / f"{text_hash(str(root))}-{name}.lock"
+    )
+    with file.open("a") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if waiting is None:
+                raise
+            say(waiting)
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield

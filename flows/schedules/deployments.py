@@ -1,0 +1,174 @@
+"""Planned times, done: deployments for Prefect's scheduler and runner, and what makes each time
+happen once.
+
+Prefect's scheduler is the clock, and Prefect's runner starts a process for each flow run, one at a
+time: two nightly runs would disturb each other's measurements. What makes each planned time happen
+once is the store's own note of them (`flows.nightly.times`): a flow run reads it, holding the
+store's lock, before it does anything. Prefect by itself would do a time twice, or not at all, where
+its schedules are registered anew while a time passes, and does every time that has passed
+meanwhile; what it has lost is therefore created here, and what is not to be made up for is
+cancelled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import httpx
+from prefect import get_client
+from prefect.client.orchestration import PrefectClient
+from prefect.client.schemas.filters import (
+    FlowRunFilter,
+    FlowRunFilterDeploymentId,
+    FlowRunFilterExpectedStartTime,
+    FlowRunFilterState,
+    FlowRunFilterStateType,
+)
+from prefect.client.schemas.objects import FlowRun, StateType
+from prefect.deployments.runner import RunnerDeployment
+from prefect.exceptions import ObjectNotFound
+from prefect.runner import Runner
+from prefect.schedules import Cron
+from prefect.states import Cancelled, Crashed, Scheduled
+from prefect.types.entrypoint import EntrypointType
+
+from flows.nightly.flow import nightly_flow
+from flows.nightly.times import Times
+from flows.runtime.console import say
+from flows.schedules.file import Schedule
+
+POLL_SECONDS = 5.0  # between two looks of the runner
+LOOK_SECONDS = 10.0  # between two looks at what is due
+GRACE = timedelta(seconds=20)  # Prefect's own run of a planned time may take so long to appear
+UNDER_WAY = (StateType.PENDING, StateType.RUNNING, StateType.CANCELLING)
+
+
+async def serve(
+    schedules: list[Schedule], check: Callable[[], None], interrupt: Callable[..., None]
+) -> None:
+    """Register the schedules, then run what is due until this is cancelled. `check` is called now
+    and then, to raise if something that is needed has ended; `interrupt` is what a termination
+    signal does.
+    """
+    runner = Runner(name="koco", limit=1, pause_on_shutdown=False, query_seconds=POLL_SECONDS)
+    runner.handle_sigterm = interrupt  # type: ignore[method-assign]
+    async with get_client() as client:
+        deployments = {}
+        for schedule in schedules:
+            Times(schedule.store, schedule.name).begin(
+                schedule.cron, schedule.timezone, datetime.now(UTC)
+            )
+            await clear_up(client, schedule)
+            deployments[schedule.name] = await runner.add_deployment(await deployment_of(schedule))
+            say(
+                f"{schedule.name}: {schedule.cron} ({schedule.timezone}), {schedule.sweep}, store"
+                f" {schedule.store}"
+            )
+        running = asyncio.create_task(runner.start())
+        try:
+            await _look(client, schedules, deployments, check, running)
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+
+async def _look(
+    client: PrefectClient,
+    schedules: list[Schedule],
+    deployments: dict[str, UUID],
+    check: Callable[[], None],
+    running: asyncio.Task[None],
+) -> None:
+    """See to it, now and then, that what is due is done; once at the start, where nothing is waited
+    for.
+    """
+    grace = timedelta()
+    while True:
+        check()
+        if running.done():
+            raise RuntimeError(f"Prefect's runner has ended: {running.exception()}")
+        for schedule in schedules:
+            try:
+                await make_up(client, schedule, deployments[schedule.name], grace)
+            except httpx.HTTPError as error:  # a server of somebody else's may be away for a while
+                say(f"Prefect's server does not answer ({type(error).__name__}); trying again")
+        grace = GRACE
+        await asyncio.sleep(LOOK_SECONDS)
+
+
+async def deployment_of(schedule: Schedule) -> RunnerDeployment:
+    """The deployment of the nightly flow that a schedule stands for."""
+    return await nightly_flow.to_deployment(
+        schedule.deployment,
+        schedule=Cron(schedule.cron, timezone=schedule.timezone),
+        parameters=schedule.parameters(),
+        description=(
+            f"{schedule.sweep.name} anew on {schedule.store}, compared with the accepted run"
+        ),
+        tags=["koco"],
+        entrypoint_type=EntrypointType.MODULE_PATH,
+    )
+
+
+async def clear_up(client: PrefectClient, schedule: Schedule) -> None:
+    """What an earlier process left in Prefect: runs that ended with it, and times that passed and
+    are not to be made up for.
+    """
+    try:
+        deployment = await client.read_deployment_by_name(f"nightly/{schedule.deployment}")
+    except ObjectNotFound:
+        return
+    for run in await runs_of_deployment(client, deployment.id, *UNDER_WAY):
+        await client.set_flow_run_state(
+            run.id, Crashed(message="koco serve ended while this was under way"), force=True
+        )
+    now = datetime.now(UTC)
+    due = Times(schedule.store, schedule.name).due(now)
+    for run in await runs_of_deployment(client, deployment.id, StateType.SCHEDULED):
+        planned = datetime.fromtimestamp(run.expected_start_time.timestamp(), UTC)
+        if run.auto_scheduled and planned <= now and planned != due:
+            await client.set_flow_run_state(
+                run.id, Cancelled(name="Left out", message="koco serve was not running"), force=True
+            )
+
+
+async def make_up(
+    client: PrefectClient, schedule: Schedule, deployment: UUID, grace: timedelta
+) -> None:
+    """Have the planned time that is due done, if Prefect does not have it any more."""
+    now = datetime.now(UTC)
+    due = Times(schedule.store, schedule.name).due(now)
+    if due is None or now - due < grace:
+        return
+    every = [state for state in StateType if state != StateType.CRASHED]
+    if await runs_of_deployment(client, deployment, *every, planned=due):
+        return
+    say(f"{schedule.name}: the run planned for {due.isoformat(timespec='seconds')} is done now")
+    await client.create_flow_run_from_deployment(
+        deployment,
+        parameters={"planned": due.isoformat()},
+        state=Scheduled(scheduled_time=due),
+        tags=["late"],
+    )
+
+
+async def runs_of_deployment(
+    client: PrefectClient, deployment: UUID, *states: StateType, planned: datetime | None = None
+) -> list[FlowRun]:
+    """The flow runs of a deployment in these states; only those of one planned time, if it is
+    given.
+    """
+    around = timedelta(seconds=1)
+    wanted = FlowRunFilter(
+        deployment_id=FlowRunFilterDeploymentId(any_=[deployment]),
+        state=FlowRunFilterState(type=FlowRunFilterStateType(any_=list(states))),
+        expected_start_time=planned
+        and FlowRunFilterExpectedStartTime(after_=planned - around, before_=planned + around),
+    )
+    found: list[FlowRun] = []
+    while page := await client.read_flow_runs(flow_run_filter=wanted, limit=200, offset=len(found)):
+        found += page
+    return found

@@ -1,0 +1,1 @@
+"""The sweep flow: the sweep file, its plan, its steps, its progress."""

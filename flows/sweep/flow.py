@@ -1,0 +1,54 @@
+"""The sweep flow: prepare → plan → run → collect → report, a few coarse Prefect tasks with Dask
+futures inside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from prefect import Flow, flow, task
+from prefect.cache_policies import NO_CACHE
+
+from flows.sweep.request import SweepRequest
+from flows.sweep.steps import PLAIN, Steps, Work, run_sweep
+
+TASKS = Steps(
+    *(task(step, name=name, cache_policy=NO_CACHE) for name, step in PLAIN._asdict().items())
+)
+
+
+@flow(name="sweep", validate_parameters=False)
+def sweep_flow(
+    sweep_file: str,
+    store: str,
+    workers: int,
+    block_rows: int | None = None,
+    cluster: str = "local",
+    retry_failed: bool = False,
+    certificates: str | None = None,
+    insecure: bool = False,
+) -> dict[str, Any]:
+    """Run the sweep in `sweep_file` on `store`; returns a summary: runs, those computed, their
+    statuses, seconds by phase, the report's path. The parameters are those of `SweepRequest`.
+
+    Raises `WrongInput` as `read_sweep` and `Sweep.runs` do, for workers that cannot be used, and at
+    the end for datasets that were found damaged.
+    """
+    request = SweepRequest(
+        sweep_file, store, workers, block_rows, cluster, retry_failed, certificates, insecure
+    )
+    return run_sweep(Work(request), TASKS)
+
+
+def flow_of(known: Flow[..., Any], work: Callable[[], Any]) -> Flow[..., Any]:
+    """The flow `known` with its name and parameters, doing `work`: what its parameters name was
+    read and started before.
+    """
+
+    @wraps(known.fn)
+    def run(*_: object) -> Any:
+        return work()
+
+    return flow(run, name=known.name, validate_parameters=False)
