@@ -1,0 +1,27 @@
+"""Cohorts that are run in this process, and what their parts say."""
+
+import pyarrow.parquet as pq
+
+from koco_stream.engine.result_file import parts_folder
+from koco_stream.runs.run import Cohort, Run, Stream
+from koco_stream.streams.manifest import load_manifest
+from tests.helpers.examples import EXAMPLES
+from tests.helpers.sweeps import MEASURED
+
+
+def cohort_on(store, learners, every, name="real", order="shuffled"):
+    manifest = load_manifest(store, name)
+    stream = Stream(name, manifest.dataset_hash, order, 3 if order == "shuffled" else None)
+    runs = tuple(
+        Run.of(stream, learner, {**EXAMPLES[learner], **more}, seed)
+        for learner, more, seed in learners
+    )
+    return Cohort(stream, runs, 1.0, every)
+
+
+def part(store, cohort):
+    """What the cohort's part says; the part is taken away, so that the cohort can be run again."""
+    path = parts_folder(store).path / f"{cohort.cohort_id}.parquet"
+    table = pq.read_table(path)
+    path.unlink()
+    return table.drop_columns(MEASURED).to_pylist()
