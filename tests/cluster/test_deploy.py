@@ -1,4 +1,4 @@
-"""The manifests are what Kubernetes understands, and what they start can do no more than it needs."""
+"""The manifests are what Kubernetes understands, and what they start can do no more than needed."""
 
 from copy import deepcopy
 

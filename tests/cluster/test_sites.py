@@ -1,4 +1,4 @@
-"""Site files are checked before anything is asked of a queue, and what would be asked can be seen."""
+"""Site files are checked before anything is asked of a queue, and that can be seen."""
 
 import signal
 import sys

@@ -33,7 +33,7 @@ def pages_under(title):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """The folder in which somebody follows the tutorial, then reads results; its environment too."""
+    """The folder in which somebody follows the tutorial, then reads results; its environment."""
     folder = tmp_path_factory.mktemp("pages")
     environment = environment_for(folder, ROOT)
     run_page("tutorial.md", folder, environment)

@@ -147,7 +147,8 @@ def saved(where, rounds, members):
     save(where, rounds, members)
     done.append(rounds)
 koco_stream.engine.cohort.save_cohort = saved
-koco_stream.engine.cohort.run_cohort(sys.argv[1], "try", cohort_on(sys.argv[1], [("FDSON", {}, 1)], 50))
+cohort = cohort_on(sys.argv[1], [("FDSON", {}, 1)], 50)
+koco_stream.engine.cohort.run_cohort(sys.argv[1], "try", cohort)
 """
 
 

@@ -71,8 +71,10 @@ def unreadable(page, width):
     """
     return page.evaluate(
         """(width) => {
-            const wrong = [...document.querySelectorAll("main svg")].map((svg) => [svg.checkVisibility(), svg.getBoundingClientRect()])
-                .filter(([seen, b]) => !seen || b.width < 250 || b.height < 150 || b.x < 0 || b.right > width)
+            const wrong = [...document.querySelectorAll("main svg")]
+                .map((svg) => [svg.checkVisibility(), svg.getBoundingClientRect()])
+                .filter(([seen, b]) => !seen || b.width < 250 || b.height < 150
+                    || b.x < 0 || b.right > width)
                 .map(([seen, b]) => `${seen ? "" : "hidden "}${b.width} x ${b.height} at ${b.x}`);
             const across = document.documentElement.scrollWidth;
             return across > width ? [...wrong, `the page is ${across} wide`] : wrong;

@@ -56,7 +56,7 @@ class Processes:
     def start_line(
         self, name: str, line: str, prefix: Sequence[str] = (), **more: str
     ) -> subprocess.Popen[bytes]:
-        """Start a command line `NAME=VALUE … dask WORDS`, as `koco cluster certificates` prints it."""
+        """Start a line `NAME=VALUE … dask WORDS`, as `koco cluster certificates` prints it."""
         words = shlex.split(line)
         first = words.index("dask")
         settings = dict(word.split("=", 1) for word in words[:first])

@@ -1,4 +1,4 @@
-"""The koco command within this process: no server of Prefect's, no workers, no process to wait for."""
+"""The koco command within this process: no server of Prefect's, no workers, nothing to wait for."""
 
 import os
 

@@ -14,13 +14,15 @@ from koco_stream.runs.run import Stream
 from koco_stream.streams.reader import StreamReader
 def kilobytes(field, of):
     parts = re.split(r"(?m)^(?=[0-9a-f]+-[0-9a-f]+ )", open("/proc/self/smaps").read())
-    return sum(int(n) for part in parts if of in part.split("\\n")[0] for n in re.findall(rf"(?m)^{field}: +(\\d+) kB", part))
+    found = "".join(part for part in parts if of in part.split("\\n")[0])
+    return sum(map(int, re.findall(rf"(?m)^{field}: +(\\d+) kB", found)))
 before = kilobytes("Anonymous", "")
 blocks = list(StreamReader(sys.argv[1], Stream(*sys.argv[2:])).blocks())
 sums = [rows.values.sum() + rows.indices.sum() for rows, _ in blocks]
 print("ready", flush=True)
 input()
-print(kilobytes("Rss", ".arrow"), kilobytes("Pss", ".arrow"), kilobytes("Anonymous", "") - before, flush=True)
+own = kilobytes("Anonymous", "") - before
+print(kilobytes("Rss", ".arrow"), kilobytes("Pss", ".arrow"), own, flush=True)
 input()
 """
 

@@ -61,8 +61,8 @@ KillWait=5
 OverTimeLimit=0
 MinJobAge=300
 SchedulerParameters=sched_interval=2,batch_sched_delay=0,sched_min_interval=0
-NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 CPUs={cpus} RealMemory={megabytes} State=UNKNOWN
-PartitionName={partition} Nodes={node} Default=YES MaxTime=INFINITE State=UP OverSubscribe=NO
+NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 CPUs={cpus} RealMemory={megabytes}
+PartitionName={partition} Nodes={node} Default=YES MaxTime=INFINITE State=UP
 """
 
 
@@ -183,8 +183,6 @@ def _wait(name: str, ready: object, *logs: Path) -> None:
     end = time.monotonic() + STARTS_WITHIN
     while not ready():  # type: ignore[operator]
         if time.monotonic() > end:
-            raise RuntimeError(
-                f"{name} did not start:"
-                f" {' '.join(log.read_text(errors='replace')[-1500:] for log in logs if log.exists())}"
-            )
+            said = [log.read_text(errors="replace")[-1500:] for log in logs if log.exists()]
+            raise RuntimeError(f"{name} did not start: {' '.join(said)}")
         time.sleep(0.1)

@@ -1,4 +1,4 @@
-"""What cohorts and sweeps are made of, how they are run in this process, and the tables they leave."""
+"""What sweeps are made of, how they are run in this process, and the tables they leave."""
 
 from __future__ import annotations
 

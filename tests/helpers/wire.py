@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 def as_on_a_worker(sent: T) -> T:
-    """The object as another process of the cluster gets it, or a user who keeps models by pickle."""
+    """The object as another process gets it, or a user who keeps models by pickle."""
     return pickle.loads(
         pickle.dumps(sent)
     )  # what was pickled a moment before, in memory: no file is read so

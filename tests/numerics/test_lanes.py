@@ -1,4 +1,4 @@
-"""The loops written in the compiler's instructions equal the literal loops beside them, to the bit."""
+"""The loops in the compiler's instructions equal the literal loops beside them, to the bit."""
 
 import numpy as np
 import pytest

@@ -398,7 +398,10 @@ reader = StreamReader(store, Stream(name, identity))
 
 MADE = """
 made = []
-sys.addaudithook(lambda event, words: made.append(1) if event == "os.rename" and str(words[1]).endswith(".arrow") else None)
+def note(event, words):
+    if event == "os.rename" and str(words[1]).endswith(".arrow"):
+        made.append(1)
+sys.addaudithook(note)
 print("ready", flush=True)
 input()
 list(reader.blocks())

@@ -95,10 +95,14 @@ def on_three_hosts(tmp_path, rows, alphas, timeout, cut_seconds):
     short = {"DASK_DISTRIBUTED__COMM__TIMEOUTS__TCP": f"{timeout}s"}
     with hosts("s", "w1", "w2") as network, processes(tmp_path / "processes") as started:
         addresses = {name: network.address(name) for name in ("s", "w1", "w2")}
+        named = [word for address in addresses.values() for word in ("--host", address)]
         printed = subprocess.run(
-            command("cluster", "certificates", folder, *(w for a in addresses.values() for w in ("--host", a))),
-            env=environment(), capture_output=True, text=True, check=True,
-        ).stdout  # fmt: skip
+            command("cluster", "certificates", folder, *named),
+            env=environment(),
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
         commands = start_commands(folder, addresses["s"])
         assert all(command in printed for command in commands.values())
         pids = {

@@ -294,7 +294,7 @@ def verified_states(store):
 
 
 @pytest.mark.parametrize("puts", [0, 3, 5])  # five shards, then the manifest
-def test_prepare__into_an_object_store_killed_in_mid_upload_keeps_the_old_dataset_and_then_completes(
+def test_prepare__into_an_object_store_killed_in_mid_upload_keeps_the_old_and_then_completes(
     s3_store, tmp_path, puts
 ):
     old, new = rows_of_a_source(tmp_path / "old.svm", 1), rows_of_a_source(tmp_path / "new.svm", 2)

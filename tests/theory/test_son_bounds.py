@@ -1,4 +1,4 @@
-"""The theorems of Luo et al. (2016): their numbers, and runs that have to stay below or above them."""
+"""The theorems of Luo et al. (2016): their numbers, and runs that have to stay within them."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ def decaying_rows(n=400, d=12, seed=0):
 
 
 def literal_fd(X, y, m, alpha, coefficient):
-    """Algorithms 1 and 2 as printed: m rows, the last one always zero. Predictions, S_T and Σ ρ_t."""
+    """Algorithms 1 and 2 as printed: m rows, the last always zero. Predictions, S_T and Σ ρ_t."""
     d, lost, predictions = X.shape[1], 0.0, []
     S, u = np.zeros((m, d)), np.zeros(d)
     for x, label in zip(X, y, strict=True):
@@ -141,7 +141,7 @@ def test_theorem_3__is_above_the_regret_of_frequent_directions_as_printed(alpha,
 
 @pytest.mark.parametrize("m", [1, 3, 6])
 @pytest.mark.parametrize("alpha", [0.05, 1.0])
-def test_theorem_3__for_a_buffer_is_above_the_regret_of_the_buffered_learner_and_what_its_sketch_loses(
+def test_theorem_3__for_a_buffer_is_above_the_buffered_learner_s_regret_and_what_its_sketch_loses(
     alpha, m
 ):
     X, y = decaying_rows()

@@ -138,7 +138,7 @@ def test_lemma_3__is_a_chain(ridge, scale):
             assert chain.log_det <= chain.poster_bound or 120 / ridge < 2.4
 
 
-def test_lemma_3__sharper_form_is_reached_by_equal_rows_and_the_poster_s_last_term_fails_for_a_large_ridge():
+def test_lemma_3__sharper_form_is_reached_by_equal_rows_and_the_poster_s_last_term_may_fail():
     chain = lemma_3(np.ones((50, 50)), 1.0)
     assert chain.sharper == pytest.approx(chain.log_det)
     assert lemma_3(np.ones((2, 2)), 1.0).poster_bound < lemma_3(np.ones((2, 2)), 1.0).log_det

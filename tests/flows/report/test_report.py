@@ -420,7 +420,7 @@ def test_drawing__is_imported_by_what_draws_alone():
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_bound__is_above_the_regret_of_an_online_newton_step_and_does_not_depend_on_the_rows_scale():
+def test_bound__is_above_the_regret_of_online_newton_and_does_not_depend_on_the_rows_scale():
     draw = np.random.default_rng(1)
     X = draw.uniform(-0.5, 0.5, (400, 3))
     y = np.clip(X @ [1.0, -0.5, 0.2] + 0.1 * draw.standard_normal(400), -1, 1)
@@ -445,9 +445,7 @@ def test_bound__is_above_the_regret_of_an_online_newton_step_and_does_not_depend
 
 
 @pytest.mark.parametrize("intercept", [False, True])
-def test_bound__of_son_s_learners_is_above_their_regret_and_that_of_the_curvature_s_excess_grows_with_the_rounds(
-    intercept,
-):
+def test_bound__of_son_s_learners_is_above_their_regret_and_a_curvature_s_excess_grows(intercept):
     draw = np.random.default_rng(2)
     X = draw.uniform(-0.5, 0.5, (400, 8)) * 1.5 ** -np.arange(8)
     y = np.clip(X @ draw.standard_normal(8) + 0.1 * draw.standard_normal(400), -1, 1)

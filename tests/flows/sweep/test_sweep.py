@@ -1,4 +1,4 @@
-"""A sweep from file to tables: the same numbers however it is run, nothing run twice, nothing lost."""
+"""A sweep from file to tables: the same numbers however it is run, none twice, none lost."""
 
 import json
 import os
@@ -400,7 +400,8 @@ def test_help__has_an_example_and_names_what_is_written(command, tmp_path):
     ],
 )
 def test_interrupted_sweep__ends_at_once_and_leaves_no_process(interrupt, tmp_path):
-    spec = 'name="s"\n[[dataset]]\nname="ill-conditioned"\n[[learner]]\nname="OjaSON"\nalpha={powers_of_two=[-200,200]}\n'
+    spec = 'name="s"\n[[dataset]]\nname="ill-conditioned"\n[[learner]]\nname="OjaSON"\n'
+    spec += "alpha={powers_of_two=[-200,200]}\n"
     # a minute's work, so that it is interrupted in the middle on any machine
     spec += "clip=[1,2,3,4,5,6,7,8]\nsketch_rate=[1,2,3,4]"
     (tmp_path / "s.toml").write_text(spec)

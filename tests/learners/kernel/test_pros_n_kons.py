@@ -49,9 +49,14 @@ def test_kors__inclusion_probability_equals_the_estimate_from_scratch(
     table = model.record(X)
     p, z = (table.column(name).to_numpy() for name in ("inclusion_probability", "included"))
     expected = kors_estimates(
-        feature_map(theirs["kernel"], X, theirs["bandwidth"]), ridge=ridge, epsilon=epsilon, beta=beta, estimate=estimate, included=z,
+        feature_map(theirs["kernel"], X, theirs["bandwidth"]),
+        ridge=ridge,
+        epsilon=epsilon,
+        beta=beta,
+        estimate=estimate,
+        included=z,
         probabilities=p,
-    )[1]  # fmt: skip
+    )[1]
     np.testing.assert_allclose(p, expected, atol=1e-9)
     np.testing.assert_array_equal(model.dictionary_, np.flatnonzero(z))
     np.testing.assert_allclose(model.weights_, 1.0 / p[z], rtol=1e-14)
@@ -107,9 +112,17 @@ def test_predictions__equal_eigendecompositions_and_dense_solves(
     )
     table = model.record(X, y)
     expected, _ = pros_n_kons(
-        X, y, alpha=alpha, curvature=0.2, clip=clip, slope=slopes[loss], included=table.column("included").to_numpy(), variant=variant,
-        **theirs, **more,
-    )  # fmt: skip
+        X,
+        y,
+        alpha=alpha,
+        curvature=0.2,
+        clip=clip,
+        slope=slopes[loss],
+        included=table.column("included").to_numpy(),
+        variant=variant,
+        **theirs,
+        **more,
+    )
     sound = rounds_until_ill_conditioned(X, table.column("included").to_numpy(), **theirs)
     np.testing.assert_allclose(
         table.column("prediction").to_numpy()[:sound], expected[:sound], atol=1e-8

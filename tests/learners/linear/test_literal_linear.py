@@ -209,11 +209,8 @@ def learn(name, options, X, y):
             }
             if options.get("alpha") == 0:
                 new = np.linalg.matrix_rank(X[: t + 1]) > np.linalg.matrix_rank(X[:t])
-                branches |= {
-                    f"alpha 0, {'off' if new else 'in'} the range{', saturated' if saturated else ''}": (
-                        True
-                    )
-                }
+                place = "off" if new else "in"
+                branches[f"alpha 0, {place} the range{', saturated' if saturated else ''}"] = True
         BRANCHES.update((name, branch) for branch, taken in branches.items() if taken)
         before = after
     return np.array(predictions), model
@@ -264,7 +261,7 @@ def assert_agrees(reference, predictions, small=SMALL):
 
 
 def labels(draw, n, options):
-    """Labels (n,): within the clip, and now and then at it, for a squared loss; ±1 for the others."""
+    """Labels (n,): within the clip, now and then at it, for a squared loss; ±1 for others."""
     if "squared" not in options["loss"] or "hinge" in options["loss"]:
         return np.where(draw.random(n) < 0.5, -1.0, 1.0)
     y = draw.uniform(-1, 1, n) * options["clip"]
@@ -355,7 +352,7 @@ def hard_stream(case, options, moderate):
 
 
 # Tests
-# ----------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def assert_same_state(name, model, exact, sketch_size):
@@ -650,7 +647,7 @@ def test_random_projections__have_variance_one_over_m(m):
 
 
 # Branches
-# ---------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 EVERY = ["empty row", "first row", "saturated", "within the clip", "zero slope"]
 EXPECTED = {
