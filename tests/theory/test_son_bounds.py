@@ -14,9 +14,8 @@ from koco_stream.theory import (
     son_theorem_3,
     spectrum,
 )
-from tests.oracles.linear import ons_dense
 from tests.oracles.losses import slopes
-from tests.oracles.sketched_newton import BufferedFrequentDirections, sketched_newton
+from tests.oracles.sketched_newton import BufferedFrequentDirections, FullMatrix, sketched_newton
 
 SIGMA, C, L = 1 / 8, 1.0, 4.0  # of the squared loss with labels and predictions in [−1, 1]
 
@@ -75,7 +74,9 @@ def test_omega__is_the_tail_of_the_spectrum_from_either_side_and_from_sparse_row
 @pytest.mark.parametrize("alpha", [0.05, 1.0])
 def test_theorem_2__is_above_the_regret_of_the_online_newton_step(alpha, eta):
     X, y = decaying_rows()
-    predictions = ons_dense(X, y, alpha=alpha, curvature=SIGMA + eta, clip=C)
+    predictions = sketched_newton(
+        X, y, FullMatrix(), alpha=alpha, curvature=SIGMA + eta, clip=C, slope=slopes["squared"]
+    ).predictions
     found, G = compared(X, y, predictions, alpha, SIGMA + eta)
     norms2 = (G**2).sum() / (SIGMA + eta)
     for regret, w_norm2 in found:

@@ -32,8 +32,9 @@ from koco_stream.theory import (
     theorem_3,
 )
 from storage.catalogue.finding import entry_named, find_edition
+from tests.oracles import losses
 from tests.oracles.kernel import gram
-from tests.oracles.linear import ons_dense
+from tests.oracles.sketched_newton import FullMatrix, sketched_newton
 
 REAL = ("parkinsons", "cpusmall", "cadata", "casp")
 
@@ -204,7 +205,15 @@ def check_regret(K, y, alpha, factor=1.0):
     `factor`: η/σ.
     """
     T, C, L, sigma = len(y), 1.0, 4.0, 1 / 8
-    predictions = ons_dense(features_of(K), y, alpha=alpha, curvature=factor * sigma, clip=C)
+    predictions = sketched_newton(
+        features_of(K),
+        y,
+        FullMatrix(),
+        alpha=alpha,
+        curvature=factor * sigma,
+        clip=C,
+        slope=losses.slopes["squared"],
+    ).predictions
     slopes, eta = 2 * (predictions - y), np.full(T, factor * sigma)
     R_G = gradient_term(K, slopes, eta, alpha)
     d_onl = online_effective_dimension(rescaled_kernel(K, slopes, eta), alpha)
