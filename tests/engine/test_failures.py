@@ -19,6 +19,7 @@ from koco_stream.learners.linear import ogd
 from koco_stream.runs.run import Cohort, Run, Stream
 from koco_stream.streams.manifest import dataset_place, load_manifest
 from storage.results import collect, read_curves, read_runs, table_files
+from tests.helpers.cohorts import part, undisturbed
 from tests.helpers.examples import EXAMPLES
 from tests.helpers.in_process import koco  # noqa: F401  (a fixture)
 from tests.helpers.sweeps import MEASURED
@@ -36,6 +37,13 @@ name = "real"
 name = "OGD"
 step_size = [0.1, 7, 0.3]
 """
+
+
+@pytest.fixture
+def spec(tmp_path):
+    """The file of the sweep."""
+    (tmp_path / "try.toml").write_text(SWEEP)
+    return tmp_path / "try.toml"
 
 
 def cohort_of(store, *learners, every=0):
@@ -70,14 +78,6 @@ def in_step(monkeypatch, module, name, when=1):
     monkeypatch.setattr(module, name, lambda learner: raising(compiled(learner), when, calls))
 
 
-def rows_of(store, cohort):
-    """What the cohort's part says, by its runs' places in the cohort; the part is taken away."""
-    place = part_place(store, cohort)
-    rows = pq.read_table(place.path).drop_columns(MEASURED).to_pylist()
-    place.remove()
-    return rows
-
-
 @pytest.mark.parametrize("where", ["init", "step", "later step"])
 def test_run_alone_that_raises__is_a_failed_row_and_the_others_are_as_before(
     where, small_store, monkeypatch
@@ -88,15 +88,14 @@ def test_run_alone_that_raises__is_a_failed_row_and_the_others_are_as_before(
         ("OGD", {"step_size": BAD}),
         ("OGD", {"step_size": 0.3}),
     )
-    run_cohort(str(small_store), "try", cohort)
-    whole = rows_of(small_store, cohort)
+    whole = undisturbed(small_store, cohort)
     if where == "init":
         monkeypatch.setattr(ogd, "init", raising(ogd.init))
     else:
         in_step(monkeypatch, koco_stream.learners.scan, "scan_of", 1 if where == "step" else 3)
     receipt = run_cohort(str(small_store), "try", cohort, 100)
     assert (receipt.runs, receipt.failed, receipt.diverged) == (3, 1, 0)
-    first, failed, last = rows_of(small_store, cohort)
+    first, failed, last = part(small_store, cohort)
     assert [first, last] == [whole[0], whole[2]]
     assert (failed["status"], failed["error"]) == ("failed", "RuntimeError: no such luck")
     assert failed["rounds"] == (200 if where == "later step" else 0)
@@ -114,8 +113,7 @@ def test_run_that_shares_kernel_values__fails_alone(where, small_store, monkeypa
         ("NORMA", {"step_size": 0.4, "budget": 90}),
     ]
     cohort = cohort_of(small_store, *learners)
-    run_cohort(str(small_store), "try", cohort)
-    whole = rows_of(small_store, cohort)
+    whole = undisturbed(small_store, cohort)
     if where in ("init", "with_room"):
         monkeypatch.setattr(norma, where, raising(getattr(norma, where)))
     else:
@@ -126,7 +124,7 @@ def test_run_that_shares_kernel_values__fails_alone(where, small_store, monkeypa
             1 if where == "step" else 20,
         )
     run_cohort(str(small_store), "try", cohort, 100)
-    failed, *others = rows_of(small_store, cohort)
+    failed, *others = part(small_store, cohort)
     assert others == whole[1:]
     assert (failed["status"], failed["error"]) == ("failed", "RuntimeError: no such luck")
     assert failed["rounds"] % 100 == 0
@@ -136,11 +134,10 @@ def test_run_that_raises_when_it_grows__fails_alone(small_store, monkeypatch):
     cohort = cohort_of(
         small_store, ("CONKONS", {"alpha": BAD, "bandwidth": 0.2}), ("CONKONS", {"alpha": 0.2})
     )
-    run_cohort(str(small_store), "try", cohort)
-    whole = rows_of(small_store, cohort)
+    whole = undisturbed(small_store, cohort)
     monkeypatch.setattr(pros_n_kons, "enlarge", raising(pros_n_kons.enlarge))
     run_cohort(str(small_store), "try", cohort)
-    failed, other = rows_of(small_store, cohort)
+    failed, other = part(small_store, cohort)
     assert (failed["status"], failed["error"]) == ("failed", "RuntimeError: no such luck")
     assert other == whole[1]
 
@@ -153,8 +150,7 @@ def test_run_that_fails_to_begin_on_one_side_of_a_checkpoint__leaves_the_others_
     cohort = cohort_of(
         small_store, (learner, {"step_size": BAD}), (learner, {"step_size": 0.2}), every=200
     )
-    run_cohort(str(small_store), "try", cohort)
-    whole = rows_of(small_store, cohort)
+    whole = undisturbed(small_store, cohort)
 
     def cut(*words):
         save_cohort(*words)
@@ -171,7 +167,7 @@ def test_run_that_fails_to_begin_on_one_side_of_a_checkpoint__leaves_the_others_
             patch.setattr(module, "init", raising(module.init))
         receipt = run_cohort(str(small_store), "try", cohort)
     assert receipt.failed == 1
-    failed, other = rows_of(small_store, cohort)
+    failed, other = part(small_store, cohort)
     assert other == whole[1]
     assert (failed["status"], failed["error"]) == ("failed", "RuntimeError: no such luck")
 
@@ -203,10 +199,9 @@ def ids_in_files(store, table):
 
 
 def test_sweep__names_what_failed_and_replaces_it_when_it_is_run_again(
-    koco, small_store, tmp_path, monkeypatch
+    koco, small_store, spec, monkeypatch
 ):
-    spec, store = tmp_path / "try.toml", ("--store", small_store)
-    spec.write_text(SWEEP)
+    store = ("--store", small_store)
 
     def check(failed):
         runs = read_runs(small_store)
@@ -238,10 +233,10 @@ def test_sweep__names_what_failed_and_replaces_it_when_it_is_run_again(
     check(0)
 
 
-def test_dataset_that_is_damaged__stops_only_its_own_runs(koco, small_store, tmp_path, monkeypatch):
+def test_dataset_that_is_damaged__stops_only_its_own_runs(
+    koco, small_store, spec, tmp_path, monkeypatch
+):
     monkeypatch.setenv("KOCO_CACHE", str(tmp_path / "cache"))  # no copies of its shards yet
-    spec = tmp_path / "try.toml"
-    spec.write_text(SWEEP)
     shard = dataset_place(small_store, "real") / load_manifest(small_store, "real").shards[0].path
     whole = shard.read_bytes()
     Path(str(shard)).write_bytes(whole[:99] + bytes([whole[99] ^ 1]) + whole[100:])
@@ -259,9 +254,7 @@ def test_dataset_that_is_damaged__stops_only_its_own_runs(koco, small_store, tmp
     assert (done.exit_code, json.loads(done.stdout)["computed"]) == (0, 3)
 
 
-def test_damaged_part__is_computed_again_by_the_next_sweep(koco, small_store, tmp_path):
-    spec = tmp_path / "try.toml"
-    spec.write_text(SWEEP)
+def test_damaged_part__is_computed_again_by_the_next_sweep(koco, small_store, spec):
     cohort = cohort_of(small_store, ("OGD", {"step_size": 0.1}))
     run_cohort(str(small_store), "try", cohort)
     path = part_place(small_store, cohort).path

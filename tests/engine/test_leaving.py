@@ -4,7 +4,6 @@ there, to the same bits.
 
 import os
 import signal
-from dataclasses import replace
 
 import pytest
 from distributed import Client
@@ -19,15 +18,14 @@ from koco_stream.engine.checkpoint import (
     read_checkpoint,
 )
 from koco_stream.engine.cohort import run_cohort
-from koco_stream.engine.warm_up import needed, warm
 from koco_stream.learners import LEARNERS
-from koco_stream.runs.cost_model import DataSize
 from koco_stream.runs.run import Cohort, Run, Stream
 from koco_stream.streams.manifest import load_manifest
 from storage.results import read_runs
-from tests.helpers.cohorts import cohort_on, part
+from tests.helpers.cohorts import cohort_on, part, undisturbed
 from tests.helpers.dask_processes import processes
 from tests.helpers.stores import wide_store
+from tests.helpers.sweeps import compiled
 
 
 def leave_after(monkeypatch, store, cohort, looks, block_rows):
@@ -51,8 +49,7 @@ def leave_after(monkeypatch, store, cohort, looks, block_rows):
 @pytest.mark.parametrize("name", sorted(LEARNERS))
 def test_every_learner__goes_on_from_any_block(name, every, small_store, monkeypatch):
     cohort = cohort_on(small_store, [(name, {}, 1), (name, {"fit_intercept": True}, 2)], every)
-    run_cohort(str(small_store), "try", replace(cohort, checkpoint_rounds=0))
-    whole = part(small_store, cohort)
+    whole = undisturbed(small_store, cohort)
     assert leave_after(monkeypatch, small_store, cohort, 1, 37) is None  # before it has begun
     first = leave_after(monkeypatch, small_store, cohort, 3, 37)
     assert first == 74
@@ -82,13 +79,7 @@ def test_sigterm__hands_the_cohort_over(nanny, tmp_path, monkeypatch):
     stream = Stream("real", manifest.dataset_hash)
     runs = tuple(Run.of(stream, "ONS", {"alpha": (1 + k) / 8}, None) for k in range(400))
     cohort = Cohort(stream, runs, 1.0, between)
-    warm(
-        needed(
-            runs[:1],
-            {manifest.dataset_hash: manifest.value_type},
-            {manifest.dataset_hash: DataSize.of(manifest)},
-        )
-    )
+    compiled(runs[:1], [manifest])
     checkpoint, receipts, handed_over = checkpoint_of(str(store), cohort), [], []
     with processes(tmp_path / "processes") as started:
         address = started.scheduler()

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -23,7 +22,7 @@ from koco_stream.learners import LEARNERS
 from koco_stream.runs.cost_model import DataSize
 from koco_stream.runs.planner import Limits, plan
 from koco_stream.streams.manifest import load_manifest
-from tests.helpers.cohorts import cohort_on, part
+from tests.helpers.cohorts import cohort_on, part, undisturbed
 
 
 class Cut(BaseException):
@@ -52,8 +51,7 @@ def run_and_cut(monkeypatch, store, cohort, saves):
 @pytest.mark.parametrize("name", sorted(LEARNERS))
 def test_every_learner__goes_on_to_the_same_bits(name, small_store, monkeypatch):
     cohort = cohort_on(small_store, [(name, {}, 1), (name, {"fit_intercept": True}, 2)], 120)
-    run_cohort(str(small_store), "try", replace(cohort, checkpoint_rounds=0))
-    whole = part(small_store, cohort)
+    whole = undisturbed(small_store, cohort)
     assert run_and_cut(monkeypatch, small_store, cohort, 1) == [120]
     assert run_and_cut(monkeypatch, small_store, cohort, 2) == [240, 360]
     receipt = run_cohort(str(small_store), "try", cohort, 37)
@@ -70,8 +68,7 @@ def test_runs_that_share_kernel_values__and_one_that_diverged(small_store, monke
         ("OGD", {"clip": 1e300, "step_size": 1e9}, 1),
     ]
     cohort = cohort_on(small_store, learners, 100, order="as-stored")
-    run_cohort(str(small_store), "try", replace(cohort, checkpoint_rounds=0))
-    whole = part(small_store, cohort)
+    whole = undisturbed(small_store, cohort)
     assert "diverged" in {row["status"] for row in whole}
     run_and_cut(monkeypatch, small_store, cohort, 3)
     header, arrays = read_checkpoint(checkpoint_of(small_store, cohort))
@@ -86,8 +83,7 @@ def test_runs_that_share_kernel_values__and_one_that_diverged(small_store, monke
 @pytest.mark.parametrize("wrong", ["cut", "altered", "other code", "other runs"])
 def test_checkpoint_that_does_not_fit__is_begun_again(wrong, small_store, monkeypatch):
     cohort = cohort_on(small_store, [("OjaSON", {}, 1)], 100)
-    run_cohort(str(small_store), "try", replace(cohort, checkpoint_rounds=0))
-    whole = part(small_store, cohort)
+    whole = undisturbed(small_store, cohort)
     run_and_cut(monkeypatch, small_store, cohort, 2)
     where = checkpoint_of(small_store, cohort)
     content = where.read_bytes()
@@ -101,8 +97,7 @@ def test_checkpoint_that_does_not_fit__is_begun_again(wrong, small_store, monkey
         other = cohort_on(small_store, [("AdaGrad", {}, 1)], 100)
         checkpoint_of(small_store, other).write_bytes(content)
         cohort = other
-        run_cohort(str(small_store), "try", replace(cohort, checkpoint_rounds=0))
-        whole = part(small_store, cohort)
+        whole = undisturbed(small_store, cohort)
     receipt = run_cohort(str(small_store), "try", cohort)
     assert receipt.rounds == 500
     assert part(small_store, cohort) == whole
@@ -154,8 +149,7 @@ koco_stream.engine.cohort.run_cohort(sys.argv[1], "try", cohort)
 
 def test_killed_process__another_goes_on(small_store):
     cohort = cohort_on(small_store, [("FDSON", {}, 1)], 50)
-    run_cohort(str(small_store), "try", replace(cohort, checkpoint_rounds=0))
-    whole = part(small_store, cohort)
+    whole = undisturbed(small_store, cohort)
     words = [sys.executable, "-c", KILLED, str(small_store), "4"]
     assert (
         subprocess.run(

@@ -1,7 +1,10 @@
 """Cohorts that are run in this process, and what their parts say."""
 
+from dataclasses import replace
+
 import pyarrow.parquet as pq
 
+from koco_stream.engine.cohort import run_cohort
 from koco_stream.engine.result_file import parts_folder
 from koco_stream.runs.run import Cohort, Run, Stream
 from koco_stream.streams.manifest import load_manifest
@@ -25,3 +28,9 @@ def part(store, cohort):
     table = pq.read_table(path)
     path.unlink()
     return table.drop_columns(MEASURED).to_pylist()
+
+
+def undisturbed(store, cohort):
+    """What the part says of the cohort that is run without checkpoints; the part is taken away."""
+    run_cohort(str(store), "try", replace(cohort, checkpoint_rounds=0))
+    return part(store, cohort)

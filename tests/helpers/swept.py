@@ -12,10 +12,10 @@ from storage.results import collect
 from storage.store import open_store
 
 
-def swept(tmp_path, text):
+def swept(tmp_path, text, name="tiny"):
     """The runs of a sweep with this text, made in this process; the store is `tmp_path`/store."""
-    (tmp_path / "tiny.toml").write_text(f'name = "tiny"\n{text}')
-    sweep, store = read_sweep(tmp_path / "tiny.toml"), tmp_path / "store"
+    (tmp_path / f"{name}.toml").write_text(f'name = "{name}"\n{text}')
+    sweep, store = read_sweep(tmp_path / f"{name}.toml"), tmp_path / "store"
     open_store(store)
     manifests = {
         use.name: load_manifest(store, use.name)
@@ -26,11 +26,11 @@ def swept(tmp_path, text):
     runs = sweep.runs(dict(manifests))
     run_serially(
         str(store),
-        "tiny",
+        name,
         plan(runs, sizes_of(list(manifests.values())), limits_of("local", 1)).cohorts,
         lambda *_: None,
         4096,
     )
     collect(store)
     remember(str(store), sweep, runs)
-    return runs_of(store, "tiny")
+    return runs_of(store, name)

@@ -4,7 +4,10 @@ learner was copied or kept.
 
 import copy
 import inspect
+import io
+from contextlib import suppress
 
+import joblib
 import numpy as np
 import pytest
 
@@ -36,9 +39,21 @@ def public(model):
     }
 
 
+def learnt(name):
+    """The learner's cases, each with its model after half of the rows, its input and labels."""
+    for case in cases_of(name):
+        model, data, labels = made(case)
+        with suppress(FloatingPointError):  # what diverged has no next prediction
+            model.partial_fit(data.X[:HALF], labels[:HALF])
+            yield case, model, data, labels
+
+
 def copies(model, folder):
     model.save(folder / "learner.koco")
+    file = io.BytesIO()
+    joblib.dump(model, file)
     return {
+        "kept by joblib": joblib.load(io.BytesIO(file.getvalue())),
         "copied": copy.deepcopy(model),
         "pickled": as_on_a_worker(model),
         "loaded": koco_stream.load(folder / "learner.koco"),
@@ -47,12 +62,7 @@ def copies(model, folder):
 
 @every_learner
 def test_predict__is_the_next_prediction_to_the_bit_and_changes_nothing(name, tmp_path):
-    for case in cases_of(name):
-        model, data, labels = made(case)
-        try:
-            model.partial_fit(data.X[:HALF], labels[:HALF])
-        except FloatingPointError:
-            continue  # what diverged has no next prediction
+    for case, model, data, labels in learnt(name):
         before, seen = bits(model), public(model)
         ahead = model.predict(data.X[HALF : HALF + AHEAD])
         assert model.predict(data.X[HALF : HALF + AHEAD]).tobytes() == ahead.tobytes(), case.name
@@ -84,12 +94,7 @@ def test_predict__is_the_next_prediction_to_the_bit_and_changes_nothing(name, tm
 
 @every_learner
 def test_copies__go_on_to_the_same_bits(name, tmp_path):
-    for case in cases_of(name):
-        model, data, labels = made(case)
-        try:
-            model.partial_fit(data.X[:HALF], labels[:HALF])
-        except FloatingPointError:
-            continue
+    for case, model, data, labels in learnt(name):
         model.predict(data.X[:3])
         ends = {}
         for how, other in {**copies(model, tmp_path), "itself": model}.items():
@@ -104,12 +109,7 @@ def test_copies__go_on_to_the_same_bits(name, tmp_path):
 def test_state__holds_no_memory_twice(name):
     # Copying an array and a view of it makes two arrays of them: what one is told the other does
     # not hear.
-    for case in cases_of(name):
-        model, data, labels = made(case)
-        try:
-            model.partial_fit(data.X[:HALF], labels[:HALF])
-        except FloatingPointError:
-            continue
+    for case, model, _, _ in learnt(name):
         arrays = [array for array in leaves(model._state) if array.size]
         for i, one in enumerate(arrays):
             assert not any(np.may_share_memory(one, other) for other in arrays[:i]), case.name

@@ -2,12 +2,9 @@
 koco_stream/scikit_learn.py.
 """
 
-import copy
-import io
 import subprocess
 import sys
 
-import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -71,21 +68,6 @@ def test_batch__is_none_of_scikit_learn_s():
     # It is given a learner that has learnt, and changes it: `Batch` is a yardstick, not an
     # estimator.
     assert not hasattr(koco_stream.Batch, "get_params")
-
-
-# Users keep models by joblib and pickle, in memory: that is all that pickle is used for here. No
-# file is ever read by it.
-@pytest.mark.parametrize("name", sorted(LEARNERS))
-def test_kept_by_joblib_in_memory__goes_on_to_the_same_bits(name):
-    X, y = rows()
-    whole = learner(name).progressive(X, y)
-    model = learner(name).partial_fit(X[:50], y[:50])
-    file = io.BytesIO()
-    joblib.dump(model, file)
-    others = [joblib.load(io.BytesIO(file.getvalue())), as_on_a_worker(model), copy.deepcopy(model)]
-    for other in (model, *others):  # `model` too: what was read from it is its own
-        assert other.rounds_ == 50
-        assert other.progressive(X[50:], y[50:]).tobytes() == whole[50:].tobytes()
 
 
 def test_kept__remembers_what_it_was_told():

@@ -134,6 +134,21 @@ def get(site, folder, expected=None, name="data.txt"):
     return path, pauses
 
 
+def left_unfinished(site, folder, size):
+    """So many bytes come, then the server fails until it is given up."""
+    site.plan = [("cut", size), *[500] * TRIES]
+    with pytest.raises(ConnectionError):
+        get(site, folder)
+
+
+def refused(tmp_path, *told, name="small"):
+    """Preparing is refused with these words; what it says."""
+    done = prepare(tmp_path, name)
+    assert done.exit_code == 2
+    assert [words for words in told if words not in done.stderr] == []
+    return done.stderr
+
+
 def test_file__comes_whole_once_and_tells_how_far_it_is(site, tmp_path):
     told = []
     path = fetch(
@@ -194,9 +209,8 @@ def test_server_that_ignores_ranges__sends_the_file_from_the_beginning(site, tmp
 @pytest.mark.parametrize("heeds", [True, False])
 @pytest.mark.parametrize("now", [CONTENT[::-1], CONTENT[:300_000], CONTENT[:500_000]])
 def test_file_that_changed_in_the_middle__is_begun_again(site, tmp_path, heeds, now):
-    site.plan, site.heeds_if_range = [("cut", 500_000), *[500] * TRIES], heeds
-    with pytest.raises(ConnectionError):
-        get(site, tmp_path)
+    site.heeds_if_range = heeds
+    left_unfinished(site, tmp_path, 500_000)
     site.files["data.txt"], site.etag = now, '"2"'
     assert get(site, tmp_path)[0].read_bytes() == now
 
@@ -208,9 +222,7 @@ def test_server_that_does_not_say_which_version__is_never_asked_for_a_part(site,
 
 
 def test_two_files_put_together_unknowingly__are_found_out_and_begun_again(site, tmp_path):
-    site.plan = [("cut", 500_000), *[500] * TRIES]
-    with pytest.raises(ConnectionError):
-        get(site, tmp_path)
+    left_unfinished(site, tmp_path, 500_000)
     site.files["data.txt"] = CONTENT[::-1]  # under the same ETag
     assert get(site, tmp_path, sha256(CONTENT[::-1]))[0].read_bytes() == CONTENT[::-1]
     assert site.asked[-2:] == ["bytes=500000-", None]
@@ -218,9 +230,7 @@ def test_two_files_put_together_unknowingly__are_found_out_and_begun_again(site,
 
 @pytest.mark.parametrize(("part", "asked"), [(CONTENT + b"more", 2), (CONTENT, 0)])
 def test_part_that_is_the_whole_file_or_more__is_taken_or_begun_again(site, tmp_path, part, asked):
-    site.plan = [("cut", 1000), *[500] * TRIES]
-    with pytest.raises(ConnectionError):
-        get(site, tmp_path)
+    left_unfinished(site, tmp_path, 1000)
     (tmp_path / "data.txt.part").write_bytes(part)
     before = len(site.asked)
     assert get(site, tmp_path)[0].read_bytes() == CONTENT
@@ -447,17 +457,15 @@ def test_address_that_gives_another_file_later__is_refused_until_the_record_is_d
     before = load_manifest(tmp_path / "store", "small")
     shutil.rmtree(tmp_path / "cache")
     site.files["small"], site.etag = ROWS[:-1] + b"0\n", '"2"'
-    done = prepare(tmp_path)
-    assert done.exit_code == 2
-    for told in (
+    refused(
+        tmp_path,
         sha256(ROWS),
         sha256(site.files["small"]),
         "was first fetched",
         "delete the address in",
         "sources.json",
         "--from",
-    ):
-        assert told in done.stderr
+    )
     assert load_manifest(tmp_path / "store", "small") == before
     (tmp_path / "store" / "sources.json").unlink()
     assert prepare(tmp_path).exit_code == 0
@@ -471,19 +479,15 @@ def test_published_checksum_that_does_not_hold__is_refused(site, small, tmp_path
         "small",
         replace(small, editions=(replace(edition, addresses=(first, edition.addresses[1])),)),
     )
-    done = prepare(tmp_path)
-    assert done.exit_code == 2
-    assert (
-        f"sha256 {sha256(ROWS)}, and {'0' * 64} is expected: that is the published file's"
-        in done.stderr
+    refused(
+        tmp_path, f"sha256 {sha256(ROWS)}, and {'0' * 64} is expected: that is the published file's"
     )
     assert not (tmp_path / "store").exists()
 
 
 def test_file_that_came_and_is_no_dataset__is_not_recorded(site, small, tmp_path):
     site.files["small"] = b"<p>welcome</p>\n"
-    done = prepare(tmp_path)
-    assert done.exit_code == 2
+    refused(tmp_path)
     assert not (tmp_path / "store").exists()
 
 
@@ -491,16 +495,14 @@ def test_moved_address_failing_server_and_no_network__are_told_apart(
     site, small, nowhere, tmp_path, monkeypatch
 ):
     site.plan = [404]
-    done = prepare(tmp_path)
-    assert done.exit_code == 2
-    for told in (
+    said = refused(
+        tmp_path,
         "the server says 404",
         "the address has moved",
         site.at("small"),
         "(in it test.txt), without its first line",
         "--from FOLDER",
-    ):
-        assert told in done.stderr
+    )
     gone = tuple(
         replace(address, url=f"{nowhere}/small") for address in small.editions[0].addresses
     )
@@ -509,22 +511,18 @@ def test_moved_address_failing_server_and_no_network__are_told_apart(
         "small",
         replace(small, editions=(replace(small.editions[0], addresses=gone),)),
     )
-    done = prepare(tmp_path)
-    assert done.exit_code == 2
-    for told in (
+    said = refused(
+        tmp_path,
         f"no connection to {nowhere}/small",
         "small: get small and small.t",
         "koco prepare small --from FOLDER",
-    ):
-        assert told in done.stderr
-    assert "moved" not in done.stderr
+    )
+    assert "moved" not in said
 
 
 def test_entry_without_an_address__says_in_words_where_its_files_are(tmp_path):
-    done = prepare(tmp_path, "mnist")
-    assert done.exit_code == 2
-    assert "mnist has no address to fetch it from. mnist: get mnist_784.csv" in done.stderr
-    assert "OpenML" in done.stderr
+    told = "mnist has no address to fetch it from. mnist: get mnist_784.csv"
+    refused(tmp_path, told, "OpenML", name="mnist")
 
 
 def test_catalogue__has_an_address_for_every_dataset_but_mnist():

@@ -18,11 +18,10 @@ from distributed import Client
 
 from cluster.certificates import make_certificates
 from cluster.commands import start_commands
-from cluster.executors import run_on_dask, run_serially
+from cluster.executors import run_on_dask
 from flows.launch import checked
 from flows.planning import sizes_of
 from koco_stream.engine.result_file import parts_folder
-from koco_stream.engine.warm_up import needed, warm
 from koco_stream.runs.planner import Limits, plan
 from koco_stream.runs.run import Cohort, Run, Stream
 from koco_stream.streams.manifest import load_manifest
@@ -32,7 +31,7 @@ from tests.helpers.hosts import hosts, why_not
 from tests.helpers.listening import family, listeners, loopback
 from tests.helpers.project import ROOT, command, environment
 from tests.helpers.stores import wide_store
-from tests.helpers.sweeps import tables
+from tests.helpers.sweeps import compiled, run_here, tables
 
 SWEEP = """
 name = "try"
@@ -85,12 +84,7 @@ def on_three_hosts(tmp_path, rows, alphas, timeout, cut_seconds):
     reference = shutil.copytree(store, tmp_path / "reference")
     _, manifests, runs, _ = checked(spec, str(reference))
     sets = list(manifests.values())
-    run_serially(
-        str(reference),
-        "try",
-        plan(runs, sizes_of(sets), Limits(2, 4 << 30)).cohorts,
-        lambda receipt: None,
-    )
+    run_here(reference, plan(runs, sizes_of(sets), Limits(2, 4 << 30)).cohorts)
     expected = tables(reference)
     short = {"DASK_DISTRIBUTED__COMM__TIMEOUTS__TCP": f"{timeout}s"}
     with hosts("s", "w1", "w2") as network, processes(tmp_path / "processes") as started:
@@ -314,15 +308,8 @@ def many_cohorts(tmp_path_factory):
         Cohort(stream, tuple(members), 1.0, (0, 1700)[k % 2]) for k, members in enumerate(runs)
     ]
     reference = shutil.copytree(store, tmp_path / "reference")
-    manifest = load_manifest(store, "real")
-    warm(
-        needed(
-            [run for members in runs for run in members],
-            {manifest.dataset_hash: manifest.value_type},
-            sizes_of([manifest]),
-        )
-    )
-    run_serially(str(reference), "try", cohorts, lambda receipt: None)
+    compiled([run for members in runs for run in members], [load_manifest(store, "real")])
+    run_here(reference, cohorts)
     return store, tables(reference), cohorts
 
 

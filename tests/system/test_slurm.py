@@ -110,6 +110,13 @@ def jobs(states="PENDING,RUNNING"):
     return dict(line.split() for line in listed.splitlines())
 
 
+def check(told, store, reference):
+    """All runs are there, as the local sweep has them, and no job is left."""
+    assert told["statuses"] == {"ok": len(reference[0])}
+    assert tables(store) == reference
+    assert jobs() == {}
+
+
 def until(there, process, what):
     end = time.monotonic() + FINISHES_WITHIN
     while not (found := there()):
@@ -152,9 +159,7 @@ def test_sweep__on_slurm_leaves_the_tables_of_a_local_one_and_no_job(sweep, site
         told = summary(process)
     assert len(listening) > 4  # the scheduler, its dashboard, two workers, their nannies
     assert {address for address in listening if not ip_address(address[0]).is_loopback} == set()
-    assert told["statuses"] == {"ok": len(reference[0])}
-    assert tables(tmp_path / "store") == reference
-    assert jobs() == {}
+    check(told, tmp_path / "store", reference)
     hosts = set(read_runs(tmp_path / "store").column("host").to_pylist())
     assert len(hosts) == 1
 
@@ -166,9 +171,7 @@ def test_sweep__loses_nothing_when_a_job_is_cancelled(sweep, site, tmp_path):
         slurm_says("scancel", min(first))
         until(lambda: set(jobs()) - first, process, "the job was submitted again")
         told = summary(process)
-    assert told["statuses"] == {"ok": len(reference[0])}
-    assert tables(tmp_path / "store") == reference
-    assert jobs() == {}
+    check(told, tmp_path / "store", reference)
 
 
 @pytest.mark.soak
@@ -181,9 +184,7 @@ def test_sweep__loses_nothing_when_all_its_jobs_are_killed_at_once_and_without_w
         slurm_says("scancel", "--full", "--signal=KILL", *first)
         until(lambda: len(set(jobs()) - first) == 2, process, "both jobs were submitted again")
         told = summary(process)
-    assert told["statuses"] == {"ok": len(reference[0])}
-    assert tables(tmp_path / "store") == reference
-    assert jobs() == {}
+    check(told, tmp_path / "store", reference)
 
 
 @pytest.mark.soak
@@ -202,8 +203,7 @@ def test_sweep__with_certificates_speaks_tls_to_its_jobs_and_leaves_the_same_tab
     assert not any(
         line in script for line in (folder / "worker-key.pem").read_text().splitlines()[1:-1]
     )
-    assert told["statuses"] == {"ok": len(reference[0])}
-    assert tables(tmp_path / "store") == reference
+    check(told, tmp_path / "store", reference)
 
 
 LONG_RUN = """
@@ -266,8 +266,7 @@ def test_sweep__longer_than_its_jobs_may_be_completes(site, tmp_path):
         told = summary(process)
     print(f"{len(seen)} jobs of a minute for {told['seconds']['computing']:.0f} s of computing")
     assert len(seen) > 2
-    assert told["statuses"] == {"ok": len(reference[0])}
-    assert tables(tmp_path / "store") == reference
+    check(told, tmp_path / "store", reference)
 
 
 @pytest.mark.soak

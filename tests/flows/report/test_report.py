@@ -18,35 +18,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster.executors import run_serially
 from flows.figures.axes import Axis, tick_text
 from flows.figures.drawing import CHARACTER, LEFT, RIGHT, WIDTH, Series, plot, style_of
 from flows.figures.rows import kernel_matrix
 from flows.pages import cell, markdown_of
-from flows.planning import limits_of, sizes_of
 from flows.report import report_of, write_report
 from flows.sections.bounds import newton_bound, son_bound, why_not
 from flows.sections.costs import front_of
 from flows.sections.lines import READ, results_of
 from flows.sections.steps import edges_of
-from flows.steps import remember
-from flows.sweep_file import read_sweep
 from flows.tables import runs_of
 from koco_stream import FDSON, ONS
 from koco_stream.losses import curvature_of
-from koco_stream.runs.planner import plan
 from koco_stream.runs.schemas import CURVES, RUNS, schema
 from koco_stream.streams.manifest import load_manifest
-from storage.generated.datasets import prepare_synthetic
 from storage.preparing.prepare import prepare_file
-from storage.results import collect, read_curves
+from storage.results import read_curves
 from storage.store import open_store
 from tests.helpers.browser import browser, look_at, opened
 from tests.helpers.memory import AnonymousPeak
 from tests.helpers.pages import tables_of
+from tests.helpers.swept import swept
 
 SPEC = """
-name = "small"
 learner_seeds = 2
 [[dataset]]
 name = "plain"
@@ -92,26 +86,7 @@ def store(tmp_path_factory):
     )
     open_store(where)
     prepare_file(where, "plain", [folder / "plain.csv"], header=False)
-    (folder / "small.toml").write_text(SPEC)
-    sweep = read_sweep(folder / "small.toml")
-    manifests = {
-        use.name: (
-            load_manifest(where, use.name)
-            if use.given is None
-            else prepare_synthetic(where, use.generator, use.given)
-        )
-        for use in sweep.datasets
-    }
-    runs = sweep.runs(dict(manifests))
-    run_serially(
-        str(where),
-        "small",
-        plan(runs, sizes_of(list(manifests.values())), limits_of("local", 1)).cohorts,
-        lambda *_: None,
-        4096,
-    )
-    collect(where)
-    remember(str(where), sweep, runs)
+    swept(folder, SPEC, "small")
     return where
 
 

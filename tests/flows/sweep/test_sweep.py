@@ -6,7 +6,6 @@ import shutil
 import signal
 import subprocess
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -17,21 +16,18 @@ import pytest
 from cluster.executors import run_on_dask, run_serially
 from cluster.local import local_cluster
 from flows.launch import checked
-from flows.planning import sizes_of
 from flows.status import statuses
 from flows.tables import summary_of
 from koco_stream import OjaSON
-from koco_stream.engine.warm_up import needed, warm
 from koco_stream.runs.cost_model import DataSize
 from koco_stream.runs.planner import Limits, plan
 from koco_stream.runs.schemas import CURVES, RUNS, curve_points
 from storage import results
 from storage.results import collect, finished_runs, part_files, read_curves, read_runs
 from storage.verify import result_problems
-from tests.helpers.disturbed import collect_cut_at_runs
 from tests.helpers.project import command, environment
 from tests.helpers.small_sweep import SWEEP, koco, plan_for
-from tests.helpers.sweeps import tables
+from tests.helpers.sweeps import compiled, run_here, tables
 
 
 def copy_of(store, place):
@@ -44,15 +40,8 @@ def reference(small_store, tmp_path):
     """The tables of the serial executor."""
     todo, manifests = plan_for(small_store, tmp_path, 1)
     store = copy_of(small_store, tmp_path / "serial")
-    warm(
-        needed(
-            todo.runs,
-            {m.dataset_hash: m.value_type for m in manifests.values()},
-            sizes_of(list(manifests.values())),
-        )
-    )
-    receipts = []
-    run_serially(store, "try", todo.cohorts, receipts.append)
+    compiled(todo.runs, manifests.values())
+    receipts = run_here(store, todo.cohorts)
     assert sum(r.runs for r in receipts) == len(todo.runs)
     return tables(store)
 
@@ -76,6 +65,10 @@ def test_tables__do_not_depend_on_workers_cohorts_or_blocks(small_store, tmp_pat
         assert before == reference
         assert collect(store) == len(todo.runs)
         assert tables(store) == reference
+        for name, columns in (("runs", RUNS), ("curves", CURVES)):
+            table = pq.read_table(Path(store) / "results" / name)
+            assert table.column_names == [c.name for c in columns]
+            assert all(table.schema.field(c.name).metadata[b"meaning"] for c in columns)
 
 
 def test_only_the_library_s_functions_cross_the_wire(small_store, tmp_path, monkeypatch):
@@ -136,39 +129,9 @@ def test_runs__equal_the_python_interface(small_store, tmp_path, reference):
             assert row["error_rate"] == ((predictions >= 0) != (block.labels > 0)).mean()
 
 
-def test_collect__cut_anywhere_loses_and_doubles_nothing(small_store, tmp_path, reference):
-    todo, _ = plan_for(small_store, tmp_path, 2)
-    run_serially(str(small_store), "try", todo.cohorts, lambda receipt: None)
-    parts = {p: p.read_bytes() for p in part_files(small_store)}
-    assert len(parts) > 2
-    assert collect(small_store) == len(todo.runs)
-    for path in list(parts)[1:]:  # as if it had died after removing the first part
-        path.write_bytes(parts[path])
-    assert tables(small_store) == reference
-    assert collect(small_store) == 0
-    assert tables(small_store) == reference
-    assert finished_runs(small_store) == {run.run_id for run in todo.runs}
-    for name, columns in (("runs", RUNS), ("curves", CURVES)):
-        table = pq.read_table(Path(small_store) / "results" / name)
-        assert table.column_names == [c.name for c in columns]
-        assert all(table.schema.field(c.name).metadata[b"meaning"] for c in columns)
-
-
-def test_collect__cut_between_its_files_doubles_no_curve(
-    small_store, tmp_path, reference, monkeypatch
-):
-    todo, _ = plan_for(small_store, tmp_path, 1)
-    run_serially(str(small_store), "try", todo.cohorts[:-1], lambda receipt: None)
-    collect_cut_at_runs(small_store, monkeypatch)
-    run_serially(str(small_store), "try", todo.cohorts[-1:], lambda receipt: None)
-    collect(small_store)
-    assert pq.read_table(Path(small_store) / "results" / "curves").num_rows == len(reference[1])
-    assert tables(small_store) == reference
-
-
 def test_reading__while_another_process_collects(small_store, tmp_path, reference, monkeypatch):
     todo, _ = plan_for(small_store, tmp_path, 1)
-    run_serially(str(small_store), "try", todo.cohorts, lambda receipt: None)
+    run_here(small_store, todo.cohorts)
     (tmp_path / "parts").mkdir()
     for path in part_files(small_store):
         shutil.copy(path, tmp_path / "parts")
@@ -189,20 +152,11 @@ def test_reading__while_another_process_collects(small_store, tmp_path, referenc
             assert len(rows) == (len(reference[1]) if read is read_curves else len(reference[0]))
 
 
-def test_collect__by_several_processes_at_once_adds_each_run_once(small_store, tmp_path, reference):
-    todo, _ = plan_for(small_store, tmp_path, 1)
-    run_serially(str(small_store), "try", todo.cohorts, lambda receipt: None)
-    with ThreadPoolExecutor(3) as pool:
-        added = list(pool.map(collect, [small_store] * 3))
-    assert sum(added) == len(todo.runs)
-    assert pq.read_table(Path(small_store) / "results" / "curves").num_rows == len(reference[1])
-
-
 def test_results__of_an_older_version_have_nulls_where_it_had_no_column(
     small_store, tmp_path, reference
 ):
     todo, _ = plan_for(small_store, tmp_path, 1)
-    run_serially(str(small_store), "try", todo.cohorts, lambda receipt: None)
+    run_here(small_store, todo.cohorts)
     for path in part_files(small_store):
         pq.write_table(pq.read_table(path).drop_columns("max_rows"), path)
     assert tables(small_store) == reference
@@ -216,9 +170,9 @@ WINDOWS = 'order = "shuffled-in-windows"'
 def test_verify__names_the_tables_of_results_that_were_altered(small_store, tmp_path, reference):
     store = Path(copy_of(small_store, tmp_path / "verified"))
     todo, _ = plan_for(small_store, tmp_path, 1)
-    run_serially(str(store), "try", todo.cohorts[:1], lambda receipt: None)
+    run_here(store, todo.cohorts[:1])
     collect(store)
-    run_serially(str(store), "try", todo.cohorts[1:], lambda receipt: None)
+    run_here(store, todo.cohorts[1:])
     assert result_problems(store) == []
     files = sorted((store / "results").rglob("*.parquet"))
     assert {path.parent.name for path in files} == {"runs", "curves", "parts"}
