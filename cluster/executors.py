@@ -194,8 +194,7 @@ class OnDask:
             )
 
     def _submit(self) -> None:
-        """Keep two cohorts a thread under way; suspects one at a time, when nothing else is left.
-        """
+        """Keep two cohorts a thread under way; suspects one at a time, when nothing else is left."""
         while self.waiting and len(self.under_way) < 2 * max(self.threads, 1):
             cohort = self.waiting.popleft()
             if not self.refused.holds(cohort):

@@ -11,10 +11,10 @@ import click
 from properdocs.structure.files import File
 
 from flows.cli import koco
-from koco_stream.learners import LEARNERS, models
-from koco_stream.learners.model import Model
+from koco_stream.learners import LEARNERS
+from koco_stream.learners.base import Learner
 from koco_stream.learners.parameters import SEED, SHARED
-from koco_stream.runs.run import schemas as records
+from koco_stream.runs import schemas as records
 
 
 def on_files(files, config):
@@ -81,23 +81,23 @@ def tables_page():
     parts = [
         "# Tables",
         (
-            "Results are Parquet files in the store. `runs` and `curves` belong together by"
-            " `run_id`; [Read results](read-results.md) has examples. Columns that are marked † may"
-            " differ from one execution to the next (times, hosts, cohorts); all others are the"
-            " same to the bit for the same code in the same environment. The meanings and units are"
-            " also in the files' schemas."
+            "Results are Parquet files in the store. `runs` and `curves` are joined by `run_id`;"
+            " [Read results](read-results.md) has examples. Columns marked † may differ from one"
+            " execution to the next (times, hosts, cohorts). All others are the same to the bit for"
+            " the same code in the same environment. Meanings and units are also part of the files'"
+            " schemas."
         ),
         "## runs",
-        "`store/results/runs/*.parquet`: one row a run.",
+        "`store/results/runs/*.parquet`: one row per run.",
         columns_of(records.RUNS),
         "## curves",
-        "`store/results/curves/*.parquet`: each run at rounds spaced evenly in log t.",
+        "`store/results/curves/*.parquet`: each run at rounds that are evenly spaced in log t.",
         columns_of(records.CURVES),
         "## record",
         (
-            "`record` of a learner in Python returns an Arrow table with `t` (the round, from 1),"
-            f" `prediction` and `loss`; and, of a learner that has them, {words(records.COUNTED)}"
-            f" (how often so far) and {words(records.RECORDED)} (of its dictionary, after the"
+            "In Python, `record` of a learner returns an Arrow table with `t` (the round, from 1),"
+            f" `prediction` and `loss`. Learners that have them add {words(records.COUNTED)}"
+            f" (how often so far) and {words(records.RECORDED)} (of the dictionary, after the"
             " round)."
         ),
     ]
@@ -121,14 +121,14 @@ def learners_page():
     parts = [
         "# Learners",
         (
-            "In a sweep file a learner is named as here, and takes the parameters below it; in"
-            f" Python its class has them as arguments. All also take {shared}. [Python](python.md)"
-            " has the methods that all share."
+            "Sweep files use the names and parameters on this page. In Python, the parameters are"
+            f" arguments of the class. All learners also take {shared}. [Python](python.md)"
+            " describes the methods that they share."
         ),
         "## Shared",
-        parameters_of((*SHARED, SEED)),
+        parameters_of((*SHARED, SEED), {**next(iter(LEARNERS.values())).defaults(), "seed": 0}),
         (
-            "`seed` is an argument in Python; in a sweep file it is `learner_seeds`, for all"
+            "`seed` is an argument in Python. In a sweep file it is `learner_seeds`, for all"
             " learners at once."
         ),
     ]
@@ -136,9 +136,9 @@ def learners_page():
         own = tuple(q for q in learner.parameters if q not in SHARED)
         parts += [
             f"## {name}",
-            about(getattr(models, name)),
-            parameters_of(own),
-            attributes_of(getattr(models, name)),
+            about(learner),
+            parameters_of(own, learner.defaults()),
+            attributes_of(learner),
         ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -148,7 +148,7 @@ def about(cls):
     return re.sub(r"docs/([\w-]+\.md)", r"[docs/\1](\1)", inspect.cleandoc(cls.__doc__))
 
 
-def parameters_of(parameters):
+def parameters_of(parameters, defaults):
     """Declared parameters as a table."""
     lines = [
         "| parameter | type | default | allowed | meaning |",
@@ -158,7 +158,7 @@ def parameters_of(parameters):
         [
             *lines,
             *(
-                f"| `{q.name}` | {q.kind.__name__} | `{q.default!r}` | {allowed(q)} | {q.meaning} |"
+                f"| `{q.name}` | {q.kind.__name__} | `{defaults[q.name]!r}` | {allowed(q)} | {q.meaning} |"
                 for q in parameters
             ),
         ]
@@ -184,9 +184,9 @@ def attributes_of(cls):
     """What can be read from a learner, or done with it, beside what all have."""
     own = [
         (n, v)
-        for c in cls.__mro__[: cls.__mro__.index(Model)]
+        for c in cls.__mro__[: cls.__mro__.index(Learner)]
         for n, v in vars(c).items()
-        if not n.startswith("_") and n not in vars(Model)
+        if not n.startswith("_") and n not in vars(Learner)
     ]
     lines = []
     for name, value in dict(reversed(own)).items():

@@ -1,5 +1,4 @@
-"""Preparing from the command line, and the list of datasets: the store and the catalogue together.
-"""
+"""Preparing from the command line, and the list of datasets: the store and the catalogue together."""
 
 from __future__ import annotations
 

@@ -205,8 +205,7 @@ def whole_streams(results: Results) -> list[StreamResults]:
 
 
 def manifests_of(store: Where, results: Results) -> dict[str, Manifest]:
-    """The manifests, by dataset hash, of the datasets that the store still has as they were read.
-    """
+    """The manifests, by dataset hash, of the datasets that the store still has as they were read."""
     found = {}
     for stream in results.streams:
         try:

@@ -328,8 +328,7 @@ def stand_in_figure(store: str, sweep: str, dataset: str, what: str) -> Figure:
 
 
 def write_page(store: str, done: Reproduction) -> str:
-    """The page of a reproduction as HTML, and as Markdown beside it; returns the HTML file's place.
-    """
+    """The page of a reproduction as HTML, and as Markdown beside it; returns the HTML file's place."""
     folder = place(store) / "reports"
     (folder / f"{done.name}.md").write_text(markdown_page("reproduction.md", done=done))
     written = folder / f"{done.name}.html"

@@ -19,9 +19,10 @@ from koco_stream.engine.cohort import check_labels
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.learners import learner_named
 from koco_stream.runs.cost_model import DataSize
-from koco_stream.runs.run import Run, Stream, configuration_of, sharding_of, without_repeats
+from koco_stream.runs.run import Run, configuration_of, without_repeats
 from koco_stream.streams.manifest import Manifest
 from koco_stream.streams.orders import AS_STORED, IN_WINDOWS, WINDOW_ROWS
+from koco_stream.streams.stream import Stream, sharding_of
 from storage.generated.generators import GENERATORS, expected_values, parameters_of, synthetic_name
 
 FigureName = Literal[

@@ -15,25 +15,24 @@ if TYPE_CHECKING:
     from koco_stream.batch import Batch
     from koco_stream.classifier import Classifier
     from koco_stream.errors import WrongInput
-    from koco_stream.learners.models import (
-        BKONS,
-        CONKONS,
-        FDSON,
-        FOGD,
-        KONS,
-        KORS,
-        NOGD,
-        NORMA,
-        OGD,
-        ONS,
-        PROSNKONS,
-        RPSON,
-        AdaGrad,
-        DualSGD,
-        OjaSON,
-        SketchedKONS,
-    )
-    from koco_stream.learners.saved import load_model as load
+    from koco_stream.learners import load
+    from koco_stream.learners.base import Learner
+    from koco_stream.learners.kernel.b_kons import BKONS
+    from koco_stream.learners.kernel.con_kons import CONKONS
+    from koco_stream.learners.kernel.dual_sgd import DualSGD
+    from koco_stream.learners.kernel.fogd import FOGD
+    from koco_stream.learners.kernel.kons import KONS
+    from koco_stream.learners.kernel.kors import KORS
+    from koco_stream.learners.kernel.nogd import NOGD
+    from koco_stream.learners.kernel.norma import NORMA
+    from koco_stream.learners.kernel.pros_n_kons import PROSNKONS
+    from koco_stream.learners.kernel.sketched_kons import SketchedKONS
+    from koco_stream.learners.linear.adagrad import AdaGrad
+    from koco_stream.learners.linear.fd_son import FDSON
+    from koco_stream.learners.linear.ogd import OGD
+    from koco_stream.learners.linear.oja_son import OjaSON
+    from koco_stream.learners.linear.ons import ONS
+    from koco_stream.learners.linear.rp_son import RPSON
 
 __version__ = "0.1.0"
 __all__ = [
@@ -53,6 +52,7 @@ __all__ = [
     "Batch",
     "Classifier",
     "DualSGD",
+    "Learner",
     "OjaSON",
     "SketchedKONS",
     "WrongInput",
@@ -63,7 +63,6 @@ __all__ = [
 _WHERE = {
     "Batch": ("koco_stream.batch", "Batch"),
     "Classifier": ("koco_stream.classifier", "Classifier"),
-    "load": ("koco_stream.learners.saved", "load_model"),
     "WrongInput": ("koco_stream.errors", "WrongInput"),
 }
 
@@ -75,5 +74,5 @@ def __getattr__(name: str) -> Any:
 
     if name not in __all__:
         raise AttributeError(f"module 'koco_stream' has no attribute {name!r}")
-    module, attribute = _WHERE.get(name, ("koco_stream.learners.models", name))
+    module, attribute = _WHERE.get(name, ("koco_stream.learners", name))
     return getattr(importlib.import_module(module), attribute)

@@ -7,8 +7,8 @@ from typing import Any, Self
 import numpy as np
 
 from koco_stream.errors import WrongInput, nearest
-from koco_stream.learners.model import Model
-from koco_stream.learners.models import KORS
+from koco_stream.learners.base import Learner
+from koco_stream.learners.kernel.kors import KORS
 from koco_stream.numerics.linear_algebra import Array
 from koco_stream.scikit_learn import classifier_tags, not_fitted
 from koco_stream.streams.rows import label_vector
@@ -27,14 +27,14 @@ class Classifier:
     """
 
     classes_: Array
-    learner_: Model
+    learner_: Learner
 
-    def __init__(self, learner: Model) -> None:
+    def __init__(self, learner: Learner) -> None:
         self.learner = learner
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """`learner`, and its own parameters as `learner__NAME` if `deep`."""
-        inner = self.learner.get_params() if deep and isinstance(self.learner, Model) else {}
+        inner = self.learner.get_params() if deep and isinstance(self.learner, Learner) else {}
         own = {f"learner__{name}": value for name, value in inner.items()}
         return {"learner": self.learner, **own}
 
@@ -122,8 +122,8 @@ class Classifier:
         right = self.predict(X) == _labels(y)
         return float(np.average(right, weights=sample_weight))
 
-    def _new_learner(self) -> Model:
-        if not isinstance(self.learner, Model):
+    def _new_learner(self) -> Learner:
+        if not isinstance(self.learner, Learner):
             raise WrongInput(
                 f"learner must be a learner, such as koco_stream.OjaSON(), not {self.learner!r}"
             )

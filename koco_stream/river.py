@@ -15,8 +15,8 @@ import numpy as np
 from river import base
 
 from koco_stream.errors import WrongInput
-from koco_stream.learners.model import Model
-from koco_stream.learners.models import OGD
+from koco_stream.learners.base import Learner
+from koco_stream.learners.linear.ogd import OGD
 from koco_stream.numerics.linear_algebra import Array
 from koco_stream.streams.rows import Rows, sparse_rows
 
@@ -26,12 +26,12 @@ Features = dict[Hashable, Any]
 class _Learning:
     """A learner that takes rows as dictionaries: what both estimators have inside."""
 
-    def __init__(self, learner: Model, n_features: int) -> None:
-        if not isinstance(learner, Model):
+    def __init__(self, learner: Learner, n_features: int) -> None:
+        if not isinstance(learner, Learner):
             raise WrongInput(
                 f"learner must be a learner, such as koco_stream.OjaSON(), not {learner!r}"
             )
-        self.learner: Model = type(learner)(**learner.get_params())
+        self.learner: Learner = type(learner)(**learner.get_params())
         self.n_features = n_features
         self.numbers: dict[Hashable, int] = {}
 
@@ -83,7 +83,7 @@ class RiverRegressor(base.Regressor):
     and as `partial_fit` does.
     """
 
-    def __init__(self, learner: Model, n_features: int = 128) -> None:
+    def __init__(self, learner: Learner, n_features: int = 128) -> None:
         self.learner = learner
         self.n_features = n_features
         self._learning = _Learning(learner, n_features)
@@ -111,7 +111,7 @@ class RiverClassifier(base.Classifier):
     """
 
     def __init__(
-        self, learner: Model, n_features: int = 128, classes: Sequence[Any] = (False, True)
+        self, learner: Learner, n_features: int = 128, classes: Sequence[Any] = (False, True)
     ) -> None:
         self.learner = learner
         self.n_features = n_features

@@ -187,8 +187,7 @@ def compact(store: Where) -> tuple[int, int]:
 
 
 def _rewritten(store: Where, everything: bool) -> int:
-    """`_collect` under the lock; where there is none, again if another collector took a file away.
-    """
+    """`_collect` under the lock; where there is none, again if another collector took a file away."""
     for _ in range(ATTEMPTS - 1):
         with (place(store) / LOCK).locked(), suppress(FileNotFoundError):
             return _collect(store, everything)
@@ -312,8 +311,7 @@ def _curves_once(tables: list[WithCurves]) -> Iterator[pa.Table]:
 
 
 def _there(files: list[Place], read: Callable[[Place], T]) -> list[T]:
-    """What `read` gives for the files that are still there: a part that has gone is in the tables.
-    """
+    """What `read` gives for the files that are still there: a part that has gone is in the tables."""
     found = []
     for file in files:
         try:

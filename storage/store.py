@@ -121,8 +121,7 @@ def _inside(root: Path) -> list[Path]:
 
 
 def _made_in(root: Path) -> Path:
-    """A new folder in `root`, which another process may remove at any time as long as it is empty.
-    """
+    """A new folder in `root`, which another process may remove at any time as long as it is empty."""
     while True:
         root.mkdir(parents=True, exist_ok=True)
         try:

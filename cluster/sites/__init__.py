@@ -43,8 +43,7 @@ def site_file(name: str) -> Path:
 
 
 def read_site(name: str) -> JobSite | KubernetesSite:
-    """The site called `name`, checked. Raises `WrongInput` with the file, the key and the remedy.
-    """
+    """The site called `name`, checked. Raises `WrongInput` with the file, the key and the remedy."""
     path = site_file(name)
     try:
         text = path.read_text(encoding="utf-8")

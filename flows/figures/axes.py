@@ -45,8 +45,7 @@ class Axis:
         return np.where(np.isfinite(given) & ((given > 0) | (not self.log)), given, np.nan)
 
     def locator(self, low: float, high: float) -> Locator:
-        """Where an axis from `low` to `high` has ticks: at round values, few enough to be labelled.
-        """
+        """Where an axis from `low` to `high` has ticks: at round values, few enough to be labelled."""
         from matplotlib.ticker import LogLocator, MaxNLocator
 
         decades = math.log10(high / low) if self.log else 0.0

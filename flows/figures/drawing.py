@@ -297,8 +297,7 @@ def named_points(name: str, points: Mapping[str, tuple[float, float]]) -> Series
 
 
 def over_seeds(name: str, x: Sequence[float], members: Mapping[int, Sequence[float]]) -> Series:
-    """The mean over members (seeds) at each x, with a band from the least to the largest of them.
-    """
+    """The mean over members (seeds) at each x, with a band from the least to the largest of them."""
     columns = list(zip(*members.values(), strict=True))
     banded = len(members) > 1
     return Series(

@@ -131,8 +131,7 @@ def _name(learner: str, params: Mapping[str, object]) -> str:
 
 
 def kons_adversary(store: Where, runs: pa.Table) -> Figure:
-    """The regret against w = 0 and the dictionary's size over the rounds, and the section's claims.
-    """
+    """The regret against w = 0 and the dictionary's size over the rounds, and the section's claims."""
     lines = lines_of(runs, read_curves(store))
     styles = {name: style_of(k) for k, name in enumerate(lines)}
     rounds = next(iter(lines.values())).rounds if lines else []

@@ -28,8 +28,8 @@ from koco_stream.batch import Batch
 from koco_stream.io.cache import private_folder
 from koco_stream.io.files import content_hash, write_text
 from koco_stream.io.paths import Where
-from koco_stream.runs.run import Stream
 from koco_stream.streams.reader import StreamReader
+from koco_stream.streams.stream import Stream
 
 NAMES = {
     "PROSNKONS": "PROS-N-KONS",

@@ -1,5 +1,4 @@
-"""The abstract of the ICML 2017 paper: Sketched-KONS has 1/γ times KONS's regret at γ² of its cost.
-"""
+"""The abstract of the ICML 2017 paper: Sketched-KONS has 1/γ times KONS's regret at γ² of its cost."""
 
 from __future__ import annotations
 
@@ -17,9 +16,9 @@ from flows.figures.axes import Axis
 from flows.figures.drawing import Claim, Figure, Series, plot, style_of
 from flows.figures.rows import kernel_matrix, matrix_of
 from koco_stream.io.paths import Where
-from koco_stream.runs.run import Stream
 from koco_stream.streams.orders import IN_WINDOWS
 from koco_stream.streams.reader import StreamReader
+from koco_stream.streams.stream import Stream
 from koco_stream.theory import best_in_hindsight
 
 EXACT = 1.0  # the floor at which every coin is 1: KONS

@@ -20,10 +20,10 @@ from koco_stream.io.files import content_hash, write_text
 from koco_stream.io.paths import Where
 from koco_stream.losses import curvature_of
 from koco_stream.numerics.linear_algebra import Array
-from koco_stream.runs.run import Stream
 from koco_stream.runs.schemas import curve_points
 from koco_stream.streams.manifest import load_manifest
 from koco_stream.streams.reader import StreamReader
+from koco_stream.streams.stream import Stream
 
 FIRST_ROUND = 30  # before it the tenth eigenvalue of a sum of a few outer products says little
 SKETCH_SIZE = 10

@@ -1,5 +1,4 @@
-"""How fast each learner is on each dataset tonight: a run of it, timed beside the calibration loop.
-"""
+"""How fast each learner is on each dataset tonight: a run of it, timed beside the calibration loop."""
 
 from __future__ import annotations
 

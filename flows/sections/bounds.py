@@ -23,8 +23,8 @@ from koco_stream.io.files import content_hash, write_text
 from koco_stream.io.paths import Where
 from koco_stream.losses import curvature_of
 from koco_stream.numerics.linear_algebra import Array
-from koco_stream.runs.run import Stream
 from koco_stream.streams.reader import StreamReader
+from koco_stream.streams.stream import Stream
 from koco_stream.theory import (
     best_in_hindsight,
     effective_dimension,

@@ -125,9 +125,8 @@ def _point(line: Line, one: Configuration, manifest: Manifest | None, rounds: in
     if manifest is not None and size is None:
         learner = learner_named(line.learner)
         d = manifest.n_features + bool(one.params.get("fit_intercept"))
-        n_bytes = 8.0 * learner.state_floats(
-            learner.refilled(one.params), StreamSize(rounds, d, manifest.n_values / manifest.n_rows)
-        )
+        size_of_stream = StreamSize(rounds, d, manifest.n_values / manifest.n_rows)
+        n_bytes = 8.0 * learner.cost(learner.refilled(one.params), size_of_stream).floats
     return Point(line, one, 1e6 * seconds / one.rounds, size, n_bytes, one.merit)
 
 

@@ -1,5 +1,4 @@
-"""The best configuration of each line over the rounds: its error, and the size of its dictionary.
-"""
+"""The best configuration of each line over the rounds: its error, and the size of its dictionary."""
 
 from __future__ import annotations
 

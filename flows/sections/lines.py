@@ -276,7 +276,7 @@ def telling(line: Line, params: dict[str, Any]) -> list[str]:
     if line.learner not in LEARNERS:
         return list(params)
     learner = LEARNERS[line.learner]
-    usual = dict(learner.defaults)
+    usual = dict(learner.defaults())
     if usual.get("curvature", 0) is None:
         usual["curvature"] = learner.curvature_share * curvature_of(
             str(params["loss"]), float(params["clip"])

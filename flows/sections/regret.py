@@ -15,9 +15,9 @@ from flows.sections.bounds import THEOREMS, bound_of, why_not
 from flows.sections.curves import FIRST_ROUND, ROUNDS, Curve, banded, drawn_lines, members_of
 from flows.sections.lines import Line, StreamResults
 from koco_stream.io.paths import Where
-from koco_stream.runs.run import Stream
 from koco_stream.streams.manifest import Manifest
 from koco_stream.streams.orders import AS_STORED
+from koco_stream.streams.stream import Stream
 
 EVERY = 4  # of the curve's rounds: two a factor of ten
 

@@ -15,7 +15,7 @@ from koco_stream.engine.run_state import Member
 from koco_stream.io.array_file import NotWhole, TooNew, read_arrays, read_header, write_arrays
 from koco_stream.io.paths import Place, Where, place
 from koco_stream.learners import learner_named
-from koco_stream.learners.saved import grows, restored, state_arrays
+from koco_stream.learners.saved import restored, state_arrays
 from koco_stream.numerics.compiler import code_hash
 from koco_stream.numerics.linear_algebra import Array
 from koco_stream.runs.run import Cohort
@@ -90,7 +90,7 @@ def resumed(where: Place, members: Sequence[Member]) -> int:
             member.state = None  # it failed to begin
         else:
             member.state = restored(
-                member.state, states[k], grows(learner_named(member.run.learner))
+                member.state, states[k], learner_named(member.run.learner).grows
             )
             if "history" in member.state._fields:  # one for all that share it, as it was
                 rows_seen = f"{k}.state.history.n"

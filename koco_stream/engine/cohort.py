@@ -18,9 +18,11 @@ from koco_stream.engine.result_file import commit, committed, part_of
 from koco_stream.engine.run_state import Member, start
 from koco_stream.errors import WrongInput
 from koco_stream.io.fingerprint import check_versions
+from koco_stream.learners import learner_named
 from koco_stream.learners.saved import state_arrays
-from koco_stream.learners.scan import advance, tally
-from koco_stream.learners.shared_kernel_scan import Together, reads_tiles
+from koco_stream.learners.scan import tally
+from koco_stream.learners.shared_kernel_learner import SharedKernelLearner
+from koco_stream.learners.shared_kernel_scan import SharedKernelScan
 from koco_stream.losses import LOSSES, OF_REAL_LABELS
 from koco_stream.numerics.linear_algebra import Array
 from koco_stream.runs.run import Cohort, Run
@@ -217,7 +219,7 @@ def grouped(members: list[Member]) -> list[list[Member]]:
     """Members that share their kernel values go together, the others alone."""
     groups: dict[Any, list[Member]] = {}
     for i, member in enumerate(members):
-        shares = reads_tiles(member.run.learner)
+        shares = issubclass(learner_named(member.run.learner), SharedKernelLearner)
         key = (member.params.kernel, member.run.params["fit_intercept"]) if shares else i
         groups.setdefault(key, []).append(member)
     return list(groups.values())
@@ -231,31 +233,20 @@ def advance_group(members: list[Member], rows: Rows, labels: Array, points: Arra
     from what they share, that of all.
     """
     predictions = np.empty((len(members), labels.size))
+    learners = [learner_named(m.run.learner) for m in members]
+    params, states = [m.params for m in members], [m.state for m in members]
+    failures: dict[int, Exception] = {}
     begun = time.perf_counter()
     try:
-        if reads_tiles(members[0].run.learner):
-            together = Together(
-                [m.run.learner for m in members],
-                [m.params for m in members],
-                [m.state for m in members],
-            )
-            done, states, failures = (
-                together.advance(rows, labels, predictions),
-                together.states,
-                together.failures,
-            )
+        if issubclass(learners[0], SharedKernelLearner):
+            scan = SharedKernelScan(learners, params, states)
+            done = scan.advance(rows, labels, predictions)
+            states, failures = scan.states, scan.failures
         else:
-            (member,) = members
-            state, rounds = advance(
-                member.run.learner, member.params, member.state, rows, labels, predictions[0]
-            )
-            states, done, failures = [state], [rounds], {}
+            state, rounds = learners[0].advance(params[0], states[0], rows, labels, predictions[0])
+            states, done = [state], [rounds]
     except Exception as error:
-        states, done, failures = (
-            [m.state for m in members],
-            [0] * len(members),
-            dict.fromkeys(range(len(members)), error),
-        )
+        done, failures = [0] * len(members), dict.fromkeys(range(len(members)), error)
     seconds = (time.perf_counter() - begun) / len(members)
     for i, (member, state, rounds, line) in enumerate(
         zip(members, states, done, predictions, strict=True)

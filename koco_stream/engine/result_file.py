@@ -23,9 +23,10 @@ from koco_stream.io.fingerprint import processor
 from koco_stream.io.paths import Place, Where, place
 from koco_stream.learners import learner_named
 from koco_stream.learners.parameters import Value
+from koco_stream.learners.record import recorded
 from koco_stream.numerics.linear_algebra import Array
 from koco_stream.runs.run import Cohort
-from koco_stream.runs.schemas import RUNS, Column, part_schema, recorded
+from koco_stream.runs.schemas import RUNS, Column, part_schema
 from koco_stream.theory.comparator import Comparator
 
 
@@ -195,12 +196,10 @@ def dictionary_sizes(member: Member, points: Array) -> tuple[int | None, list[in
     if member.state is None:
         return None, [None] * points.size
     size = recorded(member.state).get("dictionary_size")
-    module = learner_named(member.run.learner).module
-    if not hasattr(module, "joined"):
+    joined = learner_named(member.run.learner).joined(member.state)
+    if joined is None:
         return size, [None] * points.size
-    return size, [
-        int(k) for k in np.searchsorted(module.joined(member.state), points, side="right")
-    ]
+    return size, [int(k) for k in np.searchsorted(joined, points, side="right")]
 
 
 @cache

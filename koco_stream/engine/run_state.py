@@ -40,10 +40,10 @@ def start(run: Run, n_features: int, points: Array) -> Member:
     """The run before its first round. What fails here is the run's own fault and becomes its
     status.
     """
-    declared = learner_named(run.learner)
-    params = declared.to_params(declared.refilled(run.params))
+    learner = learner_named(run.learner)
+    params = learner.to_params(learner.refilled(run.params))
     try:
-        state = declared.module.init(
+        state = learner.init(
             params, n_features + int(bool(run.params["fit_intercept"])), run.learner_seed or 0
         )
     except Exception as error:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from koco_stream.learners import Public, StreamSize, learner_named
-from koco_stream.learners.scan import advance, tally
+from koco_stream.learners.scan import tally
 from koco_stream.runs.cost_model import DataSize, Timing
 from koco_stream.runs.run import Run
 from koco_stream.streams.rows import Rows, dense_rows, frozen, sparse_rows
@@ -53,8 +53,8 @@ def needed(
         alike = (run.learner, run.params.get("kernel"), run.params.get("sketch_size"), value_type)
         if alike in shapes:  # what is compiled depends on nothing else
             continue
-        declared = learner_named(run.learner)
-        params = declared.to_params(declared.complete(run.params))
+        learner = learner_named(run.learner)
+        params = learner.to_params(learner.complete(run.params))
         shape = shapes[alike] = tuple(len(p) for p in params if isinstance(p, tuple))
         size = sizes[run.stream.dataset_hash].seen_by(run)
         kinds.setdefault(
@@ -73,16 +73,11 @@ def warm(kinds: Sequence[Needed]) -> list[Timing]:
 def load(kinds: Sequence[Needed]) -> None:
     """Compile the scans (or read them from the cache) by running each over a row of one."""
     for kind in kinds:
-        declared = learner_named(kind.learner)
-        params = declared.to_params(declared.complete(kind.params))
+        learner = learner_named(kind.learner)
+        params = learner.to_params(learner.complete(kind.params))
         rows = dense_rows(np.ones((1, 1), kind.value_type))
-        advance(
-            kind.learner,
-            params,
-            declared.module.init(params, 1, 0),
-            rows,
-            frozen([1.0], np.float64),
-            np.zeros(1),
+        learner.advance(
+            params, learner.init(params, 1, 0), rows, frozen([1.0], np.float64), np.zeros(1)
         )
     for value_type in {kind.value_type for kind in kinds}:
         rows = dense_rows(np.ones((1, 1), value_type))
@@ -105,16 +100,16 @@ def load(kinds: Sequence[Needed]) -> None:
 
 def timed(kind: Needed) -> Timing:
     """The time that the learner takes for rounds of made-up rows like those of the stream."""
-    declared, d = learner_named(kind.learner), max(1, min(kind.n_features, WIDEST))
-    params = declared.to_params(declared.complete(kind.params))
+    learner, d = learner_named(kind.learner), max(1, min(kind.n_features, WIDEST))
+    params = learner.to_params(learner.complete(kind.params))
     rows = made_up(d, max(1, min(round(kind.non_zeros), d)), kind.value_type)
     labels, predictions = (
         frozen(np.resize([1.0, -1.0], rows.n_rows), np.float64),
         np.zeros(rows.n_rows),
     )
-    state, done, begun = declared.module.init(params, d, 0), 0, time.perf_counter()
+    state, done, begun = learner.init(params, d, 0), 0, time.perf_counter()
     while time.perf_counter() < begun + TIMED_SECONDS:
-        state, rounds = advance(kind.learner, params, state, rows, labels, predictions)
+        state, rounds = learner.advance(params, state, rows, labels, predictions)
         done += rounds
         if rounds < rows.n_rows:
             break  # it diverges on rows like these

@@ -20,7 +20,7 @@ from uuid import uuid4
 
 from koco_stream.io.cache import cache_folder
 
-PACKAGE = Path(__file__).parent
+PACKAGE = Path(__file__).parent.parent
 PACKAGES = ("numpy", "numba", "llvmlite", "pyarrow", "scipy")
 
 

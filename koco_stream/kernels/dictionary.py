@@ -49,8 +49,7 @@ def no_points(d: int, room: int = FIRST_ROOM) -> Points:
 
 
 def panels(room: int, lines: int) -> Array:
-    """A zero table (room/16, lines, 16) of float64 that begins at a line of the processor's cache.
-    """
+    """A zero table (room/16, lines, 16) of float64 that begins at a line of the processor's cache."""
     size = room * lines
     raw = np.zeros(size + 8)
     first = (-raw.ctypes.data % 64) // 8

@@ -24,8 +24,7 @@ CHUNK = 256  # past rows whose kernel values stay near while all runs of a cohor
 
 
 class History(NamedTuple):
-    """n: () rows. indptr (room + 1,), indices, values: the rows, sparse. norms (room,): their ‖x‖².
-    """
+    """n: () rows. indptr (room + 1,), indices, values: the rows, sparse. norms (room,): their ‖x‖²."""
 
     n: Array
     indptr: Array

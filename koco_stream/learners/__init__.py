@@ -1,20 +1,59 @@
-"""The registry: every learner there is, with its parameters. Literal lists; nothing is discovered.
-"""
+"""The learners, and the registry of all that there are. Nothing is discovered."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from koco_stream.errors import WrongInput, nearest
-from koco_stream.learners.declared import Learner, Public, StreamSize
-from koco_stream.learners.kernel_family import KERNEL
-from koco_stream.learners.linear_family import LINEAR
+from koco_stream.learners.base import Learner
+from koco_stream.learners.kernel.b_kons import BKONS
+from koco_stream.learners.kernel.con_kons import CONKONS
+from koco_stream.learners.kernel.dual_sgd import DualSGD
+from koco_stream.learners.kernel.fogd import FOGD
+from koco_stream.learners.kernel.kons import KONS
+from koco_stream.learners.kernel.kors import KORS
+from koco_stream.learners.kernel.nogd import NOGD
+from koco_stream.learners.kernel.norma import NORMA
+from koco_stream.learners.kernel.pros_n_kons import PROSNKONS
+from koco_stream.learners.kernel.sketched_kons import SketchedKONS
+from koco_stream.learners.linear.adagrad import AdaGrad
+from koco_stream.learners.linear.fd_son import FDSON
+from koco_stream.learners.linear.ogd import OGD
+from koco_stream.learners.linear.oja_son import OjaSON
+from koco_stream.learners.linear.ons import ONS
+from koco_stream.learners.linear.rp_son import RPSON
+from koco_stream.learners.saved import load_into
+from koco_stream.learners.spec import Cost, Public, StreamSize
 
-__all__ = ["LEARNERS", "Learner", "Public", "StreamSize", "learner_named"]
+__all__ = ["LEARNERS", "Cost", "Learner", "Public", "StreamSize", "learner_named", "load"]
 
-LEARNERS: dict[str, Learner] = {**LINEAR, **KERNEL}
+LEARNERS: dict[str, type[Learner]] = {
+    learner.__name__: learner
+    for learner in (
+        *(OGD, AdaGrad, OjaSON, ONS, RPSON, FDSON),
+        *(KORS, PROSNKONS, CONKONS, BKONS, KONS, SketchedKONS, NORMA, FOGD, NOGD, DualSGD),
+    )
+}
 
 
-def learner_named(name: str) -> Learner:
+def learner_named(name: str) -> type[Learner]:
     """The learner called `name`. Raises `WrongInput` with the nearest name if there is none."""
     if name not in LEARNERS:
         raise WrongInput(f"no learner is called {name!r}{nearest(name, list(LEARNERS))}")
     return LEARNERS[name]
+
+
+def load(path: str | Path) -> Learner:
+    """Read a learner that `save` wrote, as the library's class of that learner.
+
+    Raises `WrongInput` if the file is cut, altered, of a newer format, or not of this kind.
+    """
+
+    def class_of(name: str) -> type[Learner]:
+        if name not in LEARNERS:
+            raise WrongInput(
+                f"{path} holds a {name!r}, which this version does not have; upgrade koco-stream"
+            )
+        return LEARNERS[name]
+
+    return load_into(path, class_of)

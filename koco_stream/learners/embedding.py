@@ -6,12 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from koco_stream.learners.shared_kernel_scan import short_name
+from koco_stream.learners.scan import code_name
 from koco_stream.numerics.compiler import jit_with
 from koco_stream.numerics.linear_algebra import Array
 from koco_stream.streams.rows import Rows
@@ -39,15 +38,15 @@ def embed_rows(
 
 
 @cache
-def embedding_of(module: ModuleType) -> Callable[..., None]:
-    """The loop with the `embed` of a learner's file."""
-    return jit_with(embed_rows, f"embed_{short_name(module)}", embed=module.embed)
+def embedding_of(learner: Any) -> Callable[..., None]:
+    """The loop with the `embed` of a learner's class."""
+    return jit_with(embed_rows, f"embed_{code_name(learner)}", embed=learner.embed)
 
 
-def embedded(module: ModuleType, params: Any, state: Any, rows: Rows, n_features: int) -> Array:
-    """The features (n, `n_features`) of the rows."""
+def embedded(learner: Any, params: Any, state: Any, rows: Rows, n_features: int) -> Array:
+    """The features (n, `n_features`) of the rows for a learner's class."""
     out = np.empty((rows.n_rows, n_features))
-    embedding_of(module)(
+    embedding_of(learner)(
         params, state, rows.indptr, rows.indices, rows.index_stride, rows.values, out
     )
     return out

@@ -1,7 +1,7 @@
-"""Parameters, declared once: their type, range, default and meaning.
+"""A learner's parameters: their type, range and meaning. Defaults are those of its constructor.
 
-The Python classes, the sweep file, the identity of a run and the columns of the `runs` table all
-come from here.
+The sweep file's checks, the identity of a run and the columns of the table `runs` come from here.
+Parameters that several learners have stand here too, and others in their learner's file.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ class Parameter:
 
     name: str
     kind: type
-    default: Value
     meaning: str
     low: float = -math.inf
     high: float = math.inf
@@ -78,30 +77,17 @@ class Parameter:
         return int(number) if self.kind is int else float(number)
 
 
-LOSS = Parameter("loss", str, "squared", "the loss", choices=tuple(LOSSES))
-CLIP = Parameter("clip", float, 1.0, "C, the bound on predictions", low=0, above=True)
-FIT_INTERCEPT = Parameter("fit_intercept", bool, False, "add a feature that is always 1")
+LOSS = Parameter("loss", str, "the loss", choices=tuple(LOSSES))
+CLIP = Parameter("clip", float, "C, the bound on predictions", low=0, above=True)
+FIT_INTERCEPT = Parameter("fit_intercept", bool, "add a feature that is always 1")
 SHARED = (LOSS, CLIP, FIT_INTERCEPT)
-PROJECTION = Parameter(
-    "projection",
-    str,
-    "weights",
-    "how predictions are bounded: the weights are projected, or the prediction is truncated",
-    choices=("weights", "prediction"),
-    later=True,
-)
+SEED = Parameter("seed", int, "the seed of what a learner draws", low=0, high=2**63 - 1)
 
-SEED = Parameter("seed", int, 0, "the seed of what a learner draws", low=0, high=2**63 - 1)
-
-ALPHA = Parameter(
-    "alpha", float, 1.0, "α, the ridge; 1/α is the step off the sketch", low=0, above=True
-)
-ALPHA_OR_ZERO = Parameter("alpha", float, 1.0, "α, the ridge; 0 for the pseudo-inverse", low=0)
-STEP_SIZE = Parameter("step_size", float, 1.0, "the step size", low=0, above=True)
+STEP_SIZE = Parameter("step_size", float, "the step size", low=0, above=True)
+ALPHA = Parameter("alpha", float, "α, the ridge; 1/α is the step off the sketch", low=0, above=True)
 CURVATURE = Parameter(
     "curvature",
     float,
-    None,
     "the coefficient of g gᵀ; by default the loss's σ for `clip`",
     low=0,
     optional=True,
@@ -109,125 +95,68 @@ CURVATURE = Parameter(
 CURVATURE_SCHEDULE = Parameter(
     "curvature_schedule",
     str,
-    "constant",
     "how `curvature` changes: not, or as 1/√t",
     choices=("constant", "decreasing"),
+)
+NEWTON_STEP = (ALPHA, CURVATURE, CURVATURE_SCHEDULE)
+PROJECTION = Parameter(
+    "projection",
+    str,
+    "how predictions are bounded: the weights are projected, or the prediction is truncated",
+    choices=("weights", "prediction"),
+    later=True,
 )
 SKETCH_SIZE = Parameter(
     "sketch_size",
     int,
-    10,
-    "m, the rows of the sketch (FDSON: those that a shrink leaves); 0: none",
-    low=0,
-    high=1023,
-)
-# At the printed rate the first gradients err less on 37 of 65 streams, random rows on 11
-# (docs/sketch-start.md); and they cost less.
-SKETCH_START = Parameter(
-    "sketch_start",
-    str,
-    "gradients",
-    "the sketch's first rows: the first gradients, or random",
-    choices=("random", "gradients"),
-)
-DIAGONAL = Parameter(
-    "diagonal",
-    bool,
-    False,
-    "rescale features by the diagonal of past gradients' squares; updated: this round's too, once"
-    " it has predicted",
-    choices=("updated",),
-)
-ROWS = Parameter(
-    "sketch_size",
-    int,
-    10,
     "m, the rows of the sketch (FDSON: those that a shrink leaves)",
     low=1,
     high=1023,
 )
-SKETCH_RATE = Parameter(
-    "sketch_rate", float, 1.0, "c in the sketch's rate min(c/t, 1)", low=0, above=True
+DIAGONAL = Parameter(
+    "diagonal",
+    bool,
+    "rescale features by the diagonal of past gradients' squares; updated: this round's too, once"
+    " it has predicted",
+    choices=("updated",),
 )
 
-KERNEL = Parameter("kernel", str, "gaussian", "the kernel", choices=tuple(KERNELS))
 BANDWIDTH = Parameter(
-    "bandwidth",
-    float,
-    1.0,
-    "of the Gaussian kernel exp(−‖x − x'‖²/(2·bandwidth²))",
-    low=0,
-    above=True,
+    "bandwidth", float, "of the Gaussian kernel exp(−‖x − x'‖²/(2·bandwidth²))", low=0, above=True
 )
-DEGREE = Parameter("degree", int, 2, "of the polynomial kernel (xᵀx' + 1)^degree", low=1, high=16)
-KERNEL_SHAPE = (KERNEL, BANDWIDTH, DEGREE)
-RIDGE = Parameter("ridge", float, 1.0, "γ, the ridge of KORS", low=0, above=True)
+KERNEL_SHAPE = (
+    Parameter("kernel", str, "the kernel", choices=tuple(KERNELS)),
+    BANDWIDTH,
+    Parameter("degree", int, "of the polynomial kernel (xᵀx' + 1)^degree", low=1, high=16),
+)
 BETA = Parameter(
     "beta",
     float,
-    1.0,
     "β, how many times a point's leverage score its probability is",
     low=0,
     above=True,
 )
 EPSILON = Parameter(
-    "epsilon", float, 0.5, "ε, the accuracy of KORS's estimate", low=0, high=1, above=True
+    "epsilon", float, "ε, the accuracy of KORS's estimate", low=0, high=1, above=True
 )
 ESTIMATE = Parameter(
     "estimate",
     str,
-    "icml",
     "the factor of KORS's estimate: 1 + ε (icml) or 1 − ε (poster)",
     choices=("icml", "poster"),
 )
-MAX_DICTIONARY = Parameter(
-    "max_dictionary",
-    int,
-    None,
-    "the most points; none if not given",
-    low=1,
-    high=100_000,
-    optional=True,
+SAMPLING = (
+    Parameter("ridge", float, "γ, the ridge of KORS", low=0, above=True),
+    BETA,
+    EPSILON,
+    ESTIMATE,
 )
-J_MAX = Parameter("max_dictionary", int, 100, "J_max, the most points", low=1, high=100_000)
-SAMPLING = (RIDGE, BETA, EPSILON, ESTIMATE)
-CARRY = Parameter(
-    "carry",
-    str,
-    "both",
-    "what stays when a point joins: the weights and A, or the weights only",
-    choices=("both", "weights"),
-    later=True,
-)
-
 N_FREQUENCIES = Parameter(
     "n_frequencies",
     int,
-    400,
     "D, the random frequencies; each is a cosine and a sine",
     low=1,
     high=100_000,
 )
-BUDGET = Parameter("budget", int, 100, "B, the points that are kept", low=1, high=4096)
-RANK = Parameter(
-    "rank", int, 20, "k, the Nyström features; at most the budget counts", low=1, high=4096
-)
-TUBE = Parameter("tube", float, 0.0, "squared loss: no update while |ŷ - y| is within it", low=0)
-REGULARISATION = Parameter("regularisation", float, 1e-3, "λ in λ/2·‖f‖² + loss", low=0, above=True)
-SAMPLING_FLOOR = Parameter(
-    "sampling_floor",
-    float,
-    0.0,
-    "the paper's γ, the least probability of a point in the sketch",
-    low=0,
-    high=1,
-)
-NU = Parameter(
-    "tube",
-    float,
-    0.0,
-    "NORMA: ν of the soft margin, with the hinge loss; 0 for the hinge loss itself",
-    low=0,
-    high=1,
-)
-DECAY = Parameter("regularisation", float, 1e-3, "λ in λ/2·‖f‖² + loss", low=0)
+BUDGET = Parameter("budget", int, "B, the points that are kept", low=1, high=4096)
+TUBE = Parameter("tube", float, "squared loss: no update while |ŷ - y| is within it", low=0)

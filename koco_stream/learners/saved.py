@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,15 +15,14 @@ from koco_stream.numerics.linear_algebra import Array
 from koco_stream.numerics.llvm.feature_lines import aligned_zeros
 
 if TYPE_CHECKING:
-    from koco_stream.learners import Learner
-    from koco_stream.learners.model import Model
+    from koco_stream.learners.base import Learner
 
-    M = TypeVar("M", bound=Model)
+    L = TypeVar("L", bound=Learner)
 
 FORMAT = 1
 
 
-def save_model(model: Model, path: Path) -> None:
+def save_model(model: Learner, path: Path) -> None:
     """Write `model` to `path`, atomically."""
     import koco_stream
 
@@ -30,7 +30,7 @@ def save_model(model: Model, path: Path) -> None:
     named = {} if names is None else {"feature_names": list(names)}
     header = {
         "format": FORMAT,
-        "learner": model._learner().name,
+        "learner": model.registered().__name__,
         "params": vars(model).get("_in_force") or model.get_params(),
         "learnt": (
             None
@@ -56,15 +56,12 @@ def state_arrays(state: Any, prefix: str = "") -> dict[str, Array]:
     return arrays
 
 
-def load_model(path: str | Path, expected: type[M] | None = None) -> M:
-    """Read a learner written by `save`; it is of the class `expected`, by default the library's
-    class of that learner.
+def load_into(path: str | Path, class_of: Callable[[str], type[L]]) -> L:
+    """Read a learner written by `save`, of the class that `class_of` gives for the learner's name.
 
-    Raises `WrongInput` if the file is cut, altered, of a newer format, not of this kind, or holds
-    another learner than `expected` is.
+    Raises `WrongInput` if the file is cut, altered, of a newer format or not of this kind.
     """
     import koco_stream
-    from koco_stream.learners import LEARNERS, models
 
     path = Path(path)
     try:
@@ -82,17 +79,7 @@ def load_model(path: str | Path, expected: type[M] | None = None) -> M:
         ) from None
     if "learner" not in header:
         raise WrongInput(f"{path} is not a koco-stream learner; use the file that its save wrote")
-    if header["learner"] not in LEARNERS:
-        raise WrongInput(
-            f"{path} holds a {header['learner']!r}, which this version does not have; upgrade"
-            " koco-stream"
-        )
-    if expected is not None and expected._learner().name != header["learner"]:
-        name = header["learner"]
-        raise WrongInput(
-            f"{path} holds {name}, not {expected.__name__}; use {name}.load or koco_stream.load"
-        )
-    model: M = (expected or getattr(models, header["learner"]))(**header["params"])
+    model = class_of(header["learner"])(**header["params"])
     if header["learnt"] is not None:
         names = header["learnt"].get("feature_names")
         model._start(
@@ -109,16 +96,12 @@ def load_model(path: str | Path, expected: type[M] | None = None) -> M:
     return model
 
 
-def filled(model: Model, arrays: dict[str, Array]) -> Any:
+def filled(model: Learner, arrays: dict[str, Array]) -> Any:
     """The state of `model`, which has begun to learn, with the arrays of `state_arrays` in it.
+
     Raises `ValueError` as `restored` does.
     """
-    return restored(model._state, arrays, grows(model._learner()))
-
-
-def grows(learner: Learner) -> bool:
-    """Whether the learner's state takes more memory as it learns."""
-    return hasattr(learner.module, "enlarge") or hasattr(learner.module, "with_room")
+    return restored(model._state, arrays, model.grows)
 
 
 def restored(state: Any, arrays: dict[str, Array], grows: bool, prefix: str = "") -> Any:

@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from koco_stream.learners import learner_named
-from koco_stream.learners.shared_kernel_scan import Together, reads_tiles, short_name
 from koco_stream.losses import loss_value
 from koco_stream.numerics.compiler import jit, jit_with
 from koco_stream.numerics.linear_algebra import Array
@@ -22,12 +20,9 @@ def step(params: Any, state: Any, idx: Array, val: Array, y: float) -> float:
     raise AssertionError("scan_of binds this name")
 
 
-@jit
 def full(params: Any, state: Any, features: int) -> bool:
-    """Whether a learner lacks room for the next row; `scan_of` binds the name to its own, if it has
-    one.
-    """
-    return False
+    """Stands for a learner's `full`; `scan_of` binds the name to one."""
+    raise AssertionError("scan_of binds this name")
 
 
 def scan_rows(
@@ -59,8 +54,8 @@ def scan_rows(
     return labels.size
 
 
-def predict(params: Any, state: Any, idx: Array, val: Array) -> float:
-    """Stands for a learner's predict; `predictions_of` binds the name to one."""
+def forward(params: Any, state: Any, idx: Array, val: Array) -> float:
+    """Stands for a learner's `forward`; `predictions_of` binds the name to one."""
     raise AssertionError("predictions_of binds this name")
 
 
@@ -79,57 +74,47 @@ def predict_rows(
     for t in range(predictions.size):
         lo, hi = indptr[t], indptr[t + 1]
         first = lo * index_stride
-        y_hat = predict(params, state, indices[first : first + hi - lo], values[lo:hi])
+        y_hat = forward(params, state, indices[first : first + hi - lo], values[lo:hi])
         predictions[t] = min(max(y_hat, -params.clip), params.clip)
 
 
-def expect(learner: str, params: Any, state: Any, rows: Rows) -> Array:
-    """What the learner would predict next for each row, (n,). Nothing is learnt."""
+def code_name(learner: type) -> str:
+    """The name of the file that has the learner's step: what is compiled of it is called so."""
+    return next(c for c in learner.__mro__ if "step" in vars(c)).__module__.rsplit(".", 1)[-1]
+
+
+@cache
+def predictions_of(learner: Any) -> Callable[..., None]:
+    """The prediction without learning of a learner's class."""
+    return jit_with(predict_rows, f"predict_{code_name(learner)}", forward=learner.forward)
+
+
+@cache
+def scan_of(learner: Any) -> Callable[..., int]:
+    """The scan of a learner's class. Learners with one step share what is compiled."""
+    name = f"scan_{code_name(learner)}"
+    return jit_with(scan_rows, name, step=learner.step, full=learner.full)
+
+
+def expect(learner: Any, params: Any, state: Any, rows: Rows) -> Array:
+    """What a learner would predict next for each row, (n,). Nothing is learnt."""
     predictions = np.empty(rows.n_rows)
-    if reads_tiles(learner):
-        Together([learner], [params], [state]).expect(rows, predictions)
-    else:
-        predictions_of(learner)(
-            params, state, rows.indptr, rows.indices, rows.index_stride, rows.values, predictions
-        )
+    predictions_of(learner)(
+        params, state, rows.indptr, rows.indices, rows.index_stride, rows.values, predictions
+    )
     return predictions
 
 
-@cache
-def predictions_of(learner: str) -> Callable[..., None]:
-    """The prediction without learning of the learner called `learner`."""
-    module = learner_named(learner).module
-    return jit_with(predict_rows, f"predict_{short_name(module)}", predict=module.predict)
-
-
-@cache
-def scan_of(learner: str) -> Callable[..., int]:
-    """The scan of the learner called `learner`. Learners of one file have one scan: what is
-    compiled for one serves all.
-    """
-    module = learner_named(learner).module
-    names = {"step": module.step}
-    if hasattr(module, "full"):
-        names["full"] = module.full
-    return jit_with(scan_rows, f"scan_{short_name(module)}", **names)
-
-
 def advance(
-    learner: str, params: Any, state: Any, rows: Rows, labels: Array, predictions: Array
+    learner: Any, params: Any, state: Any, rows: Rows, labels: Array, predictions: Array
 ) -> tuple[Any, int]:
-    """Run the learner over a block of rows, giving its state more room where it needs it: (the
-    state, the rounds done).
+    """Run a learner over a block of rows, giving its state more room where it needs it: (the state,
+    the rounds done).
 
     Fewer rounds than rows are done only if a prediction was not finite; it is then in
     `predictions`, which is (n,).
     """
-    if reads_tiles(learner):
-        together = Together([learner], [params], [state])
-        done = together.advance(rows, labels, predictions.reshape(1, -1))[0]
-        if together.failures:
-            raise together.failures[0]
-        return together.states[0], done
-    scan, module, done = scan_of(learner), learner_named(learner).module, 0
+    scan, done = scan_of(learner), 0
     while True:
         ended = scan(
             params,
@@ -144,7 +129,8 @@ def advance(
         if ended >= 0:
             return state, done + ended
         done += -1 - ended
-        state = module.enlarge(params, state, int(rows.indptr[done + 1] - rows.indptr[done]))
+        features = int(rows.indptr[done + 1] - rows.indptr[done])
+        state = learner.enlarge(params, state, features)
 
 
 @jit

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import cache
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,7 @@ from koco_stream.kernels.earlier_rows import (
     remember,
     with_room,
 )
-from koco_stream.learners import learner_named
+from koco_stream.learners.scan import code_name
 from koco_stream.numerics.compiler import jit_with
 from koco_stream.numerics.linear_algebra import Array
 from koco_stream.numerics.llvm.point_panels import BLOCK
@@ -51,8 +50,8 @@ def tile_rounds(
     return labels.size
 
 
-def expected(params: Any, state: Any, tile: Array, r: int, block: int, k_tt: float) -> float:
-    """Stands for a learner's prediction; `expectations_of` binds the name to one."""
+def forward(params: Any, state: Any, tile: Array, r: int, block: int, k_tt: float) -> float:
+    """Stands for a learner's `forward`; `expectations_of` binds the name to one."""
     raise AssertionError("expectations_of binds this name")
 
 
@@ -61,44 +60,32 @@ def tile_expectations(
 ) -> None:
     """What the learner would predict next for each row of a block; learns nothing."""
     for r in range(predictions.size):
-        y_hat = expected(params, state, tile, r, block, own[r])
+        y_hat = forward(params, state, tile, r, block, own[r])
         predictions[r] = min(max(y_hat, -params.clip), params.clip)
 
 
-def short_name(module: ModuleType) -> str:
-    """The last part of a module's name."""
-    return module.__name__.rsplit(".", 1)[-1]
+@cache
+def rounds_of(learner: Any) -> Callable[..., int]:
+    """The rounds of a learner's class."""
+    return jit_with(tile_rounds, f"rounds_{code_name(learner)}", step=learner.step)
 
 
 @cache
-def rounds_of(learner: str) -> Callable[..., int]:
-    """The rounds of the learner called `learner`."""
-    module = learner_named(learner).module
-    return jit_with(tile_rounds, f"rounds_{short_name(module)}", step=module.step)
+def expectations_of(learner: Any) -> Callable[..., None]:
+    """The predictions without learning of a learner's class."""
+    return jit_with(tile_expectations, f"expect_{code_name(learner)}", forward=learner.forward)
 
 
-@cache
-def expectations_of(learner: str) -> Callable[..., None]:
-    """The predictions without learning of the learner called `learner`."""
-    module = learner_named(learner).module
-    return jit_with(tile_expectations, f"expect_{short_name(module)}", expected=module.expected)
-
-
-def reads_tiles(learner: str) -> bool:
-    """Whether the learner is one of those that this file is for."""
-    return hasattr(learner_named(learner).module, "first_row")
-
-
-class Together:
-    """Runs of the same kernel on the same rows: `learners`, `params`, `states` go together by
-    place.
+class SharedKernelScan:
+    """Runs of the same kernel on the same rows; run i has `learners[i]`, a class, `params[i]` and
+    `states[i]`.
 
     `advance` changes `states`; a run whose prediction was not finite, or whose step raised what
-    `failures` then holds by its place, takes no further part.
+    `failures` then holds by its number, learns nothing more.
     """
 
     def __init__(
-        self, learners: Sequence[str], params: Sequence[Any], states: Sequence[Any]
+        self, learners: Sequence[Any], params: Sequence[Any], states: Sequence[Any]
     ) -> None:
         self.learners, self.params, self.states = list(learners), list(params), list(states)
         self.live = [True] * len(self.states)
@@ -128,9 +115,7 @@ class Together:
                     continue
                 part = predictions[i, first : first + count]
                 try:
-                    self.states[i] = learner_named(learner).module.with_room(
-                        self.params[i], self.states[i]
-                    )
+                    self.states[i] = learner.with_room(self.params[i], self.states[i])
                     rounds = rounds_of(learner)(
                         self.params[i],
                         self.states[i],
@@ -149,10 +134,11 @@ class Together:
         give_back(block)
         return done
 
-    def expect(self, rows: Rows, predictions: Array) -> None:
-        """What the first run would predict next for each row: (n,). Nothing is learnt, and nothing
+    def expect(self, rows: Rows) -> Array:
+        """What the first run would predict next for each row, (n,). Nothing is learnt, and nothing
         remembered.
         """
+        predictions = np.empty(rows.n_rows)
         self._make_room(rows, 0)
         block, own = block_of(rows)
         for first in range(0, rows.n_rows, BLOCK):
@@ -171,12 +157,13 @@ class Together:
             )
             clear_block(block, rows.indptr, rows.indices, rows.index_stride)
         give_back(block)
+        return predictions
 
     def _fill(self, block: Points, own: Array, known: int) -> None:
         first = min(
             (
-                learner_named(name).module.first_row(s)
-                for name, s, live in zip(self.learners, self.states, self.live, strict=True)
+                learner.first_row(s)
+                for learner, s, live in zip(self.learners, self.states, self.live, strict=True)
                 if live
             ),
             default=known,

@@ -16,11 +16,12 @@ from statistics import median
 from typing import NamedTuple
 
 from koco_stream.learners import Public, StreamSize, learner_named
-from koco_stream.runs.run import Run, Stream
+from koco_stream.runs.run import Run
 from koco_stream.runs.schemas import curve_points
 from koco_stream.streams.manifest import Manifest
 from koco_stream.streams.orders import AS_STORED, IN_WINDOWS, SHUFFLED
 from koco_stream.streams.shard_cache import copy_bytes
+from koco_stream.streams.stream import Stream
 
 WORKER_BYTES = 180 << 20  # a worker with its libraries loaded, before any data
 RUN_SECONDS = 1e-4  # of a run whatever its rounds: its state made, its row and curve written
@@ -57,7 +58,7 @@ class DataSize:
         return StreamSize(self.rounds(run.stream), d, self.n_values / max(self.n_rows, 1))
 
 
-class Cost(NamedTuple):
+class RunCost(NamedTuple):
     """What a run costs by itself, in seconds and bytes, and what it does once with all runs of its
     cohort that have the same `key`.
     """
@@ -78,23 +79,18 @@ class Costs:
     sizes: dict[str, DataSize]
     factors: dict[str, float] = field(default_factory=dict)
 
-    def of(self, run: Run) -> Cost:
+    def of(self, run: Run) -> RunCost:
         """What `run` costs on one core."""
-        declared, size = learner_named(run.learner), self.sizes[run.stream.dataset_hash]
+        learner, size = learner_named(run.learner), self.sizes[run.stream.dataset_hash]
         stream, factor = size.seen_by(run), self.factors.get(run.learner, 1.0)
-        floats = declared.state_floats(run.params, stream) + 4096 + 3 * n_curve_points(size.n_rows)
-        seconds = (
-            RUN_SECONDS + factor * stream.rounds * declared.round_ns(run.params, stream) * 1e-9
-        )
-        if declared.shared is None:
-            return Cost(seconds, 8 * floats + 4096)
-        found = declared.shared(run.params, stream)
-        return Cost(
-            seconds,
-            8 * floats + 4096,
-            found.key,
-            factor * stream.rounds * found.ns * 1e-9,
-            8 * found.floats,
+        cost = learner.cost(run.params, stream)
+        n_bytes = 8 * (cost.floats + 4096 + 3 * n_curve_points(size.n_rows)) + 4096
+        seconds = RUN_SECONDS + factor * stream.rounds * cost.nanoseconds * 1e-9
+        if cost.shared is None:
+            return RunCost(seconds, n_bytes)
+        key, nanoseconds, floats = cost.shared
+        return RunCost(
+            seconds, n_bytes, key, factor * stream.rounds * nanoseconds * 1e-9, 8 * floats
         )
 
     def reading(self, stream: Stream) -> float:
@@ -121,10 +117,10 @@ def factors_of(timings: Iterable[Timing]) -> dict[str, float]:
     """By learner, the median of measured over declared seconds."""
     ratios: dict[str, list[float]] = {}
     for timing in timings:
-        declared = learner_named(timing.learner)
-        ns = declared.round_ns(timing.params, timing.stream)
-        if declared.shared is not None:
-            ns += declared.shared(timing.params, timing.stream).ns / timing.cohort_size
+        cost = learner_named(timing.learner).cost(timing.params, timing.stream)
+        ns = cost.nanoseconds
+        if cost.shared is not None:
+            ns += cost.shared.nanoseconds / timing.cohort_size
         if timing.stream.rounds > 0 and ns > 0:
             ratios.setdefault(timing.learner, []).append(
                 timing.seconds / (timing.stream.rounds * ns * 1e-9)

@@ -11,8 +11,9 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from koco_stream.runs.cost_model import SAVED_BYTES_PER_SECOND, Cost, Costs, DataSize, pass_bytes
-from koco_stream.runs.run import Cohort, Run, Stream
+from koco_stream.runs.cost_model import SAVED_BYTES_PER_SECOND, Costs, DataSize, RunCost, pass_bytes
+from koco_stream.runs.run import Cohort, Run
+from koco_stream.streams.stream import Stream
 
 # seconds of a cohort, where there is work for more: what sending and committing it costs is then
 # small
@@ -73,11 +74,11 @@ class Batch:
     bytes: int = 0
     shared: dict[tuple[object, ...], tuple[float, int]] = field(default_factory=dict)
 
-    def more_bytes(self, cost: Cost) -> int:
+    def more_bytes(self, cost: RunCost) -> int:
         """What a run of this cost would add."""
         return cost.bytes + max(cost.shared_bytes - self.shared.get(cost.key, (0.0, 0))[1], 0)
 
-    def add(self, run: Run, cost: Cost) -> None:
+    def add(self, run: Run, cost: RunCost) -> None:
         """Take a run in. Of what runs share, that of the one that needs most of it counts."""
         seconds, held = self.shared.get(cost.key, (0.0, 0))
         self.runs.append(run)
@@ -142,7 +143,7 @@ def plan(
     costs = Costs(sizes, factors or {})
     batches = begun_batches(runs, costs, limits, begun)
     kept = {run.run_id for batch in batches for run in batch.runs}
-    streams: dict[Stream, list[tuple[Run, Cost]]] = {}
+    streams: dict[Stream, list[tuple[Run, RunCost]]] = {}
     for run in runs:
         if not kept or run.run_id not in kept:
             streams.setdefault(run.stream, []).append((run, costs.of(run)))
@@ -166,7 +167,7 @@ def plan(
 
 def batches_of(
     stream: Stream,
-    members: list[tuple[Run, Cost]],
+    members: list[tuple[Run, RunCost]],
     costs: Costs,
     limits: Limits,
     aims: tuple[float, float],
@@ -175,7 +176,7 @@ def batches_of(
     """The runs of one stream in batches that take `aims` seconds, the least and the usual; `taken`
     are the bytes of a worker without any run.
     """
-    by_key: dict[tuple[object, ...], list[tuple[Run, Cost]]] = {}
+    by_key: dict[tuple[object, ...], list[tuple[Run, RunCost]]] = {}
     for member in members:
         by_key.setdefault(member[1].key, []).append(member)
     batches = [Batch(stream, costs)]
@@ -210,7 +211,7 @@ def batches_of(
 
 
 def batch_lengths(
-    alike: list[tuple[Run, Cost]], limits: Limits, least: float, target: float
+    alike: list[tuple[Run, RunCost]], limits: Limits, least: float, target: float
 ) -> Iterator[float]:
     """How long batches of these runs, which share what they share, are to be, one after the other:
     equal parts, as many as keep all workers busy, of which the last of each worker is cut in

@@ -5,24 +5,12 @@ checks and the docs come from here.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from koco_stream.kernels.dictionary import Points
 from koco_stream.learners import LEARNERS
 from koco_stream.numerics.linear_algebra import Array
-
-# What a state may hold and a record then shows, each round: what happened rarely, how often; and
-# what a dictionary did.
-COUNTED = ("folds", "dense_rounds", "shrinks", "restarts")
-RECORDED = {
-    "inclusion_probability": float,
-    "included": bool,
-    "in_kors": bool,
-    "dictionary_size": int,
-}
 
 
 @dataclass(frozen=True)
@@ -168,25 +156,9 @@ def part_schema() -> pa.Schema:
 
 
 def curve_points(n_rounds: int, per_decade: int = 8) -> Array:
-    """Rounds spaced evenly in log t, from 1 to `n_rounds`, both included: (k,) float64, increasing.
-    """
+    """Rounds spaced evenly in log t, from 1 to `n_rounds`, both included: (k,) float64, increasing."""
     if n_rounds < 1:
         return np.zeros(0)
     exponents = np.arange(0, np.log10(n_rounds) * per_decade + 1)
     points = np.unique(np.rint(10.0 ** (exponents / per_decade)))
     return np.unique(np.append(points[points <= n_rounds], float(n_rounds)))
-
-
-def recorded(state: Any) -> dict[str, Any]:
-    """What `COUNTED` and `RECORDED` name, in a state or the states within it."""
-    found: dict[str, Any] = {}
-    for name, value in state._asdict().items():
-        if isinstance(value, Points):
-            found["dictionary_size"] = int(value.n)
-        elif isinstance(value, tuple):
-            found.update(recorded(value))
-        elif name in COUNTED:
-            found[name] = int(value)
-        elif name in RECORDED:
-            found[name] = RECORDED[name](value)
-    return found

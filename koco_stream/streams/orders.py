@@ -23,8 +23,7 @@ class Order(Protocol):
         ...
 
     def shards(self, start: int, stop: int) -> set[int]:
-        """The shards to be kept open for these rounds: those that the rounds around them read too.
-        """
+        """The shards to be kept open for these rounds: those that the rounds around them read too."""
         ...
 
 
@@ -80,8 +79,7 @@ class ShuffledInWindows:
         return set(self.sequence[lo : hi + 1].tolist())
 
     def _window(self, k: int) -> Array:
-        """The places in the sequence of the rows of window k, in the order in which they are read.
-        """
+        """The places in the sequence of the rows of window k, in the order in which they are read."""
         if self.last[0] != k:
             first = k * self.window_rows
             size = min(self.window_rows, self.n_rows - first)

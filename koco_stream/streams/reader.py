@@ -16,11 +16,11 @@ from koco_stream.errors import WrongInput
 from koco_stream.io.paths import Where
 from koco_stream.numerics.compiler import jit
 from koco_stream.numerics.linear_algebra import Array
-from koco_stream.runs.run import Stream, sharding_of
 from koco_stream.streams.manifest import Manifest, load_manifest
 from koco_stream.streams.orders import IN_WINDOWS, SHUFFLED, Order, Shuffled, ShuffledInWindows
 from koco_stream.streams.rows import Rows, dense_rows, frozen, full_rows, sparse_rows
 from koco_stream.streams.shard_cache import check_room, open_copy
+from koco_stream.streams.stream import Stream, sharding_of
 
 BLOCK_ROWS = 4096
 

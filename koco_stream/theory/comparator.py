@@ -22,9 +22,9 @@ from koco_stream.io.cache import private_folder
 from koco_stream.io.files import content_hash, locked, write_text
 from koco_stream.numerics.compiler import jit
 from koco_stream.numerics.linear_algebra import Array
-from koco_stream.runs.run import Stream
 from koco_stream.streams.orders import AS_STORED
 from koco_stream.streams.reader import StreamReader
+from koco_stream.streams.stream import Stream
 
 STEPS, FEWEST_STEPS = 500, 20
 VALUES = 2_000_000_000  # read, over all steps

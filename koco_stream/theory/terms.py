@@ -1,5 +1,4 @@
-"""The terms of a recorded run's regret (ICML, Proposition 1), and the best function in hindsight.
-"""
+"""The terms of a recorded run's regret (ICML, Proposition 1), and the best function in hindsight."""
 
 from __future__ import annotations
 

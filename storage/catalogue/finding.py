@@ -1,5 +1,4 @@
-"""Finding a dataset's files: by its entry's name, in a folder; and what to tell the user of them.
-"""
+"""Finding a dataset's files: by its entry's name, in a folder; and what to tell the user of them."""
 
 from __future__ import annotations
 

@@ -99,8 +99,7 @@ def _text(value: float | str) -> str:
 
 
 def all_values(generator: str, given: dict[str, Any]) -> dict[str, Any]:
-    """All the generator's parameters: those given, in the type of their defaults, and the defaults.
-    """
+    """All the generator's parameters: those given, in the type of their defaults, and the defaults."""
     return {
         name: type(default)(given.get(name, default))
         for name, default in parameters_of(generator).items()

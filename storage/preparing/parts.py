@@ -44,8 +44,7 @@ class Part:
 
 
 def store_piece(source: Source, piece: Any, path: Path) -> Part:
-    """Read a piece of the source and write it to `path`. Raises `WrongInput` as `source.read` does.
-    """
+    """Read a piece of the source and write it to `path`. Raises `WrongInput` as `source.read` does."""
     rows = source.read(piece)
     write_rows(rows, path)
     distinct = np.unique(rows.labels + 0.0)  # which makes 0 of -0

@@ -1,5 +1,4 @@
-"""Files that may be compressed: their text to read from, and what reading raises for a damaged one.
-"""
+"""Files that may be compressed: their text to read from, and what reading raises for a damaged one."""
 
 from __future__ import annotations
 
@@ -34,8 +33,7 @@ DAMAGE = (EOFError, lzma.LZMAError, zlib.error, OSError)
 
 @contextmanager
 def opened(path: Path) -> Iterator[tuple[BinaryIO, Any]]:
-    """The file itself, and its text to read from: two names for one file if it is not compressed.
-    """
+    """The file itself, and its text to read from: two names for one file if it is not compressed."""
     with path.open("rb") as raw:
         if path.suffix not in OPENERS:
             yield raw, raw

@@ -63,7 +63,7 @@ def growth(repetitions: int, quick: bool) -> dict[Key, dict[int, Time]]:
         if exists(learner):
             tables[learner, "d"] = {d: (Ours(learner, sketch_size=10), 100, d) for d in ds}
         else:
-            print(f"  ({learner}: skipped, koco_stream.learners.models has no such class)")
+            print(f"  ({learner}: skipped, koco_stream has no such class)")
     fixed = {"s": "m = 10, d = 100,000", "m": "s = 100, d = 100,000", "d": "s = 100, m = 10"}
     results = {}
     for (learner, letter), cases in tables.items():

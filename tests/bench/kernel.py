@@ -14,11 +14,11 @@ import numpy as np
 import koco_stream
 from flows.preparing import prepare_named
 from koco_stream.learners import learner_named
-from koco_stream.learners.shared_kernel_scan import Together
+from koco_stream.learners.shared_kernel_scan import SharedKernelScan
 from koco_stream.numerics.random import uniform
-from koco_stream.runs.run import Stream
 from koco_stream.streams.reader import StreamReader
 from koco_stream.streams.rows import as_rows, frozen
+from koco_stream.streams.stream import Stream
 from tests.bench.growth import rows_of
 from tests.bench.measure import Time, in_turn, seconds
 from tests.bench.numpy_pros import numpy_pros
@@ -134,10 +134,10 @@ def sketched(X: np.ndarray, y: np.ndarray, repetitions: int) -> dict[str, Any]:
                 }
             )
             params.append(learner.to_params(public))
-            states.append(learner.module.init(params[-1], X.shape[1], i))
-        together = Together(["SketchedKONS"] * configurations, params, states)
-        taken = seconds(lambda: together.advance(rows, labels, np.empty((configurations, len(y)))))
-        sizes[configurations] = [int(state.dictionary_size) for state in together.states]
+            states.append(learner.init(params[-1], X.shape[1], i))
+        scan = SharedKernelScan([learner] * configurations, params, states)
+        taken = seconds(lambda: scan.advance(rows, labels, np.empty((configurations, len(y)))))
+        sizes[configurations] = [int(state.dictionary_size) for state in scan.states]
         return taken
 
     times = in_turn({"one": lambda: run(1), "cohort": lambda: run(COHORT)}, repetitions)

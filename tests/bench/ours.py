@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-import koco_stream.learners.models
+import koco_stream
 from koco_stream.learners import learner_named
 from koco_stream.learners.scan import scan_of
 from koco_stream.streams.rows import frozen
@@ -58,9 +58,9 @@ class Ours:
         """(params, state) before the first round; every page of the state is in memory, so no page
         is fetched while timing.
         """
-        declared = learner_named(self.learner)
-        params = declared.to_params(declared.complete({**self.given, **tuned}))
-        state = declared.module.init(params, d, 0)
+        learner = learner_named(self.learner)
+        params = learner.to_params(learner.complete({**self.given, **tuned}))
+        state = learner.init(params, d, 0)
         for array in state:
             if isinstance(array, np.ndarray) and array.flags.writeable:
                 array += array.dtype.type(0)
@@ -88,7 +88,7 @@ class Ours:
         """µs a round of `progressive` on the user's matrix, with its checks; the start (w = 0, a
         random sketch) apart.
         """
-        model = getattr(koco_stream.learners.models, self.learner)(**{**self.given, **tuned})
+        model = getattr(koco_stream, self.learner)(**{**self.given, **tuned})
         model.partial_fit(stream.X[:0], stream.y[:0])
         return 1e6 / stream.n * seconds(lambda: model.progressive(stream.X, stream.y))
 
@@ -98,14 +98,14 @@ def scan(
 ) -> int:
     """The one place that calls the compiled scan."""
     labels = frozen(labels, np.float64)
-    return scan_of(learner)(
+    return scan_of(learner_named(learner))(
         params, state, rows.indptr, rows.indices, rows.index_stride, rows.values, labels, out
     )
 
 
 def exists(learner: str) -> bool:
     """Whether the project has this learner already."""
-    return hasattr(koco_stream.learners.models, learner)
+    return hasattr(koco_stream, learner)
 
 
 def contestants(stream: Stream) -> list[Ours]:
@@ -124,7 +124,7 @@ def contestants(stream: Stream) -> list[Ours]:
     kept = []
     for ours in listed:
         if not exists(ours.learner):
-            print(f"  ({ours.learner}: skipped, koco_stream.learners.models has no such class)")
+            print(f"  ({ours.learner}: skipped, koco_stream has no such class)")
         elif ours.learner == "ONS" and stream.d > WIDEST_ONS:
             print(f"  (ONS: skipped on d = {stream.d:,}, its matrix has d² entries)")
         else:

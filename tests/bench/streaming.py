@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 
 from koco_stream.numerics.compiler import jit
-from koco_stream.runs.run import Stream, sharding_of
 from koco_stream.streams.manifest import Manifest
 from koco_stream.streams.reader import StreamReader
+from koco_stream.streams.stream import Stream, sharding_of
 from storage.preparing.prepare import prepare_file, prepare_source
 from storage.sources.table import Table
 from tests.bench import data

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse
 
-from koco_stream.runs.run import Stream
 from koco_stream.streams.reader import StreamReader
+from koco_stream.streams.stream import Stream
 from storage.generated.datasets import prepare_synthetic
 from storage.results import read_runs
 from tests.bench import data

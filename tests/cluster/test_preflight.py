@@ -13,8 +13,9 @@ from cluster.executors import run_on_dask
 from cluster.preflight import preflight
 from flows.launch import launch
 from koco_stream.errors import WrongInput
-from koco_stream.runs.run import Cohort, Run, Stream
+from koco_stream.runs.run import Cohort, Run
 from koco_stream.streams.manifest import load_manifest
+from koco_stream.streams.stream import Stream
 from storage.preparing.prepare import prepare_file
 from storage.results import read_runs
 from tests.helpers.dask_processes import processes

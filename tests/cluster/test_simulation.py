@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.simulation import Machines, simulate
-from koco_stream.runs.run import Cohort, Run, Stream
+from koco_stream.runs.run import Cohort, Run
+from koco_stream.streams.stream import Stream
 
 STREAM = Stream("a", "b")
 FREE = {"message_seconds": 0.0, "byte_seconds": 0.0, "loading_seconds": 0.0}

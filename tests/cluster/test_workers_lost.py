@@ -12,8 +12,9 @@ from distributed import Client, LocalCluster
 from cluster.executors import run_on_dask
 from cluster.local import SETTINGS
 from koco_stream.engine.result_file import parts_folder
-from koco_stream.runs.run import Cohort, Run, Stream
+from koco_stream.runs.run import Cohort, Run
 from koco_stream.streams.manifest import load_manifest
+from koco_stream.streams.stream import Stream
 from storage.preparing.prepare import prepare_file
 from storage.results import read_runs
 

@@ -19,8 +19,9 @@ from koco_stream.engine.checkpoint import (
 )
 from koco_stream.engine.cohort import run_cohort
 from koco_stream.learners import LEARNERS
-from koco_stream.runs.run import Cohort, Run, Stream
+from koco_stream.runs.run import Cohort, Run
 from koco_stream.streams.manifest import load_manifest
+from koco_stream.streams.stream import Stream
 from storage.results import read_runs
 from tests.helpers.cohorts import cohort_on, part, undisturbed
 from tests.helpers.dask_processes import processes

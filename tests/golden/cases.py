@@ -22,7 +22,7 @@ import numba
 import numpy as np
 import scipy.sparse
 
-from koco_stream.learners import LEARNERS, models
+from koco_stream.learners import LEARNERS
 
 NUMBERS = Path(__file__).parent / "numbers.json"
 HELD_OUT = 20  # rows
@@ -251,20 +251,20 @@ def other_values(name: str, base: Given) -> Iterator[Given]:
         if name == "NORMA" and q.name == "tube":
             needs = {"loss": "hinge"}
         for value in values:
-            if value == base.get(q.name, q.default):
+            if value == base.get(q.name, learner.defaults()[q.name]):
                 continue
             if value == "hinge" and "curvature" in declared:
                 yield {q.name: value, "curvature": 0.1}  # this loss has none of its own
             else:
                 yield {q.name: value, **needs}
-    if learner.draws(learner.complete(base)):
+    if learner.stochastic(learner.complete(base)):
         yield {"seed": 3}
 
 
 def cases_of(name: str) -> list[Case]:
     """The cases of a learner. Raises `KeyError` for one without a base."""
     base = BASES[name]
-    defaults = LEARNERS[name].defaults
+    defaults = LEARNERS[name].defaults()
     found = {}
     for more in ({}, *other_values(name, base), *COMBINATIONS.get(name, [])):
         given = {
@@ -288,7 +288,7 @@ def digest(array: Any) -> str:
 
 def made(case: Case) -> tuple[Any, Input, np.ndarray]:
     """The case's learner, before its first row, its input, and the labels that its loss takes."""
-    model, data = getattr(models, case.learner)(**case.given), inputs()[case.input]
+    model, data = LEARNERS[case.learner](**case.given), inputs()[case.input]
     return model, data, data.y if model.loss in ("squared", "half_squared") else data.signs
 
 

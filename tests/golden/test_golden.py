@@ -47,7 +47,7 @@ def test_cases__are_those_recorded_and_vary_every_parameter(name):
         )
         assert set(q.choices) <= {public[q.name] for public in complete}
         where_it_matters = {
-            public[q.name] for public in complete if q.name not in learner.idle(public)
+            public[q.name] for public in complete if q.name not in learner.irrelevant(public)
         }
         assert len(where_it_matters) != 1, (
             f"{q.name} has one value only in the cases where it matters"

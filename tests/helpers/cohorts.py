@@ -6,8 +6,9 @@ import pyarrow.parquet as pq
 
 from koco_stream.engine.cohort import run_cohort
 from koco_stream.engine.result_file import parts_folder
-from koco_stream.runs.run import Cohort, Run, Stream
+from koco_stream.runs.run import Cohort, Run
 from koco_stream.streams.manifest import load_manifest
+from koco_stream.streams.stream import Stream
 from tests.helpers.examples import EXAMPLES
 from tests.helpers.sweeps import MEASURED
 

@@ -1,6 +1,6 @@
 """An example of the parameters of every learner."""
 
-from koco_stream.learners import models
+from koco_stream.learners import LEARNERS
 
 EXAMPLES = {
     "OGD": {"step_size": 0.3},
@@ -23,4 +23,4 @@ EXAMPLES = {
 
 
 def make(name, **more):
-    return getattr(models, name)(**{**EXAMPLES[name], **more})
+    return LEARNERS[name](**{**EXAMPLES[name], **more})

@@ -5,12 +5,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from koco_stream.runs.run import Stream
+from koco_stream.streams.stream import Stream
 from tests.helpers.project import environment
 
 READER = """
 import re, sys
-from koco_stream.runs.run import Stream
+from koco_stream.streams.stream import Stream
 from koco_stream.streams.reader import StreamReader
 def kilobytes(field, of):
     parts = re.split(r"(?m)^(?=[0-9a-f]+-[0-9a-f]+ )", open("/proc/self/smaps").read())

@@ -5,9 +5,9 @@ from __future__ import annotations
 from cluster.executors import run_serially
 from flows.planning import sizes_of
 from koco_stream.engine.warm_up import needed, warm
-from koco_stream.runs.run import Stream
 from koco_stream.runs.schemas import RUNS
 from koco_stream.streams.manifest import load_manifest
+from koco_stream.streams.stream import Stream
 from storage.results import read_curves, read_runs
 
 MEASURED = [column.name for column in RUNS if column.measured]

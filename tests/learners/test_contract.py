@@ -3,7 +3,6 @@ fails the first test.
 """
 
 import inspect
-import re
 import subprocess
 import sys
 from itertools import pairwise
@@ -18,12 +17,13 @@ from hypothesis import strategies as st
 
 import koco_stream
 from koco_stream import WrongInput
-from koco_stream.learners import LEARNERS, models
-from koco_stream.learners.model import Model
+from koco_stream.learners import LEARNERS
+from koco_stream.learners.record import COUNTED
 from koco_stream.learners.saved import state_arrays
-from koco_stream.learners.shared_kernel_scan import reads_tiles
-from koco_stream.runs.schemas import COUNTED
+from koco_stream.learners.shared_kernel_learner import SharedKernelLearner
 from tests.helpers.examples import EXAMPLES, make
+
+NOT_LEARNERS = {"__init__", "base", "newton_round"}
 
 
 def stream(seed=0, n=120, d=12, density=0.4):
@@ -35,28 +35,20 @@ def stream(seed=0, n=120, d=12, density=0.4):
 
 
 def test_registry__is_complete():
-    package = Path(koco_stream.__file__).parent
-    files = {
-        ".".join(path.relative_to(package.parent).with_suffix("").parts)
-        for path in (package / "learners").rglob("*.py")
-        if re.search(r"(?m)^(def init\(|init\b)", path.read_text())  # it begins a learner's state
-    }
-    assert {learner.module.__name__ for learner in LEARNERS.values()} == files
-    classes = {
-        name for name, c in vars(models).items() if inspect.isclass(c) and issubclass(c, Model)
-    } - {"Model", "KernelModel"}
-    assert set(LEARNERS) == set(EXAMPLES) == classes
-    assert set(LEARNERS) <= set(koco_stream.__all__)
+    folder = Path(koco_stream.__file__).parent / "learners"
+    files = {path.stem for room in ("linear", "kernel") for path in (folder / room).glob("*.py")}
+    in_files = {learner.__module__.rsplit(".", 1)[1] for learner in LEARNERS.values()}
+    assert in_files == files - NOT_LEARNERS
+    assert set(LEARNERS) == set(EXAMPLES) <= set(koco_stream.__all__)
 
 
 every_learner = pytest.mark.parametrize("name", sorted(LEARNERS))
 
 
 @every_learner
-def test_constructor__has_the_declared_parameters_and_defaults(name):
-    signature = inspect.signature(getattr(models, name).__init__).parameters
-    given = {n: p.default for n, p in signature.items() if n not in ("self", "seed")}
-    assert given == {q.name: q.default for q in LEARNERS[name].parameters}
+def test_constructor__has_the_learners_parameters_and_seed(name):
+    signature = inspect.signature(LEARNERS[name].__init__).parameters
+    assert set(signature) - {"self", "seed"} == {q.name for q in LEARNERS[name].parameters}
 
 
 @every_learner
@@ -131,14 +123,14 @@ def test_empty_row__changes_nothing(name):
     X, y = stream()
     model = make(name, **kernel)
     whole = make(name, **kernel).progressive(X, y)
-    if kernel and LEARNERS[name].draws(LEARNERS[name].complete(EXAMPLES[name])):
+    if kernel and LEARNERS[name].stochastic(LEARNERS[name].complete(EXAMPLES[name])):
         pytest.skip("the empty row has a coin of its own, so later coins are others")
     pieces = []
     for a, b in ((0, 40), (40, 120)):
         pieces.append(model.progressive(X[a:b], y[a:b]))
         assert model.progressive(np.zeros((1, X.shape[1])), [0.7]).tolist() == [0.0]
-    if reads_tiles(
-        name
+    if issubclass(
+        LEARNERS[name], SharedKernelLearner
     ):  # sums over even and odd rows: the empty row moves those after it from one to the other
         np.testing.assert_allclose(np.concatenate(pieces), whole, atol=1e-12)
     else:
@@ -171,7 +163,7 @@ def test_input__is_not_changed(name):
 
 @every_learner
 def test_state__does_not_grow_unless_it_holds_a_dictionary(name):
-    if hasattr(LEARNERS[name].module, "enlarge") or reads_tiles(name):
+    if LEARNERS[name].grows:
         pytest.skip("it grows with its dictionary")
     X, y = stream()
     model = make(name).partial_fit(X, y)
@@ -218,8 +210,8 @@ def test_saved__cut_or_altered_file_is_refused(name, data, tmp_path_factory):
 def test_saved__another_learner_s_file_is_refused(tmp_path):
     make("OGD").partial_fit(*stream()).save(tmp_path / "m.koco")
     with pytest.raises(WrongInput, match="holds OGD, not OjaSON"):
-        models.OjaSON.load(tmp_path / "m.koco")
-    assert isinstance(koco_stream.load(tmp_path / "m.koco"), models.OGD)
+        koco_stream.OjaSON.load(tmp_path / "m.koco")
+    assert isinstance(koco_stream.load(tmp_path / "m.koco"), koco_stream.OGD)
 
 
 def test_saved__newer_format_is_refused(tmp_path, monkeypatch):
@@ -250,7 +242,7 @@ def test_bad_value__is_refused_with_its_row_and_nothing_is_learnt(name, bad):
 def test_label_beyond_clip__warns_once(name):
     X, y = stream()
     model = make(name)
-    if "clip" in LEARNERS[name].idle(LEARNERS[name].complete(EXAMPLES[name])):
+    if "clip" in LEARNERS[name].irrelevant(LEARNERS[name].complete(EXAMPLES[name])):
         model.partial_fit(X, 3 * y)  # nothing is clipped: no warning, which would be an error here
         return
     with pytest.warns(UserWarning, match="beyond clip"):
@@ -289,11 +281,11 @@ def test_sklearn_clone__gives_an_unfitted_equal(name):
 
 def test_parameter_out_of_range__names_it():
     with pytest.raises(WrongInput, match="alpha must be greater than 0, not -1"):
-        models.OjaSON(alpha=-1.0).partial_fit([[1.0]], [1.0])
+        koco_stream.OjaSON(alpha=-1.0).partial_fit([[1.0]], [1.0])
     with pytest.raises(WrongInput, match="no curvature"):
-        models.OjaSON(loss="hinge").partial_fit([[1.0]], [1.0])
+        koco_stream.OjaSON(loss="hinge").partial_fit([[1.0]], [1.0])
     with pytest.raises(WrongInput, match="did you mean 'alpha'"):
-        models.OjaSON().set_params(alfa=1.0)
+        koco_stream.OjaSON().set_params(alfa=1.0)
 
 
 @every_learner
@@ -324,7 +316,7 @@ def test_refused_first_call__leaves_the_model_unfitted(name):
 @pytest.mark.parametrize("seed", [None, 1.7, -1])
 def test_seed__is_a_whole_number_from_zero(seed):
     with pytest.raises(WrongInput, match="seed must be"):
-        models.OjaSON(2, seed=seed).fit(np.eye(3), [1.0, 0.0, 1.0])
+        koco_stream.OjaSON(2, seed=seed).fit(np.eye(3), [1.0, 0.0, 1.0])
 
 
 def test_seed__is_exact_however_large():
@@ -347,25 +339,25 @@ def test_features_out_of_range__are_refused():
         wrong = scipy.sparse.csr_matrix((1, 3))
         wrong.indptr, wrong.indices, wrong.data = np.array([0, 1]), np.array([number]), np.ones(1)
         with pytest.raises(WrongInput, match="features"):
-            models.OGD().partial_fit(wrong, [1.0])
+            koco_stream.OGD().partial_fit(wrong, [1.0])
         table = pa.table({"indices": [[number]], "values": [[1.0]]}).replace_schema_metadata(
             {"n_features": "3"}
         )
         with pytest.raises(WrongInput, match="features"):
-            models.OGD().partial_fit(table, [1.0])
+            koco_stream.OGD().partial_fit(table, [1.0])
     with pytest.raises(WrongInput, match="row 1 has 2 values and 1 indices"):
-        models.OGD().partial_fit(
+        koco_stream.OGD().partial_fit(
             pa.table({"indices": [[0], [1]], "values": [[1.0], [1.0, 2.0]]}), [1.0, 1.0]
         )
     unsorted = pa.table({"indices": [[2, 0, 2]], "values": [[1.0, 5.0, 1.0]]})
     assert (
-        models.OGD().partial_fit(unsorted, [1.0]).coef_
-        == models.OGD().partial_fit([[5.0, 0.0, 2.0]], [1.0]).coef_
+        koco_stream.OGD().partial_fit(unsorted, [1.0]).coef_
+        == koco_stream.OGD().partial_fit([[5.0, 0.0, 2.0]], [1.0]).coef_
     ).all()
 
 
 def test_diverged__says_the_row_and_refuses_to_go_on():
-    model = models.OGD(1e200, clip=1e300)
+    model = koco_stream.OGD(1e200, clip=1e300)
     with pytest.raises(FloatingPointError, match="the prediction for row"):
         model.partial_fit(np.full((9, 2), 1e10), np.ones(9))
     with pytest.raises(WrongInput, match="diverged"):

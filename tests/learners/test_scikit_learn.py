@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import check_dataframe_column_names_consiste
 
 import koco_stream
 from koco_stream import Classifier, OjaSON, WrongInput
-from koco_stream.learners import LEARNERS, models
+from koco_stream.learners import LEARNERS
 from tests.helpers.wire import as_on_a_worker
 
 # Neither holds its predictions within [−clip, clip], and a first step of 1 on the squared loss goes
@@ -37,7 +37,7 @@ def rows(n=120, d=4):
 
 
 def learner(name):
-    return getattr(models, name)(**SMALLER_STEPS.get(name, {}))
+    return LEARNERS[name](**SMALLER_STEPS.get(name, {}))
 
 
 # Learners do without scikit-learn, so that they cannot inherit from its classes; what these give
@@ -72,7 +72,7 @@ def test_batch__is_none_of_scikit_learn_s():
 
 def test_kept__remembers_what_it_was_told():
     X, y = rows()
-    diverged = models.OGD(1e200, clip=1e300)
+    diverged = koco_stream.OGD(1e200, clip=1e300)
     with pytest.raises(FloatingPointError):
         diverged.partial_fit(np.full((9, 2), 1e10), np.ones(9))
     with pytest.raises(WrongInput, match="diverged"):
@@ -139,7 +139,7 @@ def test_classifier__refuses_what_it_cannot_learn():
     with pytest.raises(WrongInput, match="only one class, 1; give both"):
         Classifier(OjaSON(3)).partial_fit(X, np.ones(len(X), int))
     with pytest.raises(WrongInput, match="no classifier"):
-        Classifier(models.KORS()).fit(X, y > 0)
+        Classifier(koco_stream.KORS()).fit(X, y > 0)
     with pytest.raises(WrongInput, match="must be a learner"):
         Classifier("OjaSON").fit(X, y > 0)
     with pytest.raises(WrongInput, match="did you mean 'learner__alpha'"):

@@ -23,9 +23,10 @@ from koco_stream.runs.cost_model import (
     pass_bytes,
 )
 from koco_stream.runs.planner import OUTWEIGHS, PASSES, SAVING_SHARE, SHORTEST, Limits, plan
-from koco_stream.runs.run import Cohort, Run, Stream, without_repeats
+from koco_stream.runs.run import Cohort, Run, without_repeats
 from koco_stream.runs.schemas import curve_points
 from koco_stream.streams.manifest import load_manifest
+from koco_stream.streams.stream import Stream
 from storage.results import collect
 from tests.helpers.examples import EXAMPLES
 
@@ -92,15 +93,10 @@ def bytes_of(runs, sizes):
     stream = runs[0].stream
     size, shared, floats = sizes[stream.dataset_hash], {}, 0
     for run in runs:
-        declared, seen = learner_named(run.learner), size.seen_by(run)
-        floats += (
-            declared.state_floats(run.params, seen)
-            + 4096
-            + 3 * curve_points(size.n_rows).size
-            + 512
-        )
-        if declared.shared:
-            found = declared.shared(run.params, seen)
+        cost = learner_named(run.learner).cost(run.params, size.seen_by(run))
+        floats += cost.floats + 4096 + 3 * curve_points(size.n_rows).size + 512
+        if cost.shared:
+            found = cost.shared
             shared[found.key] = max(shared.get(found.key, 0), found.floats)
     return 8 * (floats + sum(shared.values())) + sum(pass_bytes(stream, size).values())
 

@@ -11,7 +11,8 @@ import pytest
 from koco_stream.errors import WrongInput
 from koco_stream.learners import LEARNERS
 from koco_stream.learners.parameters import Parameter
-from koco_stream.runs.run import Run, Stream, configuration_of
+from koco_stream.runs.run import Run, configuration_of
+from koco_stream.streams.stream import Stream
 
 STREAM = Stream("cadata", "0123456789abcdef", "shuffled", 3)
 # What a run of CON-KONS with alpha = 2 was named by before `carry` was there, word for word.

@@ -22,9 +22,9 @@ import storage.verify
 from cluster.local import local_cluster
 from flows.verifying import verified
 from koco_stream import WrongInput
-from koco_stream.runs.run import Stream
 from koco_stream.streams.manifest import datasets_folder, load_manifest
 from koco_stream.streams.reader import StreamReader
+from koco_stream.streams.stream import Stream
 from storage.dataset import Dataset
 from storage.preparing.parallel import OnDask
 from storage.preparing.prepare import Preparing, prepare_file, prepare_source

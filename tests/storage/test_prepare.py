@@ -19,9 +19,9 @@ from flows.preparing import prepare_named
 from koco_stream import WrongInput
 from koco_stream.io.files import file_hash
 from koco_stream.io.paths import LocalPlace
-from koco_stream.runs.run import Stream
 from koco_stream.streams.manifest import datasets_folder, load_manifest
 from koco_stream.streams.reader import StreamReader
+from koco_stream.streams.stream import Stream
 from storage.generated.datasets import prepare_synthetic
 from storage.generated.generators import synthetic_name
 from storage.preparing.prepare import Preparing, prepare_file, prepare_source

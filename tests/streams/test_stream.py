@@ -14,17 +14,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from koco_stream import WrongInput
-from koco_stream.runs.run import Run, Stream, sharding_of
+from koco_stream.runs.run import Run
 from koco_stream.streams.manifest import datasets_folder
 from koco_stream.streams.orders import Shuffled, ShuffledInWindows
 from koco_stream.streams.reader import StreamReader
 from koco_stream.streams.shard_cache import copy_bytes
+from koco_stream.streams.stream import Stream, sharding_of
 from storage.preparing.prepare import Preparing, prepare_source
 from storage.sources.table import Table
-from tests.helpers.project import ROOT, environment
+from tests.helpers.project import environment
 from tests.helpers.shared_pages import held_by_two
 
-ROOT = Path(__file__).parent.parent
 ORDERS = ("as-stored", "shuffled", "shuffled-in-windows")
 
 
@@ -390,7 +390,7 @@ def process(code, *words, **more):
 
 READ = """
 import sys
-from koco_stream.runs.run import Stream
+from koco_stream.streams.stream import Stream
 from koco_stream.streams.reader import StreamReader
 store, name, identity = sys.argv[1:4]
 reader = StreamReader(store, Stream(name, identity))

@@ -23,8 +23,9 @@ from flows.launch import checked
 from flows.planning import sizes_of
 from koco_stream.engine.result_file import parts_folder
 from koco_stream.runs.planner import Limits, plan
-from koco_stream.runs.run import Cohort, Run, Stream
+from koco_stream.runs.run import Cohort, Run
 from koco_stream.streams.manifest import load_manifest
+from koco_stream.streams.stream import Stream
 from storage.results import read_runs
 from tests.helpers.dask_processes import processes
 from tests.helpers.hosts import hosts, why_not

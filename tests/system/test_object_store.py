@@ -26,9 +26,9 @@ from flows.verifying import verified
 from koco_stream.errors import StoreUnavailable, WrongInput
 from koco_stream.io.cache import private_folder
 from koco_stream.io.paths import place
-from koco_stream.runs.run import Stream
 from koco_stream.streams.manifest import load_manifest
 from koco_stream.streams.reader import StreamReader
+from koco_stream.streams.stream import Stream
 from storage import results
 from storage.preparing.parallel import OnDask
 from storage.preparing.prepare import prepare_file

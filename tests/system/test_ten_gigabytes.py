@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from cluster.local import local_cluster
-from koco_stream.runs.run import Stream, sharding_of
 from koco_stream.streams.reader import StreamReader
+from koco_stream.streams.stream import Stream, sharding_of
 from storage.preparing.parallel import OnDask
 from storage.preparing.prepare import prepare_file
 from storage.verify import dataset_problems

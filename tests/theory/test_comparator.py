@@ -5,9 +5,9 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from koco_stream.runs.run import Stream, sharding_of
 from koco_stream.streams.manifest import load_manifest
 from koco_stream.streams.reader import StreamReader
+from koco_stream.streams.stream import Stream, sharding_of
 from koco_stream.theory.comparator import comparator_of, least_squares
 from storage.preparing.prepare import Preparing, prepare_source
 from storage.sources.table import Table

@@ -29,15 +29,27 @@ from koco_stream.kernels.dictionary import (
     grown,
     kernel_row,
     no_points,
+    points_floats,
     replace_point,
 )
-from koco_stream.kernels.kernel import Kernel
-from koco_stream.kernels.random_features import COSINES, fourier_row, frequencies, numbers_to
+from koco_stream.kernels.kernel import Kernel, gaussian_kernel
+from koco_stream.kernels.random_features import (
+    COSINES,
+    fourier_floats,
+    fourier_row,
+    frequencies,
+    numbers_to,
+)
+from koco_stream.learners.kernel.base import DictionaryLearner
+from koco_stream.learners.parameters import BANDWIDTH, BUDGET, N_FREQUENCIES, SHARED, Parameter
+from koco_stream.learners.spec import Cost, Public, StreamSize, loss_and_clip, real, whole
 from koco_stream.losses import loss_slope
 from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.linear_algebra import Array
 from koco_stream.numerics.llvm.feature_lines import aligned_zeros
 from koco_stream.numerics.llvm.point_panels import add_scaled, dot, room_for
+
+REGULARISATION = Parameter("regularisation", float, "λ in λ/2·‖f‖² + loss", low=0, above=True)
 
 K, C_LINE = range(2)  # lines of `a`: k(x, x_p), c
 # lines of `f` after those of koco_stream.kernels.random_features: the weights of the cosines and of
@@ -95,14 +107,13 @@ def enlarge(params: Params, s: State, features: int) -> State:
 
 @inlined
 def full(params: Params, s: State, features: int) -> bool:
-    """Whether the next round might need more lines than there are, for a row with so many features.
-    """
+    """Whether the next round might need more lines than there are, for a row with so many features."""
     lines = s.points.features.shape[1]
     return bool(s.points.used[()] + features > lines and lines <= s.points.line_of.size)
 
 
 @inlined
-def look(params: Params, s: State, idx: Array, val: Array) -> tuple[float, float]:
+def inspect(params: Params, s: State, idx: Array, val: Array) -> tuple[float, float]:
     """(f(x), ‖x‖²) for the row x = (idx, val), before it is truncated; leaves k(x), cos and sin in
     the scratch.
     """
@@ -117,15 +128,15 @@ def look(params: Params, s: State, idx: Array, val: Array) -> tuple[float, float
 
 
 @jit
-def predict(params: Params, s: State, idx: Array, val: Array) -> float:
+def forward(params: Params, s: State, idx: Array, val: Array) -> float:
     """f(x) for the row x = (idx, val), before it is truncated. Learns nothing."""
-    return look(params, s, idx, val)[0]
+    return inspect(params, s, idx, val)[0]
 
 
 @jit
 def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     """One round on the row (idx, val) with label y. Updates `s`; returns the prediction ŷ."""
-    y_hat, n2 = look(params, s, idx, val)
+    y_hat, n2 = inspect(params, s, idx, val)
     if abs(y_hat) > params.clip:
         y_hat = math.copysign(params.clip, y_hat)
     s.t[()] += 1
@@ -158,3 +169,84 @@ def least(s: State, n: int) -> int:
         if size < smallest or (size == smallest and s.points.rounds[p] < s.points.rounds[best]):
             best = p
     return best
+
+
+class DualSGD(DictionaryLearner):
+    """Regularised kernel gradient descent on a budget; points that leave it are kept in random
+    Fourier features.
+
+    Parameters
+    ----------
+    regularisation : float
+        λ > 0 in λ/2·‖f‖² + loss; the step of round t is 1/(λt).
+    budget : int
+        B, the points kept as they are: beyond it, the one with the smallest coefficient leaves, of
+        equals the oldest.
+    n_frequencies : int
+        D.
+    bandwidth : float
+        Of the Gaussian kernel.
+    loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
+        The loss.
+    clip : float
+        C > 0: predictions are truncated to [−C, C].
+    fit_intercept : bool
+        Add a feature that is always 1.
+    seed : int
+        Of the frequencies.
+
+    Attributes
+    ----------
+    dictionary_ : ndarray of shape (J,)
+        The row numbers of the dictionary's points, counted from 0 over all rows learnt from.
+
+    Notes
+    -----
+    Le, Nguyen, Nguyen, Phung (NIPS 2016).
+    """
+
+    parameters = (*SHARED, REGULARISATION, BUDGET, N_FREQUENCIES, BANDWIDTH)
+    init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
+    grows, full, enlarge = True, staticmethod(full), staticmethod(enlarge)
+
+    def __init__(
+        self,
+        *,
+        regularisation: float = 1e-3,
+        budget: int = 100,
+        n_frequencies: int = 400,
+        bandwidth: float = 1.0,
+        loss: str = "squared",
+        clip: float = 1.0,
+        fit_intercept: bool = False,
+        seed: int = 0,
+    ) -> None:
+        self._keep(locals())
+
+    @classmethod
+    def to_params(cls, q: Public) -> Params:
+        """As `Spec.to_params`."""
+        bandwidth = real(q, "bandwidth")
+        return Params(
+            **loss_and_clip(q),
+            regularisation=real(q, "regularisation"),
+            budget=whole(q, "budget"),
+            frequencies=whole(q, "n_frequencies"),
+            kernel=gaussian_kernel(bandwidth),
+            bandwidth=bandwidth,
+        )
+
+    @classmethod
+    def stochastic(cls, q: Public) -> bool:
+        """As `Spec.stochastic`: always."""
+        return True
+
+    @classmethod
+    def cost(cls, q: Public, size: StreamSize) -> Cost:
+        """As `Spec.cost`."""
+        budget, D = whole(q, "budget"), whole(q, "n_frequencies")
+        # The lines of features that removed points had are not given back.
+        lines = min(size.d + 1, 2 * int(size.rounds * size.s) + 64)
+        points = 2 * points_floats(budget, lines, size.d) + 4 * room_for(budget)
+        floats = points + fourier_floats(size.d, D) + (2 * budget + 2) * room_for(D)
+        return Cost(floats, 200 + D * (1.8 + 0.075 * size.s) + budget * (3 + 0.1 * size.s))

@@ -9,12 +9,23 @@ truncated.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from koco_stream.kernels.random_features import COSINES, fourier_row, frequencies, numbers_to
-from koco_stream.losses import HALF_SQUARED, SQUARED, loss_slope
+from koco_stream.kernels.random_features import (
+    COSINES,
+    fourier_floats,
+    fourier_row,
+    frequencies,
+    numbers_to,
+)
+from koco_stream.learners.base import Learner
+from koco_stream.learners.embedding import embedded
+from koco_stream.learners.parameters import BANDWIDTH, N_FREQUENCIES, SHARED, STEP_SIZE, TUBE
+from koco_stream.learners.spec import Cost, Public, StreamSize, real, whole
+from koco_stream.losses import HALF_SQUARED, LOSSES, OF_REAL_LABELS, SQUARED, loss_slope
 from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.linear_algebra import Array
 from koco_stream.numerics.llvm.feature_lines import aligned_zeros
@@ -65,7 +76,7 @@ def outside(loss: int, tube: float, y_hat: float, y: float) -> bool:
 
 
 @jit
-def predict(params: Params, s: State, idx: Array, val: Array) -> float:
+def forward(params: Params, s: State, idx: Array, val: Array) -> float:
     """wᵀz for the row (idx, val); leaves cos and sin in the scratch. Learns nothing."""
     room = s.a.shape[1]
     fourier_row(s.table, s.line_of, idx, val, params.frequencies, s.a)
@@ -76,7 +87,7 @@ def predict(params: Params, s: State, idx: Array, val: Array) -> float:
 def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     """One round on the row (idx, val) with label y. Updates `s`; returns the prediction ŷ."""
     room = s.a.shape[1]
-    y_hat = predict(params, s, idx, val)
+    y_hat = forward(params, s, idx, val)
     if outside(params.loss, params.tube, y_hat, y):
         change = -params.step_size * loss_slope(params.loss, y_hat, y) / params.frequencies
         add_scaled(change, s.a, COSINES * room, s.a, WEIGHTS * room, 2 * room)
@@ -87,7 +98,106 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
 def embed(params: Params, s: State, idx: Array, val: Array, out: Array) -> None:
     """out ← z of the row (idx, val), (2D,): the cosines first."""
     D, root = params.frequencies, np.sqrt(np.float64(params.frequencies))
-    predict(params, s, idx, val)
+    forward(params, s, idx, val)
     for p in range(D):
         out[p] = s.a[COSINES, p] / root
         out[D + p] = s.a[COSINES + 1, p] / root
+
+
+class FOGD(Learner):
+    """Online gradient descent on random Fourier features of the Gaussian kernel.
+
+    Predictions are not truncated.
+
+    Parameters
+    ----------
+    step_size : float
+        Of the descent.
+    n_frequencies : int
+        D; each frequency gives a cosine and a sine, all over √D, so that a step means the same
+        whatever D.
+    bandwidth : float
+        Of the kernel.
+    tube : float
+        With the squared loss, no update while |ŷ − y| is within it (the paper: 0.1).
+    loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
+        The loss.
+    clip : float
+        Not used.
+    fit_intercept : bool
+        Add a feature that is always 1.
+    seed : int
+        Of the frequencies.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (2D,)
+        The weights of `features`.
+
+    Notes
+    -----
+    Lu, Hoi, Wang, Zhao, Liu (JMLR 17(47), 2016).
+    """
+
+    parameters = (*SHARED, STEP_SIZE, N_FREQUENCIES, BANDWIDTH, TUBE)
+    init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
+    embed = staticmethod(embed)
+
+    def __init__(
+        self,
+        step_size: float = 1.0,
+        *,
+        n_frequencies: int = 400,
+        bandwidth: float = 1.0,
+        tube: float = 0.0,
+        loss: str = "squared",
+        clip: float = 1.0,
+        fit_intercept: bool = False,
+        seed: int = 0,
+    ) -> None:
+        self._keep(locals())
+
+    @classmethod
+    def to_params(cls, q: Public) -> Params:
+        """As `Spec.to_params`."""
+        return Params(
+            loss=LOSSES[str(q["loss"])],
+            clip=math.inf,
+            step_size=real(q, "step_size"),
+            frequencies=whole(q, "n_frequencies"),
+            bandwidth=real(q, "bandwidth"),
+            tube=float(q.get("tube") or 0.0),
+        )
+
+    @classmethod
+    def irrelevant(cls, q: Public) -> set[str]:
+        """As `Spec.irrelevant`."""
+        return irrelevant_untruncated(q)
+
+    @classmethod
+    def stochastic(cls, q: Public) -> bool:
+        """As `Spec.stochastic`: always."""
+        return True
+
+    @classmethod
+    def cost(cls, q: Public, size: StreamSize) -> Cost:
+        """As `Spec.cost`."""
+        D = whole(q, "n_frequencies")
+        return Cost(fourier_floats(size.d, D) + 2 * room_for(D), 100 + D * (1.8 + 0.075 * size.s))
+
+    @property
+    def coef_(self) -> Array:
+        """The weights (2D,) of `features`."""
+        n = self._params.frequencies
+        return np.sqrt(float(n)) * self._state.a[WEIGHTS:, :n].reshape(-1)
+
+    def features(self, X: Any) -> Array:
+        """The features (n, 2D) of the rows of X (n, d): cosines, then sines, over √D."""
+        rows = self._rows_of(X)
+        n = 2 * self._params.frequencies
+        return embedded(type(self), self._params, self._state, rows, n)
+
+
+def irrelevant_untruncated(q: Public) -> set[str]:
+    """What cannot matter to a learner that does not truncate its predictions and has a tube."""
+    return {"clip"} if q["loss"] in OF_REAL_LABELS else {"clip", "tube"}

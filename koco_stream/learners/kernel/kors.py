@@ -13,7 +13,7 @@ in O(J²): nothing is ever factored anew.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -30,10 +30,25 @@ from koco_stream.kernels.dictionary import (
     panels,
 )
 from koco_stream.kernels.kernel import Kernel
+from koco_stream.learners.kernel.base import (
+    DictionaryLearner,
+    dictionary_cost,
+    irrelevant_of_kernel,
+    kernel_of,
+)
+from koco_stream.learners.parameters import KERNEL_SHAPE, SAMPLING, SHARED, Parameter
+from koco_stream.learners.spec import Cost, Public, StreamSize, real
 from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.linear_algebra import Array
 from koco_stream.numerics.llvm.point_panels import BLOCK, apply, dot
 from koco_stream.numerics.random import uniform
+from koco_stream.scikit_learn import regressor_tags
+from koco_stream.streams.rows import as_rows
+
+MAX_DICTIONARY = Parameter(
+    "max_dictionary", int, "the most points; none if not given", low=1, high=100_000, optional=True
+)
+NO_LIMIT = 1 << 40
 
 K, Q = range(2)  # lines of `a`: k(x, x_p), Tk
 
@@ -100,8 +115,7 @@ def joined(s: State) -> Array:
 
 @inlined
 def full(params: Params, s: State, features: int) -> bool:
-    """Whether the next round might need more room than there is, for a row with so many features.
-    """
+    """Whether the next round might need more room than there is, for a row with so many features."""
     return bool(s.points.n[()] < params.most and lacks_room(s.points, features))
 
 
@@ -157,7 +171,7 @@ def add_row(matrix: Array, n: int, left: Array, factor: float, corner: float) ->
 
 
 @jit
-def predict(params: Params, s: State, idx: Array, val: Array) -> float:
+def forward(params: Params, s: State, idx: Array, val: Array) -> float:
     """0: KORS predicts nothing."""
     return 0.0
 
@@ -171,3 +185,126 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     if offer(params, s, k_tt):
         join(params, s, idx, val, k_tt, n2)
     return 0.0 * float(s.inclusion_probability[()])
+
+
+class KORS(DictionaryLearner):
+    """Kernel online row sampling: a dictionary that grows with the rows.
+
+    It predicts nothing: `progressive` returns zeros, and y may be left out.
+
+    Parameters
+    ----------
+    ridge : float
+        γ, the ridge the algorithm's α.
+    beta : float
+        β, how many times its leverage score a point's probability is. The guarantee needs
+        3·log(T/δ)/ε²; published experiments use 1.
+    epsilon : float
+        ε, the accuracy of KORS's estimate.
+    estimate : {"icml", "poster"}
+        The estimate's factor: 1 + ε or 1 − ε.
+    max_dictionary : int, optional
+        Take no more points than this.
+    kernel : {"gaussian", "polynomial", "linear"}
+        The kernel.
+    bandwidth : float
+        Of the Gaussian kernel exp(−‖x − x'‖²/(2·bandwidth²)).
+    degree : int
+        Of the polynomial kernel (xᵀx' + 1)^degree.
+    loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
+        Not used.
+    clip : float
+        Not used.
+    fit_intercept : bool
+        Add a feature that is always 1.
+    seed : int
+        Of the coins.
+
+    Attributes
+    ----------
+    dictionary_ : ndarray of shape (J,)
+        The row numbers of the dictionary's points, counted from 0 over all rows learnt from.
+    weights_ : ndarray of shape (J,)
+        The weights 1/p̃ of the points.
+
+    Notes
+    -----
+    Calandriello, Lazaric, Valko (ICML 2017), Algorithm 2.
+    """
+
+    parameters = (*SHARED, *SAMPLING, MAX_DICTIONARY, *KERNEL_SHAPE)
+    init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
+    grows, full, enlarge = True, staticmethod(full), staticmethod(enlarge)
+    joined = staticmethod(joined)
+
+    def __init__(
+        self,
+        ridge: float = 1.0,
+        *,
+        beta: float = 1.0,
+        epsilon: float = 0.5,
+        estimate: str = "icml",
+        max_dictionary: int | None = None,
+        kernel: str = "gaussian",
+        bandwidth: float = 1.0,
+        degree: int = 2,
+        loss: str = "squared",
+        clip: float = 1.0,
+        fit_intercept: bool = False,
+        seed: int = 0,
+    ) -> None:
+        self._keep(locals())
+
+    @classmethod
+    def to_params(cls, q: Public) -> Params:
+        """As `Spec.to_params`; the learners that have a KORS inside use it too."""
+        epsilon, most = real(q, "epsilon"), q.get("max_dictionary")
+        return Params(
+            kernel=kernel_of(q),
+            ridge=real(q, "ridge"),
+            factor=1.0 + epsilon if q["estimate"] == "icml" else 1.0 - epsilon,
+            beta=real(q, "beta"),
+            most=NO_LIMIT if most is None else int(most),
+            clip=real(q, "clip"),
+        )
+
+    @classmethod
+    def irrelevant(cls, q: Public) -> set[str]:
+        """As `Spec.irrelevant`."""
+        return irrelevant_of_kernel(q) | {"loss", "clip"}
+
+    @classmethod
+    def stochastic(cls, q: Public) -> bool:
+        """As `Spec.stochastic`: always."""
+        return True
+
+    @classmethod
+    def cost(cls, q: Public, size: StreamSize) -> Cost:
+        """As `Spec.cost`."""
+        return dictionary_cost(q, size, 1)
+
+    @property
+    def weights_(self) -> Array:
+        """The weights 1/p̃ (J,) of the points."""
+        return self._state.roots[: int(self._points.n)] ** 2
+
+    def __sklearn_tags__(self) -> Any:
+        """What scikit-learn asks before it runs its checks."""
+        return regressor_tags(target_required=False)
+
+    def progressive(self, X: Any, y: Any = None) -> Array:
+        """Offer the rows in order; returns zeros (n,)."""
+        return super().progressive(X, np.zeros(as_rows(X).n_rows) if y is None else y)
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Offer the rows in order."""
+        self.progressive(X, y)
+        return self
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Forget everything, then offer the rows in order."""
+        return super().fit(X, np.zeros(as_rows(X).n_rows) if y is None else y)
+
+    def record(self, X: Any, y: Any = None) -> Any:
+        """As `Learner.record`: `inclusion_probability`, `included` and `dictionary_size`."""
+        return super().record(X, np.zeros(as_rows(X).n_rows) if y is None else y)

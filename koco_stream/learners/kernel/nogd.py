@@ -11,10 +11,11 @@ whenever the loss has a slope there. Predictions are not truncated.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from koco_stream.errors import WrongInput
 from koco_stream.kernels.dictionary import (
     Points,
     add_point,
@@ -23,16 +24,25 @@ from koco_stream.kernels.dictionary import (
     lacks_room,
     no_points,
     panels,
+    points_floats,
 )
 from koco_stream.kernels.kernel import Kernel
 from koco_stream.kernels.random_features import numbers_to
-from koco_stream.learners.kernel.fogd import outside
-from koco_stream.losses import loss_slope
+from koco_stream.learners.embedding import embedded
+from koco_stream.learners.kernel.base import DictionaryLearner, irrelevant_of_kernel, kernel_of
+from koco_stream.learners.kernel.fogd import irrelevant_untruncated, outside
+from koco_stream.learners.parameters import BUDGET, KERNEL_SHAPE, SHARED, STEP_SIZE, TUBE, Parameter
+from koco_stream.learners.spec import Cost, Public, StreamSize, real, whole
+from koco_stream.losses import LOSSES, loss_slope
 from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.eigenvalues import eigen_rows
 from koco_stream.numerics.linear_algebra import Array
 from koco_stream.numerics.llvm.feature_lines import aligned_zeros
 from koco_stream.numerics.llvm.point_panels import BLOCK, add_scaled, dot, products, room_for
+
+RANK = Parameter(
+    "rank", int, "k, the Nyström features; at most the budget counts", low=1, high=4096
+)
 
 K, ALPHA = range(2)  # lines of `a`: k(x, x_p), α
 Z, WEIGHTS = range(2)  # lines of `b`: z, w
@@ -93,13 +103,12 @@ def enlarge(params: Params, s: State, features: int) -> State:
 
 @inlined
 def full(params: Params, s: State, features: int) -> bool:
-    """Whether the next round might need more room than there is, for a row with so many features.
-    """
+    """Whether the next round might need more room than there is, for a row with so many features."""
     return bool(s.mapped[()] == 0 and lacks_room(s.points, features))
 
 
 @inlined
-def look(params: Params, s: State, idx: Array, val: Array) -> tuple[float, float, float]:
+def inspect(params: Params, s: State, idx: Array, val: Array) -> tuple[float, float, float]:
     """(f(x), k(x, x), ‖x‖²) for the row x = (idx, val); leaves k(x), and z once there is the map,
     in the scratch.
     """
@@ -112,15 +121,15 @@ def look(params: Params, s: State, idx: Array, val: Array) -> tuple[float, float
 
 
 @jit
-def predict(params: Params, s: State, idx: Array, val: Array) -> float:
+def forward(params: Params, s: State, idx: Array, val: Array) -> float:
     """f(x) for the row x = (idx, val). Learns nothing."""
-    return look(params, s, idx, val)[0]
+    return inspect(params, s, idx, val)[0]
 
 
 @jit
 def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     """One round on the row (idx, val) with label y. Updates `s`; returns the prediction ŷ."""
-    y_hat, k_tt, n2 = look(params, s, idx, val)
+    y_hat, k_tt, n2 = inspect(params, s, idx, val)
     s.t[()] += 1
     slope = (
         loss_slope(params.loss, y_hat, y) if outside(params.loss, params.tube, y_hat, y) else 0.0
@@ -169,6 +178,115 @@ def make_map(params: Params, s: State) -> None:
 @jit
 def embed(params: Params, s: State, idx: Array, val: Array, out: Array) -> None:
     """out ← z of the row (idx, val), (k,). There must be the map."""
-    look(params, s, idx, val)
+    inspect(params, s, idx, val)
     for r in range(out.size):
         out[r] = s.b[Z, r]
+
+
+class NOGD(DictionaryLearner):
+    """Kernel gradient descent up to `budget` points, then descent on their Nyström features.
+
+    Predictions are not truncated.
+
+    Parameters
+    ----------
+    step_size : float
+        Of both descents.
+    budget : int
+        B; a point with k(x, x) > 0 joins whenever the loss has a slope there.
+    rank : int
+        k, the eigenvectors of the points' kernel matrix that are kept: at most B, fewer if points
+        repeat.
+    kernel : {"gaussian", "polynomial", "linear"}
+        The kernel.
+    bandwidth : float
+        Of the Gaussian kernel exp(−‖x − x'‖²/(2·bandwidth²)).
+    degree : int
+        Of the polynomial kernel (xᵀx' + 1)^degree.
+    tube : float
+        With the squared loss, no update while |ŷ − y| is within it (the paper: 0.1).
+    loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
+        The loss.
+    clip : float
+        Not used.
+    fit_intercept : bool
+        Add a feature that is always 1.
+    seed : int
+        Not used.
+
+    Attributes
+    ----------
+    dictionary_ : ndarray of shape (J,)
+        The row numbers of the dictionary's points, counted from 0 over all rows learnt from.
+
+    Notes
+    -----
+    Lu, Hoi, Wang, Zhao, Liu (JMLR 17(47), 2016).
+    """
+
+    parameters = (*SHARED, STEP_SIZE, BUDGET, RANK, *KERNEL_SHAPE, TUBE)
+    init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
+    grows, full, enlarge = True, staticmethod(full), staticmethod(enlarge)
+    embed = staticmethod(embed)
+
+    def __init__(
+        self,
+        step_size: float = 1.0,
+        *,
+        budget: int = 100,
+        rank: int = 20,
+        kernel: str = "gaussian",
+        bandwidth: float = 1.0,
+        degree: int = 2,
+        tube: float = 0.0,
+        loss: str = "squared",
+        clip: float = 1.0,
+        fit_intercept: bool = False,
+        seed: int = 0,
+    ) -> None:
+        self._keep(locals())
+
+    @classmethod
+    def to_params(cls, q: Public) -> Params:
+        """As `Spec.to_params`."""
+        budget = whole(q, "budget")
+        return Params(
+            loss=LOSSES[str(q["loss"])],
+            clip=math.inf,
+            step_size=real(q, "step_size"),
+            budget=budget,
+            rank=min(whole(q, "rank"), budget),
+            kernel=kernel_of(q),
+            tube=float(q.get("tube") or 0.0),
+        )
+
+    @classmethod
+    def irrelevant(cls, q: Public) -> set[str]:
+        """As `Spec.irrelevant`."""
+        return irrelevant_untruncated(q) | irrelevant_of_kernel(q)
+
+    @classmethod
+    def cost(cls, q: Public, size: StreamSize) -> Cost:
+        """As `Spec.cost`."""
+        budget, rank = whole(q, "budget"), min(whole(q, "rank"), whole(q, "budget"))
+        room, rank_room = room_for(budget), room_for(rank)
+        # Twice: while the points' lines grow, the old and the new are both there.
+        lines = min(size.d + 1, max(2 * int(budget * size.s), 64))
+        points = 2 * points_floats(budget, lines, size.d) + 4 * room
+        mapping = 0.1 * budget * rank_room + 3.0 * budget**3 / max(size.rounds, 1)
+        return Cost(
+            points + room * (room + rank_room + 3) + 2 * rank_room + 64,
+            100 + budget * (3 + 0.1 * size.s) + mapping,
+        )
+
+    def features(self, X: Any) -> Array:
+        """The Nyström features (n, k) of the rows of X (n, d). Raises `WrongInput` while there are
+        fewer points than the budget.
+        """
+        rows = self._rows_of(X)
+        if not self._state.mapped:
+            raise WrongInput(
+                f"{self!r} has {self._points.n} points yet; the features are there once it has"
+                f" {self._params.budget}"
+            )
+        return embedded(type(self), self._params, self._state, rows, self._params.rank)

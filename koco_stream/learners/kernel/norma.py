@@ -18,10 +18,23 @@ import numpy as np
 
 from koco_stream.kernels.earlier_rows import History, no_rows
 from koco_stream.kernels.kernel import Kernel
+from koco_stream.learners.kernel.base import irrelevant_of_kernel, kernel_of
+from koco_stream.learners.parameters import BUDGET, KERNEL_SHAPE, SHARED, STEP_SIZE, Parameter
+from koco_stream.learners.shared_kernel_learner import SharedKernelLearner, kernel_values
+from koco_stream.learners.spec import Cost, Public, StreamSize, loss_and_clip, real, whole
 from koco_stream.losses import HINGE, loss_slope
 from koco_stream.numerics.compiler import inlined
 from koco_stream.numerics.linear_algebra import Array
 from koco_stream.numerics.llvm.point_panels import BLOCK, dot, room_for
+
+NU = Parameter(
+    "tube",
+    float,
+    "NORMA: ν of the soft margin, with the hinge loss; 0 for the hinge loss itself",
+    low=0,
+    high=1,
+)
+REGULARISATION = Parameter("regularisation", float, "λ in λ/2·‖f‖² + loss", low=0)
 
 K, A = range(2)  # lines of `a`: k(x, x_p), coefficients
 
@@ -79,13 +92,8 @@ def first_row(s: State) -> int:
     return int(s.rows[:n].min()) if n else int(s.t)
 
 
-def with_room(params: Params, s: State) -> State:
-    """The state: it has room for its budget."""
-    return s
-
-
 @inlined
-def expected(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float) -> float:
+def forward(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float) -> float:
     """f(x) for row r of the tile, before it is truncated. Learns nothing."""
     n, room = int(s.dictionary_size[()]), s.a.shape[1]
     for p in range(n):
@@ -95,13 +103,12 @@ def expected(params: Params, s: State, tile: Array, r: int, block: int, k_tt: fl
 
 @inlined
 def step(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float, y: float) -> float:
-    """One round on row r of the tile, with label y. Updates `s`; returns the truncated prediction.
-    """
+    """One round on row r of the tile, with label y. Updates `s`; returns the truncated prediction."""
     row = int(s.t[()])
     s.t[()] = row + 1
     if k_tt == 0.0:
         return 0.0
-    y_hat = min(max(expected(params, s, tile, r, block, k_tt), -params.clip), params.clip)
+    y_hat = min(max(forward(params, s, tile, r, block, k_tt), -params.clip), params.clip)
     if params.loss == HINGE and params.tube > 0.0:
         wrong = y * y_hat <= s.margin[()]
         slope = -y if wrong else 0.0
@@ -122,3 +129,91 @@ def step(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float,
         s.rows[place] = row
         s.a[A, place] = -params.step_size * slope
     return y_hat
+
+
+class NORMA(SharedKernelLearner):
+    """Gradient descent on functions with a budget of the most recent points.
+
+    Parameters
+    ----------
+    step_size : float
+        η.
+    regularisation : float
+        λ in λ/2·‖f‖² + loss.
+    budget : int
+        The most points; the oldest goes.
+    kernel : {"gaussian", "polynomial", "linear"}
+        The kernel.
+    bandwidth : float
+        Of the Gaussian kernel exp(−‖x − x'‖²/(2·bandwidth²)).
+    degree : int
+        Of the polynomial kernel (xᵀx' + 1)^degree.
+    tube : float
+        ν of the soft margin, with the hinge loss; 0 for the hinge loss itself.
+    loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
+        The loss.
+    clip : float
+        C > 0: predictions are truncated to [−C, C].
+    fit_intercept : bool
+        Add a feature that is always 1.
+    seed : int
+        Not used.
+
+    Attributes
+    ----------
+    dictionary_ : ndarray of shape (J,)
+        The row numbers of the points, the oldest first, counted from 0.
+
+    Notes
+    -----
+    Kivinen, Smola, Williamson (2004).
+    """
+
+    parameters = (*SHARED, STEP_SIZE, REGULARISATION, BUDGET, *KERNEL_SHAPE, NU)
+    init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
+    first_row = staticmethod(first_row)
+
+    def __init__(
+        self,
+        step_size: float = 1.0,
+        *,
+        regularisation: float = 1e-3,
+        budget: int = 100,
+        kernel: str = "gaussian",
+        bandwidth: float = 1.0,
+        degree: int = 2,
+        tube: float = 0.0,
+        loss: str = "squared",
+        clip: float = 1.0,
+        fit_intercept: bool = False,
+        seed: int = 0,
+    ) -> None:
+        self._keep(locals())
+
+    @classmethod
+    def to_params(cls, q: Public) -> Params:
+        """As `Spec.to_params`."""
+        return Params(
+            **loss_and_clip(q),
+            step_size=real(q, "step_size"),
+            regularisation=real(q, "regularisation"),
+            tube=float(q.get("tube") or 0.0),
+            kernel=kernel_of(q),
+            budget=whole(q, "budget"),
+        )
+
+    @classmethod
+    def irrelevant(cls, q: Public) -> set[str]:
+        """As `Spec.irrelevant`."""
+        return irrelevant_of_kernel(q) | (set() if q["loss"] == "hinge" else {"tube"})
+
+    @classmethod
+    def cost(cls, q: Public, size: StreamSize) -> Cost:
+        """As `Spec.cost`."""
+        points = min(real(q, "budget"), size.rounds / 2)
+        return Cost(4 * whole(q, "budget"), 300 + 2 * points, kernel_values(q, size, points))
+
+    @property
+    def dictionary_(self) -> Array:
+        """The row numbers of the points, the oldest first, counted from 0 over all rows learnt from."""
+        return np.sort(self._state.rows[: int(self._state.dictionary_size)])

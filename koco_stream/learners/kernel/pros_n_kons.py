@@ -14,12 +14,28 @@ but ω ← (ω, 0), A ← diag(A, α). A⁻¹ is kept: one product and one rank-
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from koco_stream.kernels.dictionary import FIRST_ROOM, enlarged, kernel_row, lengthened, panels
+from koco_stream.learners.embedding import embedded
 from koco_stream.learners.kernel import kors
+from koco_stream.learners.kernel.base import (
+    DictionaryLearner,
+    dictionary_cost,
+    irrelevant_of_kernel,
+)
+from koco_stream.learners.parameters import (
+    ALPHA,
+    CURVATURE,
+    CURVATURE_SCHEDULE,
+    KERNEL_SHAPE,
+    SAMPLING,
+    SHARED,
+    Parameter,
+)
+from koco_stream.learners.spec import Cost, Public, StreamSize, newton_params
 from koco_stream.losses import curvature_at, loss_slope
 from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.linear_algebra import Array
@@ -88,13 +104,12 @@ def joined(s: State) -> Array:
 
 @inlined
 def full(params: Params, s: State, features: int) -> bool:
-    """Whether the next round might need more room than there is, for a row with so many features.
-    """
+    """Whether the next round might need more room than there is, for a row with so many features."""
     return kors.full(params.kors, s.kors, features)
 
 
 @inlined
-def look(params: Params, s: State, idx: Array, val: Array) -> tuple[float, float, float]:
+def inspect(params: Params, s: State, idx: Array, val: Array) -> tuple[float, float, float]:
     """(ωᵀφ̃, k(x, x), ‖x‖²) for the row x = (idx, val); leaves k and φ̃ in the scratch."""
     n, room = int(s.kors.points.n[()]), s.a.shape[1]
     k_tt, n2 = kernel_row(params.kors.kernel, s.kors.points, idx, val, s.kors.a, kors.K * room)
@@ -103,9 +118,9 @@ def look(params: Params, s: State, idx: Array, val: Array) -> tuple[float, float
 
 
 @jit
-def predict(params: Params, s: State, idx: Array, val: Array) -> float:
+def forward(params: Params, s: State, idx: Array, val: Array) -> float:
     """ωᵀφ̃ for the row (idx, val), before it is held within [−C, C]. Learns nothing."""
-    return look(params, s, idx, val)[0]
+    return inspect(params, s, idx, val)[0]
 
 
 @jit
@@ -114,7 +129,7 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     the prediction ỹ.
     """
     C, n, room = params.clip, int(s.kors.points.n[()]), s.a.shape[1]
-    z, k_tt, n2 = look(params, s, idx, val)
+    z, k_tt, n2 = inspect(params, s, idx, val)
     joins = kors.offer(params.kors, s.kors, k_tt)
     t = s.kors.t[()]
 
@@ -166,6 +181,120 @@ def enter(params: Params, s: State, k_tt: float) -> None:
 @jit
 def embed(params: Params, s: State, idx: Array, val: Array, out: Array) -> None:
     """out ← φ̃ of the row (idx, val), (J,)."""
-    look(params, s, idx, val)
+    inspect(params, s, idx, val)
     for p in range(out.size):
         out[p] = s.a[PHI, p]
+
+
+class PROSNKONS(DictionaryLearner):
+    """Exact Newton steps in the span of KORS's dictionary, begun again whenever a point joins.
+
+    Parameters
+    ----------
+    alpha : float
+        α, the ridge of A_0.
+    ridge : float
+        The poster's γ, the ridge of KORS.
+    beta : float
+        β, how many times its leverage score a point's probability is. The guarantee needs
+        3·log(T/δ)/ε²; published experiments use 1.
+    epsilon : float
+        ε, the accuracy of KORS's estimate.
+    estimate : {"icml", "poster"}
+        The estimate's factor: 1 + ε or 1 − ε.
+    curvature : float, optional
+        The coefficient of g gᵀ in A. By default half the loss's σ for `clip` (docs/errata.md, P1).
+    curvature_schedule : {"constant", "decreasing"}
+        Whether `curvature` stays, or is divided by √t.
+    kernel : {"gaussian", "polynomial", "linear"}
+        The kernel.
+    bandwidth : float
+        Of the Gaussian kernel exp(−‖x − x'‖²/(2·bandwidth²)).
+    degree : int
+        Of the polynomial kernel (xᵀx' + 1)^degree.
+    loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
+        The loss.
+    clip : float
+        C > 0, the bound on predictions.
+    fit_intercept : bool
+        Add a feature that is always 1.
+    seed : int
+        Of the coins.
+
+    Attributes
+    ----------
+    dictionary_ : ndarray of shape (J,)
+        The row numbers of the dictionary's points, counted from 0 over all rows learnt from.
+
+    Notes
+    -----
+    PROS-N-KONS of Calandriello, Lazaric, Valko (NIPS 2017).
+    """
+
+    parameters: ClassVar[tuple[Parameter, ...]] = (
+        *SHARED,
+        ALPHA,
+        *SAMPLING,
+        CURVATURE,
+        CURVATURE_SCHEDULE,
+        *KERNEL_SHAPE,
+    )
+    curvature_share = 0.5
+    restart: ClassVar[bool] = True
+    init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
+    grows, full, enlarge = True, staticmethod(full), staticmethod(enlarge)
+    joined, embed = staticmethod(joined), staticmethod(embed)
+
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        ridge: float = 1.0,
+        *,
+        beta: float = 1.0,
+        epsilon: float = 0.5,
+        estimate: str = "icml",
+        curvature: float | None = None,
+        curvature_schedule: str = "constant",
+        kernel: str = "gaussian",
+        bandwidth: float = 1.0,
+        degree: int = 2,
+        loss: str = "squared",
+        clip: float = 1.0,
+        fit_intercept: bool = False,
+        seed: int = 0,
+    ) -> None:
+        self._keep(locals())
+
+    @classmethod
+    def to_params(cls, q: Public) -> Params:
+        """As `Spec.to_params`."""
+        return Params(
+            **newton_params(q),
+            restart=cls.restart,
+            forget=cls.restart or q["carry"] == "weights",
+            kors=kors.KORS.to_params(q),
+        )
+
+    @classmethod
+    def irrelevant(cls, q: Public) -> set[str]:
+        """As `Spec.irrelevant`."""
+        return irrelevant_of_kernel(q)
+
+    @classmethod
+    def stochastic(cls, q: Public) -> bool:
+        """As `Spec.stochastic`: always."""
+        return True
+
+    @classmethod
+    def cost(cls, q: Public, size: StreamSize) -> Cost:
+        """As `Spec.cost`."""
+        return dictionary_cost(q, size, 3)
+
+    def features(self, X: Any) -> Array:
+        """The embedding (n, J) of the rows of X (n, d) in the span of the dictionary.
+
+        It is φ̃ = L⁻¹k with LLᵀ = K_I, zero for repeated points.
+        """
+        rows = self._rows_of(X)
+        state = self._readable_state()
+        return embedded(type(self), self._params, state, rows, int(self._points.n))

@@ -16,19 +16,43 @@ those of the stream.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from koco_stream.kernels.dictionary import FIRST_ROOM, enlarged, lengthened, more_room, panels
 from koco_stream.kernels.earlier_rows import History, no_rows
 from koco_stream.kernels.kernel import Kernel
+from koco_stream.learners.kernel.base import PLANNED_POINTS, irrelevant_of_kernel, kernel_of
 from koco_stream.learners.kernel.kors import add_row
+from koco_stream.learners.parameters import (
+    ALPHA,
+    BETA,
+    CURVATURE,
+    CURVATURE_SCHEDULE,
+    EPSILON,
+    ESTIMATE,
+    KERNEL_SHAPE,
+    SHARED,
+    Parameter,
+)
+from koco_stream.learners.shared_kernel_learner import SharedKernelLearner, kernel_values
+from koco_stream.learners.spec import Cost, Public, StreamSize, newton_params
 from koco_stream.losses import curvature_at, loss_slope
 from koco_stream.numerics.compiler import inlined
 from koco_stream.numerics.linear_algebra import Array
 from koco_stream.numerics.llvm.point_panels import BLOCK, add_scaled, apply, dot
 from koco_stream.numerics.random import uniform
+
+SAMPLING_FLOOR = Parameter(
+    "sampling_floor",
+    float,
+    "the paper's γ, the least probability of a point in the sketch",
+    low=0,
+    high=1,
+)
+# Of points, on average, of whose factors the processor's cache holds all: some 30 MB at the end.
+CACHED_SQUARE = 750.0**2
 
 # α·φᵀÃ⁻¹φ is positive; where rounding has left nothing of it, this share of k(x, x) is taken
 LEAST = 1e-15
@@ -118,11 +142,6 @@ def _no_samples() -> Samples:
     )
 
 
-def first_row(s: State) -> int:
-    """The first row of the stream whose kernel values the next round needs."""
-    return 0
-
-
 def with_room(params: Params, s: State) -> State:
     """The same state with room for the points of another block."""
     sketch, kors = _enlarged(s.sketch), _enlarged(s.kors)
@@ -153,7 +172,7 @@ def joined(s: State) -> Array:
 
 
 @inlined
-def look(
+def inspect(
     params: Params, s: State, tile: Array, r: int, block: int, k_tt: float
 ) -> tuple[float, float, float]:
     """(kᵀc, y̆, α·φᵀÃ⁻¹φ) for row r of the tile, whose block begins at row `block`; leaves k and v
@@ -175,9 +194,9 @@ def look(
 
 
 @inlined
-def expected(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float) -> float:
+def forward(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float) -> float:
     """y̆ for row r of the tile, before it is held within [−C, C]. Learns nothing."""
-    return look(params, s, tile, r, block, k_tt)[1]
+    return inspect(params, s, tile, r, block, k_tt)[1]
 
 
 @inlined
@@ -194,7 +213,7 @@ def step(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float,
         return 0.0  # φ = 0: nothing to predict from, nothing to learn
 
     # Lines 4 to 7: ỹ = y̆ − h(y̆).
-    kc, y_hat, left = look(params, s, tile, r, block, k_tt)
+    kc, y_hat, left = inspect(params, s, tile, r, block, k_tt)
     projected = 0.0
     if abs(y_hat) > C:
         projected = (y_hat - math.copysign(C, y_hat)) * params.alpha / left  # h/(φᵀÃ⁻¹φ)
@@ -261,3 +280,138 @@ def join_kors(params: Params, s: State, row: int, g: float, p: float, k_tt: floa
     s.kors.scales[n] = scale
     s.kors.place[n] = s.sketch.n[()]
     s.kors.n[()] = n + 1
+
+
+class KernelNewtonStep(SharedKernelLearner):
+    """What KONS and Sketched-KONS share: all but whether all points join."""
+
+    exact: ClassVar[bool]
+    init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
+    with_room, joined = staticmethod(with_room), staticmethod(joined)
+
+    @classmethod
+    def to_params(cls, q: Public) -> Params:
+        """As `Spec.to_params`."""
+        epsilon = float(q.get("epsilon") or 0.0)
+        return Params(
+            **newton_params(q),
+            kernel=kernel_of(q),
+            exact=cls.exact,
+            factor=1.0 - epsilon if q.get("estimate") == "poster" else 1.0 + epsilon,
+            beta=float(q.get("beta") or 0.0),
+            floor=float(q.get("sampling_floor") or 0.0),
+        )
+
+    @classmethod
+    def irrelevant(cls, q: Public) -> set[str]:
+        """As `Spec.irrelevant`."""
+        return irrelevant_of_kernel(q)
+
+    @classmethod
+    def stochastic(cls, q: Public) -> bool:
+        """As `Spec.stochastic`: unless all points join."""
+        return not cls.exact
+
+    @classmethod
+    def cost(cls, q: Public, size: StreamSize) -> Cost:
+        """As `Spec.cost`."""
+        T, matrices = size.rounds, 1 if cls.exact else 2
+        n, mean_square = T, T**2 / 3  # points; the mean of t²
+        if not cls.exact:
+            floor = float(q["sampling_floor"] or 0.0)
+            n = min(T, max(PLANNED_POINTS, int(1.2 * floor * T)))
+            mean_square = min(mean_square, (100 + floor * T / 2) ** 2)
+        # Measured: from the processor's cache, or from memory.
+        each = 0.6 if mean_square < CACHED_SQUARE else 2.5
+        return Cost(
+            2 * T + matrices * 3 * (n + 16) ** 2 + 16 * n,
+            500 + 0.15 * T / 2 + each * mean_square,
+            kernel_values(q, size, T / 2),
+        )
+
+
+class SketchedKONS(KernelNewtonStep):
+    """The online Newton step on kernels with a sketch of sampled points.
+
+    It remembers all rows: O(B² + t) a round, and O(td) for kernel values, which runs of a sweep
+    share.
+
+    Parameters
+    ----------
+    alpha : float
+        α, also the ridge of its KORS.
+    beta : float
+        β, how many times its leverage score a point's probability is. The guarantee needs
+        3·log(T/δ)/ε²; published experiments use 1.
+    epsilon : float
+        ε, the accuracy of KORS's estimate.
+    estimate : {"icml", "poster"}
+        The estimate's factor: 1 + ε or 1 − ε.
+    sampling_floor : float
+        The paper's γ, the least probability of a point; 1 keeps all.
+    curvature : float, optional
+        The coefficient of g gᵀ in A. By default the loss's σ for `clip`.
+    curvature_schedule : {"constant", "decreasing"}
+        Whether `curvature` stays, or is divided by √t.
+    kernel : {"gaussian", "polynomial", "linear"}
+        The kernel.
+    bandwidth : float
+        Of the Gaussian kernel exp(−‖x − x'‖²/(2·bandwidth²)).
+    degree : int
+        Of the polynomial kernel (xᵀx' + 1)^degree.
+    loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
+        The loss.
+    clip : float
+        C > 0, the bound on predictions.
+    fit_intercept : bool
+        Add a feature that is always 1.
+    seed : int
+        Of the coins.
+
+    Attributes
+    ----------
+    dictionary_ : ndarray of shape (B,)
+        The row numbers of the sketch's points, counted from 0 over all rows learnt from.
+
+    Notes
+    -----
+    Calandriello, Lazaric, Valko (ICML 2017), Algorithm 3.
+    """
+
+    parameters = (
+        *SHARED,
+        ALPHA,
+        BETA,
+        EPSILON,
+        ESTIMATE,
+        SAMPLING_FLOOR,
+        CURVATURE,
+        CURVATURE_SCHEDULE,
+        *KERNEL_SHAPE,
+    )
+    exact = False
+
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        *,
+        beta: float = 1.0,
+        epsilon: float = 0.5,
+        estimate: str = "icml",
+        sampling_floor: float = 0.0,
+        curvature: float | None = None,
+        curvature_schedule: str = "constant",
+        kernel: str = "gaussian",
+        bandwidth: float = 1.0,
+        degree: int = 2,
+        loss: str = "squared",
+        clip: float = 1.0,
+        fit_intercept: bool = False,
+        seed: int = 0,
+    ) -> None:
+        self._keep(locals())
+
+    @property
+    def dictionary_(self) -> Array:
+        """The row numbers (B,) of the sketch's points, counted from 0 over all rows learnt from."""
+        return self._state.sketch.rows[: int(self._state.sketch.n)].copy()

@@ -13,6 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from koco_stream.learners.base import Learner
+from koco_stream.learners.parameters import SHARED, STEP_SIZE
+from koco_stream.learners.spec import Public, loss_and_clip, real
 from koco_stream.losses import loss_slope
 from koco_stream.numerics.compiler import jit
 from koco_stream.numerics.linear_algebra import Array
@@ -38,7 +41,7 @@ def init(params: Params, n_features: int, seed: int) -> State:
 
 
 @jit
-def predict(params: Params, s: State, idx: Array, val: Array) -> float:
+def forward(params: Params, s: State, idx: Array, val: Array) -> float:
     """wᵀx for the row (idx, val), before it is held within [−C, C]. Learns nothing."""
     y_hat = 0.0
     for i in range(idx.size):
@@ -49,7 +52,7 @@ def predict(params: Params, s: State, idx: Array, val: Array) -> float:
 @jit
 def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     """One round on the row (idx, val) with label y. Updates `s`; returns the prediction ŷ."""
-    y_hat = predict(params, s, idx, val)
+    y_hat = forward(params, s, idx, val)
     if abs(y_hat) > params.clip:
         y_hat = math.copysign(params.clip, y_hat)
     slope = loss_slope(params.loss, y_hat, y)
@@ -60,3 +63,54 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
         if G > 0.0:
             s.wG[idx[i], 0] -= params.step_size * g / math.sqrt(G)
     return y_hat
+
+
+class AdaGrad(Learner):
+    """AdaGrad with a diagonal matrix, w_j ← w_j − step_size·g_j/√(Σ g_j²).
+
+    Parameters
+    ----------
+    step_size : float
+        The step, above 0.
+    loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
+        The loss.
+    clip : float
+        C > 0: predictions are truncated to [−C, C].
+    fit_intercept : bool
+        Add a feature that is always 1.
+    seed : int
+        Not used.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (d,)
+        The weights, with the intercept's last if there is one.
+
+    Notes
+    -----
+    Duchi, Hazan, Singer (JMLR 2011).
+    """
+
+    parameters = (*SHARED, STEP_SIZE)
+    init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
+
+    def __init__(
+        self,
+        step_size: float = 1.0,
+        *,
+        loss: str = "squared",
+        clip: float = 1.0,
+        fit_intercept: bool = False,
+        seed: int = 0,
+    ) -> None:
+        self._keep(locals())
+
+    @classmethod
+    def to_params(cls, q: Public) -> Params:
+        """As `Spec.to_params`."""
+        return Params(**loss_and_clip(q), step_size=real(q, "step_size"))
+
+    @property
+    def coef_(self) -> Array:
+        """The weights (d,), with the intercept's last if there is one."""
+        return self._state.wG[:, 0].copy()

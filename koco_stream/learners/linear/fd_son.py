@@ -15,17 +15,34 @@ the Cholesky factor of αI + SSᵀ: diagonal for the kept rows, one more row for
 from __future__ import annotations
 
 import math
+from copy import deepcopy
 from typing import NamedTuple
 
 import numpy as np
 
-from koco_stream.learners.linear.newton_round import FIRST_D, with_sketch
+from koco_stream.learners.base import Learner
+from koco_stream.learners.linear.newton_round import DIAGONAL_FORMS, FIRST_D, with_sketch
+from koco_stream.learners.parameters import DIAGONAL, NEWTON_STEP, PROJECTION, SHARED, SKETCH_SIZE
+from koco_stream.learners.spec import Cost, Public, StreamSize, newton_params, whole
 from koco_stream.losses import curvature_at
 from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.eigenvalues import symmetric_eigen
-from koco_stream.numerics.lazy_maps import Maps, empty_maps, end_epoch, refresh, restart
+from koco_stream.numerics.lazy_maps import (
+    Maps,
+    empty_maps,
+    end_epoch,
+    maps_floats,
+    refresh,
+    restart,
+)
 from koco_stream.numerics.linear_algebra import Array
-from koco_stream.numerics.llvm.feature_lines import aligned_zeros, gather, prefetch, scatter
+from koco_stream.numerics.llvm.feature_lines import (
+    aligned_zeros,
+    gather,
+    lanes_for,
+    prefetch,
+    scatter,
+)
 
 NOTHING = 1e-14  # an eigenvalue below this share of the largest is rounding
 
@@ -105,7 +122,7 @@ def init(params: Params, n_features: int, seed: int) -> State:
 
 
 @jit
-def look(params: Params, s: State, idx: Array, val: Array) -> tuple[float, float]:
+def inspect(params: Params, s: State, idx: Array, val: Array) -> tuple[float, float]:
     """uᵀx and ‖x‖² for the row (idx, val); leaves x̂ = Sx in the scratch, and brings the row's
     columns up to date.
     """
@@ -293,4 +310,124 @@ def shrink(params: Params, s: State) -> None:
         s.folds[()] += 1
 
 
-predict, step = with_sketch("fd_son", look, off_sketch, project, learn, columns_of)
+forward, step = with_sketch("fd_son", inspect, off_sketch, project, learn, columns_of)
+
+
+class FDSON(Learner):
+    """Sketched online Newton with frequent directions, with a buffer of m gradients.
+
+    Parameters
+    ----------
+    sketch_size : int
+        m, the rows of the sketch that a shrink leaves.
+    alpha : float
+        α > 0, the ridge; 1/α is the step off the sketch.
+    curvature : float, optional
+        The coefficient of g gᵀ in A. By default the loss's σ for `clip`.
+    curvature_schedule : {"constant", "decreasing"}
+        Whether `curvature` stays, or is divided by √t.
+    diagonal : bool or "updated"
+        Feed D^(−1/2) x with D_jj = 0.1 + Σ g_j² (section 5.2). True: with the D of the rounds before,
+        as printed. "updated": predict so, and update the sketch and the weights with this round's g
+        in D too, as Vowpal Wabbit does (docs/errata.md, S7).
+    projection : {"weights", "prediction"}
+        How predictions are bounded: the weights are projected onto {w : |wᵀx| ≤ C} before each
+        prediction, as in the paper, or the prediction is truncated to [−C, C].
+    loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
+        The loss.
+    clip : float
+        C > 0, the bound on predictions.
+    fit_intercept : bool
+        Add a feature that is always 1.
+    seed : int
+        Not used.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (d,)
+        The weights, with the intercept's last if there is one (of the
+        rescaled features if `diagonal`).
+    sketch_ : ndarray of shape (m, d)
+        S, the kept rows.
+    buffer_ : ndarray of shape (k, d)
+        The to-sketch vectors since the last shrink, k < m.
+
+    Notes
+    -----
+    Luo et al. (NIPS 2016), Algorithms 1 and 2. Until the next shrink up to m gradients are kept as
+    they are, so that the sketch has from m to 2m − 1 rows, and a shrink comes every m rounds; the
+    paper's m rows have one each round (docs/errata.md, S21). The round that fills the buffer shrinks
+    first, then updates the weights.
+    """
+
+    parameters = (*SHARED, SKETCH_SIZE, *NEWTON_STEP, DIAGONAL, PROJECTION)
+    numbers_version = 2
+    init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
+
+    def __init__(
+        self,
+        sketch_size: int = 10,
+        alpha: float = 1.0,
+        *,
+        curvature: float | None = None,
+        curvature_schedule: str = "constant",
+        diagonal: bool | str = False,
+        projection: str = "weights",
+        loss: str = "squared",
+        clip: float = 1.0,
+        fit_intercept: bool = False,
+        seed: int = 0,
+    ) -> None:
+        self._keep(locals())
+
+    @classmethod
+    def to_params(cls, q: Public) -> Params:
+        """As `Spec.to_params`."""
+        m, diagonal = whole(q, "sketch_size"), bool(q["diagonal"])
+        return Params(
+            **newton_params(q),
+            sketch_size=m,
+            diagonal=DIAGONAL_FORMS[q["diagonal"]],
+            project_weights=q["projection"] == "weights",
+            lanes=lanes_for(2 * m + 1 + diagonal),
+            out_lanes=lanes_for(m + 1),
+        )
+
+    @classmethod
+    def cost(cls, q: Public, size: StreamSize) -> Cost:
+        """As `Spec.cost`."""
+        m, diagonal = whole(q, "sketch_size"), bool(q["diagonal"])
+        width, out = len(lanes_for(2 * m + 1 + diagonal)), len(lanes_for(m + 1))
+        floats = (size.d + 13 + 6 * m) * width + diagonal * size.d
+        maps = maps_floats(size.d, 2 * m + 1, m + 1, out)
+        return Cost(floats + maps, 500 + 10 * m * m + size.s * (2 * m + 30))
+
+    @property
+    def sketch_(self) -> Array:
+        """S (m, d), the kept rows."""
+        return self._table()[:, : self._params.sketch_size].T.copy()
+
+    @property
+    def buffer_(self) -> Array:
+        """The to-sketch vectors since the last shrink (k, d), k < m."""
+        m = self._params.sketch_size
+        return self._table()[:, m + 1 : m + 1 + int(self._state.filled)].T.copy()
+
+    @property
+    def coef_(self) -> Array:
+        """The weights u (d,), with the intercept's last (of the rescaled features if `diagonal`)."""
+        m, table = self._params.sketch_size, self._table()
+        beta = self._state.a[: 2 * m]
+        return table[:, m] + table[:, :m] @ beta[:m] + table[:, m + 1 : 2 * m + 1] @ beta[m:]
+
+    def _readable_state(self) -> State:
+        # Bringing a column up to date now and again later rounds otherwise than doing it once: so it
+        # is done on a copy.
+        return deepcopy(self._state)
+
+    def _table(self) -> Array:
+        """The columns, all brought up to date."""
+        m, state = self._params.sketch_size, self._readable_state()
+        for j in range(state.sw.shape[0]):
+            refresh(state.maps, state.sw, j, 2 * m + 1, m + 1, self._params.out_lanes)
+        return state.sw

@@ -4,7 +4,7 @@ sketch.
 A learner's file has what is particular to its sketch, as four functions; `with_sketch` puts them
 into the algorithm's lines:
 
-- `look(params, s, idx, val)` → (uᵀx, ‖x‖²), leaving what it gathered in the scratch;
+- `inspect(params, s, idx, val)` → (uᵀx, ‖x‖²), leaving what it gathered in the scratch;
 - `off_sketch(params, s, n2)` → what the other two are given of the part off the sketch of the row
   that was looked at last: ‖x‖² − ‖Vx‖² for Oja's orthonormal rows, αxᵀA⁻¹x for the others;
 - `project(params, s, excess, off)` → the multiple of x that w̄ changes by when u is projected (line
@@ -27,15 +27,17 @@ import numpy as np
 from numba.core import config, types
 from numba.extending import intrinsic
 
+from koco_stream.learners.spec import Cost, Public, StreamSize, whole
 from koco_stream.losses import loss_slope
 from koco_stream.numerics.compiler import jit, jit_with
 from koco_stream.numerics.linear_algebra import Array
+from koco_stream.numerics.llvm.feature_lines import lanes_for
 
 FIRST_D = 0.1
 NONE, BEFORE, UPDATED = range(
     3
 )  # `params.diagonal`: no adaptation, or which D the sketch and the weights see
-DIAGONAL = {False: NONE, True: BEFORE, "updated": UPDATED}
+DIAGONAL_FORMS = {False: NONE, True: BEFORE, "updated": UPDATED}
 
 
 @intrinsic
@@ -70,7 +72,7 @@ def adapt(table: Array, column: int, idx: Array, val: Array, slope: float) -> No
         table[idx[i], column] += g * g
 
 
-def look(params: Any, s: Any, idx: Array, val: Array) -> tuple[float, float]:
+def inspect(params: Any, s: Any, idx: Array, val: Array) -> tuple[float, float]:
     """Stands for a learner's; `with_sketch` binds the name to one."""
     raise AssertionError("with_sketch binds this name")
 
@@ -104,7 +106,7 @@ def bounded(params: Any, s: Any, idx: Array, val: Array) -> tuple[float, float, 
     ŷ is within [−C, C] because u is projected, or because it is truncated. All are zero for a row
     of norm zero.
     """
-    y_hat, n2 = look(params, s, idx, val)
+    y_hat, n2 = inspect(params, s, idx, val)
     if n2 == 0.0:
         return 0.0, 0.0, 0.0, 0.0
     off, w_coef = off_sketch(params, s, n2), 0.0
@@ -116,14 +118,14 @@ def bounded(params: Any, s: Any, idx: Array, val: Array) -> tuple[float, float, 
     return y_hat, w_coef, off, n2
 
 
-def predict(params: Any, s: Any, idx: Array, val: Array) -> float:
+def forward(params: Any, s: Any, idx: Array, val: Array) -> float:
     """uᵀx for the row (idx, val), before it is held within [−C, C]. Learns nothing."""
     if params.diagonal == NONE:
-        y_hat, n2 = look(params, s, idx, val)
+        y_hat, n2 = inspect(params, s, idx, val)
     else:
         table, _, D = columns_of(params, s)
         rescale(table, D, idx, val, s.scaled)
-        y_hat, n2 = look(params, s, idx, read_only(s.scaled[: idx.size]))
+        y_hat, n2 = inspect(params, s, idx, read_only(s.scaled[: idx.size]))
     return 0.0 if n2 == 0.0 else y_hat
 
 
@@ -149,7 +151,7 @@ def step(params: Any, s: Any, idx: Array, val: Array, y: float) -> float:
                 table[idx[i], weights] += w_coef * x[i]
         adapt(table, D, idx, val, slope)
         rescale(table, D, idx, val, s.scaled)
-        _, n2 = look(params, s, idx, x)
+        _, n2 = inspect(params, s, idx, x)
         if n2 > 0.0:
             learn(params, s, idx, x, slope, 0.0, off_sketch(params, s, n2), n2)
     else:
@@ -159,14 +161,22 @@ def step(params: Any, s: Any, idx: Array, val: Array, y: float) -> float:
 
 
 def with_sketch(
-    learner: str, look: Any, off_sketch: Any, project: Any, learn: Any, columns_of: Any
+    learner: str, inspect: Any, off_sketch: Any, project: Any, learn: Any, columns_of: Any
 ) -> tuple[Callable[..., float], Callable[..., float]]:
-    """The `predict` and `step` of the learner in the file `learner`, from what is particular to its
+    """The `forward` and `step` of the learner in the file `learner`, from what is particular to its
     sketch.
     """
-    own = {"look": look, "off_sketch": off_sketch, "columns_of": columns_of}
+    own = {"inspect": inspect, "off_sketch": off_sketch, "columns_of": columns_of}
     bound = jit_with(bounded, f"{learner}_bounded", project=project, **own)
     return (
-        jit_with(predict, f"{learner}_predict", **own),
+        jit_with(forward, f"{learner}_forward", **own),
         jit_with(step, f"{learner}_step", bounded=bound, learn=learn, **own),
     )
+
+
+def table_cost(q: Public, size: StreamSize) -> Cost:
+    """What a learner costs whose table has m + 1 numbers a feature, and one more if `diagonal`."""
+    m, diagonal = whole(q, "sketch_size"), bool(q["diagonal"])
+    width, plain = len(lanes_for(m + 1 + diagonal)), len(lanes_for(m + 1))
+    floats = (size.d + width + 16) * width + diagonal * size.d
+    return Cost(floats, 50 + (0.35 * size.s + 0.6 * plain + 8) * plain)

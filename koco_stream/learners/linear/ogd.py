@@ -12,6 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from koco_stream.learners.base import Learner
+from koco_stream.learners.parameters import PROJECTION, SHARED, STEP_SIZE
+from koco_stream.learners.spec import Public, loss_and_clip, real
 from koco_stream.losses import loss_slope
 from koco_stream.numerics.compiler import jit
 from koco_stream.numerics.linear_algebra import Array, square_norm
@@ -40,7 +43,7 @@ def init(params: Params, n_features: int, seed: int) -> State:
 
 
 @jit
-def predict(params: Params, s: State, idx: Array, val: Array) -> float:
+def forward(params: Params, s: State, idx: Array, val: Array) -> float:
     """wᵀx for the row (idx, val), before it is held within [−C, C]. Learns nothing."""
     y_hat = 0.0
     for i in range(idx.size):
@@ -51,7 +54,7 @@ def predict(params: Params, s: State, idx: Array, val: Array) -> float:
 @jit
 def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     """One round on the row (idx, val) with label y. Updates `s`; returns the prediction ŷ."""
-    y_hat = predict(params, s, idx, val)
+    y_hat = forward(params, s, idx, val)
     n2 = square_norm(val)
     change = 0.0
     if abs(y_hat) > params.clip:
@@ -65,3 +68,68 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     for i in range(idx.size):
         s.w[idx[i]] += change * np.float64(val[i])
     return y_hat
+
+
+class OGD(Learner):
+    """Projected online gradient descent, w ← w − step_size·g.
+
+    Parameters
+    ----------
+    step_size : float
+        The step, above 0.
+    projection : {"weights", "prediction"}
+        How predictions are bounded: the weights are projected onto {w : |wᵀx| ≤ C} before each
+        prediction, as in the paper, or the prediction is truncated to [−C, C].
+    loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
+        The loss.
+    clip : float
+        C > 0, the bound on predictions.
+    fit_intercept : bool
+        Add a feature that is always 1.
+    seed : int
+        Not used.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (d,)
+        The weights, with the intercept's last if there is one.
+
+    Notes
+    -----
+    Zinkevich (2003); the projection is Lemma 1 of Luo et al. (NIPS 2016).
+
+    Examples
+    --------
+    >>> from koco_stream import OGD
+    >>> OGD(0.1).progressive([[1.0], [1.0]], [1.0, 1.0]).tolist()
+    [0.0, 0.2]
+    """
+
+    parameters = (*SHARED, STEP_SIZE, PROJECTION)
+    init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
+
+    def __init__(
+        self,
+        step_size: float = 1.0,
+        *,
+        projection: str = "weights",
+        loss: str = "squared",
+        clip: float = 1.0,
+        fit_intercept: bool = False,
+        seed: int = 0,
+    ) -> None:
+        self._keep(locals())
+
+    @classmethod
+    def to_params(cls, q: Public) -> Params:
+        """As `Spec.to_params`."""
+        return Params(
+            **loss_and_clip(q),
+            step_size=real(q, "step_size"),
+            project_weights=q["projection"] == "weights",
+        )
+
+    @property
+    def coef_(self) -> Array:
+        """The weights (d,), with the intercept's last if there is one."""
+        return self._state.w.copy()

@@ -20,7 +20,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from koco_stream.learners.linear.newton_round import FIRST_D, with_sketch
+from koco_stream.learners.base import Learner
+from koco_stream.learners.linear.newton_round import (
+    DIAGONAL_FORMS,
+    FIRST_D,
+    table_cost,
+    with_sketch,
+)
+from koco_stream.learners.parameters import DIAGONAL, NEWTON_STEP, PROJECTION, SHARED, Parameter
+from koco_stream.learners.spec import Cost, Public, StreamSize, newton_params, real, whole
 from koco_stream.losses import curvature_at
 from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.linear_algebra import Array, orthonormalise
@@ -29,6 +37,7 @@ from koco_stream.numerics.llvm.feature_lines import (
     dot,
     dot3,
     gather,
+    lanes_for,
     scatter,
     substitute,
     sums_after,
@@ -36,9 +45,19 @@ from koco_stream.numerics.llvm.feature_lines import (
     times,
 )
 
-# fold when w̄ᵀx and βᵀVx, which cancel, pass this many times C: of a prediction's digits they take
-# three at most
-CANCELS_AT = 1e3
+SKETCH_SIZE = Parameter("sketch_size", int, "m, the rows of the sketch; 0: none", low=0, high=1023)
+SKETCH_RATE = Parameter(
+    "sketch_rate", float, "c in the sketch's rate min(c/t, 1)", low=0, above=True
+)
+# At the printed rate the first gradients err less on 37 of 65 streams, random rows on 11
+# (docs/sketch-start.md); and they cost less.
+SKETCH_START = Parameter(
+    "sketch_start",
+    str,
+    "the sketch's first rows: the first gradients, or random",
+    choices=("random", "gradients"),
+)
+
 FOLD_AT = 1e2  # fold when the bound on F⁻¹'s largest entry passes this (S4)
 # a round that makes the sketch's Gram determinant grow by more than this is done densely (S12)
 DENSE_AT = 1e3
@@ -127,7 +146,7 @@ def init(params: Params, n_features: int, seed: int) -> State:
 
 
 @jit
-def look(params: Params, s: State, idx: Array, val: Array) -> tuple[float, float]:
+def inspect(params: Params, s: State, idx: Array, val: Array) -> tuple[float, float]:
     """uᵀx and ‖x‖² for the row (idx, val); leaves Zx and p = Vx in the scratch."""
     m, W = params.sketch_size, len(params.lanes)
     n2 = gather(s.zw, params.lanes, idx, val, s.a, Z * W)
@@ -196,8 +215,7 @@ def learn(
     kappa_c2 = kappa * c * c
     grown = 1.0 + kappa_c2 * dot(a, params.lanes, P * W, P * W)
     dense = grown > DENSE_AT
-    cancels = abs(dot(a, params.lanes, P * W, BETA * W)) > CANCELS_AT * params.clip  # βᵀVx
-    if dense or cancels or s.growth[()] * math.sqrt(grown) > FOLD_AT:
+    if dense or s.growth[()] * math.sqrt(grown) > FOLD_AT:
         if started >= 0:  # the fold reads all of Z: its new row has to be there
             write_row(s, params, idx, val, started, off)
             started, unclean = -1, False
@@ -331,4 +349,141 @@ def clean(zw: Array, a: Array, m: int, W: int) -> None:
     orthonormalise(zw, m, a[KEEP * W :])
 
 
-predict, step = with_sketch("oja_son", look, off_sketch, project, learn, columns_of)
+forward, step = with_sketch("oja_son", inspect, off_sketch, project, learn, columns_of)
+
+
+class OjaSON(Learner):
+    """Sketched online Newton with Oja's sketch, O(m² + ms) a round on rows with s non-zeros.
+
+    Parameters
+    ----------
+    sketch_size : int
+        m, the rows of the sketch; 0 for projected gradient descent.
+    alpha : float
+        α > 0, the ridge; 1/α is the step off the sketch.
+    curvature : float, optional
+        The coefficient of g gᵀ in A. By default the loss's σ for `clip`.
+    curvature_schedule : {"constant", "decreasing"}
+        Whether `curvature` stays, or is divided by √t.
+    sketch_rate : float
+        c in the sketch's rate min(c/t, 1): 1 in the paper, for rows as they are. Rows that were
+        scaled down turn the sketch less, and 16 to 128 work better (docs/errata.md, S8).
+    sketch_start : {"gradients", "random"}
+        The sketch's first rows: the first m gradients, orthonormalised, or drawn from `seed`.
+    diagonal : bool or "updated"
+        Feed D^(−1/2) x with D_jj = 0.1 + Σ g_j² (section 5.2). True: with the D of the rounds before,
+        as printed. "updated": predict so, and update the sketch and the weights with this round's g
+        in D too, as Vowpal Wabbit does (docs/errata.md, S7).
+    projection : {"weights", "prediction"}
+        How predictions are bounded: the weights are projected onto {w : |wᵀx| ≤ C} before each
+        prediction, as in the paper, or the prediction is truncated to [−C, C].
+    loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
+        The loss.
+    clip : float
+        C > 0, the bound on predictions.
+    fit_intercept : bool
+        Add a feature that is always 1.
+    seed : int
+        Of the random start.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (d,)
+        The weights, with the intercept's last if there is one (of the
+        rescaled features if `diagonal`).
+    sketch_ : ndarray of shape (m, d)
+        V, the sketch's orthonormal rows; zero where a row has not started.
+    eigenvalues_ : ndarray of shape (m,)
+        tΛ, the estimated eigenvalues of Σ ĝĝᵀ.
+
+    Notes
+    -----
+    Luo et al. (NIPS 2016), Algorithms 4 and 5.
+
+    Examples
+    --------
+    >>> from koco_stream import OjaSON
+    >>> OjaSON(2, alpha=1.0).progressive([[1.0, 0.0], [1.0, 0.0]], [1.0, 1.0]).round(3).tolist()
+    [0.0, 0.667]
+    """
+
+    parameters = (
+        *SHARED,
+        SKETCH_SIZE,
+        *NEWTON_STEP,
+        SKETCH_RATE,
+        SKETCH_START,
+        DIAGONAL,
+        PROJECTION,
+    )
+    numbers_version = 5
+    init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
+
+    def __init__(
+        self,
+        sketch_size: int = 10,
+        alpha: float = 1.0,
+        *,
+        curvature: float | None = None,
+        curvature_schedule: str = "constant",
+        sketch_rate: float = 1.0,
+        sketch_start: str = "gradients",
+        diagonal: bool | str = False,
+        projection: str = "weights",
+        loss: str = "squared",
+        clip: float = 1.0,
+        fit_intercept: bool = False,
+        seed: int = 0,
+    ) -> None:
+        self._keep(locals())
+
+    @classmethod
+    def to_params(cls, q: Public) -> Params:
+        """As `Spec.to_params`."""
+        m, diagonal = whole(q, "sketch_size"), bool(q["diagonal"])
+        return Params(
+            **newton_params(q),
+            rate=real(q, "sketch_rate"),
+            sketch_size=m,
+            from_gradients=q["sketch_start"] == "gradients",
+            diagonal=DIAGONAL_FORMS[q["diagonal"]],
+            project_weights=q["projection"] == "weights",
+            lanes=lanes_for(m + 1 + diagonal),
+        )
+
+    @classmethod
+    def irrelevant(cls, q: Public) -> set[str]:
+        """As `Spec.irrelevant`: without a sketch, all that is said of it."""
+        of_sketch = {"sketch_rate", "sketch_start", "curvature", "curvature_schedule"}
+        return of_sketch if q["sketch_size"] == 0 else set()
+
+    @classmethod
+    def stochastic(cls, q: Public) -> bool:
+        """As `Spec.stochastic`: if the sketch starts from random rows."""
+        return q["sketch_size"] != 0 and q["sketch_start"] == "random"
+
+    @classmethod
+    def cost(cls, q: Public, size: StreamSize) -> Cost:
+        """As `Spec.cost`."""
+        return table_cost(q, size)
+
+    @property
+    def sketch_(self) -> Array:
+        """V (m, d), the sketch's orthonormal rows; zero where a row has not started."""
+        m = self._params.sketch_size
+        return self._state.zw[:, :m].dot(self._lines(F)[:m, :m].T).T
+
+    @property
+    def eigenvalues_(self) -> Array:
+        """tΛ (m,), the estimated eigenvalues of Σ ĝĝᵀ."""
+        return self._lines(TLAM)[0, : self._params.sketch_size].copy()
+
+    @property
+    def coef_(self) -> Array:
+        """The weights u (d,), with the intercept's last (of the rescaled features if `diagonal`)."""
+        m = self._params.sketch_size
+        return self._state.zw[:, m] + self.sketch_.T @ self._lines(BETA)[0, :m]
+
+    def _lines(self, first: int) -> Array:
+        """The small vectors and F, a line each, from this one on."""
+        return self._state.a.reshape(-1, len(self._params.lanes))[first:]

@@ -18,10 +18,20 @@ from typing import NamedTuple
 
 import numpy as np
 
+from koco_stream.learners.base import Learner
+from koco_stream.learners.parameters import (
+    CURVATURE,
+    CURVATURE_SCHEDULE,
+    PROJECTION,
+    SHARED,
+    Parameter,
+)
+from koco_stream.learners.spec import Cost, Public, StreamSize, newton_params
 from koco_stream.losses import curvature_at, loss_slope
 from koco_stream.numerics.compiler import jit
 from koco_stream.numerics.linear_algebra import Array, square_norm
 
+ALPHA_OR_ZERO = Parameter("alpha", float, "α, the ridge; 0 for the pseudo-inverse", low=0)
 NO_PART = 1e-20  # a part of a row whose square is below this share of the row's is rounding
 
 
@@ -88,7 +98,7 @@ def off_range(params: Params, s: State, idx: Array, val: Array) -> float:
 
 
 @jit
-def predict(params: Params, s: State, idx: Array, val: Array) -> float:
+def forward(params: Params, s: State, idx: Array, val: Array) -> float:
     """uᵀx for the row (idx, val), before it is held within [−C, C], and 0 for one that is off A's
     range. Learns nothing.
     """
@@ -164,3 +174,71 @@ def widen(params: Params, s: State, idx: Array, val: Array, left: float, y: floa
             for k in range(d):
                 A_inv[j, k] += along * r[j] * r[k] - (Ax[j] * r[k] + r[j] * Ax[k]) / left
                 N[j, k] -= r[j] * r[k] / left
+
+
+class ONS(Learner):
+    """The Online Newton Step with the full matrix, O(d²) a round and in memory.
+
+    Parameters
+    ----------
+    alpha : float
+        α, the ridge. With 0 A's pseudo-inverse is used, and predictions do not change when all rows
+        are mapped by an invertible matrix (docs/errata.md, S22).
+    curvature : float, optional
+        The coefficient of g gᵀ in A. By default the loss's σ for `clip`.
+    curvature_schedule : {"constant", "decreasing"}
+        Whether `curvature` stays, or is divided by √t.
+    projection : {"weights", "prediction"}
+        How predictions are bounded: the weights are projected onto {w : |wᵀx| ≤ C} before each
+        prediction, as in the paper, or the prediction is truncated to [−C, C].
+    loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
+        The loss.
+    clip : float
+        C > 0, the bound on predictions.
+    fit_intercept : bool
+        Add a feature that is always 1.
+    seed : int
+        Not used.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (d,)
+        The weights, with the intercept's last if there is one.
+
+    Notes
+    -----
+    Luo et al. (NIPS 2016), equations 1 and 2.
+    """
+
+    parameters = (*SHARED, ALPHA_OR_ZERO, CURVATURE, CURVATURE_SCHEDULE, PROJECTION)
+    init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
+
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        *,
+        curvature: float | None = None,
+        curvature_schedule: str = "constant",
+        projection: str = "weights",
+        loss: str = "squared",
+        clip: float = 1.0,
+        fit_intercept: bool = False,
+        seed: int = 0,
+    ) -> None:
+        self._keep(locals())
+
+    @classmethod
+    def to_params(cls, q: Public) -> Params:
+        """As `Spec.to_params`."""
+        return Params(**newton_params(q), project_weights=q["projection"] == "weights")
+
+    @classmethod
+    def cost(cls, q: Public, size: StreamSize) -> Cost:
+        """As `Spec.cost`."""
+        matrices = 1 if q["alpha"] else 2
+        return Cost(matrices * size.d * (size.d + 2), 30 + 0.5 * size.s**2)
+
+    @property
+    def coef_(self) -> Array:
+        """The weights u (d,), with the intercept's last if there is one."""
+        return self._state.u.copy()

@@ -21,7 +21,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from koco_stream.learners.linear.newton_round import FIRST_D, with_sketch
+from koco_stream.learners.base import Learner
+from koco_stream.learners.linear.newton_round import (
+    DIAGONAL_FORMS,
+    FIRST_D,
+    table_cost,
+    with_sketch,
+)
+from koco_stream.learners.parameters import DIAGONAL, NEWTON_STEP, PROJECTION, SHARED, SKETCH_SIZE
+from koco_stream.learners.spec import Cost, Public, StreamSize, newton_params, whole
 from koco_stream.losses import curvature_at
 from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.linear_algebra import (
@@ -31,7 +39,14 @@ from koco_stream.numerics.linear_algebra import (
     inverse_of_shifted,
     solve_factored,
 )
-from koco_stream.numerics.llvm.feature_lines import add_outer, aligned_zeros, gather, scatter, times
+from koco_stream.numerics.llvm.feature_lines import (
+    add_outer,
+    aligned_zeros,
+    gather,
+    lanes_for,
+    scatter,
+    times,
+)
 from koco_stream.numerics.random import normal
 
 # Vectors in `a`, each (W,). State: b. Scratch: x̂ = Sx, r, Hx̂, Hr, what is added to the features'
@@ -103,7 +118,7 @@ def init(params: Params, n_features: int, seed: int) -> State:
 
 
 @jit
-def look(params: Params, s: State, idx: Array, val: Array) -> tuple[float, float]:
+def inspect(params: Params, s: State, idx: Array, val: Array) -> tuple[float, float]:
     """uᵀx and ‖x‖² for the row (idx, val); leaves x̂ = Sx in the scratch."""
     a, m, W = s.a, params.sketch_size, len(params.lanes)
     n2 = gather(s.sw, params.lanes, idx, val, a, X_HAT * W)
@@ -279,4 +294,102 @@ def fold(sw: Array, a: Array, m: int, W: int) -> None:
         a[B * W + i] = 0.0
 
 
-predict, step = with_sketch("rp_son", look, off_sketch, project, learn, columns_of)
+forward, step = with_sketch("rp_son", inspect, off_sketch, project, learn, columns_of)
+
+
+class RPSON(Learner):
+    """Sketched online Newton with random projections, O(m² + ms) a round.
+
+    Parameters
+    ----------
+    sketch_size : int
+        m, the rows of the sketch.
+    alpha : float
+        α > 0, the ridge; 1/α is the step off the sketch.
+    curvature : float, optional
+        The coefficient of g gᵀ in A. By default the loss's σ for `clip`.
+    curvature_schedule : {"constant", "decreasing"}
+        Whether `curvature` stays, or is divided by √t.
+    diagonal : bool or "updated"
+        Feed D^(−1/2) x with D_jj = 0.1 + Σ g_j² (section 5.2). True: with the D of the rounds before,
+        as printed. "updated": predict so, and update the sketch and the weights with this round's g
+        in D too, as Vowpal Wabbit does (docs/errata.md, S7).
+    projection : {"weights", "prediction"}
+        How predictions are bounded: the weights are projected onto {w : |wᵀx| ≤ C} before each
+        prediction, as in the paper, or the prediction is truncated to [−C, C].
+    loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
+        The loss.
+    clip : float
+        C > 0, the bound on predictions.
+    fit_intercept : bool
+        Add a feature that is always 1.
+    seed : int
+        Of the projections.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (d,)
+        The weights, with the intercept's last if there is one (of the
+        rescaled features if `diagonal`).
+    sketch_ : ndarray of shape (m, d)
+        S, the sketch.
+
+    Notes
+    -----
+    Luo et al. (NIPS 2016), Algorithm 1 and section 3.
+    """
+
+    parameters = (*SHARED, SKETCH_SIZE, *NEWTON_STEP, DIAGONAL, PROJECTION)
+    numbers_version = 3
+    init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
+
+    def __init__(
+        self,
+        sketch_size: int = 10,
+        alpha: float = 1.0,
+        *,
+        curvature: float | None = None,
+        curvature_schedule: str = "constant",
+        diagonal: bool | str = False,
+        projection: str = "weights",
+        loss: str = "squared",
+        clip: float = 1.0,
+        fit_intercept: bool = False,
+        seed: int = 0,
+    ) -> None:
+        self._keep(locals())
+
+    @classmethod
+    def to_params(cls, q: Public) -> Params:
+        """As `Spec.to_params`."""
+        m, diagonal = whole(q, "sketch_size"), bool(q["diagonal"])
+        return Params(
+            **newton_params(q),
+            sketch_size=m,
+            diagonal=DIAGONAL_FORMS[q["diagonal"]],
+            project_weights=q["projection"] == "weights",
+            lanes=lanes_for(m + 1 + diagonal),
+        )
+
+    @classmethod
+    def stochastic(cls, q: Public) -> bool:
+        """As `Spec.stochastic`: always."""
+        return True
+
+    @classmethod
+    def cost(cls, q: Public, size: StreamSize) -> Cost:
+        """As `Spec.cost`."""
+        of_table = table_cost(q, size)
+        width = len(lanes_for(whole(q, "sketch_size") + 2))
+        return Cost(of_table.floats + 2 * width**2, 100 + of_table.nanoseconds)
+
+    @property
+    def sketch_(self) -> Array:
+        """S (m, d), the sketch."""
+        return self._state.sw[:, : self._params.sketch_size].T.copy()
+
+    @property
+    def coef_(self) -> Array:
+        """The weights u (d,), with the intercept's last (of the rescaled features if `diagonal`)."""
+        m = self._params.sketch_size
+        return self._state.sw[:, m] + self._state.sw[:, :m] @ self._state.a[:m]

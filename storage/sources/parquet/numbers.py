@@ -82,8 +82,7 @@ def _inexact(raw: Array) -> Array:
 
 
 def encoded(column: pa.Array, place: Place, what: str) -> tuple[Array, list[str]]:
-    """A column of texts as (the number of each, (n,); the texts). Raises `WrongInput` for a null.
-    """
+    """A column of texts as (the number of each, (n,); the texts). Raises `WrongInput` for a null."""
     if not types.is_dictionary(column.type):
         column = column.dictionary_encode()
     refuse_nulls(column, place, what)

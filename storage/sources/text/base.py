@@ -71,8 +71,7 @@ class TextSource(ABC, Generic[Rows]):
         )
 
     def pieces(self, scratch: Path) -> Iterator[Block]:
-        """The blocks of all files. Raises `WrongInput` for an archive that is cut short or damaged.
-        """
+        """The blocks of all files. Raises `WrongInput` for an archive that is cut short or damaged."""
         for number, file in enumerate(self.files):
             yield from blocks_of(file, scratch, number, self.block_bytes)
 

@@ -88,8 +88,7 @@ class ColumnText(TextSource[Parsed]):
         return texts
 
     def piece(self, rows: Parsed) -> Piece:
-        """The rows, dense; or one-hot: numbers where they are, and a 1 at the feature of each text.
-        """
+        """The rows, dense; or one-hot: numbers where they are, and a 1 at the feature of each text."""
         if not self.choice.one_hot:
             return dense_piece(rows.labels, rows.values)
         values, places = rows.values.copy(), np.zeros(rows.values.shape, np.int32)

@@ -17,7 +17,8 @@ from flows.halving import Halving, read_decisions, stages
 from flows.sweep_file import read_sweep
 from koco_stream import WrongInput
 from koco_stream.io.files import canonical_json
-from koco_stream.runs.run import Run, Stream
+from koco_stream.runs.run import Run
+from koco_stream.streams.stream import Stream
 from storage.results import read_curves, read_runs
 from tests.helpers.in_process import koco  # noqa: F401  (a fixture)
 from tests.helpers.sweeps import MEASURED

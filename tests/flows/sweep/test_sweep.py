@@ -90,9 +90,9 @@ def test_only_the_library_s_functions_cross_the_wire(small_store, tmp_path, monk
 
 
 def test_runs__equal_the_python_interface(small_store, tmp_path, reference):
-    from koco_stream.runs.run import Stream
     from koco_stream.streams.manifest import load_manifest
     from koco_stream.streams.reader import StreamReader
+    from koco_stream.streams.stream import Stream
 
     for row in reference[0]:
         if row["learner"] != "OjaSON" or row["sketch_size"] != 3 or row["fit_intercept"]:

@@ -9,8 +9,8 @@ from flows.sweep_file import read_sweep, values_of
 from koco_stream import WrongInput
 from koco_stream.runs.cost_model import DataSize, pass_bytes
 from koco_stream.runs.planner import Limits, plan
-from koco_stream.runs.run import Stream, sharding_of
 from koco_stream.streams.manifest import load_manifest
+from koco_stream.streams.stream import Stream, sharding_of
 from storage.preparing.prepare import prepare_file
 from tests.helpers.project import SWEEPS
 

@@ -5,7 +5,7 @@ import pytest
 
 from koco_stream import BKONS, CONKONS, KONS, KORS, NORMA, PROSNKONS, Batch, SketchedKONS
 from koco_stream.learners import learner_named
-from koco_stream.learners.shared_kernel_scan import Together
+from koco_stream.learners.shared_kernel_scan import SharedKernelScan
 from koco_stream.streams.rows import as_rows
 
 pytestmark = pytest.mark.filterwarnings(
@@ -111,12 +111,12 @@ def test_cohort__shares_kernel_values_and_gives_the_bits_of_runs_alone():
     for name, given_, seed in configurations:
         learner = learner_named(name)
         params.append(learner.to_params(learner.complete({**given_, "bandwidth": 0.7})))
-        states.append(learner.module.init(params[-1], 5, seed))
-    together = Together([name for name, _, _ in configurations], params, states)
+        states.append(learner.init(params[-1], 5, seed))
+    scan = SharedKernelScan([learner_named(name) for name, _, _ in configurations], params, states)
     shared = np.empty((len(configurations), len(y)))
     for first, end in ((0, 100), (100, 103), (103, 700)):
         part = np.empty((len(configurations), end - first))
-        together.advance(as_rows(X[first:end]), labels[first:end], part)
+        scan.advance(as_rows(X[first:end]), labels[first:end], part)
         shared[:, first:end] = part
     assert rows.n_rows == 700
     for i, (name, given_, seed) in enumerate(configurations):

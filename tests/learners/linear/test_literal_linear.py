@@ -2,7 +2,7 @@
 
 A literal reference is run in double and in long double. Where the two agree to 1e-9 of the clip, so
 must the learner; where they do not, the stream is badly conditioned, and the learner may be off by
-ten times what the double reference is. Branches of the learners are counted while they
+thirty times what the double reference is. Branches of the learners are counted while they
 learn, and the last test asks that each occurred.
 """
 
@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import koco_stream
-from koco_stream.learners.linear.oja_son import FOLD_AT
 from tests.oracles import first_order
 from tests.oracles.exact_algebra import cholesky, eigen_of_rows, gram_schmidt, solve
 from tests.oracles.losses import curvatures, slopes
@@ -35,7 +34,7 @@ pytestmark = pytest.mark.filterwarnings(
 )  # labels beyond the clip are among the cases
 
 SMALL = 1e-9  # of the clip: what rounding may do to a prediction on a well-conditioned stream
-MULTIPLE = 10  # of what references in double are off by, on other streams
+MULTIPLE = 30  # of what references in double are off by, on other streams
 OF_INVERSES = 100  # the same for ONS and FDSON, which keep an inverse through rank-one changes
 # in place of SMALL for RP-SON after 150 hard rows: x − SᵀHSx cancels when SSᵀ is far above α
 LONG_PROJECTIONS = 1e-6
@@ -166,8 +165,8 @@ def projections(m, seed, n):
 
 def counters(model):
     """How often so far: whatever of these the learner's state has."""
-    names = ("folds", "dense_rounds", "shrinks", "found", "filled", "growth")
-    return {k: float(getattr(model._state, k)) for k in names if hasattr(model._state, k)}
+    names = ("folds", "dense_rounds", "shrinks", "found", "filled")
+    return {k: int(getattr(model._state, k)) for k in names if hasattr(model._state, k)}
 
 
 def learn(name, options, X, y):
@@ -190,14 +189,6 @@ def learn(name, options, X, y):
                 "zero slope": slopes[options["loss"]](predictions[-1], y[t]) == 0,
                 "dense round": dense,
                 "fold": folded and not dense,
-                # A round that folds first has a growth of its own only; would it have passed the
-                # bound?
-                "fold by cancellation": (
-                    folded
-                    and not dense
-                    and not started
-                    and before.get("growth", np.inf) * after.get("growth", 1) <= FOLD_AT
-                ),
                 "row start": started,
                 "row start in a dense round": started and dense,
                 "row start in a round that folds": started and folded and not dense,
@@ -663,7 +654,6 @@ EXPECTED = {
         *EVERY,
         "dense round",
         "fold",
-        "fold by cancellation",
         "row start",
         "row start in a dense round",
         "row start in a round that folds",

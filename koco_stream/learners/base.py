@@ -1,35 +1,27 @@
-"""The Python interface that every learner shares: learn from rows, predict, record, save.
-
-The classes themselves, one a learner, are in `koco_stream.learners.models`.
-"""
+"""What a learner is: the base class of all, with the Python interface that they share."""
 
 from __future__ import annotations
 
 import inspect
 import warnings
 from collections.abc import Callable
-from itertools import takewhile
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from koco_stream.errors import WrongInput, nearest
-from koco_stream.learners import LEARNERS, Learner, Public, learner_named
-from koco_stream.learners.parameters import SEED, SHARED
-from koco_stream.learners.scan import advance, expect
+from koco_stream.learners import scan
+from koco_stream.learners.parameters import SEED
+from koco_stream.learners.record import recorded
+from koco_stream.learners.saved import filled, load_into, save_model, state_arrays
+from koco_stream.learners.spec import Public, Spec
 from koco_stream.losses import LOSSES, OF_REAL_LABELS, loss_value
+from koco_stream.numerics.compiler import inlined
 from koco_stream.numerics.linear_algebra import Array
-from koco_stream.runs.schemas import recorded
 from koco_stream.scikit_learn import check_feature_names, feature_names, not_fitted, regressor_tags
 from koco_stream.streams.rows import Rows, as_labels, as_rows, with_intercept
 
-POSITIONAL = (
-    "sketch_size",
-    "step_size",
-    "alpha",
-    "ridge",
-)  # arguments that may be given by place, where they come first
 LEARNT = (
     "_state",
     "_params",
@@ -42,37 +34,84 @@ LEARNT = (
 )  # what fit forgets
 
 
-class Model:
-    """An online learner with the conventions of scikit-learn: constructor arguments are kept as
-    given under their own names, and what was learnt ends in an underscore.
+class Learner(Spec):
+    """An online learner: an algorithm, and the conventions of scikit-learn around it.
+
+    A subclass says what is particular to its algorithm: `parameters`, `to_params` and `cost` (see
+    `Spec`); a constructor that keeps its arguments by `self._keep(locals())`; and the algorithm
+    itself, as functions without `self`, of which the compiled ones update `state` in place:
+
+    - `init(params, n_features, seed)`: the state before the first round, a NamedTuple of arrays;
+    - `step(params, state, idx, val, y)`: one round on the row (idx, val), compiled; returns ŷ;
+    - `forward(params, state, idx, val)`: the prediction for a row before it is held within
+      [−clip, clip], compiled; learns nothing.
+
+    `Params`, a NamedTuple of numbers, has at least `loss` and `clip`. A learner whose state takes
+    more memory as it learns also has `grows = True`, `full` and `enlarge`.
 
     After learning: `n_features_in_` (features of X), `feature_names_in_` (their names, if X is a
     data frame), `rounds_` (rows seen).
     """
 
-    _params: Any
-    _state: Any
-    _in_force: dict[str, Any]
+    init: ClassVar[Callable[..., Any]]
+    step: ClassVar[Callable[..., float]]
+    forward: ClassVar[Callable[..., float]]
+    grows: ClassVar[bool] = False
+
+    loss: str
+    clip: float
+    fit_intercept: bool
+    seed: int
     n_features_in_: int
     feature_names_in_: Array
     rounds_: int
+    _params: Any
+    _state: Any
+    _in_force: dict[str, Any]
 
-    def __init_subclass__(cls) -> None:
-        if cls.__name__ in LEARNERS:
-            cls.__init__ = _constructor(cls.__name__)  # type: ignore[method-assign]
+    # The algorithm -------------------------------------------------------------------------------
 
-    def __init__(self, *args: Any, **params: Any) -> None:
-        raise TypeError(f"{type(self).__name__} is not a learner; there are: {', '.join(LEARNERS)}")
+    @staticmethod
+    @inlined
+    def full(params: Any, state: Any, features: int) -> bool:
+        """Whether the state lacks room for a row with so many features."""
+        return False
 
-    # What a learner is told
-    # -------------------------------------------------------------------------------
+    @staticmethod
+    def enlarge(params: Any, state: Any, features: int, /) -> Any:
+        """The same state with room for a row with so many features."""
+        return state
+
+    @staticmethod
+    def joined(state: Any, /) -> Array | None:
+        """The rounds in which points joined that stay in the dictionary, increasing, if any do."""
+        return None
 
     @classmethod
-    def _learner(cls) -> Learner:
-        """The learner that the class is, or is a subclass of."""
-        return learner_named(
-            next(base.__name__ for base in cls.__mro__ if base.__name__ in LEARNERS)
-        )
+    def advance(
+        cls, params: Any, state: Any, rows: Rows, labels: Array, predictions: Array
+    ) -> tuple[Any, int]:
+        """Learn from a block of rows, filling `predictions` (n,): the state and the rounds done.
+
+        Fewer rounds than rows are done only if a prediction was not finite.
+        """
+        return scan.advance(cls, params, state, rows, labels, predictions)
+
+    @classmethod
+    def expect(cls, params: Any, state: Any, rows: Rows) -> Array:
+        """What the learner would predict next for each row, (n,). Nothing is learnt."""
+        return scan.expect(cls, params, state, rows)
+
+    @classmethod
+    def registered(cls) -> type[Self]:
+        """The class that says what the learner is: this one, or the base of a variant of it."""
+        return next(base for base in cls.__mro__ if "parameters" in vars(base))
+
+    # What it is told -----------------------------------------------------------------------------
+
+    def _keep(self, arguments: dict[str, Any]) -> None:
+        """Keep the constructor's arguments, which are its `locals()`, as they were given."""
+        vars(self).update({k: v for k, v in arguments.items() if k not in ("self", "__class__")})
 
     @classmethod
     def _names(cls) -> list[str]:
@@ -115,8 +154,7 @@ class Model:
     def __sklearn_is_fitted__(self) -> bool:
         return "_state" in vars(self)
 
-    # Learning
-    # -----------------------------------------------------------------------------------------------
+    # Learning -------------------------------------------------------------------------------------
 
     def progressive(self, X: Any, y: Any) -> Array:
         """Learn from the rows in order and return each prediction (n,), made before its label was
@@ -157,7 +195,7 @@ class Model:
         Nothing is learnt.
         """
         rows = self._rows_of(X)
-        return expect(self._learner().name, self._params, self._readable_state(), rows)
+        return self.expect(self._params, self._readable_state(), rows)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The coefficient of determination R² of `predict(X)`, as scikit-learn's regressors give
@@ -184,7 +222,7 @@ class Model:
 
         predictions = self._learn(X, y, note)
         labels = as_labels(y, predictions.size)
-        loss = LOSSES[self.loss]  # type: ignore[attr-defined]
+        loss = LOSSES[self.loss]
         losses = np.array(
             [loss_value(loss, p, label) for p, label in zip(predictions, labels, strict=True)],
             np.float64,
@@ -192,8 +230,7 @@ class Model:
         rounds = np.arange(before + 1, before + 1 + predictions.size)
         return pa.table({"t": rounds, "prediction": predictions, "loss": losses, **counts})
 
-    # Keeping
-    # ----------------------------------------------------------------------------------------------------
+    # Keeping --------------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
         """Write the learner to a file, atomically. Another process that loads it goes on to the
@@ -202,8 +239,6 @@ class Model:
         What a subclass has saved is read by its own `load`; `koco_stream.load` gives the library's
         class.
         """
-        from koco_stream.learners.saved import save_model
-
         save_model(self, Path(path))
 
     @classmethod
@@ -211,15 +246,20 @@ class Model:
         """Read a learner of this class. Raises `WrongInput` if the file is damaged, of a newer
         format, or another learner's.
         """
-        from koco_stream.learners.saved import load_model
+        own = cls.registered().__name__
 
-        return load_model(Path(path), cls)
+        def class_of(name: str) -> type[Self]:
+            if name == own:
+                return cls
+            raise WrongInput(
+                f"{path} holds {name}, not {cls.__name__}; use {name}.load or koco_stream.load"
+            )
+
+        return load_into(path, class_of)
 
     def __getstate__(self) -> dict[str, Any]:
         # For pickle, joblib and deepcopy, as in a file of `save`: arrays that are nobody else's,
         # and nothing that can be made again.
-        from koco_stream.learners.saved import state_arrays
-
         kept = {
             name: value for name, value in vars(self).items() if name not in ("_state", "_params")
         }
@@ -228,8 +268,6 @@ class Model:
         )
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
-        from koco_stream.learners.saved import filled
-
         kept = dict(kept)
         arrays = kept.pop("_arrays", None)
         vars(self).update(kept)
@@ -238,8 +276,7 @@ class Model:
             began._start(self.n_features_in_)
             self._params, self._state = began._params, filled(began, arrays)
 
-    # Inside
-    # --------------------------------------------------------------------------------------------------------
+    # Inside ---------------------------------------------------------------------------------------
 
     def _learn(self, X: Any, y: Any, after_round: Callable[[], None] | None = None) -> Array:
         """`progressive`, calling `after_round` after each round if it is given."""
@@ -248,7 +285,7 @@ class Model:
         labels = as_labels(y, rows.n_rows)
         self._check_labels(labels)
         self._start(rows.n_features, feature_names(X))
-        if self.fit_intercept:  # type: ignore[attr-defined]
+        if self.fit_intercept:
             rows = with_intercept(rows)
         predictions = np.empty(rows.n_rows)
         done, size = 0, max(rows.n_rows if after_round is None else 1, 1)
@@ -261,13 +298,8 @@ class Model:
                 rows.values,
                 rows.n_features,
             )
-            self._state, more = advance(
-                self._learner().name,
-                self._params,
-                self._state,
-                block,
-                labels[first:end],
-                predictions[first:end],
+            self._state, more = self.advance(
+                self._params, self._state, block, labels[first:end], predictions[first:end]
             )
             done += more
             if done < end:
@@ -300,16 +332,15 @@ class Model:
         return as_rows(X, vars(self).get("n_features_in_"), type(self).__name__)
 
     def _public(self) -> Public:
-        learner = self._learner()
-        return learner.complete({q.name: getattr(self, q.name) for q in learner.parameters})
+        return self.registered().complete({q.name: getattr(self, q.name) for q in self.parameters})
 
     def _start(self, n_features: int, names: Array | None = None) -> None:
         if "_state" in vars(self):
             return
-        params = self._learner().to_params(self._public())
-        seed = SEED.check(self.seed)  # type: ignore[attr-defined]
-        width = n_features + (1 if self.fit_intercept else 0)  # type: ignore[attr-defined]
-        self._state = self._learner().module.init(params, width, seed)
+        params = self.to_params(self._public())
+        seed = SEED.check(self.seed)
+        width = n_features + (1 if self.fit_intercept else 0)
+        self._state = type(self).init(params, width, seed)
         self._params = params
         self._in_force = self.get_params()
         self.n_features_in_ = n_features
@@ -341,55 +372,16 @@ class Model:
         return self._state
 
     def _check_labels(self, labels: Array) -> None:
-        if self.loss not in OF_REAL_LABELS and not (np.abs(labels) == 1.0).all():  # type: ignore[attr-defined]
+        if self.loss not in OF_REAL_LABELS and not (np.abs(labels) == 1.0).all():
             bad = labels[np.abs(labels) != 1.0][0]
-            raise WrongInput(f"the {self.loss} loss needs labels -1 and +1, and one is {bad:g}")  # type: ignore[attr-defined]
-        if "_warned" not in vars(self) and labels.size and np.abs(labels).max() > self.clip:  # type: ignore[attr-defined]
+            raise WrongInput(f"the {self.loss} loss needs labels -1 and +1, and one is {bad:g}")
+        if "_warned" not in vars(self) and labels.size and np.abs(labels).max() > self.clip:
             self._warned = True
-            if "clip" in self._learner().idle(self._public()):
+            if "clip" in self.irrelevant(self._public()):
                 return
             warnings.warn(
-                f"a label ({labels[np.abs(labels).argmax()]:g}) is beyond clip = {self.clip:g}: "  # type: ignore[attr-defined]
+                f"a label ({labels[np.abs(labels).argmax()]:g}) is beyond clip = {self.clip:g}: "
                 "predictions will never reach it, and the curvature assumes |y| <= clip; scale the"
                 " labels or raise clip",
                 stacklevel=4,
             )
-
-
-def _constructor(name: str) -> Callable[..., None]:
-    """The constructor of a learner's class: its own parameters as declared, then those that all
-    share, and `seed`; all kept as given.
-    """
-    declared = LEARNERS[name].parameters
-    own = [q for q in declared if q not in SHARED]
-    by_place = list(takewhile(lambda q: q.name in POSITIONAL, own))
-    kinds = [
-        (
-            q,
-            (
-                inspect.Parameter.POSITIONAL_OR_KEYWORD
-                if q in by_place
-                else inspect.Parameter.KEYWORD_ONLY
-            ),
-        )
-        for q in own
-    ]
-    kinds += [
-        (q, inspect.Parameter.KEYWORD_ONLY) for q in (*(q for q in SHARED if q in declared), SEED)
-    ]
-    arguments = [
-        inspect.Parameter(q.name, kind, default=q.default, annotation=q.kind) for q, kind in kinds
-    ]
-    signature = inspect.Signature(arguments, return_annotation=None)
-
-    def __init__(self: Model, *args: Any, **params: Any) -> None:
-        given = signature.bind(*args, **params)
-        given.apply_defaults()
-        vars(self).update(given.arguments)
-
-    __init__.__signature__ = signature.replace(  # type: ignore[attr-defined]
-        parameters=[inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD), *arguments]
-    )
-    __init__.__qualname__ = f"{name}.__init__"
-    __init__.__doc__ = f"See the class. {', '.join(q.name for q, _ in kinds)}."
-    return __init__

@@ -1,0 +1,54 @@
+"""What the kernel learners share: their kernel, a dictionary of points, and what these cost."""
+
+from __future__ import annotations
+
+from koco_stream.kernels.dictionary import Points, points_floats
+from koco_stream.kernels.kernel import KERNELS, Kernel, gaussian_kernel
+from koco_stream.learners.base import Learner
+from koco_stream.learners.spec import Cost, Public, StreamSize
+from koco_stream.numerics.linear_algebra import Array
+
+# A run whose dictionary has no limit is planned, and may run, with at most this many points.
+PLANNED_POINTS = 2032
+
+
+class DictionaryLearner(Learner):
+    """A learner with a dictionary of points."""
+
+    @property
+    def _points(self) -> Points:
+        inner = self._state._asdict().get("kors", self._state)
+        return inner.points
+
+    @property
+    def dictionary_(self) -> Array:
+        """The row numbers (J,) of the dictionary's points, counted from 0 over all rows learnt
+        from.
+        """
+        return self._points.rounds[: int(self._points.n)] - 1
+
+
+def kernel_of(q: Public) -> Kernel:
+    """The kernel that the parameters say."""
+    gaussian = gaussian_kernel(float(q.get("bandwidth") or 1.0))
+    return gaussian._replace(kind=KERNELS[str(q["kernel"])], degree=int(q.get("degree") or 1))
+
+
+def irrelevant_of_kernel(q: Public) -> set[str]:
+    """Parameters of kernels other than this one."""
+    others = {
+        "gaussian": {"degree"},
+        "polynomial": {"bandwidth"},
+        "linear": {"bandwidth", "degree"},
+    }
+    return others[str(q["kernel"])]
+
+
+def dictionary_cost(q: Public, size: StreamSize, matrices: int) -> Cost:
+    """What a run costs that keeps so many matrices over the points of a dictionary that grows."""
+    n = min(int(q.get("max_dictionary") or PLANNED_POINTS), size.rounds, PLANNED_POINTS)
+    points = points_floats(n, min(size.d + 1, int(n * size.s) + 2), size.d)
+    # Twice: while the dictionary grows, the old and the new are both there.
+    floats = 2 * (points + matrices * (n + 16) * (n + 16)) + 32 * n + 4096
+    usual = min(int(q.get("max_dictionary") or 50), 100)
+    return Cost(floats, 200 + usual * (6 + 0.2 * size.s) + 0.5 * usual * usual)

@@ -1,0 +1,96 @@
+"""CON-KONS: PROS-N-KONS that carries its solution across when a point joins."""
+
+from __future__ import annotations
+
+from koco_stream.learners.kernel.pros_n_kons import PROSNKONS
+from koco_stream.learners.parameters import (
+    ALPHA,
+    CURVATURE,
+    CURVATURE_SCHEDULE,
+    KERNEL_SHAPE,
+    SAMPLING,
+    SHARED,
+    Parameter,
+)
+
+CARRY = Parameter(
+    "carry",
+    str,
+    "what stays when a point joins: the weights and A, or the weights only",
+    choices=("both", "weights"),
+    later=True,
+)
+
+
+class CONKONS(PROSNKONS):
+    """PROS-N-KONS that carries its solution across when a point joins.
+
+    Parameters
+    ----------
+    alpha : float
+        α, the ridge of A_0.
+    ridge : float
+        The poster's γ, the ridge of KORS.
+    beta : float
+        β, how many times its leverage score a point's probability is. The guarantee needs
+        3·log(T/δ)/ε²; published experiments use 1.
+    epsilon : float
+        ε, the accuracy of KORS's estimate.
+    estimate : {"icml", "poster"}
+        The estimate's factor: 1 + ε or 1 − ε.
+    carry : {"both", "weights"}
+        "both" maps the weights and A into the larger space, as the NIPS text says; "weights" maps
+        the weights and begins again from A = αI, which fits the poster's table better
+        (docs/errata.md, P4).
+    curvature : float, optional
+        The coefficient of g gᵀ in A. By default half the loss's σ for `clip` (docs/errata.md, P1).
+    curvature_schedule : {"constant", "decreasing"}
+        Whether `curvature` stays, or is divided by √t.
+    kernel : {"gaussian", "polynomial", "linear"}
+        The kernel.
+    bandwidth : float
+        Of the Gaussian kernel exp(−‖x − x'‖²/(2·bandwidth²)).
+    degree : int
+        Of the polynomial kernel (xᵀx' + 1)^degree.
+    loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
+        The loss.
+    clip : float
+        C > 0, the bound on predictions.
+    fit_intercept : bool
+        Add a feature that is always 1.
+    seed : int
+        Of the coins.
+
+    Attributes
+    ----------
+    dictionary_ : ndarray of shape (J,)
+        The row numbers of the dictionary's points, counted from 0 over all rows learnt from.
+
+    Notes
+    -----
+    CON-KONS of Calandriello, Lazaric, Valko (NIPS 2017).
+    """
+
+    parameters = (*SHARED, ALPHA, *SAMPLING, CARRY, CURVATURE, CURVATURE_SCHEDULE, *KERNEL_SHAPE)
+    restart = False
+
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        ridge: float = 1.0,
+        *,
+        beta: float = 1.0,
+        epsilon: float = 0.5,
+        estimate: str = "icml",
+        carry: str = "both",
+        curvature: float | None = None,
+        curvature_schedule: str = "constant",
+        kernel: str = "gaussian",
+        bandwidth: float = 1.0,
+        degree: int = 2,
+        loss: str = "squared",
+        clip: float = 1.0,
+        fit_intercept: bool = False,
+        seed: int = 0,
+    ) -> None:
+        self._keep(locals())
