@@ -70,7 +70,7 @@ def small_store(tmp_path):
 @pytest.fixture(scope="session")
 def s3_endpoint(tmp_path_factory):
     """The address of an S3 server of this test session, with its data in a temporary folder."""
-    from s3_server import s3_server, server_program
+    from tests.helpers.s3_server import s3_server, server_program
 
     program = server_program()
     if program is None:
@@ -88,7 +88,7 @@ def s3_store(s3_endpoint, monkeypatch):
     """
     from uuid import uuid4
 
-    from s3_server import KEY, REGION, SECRET, filesystem
+    from tests.helpers.s3_server import KEY, REGION, SECRET, filesystem
 
     for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL_S3", "AWS_DEFAULT_REGION"):
         monkeypatch.delenv(name, raising=False)
@@ -112,7 +112,7 @@ def s3_store(s3_endpoint, monkeypatch):
 @pytest.fixture(scope="session")
 def slurm_conf(tmp_path_factory):
     """The configuration of a Slurm of this test session, installed where that is possible."""
-    from slurm import install, slurm
+    from tests.helpers.slurm import install, slurm
 
     if reason := install():
         pytest.skip(reason)

@@ -73,7 +73,7 @@ def news() -> Stream:
 
 
 def news_stand_in(n: int = 18_846, d: int = 101_631) -> Stream:
-    """Rows like 20news: about 94 words each, drawn with Zipf frequencies; 5 % of the labels are +1."""
+    """Rows like 20news: about 94 words each, of Zipf frequencies; 5 % of the labels are +1."""
     draw = np.random.default_rng(20)
     lengths = np.clip(draw.lognormal(4.45, 0.75, n), 5, 3000).astype(np.int64)
     frequency = np.cumsum(1.0 / (np.arange(d) + 3.0))

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from flows.cli import koco
 from koco_stream.streams.manifest import dataset_place, load_manifest
 from tests.bench.table import show
-from tests.test_every_file import FILES
+from tests.helpers.real_files import FILES
 
 
 def disk() -> dict[str, float] | None:

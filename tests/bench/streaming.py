@@ -20,7 +20,7 @@ from storage.sources.table import Table
 from tests.bench import data
 from tests.bench.measure import in_turn, seconds
 from tests.bench.table import show
-from tests.shared_pages import held_by_two
+from tests.helpers.shared_pages import held_by_two
 
 WARM, AGAIN, COLD = (
     "as stored, warm",

@@ -119,7 +119,7 @@ def cohorts(folder: Path, cores: set[int], quick: bool) -> dict[str, float]:
 
 
 class Turn(NamedTuple):
-    """A sweep on so many cores, and the seconds of some of its runs alone, before it and after it."""
+    """A sweep on so many cores, and the seconds of some of its runs alone, before and after it."""
 
     sweep: Timing
     alone: list[float]

@@ -287,7 +287,7 @@ def digest(array: Any) -> str:
 
 
 def made(case: Case) -> tuple[Any, Input, np.ndarray]:
-    """The case's learner, before its first row, with its input and the labels that its loss takes."""
+    """The case's learner, before its first row, its input, and the labels that its loss takes."""
     model, data = LEARNERS[case.learner](**case.given), inputs()[case.input]
     return model, data, data.y if model.loss in ("squared", "half_squared") else data.signs
 

@@ -23,13 +23,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from flows.launch import checked
-from flows.planning import sizes_of
-from flows.steps import remember
-from flows.sweep_file import read_sweep
 
 import koco_stream
 from cluster.executors import run_serially
+from flows.sweep.checks import checked
+from flows.sweep.file import read_sweep
+from flows.sweep.planning import sizes_of
+from flows.sweep.steps import remember
 from koco_stream.engine.checkpoint import checkpoint_of, save_cohort
 from koco_stream.engine.cohort import advance_members, run_cohort
 from koco_stream.engine.run_state import start

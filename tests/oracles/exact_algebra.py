@@ -21,7 +21,7 @@ def gram_schmidt(V):
 
 
 def cholesky(A):
-    """The lower triangular L with L Lᵀ = A; not a number from the first pivot on that is negative."""
+    """The lower triangular L with L Lᵀ = A; not a number from a negative pivot on."""
     L = np.zeros_like(A)
     for j in range(len(A)):
         L[j, j] = np.sqrt(A[j, j] - L[j, :j] @ L[j, :j])

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from oracles.exact_algebra import eigen_of_rows, gram_schmidt, solve
+from tests.oracles.exact_algebra import eigen_of_rows, gram_schmidt, solve
 
 FIRST_D = 0.1  # footnote 6: D_1 = 0.1·I
 NEW_ROW_AT = 1e-6  # a gradient starts a row of V if ‖its part off V‖² is above this share of ‖x‖²

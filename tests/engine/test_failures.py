@@ -1,0 +1,266 @@
+"""What one run or one dataset does wrong stays its own: all others are as if it had not been there,
+and it can be run again.
+"""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+import koco_stream.learners.scan
+import koco_stream.learners.shared_kernel_scan
+from koco_stream.engine.checkpoint import save_cohort
+from koco_stream.engine.cohort import run_cohort
+from koco_stream.engine.result_file import part_place
+from koco_stream.learners import LEARNERS
+from koco_stream.learners.kernel import norma, pros_n_kons
+from koco_stream.learners.linear import ogd
+from koco_stream.runs.run import Cohort, Run
+from koco_stream.streams.manifest import dataset_place, load_manifest
+from koco_stream.streams.stream import Stream
+from storage.results import collect, read_curves, read_runs, table_files
+from tests.helpers.cohorts import part, undisturbed
+from tests.helpers.examples import EXAMPLES
+from tests.helpers.in_process import koco  # noqa: F401  (a fixture)
+from tests.helpers.sweeps import MEASURED
+
+BAD = 7.0  # the step size, or alpha, of the run that is to fail
+
+SWEEP = """
+name = "try"
+[[dataset]]
+name = "sparse"
+positive_class = 1
+[[dataset]]
+name = "real"
+[[learner]]
+name = "OGD"
+step_size = [0.1, 7, 0.3]
+"""
+
+
+@pytest.fixture
+def spec(tmp_path):
+    """The file of the sweep."""
+    (tmp_path / "try.toml").write_text(SWEEP)
+    return tmp_path / "try.toml"
+
+
+def cohort_of(store, *learners, every=0):
+    stream = Stream("real", load_manifest(store, "real").dataset_hash)
+    return Cohort(
+        stream,
+        tuple(Run.of(stream, name, {**EXAMPLES[name], **more}, 1) for name, more in learners),
+        1.0,
+        every,
+    )
+
+
+def raising(function, when=1, calls=None):
+    """The function, which raises from the `when`-th time on that it is called for the run that is
+    to fail.
+    """
+    calls = [] if calls is None else calls
+
+    def stub(params, *words):
+        if BAD in (getattr(params, "step_size", None), getattr(params, "alpha", None)):
+            calls.append(1)
+            if len(calls) >= when:
+                raise RuntimeError("no such luck")
+        return function(params, *words)
+
+    return stub
+
+
+def in_step(monkeypatch, module, name, when=1):
+    """Have the compiled rounds raise that `module.name` gives for a learner."""
+    compiled, calls = getattr(module, name), []
+    monkeypatch.setattr(module, name, lambda learner: raising(compiled(learner), when, calls))
+
+
+@pytest.mark.parametrize("where", ["init", "step", "later step"])
+def test_run_alone_that_raises__is_a_failed_row_and_the_others_are_as_before(
+    where, small_store, monkeypatch
+):
+    cohort = cohort_of(
+        small_store,
+        ("OGD", {"step_size": 0.1}),
+        ("OGD", {"step_size": BAD}),
+        ("OGD", {"step_size": 0.3}),
+    )
+    whole = undisturbed(small_store, cohort)
+    if where == "init":
+        monkeypatch.setattr(ogd, "init", raising(ogd.init))
+    else:
+        in_step(monkeypatch, koco_stream.learners.scan, "scan_of", 1 if where == "step" else 3)
+    receipt = run_cohort(str(small_store), "try", cohort, 100)
+    assert (receipt.runs, receipt.failed, receipt.diverged) == (3, 1, 0)
+    first, failed, last = part(small_store, cohort)
+    assert [first, last] == [whole[0], whole[2]]
+    assert (failed["status"], failed["error"]) == ("failed", "RuntimeError: no such luck")
+    assert failed["rounds"] == (200 if where == "later step" else 0)
+    assert failed["curve"] == [
+        point for point in whole[1]["curve"] if point["t"] <= failed["rounds"]
+    ]
+    assert failed["regret"] is None
+
+
+@pytest.mark.parametrize("where", ["init", "with_room", "step", "later step"])
+def test_run_that_shares_kernel_values__fails_alone(where, small_store, monkeypatch):
+    learners = [
+        ("NORMA", {"step_size": BAD}),
+        ("NORMA", {"step_size": 0.2}),
+        ("NORMA", {"step_size": 0.4, "budget": 90}),
+    ]
+    cohort = cohort_of(small_store, *learners)
+    whole = undisturbed(small_store, cohort)
+    if where in ("init", "with_room"):
+        monkeypatch.setattr(norma, where, raising(getattr(norma, where)))
+    else:
+        in_step(
+            monkeypatch,
+            koco_stream.learners.shared_kernel_scan,
+            "rounds_of",
+            1 if where == "step" else 20,
+        )
+    run_cohort(str(small_store), "try", cohort, 100)
+    failed, *others = part(small_store, cohort)
+    assert others == whole[1:]
+    assert (failed["status"], failed["error"]) == ("failed", "RuntimeError: no such luck")
+    assert failed["rounds"] % 100 == 0
+
+
+def test_run_that_raises_when_it_grows__fails_alone(small_store, monkeypatch):
+    cohort = cohort_of(
+        small_store, ("CONKONS", {"alpha": BAD, "bandwidth": 0.2}), ("CONKONS", {"alpha": 0.2})
+    )
+    whole = undisturbed(small_store, cohort)
+    monkeypatch.setattr(pros_n_kons, "enlarge", raising(pros_n_kons.enlarge))
+    run_cohort(str(small_store), "try", cohort)
+    failed, other = part(small_store, cohort)
+    assert (failed["status"], failed["error"]) == ("failed", "RuntimeError: no such luck")
+    assert other == whole[1]
+
+
+@pytest.mark.parametrize("fails", ["before", "after"])
+@pytest.mark.parametrize("learner", ["OGD", "NORMA"])
+def test_run_that_fails_to_begin_on_one_side_of_a_checkpoint__leaves_the_others_alone(
+    learner, fails, small_store, monkeypatch
+):
+    cohort = cohort_of(
+        small_store, (learner, {"step_size": BAD}), (learner, {"step_size": 0.2}), every=200
+    )
+    whole = undisturbed(small_store, cohort)
+
+    def cut(*words):
+        save_cohort(*words)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("koco_stream.engine.cohort.save_cohort", cut)
+        if fails == "before":
+            patch.setattr(LEARNERS[learner], "init", staticmethod(raising(LEARNERS[learner].init)))
+        with pytest.raises(KeyboardInterrupt):
+            run_cohort(str(small_store), "try", cohort)
+    with monkeypatch.context() as patch:
+        if fails == "after":
+            patch.setattr(LEARNERS[learner], "init", staticmethod(raising(LEARNERS[learner].init)))
+        receipt = run_cohort(str(small_store), "try", cohort)
+    assert receipt.failed == 1
+    failed, other = part(small_store, cohort)
+    assert other == whole[1]
+    assert (failed["status"], failed["error"]) == ("failed", "RuntimeError: no such luck")
+
+
+def test_part_that_is_there__is_not_computed_again_and_a_damaged_one_is(small_store):
+    cohort = cohort_of(small_store, ("OGD", {}))
+    assert not run_cohort(str(small_store), "try", cohort).found
+    path = part_place(small_store, cohort).path
+    whole = path.read_bytes()
+    receipt = run_cohort(str(small_store), "try", cohort)
+    assert (receipt.found, receipt.rounds, receipt.runs) == (True, 0, 1)
+    assert path.read_bytes() == whole
+    # then comes the footer, much of which is text about the columns
+    pages = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    for place in (10, pages // 2, len(whole) - 6):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 255]) + whole[place + 1 :])
+        receipt = run_cohort(str(small_store), "try", cohort)
+        assert (receipt.found, receipt.rounds) == (False, 500), place
+        assert pq.read_table(path).drop_columns(MEASURED).num_rows == 1
+
+
+def ids_in_files(store, table):
+    return Counter(
+        run
+        for file in table_files(store, table)
+        for run in set(file.read_table(["run_id"]).column("run_id").to_pylist())
+    )
+
+
+def test_sweep__names_what_failed_and_replaces_it_when_it_is_run_again(
+    koco, small_store, spec, monkeypatch
+):
+    store = ("--store", small_store)
+
+    def check(failed):
+        runs = read_runs(small_store)
+        assert Counter(runs.column("status").to_pylist()) == Counter(ok=6 - failed, failed=failed)
+        assert set(ids_in_files(small_store, "runs").values()) == {1}
+        assert set(ids_in_files(small_store, "curves").values()) == {1}
+        assert ids_in_files(small_store, "runs").keys() == set(runs.column("run_id").to_pylist())
+        curves = set(read_curves(small_store).column("run_id").to_pylist())
+        assert curves == {row["run_id"] for row in runs.to_pylist() if row["status"] == "ok"}
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ogd, "init", raising(ogd.init))
+        done = koco("sweep", spec, *store, "--json")
+        assert done.exit_code == 1, done.stderr
+        assert json.loads(done.stdout)["statuses"] == {"ok": 4, "failed": 2}
+        assert done.stderr.count("RuntimeError: no such luck") == 2
+        assert "failed: OGD" in done.stderr
+        assert f"koco sweep {spec} --store {small_store} --retry-failed" in done.stderr
+        check(2)
+        again = koco(
+            "sweep", spec, *store, "--json"
+        )  # what failed is not tried again unasked, and is not forgotten
+        assert (again.exit_code, json.loads(again.stdout)["computed"]) == (1, 0)
+        retried = koco("sweep", spec, *store, "--json", "--retry-failed")
+        assert (retried.exit_code, json.loads(retried.stdout)["computed"]) == (1, 2)
+        check(2)
+    cured = koco("sweep", spec, *store, "--json", "--retry-failed")
+    assert (cured.exit_code, json.loads(cured.stdout)["computed"]) == (0, 2)
+    check(0)
+
+
+def test_dataset_that_is_damaged__stops_only_its_own_runs(
+    koco, small_store, spec, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("KOCO_CACHE", str(tmp_path / "cache"))  # no copies of its shards yet
+    shard = dataset_place(small_store, "real") / load_manifest(small_store, "real").shards[0].path
+    whole = shard.read_bytes()
+    Path(str(shard)).write_bytes(whole[:99] + bytes([whole[99] ^ 1]) + whole[100:])
+    done = koco("sweep", spec, "--store", small_store)
+    assert done.exit_code == 2, done.stderr
+    assert "real" in done.stderr
+    assert "it was altered or damaged; prepare the dataset again" in done.stderr
+    assert "the runs on other datasets are done and kept" in done.stderr
+    assert read_runs(small_store).column("dataset").to_pylist() == ["sparse"] * 3
+    (status,) = json.loads(koco("status", "--store", small_store, "--json").stdout)
+    assert status["state"] == "ended by an error"
+    assert "altered or damaged" in status["error"]
+    Path(str(shard)).write_bytes(whole)
+    done = koco("sweep", spec, "--store", small_store, "--json")
+    assert (done.exit_code, json.loads(done.stdout)["computed"]) == (0, 3)
+
+
+def test_damaged_part__is_computed_again_by_the_next_sweep(koco, small_store, spec):
+    cohort = cohort_of(small_store, ("OGD", {"step_size": 0.1}))
+    run_cohort(str(small_store), "try", cohort)
+    path = part_place(small_store, cohort).path
+    path.write_bytes(path.read_bytes()[:-20])
+    done = koco("sweep", spec, "--store", small_store, "--json")
+    assert done.exit_code == 0, (done.stderr, done.exception)
+    assert json.loads(done.stdout)["computed"] == 6
+    assert collect(small_store) == 0

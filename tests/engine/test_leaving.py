@@ -1,0 +1,108 @@
+"""A worker that is told to leave saves its cohort after the current block, and another goes on from
+there, to the same bits.
+"""
+
+import os
+import signal
+
+import pytest
+from distributed import Client
+
+import koco_stream.engine.cohort
+from cluster.executors import OnDask, run_on_dask
+from koco_stream.engine import preemption as leaving
+from koco_stream.engine.checkpoint import (
+    checkpoint_of,
+    checkpoints_folder,
+    header_of,
+    read_checkpoint,
+)
+from koco_stream.engine.cohort import run_cohort
+from koco_stream.learners import LEARNERS
+from koco_stream.runs.run import Cohort, Run
+from koco_stream.streams.manifest import load_manifest
+from koco_stream.streams.stream import Stream
+from storage.results import read_runs
+from tests.helpers.cohorts import cohort_on, part, undisturbed
+from tests.helpers.dask_processes import processes
+from tests.helpers.stores import wide_store
+from tests.helpers.sweeps import compiled
+
+
+def leave_after(monkeypatch, store, cohort, looks, block_rows):
+    """Run the cohort in a process that is told to leave before it looks for the `looks`-th time;
+    returns the rounds that were saved.
+    """
+    seen = []
+
+    def asked():
+        seen.append(0)
+        return len(seen) >= looks
+
+    with monkeypatch.context() as patched:
+        patched.setattr(koco_stream.engine.cohort, "asked", asked)
+        with pytest.raises(leaving.Preempted):
+            run_cohort(str(store), "try", cohort, block_rows)
+    return read_checkpoint(checkpoint_of(store, cohort))[0].get("rounds")
+
+
+@pytest.mark.parametrize("every", [0, 120])
+@pytest.mark.parametrize("name", sorted(LEARNERS))
+def test_every_learner__goes_on_from_any_block(name, every, small_store, monkeypatch):
+    cohort = cohort_on(small_store, [(name, {}, 1), (name, {"fit_intercept": True}, 2)], every)
+    whole = undisturbed(small_store, cohort)
+    assert leave_after(monkeypatch, small_store, cohort, 1, 37) is None  # before it has begun
+    first = leave_after(monkeypatch, small_store, cohort, 3, 37)
+    assert first == 74
+    second = leave_after(monkeypatch, small_store, cohort, 2, 53)
+    assert second == (127 if every == 0 else 120)
+    receipt = run_cohort(str(small_store), "try", cohort, 64)
+    assert part(small_store, cohort) == whole
+    assert receipt.rounds == sum(row["rounds"] for row in whole) - 2 * second
+    assert checkpoints_folder(small_store).names() == []
+
+
+def test_told_in_the_last_block__it_finishes(small_store, monkeypatch):
+    cohort = cohort_on(small_store, [("OGD", {}, 1)], 0)
+    looks = iter([False, True])
+    monkeypatch.setattr(koco_stream.engine.cohort, "asked", lambda: next(looks))
+    assert run_cohort(str(small_store), "try", cohort).rounds == 500
+
+
+@pytest.mark.parametrize("nanny", [True, False])
+def test_sigterm__hands_the_cohort_over(nanny, tmp_path, monkeypatch):
+    """The first worker is told after its first checkpoint and hands over before its second would
+    be; only then does another come.
+    """
+    rows, between = 24_000, 8_000
+    store = wide_store(tmp_path, rows)
+    manifest = load_manifest(store, "real")
+    stream = Stream("real", manifest.dataset_hash)
+    runs = tuple(Run.of(stream, "ONS", {"alpha": (1 + k) / 8}, None) for k in range(400))
+    cohort = Cohort(stream, runs, 1.0, between)
+    compiled(runs[:1], [manifest])
+    checkpoint, receipts, handed_over = checkpoint_of(str(store), cohort), [], []
+    with processes(tmp_path / "processes") as started:
+        address = started.scheduler()
+        first = started.worker(
+            "first", address, *(() if nanny else ("--no-nanny", "--preload", "cluster.preemption"))
+        )
+        started.wait_for("first", "Registered to:")
+
+        def look_after(self, look=OnDask._look_after):
+            look(self)
+            if not handed_over and checkpoint.is_file():
+                os.kill(first.pid, signal.SIGTERM)
+                assert first.wait(30) == 0, started.log("first")
+                handed_over.append(header_of(checkpoint)["rounds"])
+                started.worker("second", address)
+
+        monkeypatch.setattr(OnDask, "_look_after", look_after)
+        monkeypatch.setattr("cluster.executors.LOOK_EVERY", 0.02)
+        with Client(address, set_as_default=False) as client:
+            run_on_dask(client, str(store), "try", [cohort], receipts.append, 100)
+    ((receipt,), (saved,)) = receipts, handed_over
+    assert between < saved < 2 * between
+    assert receipt.rounds == (rows - saved) * len(runs)  # nothing was done again
+    assert read_runs(store).column("rounds").to_pylist() == [rows] * len(runs)
+    assert checkpoints_folder(store).names() == []

@@ -1,0 +1,243 @@
+"""The sections on the PROS-N-KONS tables and on the adversary of one point: what they compute from
+small sweeps.
+"""
+
+import json
+import math
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from flows.report.document import write_report
+from flows.report.papers.kons_adversary import Line, claims_of, exponent, kons_adversary, lines_of
+from flows.report.papers.poster_published import ROUNDS, TABLES, Published
+from flows.report.papers.poster_tables import (
+    Reading,
+    fits_of,
+    groups_of,
+    misfit,
+    poster_tables,
+    readings_of,
+    under,
+    verdict,
+)
+from flows.sweep.file import read_sweep
+from koco_stream import PROSNKONS
+from koco_stream.batch import Batch
+from storage.preparing.prepare import prepare_file
+from storage.results import read_curves
+from tests.helpers.project import SWEEPS
+from tests.helpers.swept import swept
+
+POSTER = sorted(path.name for path in SWEEPS.glob("poster-*.toml"))
+STATED = {
+    "alpha": 1.0,
+    "ridge": 1.0,
+    "beta": 1.0,
+    "epsilon": 0.5,
+    "kernel": "gaussian",
+    "curvature_schedule": "constant",
+    "loss": "squared",
+}
+
+
+def run(dataset, learner, loss, size, seed=0, status="ok", **params):
+    return {
+        "run_id": f"{dataset}{learner}{params}{seed}",
+        "dataset": dataset,
+        "dataset_hash": "",
+        "order": "shuffled",
+        "order_seed": seed,
+        "window_rows": None,
+        "sharding": None,
+        "learner": learner,
+        "learner_seed": 0,
+        "params": json.dumps({**(STATED if "KONS" in learner else {}), **params}),
+        "status": status,
+        "rounds": ROUNDS["cpusmall"],
+        "mean_loss": loss,
+        "error_rate": None,
+        "dictionary_size": size,
+        "seconds": 0.01,
+    }
+
+
+def reading(curvature=0.25, **more):
+    return {"clip": 1.0, "curvature": curvature, "bandwidth": 8.0, "estimate": "poster", **more}
+
+
+@pytest.mark.parametrize("name", [*POSTER, "adversary.toml"])
+def test_sweep_files__parse_and_plan(name):
+    sweep = read_sweep(SWEEPS / name)
+    assert name == f"{sweep.name}.toml"
+    assert sweep.figures == ("kons-adversary" if name == "adversary.toml" else "poster-tables",)
+    assert len(sweep.configurations) > 10
+
+
+def test_published__has_table_1_and_table_2_without_the_sets_that_are_not_here():
+    assert len(POSTER) == 4
+    assert sum(map(len, TABLES.values())) == 4 * 6 + 2 * 7 + 2 * 4
+    assert TABLES["cpusmall", 1.0]["CONKONS"] == Published(0.02269, 0.00164, 20, 7.40)
+    assert 1e6 * 5.16 / ROUNDS["parkinsons"] == pytest.approx(878, abs=1)
+
+
+def test_verdict__is_by_the_two_standard_deviations_together():
+    row = Published(1.0, 0.3)
+    assert [verdict(row, mean, 0.4) for mean in (0.0, 0.1, 1.9, 2.1)] == [
+        "agrees",
+        "agrees",
+        "agrees",
+        "worse",
+    ]
+    assert verdict(row, -0.1, 0.4) == "better"
+
+
+def test_readings__one_for_all_rows_is_found_and_a_configuration_with_a_bad_run_is_left_out():
+    rows = []
+    for learner, published in (("PROSNKONS", 0.02494), ("CONKONS", 0.02269)):
+        for seed, off in enumerate((0.999, 1.001)):
+            rows.append(run("cpusmall", learner, published * off, 20, seed, **reading()))
+            rows.append(run("cpusmall", learner, published * off * 1.5, 40, seed, **reading(1.0)))
+            rows.append(
+                run(
+                    "cpusmall",
+                    learner,
+                    published,
+                    20,
+                    seed,
+                    "diverged" if seed else "ok",
+                    **reading(2.0),
+                )
+            )
+    rows.append(
+        run("cpusmall", "PROSNKONS", 0.001, 20, **reading(0.25, beta=9.0))
+    )  # not as the paper states: no reading
+    groups = groups_of(pa.Table.from_pylist(rows))
+    assert len(groups["cpusmall", "CONKONS"]) == 2
+    ours = groups["cpusmall", "CONKONS"][0]
+    assert (ours.n_runs, ours.size) == (2, 20)
+    assert ours.mean == pytest.approx(0.02269)
+    assert ours.std == pytest.approx(0.002 * 0.02269 / math.sqrt(2))
+    found = readings_of(groups)
+    fits, compared = fits_of(found)
+    assert len(compared) == 2
+    assert [score for score, _ in fits] == [
+        pytest.approx(0.0, abs=1e-9),
+        pytest.approx(2 * (math.log(1.5) ** 2 + math.log(2.0) ** 2)),
+    ]
+    assert fits[0][1] == Reading(1.0, 0.25, "constant", 8.0, "poster", "shuffled", carry="both")
+    assert misfit(Published(0.1, 0.0), ours) == pytest.approx(math.log(0.2269) ** 2)
+
+
+def test_readings__parkinsons_target_is_chosen_with_the_rest():
+    rows = [
+        run("parkinsons", "PROSNKONS", 0.045, 18, **reading()),
+        run("parkinsons-motor", "PROSNKONS", 0.058, 18, **reading()),
+    ]
+    rows.append(run("cpusmall", "PROSNKONS", 0.025, 20, **reading()))
+    fits, compared = fits_of(readings_of(groups_of(pa.Table.from_pylist(rows))))
+    assert [best.target for _, best in fits] == ["motor_UPDRS", "total_UPDRS"]
+    assert len(compared) == 2
+
+
+def test_readings__what_con_kons_carries_is_chosen_with_the_rest_and_matters_to_its_rows_alone():
+    rows = [
+        run("cadata", "PROSNKONS", 0.031, 20, **reading()),
+        run("cadata", "BKONS", 0.031, 19, **reading()),
+    ]
+    rows.append(
+        run("cadata", "CONKONS", 0.0258, 19, **reading())
+    )  # carry is not among the params of a run at its default
+    rows.append(run("cadata", "CONKONS", 0.0284, 19, **reading(carry="weights")))
+    found = readings_of(groups_of(pa.Table.from_pylist(rows)))
+    fits, compared = fits_of(found)
+    assert [best.carry for _, best in fits] == ["weights", "both"]
+    assert len(compared) == 3
+    means = {key[2]: [under(by, best).mean for _, best in fits] for key, by in found.items()}
+    assert means == {
+        "PROSNKONS": [0.031, 0.031],
+        "BKONS": [0.031, 0.031],
+        "CONKONS": [0.0284, 0.0258],
+    }
+    assert "ω only" in str(fits[0][1])
+
+
+def test_section__has_ours_beside_the_published_row_and_batch(tmp_path):
+    store, draw = tmp_path / "store", np.random.default_rng(0)
+    X = draw.random((120, 3))
+    y = X @ [0.5, 0.2, 0.1]
+    np.savetxt(tmp_path / "a.csv", np.column_stack([X, y]), delimiter=",")
+    prepare_file(store, "cpusmall", [tmp_path / "a.csv"], header=False)
+    learner = (
+        '[[learner]]\nname = "PROSNKONS"\nbandwidth = 2.0\n[report]\nfigure = "poster-tables"\n'
+    )
+    runs = swept(
+        tmp_path, f'[[dataset]]\nname = "cpusmall"\norder = "shuffled"\norder_seeds = 2\n{learner}'
+    )
+    figure = poster_tables(store, runs)
+    assert [row[0] for row in figure.rows] == [
+        "PROS-N-KONS on cpusmall (120 rows)",
+        "BATCH on cpusmall",
+    ]
+    assert "not the same experiment" in figure.note
+    order = np.random.default_rng([0, 0x0D]).permutation(120)
+    best = Batch(PROSNKONS(bandwidth=2.0), 1.0).fit(X[order], y[order])
+    assert figure.rows[1][2] == f"{best.mean_loss_:.5f}"
+    page = write_report(store, "tiny").read_text()
+    assert "The one reading that fits best, of 1: C = 1" in page
+    assert "<details open>" in page
+    assert poster_tables(store, runs.slice(0, 0)).rows == []
+
+
+def test_exponent__of_a_power_and_of_a_logarithm():
+    t = [1, 10, 100, 1000]
+    assert exponent(t, [float(n) ** 1.5 for n in t]) == pytest.approx(1.5)
+    assert exponent(t, [math.log(n) + 1e-9 for n in t]) == pytest.approx(math.log10(1.5))
+    assert math.isnan(exponent(t, [0.0] * 4))
+
+
+def test_adversary__claims_are_about_what_grows_how():
+    t = [2, 20, 200, 2000]
+    linear, logarithmic, full = (
+        [0.25 * n for n in t],
+        [math.log(n) for n in t],
+        [float(n) for n in t],
+    )
+    lines = {
+        "small": Line("SketchedKONS", t, {0: linear, 1: linear}, {0: logarithmic, 1: logarithmic}),
+        "full": Line("SketchedKONS", t, {0: logarithmic}, {0: full}),
+        "both": Line(
+            "SketchedKONS", t, {0: logarithmic}, {0: logarithmic}
+        ),  # what the section says cannot be
+        "FD-SON m = 1": Line("FDSON", t, {0: logarithmic}, None),
+        "ONS": Line("ONS", t, {0: linear}, None),
+        "OGD": Line("OGD", t, {0: linear}, None),
+    }
+    assert [claim[3] for claim in claims_of(lines)] == [True, True, False, True, False]
+
+
+def test_adversary__section_reads_the_curves(tmp_path):
+    tables = '[[learner]]\nname = "PROSNKONS"\nkernel = "linear"\nclip = 2.0\n'
+    tables += '[[learner]]\nname = "OGD"\nclip = 2.0\nstep_size = [0.125, 0.03125]\n'
+    runs = swept(
+        tmp_path,
+        f'learner_seeds = 2\n[[dataset]]\nname = "adversary"\nn_rows = 200\nclip = 2.0\n{tables}',
+    )
+    lines = lines_of(runs, read_curves(tmp_path / "store"))
+    assert list(lines) == ["OGD step 0.0312", "OGD step 0.125", "PROS-N-KONS"]
+    slow, fast, newton = lines.values()
+    assert slow.size is None
+    assert newton.rounds[-1] == 200
+    assert list(newton.regret) == [0, 1]
+    model = PROSNKONS(kernel="linear", clip=2.0, seed=1)
+    X, y = np.ones((200, 1)), np.tile([-2.0, 2.0], 100)
+    loss = ((model.progressive(X, y) - y) ** 2).sum()
+    assert newton.regret[1][-1] == pytest.approx(loss - 200 * 4.0)
+    assert newton.size is not None
+    assert newton.size[1][-1] == model.dictionary_.size
+    assert fast.regret_exponent() == pytest.approx(1.0, abs=0.1)
+    figure = kons_adversary(tmp_path / "store", runs)
+    assert len(figure.drawings) == 2
+    assert len(figure.rows) == 3
+    assert kons_adversary(tmp_path / "store", runs.slice(0, 0)).rows == []

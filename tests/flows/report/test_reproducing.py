@@ -1,0 +1,159 @@
+"""koco reproduce: what it runs, what it says of each claim, and that nothing which is missing is
+passed over in silence.
+"""
+
+import json
+import tomllib
+
+import pytest
+
+from flows.reproduce.targets import (
+    QUICK_ROWS,
+    SWEEPS,
+    TARGETS,
+    entry_of,
+    prepared_datasets,
+    sweep_for,
+    toml_text,
+)
+from flows.sweep.file import read_sweep
+from storage.generated.generators import GENERATORS
+from tests.helpers.browser import SIZES, look_at
+from tests.helpers.in_process import koco  # noqa: F401  (a fixture)
+from tests.helpers.pages import tables_of
+
+EVERY = sorted(
+    {
+        sweep
+        for t in TARGETS.values()
+        for sweep in (*t.sweeps, *t.searches, *(s for s, *_ in t.stand_ins))
+    }
+)
+
+
+@pytest.mark.parametrize("path", sorted(SWEEPS.glob("*.toml")), ids=lambda path: path.stem)
+def test_sweep_files__are_written_back_as_they_were_read(path):
+    content = tomllib.loads(path.read_text())
+    assert tomllib.loads(toml_text(content)) == content
+
+
+@pytest.mark.parametrize("sweep", EVERY)
+def test_sweeps__of_targets_are_run_as_they_stand_and_quick_ones_are_small(sweep):
+    names = prepared_datasets(sweep)
+    assert sweep_for(sweep, names, [], False) == SWEEPS / f"{sweep}.toml"
+    quick = read_sweep(sweep_for(sweep, names, [], True))
+    assert quick.name == f"{sweep}-quick"
+    assert {use.name for use in quick.datasets if use.given is None} == set(names)
+    assert all(use.max_rows == QUICK_ROWS for use in quick.datasets if use.given is None)
+    assert len(quick.configurations) <= len(read_sweep(SWEEPS / f"{sweep}.toml").configurations)
+    if names:
+        some = read_sweep(
+            sweep_for(sweep, names[:1], [{"name": "acoustic", "positive_class": 3.0}], False)
+        )
+        assert {use.name for use in some.datasets if use.name not in GENERATORS} == {
+            names[0],
+            "acoustic",
+        }
+        assert sweep_for(sweep, [], [], False) is None
+
+
+def test_targets__name_every_dataset_of_their_paper(koco, tmp_path):
+    (tmp_path / "data").mkdir()
+    done = koco(
+        "reproduce",
+        "son-figure-3",
+        "--quick",
+        "--data",
+        tmp_path / "data",
+        "--store",
+        tmp_path / "store",
+        "--workers",
+        0,
+    )
+    assert done.exit_code == 0, done.output
+    for name in TARGETS["son-figure-3"].datasets:
+        assert f"not at hand: {name}: " in done.stderr
+    assert done.stdout.splitlines()[0] == "quick: son-figure-3: no claim could be tested"
+    shown = tables_of(tmp_path / "store" / "reports" / "reproduce-son-figure-3-quick.html")[
+        "reproduce-son-figure-3-quick-datasets"
+    ]
+    assert {row["dataset"] for row in shown} == {
+        *TARGETS["son-figure-3"].datasets,
+        "german,scale=none",
+    }  # which is not of the paper
+    assert all(row["state"].startswith("not at hand") for row in shown)
+    assert {
+        row["rows in the paper"] for row in shown if row["dataset"] == "covtype,scale=none"
+    } == {"581012"}
+    assert koco("reproduce", "son-figure-9", "--store", tmp_path / "store").exit_code == 2
+    assert (
+        koco(
+            "reproduce",
+            "son-figure-1",
+            "--data",
+            tmp_path / "nowhere",
+            "--store",
+            tmp_path / "store",
+        ).exit_code
+        == 2
+    )
+
+
+def test_reproduce__says_of_each_claim_whether_it_holds_and_by_which_criterion(koco, tmp_path):
+    words = ("reproduce", "son-figure-1", "--quick", "--store", tmp_path / "store", "--workers", 0)
+    done = koco(*words)
+    assert done.exit_code == 0, done.output
+    lines = done.stdout.splitlines()
+    claims = [line for line in lines if "| criterion: " in line]
+    assert len(claims) == 8  # four, for each way of bounding predictions
+    assert all(
+        line.startswith(("quick: reproduced: ", "quick: not reproduced: ")) for line in claims
+    )
+    assert (
+        lines[-2]
+        == f"quick: son-figure-1: {sum(line.startswith('quick: reproduced') for line in claims)} of"
+        " 8 claims reproduced"
+    )
+    page = tmp_path / "store" / "reports" / "reproduce-son-figure-1-quick.html"
+    assert lines[-1] == f"report: {page}"
+    again = json.loads(koco(*words, "--json").stdout)
+    shown = tables_of(page)["reproduce-son-figure-1-quick-claims"]
+    assert [(row["The paper says"], row["Holds"] == "yes") for row in shown] == [
+        (c["claim"], c["holds"]) for c in again["claims"]
+    ]
+    for written in (page, page.with_suffix(".md")):
+        assert "A quick run: at most 1,000 rows of a dataset" in written.read_text()
+    look_at([page])
+
+
+@pytest.mark.data
+@pytest.mark.soak
+@pytest.mark.parametrize("name", list(TARGETS))
+def test_reproduce__every_target_from_the_real_files_is_a_page_that_everybody_can_read(
+    name, koco, tmp_path, data_folder
+):
+    done = koco(
+        "reproduce",
+        name,
+        "--quick",
+        "--data",
+        data_folder,
+        "--store",
+        tmp_path / "store",
+        "--workers",
+        0,
+    )
+    assert done.exit_code == 0, done.output
+    assert done.stdout.count("| criterion: ") >= (1 if name == "sketch-start" else 4)
+    reports = tmp_path / "store" / "reports"
+    page = reports / f"reproduce-{name}-quick.html"
+    shown = page.read_text()
+    for dataset in TARGETS[name].datasets:
+        assert dataset in shown
+        if entry_of(dataset).absent:
+            assert dataset in done.stderr
+    for sweep, dataset, _ in TARGETS[name].stand_ins:
+        assert f"{sweep}, for {dataset}" in shown
+        assert f"a stand-in for {dataset}" in done.stderr
+    look_at([page], SIZES)
+    look_at([one for one in sorted(reports.glob("*.html")) if one != page], SIZES[:1])

@@ -1,0 +1,259 @@
+"""`koco results`: conditions, groups, the best and two sweeps side by side, beside plain loops over
+the runs.
+"""
+
+import csv
+import io
+import json
+import operator
+from statistics import mean
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flows.results.filters import OPERATORS, filtered
+from koco_stream.errors import WrongInput
+from storage.results import table_files
+from tests.helpers.in_process import koco  # noqa: F401  (a fixture)
+
+COMPARE = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+NUMBERS = st.one_of(st.none(), st.integers(-3, 3))
+TRY = """
+name = "{name}"
+[[dataset]]
+name = "real"
+order = "shuffled"
+order_seeds = 2
+[[learner]]
+name = "OjaSON"
+sketch_size = [0, 3]
+alpha = {alpha}
+[[learner]]
+name = "AdaGrad"
+step_size = [0.1, 1]
+"""
+
+
+@given(
+    st.lists(st.tuples(NUMBERS, st.sampled_from([None, "a", "b", ""])), max_size=8),
+    st.sampled_from(sorted(OPERATORS)),
+    st.integers(-3, 3),
+)
+def test_conditions__leave_what_a_loop_over_the_rows_leaves(rows, sign, value):
+    table = pa.table(
+        {
+            "number": pa.array([n for n, _ in rows], pa.int64()),
+            "text": pa.array([t for _, t in rows], pa.string()),
+        }
+    )
+
+    def holds(found, wanted):
+        return sign == "!=" if found is None else COMPARE[sign](found, wanted)
+
+    for condition, expected in (
+        (f"number {sign}{value}", [r for r in rows if holds(r[0], value)]),
+        (f"text{sign} a", [r for r in rows if holds(r[1], "a")]),
+        ("number=none", [r for r in rows if r[0] is None]),
+        ("text!=none", [r for r in rows if r[1] is not None]),
+    ):
+        found = filtered(table, [condition])
+        assert (
+            list(zip(*(found.column(c).to_pylist() for c in ("number", "text")), strict=True))
+            == expected
+        )
+    both = filtered(table, [f"number{sign}{value}", "text=b"])
+    assert both.equals(filtered(filtered(table, ["text=b"]), [f"number{sign}{value}"]))
+
+
+@pytest.mark.parametrize(
+    ("condition", "said"),
+    [
+        ("learner", "write COLUMN=VALUE"),
+        ("lerner=OGD", "learner"),
+        ("alpha=large", "'large' cannot be in the column alpha, which has the type double"),
+        (
+            "learner_seed=0.5",
+            "'0.5' cannot be in the column learner_seed, which has the type int64",
+        ),
+    ],
+)
+def test_wrong_condition__is_refused_and_says_what_would_be_right(condition, said):
+    table = pa.table(
+        {"learner": pa.array(["OGD"]), "alpha": pa.array([1.0]), "learner_seed": pa.array([0])}
+    )
+    with pytest.raises(WrongInput, match=said):
+        filtered(table, [condition])
+
+
+@pytest.fixture
+def swept(koco, small_store, tmp_path):
+    """The command, on a store with two sweeps that have some configurations in common."""
+    for name, alpha in (("first", "[0.5, 4]"), ("second", "[4, 8]")):
+        (tmp_path / f"{name}.toml").write_text(TRY.format(name=name, alpha=alpha))
+        done = koco("sweep", tmp_path / f"{name}.toml", "--store", small_store)
+        assert done.exit_code == 0, done.output
+
+    def results(*words):
+        done = koco("results", "--store", small_store, *words)
+        assert done.exit_code == 0, done.output
+        return json.loads(done.stdout) if "--json" in words else done.stdout
+
+    return results
+
+
+def test_groups_best_and_differences__are_what_loops_over_the_runs_give(swept):
+    runs = swept("--runs", "--json")
+    assert len(runs) == 2 * (3 * 2 + 2)
+
+    by_size = swept("--group", "learner,sketch_size", "--json")
+    assert [(row["learner"], row["sketch_size"]) for row in by_size] == [
+        ("AdaGrad", None),
+        ("OjaSON", 0),
+        ("OjaSON", 3),
+    ]
+    for row in by_size:
+        losses = [
+            r["mean_loss"]
+            for r in runs
+            if (r["learner"], r["sketch_size"]) == (row["learner"], row["sketch_size"])
+        ]
+        assert row["n_runs"] == len(losses)
+        assert row["mean_loss_mean"] == pytest.approx(mean(losses), rel=1e-14)
+
+    large = swept("--where", "alpha>1", "--where", "learner=OjaSON", "--runs", "--json")
+    assert {r["run_id"] for r in large} == {
+        r["run_id"] for r in runs if r["learner"] == "OjaSON" and r["alpha"] > 1
+    }
+
+    every, best = swept("--sweep", "first", "--json"), swept("--sweep", "first", "--best", "--json")
+    assert [
+        (row["learner"], row["sketch_size"])
+        for row in sorted(best, key=lambda r: (r["learner"], r["sketch_size"] or 0))
+    ] == [("AdaGrad", None), ("OjaSON", 0), ("OjaSON", 3)]
+    for row in best:
+        alike = [
+            r
+            for r in every
+            if r["learner"] == row["learner"]
+            and json.loads(r["params"]).get("sketch_size") == row["sketch_size"]
+        ]
+        assert row["mean_loss_mean"] == min(r["mean_loss_mean"] for r in alike)
+
+    other = {
+        (r["dataset"], r["learner"], r["params"]): r for r in swept("--sweep", "second", "--json")
+    }
+    mine = {(r["dataset"], r["learner"], r["params"]): r for r in every}
+    found = swept("--sweep", "first", "--diff", "second", "--json")
+    assert {(r["dataset"], r["learner"], r["params"]) for r in found} == {*mine, *other}
+    for row in found:
+        key = (row["dataset"], row["learner"], row["params"])
+        sides = [side[key]["mean_loss_mean"] if key in side else None for side in (mine, other)]
+        assert [row["mean_loss_mean"], row["mean_loss_mean_other"]] == sides
+        assert row["difference"] == (
+            None if None in sides else 0.0
+        )  # what both have, they have the same runs of
+
+    beside = swept("--sweep", "first", "--diff", "second", "--best", "--json")
+    assert {(row["learner"], row["sketch_size"]) for row in beside} == {
+        ("AdaGrad", None),
+        ("OjaSON", 0),
+        ("OjaSON", 3),
+    }
+    assert all(
+        row["difference"] == row["mean_loss_mean_other"] - row["mean_loss_mean"] for row in beside
+    )
+
+
+def test_forms__give_the_same_numbers(swept, tmp_path):
+    words = ("--where", "learner=OjaSON", "--group", "sketch_size,alpha")
+    as_json = swept(*words, "--json")
+    assert len(as_json) == 6
+    swept(*words, "--arrow", str(tmp_path / "a.arrow"))
+    with pa.OSFile(str(tmp_path / "a.arrow")) as file:
+        assert pa.ipc.open_file(file).read_all().to_pylist() == as_json
+    rows = list(csv.DictReader(io.StringIO(swept(*words, "--csv"))))
+    assert [float(row["mean_loss_mean"]) for row in rows] == [
+        row["mean_loss_mean"] for row in as_json
+    ]
+    assert len(swept(*words).splitlines()) == 1 + len(as_json)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--runs", "--best"], "do not go together"),
+        (["--diff", "first"], "name both"),
+        (["--group", "lerner"], "no column 'lerner'"),
+        (["--group", "mean_loss"], "what is averaged"),
+        (["--sweep", "frist"], "no sweep 'frist'"),
+        (["--json", "--csv"], "choose one"),
+        (["--arrow", "nowhere/x.arrow"], "there is no folder nowhere"),
+    ],
+)
+def test_wrong_options__are_refused_with_a_reason(koco, small_store, words, said):
+    done = koco("results", "--store", small_store, *words)
+    assert done.exit_code == 2
+    assert said in done.stderr
+
+
+def cut(content):
+    return content[: len(content) // 2]
+
+
+def overwritten(content):
+    """All but the footer and half of the pages."""
+    half = len(content) // 2
+    return content[:8] + b"!" * half + content[8 + half :]
+
+
+@pytest.mark.parametrize("damage", [cut, overwritten])
+def test_damaged_file_of_results__is_named_with_the_remedy(
+    koco, swept, small_store, tmp_path, damage
+):
+    file = max(table_files(small_store, "runs"), key=str).path
+    file.write_bytes(damage(file.read_bytes()))
+    for words in (["results"], ["sweep", tmp_path / "second.toml"]):
+        done = koco(*words, "--store", small_store)
+        assert done.exit_code == 2
+        assert f"{file} cannot be read" in done.stderr
+        assert "remove it, and its runs will be run again" in done.stderr
+    file.unlink()
+    assert koco("sweep", tmp_path / "second.toml", "--store", small_store).exit_code == 0
+    assert len(swept("--sweep", "second", "--runs", "--json")) == 2 * (2 * 2 + 2)
+
+
+def test_condition_that_no_run_meets__is_said(koco, swept, small_store):
+    assert (
+        koco("results", "--store", small_store, "--where", "learner=Oja").stderr
+        == "no run meets the conditions\n"
+    )
+
+
+def test_report_of_many_runs__is_the_same_from_a_process_of_its_own(
+    koco, swept, small_store, tmp_path, monkeypatch
+):
+    import flows.sweep.steps
+
+    page = small_store / "reports" / "first.html"
+    before = page.read_bytes()
+    monkeypatch.setattr(flows.sweep.steps, "MANY_RUNS", 1)
+    page.unlink()
+    done = koco("sweep", tmp_path / "first.toml", "--store", small_store)
+    assert done.exit_code == 0, done.output
+    assert len(page.read_bytes()) == pytest.approx(
+        len(before), rel=0.01
+    )  # it says when it was written
+    page.unlink()
+    page.mkdir()  # so that it cannot be written
+    failed = koco("sweep", tmp_path / "first.toml", "--store", small_store)
+    assert failed.exit_code == 1
+    assert "the report could not be written: koco: " in failed.stderr

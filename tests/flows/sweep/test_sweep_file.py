@@ -1,0 +1,329 @@
+"""The sweep file: what it expands to, and what is refused."""
+
+from pathlib import Path
+
+import pytest
+
+from flows.sweep.checks import checked, dry_run_of
+from flows.sweep.file import read_sweep, values_of
+from flows.sweep.request import SweepRequest
+from koco_stream import WrongInput
+from koco_stream.runs.cost_model import DataSize, pass_bytes
+from koco_stream.runs.planner import Limits, plan
+from koco_stream.streams.manifest import load_manifest
+from koco_stream.streams.stream import Stream, sharding_of
+from storage.preparing.prepare import prepare_file
+from tests.helpers.project import SWEEPS
+
+GOOD = """
+name = "try"
+learner_seeds = 2
+[[dataset]]
+name = "sparse"
+positive_class = [1, 2]
+order = "shuffled"
+order_seeds = 3
+[[learner]]
+name = "OjaSON"
+sketch_size = [0, 2]
+sketch_rate = [1, 16]
+sketch_start = "random"
+alpha = { powers_of_two = [-1, 1] }
+[[learner]]
+name = "AdaGrad"
+step_size = 0.5
+"""
+
+
+def written(tmp_path, text):
+    path = tmp_path / "try.toml"
+    path.write_text(text)
+    return path
+
+
+def test_expansion__counts_each_run_once(tmp_path, small_store):
+    _, _, runs, missing = checked(written(tmp_path, GOOD), str(small_store))
+    # 6 streams; without a sketch neither its rate nor the seed matters; AdaGrad draws nothing.
+    assert len(runs) == len(missing) == 6 * (3 * 1 + 3 * 2 * 2 + 1)
+    assert len({run.run_id for run in runs}) == len(runs)
+    request = SweepRequest(str(tmp_path / "try.toml"), str(small_store), 2)
+    assert dry_run_of(request)["runs"] == len(runs)
+
+
+def test_identity__does_not_depend_on_how_a_number_is_written(tmp_path, small_store):
+    ids = []
+    for alpha in ("1", "1.0", "{ powers_of_two = [0, 0] }"):
+        text = (
+            'name = "a"\n[[dataset]]\nname = "real"\n[[learner]]\nname = "OjaSON"\nalpha ='
+            f" {alpha}\ncurvature = 0.125"
+        )
+        ids.append([run.run_id for run in checked(written(tmp_path, text), str(small_store))[2]])
+    # the defaults: alpha 1, σ = 1/8 for clip 1
+    text = 'name = "b"\n[[dataset]]\nname = "real"\n[[learner]]\nname = "OjaSON"\n'
+    ids.append([run.run_id for run in checked(written(tmp_path, text), str(small_store))[2]])
+    assert ids[0] == ids[1] == ids[2] == ids[3]
+
+
+def test_grid__values():
+    assert values_of({"powers_of_two": [-1, 2]}, "x") == [0.5, 1, 2, 4]
+    assert values_of({"powers_of_ten": [0, 1]}, "x") == [1, 10]
+    assert values_of("hinge", "x") == ["hinge"]
+
+
+WRONG = [
+    (
+        'name = "try"',
+        "naem = 'try'",
+        r"try\.toml, line 2, naem: unknown key; did you mean 'name'|name: this key is missing",
+    ),
+    ('name = "try"', "", r"try\.toml, name: this key is missing"),  # not at a dataset's name
+    (
+        'name = "try"',
+        'name = "../try"',
+        r"line 2, name: a name has letters, digits, .* it is '\.\./try'",
+    ),
+    ("step_size = 0.5", 'sketch_size = "big"', r"line 17, learner 2, sketch_size"),
+    (
+        "sketch_size = [0, 2]",
+        "sketch_sise = [0, 2]",
+        r"line 11, learner 1, sketch_sise: OjaSON has no parameter .*did you mean 'sketch_size'",
+    ),
+    ('name = "OjaSON"', 'name = "OjaSun"', r"line 10, learner 1, name: .*did you mean 'OjaSON'"),
+    (
+        "step_size = 0.5",
+        "step_size = -0.5",
+        r"line 17, learner 2, step_size: .*greater than 0, not -0.5",
+    ),
+    (
+        "step_size = 0.5",
+        'step_size = "0.5"',
+        r"line 17, learner 2, step_size: .*must be a finite number, not '0.5'",
+    ),
+    ("step_size = 0.5", "step_size = []", r"line 17, learner 2, step_size: the grid is empty"),
+    ("step_size = 0.5", "step_size = inf", r"line 17, learner 2, step_size: .*finite"),
+    ("step_size = 0.5", "loss = 'hing'", r"line 17, learner 2, loss: .*one of squared"),
+    (
+        "{ powers_of_two = [-1, 1] }",
+        "{ powers_of_two = [1, -1] }",
+        r"line 14, learner 1, alpha: .*in order",
+    ),
+    (
+        "{ powers_of_two = [-1, 1] }",
+        "{ powers = [1, -1] }",
+        r"line 14, learner 1, alpha: a grid is",
+    ),
+    (
+        'name = "sparse"',
+        'name = "sparce"',
+        r"'sparce' is not prepared .*did you mean 'sparse'.*koco prepare sparce --from",
+    ),
+    ('order = "shuffled"', 'order = "random"', r"line 7, dataset 1, order: .*as-stored"),
+    ('order = "shuffled"\n', "", r"dataset 1, order_seeds: only a shuffled order"),
+    (
+        "order_seeds = 3",
+        "window_rows = 100",
+        r'line 8, dataset 1, window_rows: .*add order = "shuffled-in-windows"',
+    ),
+    (
+        'order = "shuffled"\norder_seeds = 3',
+        "window_rows = 100",
+        r"dataset 1, window_rows: .*only one order has windows",
+    ),
+    (
+        'order = "shuffled"',
+        'order = "shuffled-in-windows"\nwindow_rows = 0',
+        r"line 8, dataset 1, window_rows: .*greater than 0",
+    ),
+    (
+        'order = "shuffled"',
+        'order = "shuffled-in-windows"\nwindow_row = 9',
+        r"line 8, dataset 1, window_row: .*did you mean 'window_rows'",
+    ),
+    (
+        "positive_class = [1, 2]",
+        "positiv_class = 1",
+        r"line 6, dataset 1, positiv_class: unknown key; did you mean 'positive_class'",
+    ),
+    (
+        "positive_class = [1, 2]",
+        "positive_class = 9",
+        r"try\.toml: .*no label 9; its labels are 1, 2, 3",
+    ),
+    ("positive_class = [1, 2]\n", "", r"labels 1, 2, 3, not -1 and \+1; add positive_class = 3"),
+    ("positive_class = [1, 2]", "positive_class = []", r"line 6, dataset 1, positive_class: "),
+    (
+        "positive_class = [1, 2]",
+        "positive_class = nan",
+        r"line 6, dataset 1, positive_class: .*finite",
+    ),
+    (
+        "positive_class = [1, 2]",
+        f"positive_class = {'9' * 400}",
+        r"line 6, dataset 1, positive_class: .*at most 9223372036854775807",
+    ),
+    ("step_size = 0.5", f"step_size = {'9' * 400}", r"line 17, learner 2, step_size: .*at most"),
+    ("step_size = 0.5", f"step_size = {'9' * 5000}", r"try\.toml"),
+    ("step_size = 0.5", f"step_size = 0x{'f' * 5000}", r"line 17, learner 2, step_size: .*at most"),
+    (
+        "learner_seeds = 2",
+        "learner_seeds = 1000000000",
+        r"runs, and a sweep has at most 10,000,000",
+    ),
+    ("order_seeds = 3", "order_seeds = 1000000000", r"runs, and a sweep has at most 10,000,000"),
+    (
+        'name = "sparse"\npositive_class',
+        'name = "ill-conditioned"\nn_rows = 1e21\npositive_class',
+        r"dataset 1, name: .*n_rows",
+    ),
+    (
+        'name = "sparse"\npositive_class',
+        'name = "ill-conditioned"\ndata_seed = inf\npositive_class',
+        r"dataset 1, name: .*data_seed",
+    ),
+    (
+        'name = "sparse"\npositive_class = [1, 2]',
+        'name = "real"\npositive_class = 1',
+        r"'real' is a regression set, which has no classes",
+    ),
+    ("learner_seeds = 2", "learner_seeds = 0", r"line 3, learner_seeds"),
+    ("learner_seeds = 2", "learner_seeds = ", r"line 3"),
+    (
+        '[[learner]]\nname = "AdaGrad"\nstep_size = 0.5',
+        "[[learner]]\nstep_size = 0.5",
+        r"learner 2, name: this key is missing",
+    ),
+    (
+        "step_size = 0.5",
+        'loss = "hinge"\n[[learner]]\nname = "OjaSON"\nloss = "hinge"',
+        r"learner 3, name: .*no curvature",
+    ),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "message"), WRONG)
+def test_wrong_sweep__is_refused_with_its_place(old, new, message, tmp_path, small_store):
+    assert old in GOOD
+    with pytest.raises(WrongInput, match=message):
+        checked(written(tmp_path, GOOD.replace(old, new)), str(small_store))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda p: p.write_bytes(b"\x7fELF\xdd"), "byte 4; .*text in UTF-8"),
+        (Path.mkdir, "directory"),
+    ],
+)
+def test_file_that_is_no_text__is_refused(make, message, tmp_path):
+    make(tmp_path / "s.toml")
+    with pytest.raises(WrongInput, match=rf"s\.toml: .*{message}"):
+        read_sweep(tmp_path / "s.toml")
+
+
+def test_loss__that_does_not_fit_the_labels(tmp_path, small_store):
+    text = 'name = "a"\n[[dataset]]\nname = "real"\n[[learner]]\nname = "OGD"\nloss = "logistic"'
+    with pytest.raises(WrongInput, match="regression set"):
+        checked(written(tmp_path, text), str(small_store))
+
+
+def test_shipped_sweeps__are_read():
+    for path in SWEEPS.glob("*.toml"):
+        assert read_sweep(path).configurations
+
+
+@pytest.mark.parametrize("workers", [1, 2, 7])
+def test_plan__holds_every_run_once_within_memory(workers, tmp_path, small_store):
+    runs = checked(written(tmp_path, GOOD), str(small_store))[2]
+    size = DataSize(10_000, 1000, 50_000)
+    limits = Limits(workers, 250 << 20, cohort_seconds=0.3)
+    todo = plan(runs, {runs[0].stream.dataset_hash: size}, limits)
+    assert sorted(r.run_id for r in todo.runs) == sorted(r.run_id for r in runs)
+    assert sum(todo.memory.values()) <= limits.worker_bytes
+    assert all(run.stream == cohort.stream for cohort in todo.cohorts for run in cohort.runs)
+    assert plan(runs, {runs[0].stream.dataset_hash: size}, limits) == todo
+    with pytest.raises(MemoryError, match="MiB"):
+        plan(runs, {runs[0].stream.dataset_hash: DataSize(10, 10**8, 100)}, limits)
+
+
+def test_streams__that_read_the_same_are_one(tmp_path, small_store):
+    (tmp_path / "two.svm").write_text("1 1:1\n-1 2:1\n")
+    prepare_file(small_store, "two", tmp_path / "two.svm")
+
+    def runs_of(keys, name="two"):
+        text = f'name = "a"\n[[dataset]]\nname = "{name}"\n{keys}\n[[learner]]\nname = "OGD"'
+        return [run.run_id for run in checked(written(tmp_path, text), str(small_store))[2]]
+
+    for name in ("two", "ill-conditioned"):
+        assert (
+            runs_of("", name)
+            == runs_of("positive_class = 1", name)
+            == runs_of("max_rows = 10000", name)
+        )
+    assert runs_of("max_rows = 2") == runs_of("")
+    assert runs_of("max_rows = 1") != runs_of("") != runs_of("positive_class = -1")
+
+
+def test_windows__are_part_of_the_streams_of_their_order_alone(tmp_path, small_store):
+    def streams_of(keys):
+        text = (
+            'name = "a"\n[[dataset]]\nname = "sparse"\npositive_class ='
+            f' 1\n{keys}\n[[learner]]\nname = "OGD"'
+        )
+        return [run.stream for run in checked(written(tmp_path, text), str(small_store))[2]]
+
+    sharding = sharding_of(load_manifest(small_store, "sparse"))
+    two = streams_of('order = "shuffled-in-windows"\norder_seeds = 2\nwindow_rows = 100')
+    assert [(s.order, s.order_seed, s.window_rows, s.sharding) for s in two] == [
+        ("shuffled-in-windows", k, 100, sharding) for k in (0, 1)
+    ]
+    (unsaid,) = streams_of('order = "shuffled-in-windows"')
+    assert unsaid.window_rows == 700  # of 65,536: the dataset has no more
+    for other in (streams_of(""), streams_of('order = "shuffled"')):
+        assert [(s.window_rows, s.sharding) for s in other] == [(None, None)]
+    spec = written(tmp_path, GOOD.replace('"shuffled"', '"shuffled-in-windows"'))
+    planned = dry_run_of(SweepRequest(str(spec), str(small_store), 1))
+    assert planned["orders"] == ["shuffled-in-windows, window_rows = 65536, 3 order seeds"]
+
+
+def test_full_shuffle__beyond_the_cache_s_limit_is_refused_before_anything_starts(
+    tmp_path, small_store, monkeypatch
+):
+    monkeypatch.setenv("KOCO_CACHE_BYTES", "10000")
+    with pytest.raises(WrongInput, match="shuffled-in-windows"):
+        checked(written(tmp_path, GOOD), str(small_store))
+    written(tmp_path, GOOD.replace('"shuffled"', '"shuffled-in-windows"'))
+    assert (
+        dry_run_of(SweepRequest(str(tmp_path / "try.toml"), str(small_store), 1))[
+            "limit of the shared copies in bytes"
+        ]
+        == 10000
+    )
+
+
+def test_memory__of_the_order_and_the_rows_follows_the_order():
+    size = DataSize(1_000_000, 1000, 50_000_000, 48 << 20)
+    streams = {
+        "as-stored": Stream("a", ""),
+        "shuffled": Stream("a", "", "shuffled", 0),
+        "shuffled-in-windows": Stream(
+            "a", "", "shuffled-in-windows", 0, window_rows=65536, sharding=""
+        ),
+    }
+    terms = {order: pass_bytes(stream, size) for order, stream in streams.items()}
+    assert [terms[order]["order"] for order in streams] == [0, 8_000_000, 8 * 65536]
+    assert (
+        terms["as-stored"]["block"]
+        < terms["shuffled"]["block"]
+        == terms["shuffled-in-windows"]["block"]
+    )
+    for term in terms.values():
+        assert term["comparator"] < 1 << 20  # nothing in it grows with the rows
+        assert term["copy of a shard"] == 4 * 48 << 20
+
+
+def test_generated_name__taken_by_a_user_s_dataset_is_refused(tmp_path, small_store):
+    (tmp_path / "two.svm").write_text("1 1:1\n-1 2:1\n")
+    prepare_file(small_store, "ill-conditioned", tmp_path / "two.svm")
+    text = 'name = "a"\n[[dataset]]\nname = "ill-conditioned"\n[[learner]]\nname = "OGD"'
+    with pytest.raises(WrongInput, match="was not made by the generator"):
+        checked(written(tmp_path, text), str(small_store))

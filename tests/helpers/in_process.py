@@ -1,0 +1,27 @@
+"""The koco command within this process: no server of Prefect's, no workers, nothing to wait for."""
+
+import os
+
+import pytest
+from click.testing import CliRunner
+
+
+@pytest.fixture
+def koco(monkeypatch):
+    """Run `koco WORDS`; gives what click's runner does: exit_code, stdout, stderr."""
+    monkeypatch.setenv("PREFECT_HOME", os.path.join(os.environ["KOCO_CACHE"], "prefect"))
+    monkeypatch.setenv("PREFECT_LOGGING_LEVEL", "CRITICAL")
+    import flows.sweep.launch
+    from flows.cli import koco as command
+    from flows.sweep.steps import PLAIN, run_sweep
+
+    monkeypatch.setattr(flows.sweep.launch, "configure_prefect", lambda: None)
+    monkeypatch.setattr(flows.sweep.launch, "through_prefect", lambda work: run_sweep(work, PLAIN))
+
+    def run(*words):
+        words = [str(word) for word in words]
+        return CliRunner().invoke(
+            command, [*words, "--workers", "0"] if words[0] == "sweep" else words
+        )
+
+    return run

@@ -1,0 +1,657 @@
+"""Every kernel learner against the literal form of its paper: predictions, the function learnt,
+weights, probabilities, coins, points.
+
+Nothing is fed back from what is checked: the references draw their own coins and frequencies (see
+oracles/kernel_learners.py). The last test asserts that each option and each rare event occurred, so
+the tests of this file belong together.
+"""
+
+from collections import Counter, defaultdict
+
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import HealthCheck, Phase, assume, given, reject, settings
+from hypothesis import strategies as st
+
+import koco_stream
+from koco_stream import FOGD
+from tests.oracles.kernel_learners import (
+    LOSSES,
+    DualSgd,
+    Fogd,
+    Kons,
+    Kors,
+    Nogd,
+    Norma,
+    ProsNKons,
+    features,
+    fourier_features,
+    frequencies,
+    normal,
+    uniform,
+)
+
+# Labels beyond a small clip are among the cases.
+pytestmark = pytest.mark.filterwarnings("ignore:a label")
+
+HELD_OUT = 12
+# By learner: options and rare events of the comparisons made so far.
+SEEN: defaultdict[str, Counter[str]] = defaultdict(Counter)
+CURVED = [name for name, loss in LOSSES.items() if loss.curvature(1.0) > 0]
+KERNELS = [
+    *(("polynomial", 1.0, p) for p in (1, 2, 3)),
+    ("gaussian", 0.4, 2),
+    ("gaussian", 0.8, 2),
+    ("linear", 1.0, 2),
+    ("linear", 1.0, 2),
+]
+FAMILY = [("PROSNKONS", "none"), ("CONKONS", "both"), ("CONKONS", "weights"), ("BKONS", "none")]
+each = settings(
+    max_examples=120,
+    deadline=None,
+    derandomize=True,
+    phases=[Phase.generate],
+    suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow],
+)
+
+
+# Streams -----------------------------------------------------------------------------------------
+
+
+class Stream:
+    """Rows, labels, where the stream is cut, and the arguments of a learner that a stream decides.
+
+    given: the rows as the learner gets them, the last ones not to learn from. X (n + HELD_OUT, d):
+    the same as numbers, with the intercept's feature. common: loss, clip, fit_intercept.
+    """
+
+    def __init__(self, given, X, y, cuts, common, kernel):
+        self.given, self.X, self.y, self.cuts = given, X, y, cuts
+        self.common, self.kernel = common, kernel
+
+    def __repr__(self):
+        form = type(self.given).__name__
+        return f"Stream({form} {self.given.shape}, cut {self.cuts}, {self.common}, {self.kernel})"
+
+    def phi(self, dtype=np.float64):
+        kernel = self.kernel
+        return features(
+            kernel["kernel"], self.X.astype(dtype), kernel["bandwidth"], kernel["degree"]
+        )
+
+    @property
+    def clip(self):
+        return self.common["clip"]
+
+
+def labels(draw, X, loss, clip):
+    """Smooth ones with noise; some are 0 and some ±clip, where the slope of a loss can be exactly
+    zero."""
+    y = np.clip(
+        np.sin(2 * X @ draw.standard_normal(X.shape[1])) + 0.2 * draw.standard_normal(len(X)), -1, 1
+    )
+    if not LOSSES[loss].real:
+        return np.where(y >= 0, 1.0, -1.0)
+    y = np.where(draw.random(len(X)) < 0.2, np.sign(y), y) * clip
+    y[draw.random(len(X)) < 0.1] = 0.0
+    return y
+
+
+def pick(draw, choices):
+    """One of them, each as probable as the others, which hypothesis does not promise."""
+    return choices[draw.integers(len(choices))]
+
+
+@st.composite
+def streams(choose, losses=tuple(LOSSES), kernels=tuple(KERNELS), d=(1, 5)):
+    """Some 70 rows in [−1, 1], with repeated rows and empty ones."""
+    draw = np.random.default_rng(choose(st.integers(0, 2**32)))
+    n, width = draw.integers(40, 76), draw.integers(d[0], d[1] + 1)
+    loss, clip = pick(draw, losses), pick(draw, [0.3, 1.0, 2.0])
+    X = draw.uniform(-1, 1, (n + HELD_OUT, width)) * (
+        draw.random((n + HELD_OUT, width)) < pick(draw, [0.5, 1.0])
+    )
+    for t in np.flatnonzero(draw.random(n) < pick(draw, [0.0, 0.3]))[1:]:
+        X[t] = X[draw.integers(t)]
+    X[draw.random(len(X)) < 0.1] = 0.0
+    y = labels(draw, X[:n], loss, clip)
+    return dressed(draw, X, y, loss, clip, pick(draw, kernels))
+
+
+@st.composite
+def wide_streams(choose, losses=tuple(LOSSES), kernels=(("gaussian", 1.0, 2), ("linear", 1.0, 2))):
+    """140 sparse rows with 150 features, the last 70 repetitions of the first ones: dictionaries
+    grow in points and features."""
+    draw = np.random.default_rng(choose(st.integers(0, 2**32)))
+    loss, clip = pick(draw, losses), pick(draw, [0.3, 1.0])
+    X = np.zeros((140 + HELD_OUT, 150))
+    for t in range(70):
+        X[t, draw.choice(150, 4, replace=False)] = draw.uniform(-1, 1, 4)
+    X[70:] = X[draw.integers(0, 70, len(X) - 70)]
+    X[140:] *= 0.9
+    y = labels(draw, X[:140], loss, clip)
+    return dressed(draw, X, y, loss, clip, pick(draw, kernels), ["csr"])
+
+
+def dressed(draw, X, y, loss, clip, kernel, forms=("dense", "csr", "csr float32")):
+    """The stream as it is given: dense, sparse or sparse in float32, with an intercept or not, cut
+    in three."""
+    form, intercept = pick(draw, forms), bool(draw.integers(2))
+    if form == "csr float32":
+        X = X.astype(np.float32).astype(np.float64)
+    given = (
+        X
+        if form == "dense"
+        else scipy.sparse.csr_matrix(X.astype(np.float32) if form == "csr float32" else X)
+    )
+    if intercept:
+        X = np.hstack([X, np.ones((len(X), 1))])
+    names = ("kernel", "bandwidth", "degree")
+    return Stream(
+        given, X, y, [0, *sorted(draw.integers(1, len(y), 2)), len(y)],
+        {"loss": loss, "clip": clip, "fit_intercept": intercept},
+        dict(zip(names, kernel, strict=True)),
+    )  # fmt: skip
+
+
+# Comparison --------------------------------------------------------------------------------------
+
+
+def literal(stream, reference, Phi):
+    """What the reference says: its predictions (n,) and, after each part of the stream, its
+    function on the rows not learnt from."""
+    n, predictions, functions = len(stream.y), [], []
+    for first, end in zip(stream.cuts, stream.cuts[1:], strict=False):
+        predictions += [reference.learn(Phi[t], stream.y[t]) for t in range(first, end)]
+        functions.append([reference.predict(phi) for phi in Phi[n:]])
+    return np.array(predictions, np.float64), np.array(functions, np.float64)
+
+
+def taught(name, stream, options):
+    """(the learner, its predictions (n,), its function on the rows not learnt from after each part
+    of the stream)."""
+    model, n, predictions, functions = getattr(koco_stream, name)(**options), len(stream.y), [], []
+    for first, end in zip(stream.cuts, stream.cuts[1:], strict=False):
+        predictions.append(model.progressive(stream.given[first:end], stream.y[first:end]))
+        functions.append(model.predict(stream.given[n:]))
+    return model, np.concatenate(predictions), np.array(functions)
+
+
+def assert_agree(name, stream, options, reference, Phi, called=None, small=1e-9):
+    """Predictions and functions within `small` of the clip, or of the largest prediction if that is
+    larger. Returns the learner."""
+    expected = literal(stream, reference, Phi)
+    if not reference.is_clear():
+        reject()
+    model, predictions, functions = taught(name, stream, options)
+    for ours, theirs in zip((predictions, functions), expected, strict=True):
+        np.testing.assert_allclose(
+            ours, theirs, rtol=0, atol=small * max(stream.clip, np.abs(theirs).max())
+        )
+    note(called or name, stream, options, reference)
+    return model
+
+
+def note(called, stream, options, reference):
+    """Count the options of a comparison that was made, and what the reference has seen."""
+    seen = SEEN[called]
+    for key, value in options.items():
+        if (
+            isinstance(value, str | bool)
+            or value is None
+            or key in ("degree", "sampling_floor", "tube")
+        ):
+            seen[f"{key} {value}"] += 1
+    seen.update(reference.seen)
+    if hasattr(reference, "kors") and reference.kors is not None:
+        seen.update(reference.kors.seen)
+    points = getattr(reference, "points", [])
+    seen["more than 48 points"] += len(points) > 48
+    seen["points with more than 63 features"] += (stream.X[points] != 0).any(0).sum() > 63
+    seen["sparse rows"] += scipy.sparse.issparse(stream.given)
+    seen["dense rows"] += not scipy.sparse.issparse(stream.given)
+
+
+def recorded(name, stream, options, *columns):
+    """Columns of the record of another such learner on the whole stream."""
+    n = len(stream.y)
+    table = getattr(koco_stream, name)(**options).record(stream.given[:n], stream.y)
+    return [table.column(column).to_numpy() for column in columns]
+
+
+# KORS and the online Newton steps ----------------------------------------------------------------
+
+sampling = st.fixed_dictionaries(
+    {
+        "beta": st.sampled_from([0.5, 1.0, 4.0]),
+        "epsilon": st.sampled_from([0.1, 0.5, 1.0]),
+        "estimate": st.sampled_from(["icml", "poster"]),
+        "seed": st.one_of(st.integers(0, 100), st.integers(2**50, 2**53)),
+    }
+)
+newton = st.fixed_dictionaries(
+    {
+        "alpha": st.sampled_from([0.1, 1.0, 5.0]),
+        "curvature": st.sampled_from([None, 0.2, 1.0]),
+        "curvature_schedule": st.sampled_from(["constant", "decreasing"]),
+    }
+)
+any_stream = st.one_of(streams(), streams(), wide_streams())
+
+
+def newton_constants(stream, steps, share):
+    """What the reference is given. By default the curvature is `share` of the loss's σ; the hinge
+    loss has none and is given one."""
+    if steps["curvature"] is None and stream.common["loss"] not in CURVED:
+        steps["curvature"] = 0.3
+    given_, sigma = steps["curvature"], LOSSES[stream.common["loss"]].curvature(stream.clip)
+    return {
+        "loss": stream.common["loss"],
+        "alpha": steps["alpha"],
+        "clip": stream.clip,
+        "curvature": share * sigma if given_ is None else given_,
+        "decreasing": steps["curvature_schedule"] == "decreasing",
+    }
+
+
+@each
+@given(any_stream, sampling, st.sampled_from([0.05, 1.0, 5.0]), st.sampled_from([None, 1, 9, 60]))
+def test_kors__probabilities_coins_points_and_weights(stream, sampling, ridge, most):
+    Phi, n = stream.phi(), len(stream.y)
+    reference = Kors(Phi.shape[1], Phi.dtype, ridge=ridge, most=most or np.inf, **sampling)
+    offered = [reference.offer(phi) for phi in Phi[:n]]
+    joins = [joined for _, joined, _ in offered]
+    options = {
+        "ridge": ridge,
+        "max_dictionary": most,
+        **sampling,
+        **stream.kernel,
+        "fit_intercept": stream.common["fit_intercept"],
+    }
+    p, included, size = recorded(
+        "KORS", stream, options, "inclusion_probability", "included", "dictionary_size"
+    )
+    np.testing.assert_allclose(p, [float(p) for p, _, _ in offered], rtol=0, atol=1e-9)
+    np.testing.assert_array_equal(included, joins)
+    np.testing.assert_array_equal(size, np.cumsum(joins))
+    model, predictions, _ = taught("KORS", stream, options)
+    assert not predictions.any()
+    np.testing.assert_array_equal(model.dictionary_, reference.points)
+    np.testing.assert_allclose(model.weights_, reference.weights, rtol=1e-9)
+    note("KORS", stream, options, reference)
+
+
+@each
+@given(any_stream, newton)
+def test_kons__is_the_online_newton_step(stream, steps):
+    Phi = stream.phi()
+    reference = Kons(Phi.shape[1], Phi.dtype, **newton_constants(stream, steps, 1.0))
+    assert_agree("KONS", stream, {**steps, **stream.common, **stream.kernel}, reference, Phi)
+
+
+@each
+@given(any_stream, newton, sampling, st.sampled_from([0.0, 0.3, 1.0]))
+def test_sketched_kons__is_algorithm_3(stream, steps, sampling, floor):
+    Phi, constants = stream.phi(), newton_constants(stream, steps, 1.0)
+    kors = Kors(Phi.shape[1], Phi.dtype, ridge=steps["alpha"], **sampling)
+    reference = Kons(Phi.shape[1], Phi.dtype, kors=kors, floor=floor, **constants)
+    options = {**steps, **sampling, **stream.common, **stream.kernel, "sampling_floor": floor}
+    model = assert_agree("SketchedKONS", stream, options, reference, Phi)
+    np.testing.assert_array_equal(model.dictionary_, reference.points)
+    p, in_kors, size = recorded(
+        "SketchedKONS", stream, options, "inclusion_probability", "in_kors", "dictionary_size"
+    )
+    np.testing.assert_allclose(p, reference.probabilities, rtol=0, atol=1e-9)
+    np.testing.assert_array_equal(in_kors, reference.in_kors)
+    assert size[-1] == len(reference.points)
+
+
+def pros_n_kons(stream, dtype, steps, sampling, ridge, name, carry, most):
+    """(features, the reference, the learner's options) of PROS-N-KONS or one of its kin."""
+    Phi, constants = stream.phi(dtype), newton_constants(stream, steps, 0.5)
+    limit = {"max_dictionary": most} if name == "BKONS" else {}
+    kors = Kors(
+        Phi.shape[1], dtype, ridge=ridge, most=limit.get("max_dictionary", np.inf), **sampling
+    )
+    reference = ProsNKons(Phi.shape[1], dtype, kors=kors, carry=carry, **constants)
+    variant = {"carry": carry} if carry == "weights" else {}
+    return (
+        Phi,
+        reference,
+        {**steps, **sampling, **stream.common, **stream.kernel, **limit, **variant, "ridge": ridge},
+    )
+
+
+@pytest.mark.parametrize(("name", "carry"), FAMILY, ids=str)
+@each
+@given(
+    stream=any_stream,
+    steps=newton,
+    sampling=sampling,
+    ridge=st.sampled_from([0.05, 1.0]),
+    most=st.sampled_from([1, 6, 55]),
+)
+def test_pros_n_kons_and_its_kin__are_the_poster_s_algorithm(
+    name, carry, stream, steps, sampling, ridge, most
+):
+    if (
+        carry == "weights"
+    ):  # from A = αI again with the old weights: a small α overshoots, and rounding grows with it
+        steps = {**steps, "alpha": max(steps["alpha"], 1.0)}
+    Phi, reference, options = pros_n_kons(
+        stream, np.float64, steps, sampling, ridge, name, carry, most
+    )
+    model = assert_agree(name, stream, options, reference, Phi, f"{name}-{carry}")
+    np.testing.assert_array_equal(model.dictionary_, reference.points)
+    p, included, restarts = recorded(
+        name, stream, options, "inclusion_probability", "included", "restarts"
+    )
+    np.testing.assert_allclose(p, reference.probabilities, rtol=0, atol=1e-9)
+    np.testing.assert_array_equal(included, reference.included)
+    assert restarts[-1] == reference.restarts
+    embedded = model.features(stream.given)
+    projected = np.array([reference.embedded(phi) for phi in Phi])
+    np.testing.assert_allclose(
+        embedded @ embedded.T, projected @ projected.T, rtol=0, atol=1e-9 * (Phi**2).sum(1).max()
+    )
+
+
+# Ill-conditioned streams, judged in long double --------------------------------------------------
+
+
+@pytest.mark.skipif(
+    np.finfo(np.longdouble).eps > 1e-18,
+    reason="this machine's long double has no more digits than a double",
+)
+@pytest.mark.parametrize("name", ["KONS", "SketchedKONS", "PROSNKONS", "CONKONS"])
+@settings(each, max_examples=4)
+@given(
+    stream=streams(
+        losses=["squared", "logistic"],
+        kernels=[("gaussian", 2.5, 1), ("polynomial", 1.0, 3)],
+        d=(1, 2),
+    ),
+    seed=st.integers(0, 99),
+)
+def test_ill_conditioned__no_worse_than_dense_solves_in_double(name, stream, seed):
+    """The error against the long double reference is at most thirty times that of the same
+    reference in double, or 1e-9 of the clip."""
+    steps = {"alpha": 1e-5, "curvature": 0.2, "curvature_schedule": "constant"}
+    sampling = {"beta": 2.0, "epsilon": 0.5, "estimate": "icml", "seed": seed}
+    exact, double = (
+        ill_conditioned(name, stream, dtype, steps, sampling)
+        for dtype in (np.longdouble, np.float64)
+    )
+    judge, peer = literal(stream, exact[1], exact[0])[0], literal(stream, double[1], double[0])[0]
+    if hasattr(exact[1], "remainders"):
+        assume(exact[1].is_clear(1e-10))
+        assume(exact[1].points == double[1].points)
+    ours = taught(name, stream, exact[2])[1]
+    errors = np.maximum.accumulate(np.abs(peer - judge))
+    trace = len(stream.y) * (double[0] ** 2).sum(1).max()
+    rounding = 10 * np.finfo(float).eps * trace / steps["alpha"] * stream.clip
+    assert (np.abs(ours - judge) <= np.maximum(30 * errors, rounding)).all()
+    SEEN["ill-conditioned"][name] += bool(ours.any() and errors.max() > 0)
+
+
+def ill_conditioned(name, stream, dtype, steps, sampling):
+    if name in ("PROSNKONS", "CONKONS"):
+        return pros_n_kons(stream, dtype, steps, sampling, 0.3, name, dict(FAMILY[:2])[name], None)
+    Phi, constants = stream.phi(dtype), newton_constants(stream, steps, 1.0)
+    options = {**steps, **stream.common, **stream.kernel}
+    if name == "KONS":
+        return Phi, Kons(Phi.shape[1], dtype, **constants), options
+    kors = Kors(Phi.shape[1], dtype, ridge=steps["alpha"], **sampling)
+    return (
+        Phi,
+        Kons(Phi.shape[1], dtype, kors=kors, floor=0.1, **constants),
+        {**options, **sampling, "sampling_floor": 0.1},
+    )
+
+
+# The baselines -----------------------------------------------------------------------------------
+
+
+@each
+@given(
+    any_stream,
+    st.sampled_from([0.05, 0.3, 1.0]),
+    st.sampled_from([0.0, 0.1]),
+    st.sampled_from([1, 7, 60]),
+    st.sampled_from([0.0, 0.2, 0.8]),
+)
+def test_norma__is_gradient_descent_on_functions(stream, step_size, decay, budget, nu):
+    steps = {"step_size": step_size, "regularisation": decay, "budget": budget}
+    reference = Norma(loss=stream.common["loss"], clip=stream.clip, nu=nu, **steps)
+    model = assert_agree(
+        "NORMA",
+        stream,
+        {**steps, "tube": nu, **stream.common, **stream.kernel},
+        reference,
+        stream.phi(),
+        small=1e-7,  # a step that overshoots multiplies rounding from row to row
+    )
+    np.testing.assert_array_equal(model.dictionary_, reference.points)
+
+
+def without_kernel(stream):
+    """The arguments of a learner that has the Gaussian kernel only."""
+    return {**stream.common, "bandwidth": stream.kernel["bandwidth"]}
+
+
+gaussian_streams = st.one_of(
+    streams(kernels=[k for k in KERNELS if k[0] == "gaussian"]),
+    streams(kernels=[k for k in KERNELS if k[0] == "gaussian"]),
+    wide_streams(kernels=[("gaussian", 1.0, 2)]),
+)
+
+
+@each
+@given(
+    gaussian_streams,
+    st.sampled_from([0.05, 0.4]),
+    st.sampled_from([1, 16, 33]),
+    st.sampled_from([0.0, 0.1]),
+    st.integers(0, 2**53),
+)
+def test_fogd__is_gradient_descent_on_random_features(stream, step_size, n_frequencies, tube, seed):
+    Z = fourier_features(
+        stream.X, frequencies(stream.X.shape[1], n_frequencies, stream.kernel["bandwidth"], seed)
+    )
+    reference = Fogd(Z.shape[1], loss=stream.common["loss"], step_size=step_size, tube=tube)
+    options = {
+        "step_size": step_size,
+        "n_frequencies": n_frequencies,
+        "tube": tube,
+        "seed": seed,
+        **without_kernel(stream),
+    }
+    model = assert_agree("FOGD", stream, options, reference, Z)
+    np.testing.assert_allclose(
+        model.coef_, reference.w, rtol=0, atol=1e-9 * max(1.0, np.abs(reference.w).max())
+    )
+    np.testing.assert_allclose(model.features(stream.given), Z, rtol=0, atol=1e-12)
+
+
+def test_the_generator__has_the_layers_and_the_tail_of_the_normal_distribution():
+    drawn = np.array([normal(3, place) for place in range(20_000)])
+    assert np.abs(drawn).max() > 3.66  # the tail's own branch
+    U = np.array([[normal(3, 2**32 * i + j) for j in range(40)] for i in range(500)])
+    model = FOGD(n_frequencies=500, seed=3).partial_fit(np.zeros((1, 40)), [0.0])
+    features_of_units = model.features(
+        0.5 * np.eye(40)
+    )  # angles of half a frequency: within (−π, π)
+    np.testing.assert_allclose(
+        2 * np.arctan2(features_of_units[:, 500:], features_of_units[:, :500]).T,
+        U,
+        rtol=0,
+        atol=1e-13,
+    )
+    assert abs(drawn.mean()) < 4 / np.sqrt(drawn.size)
+    assert abs(np.mean(drawn**2) - 1) < 4 * np.sqrt(2 / drawn.size)
+    coins = np.array([uniform(3, place) for place in range(20_000)])
+    assert abs(coins.mean() - 0.5) < 4 / np.sqrt(12 * coins.size)
+
+
+@each
+@given(
+    any_stream,
+    st.sampled_from([0.02, 0.1]),
+    st.sampled_from([1, 8, 20, 50]),
+    st.sampled_from([1, 6, 50]),
+    st.sampled_from([0.0, 0.1]),
+)
+def test_nogd__is_gradient_descent_on_points_and_then_on_their_eigenfunctions(
+    stream, step_size, budget, rank, tube
+):
+    Phi, steps = (
+        stream.phi(),
+        {"step_size": step_size, "budget": budget, "rank": rank, "tube": tube},
+    )
+    reference = Nogd(Phi.shape[1], loss=stream.common["loss"], **steps)
+    model = assert_agree(
+        "NOGD", stream, {**steps, **stream.common, **stream.kernel}, reference, Phi
+    )
+    np.testing.assert_array_equal(model.dictionary_, reference.points)
+    if reference.Q is not None:
+        Z, expected = model.features(stream.given), Phi @ reference.Q.T
+        np.testing.assert_allclose(
+            Z @ Z.T, expected @ expected.T, rtol=0, atol=1e-9 * (Phi**2).sum(1).max()
+        )
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_nogd_of_repeated_points__has_fewer_features_than_its_rank(loss):
+    draw = np.random.default_rng(4)
+    X = draw.uniform(-1, 1, (5, 3))[np.arange(60 + HELD_OUT) % 5]
+    kernel = {"kernel": "gaussian", "bandwidth": 0.6, "degree": 2}
+    stream = Stream(
+        X,
+        X,
+        labels(draw, X[:60], loss, 1.0),
+        [0, 20, 60],
+        {"loss": loss, "clip": 1.0, "fit_intercept": False},
+        kernel,
+    )
+    Phi, steps = stream.phi(), {"step_size": 0.1, "budget": 12, "rank": 9, "tube": 0.0}
+    reference = Nogd(Phi.shape[1], loss=loss, **steps)
+    model = assert_agree("NOGD", stream, {**steps, **stream.common, **kernel}, reference, Phi)
+    assert reference.is_clear()
+    assert (np.abs(model.features(X)).sum(0) > 0).sum() == 5
+
+
+@each
+@given(
+    gaussian_streams,
+    st.sampled_from([0.02, 0.3, 2.0]),
+    st.sampled_from([1, 9, 55]),
+    st.sampled_from([1, 17]),
+    st.integers(0, 2**53),
+)
+def test_dual_sgd__is_descent_with_a_budget_and_a_second_space(
+    stream, regularisation, budget, n_frequencies, seed
+):
+    Phi = stream.phi()
+    Z = fourier_features(
+        stream.X, frequencies(stream.X.shape[1], n_frequencies, stream.kernel["bandwidth"], seed)
+    )
+    steps = {"regularisation": regularisation, "budget": budget}
+    reference = DualSgd(
+        Phi.shape[1], Z.shape[1], loss=stream.common["loss"], clip=stream.clip, **steps
+    )
+    options = {**steps, "n_frequencies": n_frequencies, "seed": seed, **without_kernel(stream)}
+    model = assert_agree("DualSGD", stream, options, reference, np.hstack([Phi, Z]))
+    np.testing.assert_array_equal(np.sort(model.dictionary_), reference.points)
+
+
+# What has occurred -------------------------------------------------------------------------------
+
+STREAMS = {f"loss {loss}" for loss in LOSSES} | {
+    "fit_intercept True",
+    "fit_intercept False",
+    "sparse rows",
+    "dense rows",
+}
+KERNEL = {
+    "kernel gaussian",
+    "kernel polynomial",
+    "kernel linear",
+    "degree 1",
+    "degree 2",
+    "degree 3",
+}
+POINTS = {"more than 48 points", "points with more than 63 features"}  # the library's first room
+SAMPLING = {
+    "estimate icml",
+    "estimate poster",
+    "certain",
+    "joins with a weight above 1",
+    "is not taken",
+    "a repeated point joins",
+}
+CURVATURE = {"curvature None", "curvature_schedule constant", "curvature_schedule decreasing"}
+NEWTON = (
+    STREAMS | KERNEL | POINTS | CURVATURE | {"projected", "gradient 0", "gradient not 0", "φ = 0"}
+)
+PROS = NEWTON | SAMPLING | {"no coordinate", "something is lost or carried"}
+OCCUR = {
+    "KORS": KERNEL
+    | POINTS
+    | SAMPLING
+    | {"max_dictionary None", "dictionary at its maximum", "fit_intercept True"},
+    "KONS": NEWTON,
+    "SketchedKONS": NEWTON
+    | SAMPLING
+    | {
+        "sampled",
+        "not sampled",
+        "sampled by the floor alone",
+        "sampling_floor 0.0",
+        "sampling_floor 0.3",
+        "sampling_floor 1.0",
+    },
+    **{f"{name}-{carry}": PROS for name, carry in FAMILY},
+    "BKONS-none": PROS | {"dictionary at its maximum"},
+    "NORMA": STREAMS
+    | KERNEL
+    | POINTS
+    | {
+        "truncated",
+        "the oldest leaves",
+        "gradient 0",
+        "φ = 0",
+        "soft margin: error",
+        "soft margin: no error",
+        "tube 0.0",
+        "tube 0.8",
+    },
+    "FOGD": STREAMS | {"within the tube", "gradient 0", "tube 0.0"},
+    "NOGD": STREAMS
+    | KERNEL
+    | POINTS
+    | {
+        "within the tube",
+        "gradient 0",
+        "φ = 0",
+        "a step on Nyström features",
+        "fewer features than the rank",
+        "tube 0.0",
+    }
+    | {f"switched, rank {rank} the budget" for rank in ("below", "equal to")},
+    "DualSGD": STREAMS
+    | POINTS
+    | {
+        "truncated",
+        "gradient 0",
+        "an old point leaves",
+        "the new point leaves",
+        "of equals the oldest leaves",
+    },
+    "ill-conditioned": {"KONS", "SketchedKONS", "PROSNKONS", "CONKONS"},
+}
+
+
+@pytest.mark.parametrize("learner", OCCUR)
+def test_every_option_and_every_rare_event_has_occurred(learner):
+    assert sorted(what for what in OCCUR[learner] if not SEEN[learner][what]) == []

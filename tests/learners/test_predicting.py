@@ -1,0 +1,144 @@
+"""`predict` is the next prediction, to the bit: for every learner, option and input, also after the
+learner was copied or kept.
+"""
+
+import copy
+import inspect
+import io
+from contextlib import suppress
+
+import joblib
+import numpy as np
+import pytest
+
+import koco_stream
+from koco_stream import OjaSON, WrongInput
+from koco_stream.learners import LEARNERS
+from koco_stream.learners.saved import state_arrays
+from tests.golden.cases import cases_of, made
+from tests.helpers.wire import as_on_a_worker
+
+HALF, AHEAD = 60, 4  # rows that are learnt from, and rows that are looked at
+every_learner = pytest.mark.parametrize("name", sorted(LEARNERS))
+
+
+def bits(model):
+    return [array.tobytes() for array in state_arrays(model._state).values()]
+
+
+def public(model):
+    """Every public attribute, read."""
+    names = [
+        name
+        for name, _ in inspect.getmembers(type(model), lambda member: isinstance(member, property))
+    ]
+    return {
+        name: np.asarray(getattr(model, name)).tobytes()
+        for name in names
+        if name.endswith("_") and not name.startswith("_")
+    }
+
+
+def learnt(name):
+    """The learner's cases, each with its model after half of the rows, its input and labels."""
+    for case in cases_of(name):
+        model, data, labels = made(case)
+        with suppress(FloatingPointError):  # what diverged has no next prediction
+            model.partial_fit(data.X[:HALF], labels[:HALF])
+            yield case, model, data, labels
+
+
+def copies(model, folder):
+    model.save(folder / "learner.koco")
+    file = io.BytesIO()
+    joblib.dump(model, file)
+    return {
+        "kept by joblib": joblib.load(io.BytesIO(file.getvalue())),
+        "copied": copy.deepcopy(model),
+        "pickled": as_on_a_worker(model),
+        "loaded": koco_stream.load(folder / "learner.koco"),
+    }
+
+
+@every_learner
+def test_predict__is_the_next_prediction_to_the_bit_and_changes_nothing(name, tmp_path):
+    for case, model, data, labels in learnt(name):
+        before, seen = bits(model), public(model)
+        ahead = model.predict(data.X[HALF : HALF + AHEAD])
+        assert model.predict(data.X[HALF : HALF + AHEAD]).tobytes() == ahead.tobytes(), case.name
+        assert public(model) == seen, case.name
+        unlearnt = type(model)(**model.get_params()).partial_fit(data.X[:HALF], labels[:HALF])
+        assert bits(unlearnt) == before, case.name
+        others = copies(model, tmp_path)
+        for t in range(AHEAD):
+            # Each row's own prediction is made when the rows before it have not been learnt from.
+            other = copy.deepcopy(unlearnt)
+            try:
+                first = other.progressive(
+                    data.X[HALF + t : HALF + t + 1], labels[HALF + t : HALF + t + 1]
+                )
+            except FloatingPointError:
+                continue
+            limit = getattr(model._params, "clip", np.inf)
+            assert np.clip(first, -limit, limit).tobytes() == ahead[t : t + 1].tobytes(), (
+                case.name,
+                t,
+            )
+        for how, other in others.items():
+            assert other.predict(data.X[HALF : HALF + AHEAD]).tobytes() == ahead.tobytes(), (
+                case.name,
+                how,
+            )
+            assert public(other) == seen, (case.name, how)
+
+
+@every_learner
+def test_copies__go_on_to_the_same_bits(name, tmp_path):
+    for case, model, data, labels in learnt(name):
+        model.predict(data.X[:3])
+        ends = {}
+        for how, other in {**copies(model, tmp_path), "itself": model}.items():
+            try:
+                ends[how] = other.progressive(data.X[HALF:], labels[HALF:]).tobytes()
+            except FloatingPointError:
+                ends[how] = other.rounds_
+        assert len(set(ends.values())) == 1, case.name
+
+
+@every_learner
+def test_state__holds_no_memory_twice(name):
+    # Copying an array and a view of it makes two arrays of them: what one is told the other does
+    # not hear.
+    for case, model, _, _ in learnt(name):
+        arrays = [array for array in leaves(model._state) if array.size]
+        for i, one in enumerate(arrays):
+            assert not any(np.may_share_memory(one, other) for other in arrays[:i]), case.name
+
+
+def leaves(state):
+    for value in state:
+        yield from leaves(value) if isinstance(value, tuple) else [value]
+
+
+class Mine(OjaSON):
+    """A learner of a user's own, by inheritance."""
+
+    def twice(self, X):
+        return 2.0 * self.predict(X)
+
+
+def test_subclass__learns_is_kept_and_read_as_what_it_is(tmp_path):
+    draw = np.random.default_rng(0)
+    X, y = draw.standard_normal((60, 5)), draw.uniform(-1, 1, 60)
+    model = Mine(3, alpha=0.5).fit(X[:40], y[:40])
+    assert repr(model) == "Mine(sketch_size=3, alpha=0.5)"
+    model.save(tmp_path / "mine.koco")
+    others = [Mine.load(tmp_path / "mine.koco"), as_on_a_worker(model), copy.deepcopy(model)]
+    assert {type(other) for other in others} == {Mine}
+    assert type(koco_stream.load(tmp_path / "mine.koco")) is OjaSON
+    expected = OjaSON(3, alpha=0.5).progressive(X, y)[40:]
+    for other in (model, *others):
+        assert other.twice(X[40:41]) == 2.0 * expected[:1]
+        assert other.progressive(X[40:], y[40:]).tobytes() == expected.tobytes()
+    with pytest.raises(WrongInput, match="holds OjaSON, not RPSON"):
+        koco_stream.RPSON.load(tmp_path / "mine.koco")

@@ -1,0 +1,102 @@
+"""Learners in River: its own progressive validation and its own checks, and the same bits as
+without it.
+"""
+
+import copy
+
+import numpy as np
+import pytest
+from river import checks as river_checks
+from river import datasets, evaluate, metrics, preprocessing
+
+from koco_stream import CONKONS, FOGD, ONS, AdaGrad, OjaSON, WrongInput
+from koco_stream.river import RiverClassifier, RiverRegressor
+from tests.helpers.wire import as_on_a_worker
+
+LEARNERS = [OjaSON(3, alpha=0.5), ONS(alpha=0.5), FOGD(step_size=0.1, n_frequencies=50)]
+
+
+def rows(n=150, d=5):
+    draw = np.random.default_rng(0)
+    X = draw.standard_normal((n, d)) * (draw.random((n, d)) < 0.7)
+    return X, np.clip(X @ draw.standard_normal(d), -1, 1)
+
+
+def as_dictionaries(X):
+    return [{f"x{j}": value for j, value in enumerate(row) if value} for row in X.tolist()]
+
+
+@pytest.mark.parametrize(
+    "learner", [OjaSON(3, alpha=0.5), CONKONS(alpha=0.5, bandwidth=2.0)], ids=repr
+)
+def test_progressive_validation__has_the_learner_s_own_predictions(learner):
+    X, y = rows()
+    X[0] = 1.0  # so that names get their numbers in the order of columns
+    expected = type(learner)(**learner.get_params()).progressive(
+        np.hstack([X, np.zeros((len(X), 3))]), y
+    )
+    stream = list(zip(as_dictionaries(X), y.tolist(), strict=True))
+    model, metric = RiverRegressor(learner, n_features=8), metrics.MSE()
+    steps = evaluate.iter_progressive_val_score(stream, model, metric, yield_predictions=True)
+    predictions = np.array([step["Prediction"] for step in steps])
+    np.testing.assert_allclose(predictions, expected, atol=1e-13)
+    assert metric.get() == pytest.approx(np.mean((expected - y) ** 2))
+    assert not learner.__sklearn_is_fitted__()
+
+
+def test_progressive_val_score__on_river_s_own_data():
+    classifier = preprocessing.StandardScaler() | RiverClassifier(AdaGrad(0.3))
+    accuracy = evaluate.progressive_val_score(datasets.Phishing(), classifier, metrics.Accuracy())
+    assert accuracy.get() > 0.85  # River's own logistic regression has 0.89
+    target = preprocessing.TargetStandardScaler(RiverRegressor(OjaSON(5, alpha=10.0, clip=5.0)))
+    mae = evaluate.progressive_val_score(
+        datasets.TrumpApproval(), preprocessing.StandardScaler() | target, metrics.MAE()
+    )
+    assert mae.get() < 0.5  # River's own linear regression has 0.56
+
+
+# River's labels of TrumpApproval are about 40; that the learner says so is not what its checks are
+# about.
+@pytest.mark.filterwarnings("ignore:a label .* is beyond clip")
+@pytest.mark.parametrize("wrapper", [RiverRegressor, RiverClassifier])
+@pytest.mark.parametrize("learner", LEARNERS, ids=repr)
+def test_river_s_checks__pass(wrapper, learner):
+    model = wrapper(learner)
+    checks = list(river_checks.yield_checks(model))
+    assert len(checks) > 10
+    for check in checks:
+        check(model.clone())
+
+
+# River's users keep models by pickle: what is unpickled here was pickled a moment before, in
+# memory.
+def test_kept__by_pickle_and_copy_goes_on_to_the_same_bits():
+    X, y = rows()
+    data = as_dictionaries(X)
+    model = RiverRegressor(OjaSON(3, alpha=0.5))
+    for x, label in zip(data[:80], y[:80], strict=True):
+        model.learn_one(x, label)
+    others = [as_on_a_worker(model), copy.deepcopy(model)]
+    for x, label in zip(data[80:], y[80:], strict=True):
+        assert {other.predict_one(x) for other in others} == {model.predict_one(x)}
+        for each in (model, *others):
+            each.learn_one(x, label)
+
+
+def test_wrong_rows__are_refused_and_learn_nothing():
+    model = RiverRegressor(OjaSON(2), n_features=2)
+    model.learn_one({"a": 1.0, "b": True}, 0.5)
+    before = model.predict_one({"a": 1.0})
+    for wrong, message in (
+        ({"a": 1.0, "c": 1.0}, "'c' is one feature too many"),
+        ({"a": "red"}, "OneHotEncoder"),
+        ({"a": float("nan")}, "NaN or infinity"),
+    ):
+        with pytest.raises(WrongInput, match=message):
+            model.learn_one(wrong, 0.5)
+    assert model.predict_one({"a": 1.0, "never seen": 9.0}) == before
+    with pytest.raises(WrongInput, match="the class is 'spam'"):
+        RiverClassifier(OjaSON(2)).learn_one({"a": 1.0}, "spam")
+    spam = RiverClassifier(OjaSON(2), classes=("ham", "spam"))
+    spam.learn_one({"a": 1.0}, "ham")
+    assert (spam.predict_one({"a": 1.0}), spam.predict_one({"a": -1.0})) == ("ham", "spam")

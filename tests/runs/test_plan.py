@@ -1,0 +1,342 @@
+"""The plan of a sweep: every run once, within all limits, the same each time, and workers that are
+busy to the end.
+"""
+
+import heapq
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from flows.sweep.planning import cost_factors, sizes_of
+from koco_stream.engine.cohort import run_cohort
+from koco_stream.learners import StreamSize, learner_named
+from koco_stream.runs.cost_model import (
+    RUN_SECONDS,
+    SAVED_BYTES_PER_SECOND,
+    TRUSTED,
+    Costs,
+    DataSize,
+    Timing,
+    factors_of,
+    pass_bytes,
+)
+from koco_stream.runs.planner import OUTWEIGHS, PASSES, SAVING_SHARE, SHORTEST, Limits, plan
+from koco_stream.runs.run import Cohort, Run, without_repeats
+from koco_stream.runs.schemas import curve_points
+from koco_stream.streams.manifest import load_manifest
+from koco_stream.streams.stream import Stream
+from storage.results import collect
+from tests.helpers.examples import EXAMPLES
+
+GENEROUS = 64 << 30
+LEARNERS = (
+    "OGD",
+    "AdaGrad",
+    "OjaSON",
+    "FDSON",
+    "NORMA",
+    "SketchedKONS",
+    "KONS",
+    "FOGD",
+    "PROSNKONS",
+)
+ALONE = ("OGD", "AdaGrad", "OjaSON", "FOGD", "PROSNKONS")  # share no kernel values
+GRID = {
+    "OGD": "step_size",
+    "AdaGrad": "step_size",
+    "NORMA": "step_size",
+    "FOGD": "step_size",
+}  # others: alpha
+
+
+def runs_of(stream, learner, count, **more):
+    grid = GRID.get(learner, "alpha")
+    return [
+        Run.of(stream, learner, {**EXAMPLES[learner], **more, grid: 0.5 + k}, 1)
+        for k in range(count)
+    ]
+
+
+@st.composite
+def sweeps(draw, learners=LEARNERS, least=1, most=40):
+    """Runs of several learners on several streams, and the sizes of their datasets."""
+    sizes, runs = {}, []
+    for k in range(draw(st.integers(1, 3))):
+        n, d = draw(st.integers(1, 30_000)), draw(st.integers(1, 2000))
+        sizes[f"hash {k}"] = DataSize(
+            n, d, n * draw(st.integers(0, d)), draw(st.sampled_from([0, 1 << 20]))
+        )
+        order = draw(st.sampled_from(["as-stored", "shuffled"]))
+        stream = Stream(
+            f"set {k}",
+            f"hash {k}",
+            order,
+            1 if order == "shuffled" else None,
+            max_rows=draw(st.sampled_from([None, 50])),
+        )
+        for learner in draw(
+            st.lists(st.sampled_from(learners), min_size=1, max_size=3, unique=True)
+        ):
+            runs += runs_of(
+                stream, learner, draw(st.integers(least, most)), fit_intercept=draw(st.booleans())
+            )
+    return draw(st.permutations(runs)) if len(runs) < 60 else runs, sizes
+
+
+FACTORS = st.dictionaries(st.sampled_from(LEARNERS), st.floats(0.05, 20.0))
+
+
+def bytes_of(runs, sizes):
+    """What a worker needs for these runs together, added up from what is declared."""
+    stream = runs[0].stream
+    size, shared, floats = sizes[stream.dataset_hash], {}, 0
+    for run in runs:
+        cost = learner_named(run.learner).cost(run.params, size.seen_by(run))
+        floats += cost.floats + 4096 + 3 * curve_points(size.n_rows).size + 512
+        if cost.shared:
+            found = cost.shared
+            shared[found.key] = max(shared.get(found.key, 0), found.floats)
+    return 8 * (floats + sum(shared.values())) + sum(pass_bytes(stream, size).values())
+
+
+@settings(max_examples=60, deadline=None)
+@given(sweeps(), st.data())
+def test_plan__has_every_run_once_within_all_limits_and_is_the_same_each_time(sweep, data):
+    runs, sizes = sweep
+    factors = data.draw(FACTORS)
+    largest = max(bytes_of([run], sizes) for run in runs)
+    limits = Limits(
+        data.draw(st.integers(1, 9)),
+        data.draw(st.integers(largest, 4 * largest)),
+        data.draw(st.floats(1e-3, 100.0)),
+        data.draw(st.floats(1e-3, 100.0)),
+        data.draw(st.integers(1, 30)),
+    )
+    alone = [run for run in runs if run.stream == runs[0].stream]
+    begun = [
+        tuple(run.run_id for run in alone[:k])
+        for k in data.draw(st.lists(st.integers(0, 3), max_size=2))
+    ]
+    todo = plan(runs, sizes, limits, begun, factors)
+    assert sorted(run.run_id for run in todo.runs) == sorted(run.run_id for run in runs)
+    kept = {
+        ids
+        for ids in begun
+        if ids
+        and bytes_of([run for run in alone if run.run_id in ids], sizes) <= limits.worker_bytes
+    }
+    found = {tuple(run.run_id for run in cohort.runs): cohort for cohort in todo.cohorts}
+    if kept:
+        assert kept & set(found)
+    for ids, cohort in found.items():
+        assert {run.stream for run in cohort.runs} == {cohort.stream}
+        assert len(cohort.runs) <= limits.cohort_runs or ids in begun
+        assert bytes_of(cohort.runs, sizes) <= limits.worker_bytes
+    assert sum(todo.memory.values()) == max(bytes_of(cohort.runs, sizes) for cohort in todo.cohorts)
+    assert [cohort.seconds for cohort in todo.cohorts] == sorted(
+        (cohort.seconds for cohort in todo.cohorts), reverse=True
+    )
+    again = plan(
+        [replace(run, params=dict(reversed(run.params.items()))) for run in runs],
+        dict(reversed(sizes.items())),
+        limits,
+        begun,
+        dict(reversed(factors.items())),
+    )
+    assert again == todo
+    for cohort in todo.cohorts:
+        states = bytes_of(cohort.runs, sizes) - sum(
+            pass_bytes(cohort.stream, sizes[cohort.stream.dataset_hash]).values()
+        )
+        between = max(limits.checkpoint_seconds, states / SAVED_BYTES_PER_SECOND / SAVING_SHARE)
+        assert (cohort.checkpoint_rounds > 0) == (cohort.seconds > between)
+        if cohort.checkpoint_rounds:
+            rounds = sizes[cohort.stream.dataset_hash].rounds(cohort.stream)
+            assert cohort.seconds * (cohort.checkpoint_rounds + 1) > rounds * between * (1 - 1e-9)
+
+
+@settings(max_examples=20, deadline=None)
+@given(sweeps(most=9))
+def test_cohorts__of_one_run_each_where_that_is_the_limit(sweep):
+    runs, sizes = sweep
+    todo = plan(runs, sizes, Limits(2, GENEROUS, cohort_runs=1))
+    assert [len(cohort.runs) for cohort in todo.cohorts] == [1] * len(runs)
+
+
+@settings(max_examples=20, deadline=None)
+@given(sweeps(most=5))
+def test_run_that_does_not_fit__is_refused_with_the_sum(sweep):
+    runs, sizes = sweep
+    largest = max(bytes_of([run], sizes) for run in runs)
+    plan(runs, sizes, Limits(1, largest, cohort_runs=1))
+    with pytest.raises(
+        MemoryError,
+        match=(
+            rf"needs {largest >> 20} MiB on a worker, and a worker has {(largest - 1) >> 20}"
+            r" MiB; use"
+        ),
+    ):
+        plan(
+            [run for run in runs if bytes_of([run], sizes) == largest],
+            sizes,
+            Limits(1, largest - 1),
+        )
+
+
+def makespan(seconds, workers):
+    """When the last of these ends, if each worker takes the next one as soon as it is free."""
+    free = [0.0] * workers
+    for took in seconds:
+        heapq.heappush(free, heapq.heappop(free) + took)
+    return max(free)
+
+
+@settings(
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow],
+)
+@given(
+    sweeps(learners=(*ALONE, "NORMA"), least=200, most=400),
+    st.integers(1, 8),
+    st.sampled_from([30.0, 1000.0, 30_000.0]),
+)
+def test_workers__are_busy_to_the_end_and_passes_few(sweep, workers, slowness):
+    runs, sizes = sweep
+    factors = dict.fromkeys(LEARNERS, slowness)
+    costs = Costs(sizes, factors)
+    each = [(costs.of(run), costs.reading(run.stream)) for run in runs]
+    parts = (
+        max(SHORTEST, PASSES * reading, (OUTWEIGHS + 1) * cost.shared_seconds + cost.seconds)
+        for cost, reading in each
+    )
+    assume(sum(cost.seconds for cost, _ in each) / workers > 20 * max(parts))
+    todo = plan(runs, sizes, Limits(workers, GENEROUS, cohort_seconds=1e9), factors=factors)
+    assert (
+        todo.seconds / workers / makespan([cohort.seconds for cohort in todo.cohorts], workers)
+        >= 0.9
+    )
+    short = [
+        cohort
+        for cohort in todo.cohorts
+        if cohort.seconds < SHORTEST or cohort.seconds < PASSES * costs.reading(cohort.stream)
+    ]
+    assert len(short) <= len({run.stream for run in runs})  # what is left over of each stream
+
+
+def test_workers__are_busy_to_the_end_of_a_usual_sweep():
+    size = {"h": DataSize(200_000, 100, 4_000_000)}
+    for learner in (*ALONE, "NORMA"):
+        runs = runs_of(Stream("a", "h"), learner, 3000)
+        for workers in (1, 2, 4, 16):
+            todo = plan(runs, size, Limits(workers, 1 << 40))
+            busy = (
+                todo.seconds
+                / workers
+                / makespan([cohort.seconds for cohort in todo.cohorts], workers)
+            )
+            assert busy >= 0.9, (learner, workers)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(1, 400), st.integers(1, 9), st.sampled_from([10.0, 100.0, 1000.0]))
+def test_equal_runs__are_parted_so_that_no_worker_waits_for_the_last_cohort(
+    count, workers, slowness
+):
+    runs, sizes = runs_of(Stream("a", "h"), "OGD", count), {"h": DataSize(200_000, 100, 4_000_000)}
+    todo = plan(
+        runs, sizes, Limits(workers, GENEROUS, cohort_seconds=1e9), factors={"OGD": slowness}
+    )
+    in_each = [len(cohort.runs) for cohort in todo.cohorts]  # the longest first
+    for k in range(0, len(in_each), workers):
+        served = in_each[k : k + workers]
+        assert len(served) == workers or max(in_each) == 1 or len(in_each) < workers
+        assert max(served) - min(served) <= 1
+
+
+@settings(max_examples=30, deadline=None)
+@given(sweeps(learners=ALONE), st.sampled_from(ALONE), st.floats(0.1, 10.0))
+def test_factor__twice_as_large_doubles_the_learner_s_part(sweep, learner, factor):
+    runs, sizes = sweep
+
+    def of_learner(factors):
+        todo, costs = (
+            plan(runs, sizes, Limits(3, GENEROUS), factors=factors),
+            Costs(sizes, {**factors, learner: 1e-300}),
+        )
+        rest = sum(
+            costs.reading(c.stream) + sum(costs.of(run).seconds for run in c.runs)
+            for c in todo.cohorts
+        )
+        return todo.seconds - rest
+
+    once, twice = of_learner({learner: factor}), of_learner({learner: 2 * factor})
+    assert twice == pytest.approx(2 * once, rel=1e-6, abs=1e-9)
+    assert (once > 1e-9) == any(run.learner == learner for run in runs)
+
+
+@given(
+    st.sampled_from(LEARNERS),
+    st.floats(0.001, 1000.0),
+    st.lists(st.integers(1, 10**6), min_size=1, max_size=5),
+    st.integers(1, 50),
+)
+def test_factors__are_those_that_timings_were_made_with(learner, factor, rounds, cohort_size):
+    timings, stream = [], Stream("a", "h")
+    (run,) = runs_of(stream, learner, 1)
+    for n in rounds:
+        costs = Costs({"h": DataSize(n, 100, 10 * n)}, {learner: factor})
+        cost = costs.of(run)
+        seconds = cost.seconds - RUN_SECONDS + cost.shared_seconds / cohort_size
+        timings.append(Timing(learner, run.params, StreamSize(n, 100, 10.0), seconds, cohort_size))
+    expected = min(max(factor, TRUSTED[0]), TRUSTED[1])
+    assert factors_of(timings) == {learner: pytest.approx(expected, rel=1e-3)}
+    assert factors_of([]) == {}
+    assert (
+        factors_of([timing._replace(stream=StreamSize(0, 100, 10.0)) for timing in timings]) == {}
+    )
+
+
+def test_shared_work__is_that_of_the_run_that_needs_most_of_it():
+    stream, size = Stream("a", "h"), {"h": DataSize(20_000, 50, 1_000_000)}
+    runs = [
+        *runs_of(stream, "NORMA", 2, budget=1, bandwidth=3.0),
+        *runs_of(stream, "SketchedKONS", 2, bandwidth=3.0),
+    ]
+    together = [[run.run_id for run in order] for order in (runs, runs[::-1])]
+    seconds = [plan(runs, size, Limits(1, GENEROUS), [ids]).seconds for ids in together]
+    assert seconds[0] == pytest.approx(seconds[1])
+    costs = Costs(size)
+    assert seconds[0] > max(costs.of(run).shared_seconds for run in runs)
+
+
+def test_factors__of_a_finished_sweep_are_positive_and_used(small_store):
+    manifest = load_manifest(small_store, "real")
+    stream = Stream("real", manifest.dataset_hash)
+    runs = without_repeats(
+        [run for learner in ("OGD", "NORMA") for run in runs_of(stream, learner, 3)]
+    )
+    sizes = sizes_of([manifest])
+    assert cost_factors(small_store, sizes) == {}
+    run_cohort(str(small_store), "try", Cohort(stream, tuple(runs), 1.0))
+    collect(small_store)
+    factors = cost_factors(small_store, sizes)
+    assert sorted(factors) == ["NORMA", "OGD"]
+    assert all(TRUSTED[0] <= factor <= TRUSTED[1] for factor in factors.values())
+    measured = (
+        Timing("OGD", runs[0].params, StreamSize(100, 6, 6.0), 1.0),
+        Timing("KONS", EXAMPLES["KONS"], StreamSize(100, 6, 6.0), 1.0),
+    )
+    assert (
+        cost_factors(small_store, {"of another": DataSize(1, 1, 1)}, measured[:1])["OGD"]
+        == TRUSTED[1]
+    )
+    assert cost_factors(small_store, sizes, measured[:1]) == factors  # whole runs before a few rows
+    costs = Costs(sizes, factors)
+    declared = Costs(sizes)
+    for run in runs:
+        assert costs.of(run).seconds - RUN_SECONDS == pytest.approx(
+            factors[run.learner] * (declared.of(run).seconds - RUN_SECONDS)
+        )

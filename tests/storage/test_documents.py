@@ -1,0 +1,351 @@
+"""Folders of documents: rows in the stated order whatever the archive's, counts as by hand, and
+what is no such folder refused by name.
+"""
+
+import io
+import lzma
+import os
+import re
+import tarfile
+from collections import Counter
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from koco_stream import WrongInput
+from storage.sources.documents import copying as document_copy
+from storage.sources.documents.copying import MOST_DOCUMENT_BYTES
+from storage.sources.documents.source import documents_source
+from storage.sources.documents.trees import files_in
+from storage.sources.source import one_by_one
+from tests.helpers.wire import as_on_a_worker
+
+NEWS = {
+    "n-test/b/9": b"a new day, a NEW word",
+    "n-train/b/10": b"one two",
+    "n-train/b/9": b"",
+    "n-train/a/x": b"two two caf\xe9 0",
+}
+
+
+def make_folder(folder, files):
+    for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    return folder
+
+
+def make_tar(path, files, mode="w", change=lambda member: None):
+    with tarfile.open(path, mode) as tar:
+        for name, content in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            change(member)
+            tar.addfile(member, io.BytesIO(content))
+    return path
+
+
+def survey(path, scratch, strip=(), n_features=None, bytes_per_piece=1 << 20):
+    scratch.mkdir(exist_ok=True)
+    source = replace(
+        documents_source(path, strip=strip, n_features=n_features), bytes_per_piece=bytes_per_piece
+    )
+    return source.surveyed(one_by_one, scratch)
+
+
+def rows_of(source, scratch):
+    """(label, {term number: count}) of each row, the source having gone through a pickle as on its
+    way to a worker.
+    """
+    source = as_on_a_worker(source)
+    rows = []
+    for piece in source.pieces(scratch):
+        part = source.read(piece)
+        assert (part.indptr.dtype, part.indices.dtype, part.values.dtype) == (
+            np.int64,
+            np.int32,
+            np.float64,
+        )
+        for label, (a, b) in zip(part.labels.tolist(), pairwise(part.indptr), strict=True):
+            assert (np.diff(part.indices[a:b]) > 0).all()
+            rows.append(
+                (
+                    label,
+                    dict(zip(part.indices[a:b].tolist(), part.values[a:b].tolist(), strict=True)),
+                )
+            )
+    assert sum(source.piece_bytes(piece) for piece in source.pieces(scratch)) == source.n_bytes
+    return rows
+
+
+def test_documents__train_first_then_group_and_id_and_terms_of_train_only(tmp_path):
+    source = survey(make_folder(tmp_path / "news", NEWS), tmp_path / "s")
+    assert source.feature_names == ["café", "one", "two"]
+    assert (source.n_features, source.layout, source.format) == (3, "sparse", "documents")
+    assert rows_of(source, tmp_path) == [(1, {0: 1, 2: 2}), (2, {1: 1, 2: 1}), (2, {}), (2, {})]
+    assert "labels 1 to 2: a, b" in source.done
+
+
+def test_documents__without_splits_all_documents_give_terms(tmp_path):
+    source = survey(
+        make_folder(tmp_path / "news", {"b/1": b"new", "a/2": b"old new"}),
+        tmp_path / "s",
+        n_features=5,
+    )
+    assert rows_of(source, tmp_path) == [(1, {0: 1, 1: 1}), (2, {0: 1})]
+    assert (source.n_features, source.feature_names) == (5, [])
+
+
+def test_documents__stripped_as_scikit_learn_does(tmp_path):
+    text = b"From: somebody\n\nIn article 3 you say:\n> quoted\nkept words\n\n-- \nsignature\n"
+    seen = {}
+    for strip in ((), ("headers",), ("footers",), ("quotes", "headers", "footers")):
+        source = survey(make_folder(tmp_path / "news", {"a/1": text}), tmp_path / "s", strip)
+        seen[strip] = " ".join(source.feature_names)
+    assert seen == {
+        (): "article from in kept quoted say signature somebody words you",
+        ("headers",): "article in kept quoted say signature words you",
+        ("footers",): "article from in kept quoted say somebody words you",
+        ("quotes", "headers", "footers"): "kept words",
+    }
+
+
+text = st.text(st.sampled_from("abAÉ_1 \n-µ"), max_size=14).map(
+    lambda t: t.encode("latin-1", "replace")
+)
+files = st.dictionaries(
+    st.sampled_from([f"{g}/{i}" for g in ("a", "B", "c.d") for i in ("1", "10", "9")]),
+    text,
+    min_size=1,
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    files=files,
+    shuffled=st.randoms(use_true_random=False),
+    per_piece=st.sampled_from([1, 70, 200, 1 << 20]),
+)
+def test_documents__are_counted_as_by_hand_from_any_archive_in_any_pieces(
+    files, shuffled, per_piece, tmp_path_factory
+):
+    tmp = tmp_path_factory.mktemp("documents")
+    order = sorted(files, key=lambda name: name.split("/"))
+    counts = [
+        Counter(re.findall(r"\w\w+", files[name].decode("latin-1").lower())) for name in order
+    ]
+    terms = sorted(set().union(*counts))
+    groups = sorted({name.split("/")[0] for name in files})
+    mixed = list(files)
+    shuffled.shuffle(mixed)
+    path = make_tar(tmp / "x.tar", {f"./{name}": files[name] for name in mixed})
+    if not terms:
+        with pytest.raises(WrongInput, match="no document has a word"):
+            survey(path, tmp / "s")
+        return
+    source = survey(path, tmp / "s", bytes_per_piece=per_piece)
+    assert source.feature_names == terms
+    expected = [
+        (groups.index(name.split("/")[0]) + 1, {terms.index(term): n for term, n in count.items()})
+        for name, count in zip(order, counts, strict=True)
+    ]
+    assert rows_of(source, tmp) == expected
+
+
+def test_documents__one_dataset_from_a_folder_and_from_every_archive(tmp_path):
+    folder = make_folder(tmp_path / "news", NEWS)
+    expected = rows_of(survey(folder, tmp_path / "s"), tmp_path)
+    for suffix, mode in (
+        (".tar", "w"),
+        (".tar.gz", "w:gz"),
+        (".tar.bz2", "w:bz2"),
+        (".tar.xz", "w:xz"),
+    ):
+        with tarfile.open(tmp_path / f"news{suffix}", mode) as tar:
+            tar.add(folder, "news")
+        # one folder around them all would be one level too many
+        with pytest.raises(WrongInput, match="too deep"):
+            survey(tmp_path / f"news{suffix}", tmp_path / "s")
+        with tarfile.open(tmp_path / f"news{suffix}", mode) as tar:
+            tar.add(folder, ".")
+        assert rows_of(survey(tmp_path / f"news{suffix}", tmp_path / "s"), tmp_path) == expected
+
+
+def test_documents__origin_of_a_folder_changes_with_a_name_and_with_a_text(tmp_path):
+    identities = set()
+    for k, files in enumerate(
+        (
+            {"a/1": b"word", "a/2": b"two"},
+            {"a/1": b"word", "a/3": b"two"},
+            {"a/1": b"wordt", "a/2": b"wo"},
+        )
+    ):
+        folder = make_folder(tmp_path / str(k) / "x", files)
+        identities.add(str(survey(folder, tmp_path / "s").origin))
+        assert survey(folder, tmp_path / "t").origin == survey(folder, tmp_path / "s").origin
+    assert len(identities) == 3
+
+
+def test_documents__two_vocabularies_in_one_process_are_not_taken_for_each_other(tmp_path):
+    one = survey(make_folder(tmp_path / "1", {"a/1": b"bb cc"}), tmp_path / "s")
+    assert rows_of(one, tmp_path) == [(1, {0: 1, 1: 1})]
+    two = survey(make_folder(tmp_path / "2", {"a/1": b"cc"}), tmp_path / "s")
+    assert rows_of(two, tmp_path) == [(1, {0: 1})]
+
+
+WRONG_FILES = {
+    "empty": ({}, "no documents; they are files in folders"),
+    "at the top": ({"README": b"x", "a/1": b"word"}, "'README': a file at the top"),
+    "too deep": ({"a/b/c/1": b"word"}, "'a/b/c/1': too deep"),
+    "of two depths": (
+        {"a/1": b"word", "b/c/2": b"word"},
+        "'b/c/2': 3 names deep where others are 2",
+    ),
+    "hidden": (
+        {"a/.DS_Store": b"x", "a/1": b"word"},
+        "'a/.DS_Store': '.DS_Store' is a hidden name",
+    ),
+    "no words": ({"a/1": b"a b c 1 - 2\n"}, "no document has a word of two letters; "),
+    "too large": (
+        {"a/1": bytes(MOST_DOCUMENT_BYTES + 1)},
+        f"{MOST_DOCUMENT_BYTES + 1:,} bytes, more than the",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WRONG_FILES)
+@pytest.mark.parametrize("archived", [False, True])
+def test_documents__refuses_other_trees_by_name(case, archived, tmp_path):
+    files, message = WRONG_FILES[case]
+    (tmp_path / "news").mkdir()
+    path = (
+        make_tar(tmp_path / "news.tar.gz", files, "w:gz")
+        if archived
+        else make_folder(tmp_path / "news", files)
+    )
+    with pytest.raises(WrongInput, match=re.escape(message)) as refusal:
+        survey(path, tmp_path / "s")
+    assert str(refusal.value).startswith(str(path))
+
+
+def as_link(kind):
+    def change(member):
+        member.type, member.linkname, member.size = kind, "/etc/passwd", 0
+
+    return change
+
+
+WRONG_MEMBERS = {
+    "parent": ({"../a/1": b"word"}, None, "'../a/1': a name that leads out"),
+    "parent within": ({"a/../../1": b"word"}, None, "'a/../../1': a name that leads out"),
+    "absolute": ({"/a/1": b"word"}, None, "'/a/1': a name that leads out"),
+    "symbolic link": ({"a/1": b""}, as_link(tarfile.SYMTYPE), "'a/1': a link or a device"),
+    "hard link": ({"a/1": b""}, as_link(tarfile.LNKTYPE), "'a/1': a link or a device"),
+    "device": ({"a/1": b""}, as_link(tarfile.CHRTYPE), "'a/1': a link or a device"),
+    "not UTF-8": ({"a\udcff/1": b"word"}, None, "the name is not UTF-8"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG_MEMBERS)
+def test_documents__refuses_members_that_are_not_plain_files_below(case, tmp_path):
+    files, change, message = WRONG_MEMBERS[case]
+    path = make_tar(tmp_path / "x.tar", files, change=change or (lambda member: None))
+    with pytest.raises(WrongInput, match=re.escape(message)):
+        survey(path, tmp_path / "s")
+
+
+def test_documents__refuses_a_name_that_an_archive_has_twice(tmp_path):
+    path = make_tar(tmp_path / "x.tar", {"a/1": b"word", "./a/1": b"other"})
+    with pytest.raises(WrongInput, match=r"x\.tar: a/1 is there twice"):
+        survey(path, tmp_path / "s")
+
+
+def test_documents__refuses_a_pipe_in_a_folder(tmp_path):
+    folder = make_folder(tmp_path / "news", {"a/1": b"word"})
+    os.mkfifo(folder / "a" / "2")
+    with pytest.raises(WrongInput, match=r"a/2: neither a file nor a folder"):
+        survey(folder, tmp_path / "s")
+
+
+@pytest.mark.parametrize("mode", ["w", "w:gz", "w:bz2", "w:xz"])
+def test_documents__refuses_an_archive_cut_anywhere(mode, tmp_path):
+    draw = np.random.default_rng(0)
+    files = {f"a/{k}": draw.bytes(300 + 212 * k) for k in range(4)}
+    whole = make_tar(tmp_path / "whole", files, mode).read_bytes()
+    path = tmp_path / f"x.tar{mode[1:].replace(':', '.')}"
+    content_end = 4 * 512 + 2 * 512 + 2 * 1024  # the rest of a plain archive is zeros
+    ends = (
+        [0, 100, 512, 1024, 1536, 2048, 3000, content_end]
+        if mode == "w"
+        else [0, 1, *range(20, len(whole), 397), len(whole) - 1]
+    )
+    for end in ends:
+        path.write_bytes(whole[:end])
+        with pytest.raises(WrongInput, match=r"x\.tar.*(damaged|cut short).*fetch it again"):
+            survey(path, tmp_path / "s")
+    path.write_bytes(whole)
+    assert survey(path, tmp_path / "s").copy.n_rows == 4
+
+
+def test_documents__refuses_a_damaged_header_where_tarfile_would_end_quietly(tmp_path):
+    path = make_tar(tmp_path / "x.tar", {"a/1": b"word", "a/2": b"word"})
+    damaged = bytearray(path.read_bytes())
+    damaged[1024 + 3] ^= 1
+    path.write_bytes(damaged)
+    with pytest.raises(
+        WrongInput, match=r"x\.tar: no tar archive, or damaged or cut short after a/1"
+    ):
+        survey(path, tmp_path / "s")
+
+
+@pytest.mark.parametrize("name", ["x.txt", "x.tar", "x.tar.xz", "x.tar.gz", "x.tar.bz2"])
+def test_documents__refuses_what_is_no_archive(name, tmp_path):
+    (tmp_path / name).write_text("1 1:2\n" * 200)
+    with pytest.raises(WrongInput, match=rf"{name}: (no tar archive|damaged)"):
+        survey(tmp_path / name, tmp_path / "s")
+
+
+def test_documents__a_file_that_grows_between_the_two_readings_is_an_error(tmp_path, monkeypatch):
+    folder = make_folder(tmp_path / "news", {"a/1": b"word", "a/2": b"two"})
+
+    def growing(*arguments, **options):
+        yield from files_in(*arguments, **options)
+        (folder / "a/1").write_bytes(b"more words")
+
+    monkeypatch.setattr(document_copy, "files_in", growing)
+    with pytest.raises(OSError, match="news: changed while it was read; begin again"):
+        survey(folder, tmp_path / "s")
+
+
+def test_documents__refuses_wrong_options(tmp_path):
+    with pytest.raises(WrongInput, match=r"--strip header: .*did you mean 'headers'"):
+        documents_source(tmp_path, strip=("header",))
+    with pytest.raises(WrongInput, match="nowhere: no such folder or archive"):
+        survey(tmp_path / "nowhere", tmp_path / "s")
+    folder = make_folder(tmp_path / "news", {"a/1": b"one two"})
+    with pytest.raises(WrongInput, match="2 terms, which --n-features 1 does not hold"):
+        survey(folder, tmp_path / "s", n_features=1)
+
+
+@pytest.mark.data
+def test_documents__20news_gives_exactly_the_rows_of_the_libsvm_file(data_folder, tmp_path):
+    from sklearn.datasets import load_svmlight_file
+
+    source = survey(
+        data_folder / "20news/20news-bydate.tar.xz",
+        tmp_path / "s",
+        ("headers", "footers", "quotes"),
+        bytes_per_piece=1 << 23,
+    )
+    pieces = [source.read(piece) for piece in source.pieces(tmp_path)]
+    with lzma.open(data_folder / "20news/20news_bow_counts.svm.xz") as handle:
+        X, y = load_svmlight_file(io.BytesIO(handle.read()), n_features=101_631, zero_based=False)
+    assert (source.n_features, len(y)) == (101_631, 18_846)
+    assert (np.concatenate([piece.labels for piece in pieces]) == y).all()
+    assert (np.concatenate([np.diff(piece.indptr) for piece in pieces]) == np.diff(X.indptr)).all()
+    assert (np.concatenate([piece.indices for piece in pieces]) == X.indices).all()
+    assert (np.concatenate([piece.values for piece in pieces]) == X.data).all()

@@ -1,0 +1,559 @@
+"""Parquet as a source: the rows that were written, in order, from any layout of the file, and what
+is not right refused with its place.
+"""
+
+import datetime
+import decimal
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from koco_stream import WrongInput
+from koco_stream.io.files import file_hash
+from koco_stream.streams.manifest import datasets_folder, load_manifest
+from storage.sources.parquet import flat_tables
+from storage.sources.parquet import slices as parquet_files
+from storage.sources.parquet.source import parquet_source
+from storage.sources.reading import Reading, source_of
+from storage.sources.source import one_by_one
+from tests.helpers.wire import as_on_a_worker
+
+
+def write(path, columns, per_group=None, **options):
+    table = columns if isinstance(columns, pa.Table) else pa.table(columns)
+    pq.write_table(table, path, row_group_size=per_group, **options)
+    return path
+
+
+def survey(source, scratch):
+    scratch.mkdir(exist_ok=True)
+    return as_on_a_worker(source.surveyed(one_by_one, scratch))
+
+
+def rows_of(source, scratch):
+    """(label, {feature: value}) of each row, dense rows with their zeros, from a surveyed source;
+    nothing may be left in `scratch`.
+    """
+    rows, n_bytes = [], 0
+    for name in source.pieces(scratch):
+        n_bytes += source.piece_bytes(name)
+        piece = source.read(as_on_a_worker(name))
+        source.release(name)
+        assert (piece.labels.dtype, piece.indptr.dtype, piece.indices.dtype) == (
+            np.float64,
+            np.int64,
+            np.int32,
+        )
+        assert piece.indptr[0] == 0
+        for label, (a, b) in zip(piece.labels.tolist(), pairwise(piece.indptr), strict=True):
+            indices = piece.indices[a:b] if source.layout == "sparse" else np.arange(b - a)
+            assert (np.diff(indices) > 0).all()
+            rows.append(
+                (label, dict(zip(indices.tolist(), piece.values[a:b].tolist(), strict=True)))
+            )
+    assert n_bytes == source.n_bytes
+    assert list(scratch.iterdir()) == []
+    return rows
+
+
+def sparse_table(rows, n_features=None, value_type=None, lists=pa.list_):
+    value_type = value_type or pa.float64()
+    columns = {
+        "label": pa.array([label for label, _ in rows], pa.float64()),
+        "indices": pa.array([[j for j, _ in row] for _, row in rows], lists(pa.int32())),
+        "values": pa.array([[v for _, v in row] for _, row in rows], lists(value_type)),
+    }
+    return pa.table(columns, metadata={"n_features": str(n_features)} if n_features else None)
+
+
+value = st.sampled_from([0.0, 1.0, -2.5, 0.1, 3e-9, 1e30, -1e300])
+row = st.tuples(
+    value,
+    st.lists(st.tuples(st.integers(0, 9), value), max_size=6, unique_by=lambda c: c[0]).map(sorted),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    files=st.lists(st.lists(row, min_size=1, max_size=9), min_size=1, max_size=3),
+    per_group=st.integers(1, 9),
+    piece_bytes=st.sampled_from([1, 60, 1 << 20]),
+    lists=st.sampled_from([pa.list_, pa.large_list]),
+)
+def test_prepared_sparse_rows__come_back_in_canonical_form_however_they_are_cut(
+    files, per_group, piece_bytes, lists, tmp_path_factory
+):
+    tmp = tmp_path_factory.mktemp("parquet")
+    paths = [
+        write(tmp / f"{k}.parquet", sparse_table(rows, 10, lists=lists), per_group)
+        for k, rows in enumerate(files)
+    ]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parquet_files, "GROUP_BYTES", 4 * piece_bytes)
+        patch.setattr(parquet_files, "PIECE_BYTES", piece_bytes)
+        source = survey(parquet_source(paths), tmp / "s")
+        assert (source.layout, source.n_features, source.format) == ("sparse", 10, "parquet")
+        expected = [
+            (label, {j: v for j, v in cells if v != 0.0}) for rows in files for label, cells in rows
+        ]
+        assert rows_of(source, tmp / "s") == expected
+
+
+cells = st.lists(
+    st.tuples(value, value, value, st.sampled_from(["b", "a c", "é", "10", "9"])),
+    min_size=1,
+    max_size=12,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    rows=cells,
+    per_group=st.integers(1, 12),
+    piece_bytes=st.sampled_from([1, 60, 1 << 20]),
+    version=st.sampled_from(["1.0", "2.6"]),
+)
+def test_tables_and_dense_prepared_rows__come_back_as_written(
+    rows, per_group, piece_bytes, version, tmp_path_factory
+):
+    tmp = tmp_path_factory.mktemp("parquet")
+    x, z, y, text = (list(column) for column in zip(*rows, strict=True))
+    flat = write(
+        tmp / "flat.parquet", {"x": x, "text": text, "z.z": z, "y": y}, per_group, version=version
+    )
+    fixed = pa.FixedSizeListArray.from_arrays(pa.array(np.column_stack([x, z]).ravel()), 2)
+    prepared = write(
+        tmp / "prepared.parquet", {"label": y, "values": fixed}, per_group, version=version
+    )
+    expected = [(label, {0: a, 1: b}) for a, b, label, _ in rows]
+    texts = sorted(set(text))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parquet_files, "GROUP_BYTES", 4 * piece_bytes)
+        patch.setattr(parquet_files, "PIECE_BYTES", piece_bytes)
+        dense = survey(parquet_source([flat], drop=["text"]), tmp / "s")
+        assert (dense.layout, dense.n_features, dense.feature_names) == ("dense", 2, ["x", "z.z"])
+        assert rows_of(dense, tmp / "s") == expected
+        again = survey(parquet_source([prepared]), tmp / "s")
+        assert (again.layout, again.n_features) == ("dense", 2)
+        assert rows_of(again, tmp / "s") == expected
+        hot = survey(parquet_source([flat], one_hot=True), tmp / "s")
+        assert hot.feature_names == ["x", *(f"text={t}" for t in texts), "z.z"]
+        assert (hot.layout, hot.n_features) == ("sparse", len(texts) + 2)
+        sparse = []
+        for a, b, label, t in rows:
+            features = {0: a, 1 + texts.index(t): 1.0, 1 + len(texts): b}
+            sparse.append((label, {j: v for j, v in features.items() if v != 0.0}))
+        assert rows_of(hot, tmp / "s") == sparse
+
+
+def test_tables__every_kind_of_number_and_target(tmp_path):
+    ten = [decimal.Decimal(t) for t in ("0.1", "-123456789012345678901234567890.12345678")]
+    columns = {
+        "i": pa.array([1, -(2**63)], pa.int64()),
+        "u": pa.array([2**64 - 2**11, 2**60], pa.uint64()),
+        "h": pa.array([0.5, -2.0], pa.float16()),
+        "f": pa.array([0.1, 3.0], pa.float32()),
+        "b": pa.array([True, False]),
+        "d": pa.array(ten, pa.decimal128(38, 8)),
+        "e": pa.array(ten, pa.decimal256(60, 8)),
+        "n": pa.array([7, 9]).dictionary_encode(),
+        "y": pa.array(["ham", "spam"]).dictionary_encode(),
+    }
+    source = survey(
+        parquet_source([write(tmp_path / "a.parquet", columns)], labels="spam=1,ham=-1"),
+        tmp_path / "s",
+    )
+    first = [1.0, 2.0**64 - 2**11, 0.5, float(np.float32(0.1)), 1.0, 0.1, 0.1, 7.0]
+    second = [-(2.0**63), 2.0**60, -2.0, 3.0, 0.0, float(ten[1]), float(ten[1]), 9.0]
+    assert rows_of(source, tmp_path / "s") == [
+        (-1, dict(enumerate(first))),
+        (1, dict(enumerate(second))),
+    ]
+    assert source.done == ("labels by the rule spam=1,ham=-1",)
+    files = [{"file": "a.parquet", "sha256": file_hash(tmp_path / "a.parquet")}]
+    assert source.origin == {"format": "parquet", "labels": "spam=1,ham=-1", "files": files}
+    numbered = survey(
+        parquet_source([tmp_path / "a.parquet"], target="5", labels="1=2,0=-1", drop=["y", "1"]),
+        tmp_path / "s",
+    )
+    assert [label for label, _ in rows_of(numbered, tmp_path / "s")] == [2, -1]
+    assert numbered.feature_names == ["u", "h", "f", "d", "e", "n"]
+    assert numbered.done[-1] == "left out: column 'y', column 'i'"
+
+
+def test_prepared_rows__keep_float32_and_take_d_from_the_option_the_file_or_the_rows(tmp_path):
+    table = sparse_table([(1.0, [(2, 0.1)])], value_type=pa.float32())
+    path = write(tmp_path / "a.parquet", table)
+    source = survey(parquet_source([path]), tmp_path / "s")
+    assert source.read(next(source.pieces(tmp_path))).values.dtype == np.float32
+    assert source.n_features is None
+    assert parquet_source([path], n_features=7).n_features == 7
+    assert (
+        parquet_source([write(path, table.replace_schema_metadata({"n_features": "5"}))]).n_features
+        == 5
+    )
+
+
+def test_one_hot__texts_that_no_row_of_the_last_group_has_and_two_files(tmp_path):
+    one = write(tmp_path / "1.parquet", {"c": ["z", "z", "a"], "y": [1, 2, 3]}, 1)
+    two = write(tmp_path / "2.parquet", {"c": pa.array(["m"], pa.large_string()), "y": [4.5]})
+    source = survey(parquet_source([one, two], one_hot=True), tmp_path / "s")
+    assert source.feature_names == ["c=a", "c=m", "c=z"]
+    assert rows_of(source, tmp_path / "s") == [(1, {2: 1}), (2, {2: 1}), (3, {0: 1}), (4.5, {1: 1})]
+    assert source.done == ("one-hot, values in sorted order: column 'c' (3)",)
+    write(two, {"c": ["new"], "y": [4.5]})
+    with pytest.raises(OSError, match="row group 1, row 1: the file changed while it was read"):
+        rows_of(source, tmp_path / "s")
+
+
+@pytest.mark.parametrize("name", ["sparse", "real"])
+def test_prepared_rows__of_a_store_s_own_shards(name, small_store, tmp_path):
+    manifest = load_manifest(small_store, name)
+    paths = [datasets_folder(small_store) / name / shard.path for shard in manifest.shards]
+    source = survey(parquet_source(paths), tmp_path / "s")
+    assert (source.layout, source.n_features) == (manifest.layout, manifest.n_features)
+    expected = []
+    for path in paths:
+        for row in pq.read_table(path).to_pylist():
+            expected.append(
+                (
+                    row["label"],
+                    dict(
+                        zip(
+                            row.get("indices", range(source.n_features)), row["values"], strict=True
+                        )
+                    ),
+                )
+            )
+    assert rows_of(source, tmp_path / "s") == expected
+    assert len(expected) == manifest.n_rows
+
+
+def lists_of(*rows, kind=None):
+    return pa.array(list(rows), pa.list_(kind or pa.float64()))
+
+
+I32, NAN, INF = pa.int32(), float("nan"), float("inf")
+GOOD = {
+    "label": [1.0, 2.0],
+    "indices": lists_of([0], [1], kind=I32),
+    "values": lists_of([1.0], [2.0]),
+}
+BIG = 2**53 + 1
+WRONG = {
+    # prepared rows
+    "null label": (
+        {**GOOD, "label": [1.0, None]},
+        {},
+        "row group 2, row 2: column 'label' is null; remove the row",
+    ),
+    "label not finite": (
+        {**GOOD, "label": [1.0, INF]},
+        {},
+        "row group 2, row 2: column 'label' is inf, not a finite number",
+    ),
+    "null list": (
+        {**GOOD, "values": lists_of([1.0], None)},
+        {},
+        "row group 2, row 2: column 'values' is null",
+    ),
+    "null item": (
+        {**GOOD, "values": lists_of([1.0], [None])},
+        {},
+        "row group 2, row 2: an item of column 'values' is null",
+    ),
+    "nan item": (
+        {**GOOD, "values": lists_of([1.0], [NAN])},
+        {},
+        "row group 2, row 2: an item of column 'values' is nan, not a finite",
+    ),
+    "null index": (
+        {**GOOD, "indices": lists_of([0], [None], kind=I32)},
+        {},
+        "row 2: an item of column 'indices' is null",
+    ),
+    "descending": (
+        {**GOOD, "indices": lists_of([0], [5, 3], kind=I32), "values": lists_of([1.0], [1.0, 2.0])},
+        {},
+        "row group 2, row 2: column 'indices' has 3 after 5; sort each row",
+    ),
+    "repeated": (
+        {**GOOD, "indices": lists_of([0], [5, 5], kind=I32), "values": lists_of([1.0], [1.0, 2.0])},
+        {},
+        "row 2: column 'indices' has 5 after 5",
+    ),
+    "lengths": (
+        {**GOOD, "values": lists_of([1.0], [2.0, 3.0])},
+        {},
+        "row group 2, row 2: 2 values and 1 indices; give each",
+    ),
+    "negative": (
+        {**GOOD, "indices": lists_of([0], [-1], kind=I32)},
+        {},
+        "'indices' is -1, and n_features is .* counted from 0",
+    ),
+    "beyond d": (
+        GOOD,
+        {"n_features": 1},
+        "row 2: an item of column 'indices' is 1, and n_features is 1; give more with --n-features",
+    ),
+    "beyond int32": (
+        {**GOOD, "indices": lists_of([0], [2**31], kind=pa.uint64())},
+        {},
+        "'indices' is 2147483648, and .* hash them to fewer",
+    ),
+    "large integer value": (
+        {**GOOD, "values": lists_of([1], [BIG], kind=pa.int64())},
+        {},
+        f"row 2: an item .* is {BIG}, beyond 2\\^53",
+    ),
+    "no label": ({"indices": GOOD["indices"], "values": GOOD["values"]}, {}, "no column 'label'"),
+    "another column": (
+        {**GOOD, "weight": [1.0, 2.0]},
+        {},
+        "column 'weight'; where 'values' is a list",
+    ),
+    "no indices": (
+        {"label": [1.0, 2.0], "values": GOOD["values"]},
+        {},
+        "there are no 'indices'; add them",
+    ),
+    "indices of floats": (
+        {**GOOD, "indices": GOOD["values"]},
+        {},
+        "column 'indices' is list.*; it must be a list of integers",
+    ),
+    "values of texts": (
+        {**GOOD, "values": lists_of(["a"], ["b"], kind=pa.string())},
+        {},
+        "column 'values' is list.* must be numbers",
+    ),
+    "label of times": (
+        {**GOOD, "label": [datetime.date(2020, 1, 1)] * 2},
+        {},
+        "column 'label' is date32",
+    ),
+    "target of prepared rows": (
+        GOOD,
+        {"target": "label"},
+        "--target says nothing about prepared rows",
+    ),
+    "d in metadata": (
+        pa.table(GOOD, metadata={"n_features": "many"}),
+        {},
+        "the metadata say n_features = 'many'",
+    ),
+    "d of dense rows": (
+        {"label": [1.0, 2.0], "values": pa.FixedSizeListArray.from_arrays(pa.array([1.0, 2.0]), 1)},
+        {"n_features": 3},
+        "--n-features is for sparse rows",
+    ),
+    # tables
+    "null": (
+        {"a": [1, None], "y": [1, 2]},
+        {},
+        "row group 2, row 2: column 'a' is null; remove the row or fill",
+    ),
+    "nothing but nulls": (
+        {"a": pa.nulls(2), "y": [1, 2]},
+        {},
+        "column 'a' is null; store it as a number",
+    ),
+    "nan": (
+        {"a": [1.0, NAN], "y": [1, 2]},
+        {},
+        "row group 2, row 2: column 'a' is nan, not a finite number",
+    ),
+    "target not finite": ({"a": [1, 2], "y": [1.0, -INF]}, {}, "row 2: column 'y' is -inf"),
+    "large integer": (
+        {"a": [1, BIG], "y": [1, 2]},
+        {},
+        f"row 2: column 'a' is {BIG}, beyond 2\\^53, .* store it as a float",
+    ),
+    "large negative": ({"a": [1, -BIG], "y": [1, 2]}, {}, f"row 2: column 'a' is -{BIG}, beyond"),
+    "large unsigned": (
+        {"a": pa.array([1, 2**64 - 1], pa.uint64()), "y": [1, 2]},
+        {},
+        f"column 'a' is {2**64 - 1}, beyond",
+    ),
+    "texts": (
+        {"a": ["x", "y"], "y": [1, 2]},
+        {},
+        "column 'a' holds texts; declare them as categories with --one-hot",
+    ),
+    "null text": (
+        {"a": ["x", None], "y": [1, 2]},
+        {"one_hot": True},
+        "row group 2, row 2: column 'a' is null",
+    ),
+    "times": (
+        {"a": [datetime.datetime(2020, 1, 1)] * 2, "y": [1, 2]},
+        {},
+        "column 'a' is timestamp.*; store it as a number, or .*--drop a",
+    ),
+    "lists": ({"a": lists_of([1.0], [2.0]), "y": [1, 2]}, {}, "column 'a' is list"),
+    "text labels": (
+        {"a": [1, 2], "y": ["1", "yes"]},
+        {},
+        "row group 2, row 2: column 'y' is 'yes'; give its number with --labels",
+    ),
+    "labels without a rule for one": (
+        {"a": [1, 2], "y": [1, 2]},
+        {"labels": "1=5"},
+        "row 2: column 'y' is '2'; add it to --labels '1=5'",
+    ),
+    "no such target": (
+        {"alpha": [1, 2], "y": [1, 2]},
+        {"target": "alhpa"},
+        "--target alhpa: no such column; did you mean 'alpha'",
+    ),
+    "number beyond": ({"a": [1, 2], "y": [1, 2]}, {"drop": ["3"]}, "--drop 3: no such column"),
+    "target dropped": (
+        {"a": [1, 2], "y": [1, 2]},
+        {"drop": ["y"]},
+        "--drop names the target column, 'y'",
+    ),
+    "no features": ({"y": [1, 2]}, {}, "no column is left as a feature"),
+    "same names": (
+        pa.Table.from_arrays([pa.array([1])] * 3, names=["a", "a", "y"]),
+        {},
+        "two columns are called 'a'",
+    ),
+    "index of a frame": (
+        pa.table({"a": [1, 2], "i": [5, 6]}, metadata={"pandas": '{"index_columns": ["i"]}'}),
+        {},
+        "column 'i' is the index of a data frame; leave it out with --drop i",
+    ),
+    "d of a table": (
+        {"a": [1, 2], "y": [1, 2]},
+        {"n_features": 2},
+        "--n-features says nothing about a table",
+    ),
+    "no rows": (
+        {"a": pa.array([], pa.int64()), "y": pa.array([], pa.int64())},
+        {},
+        "the file holds no rows",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong__is_refused_with_file_place_and_remedy(case, tmp_path):
+    columns, options, message = WRONG[case]
+    path = write(tmp_path / "a.parquet", columns, 1)
+    with pytest.raises(WrongInput, match=message) as refusal:
+        rows_of(survey(parquet_source([path], **options), tmp_path / "s"), tmp_path / "s")
+    assert str(refusal.value).startswith(str(path))
+
+
+def test_wrong__is_placed_right_in_a_row_group_that_is_cut(tmp_path, monkeypatch):
+    monkeypatch.setattr(parquet_files, "GROUP_BYTES", 100)
+    monkeypatch.setattr(parquet_files, "PIECE_BYTES", 48)
+    path = write(tmp_path / "a.parquet", {"a": [*range(20), None, 3], "y": [0] * 22}, 11)
+    with pytest.raises(WrongInput, match="row group 2, row 21: column 'a' is null"):
+        rows_of(survey(parquet_source([path]), tmp_path / "s"), tmp_path / "s")
+
+
+def test_wrong__files_that_do_not_fit_each_other(tmp_path):
+    table = write(tmp_path / "table.parquet", {"a": [1], "y": [1]})
+    prepared = write(tmp_path / "prepared.parquet", GOOD)
+    dense = write(
+        tmp_path / "dense.parquet",
+        {"label": [1.0], "values": pa.FixedSizeListArray.from_arrays(pa.array([1.0]), 1)},
+    )
+    wider = write(
+        tmp_path / "wider.parquet",
+        {"label": [1.0], "values": pa.FixedSizeListArray.from_arrays(pa.array([1.0, 2.0]), 2)},
+    )
+    other = write(tmp_path / "other.parquet", {"b": [1], "y": [1]})
+    text = write(tmp_path / "text.parquet", {"a": [1], "y": ["1"]})
+    for first, second, message in (
+        (table, prepared, "prepared.parquet: lists 'values' in one file and not in another"),
+        (prepared, dense, "dense.parquet: dense rows in one file and sparse rows in another"),
+        (dense, wider, "wider.parquet: n_features is 2, and 1 in"),
+        (table, other, "other.parquet: other columns than"),
+        (table, text, "text.parquet: column 'y' is string, and int64 in the first file"),
+    ):
+        with pytest.raises(WrongInput, match=message):
+            parquet_source([first, second])
+
+
+def test_wrong__too_many_texts_are_found_before_they_fill_the_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(flat_tables, "MOST_TEXTS", 5)
+    path = write(tmp_path / "a.parquet", {"id": [str(k) for k in range(6)], "y": list(range(6))}, 3)
+    with pytest.raises(
+        WrongInput, match="column 'id' has more than 5 texts; leave it out with --drop id"
+    ):
+        survey(parquet_source([path], one_hot=True), tmp_path / "s")
+
+
+def test_damaged__is_refused_by_name_and_nothing_else_happens(tmp_path):
+    draw = np.random.default_rng(0)
+    path = write(
+        tmp_path / "a.parquet",
+        {
+            "t": [f"text {k % 7}" for k in range(300)],
+            "x": draw.standard_normal(300),
+            "y": draw.integers(0, 9, 300),
+        },
+        100,
+        write_page_checksum=True,
+    )
+    whole = path.read_bytes()
+    expected = rows_of(survey(parquet_source([path], one_hot=True), tmp_path / "s"), tmp_path / "s")
+    assert len(expected) == 300
+
+    def outcome(content):
+        path.write_bytes(content)
+        try:
+            rows = rows_of(
+                survey(parquet_source([path], one_hot=True), tmp_path / "s"), tmp_path / "s"
+            )
+        except WrongInput as error:
+            assert str(error).startswith(str(path))  # noqa: PT017  (what it says is the point)
+            return "refused"
+        return "same" if rows == expected else "other"
+
+    for end in (0, 1, 3, 8, 100, len(whole) // 2, len(whole) - 9, len(whole) - 1):
+        assert outcome(whole[:end]) == "refused"
+    assert outcome(b"1,2\n" * 100) == "refused"
+
+    def changed(place):
+        content = bytearray(whole)
+        content[place] ^= 1 << int(draw.integers(8))
+        return outcome(bytes(content))
+
+    footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    pages = [changed(place) for place in draw.integers(4, footer, 60)]
+    assert (
+        pages.count("refused") > 40
+    )  # a change that is not is in a part of a page's header that nobody needs
+    assert "other" not in pages  # thanks to the pages' checksums
+    for place in draw.integers(
+        footer, len(whole), 60
+    ):  # the footer has none: it is refused or read, and nothing worse
+        changed(place)
+
+
+def test_damaged__a_text_that_is_not_utf8_is_refused(tmp_path):
+    latin = pa.array([b"caf\xe9", b"tea"]).view(pa.string())
+    path = write(tmp_path / "a.parquet", {"c": latin, "y": [1, 2]})
+    with pytest.raises(WrongInput, match=r"a\.parquet: no Parquet file, or damaged .*UTF8"):
+        survey(parquet_source([path], one_hot=True), tmp_path / "s")
+
+
+def test_wrong__no_file_and_a_folder(tmp_path):
+    for path in (tmp_path / "nowhere.parquet", tmp_path):
+        with pytest.raises(WrongInput, match="no such file; give Parquet files"):
+            parquet_source([path])
+
+
+def test_damaged_file__is_called_so_by_its_name(tmp_path):
+    (tmp_path / "a.parquet").write_bytes(b"\x99 not what its name says")
+    with pytest.raises(WrongInput, match=r"a\.parquet.*Parquet"):
+        source_of([tmp_path / "a.parquet"], Reading())

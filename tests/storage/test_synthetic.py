@@ -1,0 +1,265 @@
+"""Synthetic datasets: the same rows however they are asked for, with the statistics that are
+documented; the old ones keep their bytes.
+"""
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flows.sweep.file import read_sweep
+from koco_stream import WrongInput
+from koco_stream.streams.manifest import load_manifest
+from storage.generated.datasets import prepare_synthetic, synthetic_source
+from storage.generated.generators import GENERATORS, expected_values, synthetic_name
+from storage.generated.streams import BLOCK_ROWS
+from storage.sources.reading import Reading, read_sources
+from tests.bench.textfile import ROWS, write_libsvm
+from tests.helpers.wire import as_on_a_worker
+
+SMALL = {
+    "sparse-text": {"n_rows": 40_000, "n_features": 3000, "mean_nonzeros": 20.0},
+    "dense-stream": {"n_rows": 40_000, "n_features": 5},
+    "slice-like": {"n_rows": 40_000, "n_features": 5, "n_factors": 3},
+}
+PINNED = [
+    (
+        "ill-conditioned",
+        {"n_rows": 300, "n_features": 20},
+        "0f6dbee573c4ac8340059047e9dd8f247904cd2f114b1a757897b2cdbec94fe7",
+    ),
+    (
+        "ill-conditioned",
+        {"n_rows": 300, "n_features": 20, "condition_number": 100.0, "data_seed": 2},
+        "278c1508c8c5a97640c8a715323d8e3751706358d3d736aca03734ca34f3d7c3",
+    ),
+    (
+        "adversary",
+        {"n_rows": 301, "n_features": 3, "clip": 2.0},
+        "6f14ce26fb75bc5be05ea7ac569e98578794519a71010ece209c8b21f249e174",
+    ),
+    (
+        "slice-like",
+        {"n_rows": 200, "n_features": 30, "data_seed": 3},
+        "37ea48a112cd21b87ebe5f63cd5a3be229e0e801895484938556896f4fc291ea",
+    ),
+]
+
+
+def pieces_of(source):
+    return list(source.pieces(Path()))
+
+
+def bytes_of(piece):
+    return [getattr(piece, what).tobytes() for what in ("labels", "indptr", "indices", "values")]
+
+
+@pytest.mark.parametrize(("generator", "values", "known"), PINNED)
+def test_tables__keep_the_values_they_had(generator, values, known):
+    source = synthetic_source(generator, values)
+    (piece,) = [source.read(piece) for piece in pieces_of(source)]
+    assert hashlib.sha256(piece.labels.tobytes() + piece.values.tobytes()).hexdigest() == known
+
+
+@pytest.mark.parametrize("generator", SMALL)
+def test_pieces__are_all_rows_in_order_and_the_same_whenever_and_wherever_read(generator):
+    source = synthetic_source(generator, SMALL[generator])
+    pieces = pieces_of(source)
+    assert [first for first, _ in pieces] == [0, BLOCK_ROWS, 2 * BLOCK_ROWS]
+    assert sum(n for _, n in pieces) == 40_000
+    assert sum(source.piece_bytes(piece) for piece in pieces) == source.n_bytes
+    read = [bytes_of(source.read(piece)) for piece in pieces]
+    elsewhere = as_on_a_worker(synthetic_source(generator, SMALL[generator]))
+    assert [bytes_of(elsewhere.read(piece)) for piece in reversed(pieces)] == read[::-1]
+    assert len({tuple(block) for block in read}) == 3  # no block comes twice
+
+
+@given(st.sampled_from(["sparse-text", "dense-stream"]), st.integers(0, BLOCK_ROWS - 1), st.data())
+def test_any_rows_of_a_block__are_those_of_the_whole_block(generator, begin, data):
+    n = data.draw(st.integers(0, BLOCK_ROWS - begin))
+    source = synthetic_source(
+        generator,
+        (
+            {**SMALL[generator], "n_features": 200, "mean_nonzeros": 2.0}
+            if generator == "sparse-text"
+            else SMALL[generator]
+        ),
+    )
+    whole, some = source.read((0, BLOCK_ROWS)), source.read((begin, n))
+    a, b = whole.indptr[begin], whole.indptr[begin + n]
+    assert some.n_rows == n
+    assert np.array_equal(some.labels, whole.labels[begin : begin + n])
+    assert np.array_equal(some.indptr, whole.indptr[begin : begin + n + 1] - a)
+    assert np.array_equal(some.values, whole.values[a:b])
+    assert np.array_equal(some.indices, whole.indices[a:b])
+
+
+@pytest.mark.parametrize("generator", ["sparse-text", "dense-stream"])
+def test_longer_stream__begins_with_the_shorter_one_and_another_seed_gives_others(generator):
+    short, long = (
+        synthetic_source(generator, {**SMALL[generator], "n_rows": n}) for n in (20_000, 10**12)
+    )
+    assert [bytes_of(short.read(piece)) for piece in pieces_of(short)] == [
+        bytes_of(long.read(piece)) for piece in pieces_of(short)
+    ]
+    other = synthetic_source(generator, {**SMALL[generator], "data_seed": 2})
+    assert bytes_of(other.read((0, 100))) != bytes_of(short.read((0, 100)))
+    far = long.read((10**12 - 10**12 % BLOCK_ROWS, 10))  # any row is as near as the first
+    assert far.n_rows == 10
+
+
+@pytest.mark.parametrize("scale", ["unit-rows", "none"])
+def test_sparse_text__has_the_documented_statistics(scale):
+    source = synthetic_source(
+        "sparse-text",
+        {"n_features": 20_000, "mean_nonzeros": 60.0, "scale": scale, "n_rows": BLOCK_ROWS},
+    )
+    piece = source.read((0, BLOCK_ROWS))
+    sizes = np.diff(piece.indptr)
+    assert sizes.mean() == pytest.approx(60.0, rel=0.02)
+    assert (piece.indices.dtype, piece.values.dtype) == (np.int32, np.float32)
+    assert 0 <= piece.indices.min() < piece.indices.max() < 20_000
+    inside = np.ones(piece.indices.size, bool)
+    inside[piece.indptr[:-1][sizes > 0]] = False
+    assert (np.diff(piece.indices)[inside[1:]] > 0).all()  # canonical: increasing within each row
+    assert set(np.unique(piece.labels)) == {-1.0, 1.0}
+    assert abs(piece.labels.mean()) < 0.2
+    norms = np.add.reduceat(piece.values.astype(float) ** 2, piece.indptr[:-1][sizes > 0])
+    if scale == "unit-rows":
+        assert norms == pytest.approx(1.0, abs=1e-6)
+    else:
+        assert (piece.values == np.rint(piece.values)).all()
+        assert piece.values.min() == 1
+    popular = np.sort(np.bincount(piece.indices, minlength=20_000))[::-1]
+    assert popular[0] > 0.7 * BLOCK_ROWS  # in most rows
+    assert popular[2000] < 0.05 * popular[0]
+    assert popular[:2000].sum() > 0.5 * popular.sum()
+
+
+def test_sparse_texts_labels__are_a_linear_rules_but_for_the_noise():
+    source = synthetic_source(
+        "sparse-text",
+        {
+            "n_features": 300,
+            "mean_nonzeros": 20.0,
+            "scale": "none",
+            "noise": 0.05,
+            "n_rows": BLOCK_ROWS,
+        },
+    )
+    piece = source.read((0, BLOCK_ROWS))
+    X = np.zeros((BLOCK_ROWS, 300))
+    X[np.repeat(np.arange(BLOCK_ROWS), np.diff(piece.indptr)), piece.indices] = piece.values
+    w = np.linalg.lstsq(X[:8192], piece.labels[:8192], rcond=None)[0]
+    error = (np.sign(X[8192:] @ w) != piece.labels[8192:]).mean()
+    assert 0.03 < error < 0.15  # least squares, on rows it has not seen
+
+
+def test_dense_stream__has_the_documented_statistics():
+    source = synthetic_source(
+        "dense-stream",
+        {"n_features": 12, "condition_number": 50.0, "noise": 0.3, "n_rows": BLOCK_ROWS},
+    )
+    piece = source.read((0, BLOCK_ROWS))
+    X = piece.values.reshape(BLOCK_ROWS, 12).astype(float)
+    assert piece.values.dtype == np.float32
+    assert (X**2).sum(1).mean() == pytest.approx(1.0, rel=0.03)
+    spectrum = np.sort(np.linalg.eigvalsh(X.T @ X / BLOCK_ROWS))[::-1]
+    assert spectrum == pytest.approx(spectrum[0] * 50.0 ** -(np.arange(12) / 11), rel=0.1)
+    assert piece.labels.min() >= 0.0
+    assert piece.labels.max() <= 1.0
+    s = 2.0 * piece.labels - 1.0
+    u = s / (1.0 - np.abs(s))
+    left = u - X @ np.linalg.lstsq(X, u, rcond=None)[0]
+    assert (u**2).mean() == pytest.approx(1.0 + 0.3**2, rel=0.05)
+    assert (left**2).mean() == pytest.approx(0.3**2, rel=0.05)
+
+
+def test_prepared_stream__is_found_again_by_its_name(tmp_path):
+    values = {"n_rows": 500, "n_features": 400, "mean_nonzeros": 5.0, "scale": "none"}
+    manifest = prepare_synthetic(tmp_path, "sparse-text", values)
+    assert manifest.name == "sparse-text,n_rows=500,n_features=400,mean_nonzeros=5,scale=none"
+    assert (manifest.n_rows, manifest.n_features, manifest.layout, manifest.value_type) == (
+        500,
+        400,
+        "sparse",
+        "float32",
+    )
+    assert (manifest.task, manifest.classes) == ("classification", [-1.0, 1.0])
+    assert (
+        prepare_synthetic(tmp_path, "sparse-text", values)
+        == manifest
+        == load_manifest(tmp_path, manifest.name)
+    )
+    dense = prepare_synthetic(tmp_path, "dense-stream", {"n_rows": 500, "n_features": 4})
+    assert (dense.task, dense.layout, dense.n_values) == ("regression", "dense", 2000)
+
+
+@pytest.mark.parametrize(
+    ("generator", "values", "told"),
+    [
+        ("sparse-text", {"scale": "minmax"}, "scale must be one of unit-rows, none, not 'minmax'"),
+        ("sparse-text", {"scale": 1}, "scale must be one of"),
+        ("sparse-text", {"noise": 0.7}, r"noise = 0\.7 .* at most 0\.5"),
+        (
+            "sparse-text",
+            {"n_features": 100},
+            "mean_nonzeros = 94 is more than half of n_features = 100",
+        ),
+        ("sparse-text", {"n_features": 2**31}, "n_features = 2147483648 is more than"),
+        ("dense-stream", {"n_features": 10_000}, "n_features = 10000 is more than 4096"),
+        ("dense-stream", {"n_rows": "many"}, "n_rows must be a positive whole number"),
+        ("slice-like", {"n_rows": 10**9}, "are more than 500,000,000 values"),
+    ],
+)
+def test_parameters_that_do_not_go_together__are_refused_before_anything_is_made(
+    generator, values, told
+):
+    with pytest.raises(WrongInput, match=told):
+        synthetic_name(generator, values)
+
+
+def test_sweep_file__names_streams_with_their_parameters(tmp_path):
+    (tmp_path / "s.toml").write_text(
+        'name = "s"\n[[dataset]]\nname = "sparse-text"\nn_rows = 1000000000\nscale = ["none",'
+        ' "unit-rows"]\n[[dataset]]\nname = "dense-stream"\ncondition_number = { powers_of_ten ='
+        ' [1, 2] }\n[[learner]]\nname = "AdaGrad"\n'
+    )
+    sweep = read_sweep(tmp_path / "s.toml")
+    assert [use.name for use in sweep.datasets] == [
+        "sparse-text,n_rows=1000000000,scale=none",
+        "sparse-text,n_rows=1000000000,scale=unit-rows",
+        "dense-stream,condition_number=10",
+        "dense-stream,condition_number=100",
+    ]
+    assert (
+        sweep.datasets[0].unprepared_size().n_values == 94_000_000_000
+    )  # the non-zeros, not rows times features
+    assert len(sweep.runs(dict.fromkeys((use.name for use in sweep.datasets), None))) == 4
+
+
+def test_expected_values__are_those_of_the_made_rows():
+    for generator in GENERATORS:
+        source = synthetic_source(generator, {"n_rows": 2000})
+        made = sum(source.read(piece).values.size for piece in pieces_of(source))
+        assert made == pytest.approx(expected_values(generator, {"n_rows": 2000}), rel=0.1)
+
+
+@pytest.mark.parametrize("n_bytes", [1, 5_000, 12_000_000])
+def test_text_file_of_a_size__is_legal_and_not_constant(tmp_path, n_bytes):
+    path = tmp_path / "x.svm"
+    n_rows, n_values = write_libsvm(path, n_bytes, seed=3)
+    size = path.stat().st_size
+    assert size <= n_bytes or n_rows == 1
+    assert size > n_bytes - 20_000  # no more than a row is missing
+    table = read_sources([path], Reading("libsvm"))
+    assert (table.labels.size, table.values.size) == (n_rows, n_values)
+    assert set(np.unique(table.labels)) <= {-1.0, 1.0}
+    if n_rows > 2 * ROWS:
+        width = table.indptr[ROWS]
+        assert np.array_equal(table.indices[:width], table.indices[width : 2 * width])
+        assert (table.values[:width] != table.values[width : 2 * width]).mean() > 0.99
+        assert (table.labels[:ROWS] != table.labels[ROWS : 2 * ROWS]).any()

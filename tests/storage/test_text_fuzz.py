@@ -1,0 +1,185 @@
+"""Legal files with a few bytes changed at random: they are read as Python itself reads the numbers,
+or refused with file and line.
+"""
+
+import csv
+import random
+import re
+
+import numpy as np
+import pytest
+
+from koco_stream import WrongInput
+from storage.sources.reading import TEXTS, Reading, source_of
+from storage.sources.source import one_by_one
+from tests.helpers.malformed import PACKED
+
+TEXT = {
+    "libsvm": (
+        b"+1 1:0.5 3:-2e-3 12:1e5\n-1 2:1 7:.25\n1\n# note\n2.5 1:1 10:3.\n-1 7:0 8:1.75 # why\n1"
+        b" 1:-0.1 2:22 3:333 4:4e44\n"
+    ),
+    "vw": b"1 |f 0:0.5 2:2 30:1e-7\n-1 |f 3 1:2 1:1\n1 |f\n1 'tag |f 4:1 5:.5\n-2.5 | 1:1 2:2\n",
+    "csv": b'1,2,3.5\n4, "5",-6\n\n7,8e-1,"-9"\n0,+.5,1.\n1,22,333\n1e5,2,4\n',
+    "space": b"-1 5\t 6\n 1  7 8.5 \n\n1 0 -0\n+2 .5 1e5\n10 200 3000\n",
+}
+SPECIAL = [
+    b"\n",
+    b" ",
+    b":",
+    b",",
+    b'"',
+    b"#",
+    b"|",
+    b"\r",
+    b"\0",
+    b"-",
+    b"+",
+    b"e",
+    b"_",
+    b"x",
+    b"\t",
+    b"\xef\xbb\xbf",
+    b"\xff",
+    b"nan",
+    b"9" * 20,
+]
+
+
+def mutated(text, draw):
+    """The text after one or two changes: bytes replaced, inserted or left out, slices copied
+    elsewhere.
+    """
+    for _ in range(draw.randint(1, 2)):
+        at, to = sorted(draw.randint(0, len(text)) for _ in range(2))
+        digit, byte = b"%d" % draw.randrange(10), bytes([draw.randrange(256)])
+        piece = draw.choice(
+            [digit, digit, byte, draw.choice(SPECIAL), text[at : at + draw.randint(0, 9)]]
+        )
+        kind = draw.choice(["replace", "insert", "delete", "copy"])
+        if kind == "replace":
+            text = text[:at] + piece + text[at + len(piece) :]
+        elif kind == "insert":
+            text = text[:at] + piece + text[at:]
+        elif kind == "delete":
+            text = text[:at] + text[at + draw.randint(1, 9) :]
+        else:
+            text = text[:at] + text[at:to] + text[at:]
+    return text
+
+
+def as_python_reads(text, source):
+    """[(label, {feature number: value})] by the plainest means; zeros left out of sparse rows."""
+    lines = [
+        line.removesuffix("\r")
+        for line in text.decode("utf-8", "surrogateescape").removeprefix("\ufeff").split("\n")
+    ]
+    if source.format in ("csv", "space"):
+        head = sum(file.line - 1 for file in source.files)
+        lines[0] = lines[0].lstrip("# ") if lines[0].startswith("#") else lines[0]
+        rows = (
+            [line.split() for line in lines[head:]]
+            if source.format == "space"
+            else csv.reader(lines[head:], skipinitialspace=True)
+        )
+        stripped = [[text.strip() for text in row] for row in rows]
+        return [
+            (float(row[-1]), dict(enumerate(map(float, row[:-1]))))
+            for row in stripped
+            if row and row != [""]
+        ]
+    found = []
+    for line in lines:
+        if source.format == "libsvm":
+            line = line.split("#")[0]
+            head, *features = line.split() or [""]
+        else:
+            head, _, body = line.partition("|")
+            features = body.split() if body[:1].isspace() else body.split()[1:]
+        if head.strip():
+            row = {}
+            for feature in features:
+                number, _, value = feature.partition(":")
+                row[int(number) - source.first] = row.get(int(number) - source.first, 0.0) + float(
+                    value or 1
+                )
+            found.append((float(head.split()[0]), {k: v for k, v in row.items() if v}))
+    return found
+
+
+def as_we_read(path, scratch, block_bytes, options):
+    """The same of the source, and the source."""
+    source = source_of([path], Reading(**options), block_bytes).surveyed(one_by_one, scratch)
+    found = []
+    for block in source.pieces(scratch):
+        piece = source.read(block)
+        for row in range(piece.n_rows):
+            lo, hi = piece.indptr[row : row + 2]
+            numbers = piece.indices[lo:hi].tolist() if source.layout == "sparse" else range(hi - lo)
+            assert len(set(numbers)) == hi - lo
+            assert list(numbers) == sorted(numbers)
+            found.append(
+                (
+                    float(piece.labels[row]),
+                    dict(zip(numbers, piece.values[lo:hi].tolist(), strict=True)),
+                )
+            )
+    return source, found
+
+
+def refusal_or_rows(path, scratch, block_bytes, options):
+    """The message of `WrongInput`, or the source and its rows as we read them. Nothing else may be
+    raised.
+    """
+    try:
+        return as_we_read(path, scratch, block_bytes, options)
+    except WrongInput as error:
+        return str(error)
+
+
+def has_place(message, path):
+    """Whether a message names the file, and the line unless the file as a whole is wrong."""
+    return message.startswith(str(path)) and re.search(
+        r"line \d+|holds no rows|header has .* twice", message
+    )
+
+
+@pytest.mark.parametrize("form", TEXTS)
+def test_changed_text__is_read_as_python_reads_it_or_refused_with_its_place(form, tmp_path):
+    draw = random.Random(form)
+    read = refused = 0
+    for _ in range(700):
+        text = mutated(TEXT[form], draw)
+        suffix = draw.choice(["", "", "", *PACKED])
+        path = tmp_path / f"a{suffix}"
+        path.write_bytes(PACKED[suffix](text))
+        result = refusal_or_rows(
+            path,
+            tmp_path,
+            draw.choice([1 << 20, 64, 7]),
+            {"format": draw.choice([None, form, form, form])},
+        )
+        if isinstance(result, str):
+            assert has_place(result, path), (text, result)
+            refused += 1
+        else:
+            source, found = result
+            assert found == as_python_reads(text, source), text
+            assert all(np.isfinite([label, *row.values()]).all() for label, row in found), text
+            read += 1
+    assert read > 70
+    assert refused > 90
+
+
+@pytest.mark.parametrize("suffix", [suffix for suffix in PACKED if suffix])
+def test_changed_archive__is_read_or_refused_with_its_place(suffix, tmp_path):
+    draw = random.Random(suffix)
+    path = tmp_path / f"a{suffix}"
+    refused = 0
+    for _ in range(250):
+        path.write_bytes(mutated(PACKED[suffix](TEXT["libsvm"] * 9), draw))
+        result = refusal_or_rows(path, tmp_path, 64, {"format": "libsvm"})
+        if isinstance(result, str):
+            assert has_place(result, path), result
+            refused += 1
+    assert refused > 90

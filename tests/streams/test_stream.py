@@ -1,0 +1,485 @@
+"""Streams: every order is a permutation and depends on nothing but its seed; copies are made once,
+whole, and within the cache's limit.
+"""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given
+from hypothesis import strategies as st
+
+from koco_stream import WrongInput
+from koco_stream.runs.run import Run
+from koco_stream.streams.manifest import datasets_folder
+from koco_stream.streams.orders import Shuffled, ShuffledInWindows
+from koco_stream.streams.reader import StreamReader
+from koco_stream.streams.shard_cache import copy_bytes
+from koco_stream.streams.stream import Stream, sharding_of
+from storage.preparing.prepare import Preparing, prepare_source
+from storage.sources.table import Table
+from tests.helpers.project import environment
+from tests.helpers.shared_pages import held_by_two
+
+ORDERS = ("as-stored", "shuffled", "shuffled-in-windows")
+
+
+def published(store, name, n_rows, n_shards, layout="dense", d=7):
+    """A dataset whose first feature is the row's number from 1, in about this many shards; its
+    labels are −1, 0 and +1.
+    """
+    labels = np.arange(n_rows) % 3 - 1.0
+    X = np.tile(np.arange(1.0, d + 1), (n_rows, 1))
+    X[:, 0] = np.arange(1, n_rows + 1)
+    if layout == "dense":
+        table = Table(
+            labels,
+            np.arange(0, (n_rows + 1) * d, d),
+            np.zeros(0, np.int32),
+            X.reshape(-1),
+            d,
+            "dense",
+            "test",
+            [],
+        )
+        return prepare_source(
+            store, name, table, Preparing(values_per_shard=-(-n_rows // n_shards) * d)
+        )
+    X[:, 1:][np.arange(n_rows)[:, None] % np.arange(2, d + 1) == 0] = 0.0
+    csr = scipy.sparse.csr_array(X)
+    table = Table(
+        labels,
+        csr.indptr.astype(np.int64),
+        csr.indices.astype(np.int32),
+        csr.data,
+        d,
+        "sparse",
+        "test",
+        [],
+    )
+    return prepare_source(store, name, table, Preparing(values_per_shard=-(-csr.nnz // n_shards)))
+
+
+def stream_of(manifest, order="as-stored", seed=0, window_rows=None, **more):
+    if order == "as-stored":
+        return Stream(manifest.name, manifest.dataset_hash, **more)
+    windows = (
+        {"window_rows": window_rows or 16, "sharding": sharding_of(manifest)}
+        if order == "shuffled-in-windows"
+        else {}
+    )
+    return Stream(manifest.name, manifest.dataset_hash, order, seed, **windows, **more)
+
+
+def read(reader, block_rows):
+    """All rows of a stream as a matrix, and its labels."""
+    X, y = [], []
+    for rows, labels in reader.blocks(block_rows):
+        assert 0 < rows.n_rows <= block_rows
+        indices = rows.indices if rows.index_stride else np.tile(rows.indices, rows.n_rows)
+        X.append(
+            scipy.sparse.csr_array(
+                (rows.values, indices, rows.indptr), (rows.n_rows, rows.n_features)
+            ).toarray()
+        )
+        y.append(labels)
+    return np.vstack(X), np.concatenate(y)
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    """A cache folder of the test's own."""
+    monkeypatch.setenv("KOCO_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def copies(cache, suffix="arrow"):
+    return sorted(cache.glob(f"datasets/*/*.{suffix}"))
+
+
+sizes = st.lists(st.integers(1, 30), min_size=1, max_size=8)
+
+
+@given(
+    sizes=sizes,
+    seed=st.integers(0, 2**63 - 1),
+    window_rows=st.integers(1, 60),
+    cut=st.integers(1, 50),
+)
+def test_every_order__is_a_permutation_however_it_is_cut(sizes, seed, window_rows, cut):
+    n, shard_of = sum(sizes), np.repeat(np.arange(len(sizes)), sizes)
+    for make in (
+        lambda: Shuffled(sizes, seed),
+        lambda: ShuffledInWindows(sizes, seed, window_rows),
+    ):
+        order, whole = make(), make().rows(0, n)
+        assert sorted(whole.tolist()) == list(range(n))
+        for start in range(0, n, cut):
+            stop = min(start + cut, n)
+            rows = order.rows(start, stop)
+            assert rows.tolist() == whole[start:stop].tolist()
+            assert set(shard_of[rows].tolist()) <= order.shards(start, stop)
+
+
+@given(sizes=sizes, seed=st.integers(0, 99), window_rows=st.integers(1, 60))
+def test_windows__hold_consecutive_rows_of_the_shards_in_their_order(sizes, seed, window_rows):
+    order, n = ShuffledInWindows(sizes, seed, window_rows), sum(sizes)
+    firsts = np.cumsum([0, *sizes])
+    sequence = [row for k in order.sequence for row in range(firsts[k], firsts[k + 1])]
+    assert sorted(order.sequence.tolist()) == list(range(len(sizes)))
+    for start in range(0, n, window_rows):
+        stop = min(start + window_rows, n)
+        assert sorted(order.rows(start, stop).tolist()) == sorted(sequence[start:stop])
+
+
+def test_windows__need_the_numbers_of_one_window_only():
+    order = ShuffledInWindows([10**9] * 1000, 0, 1000)  # n numbers would take 8 TB
+    assert len(set(order.rows(5 * 10**11 - 2000, 5 * 10**11 + 2000).tolist())) == 4000
+    assert len(order.shards(5 * 10**11 - 2000, 5 * 10**11 + 2000)) == 2
+
+
+def test_windows__differ_from_each_other_and_between_seeds():
+    order, other = (ShuffledInWindows([1000], seed, 100) for seed in (0, 1))
+    inside = [(order.rows(100 * k, 100 * k + 100) % 100).tolist() for k in range(10)]
+    assert len({tuple(rows) for rows in inside}) == 10
+    assert order.rows(0, 1000).tolist() != other.rows(0, 1000).tolist()
+
+
+@pytest.mark.parametrize("layout", ["dense", "sparse"])
+def test_full_shuffle__is_the_same_from_1_2_and_5_shards(layout, tmp_path):
+    manifests = [published(tmp_path / str(k), "a", 203, k, layout) for k in (1, 2, 5)]
+    assert (
+        [len(m.shards) for m in manifests] == [1, 2, 5]
+        if layout == "dense"
+        else len({len(m.shards) for m in manifests}) == 3
+    )
+    for seed in (0, 1):
+        found = [
+            read(StreamReader(tmp_path / str(k), stream_of(m, "shuffled", seed)), 50)
+            for k, m in zip((1, 2, 5), manifests, strict=True)
+        ]
+        order = np.random.default_rng([seed, 0x0D]).permutation(
+            203
+        )  # the permutation that published numbers rest on
+        for X, y in found:
+            assert X[:, 0].tolist() == (order + 1).tolist()
+            assert X.tobytes() == found[0][0].tobytes()
+            assert y.tobytes() == found[0][1].tobytes()
+
+
+@pytest.mark.parametrize("layout", ["dense", "sparse"])
+@pytest.mark.parametrize("order", ORDERS)
+def test_blocks__of_any_size_give_the_same_rows(order, layout, tmp_path):
+    manifest = published(tmp_path, "a", 203, 5, layout)
+    for more in ({}, {"max_rows": 100, "positive_class": 1.0}):
+        stream = stream_of(manifest, order, 3, **more)
+        X, y = read(StreamReader(tmp_path, stream), 4096)
+        rows = X[:, 0].astype(int) - 1
+        assert len(set(rows.tolist())) == len(rows) == more.get("max_rows", 203)
+        assert (order == "as-stored") == (rows == np.arange(len(rows))).all()
+        assert y.tolist() == [(1.0 if r % 3 == 2 else -1.0) if more else r % 3 - 1.0 for r in rows]
+        for block_rows in (1, 7, 41, 100):
+            again, labels = read(StreamReader(tmp_path, stream), block_rows)
+            assert again.tobytes() == X.tobytes()
+            assert labels.tobytes() == y.tobytes()
+        whole = StreamReader(tmp_path, stream).whole()
+        assert whole.labels.tobytes() == y.tobytes()
+        assert whole.rows.values.tobytes() == X[X != 0].astype(whole.rows.values.dtype).tobytes()
+
+
+def test_stored_blocks__are_views_of_the_mapped_copy(tmp_path):
+    for layout in ("dense", "sparse"):
+        manifest = published(tmp_path, layout, 203, 3, layout)
+        reader = StreamReader(tmp_path, stream_of(manifest))
+        for rows, labels in reader.blocks(50):
+            (shard,) = reader.opened.values()
+            assert np.shares_memory(rows.values, shard.values)
+            assert np.shares_memory(labels, shard.labels)
+            assert not rows.values.flags.writeable
+
+
+def test_blocks__with_zeros_keep_them_without_a_copy(tmp_path):
+    table = Table(
+        np.ones(3),
+        np.arange(0, 9, 2),
+        np.zeros(0, np.int32),
+        np.array([0.0, 1, 2, 0, 3, 0]),
+        2,
+        "dense",
+        "test",
+        [],
+    )
+    manifest = prepare_source(tmp_path, "a", table)
+    reader = StreamReader(tmp_path, stream_of(manifest))
+    (with_zeros,), (without,) = reader.blocks(zeros=True), reader.blocks()
+    assert with_zeros.rows.values.tolist() == [0, 1, 2, 0, 3, 0]
+    assert np.shares_memory(with_zeros.rows.values, reader.opened[0].values)
+    assert without.rows.values.tolist() == [1, 2, 3]
+
+
+def test_identity__of_the_older_orders_stays_as_it_was():
+    stored, shuffled = Stream("x", "a" * 64), Stream("x", "a" * 64, "shuffled", 7, 3.0, 1000)
+    identity = {
+        "dataset_hash": "a" * 64,
+        "order": "as-stored",
+        "order_seed": None,
+        "positive_class": None,
+        "max_rows": None,
+    }
+    assert stored.identity() == identity
+    assert shuffled.identity() == {
+        **identity,
+        "order": "shuffled",
+        "order_seed": 7,
+        "positive_class": 3.0,
+        "max_rows": 1000,
+    }
+    runs = [Run(stream, "OGD", {"step_size": 1.0}, None) for stream in (stored, shuffled)]
+    assert [run.run_id for run in runs] == [
+        "99ba5c4a89c40476213fdd16d06e24d4",
+        "131282d458434985fee6b549e5bbcfd7",
+    ]
+
+
+def test_identity__of_windows_has_their_size_and_the_sharding(tmp_path):
+    two, five = (published(tmp_path / str(k), "a", 203, k) for k in (2, 5))
+    assert two.dataset_hash == five.dataset_hash
+    streams = [stream_of(m, "shuffled-in-windows", 0, w) for m in (two, five) for w in (16, 17)]
+    assert len({str(stream.identity()) for stream in streams}) == 4
+    with pytest.raises(WrongInput, match="prepared anew"):
+        StreamReader(tmp_path / "5", streams[0])
+    assert streams[0].reduced(203, []).window_rows == 16
+    assert (
+        streams[0].reduced(10, []).window_rows == 10
+    )  # beyond all rows there is one window, however large
+
+
+def test_opening__looks_at_no_shard_before_its_rows_are_reached(cache, tmp_path):
+    manifest = published(tmp_path, "a", 60, 6)
+    for order in ORDERS:
+        assert StreamReader(tmp_path, stream_of(manifest, order)).n_rows == 60
+    assert not copies(cache)
+    reader = StreamReader(tmp_path, stream_of(manifest))
+    blocks = reader.blocks(10)
+    for k in range(6):
+        assert len(copies(cache)) == k
+        next(blocks)
+        assert list(reader.opened) == [k]
+
+
+@pytest.mark.parametrize("order", ["as-stored", "shuffled-in-windows"])
+@pytest.mark.parametrize("room", [0.5, 1.0, 2.5])
+def test_dataset_larger_than_the_limit__streams_with_some_shards_copied_at_a_time(
+    order, room, cache, tmp_path, monkeypatch
+):
+    manifest = published(tmp_path, "a", 12_000, 6)
+    stream = stream_of(manifest, order, 0, 500)
+    expected = read(StreamReader(tmp_path, stream), 4096)
+    one = max(copy_bytes(manifest, shard) for shard in manifest.shards)
+    limit = int(room * one)
+    for path in copies(cache):
+        path.unlink()
+    monkeypatch.setenv("KOCO_CACHE_BYTES", str(limit))
+    for _ in range(2):
+        X = []
+        for rows, _ in StreamReader(tmp_path, stream).blocks(250):
+            X.append(rows.values.reshape(rows.n_rows, -1))
+            assert sum(path.stat().st_size for path in copies(cache)) <= max(limit, one)
+        assert np.vstack(X).tobytes() == expected[0].tobytes()
+    assert not copies(cache, "part")
+
+
+def test_full_shuffle__of_a_dataset_larger_than_the_limit_is_refused(cache, tmp_path, monkeypatch):
+    manifest = published(tmp_path, "a", 1000, 4)
+    needed = sum(copy_bytes(manifest, shard) for shard in manifest.shards)
+    monkeypatch.setenv("KOCO_CACHE_BYTES", str(needed))
+    assert len(read(StreamReader(tmp_path, stream_of(manifest, "shuffled")), 100)[1]) == 1000
+    monkeypatch.setenv("KOCO_CACHE_BYTES", str(needed - 1))
+    with pytest.raises(
+        WrongInput,
+        match=rf"{needed:,} bytes.*limit is {needed - 1:,}.*shuffled-in-windows.*KOCO_CACHE_BYTES",
+    ):
+        StreamReader(tmp_path, stream_of(manifest, "shuffled"))
+
+
+@pytest.mark.parametrize("given", ["", "0", "-5", "10G", "1e9", "½"])
+def test_limit__that_is_no_number_of_bytes_is_refused(given, cache, tmp_path, monkeypatch):
+    manifest = published(tmp_path, "a", 10, 1)
+    monkeypatch.setenv("KOCO_CACHE_BYTES", given)
+    with pytest.raises(WrongInput, match=r"KOCO_CACHE_BYTES is .*positive whole number"):
+        read(StreamReader(tmp_path, stream_of(manifest)), 10)
+
+
+def test_room__is_made_by_removing_the_least_recently_used_copies(cache, tmp_path, monkeypatch):
+    manifests = [
+        published(tmp_path, name, n, 1)
+        for name, n in zip("abcd", (1000, 1001, 1002, 1003), strict=True)
+    ]
+    one = max(copy_bytes(m, m.shards[0]) for m in manifests)
+
+    def stream(which):
+        read(StreamReader(tmp_path, stream_of(manifests[which])), 4096)
+
+    def there():
+        return {path.parent.name for path in copies(cache)}
+
+    monkeypatch.setenv("KOCO_CACHE_BYTES", str(3 * one))
+    for which in (0, 1, 2, 0, 3):
+        stream(which)
+    assert there() == {manifests[k].dataset_hash[:32] for k in (0, 2, 3)}
+
+
+def test_removed_copy__is_still_read_by_who_has_it_mapped(cache, tmp_path):
+    manifest = published(tmp_path, "a", 1000, 1)
+    blocks = StreamReader(tmp_path, stream_of(manifest)).blocks(10)
+    next(blocks)
+    (path,) = copies(cache)
+    path.unlink()
+    assert [labels.size for _, labels in blocks] == [10] * 99
+
+
+@pytest.mark.parametrize("kept", [0, 1000, -1])
+def test_copy_that_was_cut__is_noticed_and_made_again(kept, cache, tmp_path):
+    manifest = published(tmp_path, "a", 1000, 1)
+    expected = read(StreamReader(tmp_path, stream_of(manifest)), 100)
+    (path,) = copies(cache)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:kept])
+    assert (
+        read(StreamReader(tmp_path, stream_of(manifest)), 100)[0].tobytes() == expected[0].tobytes()
+    )
+    assert path.read_bytes() == whole
+
+
+@pytest.mark.parametrize(
+    ("harm", "said"), [("altered", "altered or damaged"), ("missing", "prepare the dataset again")]
+)
+def test_shard_that_is_not_what_was_prepared__is_refused(harm, said, cache, tmp_path):
+    manifest = published(tmp_path, "a", 100, 2)
+    path = datasets_folder(tmp_path) / "a" / manifest.shards[1].path
+    if harm == "altered":
+        content = bytearray(path.read_bytes())
+        content[len(content) // 2] ^= 1
+        path.write_bytes(content)
+    else:
+        path.unlink()
+    blocks = StreamReader(tmp_path, stream_of(manifest)).blocks()
+    next(blocks)
+    with pytest.raises(WrongInput, match=rf"{path.name}.*{said}"):
+        next(blocks)
+    assert len(copies(cache)) == 1
+    assert not copies(cache, "part")
+
+
+def process(code, *words, **more):
+    """A Python process that runs `code` with these words as its arguments."""
+    pipes = {
+        "stdin": subprocess.PIPE,
+        "stdout": subprocess.PIPE,
+        "stderr": subprocess.PIPE,
+        "text": True,
+    }
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *map(str, words)], env=environment(), **pipes, **more
+    )
+
+
+READ = """
+import sys
+from koco_stream.streams.stream import Stream
+from koco_stream.streams.reader import StreamReader
+store, name, identity = sys.argv[1:4]
+reader = StreamReader(store, Stream(name, identity))
+"""
+
+MADE = """
+made = []
+def note(event, words):
+    if event == "os.rename" and str(words[1]).endswith(".arrow"):
+        made.append(1)
+sys.addaudithook(note)
+print("ready", flush=True)
+input()
+list(reader.blocks())
+print(len(made), flush=True)
+"""
+
+
+def test_two_processes_at_once__make_each_copy_once(cache, tmp_path):
+    manifest = published(tmp_path, "a", 30_000, 10)
+    code = READ + MADE
+    both = [process(code, tmp_path, "a", manifest.dataset_hash) for _ in range(2)]
+    for one in both:
+        assert one.stdout.readline() == "ready\n"
+    for one in both:
+        one.stdin.write("\n")
+        one.stdin.flush()
+    said = [one.communicate(timeout=60) for one in both]
+    assert [one.returncode for one in both] == [0, 0], said
+    assert sum(int(out) for out, _ in said) == 10
+    assert len(copies(cache)) == 10
+
+
+KILLED = """
+import os, signal
+def end(event, words):
+    if event == sys.argv[4] and (event == "os.truncate" or str(words[1]).endswith(".arrow")):
+        os.kill(os.getpid(), signal.SIGKILL)
+sys.addaudithook(end)
+list(reader.blocks())
+"""
+
+
+@pytest.mark.parametrize(
+    "moment", ["os.truncate", "os.rename"]
+)  # with nothing written yet, and with all written but not in its place
+def test_maker_that_is_killed__leaves_nothing_that_is_believed(moment, cache, tmp_path):
+    manifest = published(tmp_path, "a", 3000, 1)
+    other = published(tmp_path, "b", 2000, 1)
+    for reading in (manifest, other):
+        killed = process(READ + KILLED, tmp_path, "a", manifest.dataset_hash, moment)
+        killed.communicate(timeout=60)
+        assert killed.returncode == -signal.SIGKILL
+        assert len(copies(cache, "part")) == 1
+        X, _ = read(
+            StreamReader(tmp_path, stream_of(reading)), 4096
+        )  # the same copy is made, then another that needs room
+        assert X[:, 0].tolist() == list(range(1, reading.n_rows + 1))
+        assert not copies(cache, "part")
+        for path in copies(cache):
+            path.unlink()
+
+
+FULL = """
+import resource
+resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
+list(reader.blocks())
+"""
+
+
+def test_disk_that_takes_no_more__is_said_with_the_folder(cache, tmp_path):
+    manifest = published(tmp_path, "a", 3000, 1)
+    full = process(READ + FULL, tmp_path, "a", manifest.dataset_hash)
+    _, said = full.communicate(timeout=60)
+    assert full.returncode == 1
+    assert f"OSError: [Errno 27] the cache folder {cache} does not take a copy of" in said
+    assert "KOCO_CACHE" in said
+    assert not copies(cache)
+    assert not copies(cache, "part")
+
+
+@pytest.mark.skipif(
+    not Path("/proc/self/smaps").is_file(), reason="needs Linux's account of memory"
+)
+def test_two_processes__hold_one_copy_in_memory(cache, tmp_path):
+    manifest = published(tmp_path, "a", 150_000, 4, d=100)
+    for _ in StreamReader(tmp_path, stream_of(manifest)).blocks():
+        pass  # so that neither process makes the copy
+    rss, pss, anonymous = held_by_two(tmp_path, stream_of(manifest))
+    assert rss > 55_000  # of 60 MB
+    assert 0.45 < pss / rss < 0.55
+    assert anonymous < 12_000

@@ -1,0 +1,587 @@
+"""A store in a folder and one in an object store: the same promises, kept by the same tests."""
+
+import hashlib
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from threading import Event
+
+import pyarrow as pa
+import pyarrow.fs
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+from cluster.local import local_cluster
+from flows import cli
+from flows.prepare.preparation import dataset_rows
+from flows.prepare.verification import verified
+from koco_stream.errors import StoreUnavailable, WrongInput
+from koco_stream.io.cache import private_folder
+from koco_stream.io.paths import place
+from koco_stream.streams.manifest import load_manifest
+from koco_stream.streams.reader import StreamReader
+from koco_stream.streams.stream import Stream
+from storage import results
+from storage.preparing.parallel import OnDask
+from storage.preparing.prepare import prepare_file
+from storage.results import collect, finished_runs, part_files, read_curves, read_runs, table_files
+from storage.store import check_store, existing_store, open_store
+from tests.helpers.disturbed import collect_cut_at_runs
+from tests.helpers.project import ROOT
+from tests.helpers.small_sweep import SWEEP, koco, plan_for
+from tests.helpers.sweeps import compiled, run_here, tables
+
+BIG = 12 << 20  # more than one part of an upload
+
+
+@pytest.fixture(params=["folder", "s3"])
+def somewhere(request, tmp_path):
+    return place(
+        tmp_path / "a" / "store"
+        if request.param == "folder"
+        else request.getfixturevalue("s3_store")
+    )
+
+
+@pytest.fixture
+def s3_copy(small_store, s3_store):
+    """The store of `small_store`, in the object store."""
+    for path in sorted(small_store.rglob("*")):
+        if path.is_file() and path.name != "koco-store.lock":
+            (place(s3_store) / path.relative_to(small_store).as_posix()).put(path)
+    return s3_store
+
+
+@pytest.fixture(params=["folder", "s3"])
+def stored(request, small_store, tmp_path):
+    """The store of `small_store`, in a folder and in the object store."""
+    if request.param == "s3":
+        return request.getfixturevalue("s3_copy")
+    return shutil.copytree(small_store, tmp_path / "stored")
+
+
+def left_over():
+    """What writing and reading has left in the cache folder, which should be nothing."""
+    return list(private_folder("transfers").iterdir())
+
+
+def test_place__gives_back_what_was_written(somewhere, tmp_path):
+    file = somewhere / "results" / "runs" / "b.parquet"
+    table = pa.table({"run_id": ["x", "y"], "t": [1, 2]})
+    with file.written() as temporary:
+        pq.write_table(table, temporary)
+    (tmp_path / "source").write_bytes(bytes(range(256)))
+    (somewhere / "results/runs/a.bin").put(tmp_path / "source")
+    (somewhere / "results" / "note.json").write_text("κ\n")
+    assert file.read_table() == table
+    assert file.read_table(["t"]).column_names == ["t"]
+    assert (somewhere / "results" / "runs" / "a.bin").read_bytes() == bytes(range(256))
+    assert (somewhere / "results" / "note.json").read_text() == "κ\n"
+    assert (somewhere / "results" / "note.json").sha256() == hashlib.sha256(
+        "κ\n".encode()
+    ).hexdigest()
+    with file.local() as path:
+        assert pq.read_table(path, memory_map=True) == table
+    assert (tmp_path / "source").is_file()
+    assert left_over() == []
+
+
+def test_place__names_and_files_are_sorted_and_only_what_is_directly_inside(somewhere):
+    for name in ("b.parquet", "a.parquet", "c.json", "deep/d.parquet", "deeper/and/e.parquet"):
+        (somewhere / "x" / name).write_text(name)
+    inside = somewhere / "x"
+    assert inside.names() == ["a.parquet", "b.parquet", "c.json", "deep", "deeper"]
+    assert [file.name for file in inside.files(".parquet")] == ["a.parquet", "b.parquet"]
+    assert [file.read_text() for file in inside.files(".parquet")] == ["a.parquet", "b.parquet"]
+    assert (inside / "deep").name == "deep"
+    assert not (inside / "deep").is_file()
+    assert (inside / "deep" / "d.parquet").is_file()
+    assert str(place(str(inside))) == str(inside)
+
+
+def test_place__what_is_not_there(somewhere):
+    nothing = somewhere / "x" / "nothing"
+    assert not nothing.is_file()
+    assert nothing.names() == []
+    nothing.remove()
+    nothing.remove_tree()
+    for read in (nothing.read_bytes, nothing.read_text, nothing.read_table, nothing.sha256):
+        with pytest.raises(FileNotFoundError):
+            read()
+    with pytest.raises(FileNotFoundError), nothing.local() as path:
+        path.read_bytes()
+    assert left_over() == []
+
+
+def test_removing__a_file_leaves_the_others_and_a_tree_only_what_is_beside_it(somewhere):
+    for name in ("x/a", "x/b", "xy/c", "x/deep/d"):
+        (somewhere / name).write_text(name)
+    (somewhere / "x" / "a").remove()
+    assert (somewhere / "x").names() == ["b", "deep"]
+    (somewhere / "x").remove_tree()
+    assert (somewhere / "x").names() == []
+    assert somewhere.names() == ["xy"]
+    assert (somewhere / "xy" / "c").read_text() == "xy/c"
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_writing__that_fails_leaves_what_was_there(somewhere, there):
+    file = somewhere / "x" / "file"
+    if there:
+        file.write_text("before")
+
+    def fail():
+        with file.written() as temporary, temporary.open("wb") as handle:
+            handle.write(b"x" * BIG)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fail()
+    assert (somewhere / "x").names() == (["file"] if there else [])
+    assert not there or file.read_text() == "before"
+    assert left_over() == []
+
+
+def test_writing__by_several_at_once_shows_whole_files_only(somewhere):
+    file = somewhere / "x" / "file"
+    contents = [bytes([k]) * (BIG + k) for k in range(4)]
+    file.write_bytes(contents[0])
+    seen = []
+
+    def look(until):
+        while not all(writing.done() for writing in until):
+            seen.append(file.read_bytes())
+        return file.read_bytes()
+
+    with ThreadPoolExecutor(5) as pool:
+        writing = [pool.submit(file.write_bytes, content) for content in contents]
+        last = pool.submit(look, writing).result()
+        for each in writing:
+            each.result()
+    assert last in contents
+    assert all(content in contents for content in seen)
+    assert (somewhere / "x").names() == ["file"]
+    assert left_over() == []
+
+
+def test_reading__an_object_that_is_replaced_meanwhile_gives_the_new_one(s3_store):
+    file = place(s3_store) / "x" / "file"
+    file.write_bytes(b"short")
+    times = []
+
+    def read(handle):
+        times.append(handle.size())
+        if len(times) == 1:
+            file.write_bytes(b"much longer")
+        return handle.read()
+
+    assert file._read(read) == b"much longer"
+    assert times == [5, 11]
+    with pytest.raises(StoreUnavailable, match="it changed each of"):
+        file._read(lambda handle: file.write_bytes(b"x" * (handle.size() + 1)))
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("http://host/store", "http://"),
+        ("s3://", "s3://BUCKET/PREFIX"),
+        ("s3://b", "s3://BUCKET/PREFIX"),
+        ("s3://bucket//store", "empty parts"),
+        ("s3://bucket/a/../store", "empty parts"),
+        ("s3://bucket/store?region=x", "without ?"),
+        ("gs://bucket/store#1", "without ?"),
+    ],
+)
+def test_address__that_is_no_store_s_is_refused(address, said):
+    with pytest.raises(WrongInput, match=said.replace("?", r"\?")):
+        place(address)
+
+
+def test_address__with_credentials_is_refused_without_repeating_them():
+    with pytest.raises(WrongInput, match="credentials") as refused:
+        place("s3://key:geheim@bucket/store")
+    assert "geheim" not in str(refused.value)
+
+
+def test_folder__does_not_wait_for_the_object_store_s_library(small_store):
+    code = (
+        "import sys; from storage.results import read_runs; from flows.prepare.preparation import"
+        " dataset_rows; "
+    )
+    code += (
+        f"read_runs({str(small_store)!r}); dataset_rows({str(small_store)!r}); assert"
+        " 'koco_stream.io.object_store' not in sys.modules"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_store__is_opened_once_and_nothing_else_is_taken_for_one(somewhere):
+    assert not check_store(somewhere)
+    with pytest.raises(WrongInput, match="there is no store at") as refused:
+        existing_store(str(somewhere))
+    assert str(somewhere) in str(refused.value)
+    assert str(open_store(str(somewhere))) == str(somewhere)
+    assert check_store(str(somewhere))
+    assert existing_store(str(somewhere)).names() == ["koco-store.json"]
+    (somewhere / "koco-store.json").write_text('{"format": 99}')
+    with pytest.raises(WrongInput, match="upgrade koco-stream"):
+        open_store(somewhere)
+    (somewhere / "koco-store.json").remove()
+    (somewhere / "letter.txt").write_text("dear reader")
+    with pytest.raises(WrongInput, match="is not a store"):
+        open_store(somewhere)
+    assert somewhere.names() == ["letter.txt"]
+
+
+def rows_of_a_source(path, seed):
+    draw = random.Random(seed)
+    path.write_text(
+        "".join(
+            f"{t % 2} " + " ".join(f"{j}:{draw.random():.4f}" for j in range(1, 7)) + "\n"
+            for t in range(300)
+        )
+    )
+    return path
+
+
+def in_the_bucket(store):
+    """The names of all objects below a store."""
+    return sorted(
+        info.path.partition("/store/")[2]
+        for info in place(store).filesystem.get_file_info(
+            pyarrow.fs.FileSelector(place(store).key, recursive=True)
+        )
+        if info.is_file
+    )
+
+
+def test_prepare__into_an_object_store_makes_what_a_folder_would_hold(s3_store, tmp_path):
+    source, folder = rows_of_a_source(tmp_path / "a.svm", 1), tmp_path / "folder"
+    options = {"scale": "unit-mean-square", "values_per_shard": 500}
+    with local_cluster(1) as client:
+        there = prepare_file(s3_store, "x", source, worker=OnDask(client), **options)
+    here = prepare_file(folder, "x", source, **options)
+    assert there == here
+    assert len(there.shards) > 3
+    assert verified_states(s3_store) == ["ok", "ok"]
+    kept = sorted(
+        path.relative_to(folder).as_posix()
+        for path in folder.rglob("*")
+        if path.is_file() and path.name != "koco-store.lock"
+    )
+    assert in_the_bucket(s3_store) == kept
+    for name in kept:
+        if "datasets" in name:
+            assert (place(s3_store) / name).read_bytes() == (folder / name).read_bytes()
+    again = prepare_file(s3_store, "x", source, values_per_shard=700, scale="unit-mean-square")
+    assert again.dataset_hash == there.dataset_hash
+    assert in_the_bucket(s3_store) == sorted(
+        ["koco-store.json", *(f"datasets/x/{name}" for name in ["manifest.json", *paths_of(again)])]
+    )
+    assert left_over() == list(private_folder("preparing").iterdir()) == []
+
+
+def paths_of(manifest):
+    return [shard.path for shard in manifest.shards]
+
+
+def verified_states(store):
+    return [row["state"] for row in verified(store, [])]
+
+
+@pytest.mark.parametrize("puts", [0, 3, 5])  # five shards, then the manifest
+def test_prepare__into_an_object_store_killed_in_mid_upload_keeps_the_old_and_then_completes(
+    s3_store, tmp_path, puts
+):
+    old, new = rows_of_a_source(tmp_path / "old.svm", 1), rows_of_a_source(tmp_path / "new.svm", 2)
+    before = prepare_file(s3_store, "x", old, values_per_shard=400)
+    code = f"""
+import os, signal, sys
+from pathlib import Path
+from koco_stream.io.object_store import ObjectPlace
+from storage.preparing.prepare import prepare_file
+put, left = ObjectPlace.put, [{puts}]
+def killed(self, path):
+    if not left[0]:
+        os.kill(os.getpid(), signal.SIGKILL)
+    left[0] -= 1
+    put(self, path)
+ObjectPlace.put = killed
+prepare_file({s3_store!r}, "x", Path({str(new)!r}), values_per_shard=400)
+"""
+    cache = tmp_path / "cache"
+    environment = {**os.environ, "KOCO_CACHE": str(cache)}
+    ended = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True
+    )
+    assert ended.returncode == -signal.SIGKILL, ended.stderr
+    assert load_manifest(s3_store, "x") == before
+    assert verified_states(s3_store) == ["ok", "ok"]
+    after = prepare_file(s3_store, "x", new, values_per_shard=400)
+    assert after.dataset_hash != before.dataset_hash
+    assert verified_states(s3_store) == ["ok", "ok"]
+    assert in_the_bucket(s3_store) == sorted(
+        ["koco-store.json", *(f"datasets/x/{name}" for name in ["manifest.json", *paths_of(after)])]
+    )
+
+
+def test_dataset__is_read_from_an_object_store_as_from_a_folder(s3_copy, small_store):
+    assert [row for row in dataset_rows(s3_copy) if row["prepared"] == "yes"] == [
+        row for row in dataset_rows(str(small_store)) if row["prepared"] == "yes"
+    ]
+    manifest = load_manifest(s3_copy, "sparse")
+    stream = Stream("sparse", manifest.dataset_hash)
+    shutil.rmtree(private_folder("datasets"))
+    here = StreamReader(s3_copy, stream).whole()
+    shutil.rmtree(private_folder("datasets"))
+    there = StreamReader(small_store, stream).whole()
+    assert here.labels.tolist() == there.labels.tolist()
+    assert here.rows.values.tolist() == there.rows.values.tolist()
+    with pytest.raises(WrongInput, match="did you mean 'sparse'"):
+        load_manifest(s3_copy, "sparce")
+
+
+def test_dataset__whose_shard_was_altered_is_refused_and_a_store_out_of_reach_is_not_blamed_on_it(
+    s3_copy, monkeypatch
+):
+    manifest = load_manifest(s3_copy, "real")
+    stream = Stream("real", manifest.dataset_hash)
+    shard = place(s3_copy) / "datasets" / "real" / manifest.shards[0].path
+    whole = shard.read_bytes()
+    shutil.rmtree(private_folder("datasets"))
+    shard.write_bytes(whole[:-1] + b"x")
+    with pytest.raises(WrongInput, match=r"s3://.*altered or damaged; prepare the dataset again"):
+        StreamReader(s3_copy, stream).whole()
+    shard.remove()
+    with pytest.raises(WrongInput, match="prepare the dataset again"):
+        StreamReader(s3_copy, stream).whole()
+    reader = StreamReader(s3_copy, stream)  # shards are looked at when they are read
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
+    with pytest.raises(StoreUnavailable, match="access is refused"):
+        reader.whole()
+
+
+def without_the_last(planned, store):
+    """Run all cohorts but the last; the plan, the tables of all, and what runs the last."""
+    todo, reference = planned
+    run_here(store, todo.cohorts[:-1])
+    return todo, reference, partial(run_here, store, todo.cohorts[-1:])
+
+
+@pytest.fixture
+def planned(small_store, tmp_path):
+    """The plan of a sweep, compiled, and its tables as a folder has them."""
+    todo, manifests = plan_for(small_store, tmp_path, 2)
+    assert len(todo.cohorts) > 2
+    compiled(todo.runs, manifests.values())
+    store = shutil.copytree(small_store, tmp_path / "reference")
+    run_here(store, todo.cohorts)
+    return todo, tables(store)
+
+
+def rows_in_files(store, table):
+    return sum(file.read_table(["run_id"]).num_rows for file in table_files(store, table))
+
+
+def test_sweep__on_an_object_store_half_done_goes_on_and_leaves_the_same_tables(
+    s3_copy, planned, tmp_path
+):
+    todo, reference = planned
+    run_here(s3_copy, todo.cohorts[:2])
+    there = sum(len(cohort.runs) for cohort in todo.cohorts[:2])
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    (folder / "try.toml").write_text(SWEEP)
+    swept = koco("sweep", "try.toml", "--store", s3_copy, "--json", "--workers", "1", cwd=folder)
+    assert swept.returncode == 0, swept.stderr
+    assert "S3" not in swept.stderr  # no complaint of pyarrow's at a process's end
+    summary = json.loads(swept.stdout)
+    assert (summary["runs"], summary["computed"]) == (len(todo.runs), len(todo.runs) - there)
+    assert tables(s3_copy) == reference
+    assert part_files(s3_copy) == []
+    assert rows_in_files(s3_copy, "runs") == len(reference[0])
+    assert rows_in_files(s3_copy, "curves") == len(reference[1])
+    assert summary["report"] == f"{s3_copy}/reports/try.html"
+    assert "<title>Sweep “try”" in place(summary["report"]).read_text()
+    listed = koco("results", "--store", s3_copy, "--sweep", "try", "--runs", "--json", cwd=folder)
+    assert {row["run_id"] for row in json.loads(listed.stdout)} == {run.run_id for run in todo.runs}
+    again = CliRunner().invoke(cli.koco, ["report", "try", "--store", f"{s3_copy}/"])
+    assert (again.exit_code, again.stdout) == (0, summary["report"] + "\n")
+    planned_again = CliRunner().invoke(
+        cli.koco, ["sweep", str(folder / "try.toml"), "--store", s3_copy, "--dry-run", "--json"]
+    )
+    assert json.loads(planned_again.stdout)["to compute"] == 0
+    assert os.listdir(folder) == ["try.toml"]
+    assert left_over() == []
+
+
+def test_collect__cut_anywhere_loses_and_doubles_nothing(stored, planned, monkeypatch):
+    todo, reference, run_the_last = without_the_last(planned, stored)
+    collect_cut_at_runs(stored, monkeypatch)
+    run_the_last()
+    assert tables(stored) == reference
+    parts = {part: part.read_bytes() for part in part_files(stored)}
+    assert collect(stored) == len(todo.runs)
+    assert rows_in_files(stored, "curves") == len(reference[1])
+    for part in list(parts)[1:]:  # as if it had died after removing the first part
+        part.write_bytes(parts[part])
+    assert tables(stored) == reference
+    assert collect(stored) == 0
+    assert tables(stored) == reference
+    assert finished_runs(stored) == {run.run_id for run in todo.runs}
+
+
+@pytest.mark.parametrize("moment", ["before curves", "before runs", "after runs"])
+@pytest.mark.parametrize("new_part", [False, True])
+def test_collect__while_another_collects_without_a_lock_loses_no_run_and_no_curve(
+    s3_copy, planned, monkeypatch, moment, new_part
+):
+    _, reference, run_the_last = without_the_last(planned, s3_copy)
+    write = results._write
+
+    def another_collects():
+        monkeypatch.setattr(results, "_write", write)
+        if new_part:
+            run_the_last()
+        collect(s3_copy)
+
+    def interrupted(table, file):
+        if moment == f"before {file.address.split('/')[-2]}":
+            another_collects()
+        write(table, file)
+        if moment == "after runs" and "/runs/" in file.address:
+            another_collects()
+
+    monkeypatch.setattr(results, "_write", interrupted)
+    collect(s3_copy)
+    if not new_part:
+        run_the_last()
+    assert tables(s3_copy) == reference
+    collect(s3_copy)
+    assert tables(s3_copy) == reference
+    assert part_files(s3_copy) == []
+    if not new_part:  # both saw the same parts and wrote the same files
+        assert rows_in_files(s3_copy, "runs") == len(reference[0])
+        assert rows_in_files(s3_copy, "curves") == len(reference[1])
+
+
+def test_collect__leaves_a_part_that_came_meanwhile(s3_copy, planned, monkeypatch):
+    todo, reference, run_the_last = without_the_last(planned, s3_copy)
+    write = results._write
+
+    def then_one_more(table, file):
+        write(table, file)
+        monkeypatch.setattr(results, "_write", write)
+        run_the_last()
+
+    monkeypatch.setattr(results, "_write", then_one_more)
+    assert collect(s3_copy) == len(todo.runs) - len(todo.cohorts[-1].runs)
+    assert len(part_files(s3_copy)) == 1
+    assert tables(s3_copy) == reference
+
+
+def test_collect__leaves_the_curves_of_another_that_has_not_written_its_runs_yet(
+    s3_copy, planned, monkeypatch
+):
+    todo, reference, run_the_last = without_the_last(planned, s3_copy)
+    write = results._write
+    waiting, go_on = Event(), Event()
+
+    def slow(table, file):
+        if "/runs/" in file.address:
+            waiting.set()
+            assert go_on.wait(60)
+        write(table, file)
+
+    def then_another_begins(table, file):
+        write(table, file)
+        if "/runs/" in file.address:
+            run_the_last()
+            monkeypatch.setattr(results, "_write", slow)
+            others.append(pool.submit(collect, s3_copy))
+            assert waiting.wait(60)
+
+    others = []
+    monkeypatch.setattr(results, "_write", then_another_begins)
+    with ThreadPoolExecutor(1) as pool:
+        try:
+            collect(s3_copy)
+        finally:
+            go_on.set()
+        assert others[0].result() == len(todo.cohorts[-1].runs)
+    assert tables(s3_copy) == reference
+    assert part_files(s3_copy) == []
+    assert rows_in_files(s3_copy, "curves") == len(reference[1])
+
+
+def test_collect__by_several_at_once_and_readers_meanwhile_see_each_run_once(stored, planned):
+    todo, reference = planned
+    run_here(stored, todo.cohorts)
+    with ThreadPoolExecutor(5) as pool:
+        collecting = [pool.submit(collect, stored) for _ in range(3)]
+        runs, curves = pool.submit(read_runs, stored), pool.submit(read_curves, stored)
+        added = sum(each.result() for each in collecting)
+    assert added == len(todo.runs) or "://" in str(stored)  # an object store has no lock
+    assert sorted(runs.result().column("run_id").to_pylist()) == [
+        row["run_id"] for row in reference[0]
+    ]
+    assert curves.result().num_rows == len(reference[1])
+    assert tables(stored) == reference
+    assert part_files(stored) == []
+
+
+@pytest.mark.parametrize(
+    ("environment", "store", "said"),
+    [
+        (
+            {},
+            "s3://no-such-bucket-here/store",
+            "there is no such bucket; make it, or name another --store",
+        ),
+        (
+            {"AWS_SECRET_ACCESS_KEY": "wrong"},
+            None,
+            "access is refused; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+        ),
+        (
+            {"AWS_ACCESS_KEY_ID": None, "AWS_SECRET_ACCESS_KEY": None},
+            None,
+            "access is refused; set AWS_ACCESS_KEY_ID",
+        ),
+        (
+            {"AWS_ENDPOINT_URL": "http://127.0.0.1:1"},
+            None,
+            "no answer from http://127.0.0.1:1; check the network, AWS_ENDPOINT_URL",
+        ),
+    ],
+)
+@pytest.mark.parametrize("command", ["results", "datasets", "sweep"])
+def test_store_out_of_reach__ends_with_1_and_one_line_that_names_it(
+    s3_store, tmp_path, monkeypatch, environment, store, said, command
+):
+    monkeypatch.setenv("HOME", str(tmp_path))  # no credentials of whoever runs the tests
+    for name, value in environment.items():
+        monkeypatch.delenv(name) if value is None else monkeypatch.setenv(name, value)
+    (tmp_path / "s.toml").write_text(
+        'name = "s"\n[[dataset]]\nname = "ill-conditioned"\n[[learner]]\nname = "OGD"'
+    )
+    begun = time.monotonic()
+    words = ["sweep", str(tmp_path / "s.toml"), "--dry-run"] if command == "sweep" else [command]
+    done = CliRunner().invoke(cli.koco, [*words, "--store", store or s3_store])
+    assert done.exit_code == 1, done.output
+    assert done.stderr.count("\n") == 1
+    assert (store or s3_store) in done.stderr
+    assert said in done.stderr
+    assert done.stdout == ""
+    assert time.monotonic() - begun < 30
+    assert os.listdir(tmp_path) == ["s.toml"]

@@ -1,0 +1,156 @@
+"""A preparation killed at any moment leaves the old dataset or the new one, whole, and the next one
+completes.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from itertools import count
+from resource import RLIMIT_FSIZE, setrlimit
+
+import numpy as np
+import pytest
+
+from koco_stream.streams.manifest import load_manifest
+from storage.preparing.prepare import prepare_file
+from storage.store import staging_folder
+from storage.verify import dataset_problems
+from tests.helpers.project import command, environment
+
+
+def write_source(path, seed):
+    draw = np.random.default_rng(seed)
+    rows = [np.sort(draw.choice(50, 6, replace=False)) + 1 for _ in range(200)]
+    path.write_text(
+        "".join(
+            f"{t % 2} " + " ".join(f"{j}:{draw.random():.4f}" for j in row) + "\n"
+            for t, row in enumerate(rows)
+        )
+    )
+    return path
+
+
+def killed(store, source, at):
+    """Prepare in another process that is killed before its change number `at`; (whether it was
+    killed, what it printed).
+    """
+    words = ["tests.helpers.prepare_until_killed", str(store), str(source), str(at)]
+    done = subprocess.run(
+        [sys.executable, "-m", *words], env=environment(), capture_output=True, text=True
+    )
+    assert done.returncode in (0, -9), done.stderr
+    return done.returncode == -9, done.stdout
+
+
+def check(seeds, tmp_path):
+    old, new = write_source(tmp_path / "old.svm", 1), write_source(tmp_path / "new.svm", 2)
+    want = {
+        prepare_file(tmp_path / "other", "x", source, scale="unit-rows").dataset_hash
+        for source in (old, new)
+    }
+    store = tmp_path / "first" / "store"
+    prepare_file(store, "x", old, scale="unit-rows", values_per_shard=500)
+    changes = int(killed(store, new, 0)[1])
+    assert changes > 20
+    left = set()
+    for seed in seeds:
+        store = tmp_path / f"seed-{seed}" / "store"
+        before = prepare_file(store, "x", old, scale="unit-rows", values_per_shard=500)
+        at = int(np.random.default_rng([seed, 5]).integers(1, changes + 1))
+        assert killed(store, new, at)[0]
+        assert dataset_problems(store, "x") == []
+        after = load_manifest(store, "x")
+        assert after.dataset_hash in want
+        left.add(after.dataset_hash == before.dataset_hash)
+        assert (
+            prepare_file(store, "x", new, scale="unit-rows", values_per_shard=300).dataset_hash
+            != before.dataset_hash
+        )
+        assert dataset_problems(store, "x") == []
+        assert not (store / ".staging").exists()
+    return left
+
+
+def test_killed_at_five_moments(tmp_path):
+    check(range(5), tmp_path)
+
+
+@pytest.mark.soak
+def test_killed_at_thirty_moments(tmp_path):
+    assert check(range(30), tmp_path) == {True, False}  # before it was published and after
+
+
+def test_stopped_by_hand_with_workers__says_so_in_one_line_and_leaves_nothing(tmp_path):
+    rows = b"".join(b"%d %d:%d\n" % (t % 2, 1 + t % 50, t % 97) for t in range(50_000))
+    (tmp_path / "a.svm").write_bytes(rows * 200)
+    code = "import flows.cli, flows.prepare.preparation as p; p.LARGE = 0; flows.cli.main()"
+    words = [
+        sys.executable,
+        "-c",
+        code,
+        "prepare",
+        "x",
+        "--workers",
+        "2",
+        "--from",
+        str(tmp_path / "a.svm"),
+        "--store",
+        str(tmp_path / "s"),
+    ]
+    begun = subprocess.Popen(words, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    while begun.poll() is None and not list(tmp_path.glob("s/.staging/*/scratch/part-*")):
+        time.sleep(0.02)
+    os.killpg(begun.pid, signal.SIGINT)  # as a terminal does: to all processes of the group
+    said = begun.communicate(timeout=300)[1]  # ends when no process has stderr open: none is left
+    assert begun.returncode == 1, said
+    first, second = said.splitlines()
+    assert first.startswith("reading ")
+    assert second.startswith("koco: stopped")
+    assert not (tmp_path / "s").exists()
+
+
+def test_staging_folder__goes_while_workers_still_write_in_it(tmp_path):
+    writing = threading.Event()
+
+    def write(folder):
+        for number in count():
+            try:
+                (folder / f"part-{number}").touch()
+            except FileNotFoundError:
+                return
+            writing.set()
+
+    for _ in range(5):
+        with staging_folder(tmp_path / "store") as folder:
+            writer = threading.Thread(target=write, args=(folder,))
+            writer.start()
+            assert writing.wait(60)
+        writer.join(60)
+        assert not writer.is_alive()
+        assert not (tmp_path / "store").exists()
+        writing.clear()
+
+
+def test_no_room__is_said_and_leaves_the_store_as_it_was(tmp_path):
+    source = write_source(tmp_path / "a.svm", 1)
+    store = tmp_path / "store"
+    before = prepare_file(store, "x", source)
+    larger = tmp_path / "b.svm"
+    larger.write_text(source.read_text() * 200)
+    words = command("prepare", "x", "--from", larger, "--store", store, "--workers", 0)
+    limits = (500_000, 500_000)  # of a file: what a full disk is, for one process
+    done = subprocess.run(
+        words,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: setrlimit(RLIMIT_FSIZE, limits),
+    )
+    assert done.returncode == 1
+    assert f"no room for preparing x in {store}" in done.stderr.splitlines()[-1]
+    assert load_manifest(store, "x") == before
+    assert dataset_problems(store, "x") == []
+    assert not (store / ".staging").exists()

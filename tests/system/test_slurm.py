@@ -1,0 +1,291 @@
+"""Sweeps on a real Slurm: the same tables as here, whatever becomes of the jobs."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+from contextlib import contextmanager, suppress
+from ipaddress import ip_address
+
+import psutil
+import pytest
+
+from cluster.certificates import make_certificates
+from cluster.sites import shipped
+from koco_stream.engine.result_file import parts_folder
+from storage.results import read_runs
+from tests.helpers.project import command, environment
+from tests.helpers.slurm import PARTITION
+from tests.helpers.sweeps import tables
+
+SWEEP = """
+name = "on-slurm"
+[[dataset]]
+name = "ill-conditioned"
+condition_number = [10, 100, 200]
+data_seed = DATA_SEEDS
+[[learner]]
+name = "OjaSON"
+sketch_size = [0, 5, 10]
+sketch_rate = [1, 16]
+alpha = { powers_of_two = [-6, 7] }
+curvature = [0.0625, 0.25, 1.0]
+clip = [1.0, 4.0]
+"""
+
+
+FINISHES_WITHIN = 300.0  # seconds
+
+
+def write_sweep(folder, data_seeds):
+    file = folder / "sweep.toml"
+    file.write_text(SWEEP.replace("DATA_SEEDS", data_seeds))
+    return file
+
+
+@contextmanager
+def sweeping(spec, store, *words):
+    """`koco sweep` in a process of its own; interrupted if the block leaves before it has ended."""
+    words = command("sweep", spec, "--store", store, "--json", *words)
+    process = subprocess.Popen(
+        words,
+        cwd=spec.parent,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=60)
+
+
+def summary(process):
+    out, err = process.communicate(timeout=FINISHES_WITHIN)
+    assert process.returncode == 0, err
+    return json.loads(out)
+
+
+def locally(spec, store):
+    with sweeping(spec, store, "--workers", 2) as process:
+        summary(process)
+    return tables(store)
+
+
+@pytest.fixture(scope="module")
+def sweep(tmp_path_factory):
+    """A sweep, and the tables that it leaves when it is run here."""
+    folder = tmp_path_factory.mktemp("here")
+    spec = write_sweep(folder, "[1]")
+    return spec, locally(spec, folder / "store")
+
+
+@pytest.fixture
+def site(slurm_conf, tmp_path, monkeypatch):
+    """The site file that comes with the package, with this machine's resources."""
+    monkeypatch.setenv("SLURM_CONF", str(slurm_conf))
+    text = shipped()["slurm"].read_text()
+    for key, value in {"max": "2", "cores": "1", "memory": "2 GiB", "queue": PARTITION}.items():
+        text, n = re.subn(rf"(?m)^( *{key}:) *\S[^#\n]*", rf"\1 {value} ", text)
+        assert n == 1
+    file = tmp_path / "site.yaml"
+    file.write_text(text)
+    return file
+
+
+def slurm_says(*words):
+    return subprocess.run(words, capture_output=True, text=True, check=True, timeout=30).stdout
+
+
+def jobs(states="PENDING,RUNNING"):
+    """The numbers of the jobs called koco, with their states."""
+    listed = slurm_says(
+        "squeue", "--noheader", "--name=koco", "--format=%i %T", f"--states={states}"
+    )
+    return dict(line.split() for line in listed.splitlines())
+
+
+def check(told, store, reference):
+    """All runs are there, as the local sweep has them, and no job is left."""
+    assert told["statuses"] == {"ok": len(reference[0])}
+    assert tables(store) == reference
+    assert jobs() == {}
+
+
+def until(there, process, what):
+    end = time.monotonic() + FINISHES_WITHIN
+    while not (found := there()):
+        assert process.poll() is None, f"the sweep ended before {what}: {process.communicate()}"
+        assert time.monotonic() < end, what
+        time.sleep(0.2)
+    return found
+
+
+def our_listeners():
+    """The addresses on which processes of this test session listen, those in jobs too: they have
+    its cache folder.
+    """
+    found = set()
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if process.environ().get("KOCO_CACHE") == os.environ["KOCO_CACHE"]:
+                found |= {
+                    tuple(each.laddr)
+                    for each in process.net_connections(kind="tcp")
+                    if each.status == psutil.CONN_LISTEN
+                }
+    return found
+
+
+def under_way(process, store):
+    """Wait until both jobs run and there is a first part; the jobs' numbers."""
+    found = until(
+        lambda: list(jobs().values()) == ["RUNNING"] * 2 and jobs(), process, "its jobs ran"
+    )
+    until(lambda: store.is_dir() and parts_folder(store).names(), process, "there was a part")
+    return set(found)
+
+
+def test_sweep__on_slurm_leaves_the_tables_of_a_local_one_and_no_job(sweep, site, tmp_path):
+    spec, reference = sweep
+    with sweeping(spec, tmp_path / "store", "--cluster", site) as process:
+        assert len(under_way(process, tmp_path / "store")) == 2
+        listening = our_listeners()
+        told = summary(process)
+    assert len(listening) > 4  # the scheduler, its dashboard, two workers, their nannies
+    assert {address for address in listening if not ip_address(address[0]).is_loopback} == set()
+    check(told, tmp_path / "store", reference)
+    hosts = set(read_runs(tmp_path / "store").column("host").to_pylist())
+    assert len(hosts) == 1
+
+
+def test_sweep__loses_nothing_when_a_job_is_cancelled(sweep, site, tmp_path):
+    spec, reference = sweep
+    with sweeping(spec, tmp_path / "store", "--cluster", site) as process:
+        first = under_way(process, tmp_path / "store")
+        slurm_says("scancel", min(first))
+        until(lambda: set(jobs()) - first, process, "the job was submitted again")
+        told = summary(process)
+    check(told, tmp_path / "store", reference)
+
+
+@pytest.mark.soak
+def test_sweep__loses_nothing_when_all_its_jobs_are_killed_at_once_and_without_warning(
+    sweep, site, tmp_path
+):
+    spec, reference = sweep
+    with sweeping(spec, tmp_path / "store", "--cluster", site) as process:
+        first = under_way(process, tmp_path / "store")
+        slurm_says("scancel", "--full", "--signal=KILL", *first)
+        until(lambda: len(set(jobs()) - first) == 2, process, "both jobs were submitted again")
+        told = summary(process)
+    check(told, tmp_path / "store", reference)
+
+
+@pytest.mark.soak
+def test_sweep__with_certificates_speaks_tls_to_its_jobs_and_leaves_the_same_tables(
+    sweep, site, tmp_path
+):
+    spec, reference = sweep
+    folder = tmp_path / "certificates"
+    make_certificates(folder, ["127.0.0.1"])
+    with sweeping(spec, tmp_path / "store", "--cluster", site, "--certificates", folder) as process:
+        (job, *_) = under_way(process, tmp_path / "store")
+        script = slurm_says("scontrol", "write", "batch_script", job, "-")
+        told = summary(process)
+    assert "tls://127.0.0.1:" in script
+    assert "tcp://" not in script
+    assert not any(
+        line in script for line in (folder / "worker-key.pem").read_text().splitlines()[1:-1]
+    )
+    check(told, tmp_path / "store", reference)
+
+
+LONG_RUN = """
+name = "long"
+[[dataset]]
+name = "dense-stream"
+n_rows = 30_000
+n_features = 1000
+[[learner]]
+name = "ONS"
+"""
+
+
+@pytest.mark.soak
+def test_sweep__gives_back_a_job_that_nothing_is_left_for(site, tmp_path):
+    spec = tmp_path / "long.toml"
+    spec.write_text(LONG_RUN)
+    with sweeping(spec, tmp_path / "store", "--cluster", site) as process:
+        until(lambda: len(jobs()) == 2, process, "both jobs were submitted")
+        until(lambda: len(jobs()) == 1, process, "one was given back")
+        told = summary(process)
+    assert told["statuses"] == {"ok": 1}
+    assert jobs() == {}
+
+
+@pytest.mark.soak
+def test_sweep__stopped_while_its_jobs_wait_takes_them_along(sweep, site, tmp_path):
+    other = slurm_says(
+        "sbatch",
+        "--parsable",
+        "--cpus-per-task=4",
+        "--chdir=/tmp",
+        "--output=/dev/null",
+        "--wrap=sleep 300",
+    ).strip()
+    try:
+        with sweeping(sweep[0], tmp_path / "store", "--cluster", site) as process:
+            until(lambda: list(jobs().values()) == ["PENDING"] * 2, process, "its jobs waited")
+            while "waiting for workers: 0 of the 1" not in (line := process.stderr.readline()):
+                assert line
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=60)
+        assert process.returncode == 1
+        assert "koco: stopped; what was finished is kept" in err
+        assert jobs() == {}
+    finally:
+        slurm_says("scancel", other)
+
+
+@pytest.mark.soak
+def test_sweep__longer_than_its_jobs_may_be_completes(site, tmp_path):
+    spec = write_sweep(tmp_path, str(list(range(1, 41))))
+    reference = locally(spec, tmp_path / "here")
+    site.write_text(site.read_text().replace('walltime: "01:00:00"', 'walltime: "00:01:00"'))
+    seen = set()
+    with sweeping(spec, tmp_path / "store", "--cluster", site) as process:
+        while process.poll() is None:
+            seen |= set(jobs())
+            time.sleep(1)
+        told = summary(process)
+    print(f"{len(seen)} jobs of a minute for {told['seconds']['computing']:.0f} s of computing")
+    assert len(seen) > 2
+    check(told, tmp_path / "store", reference)
+
+
+@pytest.mark.soak
+def test_sweep__that_slurm_refuses_says_why(sweep, site, tmp_path):
+    site.write_text(site.read_text().replace(f"queue: {PARTITION}", "queue: elsewhere"))
+    with sweeping(sweep[0], tmp_path / "store", "--cluster", site) as process:
+        _, err = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert (
+        "slurm does not take the job: sbatch: error: invalid partition specified: elsewhere" in err
+    )
+    assert "Traceback" not in err
+
+
+@pytest.mark.soak
+def test_sweep__whose_jobs_bring_no_worker_gives_up(sweep, site, tmp_path):
+    site.write_text(site.read_text() + "setup: [exit 3]\n")
+    with sweeping(sweep[0], tmp_path / "store", "--cluster", site) as process:
+        _, err = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert "6 jobs have ended and none of them brought a worker; see the last files in" in err
+    assert jobs() == {}

@@ -1,0 +1,82 @@
+"""A file far larger than memory should be: prepared and streamed on two cores, each process within
+a gigabyte. `make soak` runs it.
+"""
+
+import os
+import shutil
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cluster.local import local_cluster
+from koco_stream.streams.reader import StreamReader
+from koco_stream.streams.stream import Stream, sharding_of
+from storage.preparing.parallel import OnDask
+from storage.preparing.prepare import prepare_file
+from storage.verify import dataset_problems
+from tests.bench.textfile import write_libsvm
+from tests.helpers.memory import AnonymousPeak
+
+GIGABYTE = 1 << 30
+
+
+@pytest.mark.soak
+def test_ten_gigabytes__within_one_gigabyte_a_process(tmp_path):
+    size = int(float(os.environ.get("KOCO_SOAK_GIGABYTES", "10")) * 1e9)
+    if shutil.disk_usage(tmp_path).free < 5 * size:
+        pytest.skip(f"needs {5 * size / 1e9:.0f} GB of free disk in {tmp_path}")
+    source = tmp_path / "large.svm"
+    begun = time.perf_counter()
+    n_rows, n_values = write_libsvm(source, size, seed=1)
+    print(
+        f"\nmade {source.stat().st_size / 1e9:.1f} GB, {n_rows:,} rows, in"
+        f" {time.perf_counter() - begun:.0f} s"
+    )
+    hashes = set()
+    for _ in range(2):
+        begun = time.perf_counter()
+        with AnonymousPeak() as memory, local_cluster(2) as client:
+            manifest = prepare_file(tmp_path / "store", "large", source, worker=OnDask(client))
+        took = time.perf_counter() - begun
+        print(
+            f"prepared in {took:.0f} s: {size / 1e6 / took:.0f} MB/s, {n_rows / took:,.0f} rows/s;"
+            f" {said(memory)}"
+        )
+        assert max(memory.peaks.values()) < GIGABYTE
+        assert (manifest.n_rows, manifest.n_values) == (n_rows, n_values)
+        hashes.add((manifest.dataset_hash, tuple(shard.sha256 for shard in manifest.shards)))
+    assert len(hashes) == 1
+    source.unlink()
+    assert dataset_problems(tmp_path / "store", "large") == []
+    windows = {
+        "order": "shuffled-in-windows",
+        "order_seed": 1,
+        "window_rows": 65536,
+        "sharding": sharding_of(manifest),
+    }
+    for order in ({"order": "as-stored"}, windows):
+        begun = time.perf_counter()
+        with AnonymousPeak() as memory:
+            rows, values = streamed(
+                tmp_path / "store", Stream("large", manifest.dataset_hash, **order)
+            )
+        print(f"streamed {order['order']} in {time.perf_counter() - begun:.0f} s; {said(memory)}")
+        assert (rows, values) == (n_rows, n_values)
+        assert max(memory.peaks.values()) < GIGABYTE
+
+
+def streamed(store: Path, stream: Stream) -> tuple[int, int]:
+    """Read a stream through: (rows, values)."""
+    rows = values = 0
+    for block in StreamReader(store, stream).blocks():
+        rows += block.labels.size
+        values += int(np.count_nonzero(block.rows.values[: block.rows.indptr[-1]]))
+    return rows, values
+
+
+def said(memory: AnonymousPeak) -> str:
+    return "anonymous memory at most " + ", ".join(
+        f"{peak >> 20} MB" for peak in sorted(memory.peaks.values(), reverse=True)[:4]
+    )
