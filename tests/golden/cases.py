@@ -29,7 +29,7 @@ HELD_OUT = 20  # rows
 
 Given = dict[str, Any]
 
-BASES: dict[str, Given] = {
+BASES: dict[str, Given] = {name: {} for name in LEARNERS} | {
     "OGD": {"step_size": 0.3},
     "AdaGrad": {"step_size": 0.3},
     "OjaSON": {"sketch_size": 3, "alpha": 0.5, "sketch_rate": 8.0},

@@ -1,8 +1,8 @@
-"""An example of the parameters of every learner."""
+"""An example of the parameters of every learner: what makes a small one, or its defaults."""
 
 from koco_stream.learners import LEARNERS
 
-EXAMPLES = {
+EXAMPLES = {name: {} for name in LEARNERS} | {
     "OGD": {"step_size": 0.3},
     "AdaGrad": {"step_size": 0.3},
     "OjaSON": {"sketch_size": 3, "alpha": 0.5, "sketch_rate": 8.0},
