@@ -15,8 +15,6 @@ from koco_stream.engine.checkpoint import save_cohort
 from koco_stream.engine.cohort import run_cohort
 from koco_stream.engine.result_file import part_place
 from koco_stream.learners import LEARNERS
-from koco_stream.learners.kernel import norma, pros_n_kons
-from koco_stream.learners.linear import ogd
 from koco_stream.runs.run import Cohort, Run
 from koco_stream.streams.manifest import dataset_place, load_manifest
 from koco_stream.streams.stream import Stream
@@ -74,6 +72,12 @@ def raising(function, when=1, calls=None):
     return stub
 
 
+def fails_in(patch, learner, name):
+    """Have a learner's own function raise for the run that is to fail."""
+    of = LEARNERS[learner]
+    patch.setattr(of, name, staticmethod(raising(getattr(of, name))))
+
+
 def in_step(monkeypatch, module, name, when=1):
     """Have the compiled rounds raise that `module.name` gives for a learner."""
     compiled, calls = getattr(module, name), []
@@ -92,7 +96,7 @@ def test_run_alone_that_raises__is_a_failed_row_and_the_others_are_as_before(
     )
     whole = undisturbed(small_store, cohort)
     if where == "init":
-        monkeypatch.setattr(ogd, "init", raising(ogd.init))
+        fails_in(monkeypatch, "OGD", "init")
     else:
         in_step(monkeypatch, koco_stream.learners.scan, "scan_of", 1 if where == "step" else 3)
     receipt = run_cohort(str(small_store), "try", cohort, 100)
@@ -117,7 +121,7 @@ def test_run_that_shares_kernel_values__fails_alone(where, small_store, monkeypa
     cohort = cohort_of(small_store, *learners)
     whole = undisturbed(small_store, cohort)
     if where in ("init", "with_room"):
-        monkeypatch.setattr(norma, where, raising(getattr(norma, where)))
+        fails_in(monkeypatch, "NORMA", where)
     else:
         in_step(
             monkeypatch,
@@ -137,7 +141,7 @@ def test_run_that_raises_when_it_grows__fails_alone(small_store, monkeypatch):
         small_store, ("CONKONS", {"alpha": BAD, "bandwidth": 0.2}), ("CONKONS", {"alpha": 0.2})
     )
     whole = undisturbed(small_store, cohort)
-    monkeypatch.setattr(pros_n_kons, "enlarge", raising(pros_n_kons.enlarge))
+    fails_in(monkeypatch, "CONKONS", "enlarge")
     run_cohort(str(small_store), "try", cohort)
     failed, other = part(small_store, cohort)
     assert (failed["status"], failed["error"]) == ("failed", "RuntimeError: no such luck")
@@ -161,12 +165,12 @@ def test_run_that_fails_to_begin_on_one_side_of_a_checkpoint__leaves_the_others_
     with monkeypatch.context() as patch:
         patch.setattr("koco_stream.engine.cohort.save_cohort", cut)
         if fails == "before":
-            patch.setattr(LEARNERS[learner], "init", staticmethod(raising(LEARNERS[learner].init)))
+            fails_in(patch, learner, "init")
         with pytest.raises(KeyboardInterrupt):
             run_cohort(str(small_store), "try", cohort)
     with monkeypatch.context() as patch:
         if fails == "after":
-            patch.setattr(LEARNERS[learner], "init", staticmethod(raising(LEARNERS[learner].init)))
+            fails_in(patch, learner, "init")
         receipt = run_cohort(str(small_store), "try", cohort)
     assert receipt.failed == 1
     failed, other = part(small_store, cohort)
@@ -214,7 +218,7 @@ def test_sweep__names_what_failed_and_replaces_it_when_it_is_run_again(
         assert curves == {row["run_id"] for row in runs.to_pylist() if row["status"] == "ok"}
 
     with monkeypatch.context() as patch:
-        patch.setattr(ogd, "init", raising(ogd.init))
+        fails_in(patch, "OGD", "init")
         done = koco("sweep", spec, *store, "--json")
         assert done.exit_code == 1, done.stderr
         assert json.loads(done.stdout)["statuses"] == {"ok": 4, "failed": 2}
