@@ -11,7 +11,7 @@ import click
 from properdocs.structure.files import File
 
 from flows.cli import koco
-from koco_stream.learners import LEARNERS
+from koco_stream.learners import LEARNERS, record
 from koco_stream.learners.base import Learner
 from koco_stream.learners.parameters import SEED, SHARED
 from koco_stream.runs import schemas as records
@@ -96,8 +96,8 @@ def tables_page():
         "## record",
         (
             "In Python, `record` of a learner returns an Arrow table with `t` (the round, from 1),"
-            f" `prediction` and `loss`. Learners that have them add {words(records.COUNTED)}"
-            f" (how often so far) and {words(records.RECORDED)} (of the dictionary, after the"
+            f" `prediction` and `loss`. Learners that have them add {words(record.COUNTED)}"
+            f" (how often so far) and {words(record.RECORDED)} (of the dictionary, after the"
             " round)."
         ),
     ]
@@ -187,7 +187,9 @@ def attributes_of(cls):
         (n, v)
         for c in cls.__mro__[: cls.__mro__.index(Learner)]
         for n, v in vars(c).items()
-        if not n.startswith("_") and n not in vars(Learner)
+        if not n.startswith("_")
+        and (isinstance(v, property) or inspect.isfunction(v))
+        and n not in vars(Learner)
     ]
     lines = []
     for name, value in dict(reversed(own)).items():
