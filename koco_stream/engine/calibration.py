@@ -13,8 +13,8 @@ import numpy as np
 
 from koco_stream.engine.run_state import start
 from koco_stream.io.paths import Where
+from koco_stream.learners import learner_named
 from koco_stream.learners.saved import state_arrays
-from koco_stream.learners.scan import advance
 from koco_stream.numerics.compiler import jit
 from koco_stream.runs.run import Run
 from koco_stream.streams.reader import Block, StreamReader
@@ -100,11 +100,12 @@ class Probe:
         list of what is `kept` gets the state: the next one is then in another place.
         """
         member, spent = start(self.run, self.n_features, np.zeros(0)), 0.0
+        learner = learner_named(self.run.learner)
         for block in self.blocks:
             predictions = np.empty(block.labels.size)
             begun = time.thread_time()
-            member.state, _ = advance(
-                self.run.learner, member.params, member.state, block.rows, block.labels, predictions
+            member.state, _ = learner.advance(
+                member.params, member.state, block.rows, block.labels, predictions
             )
             spent += time.thread_time() - begun
         if (
