@@ -18,6 +18,8 @@ import numpy as np
 from koco_stream.numerics.compiler import jit
 from koco_stream.types import Array
 
+IN_THE_SPAN = 1e-12  # what is left of a column's square below this share of it is rounding
+
 
 @jit
 def square_norm(val: Array) -> float:
@@ -30,29 +32,40 @@ def square_norm(val: Array) -> float:
 
 
 @jit
-def orthonormalise(table: Array, m: int, dots: Array) -> None:
-    """Gram–Schmidt of the first m columns of `table` (d, width) in order; a column that vanishes
-    becomes zero. `dots` (m,) is scratch.
+def orthonormalise(table: Array, m: int, factor: Array, width: int) -> None:
+    """Gram–Schmidt of the first m columns of `table` (d, …) in order, in two sweeps over it: V ←
+    L⁻¹V with LLᵀ = VVᵀ. A column that lies in the span of those before it becomes zero.
+
+    `factor` is scratch for m lines of `width` numbers. Rounding is multiplied by the square of V's
+    condition number: V should be nearly orthonormal, or be given twice.
     """
     d = table.shape[0]
     for i in range(m):
         for k in range(i + 1):
-            dots[k] = 0.0
-        for j in range(d):
+            factor[i * width + k] = 0.0
+    for j in range(d):
+        for i in range(m):
             v = table[j, i]
             for k in range(i + 1):
-                dots[k] += table[j, k] * v
-        original = dots[i]
-        n2 = 0.0
-        for j in range(d):
+                factor[i * width + k] += table[j, k] * v
+    for i in range(m):
+        original = factor[i * width + i]
+        for k in range(i + 1):
+            total = factor[i * width + k]
+            for n in range(k):
+                total -= factor[i * width + n] * factor[k * width + n]
+            if k < i:
+                # On the diagonal stands 1/L_kk.
+                factor[i * width + k] = total * factor[k * width + k]
+            else:
+                independent = total > IN_THE_SPAN * original
+                factor[i * width + i] = 1.0 / math.sqrt(total) if independent else 0.0
+    for j in range(d):
+        for i in range(m):
             v = table[j, i]
             for k in range(i):
-                v -= dots[k] * table[j, k]
-            table[j, i] = v
-            n2 += v * v
-        scale = 1.0 / math.sqrt(n2) if n2 > 1e-24 * original else 0.0
-        for j in range(d):
-            table[j, i] *= scale
+                v -= factor[i * width + k] * table[j, k]
+            table[j, i] = v * factor[i * width + i]
 
 
 @jit

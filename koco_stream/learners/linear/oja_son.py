@@ -142,7 +142,7 @@ def init(params: Params, n_features: int, seed: int) -> State:
             (n_features, found)
         )
         for _ in range(2):
-            orthonormalise(state.zw, found, np.empty(found))
+            orthonormalise(state.zw, found, np.empty(found * found), found)
     return state
 
 
@@ -216,7 +216,7 @@ def learn(
     kappa_c2 = kappa * c * c
     grown = 1.0 + kappa_c2 * dot(a, params.lanes, P * W, P * W)
     dense = grown > DENSE_AT
-    if dense or s.growth[()] * math.sqrt(grown) > FOLD_AT:
+    if not dense and s.growth[()] * math.sqrt(grown) > FOLD_AT:
         if started >= 0:  # the fold reads all of Z: its new row has to be there
             write_row(s, params, idx, val, started, off)
             started, unclean = -1, False
@@ -226,11 +226,9 @@ def learn(
         for k in range(m):
             a[Z * W + k] = a[P * W + k]  # now Z = V
     if dense:
-        s.dense_rounds[()] += 1
+        settle(s.zw, a, m, W)
     s.growth[()] *= math.sqrt(grown)
-    w_coef -= slope / alpha
-    if not dense:
-        w_coef -= gamma * c * c * dot(a, params.lanes, P * W, BETA * W)
+    w_coef -= gamma * c * c * dot(a, params.lanes, P * W, BETA * W) + slope / alpha
     # What the row's features get, before the rest: the next row is read while that is computed.
     for k in range(W):
         # δĝᵀ = γ c² (Zx) xᵀ (S1)
@@ -264,8 +262,8 @@ def learn(
         ) * inverse
     substitute(a, params.lanes, m, F * W, KEEP * W, TAKE * W, Q * W)  # F ← L⁻¹F
     if dense:
-        # F was I and Z was V. Row i of L⁻¹(V + γ q ĝᵀ) is that of L⁻¹V and γ q_i ĝ/√(s_{i−1} s_i):
-        # no digit of V is lost, however large ĝ is.
+        # Row i of L⁻¹(V + γ q ĝᵀ) is that of L⁻¹V and γ q_i ĝ/√(s_{i−1} s_i): no digit of V is
+        # lost, however large ĝ is.
         merge(s.zw, a, m, W)
         on_x = 0.0
         for i in range(m):
@@ -274,9 +272,10 @@ def learn(
         a[COEF * W + m] = on_x
         scatter(s.zw, params.lanes, idx, val, a, COEF * W)
         clean(s.zw, a, m, W)
-        s.growth[()] = 1.0
+        s.dense_rounds[()] += 1
     elif unclean:
         fold(s.zw, a, m, W)
+    if dense or unclean:
         s.growth[()] = 1.0
         s.folds[()] += 1
 
@@ -315,6 +314,22 @@ def write_row(s: State, params: Params, idx: Array, val: Array, row: int, off: f
 
 
 @jit
+def settle(zw: Array, a: Array, m: int, W: int) -> None:
+    """w̄ ← w̄ + Vᵀβ, β ← 0: before a round that would make β, and w̄ against it, very large."""
+    for k in range(m):
+        a[KEEP * W + k] = 0.0
+        for i in range(m):
+            a[KEEP * W + k] += a[BETA * W + i] * a[(F + i) * W + k]
+    for j in range(zw.shape[0]):
+        w = zw[j, m]
+        for k in range(m):
+            w += a[KEEP * W + k] * zw[j, k]
+        zw[j, m] = w
+    for i in range(m):
+        a[BETA * W + i] = 0.0
+
+
+@jit
 def fold(zw: Array, a: Array, m: int, W: int) -> None:
     """Z ← FZ, F ← I, w̄ ← w̄ + Vᵀβ, β ← 0, and a clean-up of V's rows: O(m²d), at rounds decided by
     the state (S4).
@@ -325,28 +340,42 @@ def fold(zw: Array, a: Array, m: int, W: int) -> None:
 
 @jit
 def merge(zw: Array, a: Array, m: int, W: int) -> None:
-    """Z ← FZ, w̄ ← w̄ + Zᵀβ with the new Z."""
+    """Z ← FZ, w̄ ← w̄ + Zᵀβ with the new Z. F is transposed meanwhile, so that a line's numbers are
+    computed side by side.
+    """
+    transpose(a, m, W)
     for j in range(zw.shape[0]):
+        for i in range(m):
+            a[KEEP * W + i] = 0.0
+        for k in range(m):
+            z = zw[j, k]
+            for i in range(m):
+                a[KEEP * W + i] += a[(F + k) * W + i] * z
         w = zw[j, m]
         for i in range(m):
-            v = 0.0
-            for k in range(m):
-                v += a[(F + i) * W + k] * zw[j, k]
-            a[KEEP * W + i] = v
-            w += a[BETA * W + i] * v
-        for i in range(m):
             zw[j, i] = a[KEEP * W + i]
+            w += a[BETA * W + i] * a[KEEP * W + i]
         zw[j, m] = w
+    transpose(a, m, W)
+
+
+@jit
+def transpose(a: Array, m: int, W: int) -> None:
+    """F ← Fᵀ."""
+    for i in range(m):
+        for k in range(i):
+            upper, lower = (F + k) * W + i, (F + i) * W + k
+            a[upper], a[lower] = a[lower], a[upper]
 
 
 @jit
 def clean(zw: Array, a: Array, m: int, W: int) -> None:
-    """F ← I, β ← 0, and Gram–Schmidt on Z's rows, which are V's now."""
+    """Gram–Schmidt on Z's rows, which are V's now; F ← I, β ← 0."""
+    orthonormalise(zw, m, a[F * W :], W)
     for i in range(m):
         a[BETA * W + i] = 0.0
         for k in range(m):
             a[(F + i) * W + k] = 1.0 if i == k else 0.0
-    orthonormalise(zw, m, a[KEEP * W :])
 
 
 forward, step = with_sketch("oja_son", inspect, off_sketch, project, learn, columns_of)
