@@ -32,12 +32,38 @@ def square_norm(val: Array) -> float:
 
 
 @jit
-def orthonormalise(table: Array, m: int, factor: Array, width: int) -> None:
+def orthonormalise(table: Array, m: int, dots: Array) -> None:
+    """Gram–Schmidt of the first m columns of `table` (d, width) in order; a column that vanishes
+    becomes zero. `dots` (m,) is scratch.
+    """
+    d = table.shape[0]
+    for i in range(m):
+        for k in range(i + 1):
+            dots[k] = 0.0
+        for j in range(d):
+            v = table[j, i]
+            for k in range(i + 1):
+                dots[k] += table[j, k] * v
+        original = dots[i]
+        n2 = 0.0
+        for j in range(d):
+            v = table[j, i]
+            for k in range(i):
+                v -= dots[k] * table[j, k]
+            table[j, i] = v
+            n2 += v * v
+        scale = 1.0 / math.sqrt(n2) if n2 > 1e-24 * original else 0.0
+        for j in range(d):
+            table[j, i] *= scale
+
+
+@jit
+def reorthonormalise(table: Array, m: int, factor: Array, width: int) -> None:
     """Gram–Schmidt of the first m columns of `table` (d, …) in order, in two sweeps over it: V ←
     L⁻¹V with LLᵀ = VVᵀ. A column that lies in the span of those before it becomes zero.
 
-    `factor` is scratch for m lines of `width` numbers. Rounding is multiplied by the square of V's
-    condition number: V should be nearly orthonormal, or be given twice.
+    `factor` is scratch for m lines of `width` numbers. V has to be nearly orthonormal: rounding is
+    multiplied by the square of its condition number.
     """
     d = table.shape[0]
     for i in range(m):

@@ -31,7 +31,7 @@ from koco_stream.learners.parameters import DIAGONAL, NEWTON_STEP, PROJECTION, S
 from koco_stream.learners.spec import Cost, Public, StreamSize, newton_params, real, whole
 from koco_stream.losses import curvature_at
 from koco_stream.numerics.compiler import inlined, jit
-from koco_stream.numerics.linear_algebra import orthonormalise
+from koco_stream.numerics.linear_algebra import orthonormalise, reorthonormalise
 from koco_stream.numerics.llvm.feature_lines import (
     aligned_zeros,
     dot,
@@ -142,7 +142,7 @@ def init(params: Params, n_features: int, seed: int) -> State:
             (n_features, found)
         )
         for _ in range(2):
-            orthonormalise(state.zw, found, np.empty(found * found), found)
+            orthonormalise(state.zw, found, np.empty(found))
     return state
 
 
@@ -371,7 +371,7 @@ def transpose(a: Array, m: int, W: int) -> None:
 @jit
 def clean(zw: Array, a: Array, m: int, W: int) -> None:
     """Gram–Schmidt on Z's rows, which are V's now; F ← I, β ← 0."""
-    orthonormalise(zw, m, a[F * W :], W)
+    reorthonormalise(zw, m, a[F * W :], W)
     for i in range(m):
         a[BETA * W + i] = 0.0
         for k in range(m):
