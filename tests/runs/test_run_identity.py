@@ -4,12 +4,12 @@ leaves the runs of before theirs.
 
 import hashlib
 import json
-from dataclasses import replace
 
 import pytest
 
 from koco_stream.errors import WrongInput
 from koco_stream.learners import LEARNERS
+from koco_stream.learners.linear.ogd import OGD
 from koco_stream.learners.parameters import Parameter
 from koco_stream.runs.run import Run, configuration_of
 from koco_stream.streams.stream import Stream
@@ -63,19 +63,31 @@ def test_parameter_added_later__is_shown_at_its_default_where_it_matters():
 
 
 def test_parameter_added_later__is_neither_shown_nor_kept_where_it_cannot_matter():
-    pace = Parameter(
-        "pace", int, 1, "a parameter that only the logistic loss has", low=1, later=True
-    )
-    ogd = LEARNERS["OGD"]
-    learner = replace(
-        ogd,
-        parameters=(*ogd.parameters, pace),
-        idle=lambda q: {"pace"} if q["loss"] == "squared" else set(),
-    )
-    squared = learner.identifying(learner.complete({"pace": 7}))
+    pace = Parameter("pace", int, "a parameter that only the logistic loss has", low=1, later=True)
+
+    class Paced(OGD):
+        parameters = (*OGD.parameters, pace)
+
+        def __init__(
+            self,
+            step_size=1.0,
+            pace=1,
+            projection="weights",
+            loss="squared",
+            clip=1.0,
+            fit_intercept=False,
+            seed=0,
+        ):
+            self._keep(locals())
+
+        @classmethod
+        def irrelevant(cls, q):
+            return {"pace"} if q["loss"] == "squared" else set()
+
+    squared = Paced.identifying(Paced.complete({"pace": 7}))
     assert "pace" not in squared
-    assert "pace" not in learner.shown(squared)
-    assert learner.identifying(learner.complete({"loss": "logistic", "pace": 7}))["pace"] == 7
-    usual = learner.identifying(learner.complete({"loss": "logistic", "pace": 1}))
+    assert "pace" not in Paced.shown(squared)
+    assert Paced.identifying(Paced.complete({"loss": "logistic", "pace": 7}))["pace"] == 7
+    usual = Paced.identifying(Paced.complete({"loss": "logistic", "pace": 1}))
     assert "pace" not in usual
-    assert learner.shown(usual)["pace"] == 1
+    assert Paced.shown(usual)["pace"] == 1
