@@ -99,20 +99,20 @@ class Probe:
         """Seconds of one scan over the rows, from the first state on; measured as the loop is. A
         list of what is `kept` gets the state: the next one is then in another place.
         """
-        member, spent = start(self.run, self.n_features, np.zeros(0)), 0.0
+        run_state, spent = start(self.run, self.n_features, np.zeros(0)), 0.0
         learner = learner_named(self.run.learner)
         for block in self.blocks:
             predictions = np.empty(block.labels.size)
             begun = time.thread_time()
-            member.state, _ = learner.advance(
-                member.params, member.state, block.rows, block.labels, predictions
+            run_state.state, _ = learner.advance(
+                run_state.params, run_state.state, block.rows, block.labels, predictions
             )
             spent += time.thread_time() - begun
         if (
             kept is not None
-            and sum(array.nbytes for array in state_arrays(member.state).values()) < LARGEST_KEPT
+            and sum(array.nbytes for array in state_arrays(run_state.state).values()) < LARGEST_KEPT
         ):
-            kept += [member.state, np.empty(16 * (1 + len(kept) % 7), np.uint8)]
+            kept += [run_state.state, np.empty(16 * (1 + len(kept) % 7), np.uint8)]
         return spent
 
     def ratio(self) -> float:

@@ -11,7 +11,7 @@ import mmap
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from koco_stream.engine.run_state import Member
+from koco_stream.engine.run_state import RunState
 from koco_stream.io.array_file import NotWhole, TooNew, read_arrays, read_header, write_arrays
 from koco_stream.io.paths import Place, Where, place
 from koco_stream.learners import learner_named
@@ -34,16 +34,16 @@ def checkpoint_of(store: Where, cohort: Cohort) -> Place:
     return checkpoints_folder(store) / f"{cohort.cohort_id}.koco"
 
 
-def save_cohort(where: Place, rounds: int, members: Sequence[Member]) -> None:
-    """Save the members after so many rounds. What they share (the rows seen) is written once."""
+def save_cohort(where: Place, rounds: int, run_states: Sequence[RunState]) -> None:
+    """Save the runs after so many rounds. What they share (the rows seen) is written once."""
     written: dict[int, str] = {}
     arrays: dict[str, Array] = {}
     shared: dict[str, str] = {}
-    for k, member in enumerate(members):
+    for k, run_state in enumerate(run_states):
         own = {
-            "totals": member.totals,
-            "curve": member.curve,
-            **({} if member.state is None else state_arrays(member.state, "state.")),
+            "totals": run_state.totals,
+            "curve": run_state.curve,
+            **({} if run_state.state is None else state_arrays(run_state.state, "state.")),
         }
         for name, array in own.items():
             full = f"{k}.{name}"
@@ -56,48 +56,48 @@ def save_cohort(where: Place, rounds: int, members: Sequence[Member]) -> None:
         "format": FORMAT,
         "code": code_hash(),
         "rounds": rounds,
-        "runs": [member.run.run_id for member in members],
-        "members": [{name: getattr(member, name) for name in KEPT} for member in members],
+        "runs": [run_state.run.run_id for run_state in run_states],
+        "members": [{name: getattr(run_state, name) for name in KEPT} for run_state in run_states],
         "shared": shared,
     }
     with where.written() as temporary:
         write_arrays(temporary, header, arrays)
 
 
-def resumed(where: Place, members: Sequence[Member]) -> int:
-    """Put the members where their checkpoint has them; returns the rounds done, 0 if there is none
+def resumed(where: Place, run_states: Sequence[RunState]) -> int:
+    """Put the runs where their checkpoint has them; returns the rounds done, 0 if there is none
     of these runs by this code, or a damaged one.
     """
     header, arrays = read_checkpoint(where)
     if header.get("code") != code_hash() or header["runs"] != [
-        member.run.run_id for member in members
+        run_state.run.run_id for run_state in run_states
     ]:
         return 0
     arrays |= {name: arrays[first] for name, first in header["shared"].items()}
     histories: dict[str, Any] = {}
-    states: list[dict[str, Array]] = [{} for _ in members]
+    states: list[dict[str, Array]] = [{} for _ in run_states]
     for name, array in arrays.items():
         number, _, inside = name.partition(".state.")
         if inside:
             states[int(number)][inside] = array
-    for k, (member, kept) in enumerate(zip(members, header["members"], strict=True)):
-        if member.state is None and states[k]:
+    for k, (run_state, kept) in enumerate(zip(run_states, header["members"], strict=True)):
+        if run_state.state is None and states[k]:
             continue  # it began then, and now it failed to
         for name in KEPT:
-            setattr(member, name, kept[name])
-        member.totals[:], member.curve[:] = arrays[f"{k}.totals"], arrays[f"{k}.curve"]
+            setattr(run_state, name, kept[name])
+        run_state.totals[:], run_state.curve[:] = arrays[f"{k}.totals"], arrays[f"{k}.curve"]
         if not states[k]:
-            member.state = None  # it failed to begin
+            run_state.state = None  # it failed to begin
         else:
-            member.state = restored(
-                member.state, states[k], learner_named(member.run.learner).grows
+            run_state.state = restored(
+                run_state.state, states[k], learner_named(run_state.run.learner).grows
             )
-            if "history" in member.state._fields:  # one for all that share it, as it was
+            if "history" in run_state.state._fields:  # one for all that share it, as it was
                 rows_seen = f"{k}.state.history.n"
                 history = histories.setdefault(
-                    header["shared"].get(rows_seen, rows_seen), member.state.history
+                    header["shared"].get(rows_seen, rows_seen), run_state.state.history
                 )
-                member.state = member.state._replace(history=history)
+                run_state.state = run_state.state._replace(history=history)
     return int(header["rounds"])
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from koco_stream.engine.checkpoint import checkpoint_of, resumed, save_cohort
 from koco_stream.engine.preemption import Preempted, asked
 from koco_stream.engine.result_file import commit, committed, part_of
-from koco_stream.engine.run_state import Member, start
+from koco_stream.engine.run_state import RunState, start
 from koco_stream.errors import WrongInput
 from koco_stream.io.fingerprint import check_versions
 from koco_stream.learners import learner_named
@@ -31,7 +31,7 @@ from koco_stream.streams.rows import Rows, with_intercept
 from koco_stream.theory.comparator import Comparator, comparator_of
 from koco_stream.types import Array
 
-# times a state's bytes are read of the stream before the next member's turn, where states are large
+# times a state's bytes are read of the stream before the next run's turn, where states are large
 TURN = 4
 LONGEST_BLOCK = 65536  # rows
 
@@ -104,35 +104,40 @@ def run_cohort(store: str, sweep: str, cohort: Cohort, block_rows: int | None = 
         return Receipt.of(cohort, statuses, begun, found=True)
     reader = StreamReader(store, cohort.stream)
     points = curve_points(reader.n_rows)
-    members = [start(run, reader.manifest.n_features, points) for run in cohort.runs]
-    done = found = resumed(checkpoint, members)
-    known = sum(int(member.totals[0]) for member in members)
+    run_states = [start(run, reader.manifest.n_features, points) for run in cohort.runs]
+    done = found = resumed(checkpoint, run_states)
+    known = sum(int(run_state.totals[0]) for run_state in run_states)
     while done < reader.n_rows:
         every = cohort.checkpoint_rounds or reader.n_rows
         until = min((done // every + 1) * every, reader.n_rows)
-        done = advance_members(
-            members, reader, done, until, block_rows or fitting_rows(reader, members), points
+        done = advance_runs(
+            run_states, reader, done, until, block_rows or fitting_rows(reader, run_states), points
         )
         if done < reader.n_rows:
-            save_cohort(checkpoint, done, members)
+            save_cohort(checkpoint, done, run_states)
             if asked():
                 raise Preempted
     commit(
         store,
         cohort,
         part_of(
-            sweep, cohort, members, points, reader.manifest.task, comparators_for(reader, members)
+            sweep,
+            cohort,
+            run_states,
+            points,
+            reader.manifest.task,
+            comparators_for(reader, run_states),
         ),
     )
     if cohort.checkpoint_rounds or found:
         checkpoint.remove()
-    rounds = sum(int(member.totals[0]) for member in members) - known
+    rounds = sum(int(run_state.totals[0]) for run_state in run_states) - known
     return Receipt.of(
         cohort,
-        [member.status for member in members],
+        [run_state.status for run_state in run_states],
         begun,
         rounds,
-        sum(member.seconds for member in members),
+        sum(run_state.seconds for run_state in run_states),
     )
 
 
@@ -143,55 +148,55 @@ def fail_cohort(store: str, sweep: str, cohort: Cohort, error: str) -> Receipt:
     begun = time.perf_counter()
     reader = StreamReader(store, cohort.stream)
     points = curve_points(reader.n_rows)
-    members = [
-        Member(run, None, None, np.zeros((points.size, 3)), status="failed", error=error)
+    run_states = [
+        RunState(run, None, None, np.zeros((points.size, 3)), status="failed", error=error)
         for run in cohort.runs
     ]
-    commit(store, cohort, part_of(sweep, cohort, members, points, reader.manifest.task, {}))
+    commit(store, cohort, part_of(sweep, cohort, run_states, points, reader.manifest.task, {}))
     checkpoint_of(store, cohort).remove()
-    return Receipt.of(cohort, [member.status for member in members], begun)
+    return Receipt.of(cohort, [run_state.status for run_state in run_states], begun)
 
 
-def fitting_rows(reader: StreamReader, members: list[Member]) -> int:
-    """Rows of a block. Members take turns at each block, and a member's state has to come back to
+def fitting_rows(reader: StreamReader, run_states: list[RunState]) -> int:
+    """Rows of a block. Runs take turns at each block, and a run's state has to come back to
     the processor's cache each time: where states are large the turns are longer. Only as stored,
     where a block is a view and its size costs no memory.
     """
     state = max(
         (
-            sum(array.nbytes for array in state_arrays(member.state).values())
-            for member in members
-            if member.state
+            sum(array.nbytes for array in state_arrays(run_state.state).values())
+            for run_state in run_states
+            if run_state.state
         ),
         default=0,
     )
-    if reader.order is not None or reader.manifest.layout == "dense" or len(members) == 1:
+    if reader.order is not None or reader.manifest.layout == "dense" or len(run_states) == 1:
         return BLOCK_ROWS
     row = 16 + 12 * reader.manifest.n_values / max(reader.manifest.n_rows, 1)
     return min(max(BLOCK_ROWS, int(TURN * state / row)), LONGEST_BLOCK)
 
 
-def advance_members(
-    members: list[Member],
+def advance_runs(
+    run_states: list[RunState],
     reader: StreamReader,
     first: int,
     last: int,
     block_rows: int,
     points: Array,
 ) -> int:
-    """Rounds `first` to `last` of the stream, for all members that are still ok. Returns the round
+    """Rounds `first` to `last` of the stream, for all runs that are still ok. Returns the round
     that was reached: `last`, or the end of the block after which this process was found to have
     been told to leave.
     """
-    groups, done = grouped(members), first
+    groups, done = grouped(run_states), first
     for block in reader.blocks(block_rows, start=first, stop=last):
         widened = (
             with_intercept(block.rows)
-            if any(member.run.params["fit_intercept"] for member in members)
+            if any(run_state.run.params["fit_intercept"] for run_state in run_states)
             else block.rows
         )
         for group in groups:
-            live = [member for member in group if member.status == "ok"]
+            live = [run_state for run_state in group if run_state.status == "ok"]
             if live:
                 rows = widened if live[0].run.params["fit_intercept"] else block.rows
                 advance_group(live, rows, block.labels, points)
@@ -201,40 +206,40 @@ def advance_members(
     return done
 
 
-def comparators_for(reader: StreamReader, members: list[Member]) -> dict[bool, Comparator]:
+def comparators_for(reader: StreamReader, run_states: list[RunState]) -> dict[bool, Comparator]:
     """The comparators, by `fit_intercept`, of the runs that have one: those with the squared loss
     that went through the whole stream. None where it could not be found at a fair price: see
     `comparator.least_squares`.
     """
     wanted = {
         bool(m.run.params["fit_intercept"])
-        for m in members
+        for m in run_states
         if m.status == "ok" and m.run.params.get("loss") == "squared"
     }
     found = {intercept: comparator_of(reader, intercept) for intercept in sorted(wanted)}
     return {intercept: comparator for intercept, comparator in found.items() if comparator}
 
 
-def grouped(members: list[Member]) -> list[list[Member]]:
-    """Members that share their kernel values go together, the others alone."""
-    groups: dict[Any, list[Member]] = {}
-    for i, member in enumerate(members):
-        shares = issubclass(learner_named(member.run.learner), SharedKernelLearner)
-        key = (member.params.kernel, member.run.params["fit_intercept"]) if shares else i
-        groups.setdefault(key, []).append(member)
+def grouped(run_states: list[RunState]) -> list[list[RunState]]:
+    """Runs that share their kernel values in one group, each of the others in its own."""
+    groups: dict[Any, list[RunState]] = {}
+    for i, run_state in enumerate(run_states):
+        shares = issubclass(learner_named(run_state.run.learner), SharedKernelLearner)
+        key = (run_state.params.kernel, run_state.run.params["fit_intercept"]) if shares else i
+        groups.setdefault(key, []).append(run_state)
     return list(groups.values())
 
 
-def advance_group(members: list[Member], rows: Rows, labels: Array, points: Array) -> None:
-    """One block of rounds of members that go together, timed; what they share is counted in equal
+def advance_group(run_states: list[RunState], rows: Rows, labels: Array, points: Array) -> None:
+    """One block of rounds of runs that share a scan, timed; what they share is counted in equal
     parts.
 
     What a learner raises is its run's failure, with the rounds of earlier blocks done; if it comes
     from what they share, that of all.
     """
-    predictions = np.empty((len(members), labels.size))
-    learners = [learner_named(m.run.learner) for m in members]
-    params, states = [m.params for m in members], [m.state for m in members]
+    predictions = np.empty((len(run_states), labels.size))
+    learners = [learner_named(m.run.learner) for m in run_states]
+    params, states = [m.params for m in run_states], [m.state for m in run_states]
     failures: dict[int, Exception] = {}
     begun = time.perf_counter()
     try:
@@ -246,33 +251,37 @@ def advance_group(members: list[Member], rows: Rows, labels: Array, points: Arra
             state, rounds = learners[0].advance(params[0], states[0], rows, labels, predictions[0])
             states, done = [state], [rounds]
     except Exception as error:
-        done, failures = [0] * len(members), dict.fromkeys(range(len(members)), error)
-    seconds = (time.perf_counter() - begun) / len(members)
-    for i, (member, state, rounds, line) in enumerate(
-        zip(members, states, done, predictions, strict=True)
+        done, failures = [0] * len(run_states), dict.fromkeys(range(len(run_states)), error)
+    seconds = (time.perf_counter() - begun) / len(run_states)
+    for i, (run_state, state, rounds, line) in enumerate(
+        zip(run_states, states, done, predictions, strict=True)
     ):
-        member.state = state
-        member.seconds += seconds
+        run_state.state = state
+        run_state.seconds += seconds
         if i in failures:
-            member.fail(failures[i])
+            run_state.fail(failures[i])
         else:
-            count(member, line, labels, rounds, points)
+            count(run_state, line, labels, rounds, points)
 
 
-def count(member: Member, predictions: Array, labels: Array, done: int, points: Array) -> None:
-    """Add a block's rounds to a member's totals. A prediction that is not finite ends the run as
+def count(run_state: RunState, predictions: Array, labels: Array, done: int, points: Array) -> None:
+    """Add a block's rounds to a run's totals. A prediction that is not finite ends the run as
     diverged.
     """
-    loss = LOSSES[str(member.run.params.get("loss", "squared"))]
-    member.at = tally(
-        loss, predictions, labels, done, member.totals, points, member.at, member.curve
+    loss = LOSSES[str(run_state.run.params.get("loss", "squared"))]
+    run_state.at = tally(
+        loss, predictions, labels, done, run_state.totals, points, run_state.at, run_state.curve
     )
     if done < labels.size:
-        member.status = "diverged"
-        member.error = f"the prediction of round {int(member.totals[0]) + 1} is {predictions[done]}"
-    elif not np.isfinite(member.totals[1]):
-        member.status = "diverged"
-        member.error = f"the cumulative loss is {member.totals[1]} by round {int(member.totals[0])}"
+        run_state.status = "diverged"
+        run_state.error = (
+            f"the prediction of round {int(run_state.totals[0]) + 1} is {predictions[done]}"
+        )
+    elif not np.isfinite(run_state.totals[1]):
+        run_state.status = "diverged"
+        run_state.error = (
+            f"the cumulative loss is {run_state.totals[1]} by round {int(run_state.totals[0])}"
+        )
 
 
 def check_labels(run: Run, classes: list[float], task: str) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from koco_stream.engine.run_state import Member
+from koco_stream.engine.run_state import RunState
 from koco_stream.errors import StoreUnavailable
 from koco_stream.io.files import canonical_json
 from koco_stream.io.fingerprint import processor
@@ -72,7 +72,7 @@ def committed(store: Where, cohort: Cohort) -> list[str] | None:
 def part_of(
     sweep: str,
     cohort: Cohort,
-    members: list[Member],
+    run_states: list[RunState],
     points: Array,
     task: str,
     comparators: dict[bool, Comparator],
@@ -81,9 +81,9 @@ def part_of(
     good part of the work.
     """
     classification = task == "classification" or cohort.stream.positive_class is not None
-    runs, stream, n = [member.run for member in members], cohort.stream, len(members)
-    totals = np.array([member.totals for member in members]).reshape(n, 3)
-    rounds, seconds = totals[:, 0], np.array([member.seconds for member in members])
+    runs, stream, n = [run_state.run for run_state in run_states], cohort.stream, len(run_states)
+    totals = np.array([run_state.totals for run_state in run_states]).reshape(n, 3)
+    rounds, seconds = totals[:, 0], np.array([run_state.seconds for run_state in run_states])
     mean_loss, error_rate, speed = (
         pa.array(np.divide(over, under, out=np.zeros(n), where=under > 0), mask=~(under > 0))
         for over, under in ((totals[:, 1], rounds), (totals[:, 2], rounds), (rounds, seconds))
@@ -91,12 +91,12 @@ def part_of(
     compared = [
         (
             comparators.get(bool(run.params["fit_intercept"]))
-            if member.status == "ok" and run.params.get("loss") == "squared"
+            if run_state.status == "ok" and run.params.get("loss") == "squared"
             else None
         )
-        for member, run in zip(members, runs, strict=True)
+        for run_state, run in zip(run_states, runs, strict=True)
     ]
-    sizes = [dictionary_sizes(member, points) for member in members]
+    sizes = [dictionary_sizes(run_state, points) for run_state in run_states]
     columns: dict[str, Any] = {
         "run_id": [run.run_id for run in runs],
         "sweep": sweep,
@@ -108,8 +108,8 @@ def part_of(
         "params": [canonical_json(run.params) for run in runs],
         "numbers_version": [learner_named(run.learner).numbers_version for run in runs],
         "learner_seed": [run.learner_seed for run in runs],
-        "status": [member.status for member in members],
-        "error": [member.error for member in members],
+        "status": [run_state.status for run_state in run_states],
+        "error": [run_state.error for run_state in run_states],
         "rounds": rounds.astype(np.int64),
         "mean_loss": mean_loss,
         "error_rate": error_rate if classification else None,
@@ -143,7 +143,7 @@ def part_of(
         for c in RUNS
     ]
     return pa.Table.from_arrays(
-        [*arrays, nested_curves(members, points, sizes, classification)], schema=part_schema()
+        [*arrays, nested_curves(run_states, points, sizes, classification)], schema=part_schema()
     )
 
 
@@ -153,14 +153,14 @@ def in_column(value: Value, column: Column) -> Value:
 
 
 def nested_curves(
-    members: list[Member],
+    run_states: list[RunState],
     points: Array,
     sizes: list[tuple[int | None, list[int | None]]],
     classification: bool,
 ) -> pa.Array:
-    """The members' curves, each as far as its run came."""
-    at = [member.at for member in members]
-    lines = np.concatenate([member.curve[: member.at] for member in members])
+    """The runs' curves, each as far as its run came."""
+    at = [run_state.at for run_state in run_states]
+    lines = np.concatenate([run_state.curve[: run_state.at] for run_state in run_states])
     mistakes = (
         pa.array(lines[:, 2].astype(np.int64))
         if classification
@@ -189,14 +189,14 @@ def nested_curves(
     )
 
 
-def dictionary_sizes(member: Member, points: Array) -> tuple[int | None, list[int | None]]:
+def dictionary_sizes(run_state: RunState, points: Array) -> tuple[int | None, list[int | None]]:
     """The dictionary's size at the end, and at each of these rounds where its points stay once they
     have joined; None if there is none.
     """
-    if member.state is None:
+    if run_state.state is None:
         return None, [None] * points.size
-    size = recorded(member.state).get("dictionary_size")
-    joined = learner_named(member.run.learner).joined(member.state)
+    size = recorded(run_state.state).get("dictionary_size")
+    joined = learner_named(run_state.run.learner).joined(run_state.state)
     if joined is None:
         return size, [None] * points.size
     return size, [int(k) for k in np.searchsorted(joined, points, side="right")]

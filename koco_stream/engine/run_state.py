@@ -13,7 +13,7 @@ from koco_stream.types import Array
 
 
 @dataclass
-class Member:
+class RunState:
     """A run under way: its state, totals (rounds, loss, mistakes), curve (`at` points of it
     filled), and time spent in its scan.
     """
@@ -36,7 +36,7 @@ class Member:
         )
 
 
-def start(run: Run, n_features: int, points: Array) -> Member:
+def start(run: Run, n_features: int, points: Array) -> RunState:
     """The run before its first round. What fails here is the run's own fault and becomes its
     status.
     """
@@ -47,7 +47,7 @@ def start(run: Run, n_features: int, points: Array) -> Member:
             params, n_features + int(bool(run.params["fit_intercept"])), run.learner_seed or 0
         )
     except Exception as error:
-        failed = Member(run, params, None, np.zeros((points.size, 3)))
+        failed = RunState(run, params, None, np.zeros((points.size, 3)))
         failed.fail(error)
         return failed
-    return Member(run, params, state, np.zeros((points.size, 3)))
+    return RunState(run, params, state, np.zeros((points.size, 3)))

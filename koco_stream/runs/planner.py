@@ -147,14 +147,14 @@ def plan(
     for run in runs:
         if not kept or run.run_id not in kept:
             streams.setdefault(run.stream, []).append((run, costs.of(run)))
-    total = sum(cost.seconds for members in streams.values() for _, cost in members)
+    total = sum(cost.seconds for costed in streams.values() for _, cost in costed)
     workers = max(limits.workers, 1)
     shortest = max(SHORTEST, SERVING_SECONDS * workers)  # in which each worker is served once
     target = min(limits.cohort_seconds, max(shortest, total / (COHORTS_A_WORKER * workers)))
-    for stream, members in streams.items():
+    for stream, costed in streams.items():
         taken = sum(Batch(stream, costs).memory.values())
         least = max(shortest, PASSES * costs.reading(stream))
-        batches += batches_of(stream, members, costs, limits, (least, max(target, least)), taken)
+        batches += batches_of(stream, costed, costs, limits, (least, max(target, least)), taken)
     memory = max(
         (batch.memory for batch in batches), key=lambda terms: sum(terms.values()), default={}
     )
@@ -167,7 +167,7 @@ def plan(
 
 def batches_of(
     stream: Stream,
-    members: list[tuple[Run, RunCost]],
+    costed: list[tuple[Run, RunCost]],
     costs: Costs,
     limits: Limits,
     aims: tuple[float, float],
@@ -177,8 +177,8 @@ def batches_of(
     are the bytes of a worker without any run.
     """
     by_key: dict[tuple[object, ...], list[tuple[Run, RunCost]]] = {}
-    for member in members:
-        by_key.setdefault(member[1].key, []).append(member)
+    for one in costed:
+        by_key.setdefault(one[1].key, []).append(one)
     batches = [Batch(stream, costs)]
     for _, alike in sorted(by_key.items(), key=lambda item: str(item[0])):
         lengths = batch_lengths(alike, limits, *aims)

@@ -31,7 +31,7 @@ from flows.sweep.file import read_sweep
 from flows.sweep.planning import sizes_of
 from flows.sweep.steps import remember
 from koco_stream.engine.checkpoint import checkpoint_of, save_cohort
-from koco_stream.engine.cohort import advance_members, run_cohort
+from koco_stream.engine.cohort import advance_runs, run_cohort
 from koco_stream.engine.run_state import start
 from koco_stream.io.array_file import read_arrays
 from koco_stream.learners import LEARNERS
@@ -602,7 +602,7 @@ def cohort() -> dict[str, Any]:
         reader = StreamReader(store, whole.stream)
         points = curve_points(reader.n_rows)
         members = [start(run, reader.manifest.n_features, points) for run in whole.runs]
-        advance_members(members, reader, 0, CHECKPOINT_ROUNDS, 4096, points)
+        advance_runs(members, reader, 0, CHECKPOINT_ROUNDS, 4096, points)
         where = checkpoint_of(store, whole)
         save_cohort(where, CHECKPOINT_ROUNDS, members)
         with where.local() as path:
