@@ -10,6 +10,5 @@ T = TypeVar("T")
 
 def as_on_a_worker(sent: T) -> T:
     """The object as another process gets it, or a user who keeps models by pickle."""
-    return pickle.loads(
-        pickle.dumps(sent)
-    )  # what was pickled a moment before, in memory: no file is read so
+    # What was pickled a moment before, in memory: no file is read so.
+    return pickle.loads(pickle.dumps(sent))
