@@ -6,8 +6,6 @@ else; when the certificates expire, a new folder takes the old one's place. Dask
 workers and clients admit whoever shows a certificate of the same authority.
 """
 
-from __future__ import annotations
-
 import os
 import socket
 from collections.abc import Sequence

@@ -2,8 +2,6 @@
 file's workers.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 from collections.abc import Callable, Iterator

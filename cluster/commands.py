@@ -2,8 +2,6 @@
 that sweeps want.
 """
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The cores of this machine: apart, so that asking for them does not import Dask."""
 
-from __future__ import annotations
-
 import os
 
 

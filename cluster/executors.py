@@ -2,8 +2,6 @@
 must leave the same tables.
 """
 
-from __future__ import annotations
-
 import queue
 import sys
 import time

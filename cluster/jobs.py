@@ -1,7 +1,5 @@
 """Workers as jobs of a batch queue: Slurm, PBS, SGE or LSF, by dask-jobqueue."""
 
-from __future__ import annotations
-
 import shlex
 import signal
 import sys

@@ -2,8 +2,6 @@
 hand, is submitted again, and one that no cohort is left for is given back.
 """
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import os

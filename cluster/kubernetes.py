@@ -1,7 +1,5 @@
 """Workers as pods of Kubernetes, by dask-kubernetes and Dask's operator."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial

@@ -7,8 +7,6 @@ elsewhere. Order: no new work, the running cohorts save their states at the end 
 after which Dask's own way is taken.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

@@ -5,8 +5,6 @@ What would change numbers, lose results or kill workers is refused with a table 
 rest is said.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field

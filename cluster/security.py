@@ -2,8 +2,6 @@
 be whole, private and not expired.
 """
 
-from __future__ import annotations
-
 import os
 import stat
 from datetime import UTC, datetime

@@ -8,8 +8,6 @@ What the sweep writes and reads is counted. Nothing is learnt and nothing is ran
 which come from a seed.
 """
 
-from __future__ import annotations
-
 import heapq
 import math
 from collections import deque
@@ -69,7 +67,7 @@ class Worker:
     """A worker: when it dies next, and the cohort that it runs, since when and from where."""
 
     dies: float
-    job: Job | None = None
+    job: "Job | None" = None
     begun: float = 0.0
     loaded: bool = False
 

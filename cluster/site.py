@@ -2,8 +2,6 @@
 for. Data, checked here, not code.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Annotated, Literal, Self
 

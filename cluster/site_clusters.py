@@ -1,7 +1,5 @@
 """Starting the cluster that a site describes, and showing what would be submitted."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any

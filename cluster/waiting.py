@@ -1,7 +1,5 @@
 """Waiting for workers, and when to give up."""
 
-from __future__ import annotations
-
 import sys
 import time
 from typing import Any

@@ -2,8 +2,6 @@
 settings, and where its cache is.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Mapping

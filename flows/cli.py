@@ -1,7 +1,5 @@
 """The koco command."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -14,8 +14,6 @@ and another that removes rounding. The hinge is smoothed over a width μ that go
    here, so the last digits are the machine's.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Self
 

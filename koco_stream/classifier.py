@@ -1,7 +1,5 @@
 """A learner as a classifier of two classes."""
 
-from __future__ import annotations
-
 from typing import Any, Self
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What a user can do wrong, and how it is told: the place, what was found there, and the remedy."""
 
-from __future__ import annotations
-
 
 class WrongInput(ValueError):
     """The input is wrong; nothing was changed. The command line prints it and ends with exit status

@@ -31,8 +31,6 @@ others).
 - hinge: piecewise linear, no curvature.
 """
 
-from __future__ import annotations
-
 import math
 
 from koco_stream.numerics.compiler import jit

@@ -6,8 +6,6 @@ which they appear, those of one row by name, up to `n_features` of them. A featu
 not have is 0 there. The numbers are those of the learner itself, to the bit.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 

@@ -11,8 +11,6 @@ here, and nowhere else:
 - `multi_class = False` of `Classifier`: the losses are those of two classes.
 """
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 

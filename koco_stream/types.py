@@ -1,7 +1,5 @@
 """Types that all rooms use."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

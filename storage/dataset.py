@@ -1,7 +1,5 @@
 """A prepared dataset in Python: its manifest, its rows as a dask array, shard by shard."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

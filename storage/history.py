@@ -6,8 +6,6 @@ time: whoever does so holds the lock of nightly runs. `accepted/SWEEP.parquet` h
 run: what must come out again, to the bit.
 """
 
-from __future__ import annotations
-
 import hashlib
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The result tables: parts in, `runs` and `curves` out."""
 
-from __future__ import annotations
-
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -2,8 +2,6 @@
 which format they have.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

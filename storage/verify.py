@@ -1,7 +1,5 @@
 """Verifying a store: every hash that it holds is computed again."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pyarrow as pa

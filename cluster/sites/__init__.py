@@ -1,7 +1,5 @@
 """Site files: those that come with the package, and the user's own; read and checked."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

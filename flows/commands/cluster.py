@@ -1,7 +1,5 @@
 """koco cluster: what sweeps run on."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

@@ -1,7 +1,5 @@
 """koco prepare, datasets and verify: what is in a store's datasets."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """koco nightly and accept: a sweep anew, and whether it came out as before."""
 
-from __future__ import annotations
-
 import json
 
 import click

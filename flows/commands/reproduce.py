@@ -1,7 +1,5 @@
 """koco reproduce: the papers' figures and tables, from the data to the claims."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

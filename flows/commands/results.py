@@ -1,7 +1,5 @@
 """koco results, report and compact: what came out of sweeps."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """koco serve: sweeps on a schedule."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

@@ -1,7 +1,5 @@
 """What all subcommands share: options, how errors end them, and tables on the terminal."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable, Iterable

@@ -1,7 +1,5 @@
 """koco sweep and status: sweeps, run and watched."""
 
-from __future__ import annotations
-
 import json
 import time
 

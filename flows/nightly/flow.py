@@ -2,8 +2,6 @@
 their own; then what has changed since the accepted run, and what has become slower.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import replace

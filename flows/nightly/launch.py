@@ -1,7 +1,5 @@
 """Launching a nightly run from the command line."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -6,8 +6,6 @@ checkpoints and a report of its own, in `nights/SWEEP`, and goes on there after 
 next night begins with an empty one: there is never more than one a sweep.
 """
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime
 from typing import Any

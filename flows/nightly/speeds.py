@@ -2,8 +2,6 @@
 loop.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -132,7 +130,7 @@ def timed(pair: Pair, name: str, probe: Probe, history: Sequence[dict[str, Any]]
 class Others:
     """`share`: of all cores' time, what other processes took meanwhile."""
 
-    def __enter__(self) -> Others:
+    def __enter__(self) -> "Others":
         self.begun, self.busy, self.own = time.monotonic(), busy_seconds(), time.process_time()
         return self
 

@@ -6,8 +6,6 @@ cut is due until its run has ended, and whoever does it holds the lock of nightl
 looks and while he works.
 """
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime, timedelta
 from typing import Any

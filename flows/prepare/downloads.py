@@ -2,8 +2,6 @@
 is recorded in the store.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The prepare flow: datasets of the catalogue, fetched and prepared."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from prefect import flow, task

@@ -1,7 +1,5 @@
 """Verifying from the command line."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

@@ -2,8 +2,6 @@
 Markdown.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

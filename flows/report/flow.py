@@ -1,7 +1,5 @@
 """The report flow: the report of a sweep, written again."""
 
-from __future__ import annotations
-
 from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
 

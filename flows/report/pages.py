@@ -1,7 +1,5 @@
 """Pages: templates filled in as self-contained HTML and as Markdown."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import re

@@ -1,7 +1,5 @@
 """What a figure computes itself from the rows of a dataset: matrices, and results that are kept."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -2,8 +2,6 @@
 against the paper's claims.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any

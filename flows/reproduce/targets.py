@@ -5,8 +5,6 @@ A sweep file is run as it stands if all its datasets are at hand; else a copy is
 that are, and a quick one with fewer rows, seeds and values.
 """
 
-from __future__ import annotations
-
 import json
 import tomllib
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The decisions of sweeps with halving: a table in the store for each sweep."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from typing import Any

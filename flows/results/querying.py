@@ -1,7 +1,5 @@
 """What `koco results` shows, as one table for the screen, JSON, CSV and Arrow alike."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Reading results for people: the runs of a sweep, and the best configurations."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from typing import Any

@@ -2,8 +2,6 @@
 and where Prefect's server cannot be reached, nothing: the work goes on without.
 """
 
-from __future__ import annotations
-
 import re
 import threading
 from collections.abc import Sequence

@@ -2,8 +2,6 @@
 plain line now and then in a log.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from types import TracebackType

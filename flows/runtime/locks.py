@@ -2,8 +2,6 @@
 it; of an object store, which has none, in this machine's cache folder.
 """
 
-from __future__ import annotations
-
 import fcntl
 from collections.abc import Iterator
 from contextlib import contextmanager

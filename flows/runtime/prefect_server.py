@@ -1,7 +1,5 @@
 """Prefect's settings and its own server, both set before prefect is imported or a flow runs."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from types import SimpleNamespace

@@ -10,8 +10,6 @@ meanwhile; what it has lost is therefore created here, and what is not to be mad
 cancelled.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,5 @@
 """The schedules file: TOML, a [[schedule]] table for each nightly sweep, checked key by key."""
 
-from __future__ import annotations
-
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path

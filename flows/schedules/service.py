@@ -4,8 +4,6 @@ What is done when, and why it is done once, is in `flows.schedules.deployments`;
 takes: the locks, Prefect's server, the signals.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

@@ -1,7 +1,5 @@
 """What can be wrong with a sweep, and what it would compute: found before anything starts."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The sweep file: TOML, checked key by key, expanded into datasets and runs."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import tomllib

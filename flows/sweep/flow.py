@@ -2,8 +2,6 @@
 futures inside.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import wraps
 from typing import Any

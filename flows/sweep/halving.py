@@ -9,8 +9,6 @@ by their mean loss over orders and seeds, and 1/factor of them, rounded up, go o
 on recorded losses alone: the same sweep decides the same.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Where a key of a TOML file is written, and what is wrong with it, in words for messages."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -2,8 +2,6 @@
 side.
 """
 
-from __future__ import annotations
-
 import time
 from dataclasses import replace
 from typing import Any

@@ -2,8 +2,6 @@
 before.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 

@@ -1,7 +1,5 @@
 """What is to be swept, and where: handed from the command or a schedule to the steps."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass

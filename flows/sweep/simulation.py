@@ -2,8 +2,6 @@
 workers, run by the simulator.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a sweep says of itself while it runs, in the store, for `koco status` in another shell."""
 
-from __future__ import annotations
-
 import json
 import socket
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ The speed of a scan is given as a ratio to the loop's time. A slower processor, 
 busy neighbour slows both down, so that the ratio says more of the code than the seconds do.
 """
 
-from __future__ import annotations
-
 import time
 from functools import cache
 

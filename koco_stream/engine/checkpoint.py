@@ -5,8 +5,6 @@ A checkpoint says which code wrote it: other code may have other numbers, and be
 whoever finds it damaged: all that it saves is time.
 """
 
-from __future__ import annotations
-
 import mmap
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -2,8 +2,6 @@
 result part.
 """
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -60,7 +58,7 @@ class Receipt:
         rounds: int = 0,
         scan_seconds: float = 0.0,
         found: bool = False,
-    ) -> Receipt:
+    ) -> "Receipt":
         """The receipt of a cohort whose runs ended so; `begun` is by `time.perf_counter`."""
         count = Counter(statuses)
         took = time.perf_counter() - begun

@@ -5,8 +5,6 @@ The process is asked by `ask`, wherever the signal was caught; a cohort looks at
 block of rows.
 """
 
-from __future__ import annotations
-
 import threading
 
 _asked = threading.Event()

@@ -2,8 +2,6 @@
 file, which appears at once.
 """
 
-from __future__ import annotations
-
 import socket
 import sys
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """A run under way."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

@@ -4,8 +4,6 @@
 It prints the timings as JSON; the planner's costs are corrected by them.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import time

@@ -6,8 +6,6 @@ Layout: the line `KOCO\\n`, the header's length (8 bytes, little endian), the he
 SHA-256 (32 bytes) of all before it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import mmap

@@ -6,8 +6,6 @@ Everything in it can be deleted at any time. It is `$KOCO_CACHE` if set, else `k
 `koco_stream.streams.shard_cache`).
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Writing files that are either whole or absent, and hashing what identifies things."""
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import hashlib

@@ -4,8 +4,6 @@ whether it sees the store. Plain values.
 It can be imported where a package that workers need is missing, so that this is what is reported.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import platform

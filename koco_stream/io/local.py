@@ -1,7 +1,5 @@
 """What a place of a store is, and the one on this machine: a folder or file."""
 
-from __future__ import annotations
-
 import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -26,7 +24,7 @@ class Place(ABC):
     """
 
     @abstractmethod
-    def __truediv__(self, part: str) -> Place:
+    def __truediv__(self, part: str) -> "Place":
         """The place `part` (names joined by /) below this one."""
 
     @property
@@ -44,7 +42,7 @@ class Place(ABC):
         `NotADirectoryError` on a local file.
         """
 
-    def files(self, ending: str) -> list[Place]:
+    def files(self, ending: str) -> "list[Place]":
         """The files directly inside whose names have this ending, by name."""
         return [self / name for name in self.names() if name.endswith(ending)]
 
@@ -124,7 +122,7 @@ class LocalPlace(Place):
     def __fspath__(self) -> str:
         return str(self.path)
 
-    def __truediv__(self, part: str) -> LocalPlace:
+    def __truediv__(self, part: str) -> "LocalPlace":
         return LocalPlace(self.path / part)
 
     @property

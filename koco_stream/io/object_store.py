@@ -13,8 +13,6 @@ another object may come in its place; what was read is therefore used only if it
 one afterwards.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re
@@ -73,7 +71,7 @@ class ObjectPlace(Place):
     def __str__(self) -> str:
         return self.address
 
-    def __truediv__(self, part: str) -> ObjectPlace:
+    def __truediv__(self, part: str) -> "ObjectPlace":
         return ObjectPlace(f"{self.address}/{part}", self.filesystem)
 
     @property

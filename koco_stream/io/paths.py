@@ -3,8 +3,6 @@ Everything that is kept in a store goes through here; what is certainly local (t
 source files) stays a Path.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

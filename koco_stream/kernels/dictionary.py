@@ -6,8 +6,6 @@ use times the points, also where d is large. When there is no room for another p
 code stops before the round, and `grown` makes more: arrays double.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

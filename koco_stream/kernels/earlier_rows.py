@@ -7,8 +7,6 @@ among the past ones. Computing rows side by side changes no number: each value a
 own order.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

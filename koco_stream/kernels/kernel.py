@@ -3,8 +3,6 @@
 Values come from inner products and square norms, for all points of a dictionary at once.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from koco_stream.numerics.compiler import inlined

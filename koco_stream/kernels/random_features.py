@@ -5,8 +5,6 @@ uᵀx with u ~ N(0, I/bandwidth²).
 kernel as its mean.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from koco_stream.kernels.dictionary import panels

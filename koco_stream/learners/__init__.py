@@ -1,7 +1,5 @@
 """The learners, and the registry of all that there are. Nothing is discovered."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from koco_stream.errors import WrongInput, nearest

@@ -1,7 +1,5 @@
 """What a learner is: the base class of all, with the Python interface that they share."""
 
-from __future__ import annotations
-
 import inspect
 import warnings
 from collections.abc import Callable

@@ -2,8 +2,6 @@
 learner that has such features.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from typing import Any

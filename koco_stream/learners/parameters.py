@@ -4,8 +4,6 @@ The sweep file's checks, the identity of a run and the columns of the table `run
 Parameters that several learners have stand here too, and others in their learner's file.
 """
 
-from __future__ import annotations
-
 import math
 import operator
 from dataclasses import dataclass

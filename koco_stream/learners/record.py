@@ -1,7 +1,5 @@
 """What a record shows of a learner's state beside its predictions."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from koco_stream.kernels.dictionary import Points

@@ -1,7 +1,5 @@
 """A learner in a file, and its state as named arrays."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, cast

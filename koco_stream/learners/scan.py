@@ -1,7 +1,5 @@
 """The scan: the only loop over time in the project, compiled once for each learner."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import cache

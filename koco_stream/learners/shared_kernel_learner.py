@@ -1,7 +1,5 @@
 """Learners whose rounds need kernel values of a row with earlier ones, which runs can share."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from koco_stream.learners.base import Learner

@@ -4,8 +4,6 @@ stream and the kernel alone is done once.
 One run alone is a cohort of one: its numbers are the same, bit for bit.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from functools import cache

@@ -1,7 +1,5 @@
 """What a learner's class says of it: its parameters, what identifies a run of it, what it costs."""
 
-from __future__ import annotations
-
 import inspect
 from functools import cache
 from typing import Any, ClassVar, NamedTuple

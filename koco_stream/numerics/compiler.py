@@ -7,8 +7,6 @@ Python's version: a changed helper can therefore never be answered from an old c
 numba alone would not notice.
 """
 
-from __future__ import annotations
-
 import hashlib
 import sys
 from collections.abc import Callable

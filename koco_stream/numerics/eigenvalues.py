@@ -6,8 +6,6 @@ told.
 as in koco_stream.numerics.llvm.feature_lines.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

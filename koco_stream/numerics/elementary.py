@@ -11,8 +11,6 @@ Absolute error below 2.2e-16 up to 1e6, where n times the first two parts is exa
 1e-16·x; above 1e12 every angle is taken as 0.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

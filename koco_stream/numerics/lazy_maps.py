@@ -12,8 +12,6 @@ brought up to date and the counting starts again (docs/errata.md, S13).
 A map is kept transposed, by lines: line k is what input k adds to the outputs.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

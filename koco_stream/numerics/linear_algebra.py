@@ -9,8 +9,6 @@ values. Tables indexed by feature keep what belongs to one feature together: `ta
 and a row of it is a line of memory.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -5,8 +5,6 @@ SplitMix64 (Steele, Lea, Flood, 2014) of a counter gives 64 bits; the normal dis
 them by the ziggurat of Marsaglia and Tsang (2000) with 256 layers.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -6,8 +6,6 @@ it may be twice that or half: what was timed, just now on a few rows or earlier 
 each learner a factor.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -43,7 +41,7 @@ class DataSize:
     shard_bytes: int = 0
 
     @staticmethod
-    def of(manifest: Manifest) -> DataSize:
+    def of(manifest: Manifest) -> "DataSize":
         """The size of a prepared dataset."""
         shard_bytes = max((copy_bytes(manifest, shard) for shard in manifest.shards), default=0)
         return DataSize(manifest.n_rows, manifest.n_features, manifest.n_values, shard_bytes)

@@ -5,8 +5,6 @@ shared by the runs of a cohort; and all workers busy to the end, which takes man
 longest first. Memory is a limit, not an aim.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field

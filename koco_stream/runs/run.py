@@ -1,7 +1,5 @@
 """Runs and cohorts, and their identities, which are hashes of their content."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,7 +25,7 @@ class Run:
     learner_seed: int | None
 
     @staticmethod
-    def of(stream: Stream, learner: str, given: dict[str, Any], learner_seed: int) -> Run:
+    def of(stream: Stream, learner: str, given: dict[str, Any], learner_seed: int) -> "Run":
         """The run of parameters that are checked, completed and reduced to what matters."""
         return Run(stream, *configuration_of(learner, given, learner_seed))
 

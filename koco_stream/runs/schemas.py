@@ -2,8 +2,6 @@
 checks and the docs come from here.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -2,8 +2,6 @@
 that takes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Protocol
 

@@ -5,8 +5,6 @@ Shards are opened when their rows are reached. As stored and in windows only tho
 so a dataset may be larger than the cache and than memory; a full shuffle has all of them open.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -97,7 +95,7 @@ class StreamReader:
             np.arange(self.n_rows) if self.order is None else self.order.rows(0, self.n_rows), False
         )
 
-    def _shard(self, number: int) -> ShardArrays:
+    def _shard(self, number: int) -> "ShardArrays":
         if number not in self.opened:
             self.opened[number] = shard_arrays(self.store, self.manifest, number)
         return self.opened[number]

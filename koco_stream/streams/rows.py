@@ -5,8 +5,6 @@ input too (a matrix without zeros is read as it is, without feature numbers of i
 of one matrix therefore give the same bits.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -17,8 +17,6 @@ cut has lost its end. Its bytes are not hashed each time it is opened; the shard
 copy is made.
 """
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import os

@@ -1,7 +1,5 @@
 """A stream: a dataset read in one order, and its identity."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -28,7 +26,7 @@ class Stream:
     window_rows: int | None = None
     sharding: str | None = None
 
-    def reduced(self, n_rows: int, classes: Sequence[float]) -> Stream:
+    def reduced(self, n_rows: int, classes: Sequence[float]) -> "Stream":
         """The stream without what changes nothing on a dataset of `n_rows` rows and these classes:
         a limit or a window beyond its rows, the positive class 1 of labels -1 and +1.
         """

@@ -9,8 +9,6 @@ not small yet the steps begin again from there. The solution does not respect th
 predictions go is returned beside the loss, and a regret is to be read with it.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

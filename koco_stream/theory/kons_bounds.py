@@ -2,8 +2,6 @@
 PROS-N-KONS, as numbers.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

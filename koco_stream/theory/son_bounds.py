@@ -6,8 +6,6 @@ bound, Theorem 2 is on the Newton step without a sketch, Theorem 3 on frequent d
 proves nothing of Oja's sketch (docs/errata.md, S18).
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

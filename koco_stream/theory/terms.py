@@ -2,8 +2,6 @@
 hindsight.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
@@ -75,7 +73,7 @@ class Hindsight(NamedTuple):
         """max |f(x_t)|."""
         return float(np.abs(self.predictions).max(initial=0.0))
 
-    def scaled_into(self, clip: float) -> Hindsight:
+    def scaled_into(self, clip: float) -> "Hindsight":
         """The same function, shrunk until |f(x_t)| ≤ `clip` on all rows: feasible, though not the
         best of the feasible set.
         """

@@ -2,8 +2,6 @@
 must give again.
 """
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime
 

@@ -1,7 +1,5 @@
 """What the catalogue says of a dataset: its editions, their files, and the addresses of these."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

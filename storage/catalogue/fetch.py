@@ -2,8 +2,6 @@
 already is not asked for again.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable

@@ -2,8 +2,6 @@
 them.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from koco_stream.errors import WrongInput, nearest

@@ -6,8 +6,6 @@ files, or as a part. An address stands here only where the publisher is known to
 it; where there is none, the source is named in words.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from storage.catalogue.entry import Address, Edition, Entry

@@ -1,7 +1,5 @@
 """Taking one file out of an archive: zip, or tar compressed with gzip, or one inside the other."""
 
-from __future__ import annotations
-
 import gzip
 import shutil
 import tarfile

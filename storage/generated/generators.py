@@ -2,8 +2,6 @@
 of the datasets that come of them.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from typing import Any

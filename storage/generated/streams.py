@@ -5,8 +5,6 @@ They are made up, and stand for no real dataset: they have the shape of two, so 
 measured on them says something of these.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field

@@ -2,8 +2,6 @@
 the same bytes.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from koco_stream.numerics.linear_algebra import orthonormalise, product

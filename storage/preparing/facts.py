@@ -2,8 +2,6 @@
 
 Its chunks are `sparse.GCXS`, or NumPy arrays where rows are dense."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple

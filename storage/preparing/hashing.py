@@ -3,8 +3,6 @@ Feature Hashing for Large Scale Multitask Learning (2009). The features are know
 number is what is hashed.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from koco_stream.errors import WrongInput

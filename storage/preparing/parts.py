@@ -5,8 +5,6 @@ A part is an uncompressed Arrow file that is mapped, not read, so a range costs 
 nothing else.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass

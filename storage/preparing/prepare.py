@@ -6,8 +6,6 @@ row, and each is held a few times over while it changes form. Nothing that the s
 before the manifest is renamed into place.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import re

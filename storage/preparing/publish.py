@@ -2,8 +2,6 @@
 visible, at once.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from dataclasses import replace
 from pathlib import Path

@@ -6,8 +6,6 @@ know the whole source (the least and largest value of a feature, in how many row
 as `Facts`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path

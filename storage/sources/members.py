@@ -5,8 +5,6 @@ silence: of a file of many members (as the parallel compressors write them) one 
 lose all the rest.
 """
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable
 from typing import Any, BinaryIO

@@ -2,8 +2,6 @@
 sorted order.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 import numpy as np

@@ -2,8 +2,6 @@
 or documents. Whatever is not exactly right is refused with its place.
 """
 
-from __future__ import annotations
-
 import re
 import tempfile
 from collections.abc import Sequence

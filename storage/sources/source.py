@@ -5,8 +5,6 @@ Pieces are cheap to name and costly to read: naming happens in one process, read
 is a core. A piece is bounded in size, so that memory is too, whatever the source's size.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -96,7 +94,7 @@ class Source(Protocol):
         """What the manifest says of where the rows came from."""
         ...
 
-    def surveyed(self, each: Each, scratch: Path) -> Source:
+    def surveyed(self, each: Each, scratch: Path) -> "Source":
         """The source after what has to be known of all of it before the first piece can be read (a
         column's texts, a vocabulary).
 

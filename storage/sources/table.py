@@ -1,7 +1,5 @@
 """A source that is in memory already: what tests and small generators have."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,7 +35,7 @@ class Table:
         """The bytes of its values."""
         return int(self.values.nbytes)
 
-    def surveyed(self, each: Each, scratch: Path) -> Table:
+    def surveyed(self, each: Each, scratch: Path) -> "Table":
         """Itself: everything is known."""
         return self
 

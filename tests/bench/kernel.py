@@ -2,8 +2,6 @@
 in a cohort, NORMA as d grows.
 """
 
-from __future__ import annotations
-
 import os
 import tempfile
 from pathlib import Path

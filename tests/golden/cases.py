@@ -5,8 +5,6 @@ those named, and prints which cases changed. A case's name holds the parameters 
 their defaults: a new parameter or a new choice adds cases and leaves the others as they are.
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import json

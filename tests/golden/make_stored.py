@@ -6,8 +6,6 @@ those that are there too. A part is written again only where its change is meant
 is that files written then are read now, and that numbers computed then are computed now.
 """
 
-from __future__ import annotations
-
 import argparse
 import gzip
 import hashlib

@@ -2,8 +2,6 @@
 `dask worker`.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 import signal

@@ -2,8 +2,6 @@
 asks for them, where that is possible.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

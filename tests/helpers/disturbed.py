@@ -2,8 +2,6 @@
 which disk fills up, what is left; and a collection of parts that is cut.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import random

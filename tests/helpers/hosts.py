@@ -2,8 +2,6 @@
 pairs and a bridge. Needs root.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

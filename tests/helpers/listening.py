@@ -1,7 +1,5 @@
 """Who listens where: `ss`, for some processes."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from collections.abc import Sequence

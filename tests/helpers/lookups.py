@@ -2,8 +2,6 @@
 writes each address to a file.
 """
 
-from __future__ import annotations
-
 import os
 from ipaddress import ip_address
 from pathlib import Path

@@ -2,8 +2,6 @@
 folder of their own, run from there.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

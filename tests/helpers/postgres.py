@@ -2,8 +2,6 @@
 run by a user that is not root.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

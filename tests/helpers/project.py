@@ -1,7 +1,5 @@
 """Where this project is, and what processes need that run its code."""
 
-from __future__ import annotations
-
 import os
 import socket
 import sys

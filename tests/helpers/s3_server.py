@@ -2,8 +2,6 @@
 loopback ports that are free.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -2,8 +2,6 @@
 with all they keep in one folder.
 """
 
-from __future__ import annotations
-
 import os
 import pwd
 import secrets

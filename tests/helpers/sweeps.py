@@ -1,7 +1,5 @@
 """What sweeps are made of, how they are run in this process, and the tables they leave."""
 
-from __future__ import annotations
-
 from cluster.executors import run_serially
 from flows.sweep.planning import sizes_of
 from koco_stream.engine.warm_up import needed, warm

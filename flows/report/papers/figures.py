@@ -1,7 +1,5 @@
 """The published figures that a report can draw, by name."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """Tables 1 and 2 of the PROS-N-KONS paper (Calandriello, Lazaric, Valko, NIPS 2017), as printed."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 

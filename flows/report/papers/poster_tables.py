@@ -6,8 +6,6 @@ KORS's factor, parkinsons' target, the order of the rows, what CON-KONS carries 
 reading, and the section finds the one that fits best.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections import defaultdict

@@ -2,8 +2,6 @@
 cost.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections import defaultdict

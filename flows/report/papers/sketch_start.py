@@ -1,7 +1,5 @@
 """Which start of Oja's sketch errs less: the first gradients, or random rows."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 

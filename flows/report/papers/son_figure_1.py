@@ -1,7 +1,5 @@
 """Figure 1 of Luo et al. (2016): the final progressive error against the condition number."""
 
-from __future__ import annotations
-
 import json
 
 import pyarrow as pa

@@ -2,8 +2,6 @@
 was given to sketch.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

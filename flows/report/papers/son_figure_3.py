@@ -2,8 +2,6 @@
 AdaGrad.
 """
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from statistics import fmean, median

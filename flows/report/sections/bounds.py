@@ -6,8 +6,6 @@ stands for each: the bounds are of the rows alone, and the same for every seed a
 round, for every order.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

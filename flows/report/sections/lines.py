@@ -6,8 +6,6 @@ of its sketch if it has one; a configuration is a line's parameters, over order 
 seeds.
 """
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Sequence

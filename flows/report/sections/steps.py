@@ -1,7 +1,5 @@
 """The error against the step parameter, and optima on the edge of their grid."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """B-KONS: PROS-N-KONS with a largest dictionary."""
 
-from __future__ import annotations
-
 from koco_stream.learners.kernel.pros_n_kons import PROSNKONS
 from koco_stream.learners.parameters import (
     ALPHA,

@@ -1,7 +1,5 @@
 """What the kernel learners share: their kernel, a dictionary of points, and what these cost."""
 
-from __future__ import annotations
-
 from koco_stream.kernels.dictionary import Points, points_floats
 from koco_stream.kernels.kernel import KERNELS, Kernel, gaussian_kernel
 from koco_stream.learners.base import Learner

@@ -1,7 +1,5 @@
 """CON-KONS: PROS-N-KONS that carries its solution across when a point joins."""
 
-from __future__ import annotations
-
 from koco_stream.learners.kernel.pros_n_kons import PROSNKONS
 from koco_stream.learners.parameters import (
     ALPHA,

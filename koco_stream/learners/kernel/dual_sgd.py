@@ -16,8 +16,6 @@ open is chosen here:
   point's are kept from the round in which it came.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

@@ -7,8 +7,6 @@ means to NOGD; without the √D the same learner has a step D times smaller. Pre
 truncated.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """KONS: the online Newton step on kernels with the sketch of all points."""
 
-from __future__ import annotations
-
 from koco_stream.learners.kernel.sketched_kons import KernelNewtonStep
 from koco_stream.learners.parameters import (
     ALPHA,

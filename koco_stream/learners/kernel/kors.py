@@ -10,8 +10,6 @@ where T = L⁻¹Sᵀ and LLᵀ = SᵀKS + γI. T is kept by columns, and a point
 in O(J²): nothing is ever factored anew.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any, NamedTuple, Self
 

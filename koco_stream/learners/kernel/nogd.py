@@ -8,8 +8,6 @@ their span. The map is made at the end of the round in which the last point join
 whenever the loss has a slope there. Predictions are not truncated.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any, NamedTuple
 

@@ -10,8 +10,6 @@ A round reads its kernel values from a tile (see koco_stream.kernels.earlier_row
 those of the stream.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

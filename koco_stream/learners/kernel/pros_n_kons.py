@@ -11,8 +11,6 @@ a coordinate and leaves the others as they are. Carrying the solution across (P4
 but ω ← (ω, 0), A ← diag(A, α). A⁻¹ is kept: one product and one rank-one update a round.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any, ClassVar, NamedTuple
 

@@ -13,8 +13,6 @@ A round reads its kernel values from a tile (see koco_stream.kernels.earlier_row
 those of the stream.
 """
 
-from __future__ import annotations
-
 import math
 from typing import ClassVar, NamedTuple
 

@@ -6,8 +6,6 @@ Duchi, Hazan, Singer (JMLR 2011), with no added constant: a feature that was nev
 weights are not projected.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

@@ -12,8 +12,6 @@ therefore is one more number of the column that the maps act on. H = (αI + SS�
 the Cholesky factor of αI + SSᵀ: diagonal for the kept rows, one more row for each ĝ.
 """
 
-from __future__ import annotations
-
 import math
 from copy import deepcopy
 from typing import NamedTuple

@@ -17,8 +17,6 @@ Diagonal adaptation (section 5.2; docs/errata.md, S7) feeds D^(−1/2) x in plac
 it in the line that it reads anyway.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

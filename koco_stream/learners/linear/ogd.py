@@ -5,8 +5,6 @@ that this is Oja-SON with no sketch and step_size = 1/α. Or predictions are tru
 as it is.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

@@ -13,8 +13,6 @@ The small vectors and F lie in one flat array `a`; `a[P * W + i]` is p_i, where 
 koco_stream.numerics.llvm.feature_lines).
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

@@ -11,8 +11,6 @@ changes is taken: 0, by w = u − (uᵀx/rᵀx)r (docs/errata.md, S22). Kept bes
 which gives r = Nx.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

@@ -14,8 +14,6 @@ the rounds from then on solve with the Cholesky factor of αI + SSᵀ: O(m³ + m
 rounds.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

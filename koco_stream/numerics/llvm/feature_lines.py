@@ -15,8 +15,6 @@ A learner keeps its small vectors in one flat array `a`, and a vector is named b
 with one base and constant places the compiler knows that they do not overlap.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

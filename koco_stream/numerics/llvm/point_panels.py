@@ -8,8 +8,6 @@ more. As in `koco_stream.numerics.llvm.feature_lines`, each loop is written in L
 beside the literal one that says what it does.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -5,8 +5,6 @@ A line is cut into registers of eight lanes and one of four. The order of every 
 and `halved` is the literal form of it.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from llvmlite import ir

@@ -4,8 +4,6 @@ A compressed archive can only be read from its beginning, and its own order need
 rows: the first reading gives each document its place, the second puts it there.
 """
 
-from __future__ import annotations
-
 import hashlib
 from array import array
 from collections.abc import Iterator

@@ -2,8 +2,6 @@
 CountVectorizer, its label that of its folder.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -24,7 +22,7 @@ MOST_NAMES = 10_000  # so that a manifest stays small
 
 def documents_source(
     path: Path, *, strip: tuple[str, ...] = (), n_features: int | None = None
-) -> Documents:
+) -> "Documents":
     """The documents `<group>/<id>` or `<split>/<group>/<id>` of a folder, or of a .tar archive,
     plain or compressed, as rows of counts.
 
@@ -61,7 +59,7 @@ class Documents:
     n_bytes: int = 0
     origin: dict[str, Any] = field(default_factory=dict)
 
-    def surveyed(self, each: Each, scratch: Path) -> Documents:
+    def surveyed(self, each: Each, scratch: Path) -> "Documents":
         """The source after copying the texts to `scratch` and collecting their terms there.
 
         Raises `WrongInput` as `copy_documents` does, and for no terms, too many, or more than

@@ -6,8 +6,6 @@ is damaged or the archive is cut short, and keeps every member in memory; here t
 and the second is not done.
 """
 
-from __future__ import annotations
-
 import gzip
 import lzma
 import os

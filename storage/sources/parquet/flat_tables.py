@@ -1,7 +1,5 @@
 """Parquet files with one column a feature, and one of labels, as a source."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -33,7 +31,7 @@ def flat_table(
     target: str | None,
     drop: Sequence[str],
     one_hot: bool,
-) -> FlatTable:
+) -> "FlatTable":
     """A source of tables of the same columns: those of numbers are features, and with `one_hot`
     those of texts one for each text.
 

@@ -1,7 +1,5 @@
 """Arrow columns as numbers: each finite and held exactly, or refused with its place."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -2,8 +2,6 @@
 and `values` of one size.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,7 +42,7 @@ def prepared_rows(
     n_features: int | None,
     n_bytes: int,
     origin: dict[str, Any],
-) -> PreparedRows:
+) -> "PreparedRows":
     """A source of prepared rows. d is `n_features`, or what the files' metadata say, or the largest
     feature number plus one.
 

@@ -5,8 +5,6 @@ A row group can only be decoded from its beginning, so the slices of a large one
 scratch folder as they are decoded.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Parquet files as a source: prepared rows, or tables with one column a feature."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

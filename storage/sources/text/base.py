@@ -2,8 +2,6 @@
 fast if it can be, else line by line.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Which columns a file of columns has, and what its rows are before texts become features."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from koco_stream.types import Array

@@ -5,8 +5,6 @@ Quotes and superfluous spaces are taken away first, if they change nothing. What
 and `columns_lines` does not is looked for here.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -2,8 +2,6 @@
 specification of `columns_fast`.
 """
 
-from __future__ import annotations
-
 import csv
 from array import array
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """The lines of a text file, plain or compressed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn

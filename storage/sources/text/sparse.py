@@ -1,7 +1,5 @@
 """A source of LIBSVM or VW files: rows that name their features by number."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

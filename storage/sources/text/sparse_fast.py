@@ -6,8 +6,6 @@ A line `L i:v i:v` is read as three of a CSV file with the delimiter ':', namely
 does not is looked for here; so is what it gives wrong.
 """
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -2,8 +2,6 @@
 of `sparse_fast`.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from array import array
