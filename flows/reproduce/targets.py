@@ -5,12 +5,13 @@ A sweep file is run as it stands if all its datasets are at hand; else a copy is
 that are, and a quick one with fewer rows, seeds and values.
 """
 
-import json
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import tomli_w
 
 from flows.sweep.file import values_of
 from koco_stream.errors import WrongInput, nearest
@@ -167,10 +168,8 @@ def sweep_for(
     if quick:
         _shorten(content)
     content["name"] = f"{sweep}-{'quick' if quick else 'at-hand'}"
-    text = (
-        f"# flows/sweeps/{sweep}.toml,"
-        f" {'shortened' if quick else 'with the datasets that are at hand'}.\n{toml_text(content)}"
-    )
+    how = "shortened" if quick else "with the datasets that are at hand"
+    text = f"# flows/sweeps/{sweep}.toml, {how}.\n{tomli_w.dumps(content)}"
     path = Path(private_folder("reproduce", text_hash(text)[:12])) / f"{content['name']}.toml"
     write_text(path, text)
     return path
@@ -209,26 +208,3 @@ def _shorten(content: dict[str, Any]) -> None:
 
 def _fewer_seeds(seeds: Any) -> Any:
     return seeds[:QUICK_SEEDS] if isinstance(seeds, list) else min(seeds, QUICK_SEEDS)
-
-
-def toml_text(content: dict[str, Any]) -> str:
-    """A sweep file's content as TOML: keys first, then tables and arrays of tables."""
-    lines = [f"{key} = {_toml(value)}" for key, value in content.items() if not _is_table(value)]
-    for key, value in content.items():
-        if _is_table(value):
-            for table in value if isinstance(value, list) else [value]:
-                lines += ["", f"[[{key}]]" if isinstance(value, list) else f"[{key}]"]
-                lines += [f"{name} = {_toml(inner)}" for name, inner in table.items()]
-    return "\n".join(lines) + "\n"
-
-
-def _is_table(value: Any) -> bool:
-    return isinstance(value, dict) or (
-        isinstance(value, list) and bool(value) and all(isinstance(one, dict) for one in value)
-    )
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, dict):
-        return "{ " + ", ".join(f"{key} = {_toml(inner)}" for key, inner in value.items()) + " }"
-    return json.dumps(value, ensure_ascii=False)

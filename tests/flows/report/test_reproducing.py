@@ -3,7 +3,6 @@ passed over in silence.
 """
 
 import json
-import tomllib
 
 import pytest
 
@@ -14,7 +13,6 @@ from flows.reproduce.targets import (
     entry_of,
     prepared_datasets,
     sweep_for,
-    toml_text,
 )
 from flows.sweep.file import read_sweep
 from storage.generated.generators import GENERATORS
@@ -29,12 +27,6 @@ EVERY = sorted(
         for sweep in (*t.sweeps, *t.searches, *(s for s, *_ in t.stand_ins))
     }
 )
-
-
-@pytest.mark.parametrize("path", sorted(SWEEPS.glob("*.toml")), ids=lambda path: path.stem)
-def test_sweep_files__are_written_back_as_they_were_read(path):
-    content = tomllib.loads(path.read_text())
-    assert tomllib.loads(toml_text(content)) == content
 
 
 @pytest.mark.parametrize("sweep", EVERY)
