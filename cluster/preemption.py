@@ -16,7 +16,7 @@ from typing import Any
 
 from distributed import Nanny, Status, Worker
 
-from koco_stream.engine import preemption as leaving
+from koco_stream.engine.preemption import requested
 
 GRACE = 25.0  # seconds: Kubernetes and Slurm kill after 30, if they are not told otherwise
 PRELOAD = "cluster.preemption"
@@ -32,8 +32,8 @@ def dask_setup(server: Any) -> None:
         before = signal.getsignal(signal.SIGTERM)
 
         def told(number: int, frame: FrameType | None) -> None:
-            if not leaving.asked():
-                leaving.ask()
+            if not requested.is_set():
+                requested.set()
                 loop.call_soon_threadsafe(
                     lambda: tasks.append(loop.create_task(leave(server, before)))
                 )

@@ -17,7 +17,7 @@ from distributed.comm import CommClosedError
 from cluster.waiting import LostCluster, wait_for_worker, workers_of
 from koco_stream.errors import WrongInput
 from koco_stream.io.fingerprint import facts, question_folder, versions
-from koco_stream.io.paths import place
+from koco_stream.io.paths import store_path
 
 CLOCK_SECONDS = 5.0
 LITTLE_DISK = 1 << 30
@@ -68,7 +68,7 @@ def misfits(client: Client, store: str, workers: Sequence[str]) -> dict[str, lis
 def look(client: Client, store: str, workers: list[str] | None, disk: int = 0) -> Found:
     """Ask the workers (all, if none are named), and judge what they say."""
     token = uuid4().hex
-    folder = place(store) / question_folder(token)
+    folder = store_path(store) / question_folder(token)
     begun = time.time()
     try:
         (folder / "question").write_text(token)

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from koco_stream.io.paths import Place, Where, place
-from koco_stream.streams.manifest import Manifest, dataset_place, load_manifest
+from koco_stream.io.paths import AnyPath, StorePath, store_path
+from koco_stream.streams.manifest import Manifest, dataset_path, load_manifest
 from storage.preparing.facts import array_of, as_chunk
 from storage.sources.source import Piece, dense_piece
 
@@ -17,8 +17,8 @@ class Dataset:
     manifest: what is known of it.
     """
 
-    def __init__(self, store: Where, name: str) -> None:
-        self.store = place(store)
+    def __init__(self, store: AnyPath, name: str) -> None:
+        self.store = store_path(store)
         self.manifest: Manifest = load_manifest(self.store, name)
 
     def to_dask_array(self) -> Any:
@@ -52,17 +52,17 @@ class Dataset:
         ]
         return dask.array.concatenate(blocks)
 
-    def _paths(self) -> list[Place]:
-        folder = dataset_place(self.store, self.manifest.name)
+    def _paths(self) -> list[StorePath]:
+        folder = dataset_path(self.store, self.manifest.name)
         return [folder / shard.path for shard in self.manifest.shards]
 
 
-def shard_chunk(path: Place, n_features: int, layout: str) -> Any:
+def shard_chunk(path: StorePath, n_features: int, layout: str) -> Any:
     """A shard as `sparse.GCXS` or a NumPy array (rows, d)."""
     return as_chunk(prepared_rows(path.read_table(), layout), n_features, layout)
 
 
-def shard_labels(path: Place) -> Any:
+def shard_labels(path: StorePath) -> Any:
     """A shard's labels, (rows,)."""
     return path.read_table(["label"]).column("label").to_numpy()
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from koco_stream.io.files import canonical_json
-from koco_stream.io.paths import Place, Where, place
+from koco_stream.io.paths import AnyPath, StorePath, store_path
 from koco_stream.runs.schemas import RUNS, Column, schema
 from storage.results import read_curves, read_runs
 
@@ -109,22 +109,22 @@ HISTORY: tuple[Column, ...] = (
 )
 
 
-def history_place(store: Where, sweep: str) -> Place:
+def history_place(store: AnyPath, sweep: str) -> StorePath:
     """Where the history of a sweep is."""
-    return place(store) / "history" / f"{sweep}.parquet"
+    return store_path(store) / "history" / f"{sweep}.parquet"
 
 
-def accepted_place(store: Where, sweep: str) -> Place:
+def accepted_place(store: AnyPath, sweep: str) -> StorePath:
     """Where the numbers of the accepted run of a sweep are."""
-    return place(store) / "accepted" / f"{sweep}.parquet"
+    return store_path(store) / "accepted" / f"{sweep}.parquet"
 
 
-def read_history(store: Where, sweep: str) -> pa.Table:
+def read_history(store: AnyPath, sweep: str) -> pa.Table:
     """The history of a sweep, oldest first; empty if there is none."""
     return _read(history_place(store, sweep), HISTORY)
 
 
-def add_night(store: Where, sweep: str, rows: list[dict[str, Any]]) -> None:
+def add_night(store: AnyPath, sweep: str, rows: list[dict[str, Any]]) -> None:
     """Add a night's rows, in place of those it may have already: a night that was killed after this
     is compared again.
     """
@@ -133,7 +133,7 @@ def add_night(store: Where, sweep: str, rows: list[dict[str, Any]]) -> None:
     _write(history_place(store, sweep), pa.Table.from_pylist([*kept, *rows], schema(HISTORY)))
 
 
-def accept(store: Where, sweep: str, night: str, numbers: pa.Table) -> None:
+def accept(store: AnyPath, sweep: str, night: str, numbers: pa.Table) -> None:
     """Make a night of the history the accepted one, with these numbers."""
     _write(accepted_place(store, sweep), numbers)
     rows = [
@@ -143,7 +143,7 @@ def accept(store: Where, sweep: str, night: str, numbers: pa.Table) -> None:
     _write(history_place(store, sweep), pa.Table.from_pylist(rows, schema(HISTORY)))
 
 
-def read_accepted(store: Where, sweep: str) -> pa.Table | None:
+def read_accepted(store: AnyPath, sweep: str) -> pa.Table | None:
     """The accepted numbers of a sweep; None if nothing was accepted yet."""
     return (
         _read(accepted_place(store, sweep), NUMBERS)
@@ -152,7 +152,7 @@ def read_accepted(store: Where, sweep: str) -> pa.Table | None:
     )
 
 
-def numbers_of(store: Where) -> pa.Table:
+def numbers_of(store: AnyPath) -> pa.Table:
     """The numbers of all runs in a store, with their digests, in a fixed order."""
     runs = read_runs(store)
     curves = curve_hashes(read_curves(store))
@@ -195,7 +195,7 @@ def exact(value: Any) -> str:
     return value.hex() if isinstance(value, float) else repr(value)
 
 
-def _read(file: Place, columns: tuple[Column, ...]) -> pa.Table:
+def _read(file: StorePath, columns: tuple[Column, ...]) -> pa.Table:
     if not file.is_file():
         return schema(columns).empty_table()
     table = file.read_table()
@@ -205,6 +205,6 @@ def _read(file: Place, columns: tuple[Column, ...]) -> pa.Table:
     return table.select([column.name for column in columns]).cast(schema(columns))
 
 
-def _write(file: Place, table: pa.Table) -> None:
+def _write(file: StorePath, table: pa.Table) -> None:
     with file.written() as temporary:
         pq.write_table(table, temporary, compression="zstd", write_page_checksum=True)

@@ -12,10 +12,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from koco_stream.engine.checkpoint import checkpoints_folder
-from koco_stream.engine.result_file import parts_folder, whole_part
+from koco_stream.engine.result_file import read_result, result_files_folder
 from koco_stream.errors import StoreUnavailable, WrongInput
 from koco_stream.io.files import remove_unfinished
-from koco_stream.io.paths import LocalPlace, Place, Where, place
+from koco_stream.io.paths import AnyPath, LocalPath, StorePath, store_path
 from koco_stream.runs.schemas import CURVES, RUNS, Column, schema
 from storage.store import LOCK
 
@@ -31,22 +31,22 @@ WithCurves = tuple[
 ]  # runs, of which run_id and status are read, and how to get their curves
 
 
-def table_files(store: Where, table: str) -> list[Place]:
+def table_files(store: AnyPath, table: str) -> list[StorePath]:
     """The Parquet files of `runs` or `curves`, in the order of their names."""
-    return (place(store) / "results" / table).files(".parquet")
+    return (store_path(store) / "results" / table).files(".parquet")
 
 
-def part_files(store: Where) -> list[Place]:
+def part_files(store: AnyPath) -> list[StorePath]:
     """Parts that were not collected yet."""
-    return parts_folder(store).files(".parquet")
+    return result_files_folder(store).files(".parquet")
 
 
-def finished_runs(store: Where, but_failed: bool = False) -> set[str]:
+def finished_runs(store: AnyPath, but_failed: bool = False) -> set[str]:
     """The run_ids of all runs in the store, collected or not; without those that failed, if these
     are to be tried again.
     """
 
-    def ids(_: Place, table: pa.Table) -> set[str]:
+    def ids(_: StorePath, table: pa.Table) -> set[str]:
         return _ids(
             table.filter(pc.not_equal(table.column("status"), FAILED)) if but_failed else table
         )
@@ -54,7 +54,7 @@ def finished_runs(store: Where, but_failed: bool = False) -> set[str]:
     return set().union(*_each(store, ids, ["run_id", "status"]))
 
 
-def read_runs(store: Where, names: Sequence[str] | None = None) -> pa.Table:
+def read_runs(store: AnyPath, names: Sequence[str] | None = None) -> pa.Table:
     """The `runs` table: one row a run, those of finished cohorts of a running sweep included. With
     `names` only these columns, `run_id` and `status` among them.
     """
@@ -66,7 +66,7 @@ def read_runs(store: Where, names: Sequence[str] | None = None) -> pa.Table:
     return _first_of_each(pa.concat_tables([none, *tables]))
 
 
-def read_columns(store: Where, names: Sequence[str]) -> pa.Table:
+def read_columns(store: AnyPath, names: Sequence[str]) -> pa.Table:
     """These columns of the collected runs, file after file: a run that two files have is there
     twice.
     """
@@ -79,7 +79,7 @@ def _named(names: Sequence[str]) -> tuple[Column, ...]:
     return tuple(column for column in RUNS if column.name in names)
 
 
-def _read(file: Place, names: Sequence[str]) -> pa.Table:
+def _read(file: StorePath, names: Sequence[str]) -> pa.Table:
     """These columns of a file; all it has, if an older version did not write one of them. Raises
     `WrongInput` for a damaged file.
     """
@@ -97,13 +97,13 @@ def _read(file: Place, names: Sequence[str]) -> pa.Table:
         ) from error
 
 
-def read_curves(store: Where, run_ids: Sequence[str] | None = None) -> pa.Table:
+def read_curves(store: AnyPath, run_ids: Sequence[str] | None = None) -> pa.Table:
     """The `curves` table, those of finished cohorts of a running sweep included; with `run_ids`
     only theirs, which takes little memory however many there are.
     """
     only = None if run_ids is None else pc.field("run_id").isin(pa.array(run_ids, pa.string()))
 
-    def curves(file: Place, table: pa.Table) -> WithCurves:
+    def curves(file: StorePath, table: pa.Table) -> WithCurves:
         if only is not None:
             table = table.filter(only)
         return (
@@ -115,7 +115,9 @@ def read_curves(store: Where, run_ids: Sequence[str] | None = None) -> pa.Table:
     return pa.concat_tables(_curves_once(_each(store, curves, ["run_id", "status"])))
 
 
-def _each(store: Where, read: Callable[[Place, pa.Table], T], columns: Sequence[str]) -> list[T]:
+def _each(
+    store: AnyPath, read: Callable[[StorePath, pa.Table], T], columns: Sequence[str]
+) -> list[T]:
     """What `read` gives for each file of runs, of which these columns are read, then for each part
     that is whole.
 
@@ -128,7 +130,7 @@ def _each(store: Where, read: Callable[[Place, pa.Table], T], columns: Sequence[
             collected = [read(file, _read(file, columns)) for file in table_files(store, "runs")]
             return [
                 *collected,
-                *(read(file, table) for file in parts if (table := whole_part(file)) is not None),
+                *(read(file, table) for file in parts if (table := read_result(file)) is not None),
             ]
         except FileNotFoundError:
             if attempt == ATTEMPTS - 1:
@@ -136,7 +138,7 @@ def _each(store: Where, read: Callable[[Place, pa.Table], T], columns: Sequence[
     raise AssertionError
 
 
-def collect(store: Where) -> int:
+def collect(store: AnyPath) -> int:
     """Move all parts into one more file of each table; returns how many runs were added or
     replaced. When there are many files, the small ones become one.
 
@@ -160,22 +162,22 @@ def collect(store: Where) -> int:
     return _rewritten(store, everything=False)
 
 
-def remove_left(store: Where) -> None:
+def remove_left(store: AnyPath) -> None:
     """Remove half-written files that killed processes left where results and checkpoints are. An
     object store has none.
     """
-    root = place(store)
+    root = store_path(store)
     for folder in (
-        parts_folder(root),
+        result_files_folder(root),
         checkpoints_folder(root),
         root / "results" / "runs",
         root / "results" / "curves",
     ):
-        if isinstance(folder, LocalPlace):
+        if isinstance(folder, LocalPath):
             remove_unfinished(folder.path, LEFT_SECONDS)
 
 
-def compact(store: Where) -> tuple[int, int]:
+def compact(store: AnyPath) -> tuple[int, int]:
     """Collect, and make one file of all that are not large already; returns how many runs' files
     there were and are. A reader sees each run at any moment: see `collect`.
     """
@@ -184,18 +186,18 @@ def compact(store: Where) -> tuple[int, int]:
     return before, len(table_files(store, "runs"))
 
 
-def _rewritten(store: Where, everything: bool) -> int:
+def _rewritten(store: AnyPath, everything: bool) -> int:
     """`_collect` under the lock; where there is none, again if another collector took a file
     away.
     """
     for _ in range(ATTEMPTS - 1):
-        with (place(store) / LOCK).locked(), suppress(FileNotFoundError):
+        with (store_path(store) / LOCK).locked(), suppress(FileNotFoundError):
             return _collect(store, everything)
-    with (place(store) / LOCK).locked():
+    with (store_path(store) / LOCK).locked():
         return _collect(store, everything)
 
 
-def _collect(store: Where, everything: bool) -> int:
+def _collect(store: AnyPath, everything: bool) -> int:
     parts = [found for found in _there(part_files(store), _runs_of_part) if found is not None]
     files = table_files(
         store, "runs"
@@ -210,7 +212,7 @@ def _collect(store: Where, everything: bool) -> int:
     absorbed = [files[number] for number in _absorbed(listed, again, everything)]
     done = set().union(*(_ids(runs) for _, runs in fresh))
     if done or absorbed:
-        results = place(store) / "results"
+        results = store_path(store) / "results"
         kept = [(file, _without(_as(RUNS, file.read_table()), done)) for file in absorbed]
         curves: list[WithCurves] = [(runs, partial(_curves_of_part, file)) for file, runs in fresh]
         curves += [_with_curves(store, file, runs) for file, runs in kept]
@@ -267,7 +269,7 @@ def _absorbed(listed: pa.Table, again: set[str], everything: bool) -> list[int]:
     return sorted(chosen)
 
 
-def _listed(file: Place, number: int) -> pa.Table:
+def _listed(file: StorePath, number: int) -> pa.Table:
     table = file.read_table(["run_id", "status"])
     return table.append_column("file", pa.array([number] * table.num_rows, pa.int64())).cast(
         _LISTED
@@ -275,7 +277,7 @@ def _listed(file: Place, number: int) -> pa.Table:
 
 
 def _with_curves(
-    store: Where, file: Place, runs: pa.Table, only: pc.Expression | None = None
+    store: AnyPath, file: StorePath, runs: pa.Table, only: pc.Expression | None = None
 ) -> WithCurves:
     """The runs of a collected file and their curves, those that are asked for; none of either if
     another collector took the curves for those of a cut: the runs are then in its file too. Raises
@@ -285,7 +287,7 @@ def _with_curves(
         return runs, schema(CURVES).empty_table
     try:
         curves = _as(
-            CURVES, (place(store) / "results" / "curves" / file.name).read_table(only=only)
+            CURVES, (store_path(store) / "results" / "curves" / file.name).read_table(only=only)
         )
     except FileNotFoundError:
         if not file.is_file():
@@ -310,7 +312,7 @@ def _curves_once(tables: list[WithCurves]) -> Iterator[pa.Table]:
             seen |= these
 
 
-def _there(files: list[Place], read: Callable[[Place], T]) -> list[T]:
+def _there(files: list[StorePath], read: Callable[[StorePath], T]) -> list[T]:
     """What `read` gives for the files that are still there: a part that has gone is in the
     tables.
     """
@@ -323,7 +325,7 @@ def _there(files: list[Place], read: Callable[[Place], T]) -> list[T]:
     return found
 
 
-def _ids_of(file: Place) -> set[str]:
+def _ids_of(file: StorePath) -> set[str]:
     return _ids(file.read_table(["run_id"]))
 
 
@@ -341,13 +343,13 @@ def _as(columns: tuple[Column, ...], table: pa.Table) -> pa.Table:
     return table.select([c.name for c in columns]).cast(schema(columns))
 
 
-def _runs_of_part(file: Place) -> tuple[Place, pa.Table] | None:
+def _runs_of_part(file: StorePath) -> tuple[StorePath, pa.Table] | None:
     """The part and its runs, without their curves, which are most of it; None if it is damaged."""
-    part = whole_part(file)
+    part = read_result(file)
     return None if part is None else (file, _as(RUNS, part))
 
 
-def _curves_of_part(file: Place) -> pa.Table:
+def _curves_of_part(file: StorePath) -> pa.Table:
     return curves_of(file.read_table(["run_id", "curve"]))
 
 
@@ -362,7 +364,7 @@ def curves_of(parts: pa.Table) -> pa.Table:
     return flat.select([c.name for c in CURVES]).cast(schema(CURVES))
 
 
-def _write(tables: Iterable[pa.Table], file: Place) -> None:
+def _write(tables: Iterable[pa.Table], file: StorePath) -> None:
     """The tables, which have one schema, as one file. Only one of them is held at a time."""
     with file.written() as temporary:
         each = iter(tables)

@@ -13,18 +13,18 @@ from pathlib import Path
 
 import koco_stream
 from koco_stream.errors import WrongInput
-from koco_stream.io.paths import Place, Where, place
+from koco_stream.io.paths import AnyPath, StorePath, store_path
 
 FORMAT = 1
 MARK = "koco-store.json"
 LOCK = "koco-store.lock"
 
 
-def open_store(where: Where) -> Place:
+def open_store(where: AnyPath) -> StorePath:
     """The store at `where`, created if there is none. Raises `WrongInput` if the place is something
     else or of a newer format.
     """
-    store = place(where)
+    store = store_path(where)
     if not check_store(store):
         (store / MARK).write_text(
             json.dumps({"format": FORMAT, "created_by": koco_stream.__version__}) + "\n"
@@ -32,9 +32,9 @@ def open_store(where: Where) -> Place:
     return store
 
 
-def existing_store(where: Where) -> Place:
+def existing_store(where: AnyPath) -> StorePath:
     """The store at `where`. Raises `WrongInput` if there is none."""
-    store = place(where)
+    store = store_path(where)
     if not check_store(store):
         raise WrongInput(
             f"there is no store at {store}; name one with --store, or make one with koco prepare or"
@@ -43,13 +43,13 @@ def existing_store(where: Where) -> Place:
     return store
 
 
-def check_store(where: Where) -> bool:
+def check_store(where: AnyPath) -> bool:
     """Whether there is a store at this place; False if nothing is there yet, or an empty folder.
 
     Raises `WrongInput` if something else is there, or a store of a newer format; `StoreUnavailable`
     for an object store that does not answer, refuses access or has no such bucket.
     """
-    store = place(where)
+    store = store_path(where)
     mark = store / MARK
     if mark.is_file():
         try:

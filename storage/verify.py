@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from koco_stream.errors import WrongInput
-from koco_stream.io.paths import Where
-from koco_stream.streams.manifest import Manifest, dataset_place, load_manifest
+from koco_stream.io.paths import AnyPath
+from koco_stream.streams.manifest import Manifest, dataset_path, load_manifest
 from storage.dataset import prepared_rows
 from storage.preparing.shards import BLOCK, digests_of, identity_of, joined, tail
 from storage.results import file_name, part_files, table_files
@@ -17,7 +17,7 @@ IDENTITY_SINCE = (
 )
 
 
-def dataset_problems(store: Where, name: str) -> list[str]:
+def dataset_problems(store: AnyPath, name: str) -> list[str]:
     """What is wrong with a dataset, each as one line; nothing if every file is the one that was
     prepared and holds the rows of its identity. A dataset that is prepared anew meanwhile is looked
     at again: the files of the old one go.
@@ -35,13 +35,13 @@ def dataset_problems(store: Where, name: str) -> list[str]:
             return [str(error)]
 
 
-def problems_of(store: Where, name: str, manifest: Manifest) -> list[str]:
+def problems_of(store: AnyPath, name: str, manifest: Manifest) -> list[str]:
     """As `dataset_problems`, with this manifest. Raises `FileNotFoundError` for a shard that goes
     while it is looked at.
     """
     problems = []
     for shard in manifest.shards:
-        path = dataset_place(store, name) / shard.path
+        path = dataset_path(store, name) / shard.path
         if not path.is_file():
             problems.append(f"{path} is missing; prepare the dataset again")
         elif path.sha256() != shard.sha256:
@@ -61,22 +61,22 @@ def problems_of(store: Where, name: str, manifest: Manifest) -> list[str]:
         )
     except (pa.ArrowInvalid, KeyError) as error:
         return [
-            f"{dataset_place(store, name)}: its shards cannot be read ({error}); prepare the"
+            f"{dataset_path(store, name)}: its shards cannot be read ({error}); prepare the"
             " dataset again"
         ]
     if found != manifest.dataset_hash:
         problems.append(
-            f"{dataset_place(store, name)}: the manifest is not that of these shards; prepare the"
+            f"{dataset_path(store, name)}: the manifest is not that of these shards; prepare the"
             " dataset again"
         )
     return problems
 
 
-def block_digests(store: Where, manifest: Manifest) -> Iterator[bytes]:
+def block_digests(store: AnyPath, manifest: Manifest) -> Iterator[bytes]:
     """The hashes of the dataset's blocks of rows, read from its shards one after the other."""
     left: Piece | None = None
     for number, shard in enumerate(manifest.shards):
-        path = dataset_place(store, manifest.name) / shard.path
+        path = dataset_path(store, manifest.name) / shard.path
         rows = prepared_rows(path.read_table(), manifest.layout)
         if (rows.n_rows, rows.values.size) != (shard.n_rows, shard.n_values):
             raise pa.ArrowInvalid(
@@ -95,7 +95,7 @@ def block_digests(store: Where, manifest: Manifest) -> Iterator[bytes]:
         )[0]
 
 
-def result_problems(store: Where) -> list[str]:
+def result_problems(store: AnyPath) -> list[str]:
     """What is wrong with the tables of results: a file's pages have checksums, the name of a file
     of runs is the hash of its runs, and a file of curves of that name is there.
     """

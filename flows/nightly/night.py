@@ -15,7 +15,7 @@ from flows.sweep.file import Sweep
 from koco_stream.errors import WrongInput
 from koco_stream.io.files import canonical_json, text_hash
 from koco_stream.io.fingerprint import versions
-from koco_stream.io.paths import Place, Where, place
+from koco_stream.io.paths import AnyPath, StorePath, store_path
 from koco_stream.streams.manifest import BORROWED
 from storage.history import accept, numbers_of
 from storage.store import existing_store, open_store
@@ -28,12 +28,12 @@ def code() -> str:
     return canonical_json(versions())
 
 
-def night_path(store: Where, sweep: str) -> Place:
+def night_path(store: AnyPath, sweep: str) -> StorePath:
     """Where the last nightly run of a sweep is."""
-    return place(store) / "nights" / sweep
+    return store_path(store) / "nights" / sweep
 
 
-def read_note(night: Place) -> dict[str, Any]:
+def read_note(night: StorePath) -> dict[str, Any]:
     """What the night's store says of it: when it was begun, by which code, of which sweep file, and
     whether it has ended. Empty if nothing is there.
     """
@@ -43,7 +43,7 @@ def read_note(night: Place) -> dict[str, Any]:
         return {}
 
 
-def opened_night(store: Where, sweep: Sweep) -> tuple[Place, str]:
+def opened_night(store: AnyPath, sweep: Sweep) -> tuple[StorePath, str]:
     """The path for tonight, and when the night was begun: the one that was cut, if it was of this
     code and this sweep file, else an empty one.
     """
@@ -54,18 +54,18 @@ def opened_night(store: Where, sweep: Sweep) -> tuple[Place, str]:
         return night, note["night"]
     night.remove_tree()
     open_store(night)
-    (night / BORROWED).write_text(f"{place(store)}\n")
+    (night / BORROWED).write_text(f"{store_path(store)}\n")
     note = {"night": datetime.now(UTC).isoformat(timespec="milliseconds"), **wanted, "ended": False}
     (night / NOTE).write_text(json.dumps(note) + "\n")
     return night, note["night"]
 
 
-def end_night(night: Place) -> None:
+def end_night(night: StorePath) -> None:
     """Note that the night was compared: the next one begins anew."""
     (night / NOTE).write_text(json.dumps({**read_note(night), "ended": True}) + "\n")
 
 
-def ended_night(store: Where, sweep: str) -> tuple[Place, str]:
+def ended_night(store: AnyPath, sweep: str) -> tuple[StorePath, str]:
     """The last night, and when it was begun. Raises `WrongInput` if there is none, or if it has not
     ended.
     """
@@ -73,7 +73,8 @@ def ended_night(store: Where, sweep: str) -> tuple[Place, str]:
     note = read_note(night)
     if not note:
         raise WrongInput(
-            f"{place(store)} has no nightly run of a sweep {sweep!r}; make one with koco nightly"
+            f"{store_path(store)} has no nightly run of a sweep {sweep!r}; make one with"
+            " koco nightly"
         )
     if not note["ended"]:
         raise WrongInput(
@@ -83,7 +84,7 @@ def ended_night(store: Where, sweep: str) -> tuple[Place, str]:
     return night, note["night"]
 
 
-def accept_last(store: Where, sweep: str) -> str:
+def accept_last(store: AnyPath, sweep: str) -> str:
     """Accept the last nightly run of a sweep; returns when it was begun. Raises `WrongInput` if
     there is none, or if it has not ended.
     """

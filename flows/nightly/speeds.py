@@ -13,7 +13,7 @@ from flows.nightly.regression import FIRST, UNCLEAR, Pair, Speed, band, earlier_
 from koco_stream.engine.calibration import VERSION, Probe
 from koco_stream.engine.result_file import machine
 from koco_stream.io.files import canonical_json
-from koco_stream.io.paths import Where
+from koco_stream.io.paths import AnyPath
 from koco_stream.runs.run import Run
 
 SHORTEST = 2e-4  # seconds: of less the call is too large a part
@@ -35,7 +35,7 @@ def probe_of(run: Run) -> str:
 
 
 def measure_speeds(
-    store: Where, runs: Sequence[Run], numbers: pa.Table, history: Sequence[dict[str, Any]]
+    store: AnyPath, runs: Sequence[Run], numbers: pa.Table, history: Sequence[dict[str, Any]]
 ) -> list[Speed]:
     """The speed of each learner on each dataset, of which a run ended well: of the run, and the
     rounds of it, that were timed last; else of the first one.

@@ -10,7 +10,7 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from koco_stream.io.paths import Place, Where, place
+from koco_stream.io.paths import AnyPath, StorePath, store_path
 
 KEPT = 200  # times of a schedule that are remembered
 WINDOWS = (timedelta(hours=2), timedelta(days=2), timedelta(days=70), timedelta(days=1500))
@@ -43,8 +43,8 @@ def last_planned(cron: str, timezone: str, now: datetime) -> datetime | None:
 class Times:
     """The times of one schedule that a store remembers."""
 
-    def __init__(self, store: Where, name: str) -> None:
-        self.folder, self.name = place(store) / "schedules", name
+    def __init__(self, store: AnyPath, name: str) -> None:
+        self.folder, self.name = store_path(store) / "schedules", name
 
     def begin(self, cron: str, timezone: str, now: datetime) -> datetime:
         """Since when the schedule is as it is: times before that were not missed. It begins now if
@@ -115,7 +115,7 @@ def _key(planned: datetime) -> str:
     return planned.astimezone(UTC).isoformat(timespec="seconds")
 
 
-def _read(file: Place) -> dict[str, Any]:
+def _read(file: StorePath) -> dict[str, Any]:
     try:
         return json.loads(file.read_text())  # type: ignore[no-any-return]
     except FileNotFoundError:

@@ -9,7 +9,7 @@ from flows.runtime.console import BytesProgress, say
 from koco_stream.errors import WrongInput
 from koco_stream.io.cache import private_folder
 from koco_stream.io.files import file_hash
-from koco_stream.io.paths import place
+from koco_stream.io.paths import store_path
 from storage.catalogue.checksums import FILE, record, recorded
 from storage.catalogue.entry import Address, Edition, Entry
 from storage.catalogue.fetch import Gone, Unreachable, WrongChecksum, fetch
@@ -79,8 +79,8 @@ def _fetch(
         if expected == recorded_sha256:
             since = f"that is what it gave when {entry.name} was first fetched into {store}"
             remedy = (
-                f"if you trust the new file, delete the address in {place(store) / FILE}; else pass"
-                " the old one with --from"
+                "if you trust the new file, delete the address in"
+                f" {store_path(store) / FILE}; else pass the old one with --from"
             )
         else:
             since, remedy = (

@@ -28,7 +28,7 @@ from flows.report.sections.steps import edge_words, edges_of, error_against_step
 from flows.results.decisions import read_decisions, rungs_of
 from flows.results.tables import runs_of, sweep_note
 from koco_stream.errors import WrongInput
-from koco_stream.io.paths import Place, Where, place
+from koco_stream.io.paths import AnyPath, StorePath, store_path
 from koco_stream.streams.manifest import Manifest, load_manifest
 
 MOST_STREAMS = 24  # that have plots
@@ -103,12 +103,12 @@ class Report:
         ]
 
 
-def write_report(store: Where, sweep: str) -> Place:
+def write_report(store: AnyPath, sweep: str) -> StorePath:
     """Write the report of a sweep that has run on `store`, as HTML and as Markdown beside it;
     returns the HTML file's path. Raises `WrongInput` if it has not run.
     """
     report = report_of(store, sweep)
-    folder = place(store) / "reports"
+    folder = store_path(store) / "reports"
     (folder / f"{sweep}.md").write_text(
         markdown_page("report.md", report=report, fence=fence_for(report.file))
     )
@@ -117,7 +117,7 @@ def write_report(store: Where, sweep: str) -> Place:
     return written
 
 
-def report_of(store: Where, sweep: str) -> Report:
+def report_of(store: AnyPath, sweep: str) -> Report:
     """What the report of a sweep says. Raises `WrongInput` if it has not run on `store`."""
     note = sweep_note(store, sweep)
     runs = runs_of(store, sweep, READ)
@@ -180,7 +180,7 @@ def report_of(store: Where, sweep: str) -> Report:
     )
 
 
-def published_figures(store: Where, sweep: str) -> list[Figure]:
+def published_figures(store: AnyPath, sweep: str) -> list[Figure]:
     """The papers' figures that the sweep's file names."""
     note = sweep_note(store, sweep)
     # one, in older stores
@@ -201,7 +201,7 @@ def whole_streams(results: Results) -> list[StreamResults]:
     return [stream for stream in results.streams if longest[kind(stream)] is stream]
 
 
-def manifests_of(store: Where, results: Results) -> dict[str, Manifest]:
+def manifests_of(store: AnyPath, results: Results) -> dict[str, Manifest]:
     """The manifests, by dataset hash, of the datasets that the store still has as they were
     read.
     """
@@ -217,7 +217,7 @@ def manifests_of(store: Where, results: Results) -> dict[str, Manifest]:
 
 
 def sections_of(
-    store: Where, streams: list[StreamResults], results: Results, manifests: dict[str, Manifest]
+    store: AnyPath, streams: list[StreamResults], results: Results, manifests: dict[str, Manifest]
 ) -> list[Section]:
     """The sections of these streams, each with the figures that its results allow."""
     curves = curves_of_best(store, streams)

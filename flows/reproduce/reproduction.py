@@ -29,7 +29,7 @@ from flows.runtime.console import say
 from flows.sweep.launch import launch
 from flows.sweep.request import SweepRequest
 from koco_stream.errors import WrongInput
-from koco_stream.io.paths import place
+from koco_stream.io.paths import store_path
 from koco_stream.streams.manifest import Manifest, load_manifest
 from storage.catalogue.finding import find_edition
 from storage.catalogue.papers import CATALOGUE
@@ -317,7 +317,7 @@ def write_page(store: str, done: Reproduction) -> str:
     """The page of a reproduction as HTML, and as Markdown beside it; returns the HTML file's
     path.
     """
-    folder = place(store) / "reports"
+    folder = store_path(store) / "reports"
     (folder / f"{done.name}.md").write_text(markdown_page("reproduction.md", done=done))
     written = folder / f"{done.name}.html"
     written.write_text(html_page("reproduction.html", done=done, contents=done.contents))

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from koco_stream.io.paths import Where, place
+from koco_stream.io.paths import AnyPath, store_path
 
 DECISIONS = pa.schema(
     [
@@ -36,11 +36,11 @@ DECISIONS = pa.schema(
 )
 
 
-def write_decisions(store: Where, sweep: str, decisions: Sequence[dict[str, object]]) -> None:
+def write_decisions(store: AnyPath, sweep: str, decisions: Sequence[dict[str, object]]) -> None:
     """Put the decisions of a sweep into the store, as a table; without any, take away those of an
     earlier sweep of the name.
     """
-    file = place(store) / "results" / "halving" / f"{sweep}.parquet"
+    file = store_path(store) / "results" / "halving" / f"{sweep}.parquet"
     if not decisions:
         file.remove()
         return
@@ -50,9 +50,9 @@ def write_decisions(store: Where, sweep: str, decisions: Sequence[dict[str, obje
         )
 
 
-def read_decisions(store: Where, sweep: str) -> pa.Table:
+def read_decisions(store: AnyPath, sweep: str) -> pa.Table:
     """The decisions of a sweep; no rows if it has none."""
-    file = place(store) / "results" / "halving" / f"{sweep}.parquet"
+    file = store_path(store) / "results" / "halving" / f"{sweep}.parquet"
     return file.read_table() if file.is_file() else DECISIONS.empty_table()
 
 

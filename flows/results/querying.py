@@ -17,7 +17,7 @@ from flows.results.tables import (
     summary_of,
 )
 from koco_stream.errors import WrongInput
-from koco_stream.io.paths import Place
+from koco_stream.io.paths import StorePath
 from koco_stream.runs.schemas import RUNS
 
 
@@ -34,7 +34,7 @@ class Query(NamedTuple):
     other: str | None = None
 
 
-def answer(store: Place, query: Query) -> pa.Table:
+def answer(store: StorePath, query: Query) -> pa.Table:
     """The table of the query. Raises `WrongInput` for a sweep or column that is not there, and
     for options that exclude each other.
     """
@@ -60,7 +60,7 @@ def answer(store: Place, query: Query) -> pa.Table:
     )
 
 
-def _averaged(store: Place, sweep: str | None, query: Query) -> list[dict[str, Any]]:
+def _averaged(store: StorePath, sweep: str | None, query: Query) -> list[dict[str, Any]]:
     runs = filtered(runs_of(store, sweep), query.conditions)
     if query.group:
         return groups_of(runs, query.group)

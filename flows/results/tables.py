@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from koco_stream.errors import WrongInput, nearest
-from koco_stream.io.paths import Where, place
+from koco_stream.io.paths import AnyPath, store_path
 from storage.results import read_runs
 
 SUMMARY = (
@@ -46,11 +46,11 @@ BEST = (*SUMMARY, "sketch_size")
 BEST_OF = ("dataset", "dataset_hash", "order", "window_rows", "max_rows", "learner", "sketch_size")
 
 
-def sweep_note(store: Where, name: str) -> dict[str, Any]:
+def sweep_note(store: AnyPath, name: str) -> dict[str, Any]:
     """What the store remembers of a sweep. Raises `WrongInput` with the nearest name if it has not
     run here.
     """
-    notes = place(store) / "sweeps"
+    notes = store_path(store) / "sweeps"
     note = notes / f"{name}.json"
     if not note.is_file():
         there = [path.name.removesuffix(".json") for path in notes.files(".json")]
@@ -60,7 +60,7 @@ def sweep_note(store: Where, name: str) -> dict[str, Any]:
     return json.loads(note.read_text())  # type: ignore[no-any-return]
 
 
-def runs_of(store: Where, sweep: str | None, columns: Sequence[str] | None = None) -> pa.Table:
+def runs_of(store: AnyPath, sweep: str | None, columns: Sequence[str] | None = None) -> pa.Table:
     """The `runs` table, or the rows of it that belong to a sweep; only these columns, if they are
     given.
     """

@@ -16,7 +16,7 @@ from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING
 
 from flows.runtime.processes import shielded
-from koco_stream.engine.warm_up import Needed, load, warm
+from koco_stream.engine.warm_up import Needed, load, warm_up
 from koco_stream.io.files import canonical_json
 from koco_stream.learners import StreamSize
 from koco_stream.runs.cost_model import Timing
@@ -135,7 +135,7 @@ def engine(
     begun already, closed at the end; or, without a cluster, this process.
     """
     if cluster is None:
-        yield Engine(None, warm(kinds))
+        yield Engine(None, warm_up(kinds))
         return
     start = start or Start(cluster, kinds)
     try:

@@ -9,18 +9,18 @@ from contextlib import contextmanager
 from flows.runtime.console import say
 from koco_stream.io.cache import private_folder
 from koco_stream.io.files import text_hash
-from koco_stream.io.paths import LocalPlace, Where, place
+from koco_stream.io.paths import AnyPath, LocalPath, store_path
 
 
 @contextmanager
-def locked(store: Where, name: str, waiting: str | None) -> Iterator[None]:
+def locked(store: AnyPath, name: str, waiting: str | None) -> Iterator[None]:
     """Hold the store's lock of this name. If another process has it: say `waiting` and wait, or, if
     that is None, raise `BlockingIOError`.
     """
-    root = place(store)
+    root = store_path(store)
     file = (
         root.path / f"{name}.lock"
-        if isinstance(root, LocalPlace)
+        if isinstance(root, LocalPath)
         else private_folder("locks") / f"{text_hash(str(root))}-{name}.lock"
     )
     with file.open("a") as handle:

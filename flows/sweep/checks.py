@@ -6,7 +6,7 @@ from typing import Any
 from flows.sweep.file import Sweep, read_sweep
 from flows.sweep.request import SweepRequest
 from koco_stream.errors import WrongInput
-from koco_stream.io.paths import Place, place
+from koco_stream.io.paths import StorePath, store_path
 from koco_stream.runs.cost_model import DataSize
 from koco_stream.runs.planner import plan
 from koco_stream.runs.run import Run
@@ -19,7 +19,7 @@ from storage.results import finished_runs
 from storage.store import check_store
 
 
-def known_manifests(sweep: Sweep, store: Place) -> dict[str, Manifest | None]:
+def known_manifests(sweep: Sweep, store: StorePath) -> dict[str, Manifest | None]:
     """The manifests that there are; None for a generated dataset that is not made yet. Raises
     `WrongInput` if another is missing.
     """
@@ -44,7 +44,7 @@ def checked(
     here, before anything starts.
     """
     sweep = read_sweep(spec)
-    root = place(store)
+    root = store_path(store)
     check_store(root)
     manifests = known_manifests(sweep, root)
     for use in sweep.datasets:

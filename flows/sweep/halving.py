@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from koco_stream.io.files import canonical_json
-from koco_stream.io.paths import Where
+from koco_stream.io.paths import AnyPath
 from koco_stream.runs.run import Run
 from storage.results import read_columns
 
@@ -130,7 +130,7 @@ def decided(
     return [run for params in going for run, _ in configurations[params]], rows
 
 
-def losses_of(store: Where, run_ids: Sequence[str]) -> dict[str, float]:
+def losses_of(store: AnyPath, run_ids: Sequence[str]) -> dict[str, float]:
     """The mean losses of those of these runs that were collected and are ok."""
     runs = read_columns(store, ("run_id", "status", "mean_loss"))
     wanted = pc.and_(

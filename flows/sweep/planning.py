@@ -13,7 +13,7 @@ from cluster.clusters import LOCAL, capacity, site_named
 from cluster.local import worker_bytes
 from cluster.waiting import LostCluster, wait_for
 from koco_stream.engine.result_file import machine
-from koco_stream.io.paths import Where
+from koco_stream.io.paths import AnyPath
 from koco_stream.learners import StreamSize
 from koco_stream.runs.cost_model import DataSize, Timing, factors_of
 from koco_stream.runs.planner import Limits
@@ -56,7 +56,7 @@ def mapped_bytes(manifests: Sequence[Manifest]) -> int:
 
 
 def cost_factors(
-    store: Where, sizes: dict[str, DataSize], measured: Sequence[Timing] = ()
+    store: AnyPath, sizes: dict[str, DataSize], measured: Sequence[Timing] = ()
 ) -> dict[str, float]:
     """What the learners' costs are to be multiplied with, by learner: from runs that this machine
     has finished on these datasets; for learners without any, from what was `measured` just now.
@@ -64,7 +64,7 @@ def cost_factors(
     return {**factors_of(measured), **factors_of(finished_timings(store, sizes))}
 
 
-def finished_timings(store: Where, sizes: dict[str, DataSize]) -> Iterator[Timing]:
+def finished_timings(store: AnyPath, sizes: dict[str, DataSize]) -> Iterator[Timing]:
     """Timings of runs in the store: of each learner a sample, all from this machine and on these
     datasets.
     """

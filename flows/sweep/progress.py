@@ -17,7 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from flows.runtime.console import say
 from flows.sweep.status import Status, tell
 from koco_stream.engine.cohort import Receipt
-from koco_stream.io.paths import Where
+from koco_stream.io.paths import AnyPath
 
 LINE_EVERY = 60.0  # seconds: of a sweep, in a log
 STATUS_EVERY = 3.0  # seconds: of what `koco status` reads
@@ -30,7 +30,7 @@ class SweepProgress:
     store.
     """
 
-    def __init__(self, store: Where, sweep: str) -> None:
+    def __init__(self, store: AnyPath, sweep: str) -> None:
         self.store, self.sweep, self.total, self.done, self.computed = store, sweep, 0, 0, 0
         self.rounds, self.diverged, self.failed, self.scan_seconds = 0, 0, 0, 0.0
         self.dashboard: str | None = None

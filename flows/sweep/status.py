@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 
-from koco_stream.io.paths import Where, place
+from koco_stream.io.paths import AnyPath, store_path
 from storage.store import process_lives
 
 SILENT_SECONDS = 60.0  # a sweep on another machine that said nothing for so long is taken for dead
@@ -37,14 +37,16 @@ class Status:
 COLUMNS = tuple(field.name for field in fields(Status))
 
 
-def tell(store: Where, status: Status) -> None:
+def tell(store: AnyPath, status: Status) -> None:
     """Write the sweep's status into the store."""
-    (place(store) / "status" / f"{status.sweep}.json").write_text(json.dumps(asdict(status)) + "\n")
+    (store_path(store) / "status" / f"{status.sweep}.json").write_text(
+        json.dumps(asdict(status)) + "\n"
+    )
 
 
-def statuses(store: Where) -> Iterator[Status]:
+def statuses(store: AnyPath) -> Iterator[Status]:
     """What each sweep of the store said last."""
-    for file in (place(store) / "status").files(".json"):
+    for file in (store_path(store) / "status").files(".json"):
         status = Status(**json.loads(file.read_text()))
         yield (
             replace(status, state="killed", dashboard=None, seconds_left=None)

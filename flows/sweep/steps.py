@@ -32,7 +32,7 @@ from koco_stream.engine.warm_up import needed
 from koco_stream.errors import WrongInput
 from koco_stream.io.files import content_hash
 from koco_stream.io.fingerprint import source_hash
-from koco_stream.io.paths import place
+from koco_stream.io.paths import store_path
 from koco_stream.runs.planner import Plan, plan
 from koco_stream.runs.run import Run, without_repeats
 from koco_stream.streams.manifest import Manifest, load_manifest
@@ -183,7 +183,7 @@ def report_of(store: str, name: str, write: Callable[[str, str], str]) -> str:
     """The report's path; written by `write`, which takes seconds, unless the one that is there is
     of the same runs and the same version.
     """
-    note = (place(store) / "sweeps" / f"{name}.json").read_text()
+    note = (store_path(store) / "sweeps" / f"{name}.json").read_text()
     of = content_hash(
         [
             koco_stream.__version__,
@@ -192,12 +192,12 @@ def report_of(store: str, name: str, write: Callable[[str, str], str]) -> str:
             [file.name for file in table_files(store, "runs")],
         ]
     )
-    mark = place(store) / "reports" / f"{name}.made.json"
+    mark = store_path(store) / "reports" / f"{name}.made.json"
     try:
         made = json.loads(mark.read_text())
     except (FileNotFoundError, ValueError):
         made = {}
-    if made.get("of") == of and (place(store) / "reports" / f"{name}.html").is_file():
+    if made.get("of") == of and (store_path(store) / "reports" / f"{name}.html").is_file():
         return str(made["report"])
     report = write(store, name)
     mark.write_text(json.dumps({"of": of, "report": report}) + "\n")
@@ -227,7 +227,7 @@ def remember(store: str, sweep: Sweep, runs: Sequence[Run]) -> None:
         "figures": sweep.figures,
         "run_ids": [run.run_id for run in runs],
     }
-    (place(store) / "sweeps" / f"{sweep.name}.json").write_text(json.dumps(content) + "\n")
+    (store_path(store) / "sweeps" / f"{sweep.name}.json").write_text(json.dumps(content) + "\n")
 
 
 def run_sweep(work: Work, steps: Steps) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from functools import cache
 import numpy as np
 
 from koco_stream.engine.run_state import start
-from koco_stream.io.paths import Where
+from koco_stream.io.paths import AnyPath
 from koco_stream.learners import learner_named
 from koco_stream.learners.saved import state_arrays
 from koco_stream.numerics.compiler import jit
@@ -73,7 +73,7 @@ class Probe:
     take a tenth of a second, and `rows` says how many. Raises as `StreamReader` does.
     """
 
-    def __init__(self, store: Where, run: Run, rows: int | None = None) -> None:
+    def __init__(self, store: AnyPath, run: Run, rows: int | None = None) -> None:
         self.run, reader = run, StreamReader(store, run.stream)
         self.n_features, self.rows = (
             reader.manifest.n_features,

@@ -11,7 +11,7 @@ from typing import Any
 
 from koco_stream.engine.run_state import RunState
 from koco_stream.io.array_file import NotWhole, TooNew, read_arrays, read_header, write_arrays
-from koco_stream.io.paths import Place, Where, place
+from koco_stream.io.paths import AnyPath, StorePath, store_path
 from koco_stream.learners import learner_named
 from koco_stream.learners.saved import restored, state_arrays
 from koco_stream.numerics.compiler import code_hash
@@ -22,17 +22,17 @@ FORMAT = 1
 KEPT = ("at", "seconds", "status", "error")
 
 
-def checkpoints_folder(store: Where) -> Place:
+def checkpoints_folder(store: AnyPath) -> StorePath:
     """Where cohorts keep their checkpoints."""
-    return place(store) / "checkpoints"
+    return store_path(store) / "checkpoints"
 
 
-def checkpoint_of(store: Where, cohort: Cohort) -> Place:
+def checkpoint_of(store: AnyPath, cohort: Cohort) -> StorePath:
     """Where this cohort keeps its checkpoint."""
     return checkpoints_folder(store) / f"{cohort.cohort_id}.koco"
 
 
-def save_cohort(where: Place, rounds: int, run_states: Sequence[RunState]) -> None:
+def save_cohort(where: StorePath, rounds: int, run_states: Sequence[RunState]) -> None:
     """Save the runs after so many rounds. What they share (the rows seen) is written once."""
     written: dict[int, str] = {}
     arrays: dict[str, Array] = {}
@@ -62,7 +62,7 @@ def save_cohort(where: Place, rounds: int, run_states: Sequence[RunState]) -> No
         write_arrays(temporary, header, arrays)
 
 
-def resumed(where: Place, run_states: Sequence[RunState]) -> int:
+def resumed(where: StorePath, run_states: Sequence[RunState]) -> int:
     """Put the runs where their checkpoint has them; returns the rounds done, 0 if there is none
     of these runs by this code, or a damaged one.
     """
@@ -99,7 +99,7 @@ def resumed(where: Place, run_states: Sequence[RunState]) -> int:
     return int(header["rounds"])
 
 
-def read_checkpoint(where: Place) -> tuple[dict[str, Any], dict[str, Array]]:
+def read_checkpoint(where: StorePath) -> tuple[dict[str, Any], dict[str, Array]]:
     """A checkpoint's header and arrays, which are views of the mapped file; nothing if there is
     none, or it is damaged or of a newer format.
     """
@@ -112,7 +112,7 @@ def read_checkpoint(where: Place) -> tuple[dict[str, Any], dict[str, Array]]:
         return {}, {}
 
 
-def header_of(where: Place) -> dict[str, Any]:
+def header_of(where: StorePath) -> dict[str, Any]:
     """A checkpoint's header; nothing if there is none, or it cannot be read. Whether the arrays are
     whole is seen by who opens it.
     """
@@ -123,7 +123,7 @@ def header_of(where: Place) -> dict[str, Any]:
         return {}
 
 
-def remove_finished(store: Where, finished: Callable[[], set[str]]) -> None:
+def remove_finished(store: AnyPath, finished: Callable[[], set[str]]) -> None:
     """Remove the checkpoints of which all runs are among `finished`, which is asked if there are
     any: of cohorts that were cut in two, or planned anew.
     """
@@ -138,7 +138,7 @@ def remove_finished(store: Where, finished: Callable[[], set[str]]) -> None:
             path.remove()
 
 
-def unfinished(store: Where) -> list[tuple[str, ...]]:
+def unfinished(store: AnyPath) -> list[tuple[str, ...]]:
     """The run_ids of each cohort that left a checkpoint which this code can go on from."""
     headers = [header_of(path) for path in checkpoints_folder(store).files(".koco")]
     return [tuple(header["runs"]) for header in headers if header.get("code") == code_hash()]

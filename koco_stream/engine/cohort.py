@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from koco_stream.engine.checkpoint import checkpoint_of, resumed, save_cohort
-from koco_stream.engine.preemption import Preempted, asked
-from koco_stream.engine.result_file import commit, committed, part_of
+from koco_stream.engine.preemption import Preempted, requested
+from koco_stream.engine.result_file import commit, committed, result_table
 from koco_stream.engine.run_state import RunState, start
 from koco_stream.errors import WrongInput
 from koco_stream.io.fingerprint import check_versions
@@ -93,7 +93,7 @@ def run_cohort(store: str, sweep: str, cohort: Cohort, block_rows: int | None = 
     whether or not the cohort has checkpoints.
     """
     begun = time.perf_counter()
-    if asked():
+    if requested.is_set():
         raise Preempted
     checkpoint = checkpoint_of(store, cohort)
     statuses = committed(store, cohort)
@@ -113,12 +113,12 @@ def run_cohort(store: str, sweep: str, cohort: Cohort, block_rows: int | None = 
         )
         if done < reader.n_rows:
             save_cohort(checkpoint, done, run_states)
-            if asked():
+            if requested.is_set():
                 raise Preempted
     commit(
         store,
         cohort,
-        part_of(
+        result_table(
             sweep,
             cohort,
             run_states,
@@ -150,7 +150,7 @@ def fail_cohort(store: str, sweep: str, cohort: Cohort, error: str) -> Receipt:
         RunState(run, None, None, np.zeros((points.size, 3)), status="failed", error=error)
         for run in cohort.runs
     ]
-    commit(store, cohort, part_of(sweep, cohort, run_states, points, reader.manifest.task, {}))
+    commit(store, cohort, result_table(sweep, cohort, run_states, points, reader.manifest.task, {}))
     checkpoint_of(store, cohort).remove()
     return Receipt.of(cohort, [run_state.status for run_state in run_states], begun)
 
@@ -199,7 +199,7 @@ def advance_runs(
                 rows = widened if live[0].run.params["fit_intercept"] else block.rows
                 advance_group(live, rows, block.labels, points)
         done += block.labels.size
-        if asked():
+        if requested.is_set():
             break
     return done
 

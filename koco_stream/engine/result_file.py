@@ -17,34 +17,34 @@ from koco_stream.engine.run_state import RunState
 from koco_stream.errors import StoreUnavailable
 from koco_stream.io.files import canonical_json
 from koco_stream.io.fingerprint import processor
-from koco_stream.io.paths import Place, Where, place
+from koco_stream.io.paths import AnyPath, StorePath, store_path
 from koco_stream.learners import learner_named
 from koco_stream.learners.parameters import Value
 from koco_stream.learners.record import recorded
 from koco_stream.runs.run import Cohort
-from koco_stream.runs.schemas import RUNS, Column, part_schema
+from koco_stream.runs.schemas import RUNS, Column, result_schema
 from koco_stream.theory.comparator import Comparator
 from koco_stream.types import Array
 from koco_stream.version import __version__
 
 
-def parts_folder(store: Where) -> Place:
+def result_files_folder(store: AnyPath) -> StorePath:
     """Where workers commit result parts."""
-    return place(store) / "results" / "parts"
+    return store_path(store) / "results" / "parts"
 
 
-def part_place(store: Where, cohort: Cohort) -> Place:
+def result_path(store: AnyPath, cohort: Cohort) -> StorePath:
     """Where this cohort's part is, once it is committed."""
-    return parts_folder(store) / f"{cohort.cohort_id}.parquet"
+    return result_files_folder(store) / f"{cohort.cohort_id}.parquet"
 
 
-def commit(store: Where, cohort: Cohort, table: pa.Table) -> None:
+def commit(store: AnyPath, cohort: Cohort, table: pa.Table) -> None:
     """Make `table` the cohort's part, at once."""
-    with part_place(store, cohort).written() as temporary:
+    with result_path(store, cohort).written() as temporary:
         pq.write_table(table, temporary, compression="zstd", write_page_checksum=True)
 
 
-def whole_part(file: Place) -> pa.Table | None:
+def read_result(file: StorePath) -> pa.Table | None:
     """A part; None if it is damaged: its runs are then run again. Raises `FileNotFoundError` if it
     is not there.
     """
@@ -56,18 +56,18 @@ def whole_part(file: Place) -> pa.Table | None:
         return None
 
 
-def committed(store: Where, cohort: Cohort) -> list[str] | None:
+def committed(store: AnyPath, cohort: Cohort) -> list[str] | None:
     """The statuses of the cohort's runs, if its part is there and whole; None if it is to be
     computed.
     """
     try:
-        part = whole_part(part_place(store, cohort))
+        part = read_result(result_path(store, cohort))
     except FileNotFoundError:
         return None
     return None if part is None else list(part.column("status").to_pylist())
 
 
-def part_of(
+def result_table(
     sweep: str,
     cohort: Cohort,
     run_states: list[RunState],
@@ -75,7 +75,7 @@ def part_of(
     task: str,
     comparators: dict[bool, Comparator],
 ) -> pa.Table:
-    """The cohort's result part: see `records.part_schema`. Built by columns: of short runs it is a
+    """The cohort's results: see `schemas.result_schema`. Built by columns: of short runs it is a
     good part of the work.
     """
     classification = task == "classification" or cohort.stream.positive_class is not None
@@ -141,7 +141,7 @@ def part_of(
         for c in RUNS
     ]
     return pa.Table.from_arrays(
-        [*arrays, nested_curves(run_states, points, sizes, classification)], schema=part_schema()
+        [*arrays, nested_curves(run_states, points, sizes, classification)], schema=result_schema()
     )
 
 
@@ -180,7 +180,7 @@ def nested_curves(
                 else pa.array(dictionary, pa.int64())
             ),
         ],
-        fields=list(part_schema().field("curve").type.value_type),
+        fields=list(result_schema().field("curve").type.value_type),
     )
     return pa.ListArray.from_arrays(
         pa.array(np.concatenate([[0], np.cumsum(at)]).astype(np.int32)), curve

@@ -62,7 +62,7 @@ def needed(
     return list(kinds.values())
 
 
-def warm(kinds: Sequence[Needed]) -> list[Timing]:
+def warm_up(kinds: Sequence[Needed]) -> list[Timing]:
     """Compile the scans, or load them; then time each."""
     load(kinds)
     return [timed(kind) for kind in kinds]
@@ -132,4 +132,4 @@ def made_up(d: int, s: int, value_type: str) -> Rows:
 
 
 if __name__ == "__main__":
-    print(json.dumps(warm([Needed(*kind) for kind in json.loads(sys.argv[1])])))
+    print(json.dumps(warm_up([Needed(*kind) for kind in json.loads(sys.argv[1])])))

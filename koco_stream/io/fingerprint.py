@@ -94,9 +94,9 @@ def question_folder(token: str) -> str:
 
 def answer(store: str, token: str) -> str | None:
     """Answer in the store; returns the name of the file, or None if the question is not there."""
-    from koco_stream.io.paths import place
+    from koco_stream.io.paths import store_path
 
-    folder = place(store) / question_folder(token)
+    folder = store_path(store) / question_folder(token)
     try:
         if (folder / "question").read_text() != token:
             return None

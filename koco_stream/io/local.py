@@ -1,4 +1,4 @@
-"""What a place of a store is, and the one on this machine: a folder or file."""
+"""Paths in a store: what one is, and those on this machine."""
 
 import shutil
 from abc import ABC, abstractmethod
@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 from koco_stream.io.files import file_hash, locked, written_atomically
 
 
-class Place(ABC):
+class StorePath(ABC):
     """A folder or file of a store; it need not exist. `str` of it is what a user would write, and
-    `place` gives it back.
+    `store_path` gives it back.
 
     Every file is written whole or not at all, and replaces what was there. A folder is there as
     soon as a file is in it. What is missing raises `FileNotFoundError`; another failure of the disk
@@ -24,8 +24,8 @@ class Place(ABC):
     """
 
     @abstractmethod
-    def __truediv__(self, part: str) -> "Place":
-        """The place `part` (names joined by /) below this one."""
+    def __truediv__(self, part: str) -> "StorePath":
+        """The path `part` (names joined by /) below this one."""
 
     @property
     @abstractmethod
@@ -42,7 +42,7 @@ class Place(ABC):
         `NotADirectoryError` on a local file.
         """
 
-    def files(self, ending: str) -> "list[Place]":
+    def files(self, ending: str) -> "list[StorePath]":
         """The files directly inside whose names have this ending, by name."""
         return [self / name for name in self.names() if name.endswith(ending)]
 
@@ -111,8 +111,8 @@ class Place(ABC):
 
 
 @dataclass(frozen=True)
-class LocalPlace(Place):
-    """A place on this machine."""
+class LocalPath(StorePath):
+    """A path on this machine."""
 
     path: Path
 
@@ -122,8 +122,8 @@ class LocalPlace(Place):
     def __fspath__(self) -> str:
         return str(self.path)
 
-    def __truediv__(self, part: str) -> "LocalPlace":
-        return LocalPlace(self.path / part)
+    def __truediv__(self, part: str) -> "LocalPath":
+        return LocalPath(self.path / part)
 
     @property
     def name(self) -> str:

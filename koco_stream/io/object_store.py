@@ -1,4 +1,4 @@
-"""Places in an object store (S3 and what speaks its protocol, Google Cloud Storage), through
+"""Paths in an object store (S3 and what speaks its protocol, Google Cloud Storage), through
 pyarrow's filesystems.
 
 Credentials and region come from where the makers' own tools have them: AWS_ACCESS_KEY_ID,
@@ -32,7 +32,7 @@ import pyarrow.parquet as pq
 
 from koco_stream.errors import StoreUnavailable, WrongInput
 from koco_stream.io.cache import private_folder
-from koco_stream.io.local import Place
+from koco_stream.io.local import StorePath
 
 CONNECT_SECONDS = 5.0
 SILENT_SECONDS = 20.0  # without a byte: then the server counts as gone
@@ -62,8 +62,8 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class ObjectPlace(Place):
-    """A place under a prefix of an object store. `address` is its whole address."""
+class ObjectPath(StorePath):
+    """A path under a prefix of an object store. `address` is its whole address."""
 
     address: str
     filesystem: pyarrow.fs.FileSystem = field(repr=False, compare=False)
@@ -71,8 +71,8 @@ class ObjectPlace(Place):
     def __str__(self) -> str:
         return self.address
 
-    def __truediv__(self, part: str) -> "ObjectPlace":
-        return ObjectPlace(f"{self.address}/{part}", self.filesystem)
+    def __truediv__(self, part: str) -> "ObjectPath":
+        return ObjectPath(f"{self.address}/{part}", self.filesystem)
 
     @property
     def key(self) -> str:
@@ -229,8 +229,8 @@ class ObjectPlace(Place):
             ) from error
 
 
-def object_place(address: str) -> ObjectPlace:
-    """The place at `s3://bucket/prefix` or `gs://bucket/prefix`. Raises `WrongInput` if the address
+def object_path(address: str) -> ObjectPath:
+    """The path at `s3://bucket/prefix` or `gs://bucket/prefix`. Raises `WrongInput` if the address
     is not of this form.
     """
     scheme, _, key = address.partition("://")
@@ -252,7 +252,7 @@ def object_place(address: str) -> ObjectPlace:
         if scheme == "s3"
         else pyarrow.fs.GcsFileSystem(retry_time_limit=timedelta(seconds=SILENT_SECONDS))
     )
-    return ObjectPlace(f"{scheme}://{'/'.join(parts)}", filesystem)
+    return ObjectPath(f"{scheme}://{'/'.join(parts)}", filesystem)
 
 
 def _s3(bucket: str) -> pyarrow.fs.FileSystem:

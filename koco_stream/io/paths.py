@@ -1,4 +1,4 @@
-"""Places of a store: a folder or file on this machine, or under a prefix of an object store.
+"""Paths in a store: a folder or file on this machine, or under a prefix of an object store.
 Everything that is kept in a store goes through here; what is certainly local (the cache folder,
 source files) stays a Path.
 """
@@ -7,39 +7,39 @@ import re
 from pathlib import Path
 
 from koco_stream.errors import WrongInput
-from koco_stream.io.local import LocalPlace, Place
+from koco_stream.io.local import LocalPath, StorePath
 
-__all__ = ["LocalPlace", "Place", "Where", "place", "store_name"]
+__all__ = ["AnyPath", "LocalPath", "StorePath", "store_name", "store_path"]
 
 OBJECT_STORES = ("s3", "gs")
-Where = str | Path | Place  # what names a store
+AnyPath = str | Path | StorePath
 
 
-def place(where: Where) -> Place:
-    """The place that a user names: a folder, or `s3://bucket/prefix` or `gs://bucket/prefix`.
+def store_path(where: AnyPath) -> StorePath:
+    """The path that a user names: a folder, or `s3://bucket/prefix` or `gs://bucket/prefix`.
 
     Nothing is looked up there yet (of a bucket of Amazon's perhaps the region, where the
     environment does not say it). Raises `WrongInput` if it is an address of another kind, or has
     more in it than a bucket and a prefix.
     """
-    if isinstance(where, Place):
+    if isinstance(where, StorePath):
         return where
     scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*)://", where) if isinstance(where, str) else None
     if scheme is None:
-        return LocalPlace(Path(where).expanduser().absolute())
+        return LocalPath(Path(where).expanduser().absolute())
     if scheme[1] not in OBJECT_STORES:
         raise WrongInput(
             f"a store is a folder, s3://BUCKET/PREFIX or gs://BUCKET/PREFIX, not an address of {scheme[1]}://"
         )
     from koco_stream.io.object_store import (
-        object_place,
+        object_path,
     )  # only now: who keeps a store in a folder does not wait for its library
 
-    return object_place(str(where))
+    return object_path(str(where))
 
 
-def store_name(store: Where) -> str:
+def store_name(store: AnyPath) -> str:
     """The store's name as text, complete: another process with another working folder finds it by
     it.
     """
-    return str(place(store))
+    return str(store_path(store))

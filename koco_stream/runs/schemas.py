@@ -145,7 +145,7 @@ def schema(columns: tuple[Column, ...]) -> pa.Schema:
     )
 
 
-def part_schema() -> pa.Schema:
+def result_schema() -> pa.Schema:
     """The schema of a result part: one row a run, its curve nested in the row, so that both appear
     in one rename.
     """

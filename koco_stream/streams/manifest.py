@@ -10,7 +10,7 @@ from typing import Any
 
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.io.files import canonical_json
-from koco_stream.io.paths import Place, Where, place
+from koco_stream.io.paths import AnyPath, StorePath, store_path
 
 FORMAT = 2
 SEAL = "manifest_hash"
@@ -73,11 +73,11 @@ def datasets_folder(store: str | Path) -> Path:
     return Path(store) / "datasets"
 
 
-def datasets_place(store: Where) -> Place:
+def datasets_path(store: AnyPath) -> StorePath:
     """Where a store has its datasets: its own folder, or that of the store it is inside of, if it
     says so. Raises `WrongInput` if it names another one: nothing leads out of a store.
     """
-    own = place(store)
+    own = store_path(store)
     try:
         lender = (own / BORROWED).read_text().strip()
     except FileNotFoundError:
@@ -87,25 +87,25 @@ def datasets_place(store: Where) -> Place:
             f"{own / BORROWED} names {lender!r}, and only a store that this one is inside of can"
             " lend it datasets; remove it"
         )
-    return place(lender) / "datasets"
+    return store_path(lender) / "datasets"
 
 
-def dataset_place(store: Where, name: str) -> Place:
+def dataset_path(store: AnyPath, name: str) -> StorePath:
     """Where a store has dataset `name`: its manifest and, below, its shards."""
-    return datasets_place(store) / name
+    return datasets_path(store) / name
 
 
-def prepared_names(store: Where) -> list[str]:
+def prepared_names(store: AnyPath) -> list[str]:
     """The names of the datasets in a store, sorted."""
-    folder = datasets_place(store)
+    folder = datasets_path(store)
     return [name for name in folder.names() if (folder / name / "manifest.json").is_file()]
 
 
-def load_manifest(store: Where, name: str) -> Manifest:
+def load_manifest(store: AnyPath, name: str) -> Manifest:
     """The manifest of dataset `name`. Raises `WrongInput` if it is not prepared, of a newer format,
     damaged or altered, or if it leads to files that are not the dataset's own.
     """
-    path = dataset_place(store, name) / "manifest.json"
+    path = dataset_path(store, name) / "manifest.json"
     if not path.is_file():
         there = prepared_names(store)
         hint = nearest(name, there) if there else "; the store has no dataset yet"
@@ -133,7 +133,7 @@ def load_manifest(store: Where, name: str) -> Manifest:
         raise WrongInput(f"{path} is damaged ({error}); prepare the dataset again") from None
 
 
-def _check_own(manifest: Manifest, name: str, path: Place) -> None:
+def _check_own(manifest: Manifest, name: str, path: StorePath) -> None:
     """Refuse a manifest of another dataset, with shards outside of the dataset's folder, or whose
     shards do not have its rows.
     """

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from koco_stream.errors import WrongInput
-from koco_stream.io.paths import Where
+from koco_stream.io.paths import AnyPath
 from koco_stream.numerics.compiler import jit
 from koco_stream.streams.manifest import Manifest, load_manifest
 from koco_stream.streams.orders import IN_WINDOWS, SHUFFLED, Order, Shuffled, ShuffledInWindows
@@ -36,7 +36,7 @@ class StreamReader:
     looked at when they are read: see `copies.open_copy` for what that raises.
     """
 
-    def __init__(self, store: Where, stream: Stream) -> None:
+    def __init__(self, store: AnyPath, stream: Stream) -> None:
         self.store, self.stream = store, stream
         self.manifest = load_manifest(store, stream.dataset)
         in_windows = stream.order == IN_WINDOWS
@@ -169,7 +169,7 @@ class ShardArrays(NamedTuple):
     values: Array
 
 
-def shard_arrays(store: Where, manifest: Manifest, number: int) -> ShardArrays:
+def shard_arrays(store: AnyPath, manifest: Manifest, number: int) -> ShardArrays:
     """A shard of the dataset, opened. Raises as `copies.open_copy` does."""
     # `to_numpy` would import pandas, if it is installed: a third of a second and 30 MB for each
     # worker

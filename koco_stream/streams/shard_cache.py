@@ -32,19 +32,19 @@ import pyarrow.parquet as pq
 from koco_stream.errors import WrongInput
 from koco_stream.io.cache import cache_folder, private_folder
 from koco_stream.io.files import file_hash, locked
-from koco_stream.io.paths import Where
-from koco_stream.streams.manifest import Manifest, Shard, dataset_place
+from koco_stream.io.paths import AnyPath
+from koco_stream.streams.manifest import Manifest, Shard, dataset_path
 
 LIMIT = "KOCO_CACHE_BYTES"
 FOLDER = "datasets"
 FRAME_BYTES = 1 << 13  # at most: what an Arrow file holds besides its columns
 
 
-def read_shard(store: Where, manifest: Manifest, shard: Shard) -> pa.Table:
+def read_shard(store: AnyPath, manifest: Manifest, shard: Shard) -> pa.Table:
     """The shard's rows, each column in one piece. Raises `WrongInput` if the shard is missing, or
     not what was prepared.
     """
-    source = dataset_place(store, manifest.name) / shard.path
+    source = dataset_path(store, manifest.name) / shard.path
     try:
         with source.local() as file:  # of an object store, fetched once, to be hashed and read
             if file_hash(file) != shard.sha256:
@@ -63,7 +63,7 @@ def read_shard(store: Where, manifest: Manifest, shard: Shard) -> pa.Table:
     return table
 
 
-def open_copy(store: Where, manifest: Manifest, number: int) -> pa.RecordBatch:
+def open_copy(store: AnyPath, manifest: Manifest, number: int) -> pa.RecordBatch:
     """Shard `number` as a view of its mapped copy, which is made if it is not there. Raises
     `WrongInput` as `read_shard` does, and `OSError` if the copy cannot be written.
     """

@@ -6,23 +6,23 @@ import json
 from datetime import UTC, datetime
 
 from koco_stream.errors import WrongInput
-from koco_stream.io.paths import Place, Where, place
+from koco_stream.io.paths import AnyPath, StorePath, store_path
 from storage.store import LOCK, check_store, open_store
 
 FILE = "sources.json"
 
 
-def recorded(store: Where) -> dict[str, str]:
+def recorded(store: AnyPath) -> dict[str, str]:
     """The SHA-256 by address; empty if the store has none yet. Raises `WrongInput` if the file is
     damaged.
     """
-    root = place(store)
+    root = store_path(store)
     if not check_store(root):
         return {}
     return {address: str(noted["sha256"]) for address, noted in _read(root / FILE).items()}
 
 
-def record(store: Where, address: str, sha256: str, n_bytes: int) -> None:
+def record(store: AnyPath, address: str, sha256: str, n_bytes: int) -> None:
     """Record what `address` gave, and when, unless it is there already."""
     root = open_store(store)
     with (root / LOCK).locked():
@@ -36,7 +36,7 @@ def record(store: Where, address: str, sha256: str, n_bytes: int) -> None:
             (root / FILE).write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
 
 
-def _read(path: Place) -> dict[str, dict[str, str | int]]:
+def _read(path: StorePath) -> dict[str, dict[str, str | int]]:
     try:
         known = json.loads(path.read_text())
         return {address: {**noted, "sha256": noted["sha256"]} for address, noted in known.items()}

@@ -7,8 +7,8 @@ from functools import lru_cache
 from typing import Any
 
 from koco_stream.errors import WrongInput
-from koco_stream.io.paths import Where
-from koco_stream.streams.manifest import Manifest, dataset_place, load_manifest
+from koco_stream.io.paths import AnyPath
+from koco_stream.streams.manifest import Manifest, dataset_path, load_manifest
 from storage.generated.generators import (
     ABOUT,
     STREAMS,
@@ -53,7 +53,7 @@ def _block_of_table(number: int, generator: str, values: tuple[tuple[str, Any], 
     return dense_piece(labels, table.values[rows.start * d : rows.stop * d].reshape(labels.size, d))
 
 
-def existing_synthetic(store: Where, generator: str, given: dict[str, Any]) -> Manifest | None:
+def existing_synthetic(store: AnyPath, generator: str, given: dict[str, Any]) -> Manifest | None:
     """The dataset if the store has it, as this version makes it. Raises `WrongInput` if its name is
     taken by another dataset.
     """
@@ -66,13 +66,13 @@ def existing_synthetic(store: Where, generator: str, given: dict[str, Any]) -> M
         raise WrongInput(
             f"the dataset {name!r} in {store} was not made by the generator {generator}, whose name"
             " it has: prepare it under another name, and remove the folder"
-            f" {dataset_place(store, name)}"
+            f" {dataset_path(store, name)}"
         )
     return manifest if manifest.source == _origin(generator, given) else None
 
 
 def prepare_synthetic(
-    store: Where, generator: str, given: dict[str, Any], worker: Serially | OnDask | None = None
+    store: AnyPath, generator: str, given: dict[str, Any], worker: Serially | OnDask | None = None
 ) -> Manifest:
     """The dataset, made now unless the store has it already. Raises `WrongInput` as
     `existing_synthetic` does.

@@ -21,7 +21,7 @@ import numpy as np
 from koco_stream.errors import WrongInput
 from koco_stream.io.cache import private_folder
 from koco_stream.io.files import NO_ROOM
-from koco_stream.io.paths import LocalPlace, Place, Where, place
+from koco_stream.io.paths import AnyPath, LocalPath, StorePath, store_path
 from koco_stream.streams.manifest import Manifest
 from storage.preparing.facts import facts_for
 from storage.preparing.parallel import OnDask, Serially
@@ -73,7 +73,7 @@ class Preparing:
 
 
 def prepare_file(
-    store: Where,
+    store: AnyPath,
     name: str,
     source: Path | Sequence[Path],
     *,
@@ -114,15 +114,15 @@ def check_name(name: str) -> None:
 
 
 def prepare_source(
-    store: Where, name: str, source: Source, how: Preparing | None = None
+    store: AnyPath, name: str, source: Source, how: Preparing | None = None
 ) -> Manifest:
     """Prepare a source as dataset `name`. Raises `WrongInput` for what is wrong with it; the store
     is then as it was.
     """
     how = how or Preparing()
     check_choices(source.layout, how.layout, how.scale, how.hash_bits)
-    root = place(store)
-    scratch_root = root.path if isinstance(root, LocalPlace) else private_folder("preparing")
+    root = store_path(store)
+    scratch_root = root.path if isinstance(root, LocalPath) else private_folder("preparing")
     try:
         with staging_folder(scratch_root) as staging:
             return prepared_in(staging, root, name, source, how)
@@ -136,7 +136,9 @@ def prepare_source(
         ) from None
 
 
-def prepared_in(staging: Path, root: Place, name: str, source: Source, how: Preparing) -> Manifest:
+def prepared_in(
+    staging: Path, root: StorePath, name: str, source: Source, how: Preparing
+) -> Manifest:
     """Prepare a source in the folder `staging`, and publish it."""
     scratch = staging / "scratch"
     scratch.mkdir()

@@ -7,18 +7,20 @@ from dataclasses import replace
 from pathlib import Path
 
 from koco_stream.io.files import sync_folder
-from koco_stream.io.paths import LocalPlace, Place
-from koco_stream.streams.manifest import Manifest, dataset_place
+from koco_stream.io.paths import LocalPath, StorePath
+from koco_stream.streams.manifest import Manifest, dataset_path
 from storage.preparing.parallel import OnDask, Serially
 from storage.store import LOCK, open_store
 
 
-def publish(root: Place, written: Path, manifest: Manifest, worker: Serially | OnDask) -> Manifest:
+def publish(
+    root: StorePath, written: Path, manifest: Manifest, worker: Serially | OnDask
+) -> Manifest:
     """Make the shards in the folder `written` the dataset: put them into the store, then its
     manifest, which makes them visible at once.
     """
     open_store(root)
-    folder = dataset_place(root, manifest.name)
+    folder = dataset_path(root, manifest.name)
     with (root / LOCK).locked():
         manifest, target = place_shards(written, folder, manifest, worker)
         (folder / "manifest.json").write_text(manifest.to_json())
@@ -30,7 +32,7 @@ def publish(root: Place, written: Path, manifest: Manifest, worker: Serially | O
 
 
 def place_shards(
-    written: Path, folder: Place, manifest: Manifest, worker: Serially | OnDask
+    written: Path, folder: StorePath, manifest: Manifest, worker: Serially | OnDask
 ) -> tuple[Manifest, str]:
     """Put the shards from `written` into the dataset's `folder`; returns the manifest that has
     their place, and that place's name.
@@ -46,7 +48,7 @@ def place_shards(
         number += 1
         target = folder / f"{name}-{number}"
     else:
-        if isinstance(target, LocalPlace):
+        if isinstance(target, LocalPath):
             target.path.parent.mkdir(parents=True, exist_ok=True)
             written.replace(target.path)
             sync_folder(target.path.parent)
@@ -62,12 +64,12 @@ def place_shards(
     return replace(manifest, shards=shards), target.name
 
 
-def put_shard(what: tuple[Path, Place]) -> None:
+def put_shard(what: tuple[Path, StorePath]) -> None:
     """Copy a shard to its place in an object store."""
     path, target = what
     target.put(path)
 
 
-def holds(path: Place, sha256: str) -> bool:
+def holds(path: StorePath, sha256: str) -> bool:
     """Whether the file is there and has this hash."""
     return path.is_file() and path.sha256() == sha256

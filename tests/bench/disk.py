@@ -8,7 +8,7 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from flows.cli import koco
-from koco_stream.streams.manifest import dataset_place, load_manifest
+from koco_stream.streams.manifest import dataset_path, load_manifest
 from tests.bench.table import show
 from tests.helpers.real_files import FILES
 
@@ -31,7 +31,7 @@ def disk() -> dict[str, float] | None:
             CliRunner().invoke(koco, words, catch_exceptions=False)
             manifest = load_manifest(store, "x")
             parquet = sum(
-                (Path(str(dataset_place(store, "x"))) / shard.path).stat().st_size
+                (Path(str(dataset_path(store, "x"))) / shard.path).stat().st_size
                 for shard in manifest.shards
             )
             with lzma.open(folder / file) as handle:

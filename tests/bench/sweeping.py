@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from cluster.executors import run_serially
 from flows.sweep.file import read_sweep
 from koco_stream.engine.cohort import Receipt
-from koco_stream.engine.result_file import parts_folder
+from koco_stream.engine.result_file import result_files_folder
 from koco_stream.engine.run_state import start
 from koco_stream.io.cache import private_folder
 from koco_stream.runs.run import Cohort, Run
@@ -156,7 +156,7 @@ def serially(store: Path, cohort: Cohort) -> Receipt:
     """Run a cohort in this process, and take what it wrote away."""
     receipts: list[Receipt] = []
     run_serially(str(store), "alone", [cohort], receipts.append)
-    (parts_folder(store) / f"{cohort.cohort_id}.parquet").remove()
+    (result_files_folder(store) / f"{cohort.cohort_id}.parquet").remove()
     return receipts[0]
 
 

@@ -11,7 +11,7 @@ from distributed import Client, LocalCluster
 
 from cluster.executors import run_on_dask
 from cluster.local import SETTINGS
-from koco_stream.engine.result_file import parts_folder
+from koco_stream.engine.result_file import result_files_folder
 from koco_stream.runs.run import Cohort, Run
 from koco_stream.streams.manifest import load_manifest
 from koco_stream.streams.stream import Stream
@@ -87,6 +87,6 @@ def test_worker_killed_once__is_not_the_run_s_fault(client, wide_store):
 
     run_on_dask(client, wide_store, "try", cohorts, kill_once)
     assert {row["status"] for row in read_runs(wide_store).to_pylist()} == {"ok"}
-    assert parts_folder(wide_store).names() == sorted(
+    assert result_files_folder(wide_store).names() == sorted(
         f"{cohort.cohort_id}.parquet" for cohort in cohorts
     )

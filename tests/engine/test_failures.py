@@ -13,10 +13,10 @@ import koco_stream.learners.scan
 import koco_stream.learners.shared_kernel_scan
 from koco_stream.engine.checkpoint import save_cohort
 from koco_stream.engine.cohort import run_cohort
-from koco_stream.engine.result_file import part_place
+from koco_stream.engine.result_file import result_path
 from koco_stream.learners import LEARNERS
 from koco_stream.runs.run import Cohort, Run
-from koco_stream.streams.manifest import dataset_place, load_manifest
+from koco_stream.streams.manifest import dataset_path, load_manifest
 from koco_stream.streams.stream import Stream
 from storage.results import collect, read_curves, read_runs, table_files
 from tests.helpers.cohorts import part, undisturbed
@@ -181,7 +181,7 @@ def test_run_that_fails_to_begin_on_one_side_of_a_checkpoint__leaves_the_others_
 def test_part_that_is_there__is_not_computed_again_and_a_damaged_one_is(small_store):
     cohort = cohort_of(small_store, ("OGD", {}))
     assert not run_cohort(str(small_store), "try", cohort).found
-    path = part_place(small_store, cohort).path
+    path = result_path(small_store, cohort).path
     whole = path.read_bytes()
     receipt = run_cohort(str(small_store), "try", cohort)
     assert (receipt.found, receipt.rounds, receipt.runs) == (True, 0, 1)
@@ -242,7 +242,7 @@ def test_dataset_that_is_damaged__stops_only_its_own_runs(
     koco, small_store, spec, tmp_path, monkeypatch
 ):
     monkeypatch.setenv("KOCO_CACHE", str(tmp_path / "cache"))  # no copies of its shards yet
-    shard = dataset_place(small_store, "real") / load_manifest(small_store, "real").shards[0].path
+    shard = dataset_path(small_store, "real") / load_manifest(small_store, "real").shards[0].path
     whole = shard.read_bytes()
     Path(str(shard)).write_bytes(whole[:99] + bytes([whole[99] ^ 1]) + whole[100:])
     done = koco("sweep", spec, "--store", small_store)
@@ -262,7 +262,7 @@ def test_dataset_that_is_damaged__stops_only_its_own_runs(
 def test_damaged_part__is_computed_again_by_the_next_sweep(koco, small_store, spec):
     cohort = cohort_of(small_store, ("OGD", {"step_size": 0.1}))
     run_cohort(str(small_store), "try", cohort)
-    path = part_place(small_store, cohort).path
+    path = result_path(small_store, cohort).path
     path.write_bytes(path.read_bytes()[:-20])
     done = koco("sweep", spec, "--store", small_store, "--json")
     assert done.exit_code == 0, (done.stderr, done.exception)

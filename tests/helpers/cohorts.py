@@ -5,7 +5,7 @@ from dataclasses import replace
 import pyarrow.parquet as pq
 
 from koco_stream.engine.cohort import run_cohort
-from koco_stream.engine.result_file import parts_folder
+from koco_stream.engine.result_file import result_files_folder
 from koco_stream.runs.run import Cohort, Run
 from koco_stream.streams.manifest import load_manifest
 from koco_stream.streams.stream import Stream
@@ -25,7 +25,7 @@ def cohort_on(store, learners, every, name="real", order="shuffled"):
 
 def part(store, cohort):
     """What the cohort's part says; the part is taken away, so that the cohort can be run again."""
-    path = parts_folder(store).path / f"{cohort.cohort_id}.parquet"
+    path = result_files_folder(store).path / f"{cohort.cohort_id}.parquet"
     table = pq.read_table(path)
     path.unlink()
     return table.drop_columns(MEASURED).to_pylist()

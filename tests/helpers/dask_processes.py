@@ -15,7 +15,7 @@ from pathlib import Path
 from tests.helpers.project import ROOT, free_port
 
 STARTS_WITHIN = 60.0
-LEAVING = ("--preload", "cluster.preemption", "--preload-nanny", "cluster.preemption")
+PREEMPTIBLE = ("--preload", "cluster.preemption", "--preload-nanny", "cluster.preemption")
 
 
 class Processes:
@@ -86,9 +86,9 @@ class Processes:
             str(self.folder),
         ]
         memory = [] if "--memory-limit" in words else ["--memory-limit", "1GB"]
-        leaving = [] if "--no-nanny" in words else LEAVING
+        preemptible = [] if "--no-nanny" in words else PREEMPTIBLE
         return self.start(
-            name, ["worker", address, *common, *memory, *leaving, *words], prefix, **more
+            name, ["worker", address, *common, *memory, *preemptible, *words], prefix, **more
         )
 
     def log(self, name: str) -> str:

@@ -2,7 +2,7 @@
 
 from cluster.executors import run_serially
 from flows.sweep.planning import sizes_of
-from koco_stream.engine.warm_up import needed, warm
+from koco_stream.engine.warm_up import needed, warm_up
 from koco_stream.runs.schemas import RUNS
 from koco_stream.streams.manifest import load_manifest
 from koco_stream.streams.stream import Stream
@@ -20,7 +20,7 @@ def compiled(runs, manifests):
     """Compile what these runs on these datasets need."""
     manifests = list(manifests)
     kinds = {manifest.dataset_hash: manifest.value_type for manifest in manifests}
-    warm(needed(runs, kinds, sizes_of(manifests)))
+    warm_up(needed(runs, kinds, sizes_of(manifests)))
 
 
 def run_here(store, cohorts, sweep="try", block_rows=4096):

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from flows.prepare.preparation import prepare_named
 from koco_stream import WrongInput
 from koco_stream.io.files import file_hash
-from koco_stream.io.paths import LocalPlace
+from koco_stream.io.paths import LocalPath
 from koco_stream.streams.manifest import datasets_folder, load_manifest
 from koco_stream.streams.reader import StreamReader
 from koco_stream.streams.stream import Stream
@@ -475,7 +475,7 @@ def test_prepared_again__and_killed_anywhere_keeps_the_dataset(tmp_path, monkeyp
         raise Killed
 
     with monkeypatch.context() as patched:
-        patched.setattr("koco_stream.io.paths.LocalPlace.write_text", kill)
+        patched.setattr("koco_stream.io.paths.LocalPath.write_text", kill)
         with pytest.raises(Killed):
             prepare_file(tmp_path / "store", "x", tmp_path / "a.svm")
     assert path.is_file()
@@ -514,14 +514,14 @@ def test_store__whose_first_maker_was_killed_or_is_at_work_is_opened(tmp_path, m
     (tmp_path / ".koco-store.json.4711-4711.tmp").write_text("{")
     assert not check_store(tmp_path)
     open_store(tmp_path)
-    names = LocalPlace.names
+    names = LocalPath.names
 
     def names_after_another_made_it(self):
         (self.path / "datasets").mkdir(parents=True)
         shutil.copy(tmp_path / "koco-store.json", self.path)
         return names(self)
 
-    monkeypatch.setattr(LocalPlace, "names", names_after_another_made_it)
+    monkeypatch.setattr(LocalPath, "names", names_after_another_made_it)
     assert check_store(tmp_path / "other")
 
 

@@ -17,9 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flows.cli import koco
-from koco_stream.engine.result_file import parts_folder
-from koco_stream.io.paths import LocalPlace, place
-from koco_stream.runs.schemas import CURVES, part_schema
+from koco_stream.engine.result_file import result_files_folder
+from koco_stream.io.paths import LocalPath, store_path
+from koco_stream.runs.schemas import CURVES, result_schema
 from storage import results
 from storage.results import (
     collect,
@@ -61,8 +61,8 @@ def put_part(store, name, runs):
                 "curve": curve,
             }
         )
-    with (parts_folder(store) / f"{name}.parquet").written() as temporary:
-        pq.write_table(pa.Table.from_pylist(rows, part_schema()), temporary)
+    with (result_files_folder(store) / f"{name}.parquet").written() as temporary:
+        pq.write_table(pa.Table.from_pylist(rows, result_schema()), temporary)
 
 
 def expected(known):
@@ -115,7 +115,7 @@ def check_files(store, known):
 @contextmanager
 def cut_after(changes):
     """Writes and removals of files raise from the given number on."""
-    write, remove, left = results._write, LocalPlace.remove, [changes]
+    write, remove, left = results._write, LocalPath.remove, [changes]
 
     def counted(function):
         def changed(*words):
@@ -126,11 +126,11 @@ def cut_after(changes):
 
         return changed
 
-    results._write, LocalPlace.remove = counted(write), counted(remove)
+    results._write, LocalPath.remove = counted(write), counted(remove)
     try:
         yield
     finally:
-        results._write, LocalPlace.remove = write, remove
+        results._write, LocalPath.remove = write, remove
 
 
 PART = st.dictionaries(st.integers(0, 11), st.sampled_from([OK, FAILED]), min_size=1, max_size=4)
@@ -216,7 +216,7 @@ def test_runs_whose_curves_another_collector_took_away__have_those_of_its_file(t
     content = first.read_bytes()
     put_part(store, "b", [(2, OK), (3, OK)])
     collect(store)
-    (place(store) / "results" / "runs" / first.name).write_bytes(
+    (store_path(store) / "results" / "runs" / first.name).write_bytes(
         content
     )  # as one who is late writes it, where there is no lock
     check_read(store, {1: OK, 2: OK, 3: OK})

@@ -21,7 +21,7 @@ from cluster.commands import start_commands
 from cluster.executors import run_on_dask
 from flows.sweep.checks import checked
 from flows.sweep.planning import sizes_of
-from koco_stream.engine.result_file import parts_folder
+from koco_stream.engine.result_file import result_files_folder
 from koco_stream.runs.planner import Limits, plan
 from koco_stream.runs.run import Cohort, Run
 from koco_stream.streams.manifest import load_manifest
@@ -50,7 +50,7 @@ STRANGER = ROOT / "tests" / "helpers" / "stranger.py"
 
 
 def finished(store):
-    return len(parts_folder(store).names())
+    return len(result_files_folder(store).names())
 
 
 def wait_until(there, seconds, what):

@@ -25,7 +25,7 @@ from flows.prepare.preparation import dataset_rows
 from flows.prepare.verification import verified
 from koco_stream.errors import StoreUnavailable, WrongInput
 from koco_stream.io.cache import private_folder
-from koco_stream.io.paths import place
+from koco_stream.io.paths import store_path
 from koco_stream.streams.manifest import load_manifest
 from koco_stream.streams.reader import StreamReader
 from koco_stream.streams.stream import Stream
@@ -44,7 +44,7 @@ BIG = 12 << 20  # more than one part of an upload
 
 @pytest.fixture(params=["folder", "s3"])
 def somewhere(request, tmp_path):
-    return place(
+    return store_path(
         tmp_path / "a" / "store"
         if request.param == "folder"
         else request.getfixturevalue("s3_store")
@@ -56,7 +56,7 @@ def s3_copy(small_store, s3_store):
     """The store of `small_store`, in the object store."""
     for path in sorted(small_store.rglob("*")):
         if path.is_file() and path.name != "koco-store.lock":
-            (place(s3_store) / path.relative_to(small_store).as_posix()).put(path)
+            (store_path(s3_store) / path.relative_to(small_store).as_posix()).put(path)
     return s3_store
 
 
@@ -104,7 +104,7 @@ def test_place__names_and_files_are_sorted_and_only_what_is_directly_inside(some
     assert (inside / "deep").name == "deep"
     assert not (inside / "deep").is_file()
     assert (inside / "deep" / "d.parquet").is_file()
-    assert str(place(str(inside))) == str(inside)
+    assert str(store_path(str(inside))) == str(inside)
 
 
 def test_place__what_is_not_there(somewhere):
@@ -173,7 +173,7 @@ def test_writing__by_several_at_once_shows_whole_files_only(somewhere):
 
 
 def test_reading__an_object_that_is_replaced_meanwhile_gives_the_new_one(s3_store):
-    file = place(s3_store) / "x" / "file"
+    file = store_path(s3_store) / "x" / "file"
     file.write_bytes(b"short")
     times = []
 
@@ -203,12 +203,12 @@ def test_reading__an_object_that_is_replaced_meanwhile_gives_the_new_one(s3_stor
 )
 def test_address__that_is_no_store_s_is_refused(address, said):
     with pytest.raises(WrongInput, match=said.replace("?", r"\?")):
-        place(address)
+        store_path(address)
 
 
 def test_address__with_credentials_is_refused_without_repeating_them():
     with pytest.raises(WrongInput, match="credentials") as refused:
-        place("s3://key:geheim@bucket/store")
+        store_path("s3://key:geheim@bucket/store")
     assert "geheim" not in str(refused.value)
 
 
@@ -258,8 +258,8 @@ def in_the_bucket(store):
     """The names of all objects below a store."""
     return sorted(
         info.path.partition("/store/")[2]
-        for info in place(store).filesystem.get_file_info(
-            pyarrow.fs.FileSelector(place(store).key, recursive=True)
+        for info in store_path(store).filesystem.get_file_info(
+            pyarrow.fs.FileSelector(store_path(store).key, recursive=True)
         )
         if info.is_file
     )
@@ -282,7 +282,7 @@ def test_prepare__into_an_object_store_makes_what_a_folder_would_hold(s3_store, 
     assert in_the_bucket(s3_store) == kept
     for name in kept:
         if "datasets" in name:
-            assert (place(s3_store) / name).read_bytes() == (folder / name).read_bytes()
+            assert (store_path(s3_store) / name).read_bytes() == (folder / name).read_bytes()
     again = prepare_file(s3_store, "x", source, values_per_shard=700, scale="unit-mean-square")
     assert again.dataset_hash == there.dataset_hash
     assert in_the_bucket(s3_store) == sorted(
@@ -308,15 +308,15 @@ def test_prepare__into_an_object_store_killed_in_mid_upload_keeps_the_old_and_th
     code = f"""
 import os, signal, sys
 from pathlib import Path
-from koco_stream.io.object_store import ObjectPlace
+from koco_stream.io.object_store import ObjectPath
 from storage.preparing.prepare import prepare_file
-put, left = ObjectPlace.put, [{puts}]
+put, left = ObjectPath.put, [{puts}]
 def killed(self, path):
     if not left[0]:
         os.kill(os.getpid(), signal.SIGKILL)
     left[0] -= 1
     put(self, path)
-ObjectPlace.put = killed
+ObjectPath.put = killed
 prepare_file({s3_store!r}, "x", Path({str(new)!r}), values_per_shard=400)
 """
     cache = tmp_path / "cache"
@@ -356,7 +356,7 @@ def test_dataset__whose_shard_was_altered_is_refused_and_a_store_out_of_reach_is
 ):
     manifest = load_manifest(s3_copy, "real")
     stream = Stream("real", manifest.dataset_hash)
-    shard = place(s3_copy) / "datasets" / "real" / manifest.shards[0].path
+    shard = store_path(s3_copy) / "datasets" / "real" / manifest.shards[0].path
     whole = shard.read_bytes()
     shutil.rmtree(private_folder("datasets"))
     shard.write_bytes(whole[:-1] + b"x")
@@ -412,7 +412,7 @@ def test_sweep__on_an_object_store_half_done_goes_on_and_leaves_the_same_tables(
     assert rows_in_files(s3_copy, "runs") == len(reference[0])
     assert rows_in_files(s3_copy, "curves") == len(reference[1])
     assert summary["report"] == f"{s3_copy}/reports/try.html"
-    assert "<title>Sweep “try”" in place(summary["report"]).read_text()
+    assert "<title>Sweep “try”" in store_path(summary["report"]).read_text()
     listed = koco("results", "--store", s3_copy, "--sweep", "try", "--runs", "--json", cwd=folder)
     assert {row["run_id"] for row in json.loads(listed.stdout)} == {run.run_id for run in todo.runs}
     again = CliRunner().invoke(cli.koco, ["report", "try", "--store", f"{s3_copy}/"])

@@ -14,7 +14,7 @@ import pytest
 
 from cluster.certificates import make_certificates
 from cluster.sites import shipped
-from koco_stream.engine.result_file import parts_folder
+from koco_stream.engine.result_file import result_files_folder
 from storage.results import read_runs
 from tests.helpers.project import command, environment
 from tests.helpers.slurm import PARTITION
@@ -147,7 +147,7 @@ def under_way(process, store):
     found = until(
         lambda: list(jobs().values()) == ["RUNNING"] * 2 and jobs(), process, "its jobs ran"
     )
-    until(lambda: store.is_dir() and parts_folder(store).names(), process, "there was a part")
+    until(lambda: store.is_dir() and result_files_folder(store).names(), process, "a result file")
     return set(found)
 
 

@@ -12,9 +12,9 @@ from flows.report.papers.sketch_start import sketch_start
 from flows.report.papers.son_figure_1 import son_figure_1
 from flows.report.papers.son_figure_2 import son_figure_2
 from flows.report.papers.son_figure_3 import son_figure_3
-from koco_stream.io.paths import Where
+from koco_stream.io.paths import AnyPath
 
-FIGURES: dict[str, Callable[[Where, pa.Table], Figure]] = {
+FIGURES: dict[str, Callable[[AnyPath, pa.Table], Figure]] = {
     "sketch-start": sketch_start,
     "son-figure-1": son_figure_1,
     "son-figure-2": son_figure_2,

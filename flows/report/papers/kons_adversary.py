@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from flows.report.axes import Axis
 from flows.report.drawing import Claim, Figure, over_seeds, plot, style_of
-from koco_stream.io.paths import Where
+from koco_stream.io.paths import AnyPath
 from storage.results import read_curves
 
 # a regret a·log t has at T = 2,000 the exponent 0.16 over the last factor of ten, √t has 0.5, t/log
@@ -127,7 +127,7 @@ def _name(learner: str, params: Mapping[str, object]) -> str:
     return " ".join([NAMES.get(learner, learner), *words])
 
 
-def kons_adversary(store: Where, runs: pa.Table) -> Figure:
+def kons_adversary(store: AnyPath, runs: pa.Table) -> Figure:
     """The regret against w = 0 and the dictionary's size over the rounds, and the section's
     claims.
     """

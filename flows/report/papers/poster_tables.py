@@ -22,7 +22,7 @@ from flows.report.drawing import Drawing, Figure, Style, named_points, plot
 from flows.report.papers.poster_published import ROUNDS, TABLES, Published
 from flows.report.rows import computed_once, matrix_of
 from koco_stream.batch import Batch
-from koco_stream.io.paths import Where
+from koco_stream.io.paths import AnyPath
 from koco_stream.streams.reader import StreamReader
 from koco_stream.streams.stream import Stream
 
@@ -212,7 +212,7 @@ def verdict(published: Published, mean: float, std: float) -> str:
     return "better" if mean < published.mean else "worse"
 
 
-def batch_of(store: Where, ours: Ours) -> float | None:
+def batch_of(store: AnyPath, ours: Ours) -> float | None:
     """The loss (error rate for labels −1, +1) of the best function in hindsight in the space of the
     final dictionary of the group's first run, from the cache folder if it was computed before; None
     if that is too much work for a report.
@@ -292,7 +292,7 @@ class Row:
 
 
 def rows_of(
-    store: Where,
+    store: AnyPath,
     groups: dict[tuple[str, str], list[Ours]],
     found: dict[Key, dict[Reading, Ours]],
     best: Reading,
@@ -341,7 +341,7 @@ def rows_of(
     return rows
 
 
-def poster_tables(store: Where, runs: pa.Table) -> Figure:
+def poster_tables(store: AnyPath, runs: pa.Table) -> Figure:
     """The paper's tables and ours: under the one reading that fits all rows best, under each row's
     own best, and the tuned best.
     """

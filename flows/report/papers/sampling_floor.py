@@ -15,7 +15,7 @@ import pyarrow as pa
 from flows.report.axes import Axis
 from flows.report.drawing import Claim, Figure, Series, plot, style_of
 from flows.report.rows import kernel_matrix, matrix_of
-from koco_stream.io.paths import Where
+from koco_stream.io.paths import AnyPath
 from koco_stream.streams.orders import IN_WINDOWS
 from koco_stream.streams.reader import StreamReader
 from koco_stream.streams.stream import Stream
@@ -51,7 +51,7 @@ class Point:
         return self.size / self.rounds
 
 
-def sampling_floor(store: Where, runs: pa.Table) -> Figure:
+def sampling_floor(store: AnyPath, runs: pa.Table) -> Figure:
     """Regret and seconds against the floor, and whether they are within 1/γ and γ² of KONS's."""
     found = points_of(store, runs)
     regret, seconds, rows = list[Series](), list[Series](), list[list[Any]]()
@@ -136,7 +136,7 @@ def sampling_floor(store: Where, runs: pa.Table) -> Figure:
     )
 
 
-def points_of(store: Where, runs: pa.Table) -> dict[str, list[Point]]:
+def points_of(store: AnyPath, runs: pa.Table) -> dict[str, list[Point]]:
     """The points by dataset, the smallest floor first, of the runs with the squared loss that ended
     well; without those that were shuffled in windows.
     """
@@ -170,7 +170,7 @@ def points_of(store: Where, runs: pa.Table) -> dict[str, list[Point]]:
     }
 
 
-def hindsight_loss(store: Where, row: dict[str, Any], params: dict[str, Any]) -> float:
+def hindsight_loss(store: AnyPath, row: dict[str, Any], params: dict[str, Any]) -> float:
     """Σ (f(x_t) − y_t)² of the best function of a run's own space, shrunk into its clip."""
     stream = Stream(
         row["dataset"],

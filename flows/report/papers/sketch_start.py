@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from flows.report.axes import Axis
 from flows.report.drawing import Claim, Drawing, Figure, Style, named_points, plot
-from koco_stream.io.paths import Where
+from koco_stream.io.paths import AnyPath
 
 STARTS = ("gradients", "random")
 SCALES = ("as prepared", "none", "unit-rows", "unit-mean-square")
@@ -57,7 +57,7 @@ def least(runs: pa.Table) -> tuple[Best, set[str]]:
     )
 
 
-def sketch_start(store: Where, runs: pa.Table) -> Figure:
+def sketch_start(store: AnyPath, runs: pa.Table) -> Figure:
     """The least errors of both starts on each stream, at each rate, and which start is the better
     default.
     """

@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 
 from flows.report.axes import Axis
 from flows.report.drawing import Drawing, Figure, over_seeds, plot
-from koco_stream.io.paths import Where
+from koco_stream.io.paths import AnyPath
 from koco_stream.streams.manifest import load_manifest
 
 STYLES = {
@@ -31,7 +31,7 @@ NOTE = (
 Errors = dict[str, dict[int, list[float]]]  # by line and data seed, one for each condition number
 
 
-def son_figure_1(store: Where, runs: pa.Table) -> Figure:
+def son_figure_1(store: AnyPath, runs: pa.Table) -> Figure:
     """SON's Figure 1: the best final progressive error against the condition number, one line a
     learner, over the data seeds.
     """

@@ -13,7 +13,7 @@ from flows.report.axes import Axis
 from flows.report.drawing import Claim, Figure, over_seeds, plot, style_of
 from flows.report.rows import computed_once
 from koco_stream import OjaSON
-from koco_stream.io.paths import Where
+from koco_stream.io.paths import AnyPath
 from koco_stream.losses import curvature_of
 from koco_stream.runs.schemas import curve_points
 from koco_stream.streams.manifest import load_manifest
@@ -55,7 +55,7 @@ def recovery_errors(X: Array, y: Array, model: OjaSON, rounds: Array) -> Array:
     return np.array(errors)
 
 
-def son_figure_2(store: Where, runs: pa.Table) -> Figure:
+def son_figure_2(store: AnyPath, runs: pa.Table) -> Figure:
     """The recovery error over the rounds, one line a condition number, over the data seeds.
 
     The model of a line has the parameters of the best run with m = 10 and projected weights on that
@@ -130,7 +130,7 @@ def _is_printed(params: dict[str, Any]) -> bool:
     )
 
 
-def _kept_errors(store: Where, row: dict[str, Any], points: Array) -> list[float]:
+def _kept_errors(store: AnyPath, row: dict[str, Any], points: Array) -> list[float]:
     """The recovery errors of a run's model on its dataset, the mean over `STARTS` random starts;
     from the cache folder if they were computed before.
     """

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from flows.report.axes import Axis
 from flows.report.drawing import Claim, Drawing, Figure, Style, named_points, plot
-from koco_stream.io.paths import Where
+from koco_stream.io.paths import AnyPath
 from storage.catalogue.papers import ENTRIES, SON
 
 STYLES: dict[str, Style] = {
@@ -103,7 +103,7 @@ def errors_of(runs: pa.Table) -> dict[str, Errors]:
     }
 
 
-def son_figure_3(store: Where, runs: pa.Table) -> Figure:
+def son_figure_3(store: AnyPath, runs: pa.Table) -> Figure:
     """SON's Figure 3 in both readings: (a) m = 10 against m = 0, (b) m = 10, with and without
     diagonal adaptation, against AdaGrad.
     """

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from flows.report.rows import computed_once, kernel_matrix, matrix_of, with_intercept
-from koco_stream.io.paths import Where
+from koco_stream.io.paths import AnyPath
 from koco_stream.losses import curvature_of
 from koco_stream.streams.reader import StreamReader
 from koco_stream.streams.stream import Stream
@@ -95,7 +95,7 @@ def why_not(learner: str, params: dict[str, Any], rounds: int) -> str | None:
 
 
 def bound_of(
-    store: Where, stream: Stream, learner: str, params: dict[str, Any], rounds: Sequence[int]
+    store: AnyPath, stream: Stream, learner: str, params: dict[str, Any], rounds: Sequence[int]
 ) -> Bound | None:
     """The bound after each of `rounds` (increasing) on a stream, from the cache folder if it was
     computed before; None if a label is beyond the clip, which the theorems do not allow.

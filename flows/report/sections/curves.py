@@ -13,7 +13,7 @@ import pyarrow as pa
 from flows.report.axes import Axis
 from flows.report.drawing import Figure, Series, Style, plot
 from flows.report.sections.lines import Line, StreamResults, params_text
-from koco_stream.io.paths import Where
+from koco_stream.io.paths import AnyPath
 from koco_stream.types import Array
 from storage.results import read_curves
 
@@ -43,7 +43,7 @@ def drawn_lines(stream: StreamResults) -> list[Line]:
     return [line for line in stream.lines if line.best is not None][:MOST_LINES]
 
 
-def curves_of_best(store: Where, streams: Sequence[StreamResults]) -> dict[str, Curve]:
+def curves_of_best(store: AnyPath, streams: Sequence[StreamResults]) -> dict[str, Curve]:
     """The curves, by run_id, of the best configuration of each line that is drawn. Those of other
     runs are not held.
     """

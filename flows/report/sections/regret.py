@@ -19,7 +19,7 @@ from flows.report.sections.curves import (
     drawn_lines,
 )
 from flows.report.sections.lines import Line, StreamResults
-from koco_stream.io.paths import Where
+from koco_stream.io.paths import AnyPath
 from koco_stream.streams.manifest import Manifest
 from koco_stream.streams.orders import AS_STORED
 from koco_stream.streams.stream import Stream
@@ -28,7 +28,7 @@ EVERY = 4  # of the curve's rounds: two a factor of ten
 
 
 def regret_and_bound(
-    store: Where,
+    store: AnyPath,
     stream: StreamResults,
     manifest: Manifest | None,
     curves: Mapping[str, Curve],
@@ -114,7 +114,7 @@ def regret_and_bound(
 
 
 def _against_bound(
-    store: Where,
+    store: AnyPath,
     stream: StreamResults,
     line: Line,
     curves: Mapping[str, Curve],

@@ -1,16 +1,15 @@
-"""A worker that is told to leave saves its cohort after the current block, and another goes on from
+"""A worker that is told to stop saves its cohort after the current block, and another goes on from
 there, to the same bits.
 """
 
+import itertools
 import os
 import signal
 
 import pytest
 from distributed import Client
 
-import koco_stream.engine.cohort
 from cluster.executors import OnDask, run_on_dask
-from koco_stream.engine import preemption as leaving
 from koco_stream.engine.checkpoint import (
     checkpoint_of,
     checkpoints_folder,
@@ -18,6 +17,7 @@ from koco_stream.engine.checkpoint import (
     read_checkpoint,
 )
 from koco_stream.engine.cohort import run_cohort
+from koco_stream.engine.preemption import Preempted, requested
 from koco_stream.learners import LEARNERS
 from koco_stream.runs.run import Cohort, Run
 from koco_stream.streams.manifest import load_manifest
@@ -29,19 +29,14 @@ from tests.helpers.stores import wide_store
 from tests.helpers.sweeps import compiled
 
 
-def leave_after(monkeypatch, store, cohort, looks, block_rows):
-    """Run the cohort in a process that is told to leave before it looks for the `looks`-th time;
+def preempted_after(monkeypatch, store, cohort, looks, block_rows):
+    """Run the cohort in a process that is told to stop before it looks for the `looks`-th time;
     returns the rounds that were saved.
     """
-    seen = []
-
-    def asked():
-        seen.append(0)
-        return len(seen) >= looks
-
+    found = itertools.chain([False] * (looks - 1), itertools.repeat(True))
     with monkeypatch.context() as patched:
-        patched.setattr(koco_stream.engine.cohort, "asked", asked)
-        with pytest.raises(leaving.Preempted):
+        patched.setattr(requested, "is_set", lambda: next(found))
+        with pytest.raises(Preempted):
             run_cohort(str(store), "try", cohort, block_rows)
     return read_checkpoint(checkpoint_of(store, cohort))[0].get("rounds")
 
@@ -51,10 +46,10 @@ def leave_after(monkeypatch, store, cohort, looks, block_rows):
 def test_every_learner__goes_on_from_any_block(name, every, small_store, monkeypatch):
     cohort = cohort_on(small_store, [(name, {}, 1), (name, {"fit_intercept": True}, 2)], every)
     whole = undisturbed(small_store, cohort)
-    assert leave_after(monkeypatch, small_store, cohort, 1, 37) is None  # before it has begun
-    first = leave_after(monkeypatch, small_store, cohort, 3, 37)
+    assert preempted_after(monkeypatch, small_store, cohort, 1, 37) is None  # before it has begun
+    first = preempted_after(monkeypatch, small_store, cohort, 3, 37)
     assert first == 74
-    second = leave_after(monkeypatch, small_store, cohort, 2, 53)
+    second = preempted_after(monkeypatch, small_store, cohort, 2, 53)
     assert second == (127 if every == 0 else 120)
     receipt = run_cohort(str(small_store), "try", cohort, 64)
     assert part(small_store, cohort) == whole
@@ -65,7 +60,7 @@ def test_every_learner__goes_on_from_any_block(name, every, small_store, monkeyp
 def test_told_in_the_last_block__it_finishes(small_store, monkeypatch):
     cohort = cohort_on(small_store, [("OGD", {}, 1)], 0)
     looks = iter([False, True])
-    monkeypatch.setattr(koco_stream.engine.cohort, "asked", lambda: next(looks))
+    monkeypatch.setattr(requested, "is_set", lambda: next(looks))
     assert run_cohort(str(small_store), "try", cohort).rounds == 500
 
 
