@@ -1,5 +1,5 @@
 """Every process of a test session has a cache folder of its own, and leaves nothing behind. What is
-compiled all share.
+compiled all share; where KOCO_CACHE is set, so do later sessions.
 """
 
 import os
@@ -11,17 +11,14 @@ from pathlib import Path
 import pytest
 
 _cache = tempfile.mkdtemp(prefix="koco-tests-")
-if (
-    "PYTEST_XDIST_WORKER" in os.environ
-):  # then KOCO_CACHE is what the session's first process has made it, below
+if "KOCO_CACHE" in os.environ:  # a worker of pytest-xdist has that of the session's first process
     shared = Path(os.environ["KOCO_CACHE"], "compiled")
-    shared.mkdir(mode=0o700, exist_ok=True)
+    shared.mkdir(mode=0o700, parents=True, exist_ok=True)
     Path(_cache, "compiled").symlink_to(shared)
 os.environ["KOCO_CACHE"] = _cache
 os.environ["PREFECT_SERVER_ANALYTICS_ENABLED"] = "false"
-if (
-    signal.getsignal(signal.SIGINT) == signal.SIG_IGN
-):  # so shells start what goes to the background, and all that it starts is deaf to Ctrl-C
+# So shells start what goes to the background: it and all that it starts is deaf to Ctrl-C.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
