@@ -8,7 +8,7 @@ import numpy as np
 
 from koco_stream.streams.rows import Rows, sparse_rows
 from tests.bench.measure import Time, in_turn, seconds
-from tests.bench.ours import Ours, exists, scan
+from tests.bench.ours import Ours, scan
 from tests.bench.table import show
 
 NON_ZEROS = 300_000  # gathered in one repetition
@@ -60,10 +60,7 @@ def growth(repetitions: int, quick: bool) -> dict[Key, dict[int, Time]]:
         ("OjaSON", "d"): {d: (oja, 100, d) for d in ds},
     }
     for learner in ("RPSON", "FDSON"):
-        if exists(learner):
-            tables[learner, "d"] = {d: (Ours(learner, sketch_size=10), 100, d) for d in ds}
-        else:
-            print(f"  ({learner}: skipped, koco_stream has no such class)")
+        tables[learner, "d"] = {d: (Ours(learner, sketch_size=10), 100, d) for d in ds}
     fixed = {"s": "m = 10, d = 100,000", "m": "s = 100, d = 100,000", "d": "s = 100, m = 10"}
     results = {}
     for (learner, letter), cases in tables.items():
@@ -80,14 +77,10 @@ def growth(repetitions: int, quick: bool) -> dict[Key, dict[int, Time]]:
                     t.us,
                     f"{t.least:.3g} to {t.greatest:.3g}",
                     t.us / base,
-                    1e3 * t.us / entries(*cases[value]),
+                    1e3 * t.us / (s * (ours.given["sketch_size"] + 1)),
                 ]
-                for value, t in found.items()
+                for (value, t), (ours, s, _) in zip(found.items(), cases.values(), strict=True)
             ],
             "A table entry: one of the s (m + 1) numbers that a round reads and writes.",
         )
     return results
-
-
-def entries(ours: Ours, s: int, d: int) -> int:
-    return s * (ours.given["sketch_size"] + 1)

@@ -33,35 +33,21 @@ def with_package(table, lanes, indptr, indices, stride, values, a):
 
 @jit
 def line_at_a_time(table, indptr, indices, stride, values, coef):
-    """The same for twelve columns, each line read once from its first column to its last."""
+    """The same as plain loops over twelve columns."""
     total = 0.0
     for t in range(indptr.size - 1):
         lo, hi = indptr[t], indptr[t + 1]
         first = lo * stride
-        a0 = a1 = a2 = a3 = a4 = a5 = a6 = a7 = a8 = a9 = a10 = a11 = 0.0
+        coef[:] = 0.0
         for i in range(hi - lo):
-            j, v = indices[first + i], np.float64(values[lo + i])
-            a0 += table[j, 0] * v
-            a1 += table[j, 1] * v
-            a2 += table[j, 2] * v
-            a3 += table[j, 3] * v
-            a4 += table[j, 4] * v
-            a5 += table[j, 5] * v
-            a6 += table[j, 6] * v
-            a7 += table[j, 7] * v
-            a8 += table[j, 8] * v
-            a9 += table[j, 9] * v
-            a10 += table[j, 10] * v
-            a11 += table[j, 11] * v
-        coef[0], coef[1], coef[2], coef[3], coef[4], coef[5] = a0, a1, a2, a3, a4, a5
-        coef[6], coef[7], coef[8], coef[9], coef[10], coef[11] = a6, a7, a8, a9, a10, a11
-        total += a0
+            for k in range(12):
+                coef[k] += table[indices[first + i], k] * values[lo + i]
+        total += coef[0]
         for k in range(12):
             coef[k] = 1e-9 * coef[k] + 1e-12
         for i in range(hi - lo):
-            j, v = indices[first + i], np.float64(values[lo + i])
             for k in range(12):
-                table[j, k] += coef[k] * v
+                table[indices[first + i], k] += coef[k] * values[lo + i]
     return total
 
 
