@@ -1,15 +1,21 @@
 """The streams: 20news (or a stand-in), a dense one, and the ill-conditioned one."""
 
 import os
+import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse
+from sklearn.preprocessing import normalize
 
+from koco_stream.streams import stream as streams
+from koco_stream.streams.manifest import Manifest
+from koco_stream.streams.reader import StreamReader
 from koco_stream.streams.rows import Rows, as_rows
+from storage.generated.datasets import prepare_synthetic
 from storage.generated.tables import ill_conditioned
-from storage.sources.reading import read_sources
+from storage.preparing.prepare import prepare_file
 
 AUTOS = 8  # rec.autos
 
@@ -44,50 +50,34 @@ def first(whole: Stream, n: int) -> Stream:
     return stream(whole.name, whole.X[:n], whole.y[:n]) if n < whole.n else whole
 
 
-def unit_rows(X):
-    norms = np.sqrt(np.asarray(X.multiply(X).sum(1)).ravel())
-    norms[norms == 0] = 1.0
-    X = scipy.sparse.diags_array(1 / norms) @ X
-    X.sum_duplicates()
-    X = X.tocsr()
-    return scipy.sparse.csr_array(
-        (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), shape=X.shape
-    )  # as scikit-learn wants
+def prepared_news(store: Path) -> Manifest:
+    """20news as it comes, in the store; without `KOCO_DATA` a stand-in, called so: generated rows
+    of about 94 words, of Zipf frequencies.
+    """
+    path = Path(os.environ.get("KOCO_DATA", "")) / "20news" / "20news_bow_counts.svm.xz"
+    if path.is_file():
+        return prepare_file(store, "20news", path)
+    return prepare_synthetic(store, "sparse-text", {"n_rows": 18_846, "data_seed": 20})
+
+
+def matrix_of(store: Path, manifest: Manifest) -> tuple[scipy.sparse.csr_array, np.ndarray]:
+    """The rows of a sparse dataset as a CSR matrix (n, d) with numbers of 32 bits for features, as
+    scikit-learn wants it, and the labels (n,).
+    """
+    order = streams.Stream(manifest.name, manifest.dataset_hash)
+    rows, labels = StreamReader(store, order).whole()
+    X = (rows.values.astype(np.float64), rows.indices, rows.indptr.astype(np.int32))
+    return scipy.sparse.csr_array(X, shape=(labels.size, rows.n_features)), labels
 
 
 def news() -> Stream:
-    """20news, rec.autos against the rest, unit rows, shuffled by a fixed seed; without `KOCO_DATA`
-    a stand-in, called so.
-    """
-    folder = os.environ.get("KOCO_DATA")
-    path = Path(folder) / "20news" / "20news_bow_counts.svm.xz" if folder else None
-    if path is None or not path.is_file():
-        return news_stand_in()
-    table = read_sources([path])
-    X = scipy.sparse.csr_array(
-        (table.values.astype(np.float64), table.indices, table.indptr),
-        shape=(table.labels.size, table.n_features),
-    )
-    order = np.random.default_rng(20).permutation(table.labels.size)
-    return stream("20news", unit_rows(X)[order], np.where(table.labels == AUTOS, 1.0, -1.0)[order])
-
-
-def news_stand_in(n: int = 18_846, d: int = 101_631) -> Stream:
-    """Rows like 20news: about 94 words each, of Zipf frequencies; 5 % of the labels are +1."""
-    draw = np.random.default_rng(20)
-    lengths = np.clip(draw.lognormal(4.45, 0.75, n), 5, 3000).astype(np.int64)
-    frequency = np.cumsum(1.0 / (np.arange(d) + 3.0))
-    words = draw.permutation(d)[
-        np.searchsorted(frequency, draw.random(lengths.sum()) * frequency[-1])
-    ]
-    X = scipy.sparse.csr_array(
-        (np.ones(words.size), words, np.concatenate([[0], np.cumsum(lengths)])), shape=(n, d)
-    )
-    X.sum_duplicates()
-    X = unit_rows(X)
-    score = X @ draw.standard_normal(d) + 0.1 * draw.standard_normal(n)
-    y = np.where(score > np.quantile(score, 0.95), 1.0, -1.0)
-    return stream("20news STAND-IN (synthetic: KOCO_DATA is not set or lacks 20news)", X, y)
+    """20news, rec.autos against the rest, unit rows, shuffled by a fixed seed; or the stand-in."""
+    with tempfile.TemporaryDirectory(prefix="koco-bench-") as store:
+        manifest = prepared_news(Path(store))
+        X, labels = matrix_of(Path(store), manifest)
+    y = np.where(labels == (AUTOS if manifest.name == "20news" else 1.0), 1.0, -1.0)
+    order = np.random.default_rng(20).permutation(y.size)
+    return stream(manifest.name, normalize(X)[order], y[order])
 
 
 def dense(n: int = 50_000, d: int = 90) -> Stream:

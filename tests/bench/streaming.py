@@ -12,11 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from koco_stream.numerics.compiler import jit
-from koco_stream.streams.manifest import Manifest
 from koco_stream.streams.reader import StreamReader
 from koco_stream.streams.stream import Stream, sharding_of
-from storage.preparing.prepare import prepare_file, prepare_source
-from storage.sources.table import Table
 from tests.bench import data
 from tests.bench.measure import in_turn, seconds
 from tests.bench.table import show
@@ -60,27 +57,6 @@ def one_pass(reader: StreamReader) -> np.ndarray:
     return totals
 
 
-def prepared_news(store: Path) -> Manifest:
-    """20news as it comes, or the stand-in."""
-    folder = os.environ.get("KOCO_DATA")
-    path = Path(folder) / "20news" / "20news_bow_counts.svm.xz" if folder else None
-    if path is not None and path.is_file():
-        return prepare_file(store, "20news", path)
-    news = data.news_stand_in()
-    X = news.X
-    table = Table(
-        news.y,
-        X.indptr.astype(np.int64),
-        X.indices.astype(np.int32),
-        X.data,
-        X.shape[1],
-        "sparse",
-        "test",
-        [],
-    )
-    return prepare_source(store, "20news-stand-in", table)
-
-
 @contextmanager
 def own_cache(folder: Path) -> Iterator[Path]:
     """A cache folder of the measurement's own."""
@@ -103,7 +79,7 @@ def streaming(repetitions: int) -> dict[str, float]:
         own_cache(Path(folder) / "cache") as cache,
     ):
         store = Path(folder) / "store"
-        manifest = prepared_news(store)
+        manifest = data.prepared_news(store)
         stored = Stream(manifest.name, manifest.dataset_hash)
         windows = {"window_rows": 4096, "sharding": sharding_of(manifest)}
         shuffles = {

@@ -13,8 +13,6 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse
 
-from koco_stream.streams.reader import StreamReader
-from koco_stream.streams.stream import Stream
 from storage.generated.datasets import prepare_synthetic
 from storage.results import read_runs
 from tests.bench import data
@@ -124,13 +122,10 @@ def beside(folder: Path, cores: set[int], quick: bool) -> dict[str, float]:
 def write_rows(folder: Path) -> None:
     """The stream: prepared, for ours; as a matrix; and as Vowpal Wabbit's text and cache."""
     manifest = prepare_synthetic(folder / "store", "sparse-text", ROWS)
-    rows, y = StreamReader(folder / "store", Stream(manifest.name, manifest.dataset_hash)).whole()
-    X = scipy.sparse.csr_array(
-        (rows.values.astype(np.float64), rows.indices, rows.indptr), shape=(y.size, rows.n_features)
-    )
+    X, y = data.matrix_of(folder / "store", manifest)
     scipy.sparse.save_npz(folder / "rows.npz", X, compressed=False)
     np.save(folder / "labels.npy", y)
-    write_text(data.Stream("rows", X, y, rows), folder / "rows.vw")
+    write_text(data.stream("rows", X, y), folder / "rows.vw")
 
 
 def ours(folder: Path, grid: dict[str, list[float]], cores: set[int]) -> Taken:
