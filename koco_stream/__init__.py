@@ -7,8 +7,6 @@ for every run.
 [0.0, 0.0]
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Any
 
 from koco_stream.version import __version__
@@ -17,24 +15,26 @@ if TYPE_CHECKING:
     from koco_stream.batch import Batch
     from koco_stream.classifier import Classifier
     from koco_stream.errors import WrongInput
-    from koco_stream.learners import load
-    from koco_stream.learners.base import Learner
-    from koco_stream.learners.kernel.b_kons import BKONS
-    from koco_stream.learners.kernel.con_kons import CONKONS
-    from koco_stream.learners.kernel.dual_sgd import DualSGD
-    from koco_stream.learners.kernel.fogd import FOGD
-    from koco_stream.learners.kernel.kons import KONS
-    from koco_stream.learners.kernel.kors import KORS
-    from koco_stream.learners.kernel.nogd import NOGD
-    from koco_stream.learners.kernel.norma import NORMA
-    from koco_stream.learners.kernel.pros_n_kons import PROSNKONS
-    from koco_stream.learners.kernel.sketched_kons import SketchedKONS
-    from koco_stream.learners.linear.adagrad import AdaGrad
-    from koco_stream.learners.linear.fd_son import FDSON
-    from koco_stream.learners.linear.ogd import OGD
-    from koco_stream.learners.linear.oja_son import OjaSON
-    from koco_stream.learners.linear.ons import ONS
-    from koco_stream.learners.linear.rp_son import RPSON
+    from koco_stream.learners import (
+        BKONS,
+        CONKONS,
+        FDSON,
+        FOGD,
+        KONS,
+        KORS,
+        NOGD,
+        NORMA,
+        OGD,
+        ONS,
+        PROSNKONS,
+        RPSON,
+        AdaGrad,
+        DualSGD,
+        Learner,
+        OjaSON,
+        SketchedKONS,
+        load,
+    )
 
 __all__ = [
     "BKONS",
@@ -61,11 +61,7 @@ __all__ = [
     "load",
 ]
 
-_WHERE = {
-    "Batch": ("koco_stream.batch", "Batch"),
-    "Classifier": ("koco_stream.classifier", "Classifier"),
-    "WrongInput": ("koco_stream.errors", "WrongInput"),
-}
+_MODULES = {"Batch": "batch", "Classifier": "classifier", "WrongInput": "errors"}
 
 
 def __getattr__(name: str) -> Any:
@@ -73,10 +69,8 @@ def __getattr__(name: str) -> Any:
     # compiler. A learner of the registry has its name here.
     import importlib
 
-    if name in _WHERE:
-        module, attribute = _WHERE[name]
-        return getattr(importlib.import_module(module), attribute)
-    learners = importlib.import_module("koco_stream.learners") if name[:1] != "_" else None
-    if learners is None or name not in (*learners.LEARNERS, "Learner", "load"):
-        raise AttributeError(f"module 'koco_stream' has no attribute {name!r}")
-    return getattr(learners, name)
+    if not name.startswith("_"):
+        module = importlib.import_module(f"koco_stream.{_MODULES.get(name, 'learners')}")
+        if name in _MODULES or name in ("Learner", "load") or name in module.LEARNERS:
+            return getattr(module, name)
+    raise AttributeError(f"module 'koco_stream' has no attribute {name!r}")

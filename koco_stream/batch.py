@@ -23,23 +23,21 @@ from scipy.special import expit
 
 from koco_stream.errors import WrongInput
 from koco_stream.learners.parameters import ALPHA
-from koco_stream.losses import LOSSES, OF_REAL_LABELS
+from koco_stream.losses import LOSSES, OF_REAL_LABELS, check_labels
 from koco_stream.streams.rows import as_labels
 from koco_stream.types import Array
 
-Blocks = Callable[
-    [], Iterable[tuple[Array, Array]]
-]  # one reading: the features (k, r) and the labels (k,) of each block of rows
+# One reading: the features (k, r) and the labels (k,) of each block of rows.
+Blocks = Callable[[], Iterable[tuple[Array, Array]]]
 
 BLOCK_ROWS = 4096
-# features of up to this many values are kept between readings (400 MB), others computed again
+# Features of up to this many values are kept between readings (400 MB), others computed again.
 HELD_VALUES = 50_000_000
 MOST_STEPS = 500
 TOLERANCE = 1e-12  # of the least value, for losses with a slope everywhere
 GAP = 1e-6  # of the least value, for the hinge
-STEPS = 0.5 ** np.concatenate(
-    [np.arange(16), np.arange(16, 58, 3)]
-)  # of the line search: 1 to 2^−55
+# Of the line search: 1 to 2^−55.
+STEPS = 0.5 ** np.concatenate([np.arange(16), np.arange(16, 58, 3)])
 
 
 def best_linear(features: Array, y: Array, loss: str, alpha: float) -> Array:
@@ -106,8 +104,8 @@ class _Point:
             total += float(value.sum())
             slopes += slope @ features
             curved = np.flatnonzero(curve)
-            part = features[curved] * np.sqrt(curve[curved])[:, None]
-            self.hessian += part.T @ part
+            weighted = features[curved] * np.sqrt(curve[curved])[:, None]
+            self.hessian += weighted.T @ weighted
             if loss == "hinge":
                 hinge += float(np.maximum(1.0 - y * scores, 0.0).sum())
                 duals += float(np.abs(slope).sum())
@@ -137,12 +135,9 @@ def derivatives(
     """ℓ, ℓ' and ℓ'' in the score, (n,) each; the hinge is smoothed over `width` if it is not 0:
     z²/(2μ) for z = 1 − yŷ in [0, μ], z − μ/2 beyond.
     """
-    if loss == "squared":
-        error = scores - y
-        return error * error, 2.0 * error, np.full(error.shape, 2.0)
-    if loss == "half_squared":
-        error = scores - y
-        return 0.5 * error * error, error, np.full(error.shape, 1.0)
+    if loss in OF_REAL_LABELS:
+        error, second = scores - y, 2.0 if loss == "squared" else 1.0
+        return 0.5 * second * error * error, second * error, np.full(error.shape, second)
     margins = y * scores
     if loss == "logistic":
         p = expit(-margins)
@@ -169,17 +164,14 @@ def _newton_step(hessian: Array, gradient: Array, alpha: float) -> Array:
 
 
 def _start(blocks: Blocks, loss: str) -> Array:
-    """Zero weights (r,), and the labels looked at."""
-    r = None
+    """Zero weights (r,). Raises `WrongInput` for wrong labels, or if there are no rows."""
+    w = None
     for features, y in blocks():
-        r = features.shape[1]
-        if loss not in OF_REAL_LABELS and not (np.abs(y) == 1.0).all():
-            raise WrongInput(
-                f"the {loss} loss needs labels -1 and +1, and one is {y[np.abs(y) != 1.0][0]:g}"
-            )
-    if r is None:
+        check_labels(loss, y)
+        w = np.zeros(features.shape[1])
+    if w is None:
         raise WrongInput("there are no rows to find the best function on")
-    return np.zeros(r)
+    return w
 
 
 def _cut(features: Array, y: Array) -> Iterator[tuple[Array, Array]]:
@@ -216,12 +208,12 @@ class Batch:
         loss, clip = self.learner.loss, self.learner.clip
         self.weights_ = best_linear_in_blocks(blocks, loss, self.alpha)
         total, mistakes, self.largest_ = 0.0, 0, 0.0
-        for features, part in blocks():
+        for features, y_of_block in blocks():
             scores = features @ self.weights_
             self.largest_ = max(self.largest_, float(np.abs(scores).max(initial=0.0)))
             predictions = np.clip(scores, -clip, clip)
-            total += float(derivatives(loss, predictions, part)[0].sum())
-            mistakes += int(((predictions >= 0.0) != (part >= 0.0)).sum())
+            total += float(derivatives(loss, predictions, y_of_block)[0].sum())
+            mistakes += int(((predictions >= 0.0) != (y_of_block >= 0.0)).sum())
         self.mean_loss_ = total / labels.size
         self.error_rate_ = mistakes / labels.size if (np.abs(labels) == 1.0).all() else None
         return self
@@ -232,18 +224,15 @@ class Batch:
         """
         if not hasattr(self, "weights_"):
             raise AttributeError("this Batch is not fitted yet: call fit first")
-        return np.clip(
-            np.asarray(self.learner.features(X)) @ self.weights_,
-            -self.learner.clip,
-            self.learner.clip,
-        )
+        scores = np.asarray(self.learner.features(X)) @ self.weights_
+        return np.clip(scores, -self.learner.clip, self.learner.clip)
 
     def _blocks(self, X: Any, labels: Array) -> Blocks:
         def read() -> Iterator[tuple[Array, Array]]:
             for first in range(0, labels.size, BLOCK_ROWS):
                 stop = min(first + BLOCK_ROWS, labels.size)
-                part = X.slice(first, stop - first) if hasattr(X, "slice") else X[first:stop]
-                yield np.asarray(self.learner.features(part), np.float64), labels[first:stop]
+                rows = X.slice(first, stop - first) if hasattr(X, "slice") else X[first:stop]
+                yield np.asarray(self.learner.features(rows), np.float64), labels[first:stop]
 
         first_block = next(read(), None)
         if first_block is not None and first_block[0].shape[1] * labels.size <= HELD_VALUES:

@@ -4,15 +4,15 @@ from typing import Any, Self
 
 import numpy as np
 
-from koco_stream.errors import WrongInput, nearest
-from koco_stream.learners.base import Learner
+from koco_stream.errors import WrongInput
+from koco_stream.learners.base import Learner, unlearnt
 from koco_stream.learners.kernel.kors import KORS
-from koco_stream.scikit_learn import classifier_tags, not_fitted
+from koco_stream.scikit_learn import Estimator, classifier_tags, not_fitted
 from koco_stream.streams.rows import label_vector
 from koco_stream.types import Array
 
 
-class Classifier:
+class Classifier(Estimator):
     """A binary classifier: a learner that is shown the first class as −1 and the second, in sorted
     order, as +1.
 
@@ -33,22 +33,17 @@ class Classifier:
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """`learner`, and its own parameters as `learner__NAME` if `deep`."""
         inner = self.learner.get_params() if deep and isinstance(self.learner, Learner) else {}
-        own = {f"learner__{name}": value for name, value in inner.items()}
-        return {"learner": self.learner, **own}
+        return {"learner": self.learner, **{f"learner__{name}": q for name, q in inner.items()}}
 
     def set_params(self, **params: Any) -> Self:
-        """Change `learner`, or its parameters by `learner__NAME`. Raises `WrongInput` with the
-        nearest name for an unknown one.
+        """Change `learner`, or its parameters by `learner__NAME`.
+
+        Raises `WrongInput` with the nearest name for an unknown one.
         """
-        names = list(self.get_params())
-        for name in params:
-            if name not in names and not name.startswith("learner__"):
-                raise WrongInput(f"Classifier has no parameter {name!r}{nearest(name, names)}")
-        self.learner = params.pop("learner", self.learner)
-        if params:
-            self.learner.set_params(
-                **{name.removeprefix("learner__"): value for name, value in params.items()}
-            )
+        inner = {name: params.pop(name) for name in list(params) if name.startswith("learner__")}
+        super().set_params(**params)
+        if inner:
+            self.learner.set_params(**{n.removeprefix("learner__"): q for n, q in inner.items()})
         return self
 
     def __repr__(self) -> str:
@@ -70,19 +65,16 @@ class Classifier:
         label that is neither, for more than two classes, and as the learner does.
         """
         labels = _labels(y)
-        known = (
-            self.classes_
-            if self.__sklearn_is_fitted__()
-            else _two_classes(labels if classes is None else _labels(classes))
-        )
-        signs = _signs(labels, known)
-        learner = self.learner_ if self.__sklearn_is_fitted__() else self._new_learner()
+        if self.__sklearn_is_fitted__():
+            known, learner = self.classes_, self.learner_
+        else:
+            known = _two_classes(labels if classes is None else _labels(classes))
+            learner = self._new_learner()
         try:
-            scores = learner.progressive(X, signs)
+            scores = learner.progressive(X, _signs(labels, known))
         finally:
-            if (
-                learner.__sklearn_is_fitted__()
-            ):  # not after a refused first call; after a divergence it is
+            # not after a refused first call; after a divergence it is
+            if learner.__sklearn_is_fitted__():
                 self.learner_, self.classes_ = learner, known
         return self._class_of(scores)
 
@@ -99,8 +91,8 @@ class Classifier:
         """
         labels = _labels(y)
         known = _two_classes(labels)
-        learner = self._new_learner().fit(X, _signs(labels, known))
-        self.learner_, self.classes_ = learner, known
+        self.learner_ = self._new_learner().fit(X, _signs(labels, known))
+        self.classes_ = known
         return self
 
     def decision_function(self, X: Any) -> Array:
@@ -117,32 +109,24 @@ class Classifier:
         """The share of the rows whose predicted class is right, as scikit-learn's classifiers give
         it.
         """
-        right = self.predict(X) == _labels(y)
-        return float(np.average(right, weights=sample_weight))
+        return float(np.average(self.predict(X) == _labels(y), weights=sample_weight))
 
     def _new_learner(self) -> Learner:
-        if not isinstance(self.learner, Learner):
-            raise WrongInput(
-                f"learner must be a learner, such as koco_stream.OjaSON(), not {self.learner!r}"
-            )
         if isinstance(self.learner, KORS):
             raise WrongInput(
                 "KORS predicts nothing, so it is no classifier; give a learner that uses its"
                 " dictionary, such as PROSNKONS"
             )
-        return type(self.learner)(**self.learner.get_params())
+        return unlearnt(self.learner)
 
     def _class_of(self, scores: Array) -> Array:
         return self.classes_[(scores >= 0.0).astype(np.intp)]
 
     def __getattr__(self, name: str) -> Any:
         # Only reached for what is not there: what learning would have made, or nothing.
-        if (
-            name in ("n_features_in_", "feature_names_in_", "rounds_")
-            and self.__sklearn_is_fitted__()
-        ):
-            return getattr(self.learner_, name)
         if name in ("classes_", "learner_", "n_features_in_", "feature_names_in_", "rounds_"):
+            if self.__sklearn_is_fitted__():
+                return getattr(self.learner_, name)
             raise not_fitted(self)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 

@@ -32,8 +32,13 @@ others).
 """
 
 import math
+from collections.abc import Callable
 
+import numpy as np
+
+from koco_stream.errors import WrongInput
 from koco_stream.numerics.compiler import jit
+from koco_stream.types import Array
 
 SQUARED, LOGISTIC, SQUARED_HINGE, HINGE, HALF_SQUARED = 0, 1, 2, 3, 4
 LOSSES = {
@@ -46,21 +51,28 @@ LOSSES = {
 OF_REAL_LABELS = ("squared", "half_squared")  # the others need labels −1 and +1
 
 
+# σ for C, of the losses that have curvature.
+CURVATURES: dict[str, Callable[[float], float]] = {
+    "squared": lambda C: 1.0 / (8.0 * C * C),
+    "half_squared": lambda C: 1.0 / (4.0 * C * C),
+    "logistic": lambda C: math.exp(-C),
+    "squared_hinge": lambda C: min(1.0 / (2.0 * (1.0 + C) ** 2), 1.0 / (4.0 * C * (1.0 + C))),
+}
+
+
 def curvature_of(loss: str, clip: float) -> float:
-    """The curvature σ of `loss` for predictions and labels within `clip` (0 if there is none, or no
-    clip).
+    """The curvature σ of `loss` for predictions and labels within `clip`.
+
+    It is 0 if the loss has none, or if there is no clip.
     """
-    if math.isinf(clip) or loss == "hinge":
-        return 0.0
-    if loss == "squared":
-        return 1.0 / (8.0 * clip * clip)
-    if loss == "half_squared":
-        return 1.0 / (4.0 * clip * clip)
-    if loss == "logistic":
-        return math.exp(-clip)
-    if loss == "squared_hinge":
-        return min(1.0 / (2.0 * (1.0 + clip) ** 2), 1.0 / (4.0 * clip * (1.0 + clip)))
-    raise ValueError(f"no loss is called {loss!r}; there are {', '.join(LOSSES)}")
+    return CURVATURES[loss](clip) if loss in CURVATURES and math.isfinite(clip) else 0.0
+
+
+def check_labels(loss: str, labels: Array) -> None:
+    """Raise `WrongInput` for labels (n,) other than −1 and +1 where the loss needs these."""
+    if loss not in OF_REAL_LABELS and not (np.abs(labels) == 1.0).all():
+        wrong = labels[np.abs(labels) != 1.0][0]
+        raise WrongInput(f"the {loss} loss needs labels -1 and +1, and one is {wrong:g}")
 
 
 @jit

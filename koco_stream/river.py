@@ -13,7 +13,7 @@ import numpy as np
 from river import base
 
 from koco_stream.errors import WrongInput
-from koco_stream.learners.base import Learner
+from koco_stream.learners.base import Learner, unlearnt
 from koco_stream.learners.linear.ogd import OGD
 from koco_stream.streams.rows import Rows, sparse_rows
 from koco_stream.types import Array
@@ -25,11 +25,7 @@ class _Learning:
     """A learner that takes rows as dictionaries: what both estimators have inside."""
 
     def __init__(self, learner: Learner, n_features: int) -> None:
-        if not isinstance(learner, Learner):
-            raise WrongInput(
-                f"learner must be a learner, such as koco_stream.OjaSON(), not {learner!r}"
-            )
-        self.learner: Learner = type(learner)(**learner.get_params())
+        self.learner: Learner = unlearnt(learner)
         self.n_features = n_features
         self.numbers: dict[Hashable, int] = {}
 
@@ -51,26 +47,29 @@ class _Learning:
                 f"{new[0]!r} is one feature too many: there is room for {self.n_features}; give"
                 " n_features= as many as there will ever be"
             )
-        row = {
-            self.numbers[name]: _number(name, value)
-            for name, value in x.items()
-            if name in self.numbers
-        }
-        more = {name: _number(name, x[name]) for name in sorted(new, key=str)}
-        if not all(np.isfinite(value) for value in (*row.values(), *more.values())):
+        row = {name: _number(name, x[name]) for name in x if name in self.numbers or name in new}
+        if not np.isfinite(list(row.values())).all():
             raise WrongInput(
                 f"the row {x!r} holds NaN or infinity; fill the values in, for example with"
                 " river.preprocessing.StatImputer"
             )
-        for name, value in more.items():
-            row[self.numbers.setdefault(name, len(self.numbers))] = value
-        kept = sorted((number, value) for number, value in row.items() if value != 0.0)
+        for name in sorted(new, key=str):
+            self.numbers[name] = len(self.numbers)
+        kept = sorted((self.numbers[name], value) for name, value in row.items() if value != 0.0)
         indices = np.array([number for number, _ in kept], np.int32)
         values: Array = np.array([value for _, value in kept], np.float64)
         return sparse_rows([0, len(kept)], indices, values, self.n_features)
 
 
-class RiverRegressor(base.Regressor):
+class _Wrapper:
+    """What both estimators have of a learner."""
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        yield {"learner": OGD(0.1)}  # for River's checks
+
+
+class RiverRegressor(_Wrapper, base.Regressor):
     """A learner as a regressor of River.
 
     `learner`: the learner, which is not changed: a new one with its parameters learns.
@@ -86,10 +85,6 @@ class RiverRegressor(base.Regressor):
         self.n_features = n_features
         self._learning = _Learning(learner, n_features)
 
-    @classmethod
-    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
-        yield {"learner": OGD(0.1)}  # for River's checks
-
     def learn_one(self, x: Features, y: float) -> None:
         """Learn from the features `x` with the label `y`."""
         self._learning.learn(x, y)
@@ -99,7 +94,7 @@ class RiverRegressor(base.Regressor):
         return self._learning.predict(x)
 
 
-class RiverClassifier(base.Classifier):
+class RiverClassifier(_Wrapper, base.Classifier):
     """A learner as a binary classifier of River, without probabilities.
 
     `learner`, `n_features`: as of `RiverRegressor`. `classes`: the class that is −1 for the
@@ -115,10 +110,6 @@ class RiverClassifier(base.Classifier):
         self.n_features = n_features
         self.classes = classes
         self._learning = _Learning(learner, n_features)
-
-    @classmethod
-    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
-        yield {"learner": OGD(0.1)}  # for River's checks
 
     def learn_one(self, x: Features, y: Any) -> None:
         """Learn from the features `x` with the class `y`."""

@@ -1,4 +1,4 @@
-"""What scikit-learn expects of an estimator beyond its methods: tags, feature names, its own
+"""What scikit-learn expects of an estimator: arguments by name, tags, feature names, and its own
 exceptions where it is installed.
 
 All of its checks (`sklearn.utils.estimator_checks`) are passed. What the tags exempt from is said
@@ -11,13 +11,47 @@ here, and nowhere else:
 - `multi_class = False` of `Classifier`: the losses are those of two classes.
 """
 
+import inspect
 import warnings
-from typing import Any
+from functools import cache
+from typing import Any, Self
 
 import numpy as np
 
-from koco_stream.errors import WrongInput
+from koco_stream.errors import WrongInput, nearest
 from koco_stream.types import Array
+
+
+class Estimator:
+    """An estimator's constructor arguments by name, as its attributes have them."""
+
+    @classmethod
+    @cache
+    def _defaults(cls) -> dict[str, Any]:
+        return {name: q.default for name, q in inspect.signature(cls).parameters.items()}
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The constructor's arguments by name."""
+        return {name: getattr(self, name) for name in self._defaults()}
+
+    def set_params(self, **params: Any) -> Self:
+        """Change constructor arguments.
+
+        Raises `WrongInput` with the nearest name for an unknown one.
+        """
+        names = list(self.get_params())
+        for name, value in params.items():
+            if name not in names:
+                raise WrongInput(
+                    f"{type(self).__name__} has no parameter {name!r}{nearest(name, names)}"
+                )
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        defaults = self._defaults()
+        given = [f"{n}={v!r}" for n, v in self.get_params().items() if v != defaults[n]]
+        return f"{type(self).__name__}({', '.join(given)})"
 
 
 def regressor_tags(target_required: bool) -> Any:

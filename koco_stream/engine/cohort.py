@@ -19,8 +19,7 @@ from koco_stream.io.fingerprint import check_versions
 from koco_stream.learners import learner_named
 from koco_stream.learners.saved import state_arrays
 from koco_stream.learners.scan import tally
-from koco_stream.learners.shared_kernel_learner import SharedKernelLearner
-from koco_stream.learners.shared_kernel_scan import SharedKernelScan
+from koco_stream.learners.shared_kernel_scan import SharedKernelLearner, SharedKernelScan
 from koco_stream.losses import LOSSES, OF_REAL_LABELS
 from koco_stream.runs.run import Cohort, Run
 from koco_stream.runs.schemas import curve_points

@@ -12,11 +12,12 @@ import numpy as np
 
 from koco_stream.kernels.kernel import Kernel, value_at_itself, values_of
 from koco_stream.numerics.compiler import inlined
+from koco_stream.numerics.llvm.feature_lines import aligned_zeros
 from koco_stream.numerics.llvm.point_panels import BLOCK, products, room_for
 from koco_stream.types import Array
 
-# then 2n + 16: an odd number of panels, so that lines of a panel do not all fall on the same places
-# of a cache
+# Then 2n + 16: an odd number of panels, so that lines of a panel do not all fall on the same places
+# of a cache.
 FIRST_ROOM = 3 * BLOCK
 
 
@@ -50,10 +51,7 @@ def panels(room: int, lines: int) -> Array:
     """A zero table (room/16, lines, 16) of float64 that begins at a line of the processor's
     cache.
     """
-    size = room * lines
-    raw = np.zeros(size + 8)
-    first = (-raw.ctypes.data % 64) // 8
-    return raw[first : first + size].reshape(room // BLOCK, lines, BLOCK)
+    return aligned_zeros(room, lines).reshape(room // BLOCK, lines, BLOCK)
 
 
 def more_room(room: int) -> int:
@@ -91,27 +89,27 @@ def grown(points: Points, s: int, more_points: bool = True) -> Points:
 
 @inlined
 def lacks_room(points: Points, s: int) -> bool:
-    """Whether a point with s features might not fit. A dictionary that holds lines for all features
-    never lacks lines.
-    """
+    """Whether one more point, with s features, might not fit."""
+    return bool(points.n[()] == points.norms.size or lacks_lines(points, s))
+
+
+@inlined
+def lacks_lines(points: Points, s: int) -> bool:
+    """Whether s features might not fit; where all features have lines, they do."""
     lines = points.features.shape[1]
-    return bool(
-        points.n[()] == points.norms.size
-        or (points.used[()] + s > lines and lines <= points.line_of.size)
-    )
+    return bool(points.used[()] + s > lines and lines <= points.line_of.size)
 
 
 @inlined
 def kernel_row(
-    kernel: Kernel, points: Points, idx: Array, val: Array, out: Array, at: int
+    kernel: Kernel, points: Points, idx: Array, val: Array, k: Array
 ) -> tuple[float, float]:
-    """(k(x, x), ‖x‖²) of the row x = (idx, val); leaves k(x, x_p) in out[at + p]."""
+    """(k(x, x), ‖x‖²) of the row x = (idx, val); leaves k(x, x_p) in k[p], (room,)."""
     n = int(points.n[()])
-    n2 = products(points.features, points.line_of, idx, val, n, out, at)
-    values_of(kernel, points.norms, n2, n, out, at)
-    spare = out.shape[1]
-    for p in range(at + n, at + min(BLOCK * ((n + BLOCK - 1) // BLOCK), spare)):
-        out[p // spare, p % spare] = 0.0
+    n2 = products(points.features, points.line_of, idx, val, n, k, 0)
+    values_of(kernel, points.norms, n2, n, k)
+    for p in range(n, BLOCK * ((n + BLOCK - 1) // BLOCK)):
+        k[p] = 0.0
     return value_at_itself(kernel, n2), n2
 
 

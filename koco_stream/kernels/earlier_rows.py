@@ -68,10 +68,8 @@ def with_room(history: History, rows: int, non_zeros: int) -> History:
 _free: list[Array] = []
 
 
-def block_of(rows: Rows) -> tuple[Points, Array]:
-    """An empty block with room for any sixteen of these rows that follow each other, and a place
-    for their k(x, x).
-    """
+def block_of(rows: Rows) -> Points:
+    """An empty block with room for any sixteen of these rows that follow each other."""
     first = np.arange(0, rows.n_rows, BLOCK)
     non_zeros = rows.indptr[np.minimum(first + BLOCK, rows.n_rows)] - rows.indptr[first]
     lines = 1 + min(rows.n_features, int(non_zeros.max(initial=0)))
@@ -81,8 +79,7 @@ def block_of(rows: Rows) -> tuple[Points, Array]:
         line_of = np.zeros(0, np.int32)
     if line_of.size < rows.n_features:
         line_of = np.zeros(rows.n_features, np.int32)
-    points = no_points(0, BLOCK)
-    return points._replace(features=panels(BLOCK, lines), line_of=line_of), np.zeros(BLOCK)
+    return no_points(0, BLOCK)._replace(features=panels(BLOCK, lines), line_of=line_of)
 
 
 def give_back(block: Points) -> None:
@@ -93,56 +90,45 @@ def give_back(block: Points) -> None:
 
 
 @jit
-def clear_block(block: Points, indptr: Array, indices: Array, index_stride: int) -> None:
-    """Empty a block whose rows come from these arrays. Only what they wrote is cleared: O(their
-    non-zeros), whatever d is.
+def clear_block(block: Points, rows: Rows) -> None:
+    """Empty a block of some of these rows. Only what they wrote is cleared: O(their non-zeros),
+    whatever d is.
     """
-    for line in range(block.used[()]):
-        for r in range(BLOCK):
-            block.features[0, line, r] = 0.0
+    block.features[0, : block.used[()]] = 0.0
     for r in range(block.n[()]):
-        lo, hi = indptr[block.rounds[r]], indptr[block.rounds[r] + 1]
+        lo, hi = rows.indptr[block.rounds[r]], rows.indptr[block.rounds[r] + 1]
         for i in range(hi - lo):
-            block.line_of[indices[lo * index_stride + i]] = 0
+            block.line_of[rows.indices[lo * rows.index_stride + i]] = 0
     block.used[()] = 1
     block.n[()] = 0
 
 
 @jit
-def load_block(
-    block: Points,
-    indptr: Array,
-    indices: Array,
-    index_stride: int,
-    values: Array,
-    first: int,
-    count: int,
-) -> None:
-    """The rows first to first + count − 1 become the block, which is empty."""
-    for row in range(first, first + count):
-        lo, hi = indptr[row], indptr[row + 1]
-        at = lo * index_stride
+def load_block(block: Points, rows: Rows, first: int, end: int) -> None:
+    """The rows first to end − 1 become the block, which is empty."""
+    for row in range(first, end):
+        lo, hi = rows.indptr[row], rows.indptr[row + 1]
+        at = lo * rows.index_stride
         even = odd = 0.0
         for i in range(lo, hi):
-            v = np.float64(values[i])
+            v = np.float64(rows.values[i])
             if (i - lo) % 2 == 0:
                 even += v * v
             else:
                 odd += v * v
-        add_point(block, indices[at : at + hi - lo], values[lo:hi], even + odd, row)
+        idx, val = rows.indices[at : at + hi - lo], rows.values[lo:hi]
+        add_point(block, idx, val, even + odd, row)
 
 
 @jit
-def remember(
-    history: History, indptr: Array, indices: Array, index_stride: int, values: Array, block: Points
-) -> None:
-    """Append the block's rows, which come from these arrays, to the history. There must be room."""
+def remember(history: History, rows: Rows, block: Points) -> None:
+    """Append the rows of a block of these to the history. There must be room."""
     for r in range(block.n[()]):
         row, n = block.rounds[r], history.n[()]
-        lo, place = indptr[row], history.indptr[n]
-        for i in range(lo, indptr[row + 1]):
-            history.indices[place] = indices[i if index_stride == 1 else i - lo]
-            history.values[place] = values[i]
+        lo, place = rows.indptr[row], history.indptr[n]
+        for i in range(lo, rows.indptr[row + 1]):
+            history.indices[place] = rows.indices[i if rows.index_stride == 1 else i - lo]
+            history.values[place] = rows.values[i]
             place += 1
         history.indptr[n + 1] = place
         history.norms[n] = block.norms[r]
@@ -175,23 +161,8 @@ def fill_tile(
         end = min(chunk + CHUNK, rows)
         for s in range(chunk, end):
             lo, hi = history.indptr[s], history.indptr[s + 1]
-            n2 = products(
-                block.features,
-                block.line_of,
-                history.indices[lo:hi],
-                history.values[lo:hi],
-                BLOCK,
-                tile,
-                s * BLOCK,
-            )
-            values_of(kernel, block.norms, n2, BLOCK, tile, s * BLOCK)
+            idx, val = history.indices[lo:hi], history.values[lo:hi]
+            n2 = products(block.features, block.line_of, idx, val, BLOCK, tile[s], 0)
+            values_of(kernel, block.norms, n2, BLOCK, tile[s])
         for i in range(coefficients.shape[0]):
-            accumulate(
-                tile,
-                chunk,
-                min(end, known),
-                coefficients,
-                i * coefficients.shape[1],
-                sums,
-                i * 2 * BLOCK,
-            )
+            accumulate(tile, chunk, min(end, known), coefficients[i], 0, sums[i], 0)

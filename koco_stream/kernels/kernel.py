@@ -30,20 +30,15 @@ def gaussian_kernel(bandwidth: float) -> Kernel:
 
 
 @inlined
-def values_of(kernel: Kernel, norms: Array, n2: float, n: int, out: Array, at: int) -> None:
-    """out[at + p]: from xᵀx_p to k(x, x_p), for p < n, where n2 = ‖x‖² and norms (room,) are the
-    ‖x_p‖². `out` is (lines, room).
+def values_of(kernel: Kernel, norms: Array, n2: float, n: int, out: Array) -> None:
+    """out[p]: from xᵀx_p to k(x, x_p), for p < n, where n2 = ‖x‖² and norms (room,) are the
+    ‖x_p‖².
     """
     if kernel.kind == GAUSSIAN:
-        gaussian(norms, n2, kernel.scale, n, out, at)
+        gaussian(norms, n2, kernel.scale, n, out, 0)
     elif kernel.kind == POLYNOMIAL:
-        line, first = at // out.shape[1], at % out.shape[1]
-        for p in range(first, first + n):
-            base = out[line, p] + 1.0
-            power = base
-            for _ in range(kernel.degree - 1):
-                power *= base
-            out[line, p] = power
+        for p in range(n):
+            out[p] = whole_power(out[p] + 1.0, kernel.degree)
 
 
 @inlined
@@ -53,7 +48,13 @@ def value_at_itself(kernel: Kernel, n2: float) -> float:
         return 1.0
     if kernel.kind == LINEAR:
         return n2
-    power = n2 + 1.0
-    for _ in range(kernel.degree - 1):
-        power *= n2 + 1.0
+    return whole_power(n2 + 1.0, kernel.degree)
+
+
+@inlined
+def whole_power(base: float, degree: int) -> float:
+    """base^degree for a degree from 1, by one multiplication after the other."""
+    power = base
+    for _ in range(degree - 1):
+        power *= base
     return power

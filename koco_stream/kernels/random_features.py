@@ -13,9 +13,8 @@ from koco_stream.numerics.llvm.point_panels import BLOCK, products, room_for, wa
 from koco_stream.numerics.random import normal
 from koco_stream.types import Array
 
-PROJECTIONS, COSINES, SINES = range(
-    3
-)  # lines of a learner's table for the row of this round: uᵀx, cos uᵀx, sin uᵀx
+# Lines of a learner's table for the row of this round: uᵀx, cos uᵀx, sin uᵀx.
+PROJECTIONS, COSINES, SINES = range(3)
 
 
 def frequencies(d: int, n: int, bandwidth: float, seed: int) -> Array:

@@ -23,7 +23,31 @@ from koco_stream.learners.linear.rp_son import RPSON
 from koco_stream.learners.saved import load_into
 from koco_stream.learners.spec import Cost, Public, StreamSize
 
-__all__ = ["LEARNERS", "Cost", "Learner", "Public", "StreamSize", "learner_named", "load"]
+__all__ = [
+    "BKONS",
+    "CONKONS",
+    "FDSON",
+    "FOGD",
+    "KONS",
+    "KORS",
+    "LEARNERS",
+    "NOGD",
+    "NORMA",
+    "OGD",
+    "ONS",
+    "PROSNKONS",
+    "RPSON",
+    "AdaGrad",
+    "Cost",
+    "DualSGD",
+    "Learner",
+    "OjaSON",
+    "Public",
+    "SketchedKONS",
+    "StreamSize",
+    "learner_named",
+    "load",
+]
 
 LEARNERS: dict[str, type[Learner]] = {
     learner.__name__: learner
@@ -47,11 +71,4 @@ def load(path: str | Path) -> Learner:
     Raises `WrongInput` if the file is cut, altered, of a newer format, or not of this kind.
     """
 
-    def class_of(name: str) -> type[Learner]:
-        if name not in LEARNERS:
-            raise WrongInput(
-                f"{path} holds a {name!r}, which this version does not have; upgrade koco-stream"
-            )
-        return LEARNERS[name]
-
-    return load_into(path, class_of)
+    return load_into(path, LEARNERS, "which this version does not have; upgrade koco-stream")

@@ -1,39 +1,38 @@
 """What a learner is: the base class of all, with the Python interface that they share."""
 
-import inspect
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
-from koco_stream.errors import WrongInput, nearest
-from koco_stream.learners import scan
+from koco_stream.errors import WrongInput
 from koco_stream.learners.parameters import SEED
 from koco_stream.learners.record import recorded
-from koco_stream.learners.saved import filled, load_into, save_model, state_arrays
-from koco_stream.learners.spec import Public, Spec
-from koco_stream.losses import LOSSES, OF_REAL_LABELS, loss_value
-from koco_stream.numerics.compiler import inlined
-from koco_stream.scikit_learn import check_feature_names, feature_names, not_fitted, regressor_tags
+from koco_stream.learners.saved import load_into, restored, save_model, state_arrays
+from koco_stream.learners.scan import Algorithm, embed_rows
+from koco_stream.learners.spec import Public
+from koco_stream.losses import LOSSES, check_labels, loss_value
+from koco_stream.scikit_learn import (
+    Estimator,
+    check_feature_names,
+    feature_names,
+    not_fitted,
+    regressor_tags,
+)
 from koco_stream.streams.rows import Rows, as_labels, as_rows, with_intercept
 from koco_stream.types import Array
 
+# What `fit` forgets.
 LEARNT = (
-    "_state",
-    "_params",
-    "_in_force",
-    "_diverged",
-    "_warned",
-    "n_features_in_",
-    "feature_names_in_",
-    "rounds_",
-)  # what fit forgets
+    *("_state", "_params", "_in_force", "_diverged", "_warned"),
+    *("n_features_in_", "feature_names_in_", "rounds_"),
+)
 
 
-class Learner(Spec):
-    """An online learner: an algorithm, and the conventions of scikit-learn around it.
+class Learner(Algorithm, Estimator):
+    """An online learner: an algorithm, and the interface of a scikit-learn estimator around it.
 
     A subclass says what is particular to its algorithm: `parameters`, `to_params` and `cost` (see
     `Spec`); a constructor that keeps its arguments by `self._keep(locals())`; and the algorithm
@@ -51,11 +50,6 @@ class Learner(Spec):
     data frame), `rounds_` (rows seen).
     """
 
-    init: ClassVar[Callable[..., Any]]
-    step: ClassVar[Callable[..., float]]
-    forward: ClassVar[Callable[..., float]]
-    grows: ClassVar[bool] = False
-
     loss: str
     clip: float
     fit_intercept: bool
@@ -66,39 +60,8 @@ class Learner(Spec):
     _params: Any
     _state: Any
     _in_force: dict[str, Any]
-
-    # The algorithm -------------------------------------------------------------------------------
-
-    @staticmethod
-    @inlined
-    def full(params: Any, state: Any, features: int) -> bool:
-        """Whether the state lacks room for a row with so many features."""
-        return False
-
-    @staticmethod
-    def enlarge(params: Any, state: Any, features: int, /) -> Any:
-        """The same state with room for a row with so many features."""
-        return state
-
-    @staticmethod
-    def joined(state: Any, /) -> Array | None:
-        """The rounds in which points joined that stay in the dictionary, increasing, if any do."""
-        return None
-
-    @classmethod
-    def advance(
-        cls, params: Any, state: Any, rows: Rows, labels: Array, predictions: Array
-    ) -> tuple[Any, int]:
-        """Learn from a block of rows, filling `predictions` (n,): the state and the rounds done.
-
-        Fewer rounds than rows are done only if a prediction was not finite.
-        """
-        return scan.advance(cls, params, state, rows, labels, predictions)
-
-    @classmethod
-    def expect(cls, params: Any, state: Any, rows: Rows) -> Array:
-        """What the learner would predict next for each row, (n,). Nothing is learnt."""
-        return scan.expect(cls, params, state, rows)
+    _diverged = False
+    _warned = False
 
     @classmethod
     def registered(cls) -> type[Self]:
@@ -110,40 +73,6 @@ class Learner(Spec):
     def _keep(self, arguments: dict[str, Any]) -> None:
         """Keep the constructor's arguments, which are its `locals()`, as they were given."""
         vars(self).update({k: v for k, v in arguments.items() if k not in ("self", "__class__")})
-
-    @classmethod
-    def _names(cls) -> list[str]:
-        return [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The constructor's arguments by name."""
-        return {name: getattr(self, name) for name in self._names()}
-
-    def set_params(self, **params: Any) -> Self:
-        """Change constructor arguments. Raises `WrongInput` with the nearest name for an unknown
-        one.
-        """
-        names = self._names()
-        for name, value in params.items():
-            if name not in names:
-                raise WrongInput(
-                    f"{type(self).__name__} has no parameter {name!r}{nearest(name, names)}"
-                )
-            setattr(self, name, value)
-        return self
-
-    def __repr__(self) -> str:
-        defaults = {
-            n: q.default
-            for n, q in inspect.signature(type(self).__init__).parameters.items()
-            if n != "self"
-        }
-        given = [
-            f"{n}={v!r}"
-            for n, v in self.get_params().items()
-            if v is not defaults[n] and v != defaults[n]
-        ]
-        return f"{type(self).__name__}({', '.join(given)})"
 
     def __sklearn_tags__(self) -> Any:
         """What scikit-learn asks before it runs its checks."""
@@ -212,21 +141,13 @@ class Learner(Spec):
         import pyarrow as pa
 
         before = vars(self).get("rounds_", 0)
-        counts: dict[str, list[Any]] = {}
-
-        def note() -> None:
-            for name, value in recorded(self._state).items():
-                counts.setdefault(name, []).append(value)
-
-        predictions = self._learn(X, y, note)
-        labels = as_labels(y, predictions.size)
-        loss = LOSSES[self.loss]
-        losses = np.array(
-            [loss_value(loss, p, label) for p, label in zip(predictions, labels, strict=True)],
-            np.float64,
-        )
+        states: list[dict[str, Any]] = []
+        predictions = self._learn(X, y, lambda: states.append(recorded(self._state)))
+        pairs = zip(predictions, as_labels(y, predictions.size), strict=True)
+        losses = np.array([loss_value(LOSSES[self.loss], *pair) for pair in pairs], np.float64)
+        columns = {name: [row[name] for row in states] for name in (states[0] if states else ())}
         rounds = np.arange(before + 1, before + 1 + predictions.size)
-        return pa.table({"t": rounds, "prediction": predictions, "loss": losses, **counts})
+        return pa.table({"t": rounds, "prediction": predictions, "loss": losses, **columns})
 
     # Keeping --------------------------------------------------------------------------------------
 
@@ -244,60 +165,44 @@ class Learner(Spec):
         """Read a learner of this class. Raises `WrongInput` if the file is damaged, of a newer
         format, or another learner's.
         """
-        own = cls.registered().__name__
-
-        def class_of(name: str) -> type[Self]:
-            if name == own:
-                return cls
-            raise WrongInput(
-                f"{path} holds {name}, not {cls.__name__}; use {name}.load or koco_stream.load"
-            )
-
-        return load_into(path, class_of)
+        otherwise = f"not {cls.__name__}; use koco_stream.load"
+        return load_into(path, {cls.registered().__name__: cls}, otherwise)
 
     def __getstate__(self) -> dict[str, Any]:
         # For pickle, joblib and deepcopy, as in a file of `save`: arrays that are nobody else's,
         # and nothing that can be made again.
-        kept = {
-            name: value for name, value in vars(self).items() if name not in ("_state", "_params")
-        }
-        return (
-            {**kept, "_arrays": state_arrays(self._state)} if self.__sklearn_is_fitted__() else kept
-        )
+        kept = {n: value for n, value in vars(self).items() if n not in ("_state", "_params")}
+        if self.__sklearn_is_fitted__():
+            kept["_arrays"] = state_arrays(self._state)
+        return kept
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
-        kept = dict(kept)
-        arrays = kept.pop("_arrays", None)
         vars(self).update(kept)
+        arrays = vars(self).pop("_arrays", None)
         if arrays is not None:
             began = type(self)(**self._in_force)
             began._start(self.n_features_in_)
-            self._params, self._state = began._params, filled(began, arrays)
+            self._params = began._params
+            self._state = restored(began._state, arrays, self.grows)
 
     # Inside ---------------------------------------------------------------------------------------
 
     def _learn(self, X: Any, y: Any, after_round: Callable[[], None] | None = None) -> Array:
         """`progressive`, calling `after_round` after each round if it is given."""
-        self._check_unchanged()
         rows = self._checked(X)
         labels = as_labels(y, rows.n_rows)
-        self._check_labels(labels)
+        check_labels(self.loss, labels)
+        self._warn_of_large(labels)
         self._start(rows.n_features, feature_names(X))
         if self.fit_intercept:
             rows = with_intercept(rows)
         predictions = np.empty(rows.n_rows)
-        done, size = 0, max(rows.n_rows if after_round is None else 1, 1)
-        for first in range(0, rows.n_rows, size):
-            end = min(first + size, rows.n_rows)
-            block = Rows(
-                rows.indptr[first : end + 1],
-                rows.indices,
-                rows.index_stride,
-                rows.values,
-                rows.n_features,
-            )
+        done, size = 0, rows.n_rows if after_round is None else 1
+        while done < rows.n_rows:
+            end = done + size
+            block = rows._replace(indptr=rows.indptr[done : end + 1])
             self._state, more = self.advance(
-                self._params, self._state, block, labels[first:end], predictions[first:end]
+                self._params, self._state, block, labels[done:end], predictions[done:end]
             )
             done += more
             if done < end:
@@ -317,14 +222,22 @@ class Learner(Spec):
         """The rows of X (n, d) as the learner, which has learnt, sees them."""
         if not self.__sklearn_is_fitted__():
             raise not_fitted(self)
-        self._check_unchanged()
         rows = self._checked(X)
         return with_intercept(rows) if self.fit_intercept else rows
+
+    def _embedded(self, X: Any, n_features: int) -> Array:
+        """The features (n, `n_features`) of rows, in which a learner with `embed` is linear."""
+        rows = self._rows_of(X)
+        features = np.empty((rows.n_rows, n_features))
+        embed = self.compiled(embed_rows, "embed")
+        embed(self._params, self._state, rows, features)
+        return features
 
     def _checked(self, X: Any) -> Rows:
         """The rows of X (n, d), which has the features of what was learnt from before, if anything
         was.
         """
+        self._check_unchanged()
         if self.__sklearn_is_fitted__():
             check_feature_names(type(self).__name__, vars(self).get("feature_names_in_"), X)
         return as_rows(X, vars(self).get("n_features_in_"), type(self).__name__)
@@ -333,12 +246,11 @@ class Learner(Spec):
         return self.registered().complete({q.name: getattr(self, q.name) for q in self.parameters})
 
     def _start(self, n_features: int, names: Array | None = None) -> None:
-        if "_state" in vars(self):
+        if self.__sklearn_is_fitted__():
             return
         params = self.to_params(self._public())
-        seed = SEED.check(self.seed)
-        width = n_features + (1 if self.fit_intercept else 0)
-        self._state = type(self).init(params, width, seed)
+        width = n_features + bool(self.fit_intercept)
+        self._state = type(self).init(params, width, SEED.check(self.seed))
         self._params = params
         self._in_force = self.get_params()
         self.n_features_in_ = n_features
@@ -348,15 +260,15 @@ class Learner(Spec):
 
     def _check_unchanged(self) -> None:
         """Refuse to go on with other parameters than learning began with, or after a divergence."""
-        if "_in_force" in vars(self) and self._in_force != self.get_params():
-            changed = [
-                name for name, value in self.get_params().items() if value != self._in_force[name]
-            ]
+        given = self.get_params()
+        in_force = vars(self).get("_in_force", given)
+        changed = [name for name, value in given.items() if value != in_force[name]]
+        if changed:
             raise WrongInput(
                 f"{', '.join(changed)} changed since learning began; call fit to begin anew, or set"
                 " the old value again"
             )
-        if "_diverged" in vars(self):
+        if self._diverged:
             raise WrongInput(f"{self!r} diverged; call fit to begin anew, with other parameters")
 
     def __getattr__(self, name: str) -> Any:
@@ -369,11 +281,9 @@ class Learner(Spec):
         """A state that reading may bring up to date without changing what the learner does next."""
         return self._state
 
-    def _check_labels(self, labels: Array) -> None:
-        if self.loss not in OF_REAL_LABELS and not (np.abs(labels) == 1.0).all():
-            bad = labels[np.abs(labels) != 1.0][0]
-            raise WrongInput(f"the {self.loss} loss needs labels -1 and +1, and one is {bad:g}")
-        if "_warned" not in vars(self) and labels.size and np.abs(labels).max() > self.clip:
+    def _warn_of_large(self, labels: Array) -> None:
+        """Warn once of labels that no prediction can reach."""
+        if not self._warned and labels.size and np.abs(labels).max() > self.clip:
             self._warned = True
             if "clip" in self.irrelevant(self._public()):
                 return
@@ -383,3 +293,11 @@ class Learner(Spec):
                 " labels or raise clip",
                 stacklevel=4,
             )
+
+
+def unlearnt(learner: Any) -> Any:
+    """A new learner with the parameters of this one. Raises `WrongInput` if it is no learner."""
+    if not isinstance(learner, Learner):
+        like = "such as koco_stream.OjaSON()"
+        raise WrongInput(f"learner must be a learner, {like}, not {learner!r}")
+    return type(learner)(**learner.get_params())

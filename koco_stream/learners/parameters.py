@@ -6,12 +6,14 @@ Parameters that several learners have stand here too, and others in their learne
 
 import math
 import operator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
 
 from koco_stream.errors import WrongInput
 from koco_stream.kernels.kernel import KERNELS
-from koco_stream.losses import LOSSES
+from koco_stream.losses import LOSSES, OF_REAL_LABELS
 
 Value = float | int | bool | str | None
 
@@ -21,9 +23,10 @@ class Parameter:
     """One parameter of a learner. `low` and `high` are inclusive unless `above` says that the value
     must exceed `low`.
 
-    A parameter that is true or false may have words beside these, its `choices`. `later`: it was
-    added when there were runs: at its default it is no part of a run's identity, so that runs made
-    before keep theirs.
+    A parameter that is true or false may have words beside these, its `choices`. `matters_if`:
+    another parameter, and the values of it with which this one matters; without, it always may.
+    `later`: it was added when there were runs: at its default it is no part of a run's identity,
+    so that runs made before keep theirs.
     """
 
     name: str
@@ -34,6 +37,7 @@ class Parameter:
     above: bool = False
     choices: tuple[str, ...] = ()
     optional: bool = False
+    matters_if: tuple[str, tuple[Value, ...]] | None = None
     later: bool = False
 
     def check(self, value: Any) -> Value:
@@ -42,16 +46,14 @@ class Parameter:
         """
         if value is None and self.optional:
             return None
+        if self.kind is bool and isinstance(value, bool | np.bool_):
+            return bool(value)
+        if isinstance(value, str) and value in self.choices:
+            return value
         if self.kind is bool:
-            if isinstance(value, bool) or type(value).__name__ == "bool_":
-                return bool(value)
-            if isinstance(value, str) and value in self.choices:
-                return value
             words = "".join(f" or {choice!r}" for choice in self.choices)
             raise WrongInput(f"{self.name} must be true or false{words}, not {value!r}")
         if self.kind is str:
-            if isinstance(value, str) and value in self.choices:
-                return value
             raise WrongInput(f"{self.name} must be one of {', '.join(self.choices)}, not {value!r}")
         try:
             # a large whole number stays exact
@@ -59,19 +61,15 @@ class Parameter:
             finite = math.isfinite(number)
         except (TypeError, ValueError, OverflowError):
             number, finite = math.nan, False
-        if isinstance(value, bool | str) or not finite:
-            raise WrongInput(
-                f"{self.name} must be a {'whole' if self.kind is int else 'finite'} number, not"
-                f" {value!r}"
-            )
-        if self.kind is int and number != math.floor(number):
-            raise WrongInput(f"{self.name} must be a whole number, not {value!r}")
+        wanted = "whole" if self.kind is int else "finite"
+        if isinstance(value, bool | str) or not finite or (wanted == "whole" and number % 1):
+            raise WrongInput(f"{self.name} must be a {wanted} number, not {value!r}")
         if number < self.low or number > self.high or (self.above and number == self.low):
             bounds = f"{'greater than' if self.above else 'at least'} {self.low:g}"
             if math.isfinite(self.high):
                 bounds += f" and at most {self.high:g}"
             raise WrongInput(f"{self.name} must be {bounds}, not {value!r}")
-        return int(number) if self.kind is int else float(number)
+        return self.kind(number)
 
 
 LOSS = Parameter("loss", str, "the loss", choices=tuple(LOSSES))
@@ -123,8 +121,15 @@ BANDWIDTH = Parameter(
 )
 KERNEL_SHAPE = (
     Parameter("kernel", str, "the kernel", choices=tuple(KERNELS)),
-    BANDWIDTH,
-    Parameter("degree", int, "of the polynomial kernel (xᵀx' + 1)^degree", low=1, high=16),
+    replace(BANDWIDTH, matters_if=("kernel", ("gaussian",))),
+    Parameter(
+        "degree",
+        int,
+        "of the polynomial kernel (xᵀx' + 1)^degree",
+        low=1,
+        high=16,
+        matters_if=("kernel", ("polynomial",)),
+    ),
 )
 BETA = Parameter(
     "beta",
@@ -156,4 +161,10 @@ N_FREQUENCIES = Parameter(
     high=100_000,
 )
 BUDGET = Parameter("budget", int, "B, the points that are kept", low=1, high=4096)
-TUBE = Parameter("tube", float, "squared loss: no update while |ŷ - y| is within it", low=0)
+TUBE = Parameter(
+    "tube",
+    float,
+    "squared loss: no update while |ŷ - y| is within it",
+    low=0,
+    matters_if=("loss", OF_REAL_LABELS),
+)

@@ -1,6 +1,6 @@
 """A learner in a file, and its state as named arrays."""
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -50,10 +50,11 @@ def state_arrays(state: Any, prefix: str = "") -> dict[str, Array]:
     return arrays
 
 
-def load_into(path: str | Path, class_of: Callable[[str], type[L]]) -> L:
-    """Read a learner written by `save`, of the class that `class_of` gives for the learner's name.
+def load_into(path: str | Path, classes: Mapping[str, type[L]], otherwise: str) -> L:
+    """Read a learner written by `save`, of the class that `classes` has for the learner's name.
 
-    Raises `WrongInput` if the file is cut, altered, of a newer format or not of this kind.
+    Raises `WrongInput` if the file is cut, altered, of a newer format or not of this kind, and with
+    the words `otherwise` if the learner is of no such class.
     """
     path = Path(path)
     try:
@@ -71,30 +72,22 @@ def load_into(path: str | Path, class_of: Callable[[str], type[L]]) -> L:
         ) from None
     if "learner" not in header:
         raise WrongInput(f"{path} is not a koco-stream learner; use the file that its save wrote")
-    learner = class_of(header["learner"])
-    model: Any = learner(**header["params"])
-    if header["learnt"] is not None:
-        names = header["learnt"].get("feature_names")
-        model._start(
-            header["learnt"]["n_features"], None if names is None else np.array(names, object)
-        )
+    name, learnt = header["learner"], header["learnt"]
+    if name not in classes:
+        raise WrongInput(f"{path} holds {name}, {otherwise}")
+    model: Any = classes[name](**header["params"])
+    if learnt is not None:
+        names = learnt.get("feature_names")
+        model._start(learnt["n_features"], None if names is None else np.array(names, object))
         try:
-            model._state = filled(model, arrays)
+            model._state = restored(model._state, arrays, model.grows)
         except ValueError as error:
             raise WrongInput(
-                f"{path}: {error} does not fit this version of {header['learner']}; use the version"
-                " that wrote it"
+                f"{path}: {error} does not fit this version of {name}; use the version that wrote"
+                " it"
             ) from None
-        model.rounds_ = int(header["learnt"]["rounds"])
+        model.rounds_ = int(learnt["rounds"])
     return cast(L, model)
-
-
-def filled(model: Any, arrays: dict[str, Array]) -> Any:
-    """The state of `model`, which has begun to learn, with the arrays of `state_arrays` in it.
-
-    Raises `ValueError` as `restored` does.
-    """
-    return restored(model._state, arrays, model.grows)
 
 
 def restored(state: Any, arrays: dict[str, Array], grows: bool, prefix: str = "") -> Any:
@@ -108,22 +101,17 @@ def restored(state: Any, arrays: dict[str, Array], grows: bool, prefix: str = ""
         if isinstance(value, tuple):
             grown[name] = restored(value, arrays, grows, f"{prefix}{name}.")
         elif value.flags.writeable:
-            saved = arrays.get(
-                prefix + name, value if value.size == 0 else None
-            )  # an empty one need not be in the file
-            if (
-                saved is None
-                or saved.dtype != value.dtype
-                or saved.ndim != value.ndim
-                or not (grows or saved.shape == value.shape)
-            ):
+            # an empty one need not be in the file
+            saved = arrays.get(prefix + name, value if value.size == 0 else None)
+            if saved is None or (saved.dtype, saved.ndim) != (value.dtype, value.ndim):
                 raise ValueError(prefix + name)
             if saved.shape != value.shape:
-                aligned = (
-                    aligned_zeros(1, saved.size)
-                    if saved.dtype == np.float64
-                    else np.zeros(saved.size, saved.dtype)
+                if not grows:
+                    raise ValueError(prefix + name)
+                is_real = saved.dtype == np.float64
+                room = (
+                    aligned_zeros(1, saved.size) if is_real else np.zeros(saved.size, saved.dtype)
                 )
-                value = grown[name] = aligned.reshape(saved.shape)
+                value = grown[name] = room.reshape(saved.shape)
             value[...] = saved
     return state._replace(**grown)

@@ -1,17 +1,15 @@
-"""Runs that read kernel values between the stream's rows, advanced together: what depends on the
-stream and the kernel alone is done once.
+"""Learners whose rounds need kernel values of a row with earlier ones, and the scan of their runs.
 
-One run alone is a cohort of one: its numbers are the same, bit for bit.
+Runs with the same kernel on the same rows are advanced side by side: what depends on the rows and
+the kernel alone is done once. One run is a cohort of one: its numbers are the same, bit for bit.
 """
 
 import math
-from collections.abc import Callable, Sequence
-from functools import cache
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from koco_stream.kernels.dictionary import Points
 from koco_stream.kernels.earlier_rows import (
     History,
     block_of,
@@ -22,23 +20,23 @@ from koco_stream.kernels.earlier_rows import (
     remember,
     with_room,
 )
-from koco_stream.learners.scan import code_name
-from koco_stream.numerics.compiler import jit_with
+from koco_stream.learners.base import Learner
+from koco_stream.learners.scan import bound_later
+from koco_stream.learners.spec import Public, Shared, StreamSize
 from koco_stream.numerics.llvm.point_panels import BLOCK
 from koco_stream.streams.rows import Rows
 from koco_stream.types import Array
 
-
-def step(params: Any, state: Any, tile: Array, r: int, block: int, k_tt: float, y: float) -> float:
-    """Stands for a learner's step; `rounds_of` binds the name to one."""
-    raise AssertionError("rounds_of binds this name")
+# step(params, state, tile, r, block, k_tt, y), forward(params, state, tile, r, block, k_tt)
+step = forward = bound_later
 
 
-def tile_rounds(
+def learn_block(
     params: Any, state: Any, tile: Array, own: Array, block: int, labels: Array, predictions: Array
 ) -> int:
-    """The rounds of a block, in order; as for `scan.scan_rows`, fewer if a prediction was not
-    finite.
+    """The rounds of a block, in order, whose first row is `block`, filling `predictions` (n,).
+
+    As for `scan.scan_rows`, fewer rounds if a prediction was not finite.
     """
     for r in range(labels.size):
         y_hat = step(params, state, tile, r, block, own[r], labels[r])
@@ -48,30 +46,13 @@ def tile_rounds(
     return labels.size
 
 
-def forward(params: Any, state: Any, tile: Array, r: int, block: int, k_tt: float) -> float:
-    """Stands for a learner's `forward`; `expectations_of` binds the name to one."""
-    raise AssertionError("expectations_of binds this name")
-
-
-def tile_expectations(
+def predict_block(
     params: Any, state: Any, tile: Array, own: Array, block: int, predictions: Array
 ) -> None:
     """What the learner would predict next for each row of a block; learns nothing."""
     for r in range(predictions.size):
         y_hat = forward(params, state, tile, r, block, own[r])
         predictions[r] = min(max(y_hat, -params.clip), params.clip)
-
-
-@cache
-def rounds_of(learner: Any) -> Callable[..., int]:
-    """The rounds of a learner's class."""
-    return jit_with(tile_rounds, f"rounds_{code_name(learner)}", step=learner.step)
-
-
-@cache
-def expectations_of(learner: Any) -> Callable[..., None]:
-    """The predictions without learning of a learner's class."""
-    return jit_with(tile_expectations, f"expect_{code_name(learner)}", forward=learner.forward)
 
 
 class SharedKernelScan:
@@ -92,44 +73,36 @@ class SharedKernelScan:
         self.coefficients = np.zeros((len(self.states), 0))
         self.sums = np.zeros((len(self.states), 2, BLOCK))
         self.tile = np.zeros((0, BLOCK))
+        self.own = np.zeros(BLOCK)
 
     def advance(self, rows: Rows, labels: Array, predictions: Array) -> list[int]:
-        """Run all over a block of rows, filling `predictions` (runs, n); returns the rounds that
-        each has done.
+        """Run all over a block of rows, filling `predictions` (runs, n).
+
+        Returns the rounds that each has done.
         """
-        self._make_room(rows)
+        self._make_room(rows, rows.n_rows)
         done = [0] * len(self.states)
-        block, own = block_of(rows)
-        for first in range(0, rows.n_rows, BLOCK):
-            count = min(BLOCK, rows.n_rows - first)
-            known = int(self.history.n)
-            load_block(
-                block, rows.indptr, rows.indices, rows.index_stride, rows.values, first, count
-            )
-            remember(self.history, rows.indptr, rows.indices, rows.index_stride, rows.values, block)
-            self._fill(block, own, known)
+        for these, before in self._tiles(rows, learning=True):
             for i, learner in enumerate(self.learners):
                 if not self.live[i]:
                     continue
-                part = predictions[i, first : first + count]
+                y_hat = predictions[i, these]
                 try:
                     self.states[i] = learner.with_room(self.params[i], self.states[i])
-                    rounds = rounds_of(learner)(
+                    rounds = learner.compiled(learn_block, "step")(
                         self.params[i],
                         self.states[i],
                         self.tile,
-                        own,
-                        known,
-                        labels[first : first + count],
-                        part,
+                        self.own,
+                        before,
+                        labels[these],
+                        y_hat,
                     )
                 except Exception as error:  # this run's own: the others go on
                     self.live[i], self.failures[i] = False, error
                     continue
                 done[i] += rounds
-                self.live[i] = rounds == count
-            clear_block(block, rows.indptr, rows.indices, rows.index_stride)
-        give_back(block)
+                self.live[i] = rounds == y_hat.size
         return done
 
     def expect(self, rows: Rows) -> Array:
@@ -138,55 +111,46 @@ class SharedKernelScan:
         """
         predictions = np.empty(rows.n_rows)
         self._make_room(rows, 0)
-        block, own = block_of(rows)
-        for first in range(0, rows.n_rows, BLOCK):
-            count = min(BLOCK, rows.n_rows - first)
-            load_block(
-                block, rows.indptr, rows.indices, rows.index_stride, rows.values, first, count
-            )
-            self._fill(block, own, int(self.history.n))
-            expectations_of(self.learners[0])(
-                self.params[0],
-                self.states[0],
-                self.tile,
-                own,
-                int(self.history.n),
-                predictions[first : first + count],
-            )
-            clear_block(block, rows.indptr, rows.indices, rows.index_stride)
-        give_back(block)
+        predict = self.learners[0].compiled(predict_block, "forward")
+        for these, before in self._tiles(rows, learning=False):
+            y_hat = predictions[these]
+            predict(self.params[0], self.states[0], self.tile, self.own, before, y_hat)
         return predictions
 
-    def _fill(self, block: Points, own: Array, known: int) -> None:
-        first = min(
-            (
-                learner.first_row(s)
-                for learner, s, live in zip(self.learners, self.states, self.live, strict=True)
-                if live
-            ),
-            default=known,
-        )
-        kernel = self.params[0].kernel
-        fill_tile(
-            kernel,
-            self.history,
-            block,
-            first - first % 2,
-            known,
-            self.tile,
-            own,
-            self.coefficients,
-            self.sums,
-        )
+    def _tiles(self, rows: Rows, learning: bool) -> Iterator[tuple[slice, int]]:
+        """Sixteen rows after the other: which they are, and how many came before them.
 
-    def _make_room(self, rows: Rows, more: int | None = None) -> None:
-        """Room for these rows in the history, the coefficients and the tile; the states hold views
-        of what all share.
+        Their kernel values are in the tile, and they in the history if it is for learning.
         """
-        more = rows.n_rows if more is None else more
-        self.history = with_room(
-            self.history, more, int(rows.indptr[-1] - rows.indptr[0]) if more else 0
-        )
+        block = block_of(rows)
+        for first in range(0, rows.n_rows, BLOCK):
+            these, before = slice(first, first + BLOCK), int(self.history.n)
+            load_block(block, rows, first, min(first + BLOCK, rows.n_rows))
+            if learning:
+                remember(self.history, rows, block)
+            running = zip(self.learners, self.states, self.live, strict=True)
+            needed = min((which.first_row(s) for which, s, live in running if live), default=before)
+            fill_tile(
+                self.params[0].kernel,
+                self.history,
+                block,
+                needed - needed % 2,
+                before,
+                self.tile,
+                self.own,
+                self.coefficients,
+                self.sums,
+            )
+            yield these, before
+            clear_block(block, rows)
+        give_back(block)
+
+    def _make_room(self, rows: Rows, more: int) -> None:
+        """Room for `more` of these rows in the history, the coefficients and the tile; the states
+        hold views of what all share.
+        """
+        non_zeros = int(rows.indptr[more] - rows.indptr[0])
+        self.history = with_room(self.history, more, non_zeros)
         room = self.history.norms.size
         if self.tile.shape[0] < room or room == 0:
             self.tile = np.zeros((max(room, 1), BLOCK))
@@ -200,3 +164,49 @@ class SharedKernelScan:
             s._replace(history=self.history, c=self.coefficients[i], sums=self.sums[i])
             for i, s in enumerate(self.states)
         ]
+
+
+class SharedKernelLearner(Learner):
+    """A learner that reads its kernel values from a tile, which runs with the same kernel share.
+
+    Its `step` and `forward` have the tile, a column of it, the block's first row and k(x, x) in
+    place of a row: see `koco_stream.kernels.earlier_rows`. Its state has `history`, `c` and `sums`.
+    """
+
+    grows = True
+
+    @staticmethod
+    def first_row(state: Any, /) -> int:
+        """The first row of the stream whose kernel values the next round needs."""
+        return 0
+
+    @staticmethod
+    def with_room(params: Any, state: Any, /) -> Any:
+        """The same state with room for the points of another block."""
+        return state
+
+    @classmethod
+    def advance(
+        cls, params: Any, state: Any, rows: Rows, labels: Array, predictions: Array
+    ) -> tuple[Any, int]:
+        """As `Learner.advance`: a shared scan of one run."""
+        scan = SharedKernelScan([cls], [params], [state])
+        done = scan.advance(rows, labels, predictions.reshape(1, -1))[0]
+        if scan.failures:
+            raise scan.failures[0]
+        return scan.states[0], done
+
+    @classmethod
+    def expect(cls, params: Any, state: Any, rows: Rows) -> Array:
+        """As `Learner.expect`."""
+        return SharedKernelScan([cls], [params], [state]).expect(rows)
+
+
+def kernel_values(q: Public, size: StreamSize, earlier: float) -> Shared:
+    """What runs share that read the kernel values of a row with so many `earlier` ones.
+
+    That is the rows seen, whose room doubles when it is full, and a tile.
+    """
+    key = (q["kernel"], q.get("bandwidth"), q.get("degree"), q["fit_intercept"])
+    floats = int(2 * size.rounds * (3 + 1.5 * size.s) + 16 * size.rounds)
+    return Shared(key, earlier * (1.5 + 0.1 * size.s), floats)

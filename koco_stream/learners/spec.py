@@ -69,12 +69,15 @@ class Cost(NamedTuple):
 class Spec:
     """What the planner, sweep files and tables read of a learner's class.
 
-    A learner gives `parameters`, `to_params` and `cost`, and where they differ from what stands
-    here, `irrelevant` and `stochastic`. `numbers_version` is raised whenever a change to the code
+    A learner gives `parameters`, `to_params` and `cost`. Where that is not enough it says which
+    parameters are `unused`, and that it is `always_stochastic`, or has its own `irrelevant` and
+    `stochastic`. `numbers_version` is raised whenever a change to the code
     changes a run's numbers. The default curvature is `curvature_share` of the loss's σ (P1).
     """
 
     parameters: ClassVar[tuple[Parameter, ...]] = ()
+    unused: ClassVar[tuple[str, ...]] = ()
+    always_stochastic: ClassVar[bool] = False
     numbers_version: ClassVar[int] = 1
     curvature_share: ClassVar[float] = 1.0
 
@@ -86,12 +89,16 @@ class Spec:
     @classmethod
     def irrelevant(cls, q: Public) -> set[str]:
         """Those of these parameters that cannot matter: they are no part of a run's identity."""
-        return set()
+        conditions = {p.name: p.matters_if for p in cls.parameters if p.matters_if}
+        irrelevant = {
+            name for name, (other, values) in conditions.items() if q[other] not in values
+        }
+        return irrelevant.union(cls.unused)
 
     @classmethod
     def stochastic(cls, q: Public) -> bool:
         """Whether the learner draws anything, so that the learner_seed matters."""
-        return False
+        return cls.always_stochastic
 
     @classmethod
     def cost(cls, q: Public, size: StreamSize) -> Cost:
@@ -103,11 +110,11 @@ class Spec:
     @classmethod
     def parameter(cls, name: str) -> Parameter:
         """The parameter `name`. Raises `WrongInput` with the nearest name if there is none."""
-        for parameter in cls.parameters:
-            if parameter.name == name:
-                return parameter
-        near = nearest(name, [q.name for q in cls.parameters])
-        raise WrongInput(f"{cls.__name__} has no parameter {name!r}{near}")
+        named = {parameter.name: parameter for parameter in cls.parameters}
+        if name not in named:
+            near = nearest(name, list(named))
+            raise WrongInput(f"{cls.__name__} has no parameter {name!r}{near}")
+        return named[name]
 
     @classmethod
     def complete(cls, given: dict[str, Any]) -> Public:
@@ -117,25 +124,37 @@ class Spec:
         Raises `WrongInput` for an unknown name, a value out of range, or a loss without curvature
         where one is needed.
         """
-        checked = {name: cls.parameter(name).check(value) for name, value in given.items()}
-        return cls.refilled(checked)
+        return cls.refilled({name: cls.parameter(name).check(q) for name, q in given.items()})
 
     @classmethod
     def refilled(cls, reduced: Public) -> Public:
         """All parameters of a run, in order, from those that matter, which were checked before."""
-        return cls._with_curvature({**cls.defaults(), **reduced})
+        public = {**cls.defaults(), **reduced}
+        if "curvature" not in public or "curvature" in cls.irrelevant(public):
+            return public
+        if public["curvature"] is None:
+            sigma = curvature_of(str(public["loss"]), real(public, "clip"))
+            public["curvature"] = cls.curvature_share * sigma
+        if public["curvature"] == 0.0:
+            raise WrongInput(
+                f"{cls.__name__}: the {public['loss']} loss with clip {public['clip']:g} has no"
+                " curvature (σ = 0), so no second-order step is possible; give curvature a"
+                " positive value, for example with curvature_schedule = 'decreasing'"
+            )
+        return public
 
     @classmethod
+    @cache
     def defaults(cls) -> Public:
         """The constructor's defaults of the parameters, in order, checked."""
-        learner: Any = cls
-        return _defaults(learner)
+        arguments = inspect.signature(cls).parameters
+        return {q.name: q.check(arguments[q.name].default) for q in cls.parameters}
 
     @classmethod
+    @cache
     def later(cls) -> Public:
         """The defaults of the parameters that were added after runs were made."""
-        learner: Any = cls
-        return _later(learner)
+        return {q.name: cls.defaults()[q.name] for q in cls.parameters if q.later}
 
     @classmethod
     def identifying(cls, public: Public) -> Public:
@@ -159,29 +178,3 @@ class Spec:
         irrelevant = cls.irrelevant(cls.refilled(identifying))
         more = {name: value for name, value in cls.later().items() if name not in irrelevant}
         return {**more, **identifying}
-
-    @classmethod
-    def _with_curvature(cls, public: Public) -> Public:
-        """The parameters with a curvature of None made the loss's σ."""
-        if "curvature" in public and "curvature" not in cls.irrelevant(public):
-            if public["curvature"] is None:
-                sigma = curvature_of(str(public["loss"]), real(public, "clip"))
-                public["curvature"] = cls.curvature_share * sigma
-            if public["curvature"] == 0.0:
-                raise WrongInput(
-                    f"{cls.__name__}: the {public['loss']} loss with clip {public['clip']:g} has no"
-                    " curvature (σ = 0), so no second-order step is possible; give curvature a"
-                    " positive value, for example with curvature_schedule = 'decreasing'"
-                )
-        return public
-
-
-@cache
-def _defaults(learner: Any) -> Public:
-    arguments = inspect.signature(learner.__init__).parameters
-    return {q.name: q.check(arguments[q.name].default) for q in learner.parameters}
-
-
-@cache
-def _later(learner: Any) -> Public:
-    return {q.name: learner.defaults()[q.name] for q in learner.parameters if q.later}

@@ -6,7 +6,7 @@ import numpy as np
 
 import koco_stream
 from koco_stream.learners import learner_named
-from koco_stream.learners.scan import scan_of
+from koco_stream.learners.scan import scan_rows
 from koco_stream.streams.rows import frozen
 from tests.bench.data import Stream
 from tests.bench.measure import seconds
@@ -98,9 +98,8 @@ def scan(
 ) -> int:
     """The one place that calls the compiled scan."""
     labels = frozen(labels, np.float64)
-    return scan_of(learner_named(learner))(
-        params, state, rows.indptr, rows.indices, rows.index_stride, rows.values, labels, out
-    )
+    run = learner_named(learner).compiled(scan_rows, "step", "full")
+    return run(params, state, rows, labels, out)
 
 
 def contestants(stream: Stream) -> list[Ours]:

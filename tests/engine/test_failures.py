@@ -9,8 +9,6 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-import koco_stream.learners.scan
-import koco_stream.learners.shared_kernel_scan
 from koco_stream.engine.checkpoint import save_cohort
 from koco_stream.engine.cohort import run_cohort
 from koco_stream.engine.result_file import result_path
@@ -78,10 +76,11 @@ def fails_in(patch, learner, name):
     patch.setattr(of, name, staticmethod(raising(getattr(of, name))))
 
 
-def in_step(monkeypatch, module, name, when=1):
-    """Have the compiled rounds raise that `module.name` gives for a learner."""
-    compiled, calls = getattr(module, name), []
-    monkeypatch.setattr(module, name, lambda learner: raising(compiled(learner), when, calls))
+def in_step(monkeypatch, learner, when=1):
+    """Have the compiled rounds of a learner raise."""
+    compiled, calls = LEARNERS[learner].compiled, []
+    stub = staticmethod(lambda *loop: raising(compiled(*loop), when, calls))
+    monkeypatch.setattr(LEARNERS[learner], "compiled", stub)
 
 
 @pytest.mark.parametrize("where", ["init", "step", "later step"])
@@ -98,7 +97,7 @@ def test_run_alone_that_raises__is_a_failed_row_and_the_others_are_as_before(
     if where == "init":
         fails_in(monkeypatch, "OGD", "init")
     else:
-        in_step(monkeypatch, koco_stream.learners.scan, "scan_of", 1 if where == "step" else 3)
+        in_step(monkeypatch, "OGD", 1 if where == "step" else 3)
     receipt = run_cohort(str(small_store), "try", cohort, 100)
     assert (receipt.runs, receipt.failed, receipt.diverged) == (3, 1, 0)
     first, failed, last = part(small_store, cohort)
@@ -123,12 +122,8 @@ def test_run_that_shares_kernel_values__fails_alone(where, small_store, monkeypa
     if where in ("init", "with_room"):
         fails_in(monkeypatch, "NORMA", where)
     else:
-        in_step(
-            monkeypatch,
-            koco_stream.learners.shared_kernel_scan,
-            "rounds_of",
-            1 if where == "step" else 20,
-        )
+        when = 1 if where == "step" else 20
+        in_step(monkeypatch, "NORMA", when)
     run_cohort(str(small_store), "try", cohort, 100)
     failed, *others = part(small_store, cohort)
     assert others == whole[1:]

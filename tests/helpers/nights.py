@@ -12,17 +12,17 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("koco_stream", "storage", "cluster", "flows")
 STEP = "s.wG[idx[i], 0] -= params.step_size * g / math.sqrt(G)"
-SCAN = "    scan, done = scan_of(learner), 0\n"
-BUSY = """    import time
-    compiled, done = scan_of(learner), 0
+SCAN = '        scan, done = cls.compiled(scan_rows, "step", "full"), 0\n'
+BUSY = """        import time
+        quick, done = cls.compiled(scan_rows, "step", "full"), 0
 
-    def scan(*words):
-        begun = time.thread_time()
-        ended = compiled(*words)
-        taken = time.thread_time() - begun
-        while learner.__name__ == "OGD" and time.thread_time() - begun < 1.3 * taken:
-            pass
-        return ended
+        def scan(*words):
+            begun = time.thread_time()
+            ended = quick(*words)
+            taken = time.thread_time() - begun
+            while cls.__name__ == "OGD" and time.thread_time() - begun < 1.3 * taken:
+                pass
+            return ended
 
 """
 # What is replaced, in which file: a step size that differs in the twelfth digit, and scans of one

@@ -51,13 +51,11 @@ def test_tile__has_the_literal_inner_products_to_the_bit(seed):
     kernel = gaussian_kernel(1.0)._replace(kind=KERNELS["linear"])
     seen = history.with_room(history.no_rows(), rows.n_rows, rows.values.size)
     tile, own = np.zeros((rows.n_rows, 16)), np.zeros(16)
-    block, _ = history.block_of(rows)
+    block = history.block_of(rows)
     for first in range(0, rows.n_rows, 16):
         count = min(16, rows.n_rows - first)
-        history.load_block(
-            block, rows.indptr, rows.indices, rows.index_stride, rows.values, first, count
-        )
-        history.remember(seen, rows.indptr, rows.indices, rows.index_stride, rows.values, block)
+        history.load_block(block, rows, first, first + count)
+        history.remember(seen, rows, block)
         history.fill_tile(
             kernel, seen, block, 0, 0, tile, own, np.zeros((1, rows.n_rows)), np.zeros((1, 2, 16))
         )
@@ -65,7 +63,7 @@ def test_tile__has_the_literal_inner_products_to_the_bit(seed):
             expected = [inner_product(X[s], X[first + r]) for s in range(first + count)]
             np.testing.assert_array_equal(tile[: first + count, r], expected)
             assert own[r] == inner_product(X[first + r], X[first + r])
-        history.clear_block(block, rows.indptr, rows.indices, rows.index_stride)
+        history.clear_block(block, rows)
 
 
 def test_block__is_cleared_where_its_rows_wrote_and_nowhere_else():
@@ -74,17 +72,15 @@ def test_block__is_cleared_where_its_rows_wrote_and_nowhere_else():
     X, _ = sparse_stream(4)
     rows = as_rows(X)
     unused = np.setdiff1d(np.arange(rows.n_features), rows.indices)
-    block, _ = history.block_of(rows)
+    block = history.block_of(rows)
     block.line_of[unused] = -7
     for first in range(0, rows.n_rows, 16):
         count = min(16, rows.n_rows - first)
-        history.load_block(
-            block, rows.indptr, rows.indices, rows.index_stride, rows.values, first, count
-        )
+        history.load_block(block, rows, first, first + count)
         used = np.unique(X[first : first + count].indices)
         assert sorted(block.line_of[used]) == list(range(1, used.size + 1))
         assert np.count_nonzero(block.line_of > 0) == used.size
-        history.clear_block(block, rows.indptr, rows.indices, rows.index_stride)
+        history.clear_block(block, rows)
         assert not block.line_of[np.unique(rows.indices)].any()
         assert (block.line_of[unused] == -7).all()
         assert not block.features.any()
@@ -94,19 +90,11 @@ def test_block__is_cleared_where_its_rows_wrote_and_nowhere_else():
 def test_block__of_full_rows_is_cleared():
     rows = as_rows(np.random.default_rng(5).random((40, 6)))
     assert rows.index_stride == 0
-    block, _ = history.block_of(rows)
+    block = history.block_of(rows)
     for first in (0, 16, 32):
-        history.load_block(
-            block,
-            rows.indptr,
-            rows.indices,
-            rows.index_stride,
-            rows.values,
-            first,
-            min(16, 40 - first),
-        )
+        history.load_block(block, rows, first, min(first + 16, 40))
         assert block.line_of[:6].all()
-        history.clear_block(block, rows.indptr, rows.indices, rows.index_stride)
+        history.clear_block(block, rows)
         assert not block.line_of.any()
         assert not block.features.any()
 

@@ -63,37 +63,6 @@ def test_smooth_losses__equal_scipy(loss, alpha):
     assert gradient @ gradient / (4 * alpha) <= 1e-11 * objective(w, F, y, loss, alpha)
 
 
-@pytest.mark.parametrize("alpha", [0.01, 1.0, 30.0])
-def test_scikit_learn__finds_no_better(alpha):
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.svm import SVC, LinearSVC
-
-    F, y = rows()
-    C = 1 / (2 * alpha)
-    theirs = {
-        "logistic": LogisticRegression(
-            C=C, fit_intercept=False, tol=1e-12, solver="newton-cholesky"
-        ),
-        "squared_hinge": LinearSVC(
-            C=C, loss="squared_hinge", dual=False, fit_intercept=False, tol=1e-12, max_iter=10**5
-        ),
-    }
-    for loss, model in theirs.items():
-        np.testing.assert_allclose(
-            best_linear(F, y, loss, alpha), model.fit(F, y).coef_[0], rtol=1e-4, atol=1e-6
-        )
-    # The hinge: LIBSVM always has an intercept, but rows that come with their mirror images make it
-    # 0.
-    F, y = np.vstack([F, -F]), np.concatenate([y, -y])
-    model = SVC(kernel="linear", C=C, tol=1e-9).fit(F, y)
-    ours, other = (
-        objective(w, F, y, "hinge", alpha)
-        for w in (best_linear(F, y, "hinge", alpha), model.coef_[0])
-    )
-    assert ours == pytest.approx(other, rel=2e-6)
-    assert abs(model.intercept_[0]) < 1e-6
-
-
 @pytest.mark.parametrize("alpha", [1e-6, 1e-3, 1.0, 1e3])
 @pytest.mark.parametrize("noise", [0.0, 2.0])
 def test_hinge__is_solved_where_rows_are_separable_and_where_not(noise, alpha):

@@ -64,12 +64,6 @@ def test_scikit_learn_s_checks__pass(name):
         check_dataframe_column_names_consistency(name, estimator)
 
 
-def test_batch__is_none_of_scikit_learn_s():
-    # It is given a learner that has learnt, and changes it: `Batch` is a yardstick, not an
-    # estimator.
-    assert not hasattr(koco_stream.Batch, "get_params")
-
-
 def test_kept__remembers_what_it_was_told():
     X, y = rows()
     diverged = koco_stream.OGD(1e200, clip=1e300)

@@ -3,7 +3,7 @@
 from koco_stream.kernels.dictionary import Points, points_floats
 from koco_stream.kernels.kernel import KERNELS, Kernel, gaussian_kernel
 from koco_stream.learners.base import Learner
-from koco_stream.learners.spec import Cost, Public, StreamSize
+from koco_stream.learners.spec import Cost, Public, StreamSize, real, whole
 from koco_stream.types import Array
 
 # A run whose dictionary has no limit is planned, and may run, with at most this many points.
@@ -15,8 +15,8 @@ class DictionaryLearner(Learner):
 
     @property
     def _points(self) -> Points:
-        inner = self._state._asdict().get("kors", self._state)
-        return inner.points
+        points: Points = getattr(self._state, "kors", self._state).points
+        return points
 
     @property
     def dictionary_(self) -> Array:
@@ -28,18 +28,8 @@ class DictionaryLearner(Learner):
 
 def kernel_of(q: Public) -> Kernel:
     """The kernel that the parameters say."""
-    gaussian = gaussian_kernel(float(q.get("bandwidth") or 1.0))
-    return gaussian._replace(kind=KERNELS[str(q["kernel"])], degree=int(q.get("degree") or 1))
-
-
-def irrelevant_of_kernel(q: Public) -> set[str]:
-    """Parameters of kernels other than this one."""
-    others = {
-        "gaussian": {"degree"},
-        "polynomial": {"bandwidth"},
-        "linear": {"bandwidth", "degree"},
-    }
-    return others[str(q["kernel"])]
+    gaussian = gaussian_kernel(real(q, "bandwidth"))
+    return gaussian._replace(kind=KERNELS[str(q["kernel"])], degree=whole(q, "degree"))
 
 
 def dictionary_cost(q: Public, size: StreamSize, matrices: int) -> Cost:

@@ -1,15 +1,7 @@
 """CON-KONS: PROS-N-KONS that carries its solution across when a point joins."""
 
 from koco_stream.learners.kernel.pros_n_kons import PROSNKONS
-from koco_stream.learners.parameters import (
-    ALPHA,
-    CURVATURE,
-    CURVATURE_SCHEDULE,
-    KERNEL_SHAPE,
-    SAMPLING,
-    SHARED,
-    Parameter,
-)
+from koco_stream.learners.parameters import Parameter
 
 CARRY = Parameter(
     "carry",
@@ -23,41 +15,14 @@ CARRY = Parameter(
 class CONKONS(PROSNKONS):
     """PROS-N-KONS that carries its solution across when a point joins.
 
+    Its other parameters are those of `PROSNKONS`.
+
     Parameters
     ----------
-    alpha : float
-        α, the ridge of A_0.
-    ridge : float
-        The poster's γ, the ridge of KORS.
-    beta : float
-        β, how many times its leverage score a point's probability is. The guarantee needs
-        3·log(T/δ)/ε²; published experiments use 1.
-    epsilon : float
-        ε, the accuracy of KORS's estimate.
-    estimate : {"icml", "poster"}
-        The estimate's factor: 1 + ε or 1 − ε.
     carry : {"both", "weights"}
         "both" maps the weights and A into the larger space, as the NIPS text says; "weights" maps
         the weights and begins again from A = αI, which fits the poster's table better
         (docs/errata.md, P4).
-    curvature : float, optional
-        The coefficient of g gᵀ in A. By default half the loss's σ for `clip` (docs/errata.md, P1).
-    curvature_schedule : {"constant", "decreasing"}
-        Whether `curvature` stays, or is divided by √t.
-    kernel : {"gaussian", "polynomial", "linear"}
-        The kernel.
-    bandwidth : float
-        Of the Gaussian kernel exp(−‖x − x'‖²/(2·bandwidth²)).
-    degree : int
-        Of the polynomial kernel (xᵀx' + 1)^degree.
-    loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
-        The loss.
-    clip : float
-        C > 0, the bound on predictions.
-    fit_intercept : bool
-        Add a feature that is always 1.
-    seed : int
-        Of the coins.
 
     Attributes
     ----------
@@ -69,7 +34,7 @@ class CONKONS(PROSNKONS):
     CON-KONS of Calandriello, Lazaric, Valko (NIPS 2017).
     """
 
-    parameters = (*SHARED, ALPHA, *SAMPLING, CARRY, CURVATURE, CURVATURE_SCHEDULE, *KERNEL_SHAPE)
+    parameters = (*PROSNKONS.parameters, CARRY)
     restart = False
 
     def __init__(

@@ -1,6 +1,5 @@
 """DualSGD: kernel stochastic gradient descent on a budget; what leaves the budget lives on in
-random features. O(Bs + sD) a round, and a look at every feature that a point has had when one is
-replaced.
+random features. O(Bs + sD) a round, and O(features that points have had) when one is replaced.
 
 After Le, Nguyen, Nguyen, Phung: Dual Space Gradient Descent for Online Learning (NIPS 2016), from
 its public description: gradient descent on regularisation/2·‖f‖² + loss, and a second space, of
@@ -26,6 +25,7 @@ from koco_stream.kernels.dictionary import (
     add_point,
     grown,
     kernel_row,
+    lacks_lines,
     no_points,
     points_floats,
     replace_point,
@@ -33,6 +33,7 @@ from koco_stream.kernels.dictionary import (
 from koco_stream.kernels.kernel import Kernel, gaussian_kernel
 from koco_stream.kernels.random_features import (
     COSINES,
+    SINES,
     fourier_floats,
     fourier_row,
     frequencies,
@@ -50,8 +51,8 @@ from koco_stream.types import Array
 REGULARISATION = Parameter("regularisation", float, "λ in λ/2·‖f‖² + loss", low=0, above=True)
 
 K, C_LINE = range(2)  # lines of `a`: k(x, x_p), c
-# lines of `f` after those of koco_stream.kernels.random_features: the weights of the cosines and of
-# the sines, over √D
+# Lines of `f` after those of koco_stream.kernels.random_features: the weights of the cosines and of
+# the sines, over √D.
 WEIGHTS = 3
 
 
@@ -108,8 +109,7 @@ def full(params: Params, s: State, features: int) -> bool:
     """Whether the next round might need more lines than there are, for a row with so many
     features.
     """
-    lines = s.points.features.shape[1]
-    return bool(s.points.used[()] + features > lines and lines <= s.points.line_of.size)
+    return lacks_lines(s.points, features)
 
 
 @inlined
@@ -117,13 +117,12 @@ def inspect(params: Params, s: State, idx: Array, val: Array) -> tuple[float, fl
     """(f(x), ‖x‖²) for the row x = (idx, val), before it is truncated; leaves k(x), cos and sin in
     the scratch.
     """
-    t, n, room, places = s.t[()], int(s.points.n[()]), s.a.shape[1], s.f.shape[1]
-    _, n2 = kernel_row(params.kernel, s.points, idx, val, s.a, K * room)
+    t, k, places = s.t[()], s.a[K], s.f.shape[1]
+    _, n2 = kernel_row(params.kernel, s.points, idx, val, k)
     fourier_row(s.table, s.line_of, idx, val, params.frequencies, s.f)
-    total = dot(s.a, K * room, s.a, C_LINE * room, n) + dot(
-        s.f, COSINES * places, s.f, WEIGHTS * places, 2 * places
-    )
-    f = 0.0 if t == 0 else float(total / (params.regularisation * t))
+    of_points = dot(k, 0, s.a[C_LINE], 0, int(s.points.n[()]))
+    of_features = dot(s.f, COSINES * places, s.f, WEIGHTS * places, 2 * places)
+    f = 0.0 if t == 0 else float((of_points + of_features) / (params.regularisation * t))
     return f, n2
 
 
@@ -156,7 +155,7 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     s.a[C_LINE, p] = c
     for i in range(places):
         s.kept[p, i] = s.f[COSINES, i]
-        s.kept[p, places + i] = s.f[COSINES + 1, i]
+        s.kept[p, places + i] = s.f[SINES, i]
     return y_hat
 
 
@@ -206,6 +205,7 @@ class DualSGD(DictionaryLearner):
     """
 
     parameters = (*SHARED, REGULARISATION, BUDGET, N_FREQUENCIES, BANDWIDTH)
+    always_stochastic = True
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
     grows, full, enlarge = True, staticmethod(full), staticmethod(enlarge)
 
@@ -235,11 +235,6 @@ class DualSGD(DictionaryLearner):
             kernel=gaussian_kernel(bandwidth),
             bandwidth=bandwidth,
         )
-
-    @classmethod
-    def stochastic(cls, q: Public) -> bool:
-        """As `Spec.stochastic`: always."""
-        return True
 
     @classmethod
     def cost(cls, q: Public, size: StreamSize) -> Cost:

@@ -20,17 +20,16 @@ from koco_stream.kernels.random_features import (
     numbers_to,
 )
 from koco_stream.learners.base import Learner
-from koco_stream.learners.embedding import embedded
 from koco_stream.learners.parameters import BANDWIDTH, N_FREQUENCIES, SHARED, STEP_SIZE, TUBE
 from koco_stream.learners.spec import Cost, Public, StreamSize, real, whole
-from koco_stream.losses import HALF_SQUARED, LOSSES, OF_REAL_LABELS, SQUARED, loss_slope
+from koco_stream.losses import HALF_SQUARED, LOSSES, SQUARED, loss_slope
 from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.llvm.feature_lines import aligned_zeros
 from koco_stream.numerics.llvm.point_panels import add_scaled, dot, room_for
 from koco_stream.types import Array
 
-# lines of `a` after those of koco_stream.kernels.random_features: the weights of the cosines and of
-# the sines, over √D
+# Lines of `a` after those of koco_stream.kernels.random_features: the weights of the cosines and of
+# the sines, over √D.
 WEIGHTS = 3
 
 
@@ -138,6 +137,8 @@ class FOGD(Learner):
     """
 
     parameters = (*SHARED, STEP_SIZE, N_FREQUENCIES, BANDWIDTH, TUBE)
+    always_stochastic = True
+    unused = ("clip",)
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
     embed = staticmethod(embed)
 
@@ -164,18 +165,8 @@ class FOGD(Learner):
             step_size=real(q, "step_size"),
             frequencies=whole(q, "n_frequencies"),
             bandwidth=real(q, "bandwidth"),
-            tube=float(q.get("tube") or 0.0),
+            tube=real(q, "tube"),
         )
-
-    @classmethod
-    def irrelevant(cls, q: Public) -> set[str]:
-        """As `Spec.irrelevant`."""
-        return irrelevant_untruncated(q)
-
-    @classmethod
-    def stochastic(cls, q: Public) -> bool:
-        """As `Spec.stochastic`: always."""
-        return True
 
     @classmethod
     def cost(cls, q: Public, size: StreamSize) -> Cost:
@@ -191,11 +182,4 @@ class FOGD(Learner):
 
     def features(self, X: Any) -> Array:
         """The features (n, 2D) of the rows of X (n, d): cosines, then sines, over √D."""
-        rows = self._rows_of(X)
-        n = 2 * self._params.frequencies
-        return embedded(type(self), self._params, self._state, rows, n)
-
-
-def irrelevant_untruncated(q: Public) -> set[str]:
-    """What cannot matter to a learner that does not truncate its predictions and has a tube."""
-    return {"clip"} if q["loss"] in OF_REAL_LABELS else {"clip", "tube"}
+        return self._embedded(X, 2 * self._params.frequencies)

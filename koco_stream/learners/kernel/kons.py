@@ -1,6 +1,6 @@
 """KONS: the online Newton step on kernels with the sketch of all points."""
 
-from koco_stream.learners.kernel.sketched_kons import KernelNewtonStep
+from koco_stream.learners.kernel.newton_step import KernelNewtonStep
 from koco_stream.learners.parameters import (
     ALPHA,
     CURVATURE,

@@ -28,12 +28,7 @@ from koco_stream.kernels.dictionary import (
     panels,
 )
 from koco_stream.kernels.kernel import Kernel
-from koco_stream.learners.kernel.base import (
-    DictionaryLearner,
-    dictionary_cost,
-    irrelevant_of_kernel,
-    kernel_of,
-)
+from koco_stream.learners.kernel.base import DictionaryLearner, dictionary_cost, kernel_of
 from koco_stream.learners.parameters import KERNEL_SHAPE, SAMPLING, SHARED, Parameter
 from koco_stream.learners.spec import Cost, Public, StreamSize, real
 from koco_stream.numerics.compiler import inlined, jit
@@ -48,7 +43,7 @@ MAX_DICTIONARY = Parameter(
 )
 NO_LIMIT = 1 << 40
 
-K, Q = range(2)  # lines of `a`: k(x, x_p), Tk
+K, V = range(2)  # lines of `a`: k, the kernel values of the row with the points, and v = Tk
 
 
 class Params(NamedTuple):
@@ -124,19 +119,19 @@ def offer(params: Params, s: State, k_tt: float) -> bool:
     """Lines 4 to 6 of Algorithm 2 for the row whose kernel values are in the scratch: estimate,
     then toss the coin of this round.
 
-    Leaves Tk in the scratch and the coin in `inclusion_probability` and `included`. A dictionary at
+    Leaves v in the scratch and the coin in `inclusion_probability` and `included`. A dictionary at
     its largest size takes nothing more.
     """
     t = s.t[()] + 1
     s.t[()] = t
-    n, room = int(s.points.n[()]), s.a.shape[1]
+    n, k, v = int(s.points.n[()]), s.a[K], s.a[V]
     if n >= params.most:
         s.inclusion_probability[()] = 0.0
         s.included[()] = 0
         return False
-    apply(s.T, True, n, s.a, K * room, s.a, Q * room)
-    left = max(k_tt - dot(s.a, Q * room, s.a, Q * room, n), 0.0)
-    p = min(params.beta * params.factor * (left / (params.ridge + left)), 1.0)
+    apply(s.T, True, n, k, 0, v, 0)
+    q = max(k_tt - dot(v, 0, v, 0, n), 0.0)
+    p = min(params.beta * params.factor * (q / (params.ridge + q)), 1.0)
     z = uniform(s.seed[()], t) < p
     s.inclusion_probability[()] = p
     s.included[()] = z
@@ -146,13 +141,13 @@ def offer(params: Params, s: State, k_tt: float) -> bool:
 @inlined
 def join(params: Params, s: State, idx: Array, val: Array, k_tt: float, n2: float) -> None:
     """The row of this round becomes a point with weight 1/p̃: T gains the row −lᵀT/d and 1/d, where
-    l = s_t·Tk and d is the pivot of L.
+    l = s_t·v and d is the pivot of L.
     """
-    n, room = int(s.points.n[()]), s.a.shape[1]
+    n, v = int(s.points.n[()]), s.a[V]
     root = 1.0 / math.sqrt(s.inclusion_probability[()])
-    left = max(k_tt - dot(s.a, Q * room, s.a, Q * room, n), 0.0)
-    pivot = math.sqrt(root * root * left + params.ridge)
-    add_row(s.T, n, s.a[Q], -root / pivot, root / pivot)
+    q = max(k_tt - dot(v, 0, v, 0, n), 0.0)
+    pivot = math.sqrt(root * root * q + params.ridge)
+    add_row(s.T, n, v, -root / pivot, root / pivot)
     s.roots[n] = root
     add_point(s.points, idx, val, n2, s.t[()])
 
@@ -170,6 +165,12 @@ def add_row(matrix: Array, n: int, left: Array, factor: float, corner: float) ->
     matrix[n // BLOCK, n, n % BLOCK] = corner
 
 
+def estimate_factor(q: Public) -> float:
+    """The factor of the estimate of leverage scores: 1 + ε, or the poster's 1 − ε."""
+    epsilon = real(q, "epsilon")
+    return 1.0 + epsilon if q["estimate"] == "icml" else 1.0 - epsilon
+
+
 @jit
 def forward(params: Params, s: State, idx: Array, val: Array) -> float:
     """0: KORS predicts nothing."""
@@ -181,7 +182,7 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     """One round of Algorithm 2 on the row (idx, val). Updates `s`; returns 0, or NaN if a kernel
     value was beyond all numbers.
     """
-    k_tt, n2 = kernel_row(params.kernel, s.points, idx, val, s.a, K * s.a.shape[1])
+    k_tt, n2 = kernel_row(params.kernel, s.points, idx, val, s.a[K])
     if offer(params, s, k_tt):
         join(params, s, idx, val, k_tt, n2)
     return 0.0 * float(s.inclusion_probability[()])
@@ -233,6 +234,8 @@ class KORS(DictionaryLearner):
     """
 
     parameters = (*SHARED, *SAMPLING, MAX_DICTIONARY, *KERNEL_SHAPE)
+    always_stochastic = True
+    unused = ("loss", "clip")
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
     grows, full, enlarge = True, staticmethod(full), staticmethod(enlarge)
     joined = staticmethod(joined)
@@ -258,25 +261,14 @@ class KORS(DictionaryLearner):
     @classmethod
     def to_params(cls, q: Public) -> Params:
         """As `Spec.to_params`; the learners that have a KORS inside use it too."""
-        epsilon, most = real(q, "epsilon"), q.get("max_dictionary")
         return Params(
             kernel=kernel_of(q),
             ridge=real(q, "ridge"),
-            factor=1.0 + epsilon if q["estimate"] == "icml" else 1.0 - epsilon,
+            factor=estimate_factor(q),
             beta=real(q, "beta"),
-            most=NO_LIMIT if most is None else int(most),
+            most=int(q.get("max_dictionary") or NO_LIMIT),
             clip=real(q, "clip"),
         )
-
-    @classmethod
-    def irrelevant(cls, q: Public) -> set[str]:
-        """As `Spec.irrelevant`."""
-        return irrelevant_of_kernel(q) | {"loss", "clip"}
-
-    @classmethod
-    def stochastic(cls, q: Public) -> bool:
-        """As `Spec.stochastic`: always."""
-        return True
 
     @classmethod
     def cost(cls, q: Public, size: StreamSize) -> Cost:

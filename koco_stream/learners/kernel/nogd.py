@@ -26,9 +26,8 @@ from koco_stream.kernels.dictionary import (
 )
 from koco_stream.kernels.kernel import Kernel
 from koco_stream.kernels.random_features import numbers_to
-from koco_stream.learners.embedding import embedded
-from koco_stream.learners.kernel.base import DictionaryLearner, irrelevant_of_kernel, kernel_of
-from koco_stream.learners.kernel.fogd import irrelevant_untruncated, outside
+from koco_stream.learners.kernel.base import DictionaryLearner, kernel_of
+from koco_stream.learners.kernel.fogd import outside
 from koco_stream.learners.parameters import BUDGET, KERNEL_SHAPE, SHARED, STEP_SIZE, TUBE, Parameter
 from koco_stream.learners.spec import Cost, Public, StreamSize, real, whole
 from koco_stream.losses import LOSSES, loss_slope
@@ -44,9 +43,8 @@ RANK = Parameter(
 
 K, ALPHA = range(2)  # lines of `a`: k(x, x_p), α
 Z, WEIGHTS = range(2)  # lines of `b`: z, w
-NO_FEATURE = (
-    1e-12  # an eigenvalue below this share of the largest one gives no feature: repeated points
-)
+# An eigenvalue below this share of the largest one gives no feature: repeated points.
+NO_FEATURE = 1e-12
 
 
 class Params(NamedTuple):
@@ -112,12 +110,12 @@ def inspect(params: Params, s: State, idx: Array, val: Array) -> tuple[float, fl
     """(f(x), k(x, x), ‖x‖²) for the row x = (idx, val); leaves k(x), and z once there is the map,
     in the scratch.
     """
-    n, room, rank = int(s.points.n[()]), s.a.shape[1], s.b.shape[1]
-    k_tt, n2 = kernel_row(params.kernel, s.points, idx, val, s.a, K * room)
+    n, k, z = int(s.points.n[()]), s.a[K], s.b[Z]
+    k_tt, n2 = kernel_row(params.kernel, s.points, idx, val, k)
     if s.mapped[()] == 0:
-        return dot(s.a, K * room, s.a, ALPHA * room, n), k_tt, n2
-    products(s.map, s.numbers, s.numbers[:n], s.a[K, :n], params.rank, s.b, Z * rank)
-    return dot(s.b, Z * rank, s.b, WEIGHTS * rank, params.rank), k_tt, n2
+        return dot(k, 0, s.a[ALPHA], 0, n), k_tt, n2
+    products(s.map, s.numbers, s.numbers[:n], k[:n], params.rank, z, 0)
+    return dot(z, 0, s.b[WEIGHTS], 0, params.rank), k_tt, n2
 
 
 @jit
@@ -131,17 +129,14 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     """One round on the row (idx, val) with label y. Updates `s`; returns the prediction ŷ."""
     y_hat, k_tt, n2 = inspect(params, s, idx, val)
     s.t[()] += 1
-    slope = (
-        loss_slope(params.loss, y_hat, y) if outside(params.loss, params.tube, y_hat, y) else 0.0
-    )
-    if slope == 0.0 or k_tt == 0.0:
+    change = -params.step_size * loss_slope(params.loss, y_hat, y)
+    if change == 0.0 or k_tt == 0.0 or not outside(params.loss, params.tube, y_hat, y):
         return y_hat
     if s.mapped[()] != 0:
-        rank = s.b.shape[1]
-        add_scaled(-params.step_size * slope, s.b, Z * rank, s.b, WEIGHTS * rank, params.rank)
+        add_scaled(change, s.b[Z], 0, s.b[WEIGHTS], 0, params.rank)
         return y_hat
     n = int(s.points.n[()])
-    s.a[ALPHA, n] = -params.step_size * slope
+    s.a[ALPHA, n] = change
     for p in range(n):
         s.gram[n, p] = s.gram[p, n] = s.a[K, p]
     s.gram[n, n] = k_tt
@@ -154,25 +149,31 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
 @jit
 def make_map(params: Params, s: State) -> None:
     """The map from k(x) to z, and w; destroys the kernel matrix."""
-    n, room = params.budget, s.a.shape[1]
+    n, values = params.budget, s.a[K, : params.budget]
     eigen_rows(s.gram, n)  # line i becomes λ_i v_i
-    largest = 0.0
     for i in range(n):
-        s.a[K, i] = math.sqrt(dot(s.gram, i * room, s.gram, i * room, n))
-        largest = max(largest, s.a[K, i])
+        values[i] = math.sqrt(dot(s.gram[i], 0, s.gram[i], 0, n))
+    largest = values[largest_of(values)]
     for r in range(params.rank):
-        i = 0
-        for j in range(n):
-            if s.a[K, j] > s.a[K, i]:
-                i = j
-        value = s.a[K, i]
-        s.a[K, i] = 0.0
+        i = largest_of(values)
+        value = values[i]
+        values[i] = 0.0
         if value > NO_FEATURE * largest:
             root = math.sqrt(value)
             for j in range(n):
                 s.map[r // BLOCK, j, r % BLOCK] = s.gram[i, j] / (value * root)
-            s.b[WEIGHTS, r] = dot(s.gram, i * room, s.a, ALPHA * room, n) / root
+            s.b[WEIGHTS, r] = dot(s.gram[i], 0, s.a[ALPHA], 0, n) / root
     s.mapped[()] = 1
+
+
+@inlined
+def largest_of(values: Array) -> int:
+    """Where the largest is, the first of equals."""
+    best = 0
+    for i in range(values.size):
+        if values[i] > values[best]:
+            best = i
+    return best
 
 
 @jit
@@ -225,6 +226,7 @@ class NOGD(DictionaryLearner):
     """
 
     parameters = (*SHARED, STEP_SIZE, BUDGET, RANK, *KERNEL_SHAPE, TUBE)
+    unused = ("clip",)
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
     grows, full, enlarge = True, staticmethod(full), staticmethod(enlarge)
     embed = staticmethod(embed)
@@ -257,13 +259,8 @@ class NOGD(DictionaryLearner):
             budget=budget,
             rank=min(whole(q, "rank"), budget),
             kernel=kernel_of(q),
-            tube=float(q.get("tube") or 0.0),
+            tube=real(q, "tube"),
         )
-
-    @classmethod
-    def irrelevant(cls, q: Public) -> set[str]:
-        """As `Spec.irrelevant`."""
-        return irrelevant_untruncated(q) | irrelevant_of_kernel(q)
 
     @classmethod
     def cost(cls, q: Public, size: StreamSize) -> Cost:
@@ -283,10 +280,9 @@ class NOGD(DictionaryLearner):
         """The Nyström features (n, k) of the rows of X (n, d). Raises `WrongInput` while there are
         fewer points than the budget.
         """
-        rows = self._rows_of(X)
         if not self._state.mapped:
             raise WrongInput(
                 f"{self!r} has {self._points.n} points yet; the features are there once it has"
                 f" {self._params.budget}"
             )
-        return embedded(type(self), self._params, self._state, rows, self._params.rank)
+        return self._embedded(X, self._params.rank)

@@ -16,9 +16,9 @@ import numpy as np
 
 from koco_stream.kernels.earlier_rows import History, no_rows
 from koco_stream.kernels.kernel import Kernel
-from koco_stream.learners.kernel.base import irrelevant_of_kernel, kernel_of
+from koco_stream.learners.kernel.base import kernel_of
 from koco_stream.learners.parameters import BUDGET, KERNEL_SHAPE, SHARED, STEP_SIZE, Parameter
-from koco_stream.learners.shared_kernel_learner import SharedKernelLearner, kernel_values
+from koco_stream.learners.shared_kernel_scan import SharedKernelLearner, kernel_values
 from koco_stream.learners.spec import Cost, Public, StreamSize, loss_and_clip, real, whole
 from koco_stream.losses import HINGE, loss_slope
 from koco_stream.numerics.compiler import inlined
@@ -31,6 +31,7 @@ NU = Parameter(
     "NORMA: ν of the soft margin, with the hinge loss; 0 for the hinge loss itself",
     low=0,
     high=1,
+    matters_if=("loss", ("hinge",)),
 )
 REGULARISATION = Parameter("regularisation", float, "λ in λ/2·‖f‖² + loss", low=0)
 
@@ -93,10 +94,10 @@ def first_row(s: State) -> int:
 @inlined
 def forward(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float) -> float:
     """f(x) for row r of the tile, before it is truncated. Learns nothing."""
-    n, room = int(s.dictionary_size[()]), s.a.shape[1]
+    n, k = int(s.dictionary_size[()]), s.a[K]
     for p in range(n):
-        s.a[K, p] = tile[s.rows[p], r]
-    return dot(s.a, K * room, s.a, A * room, n)
+        k[p] = tile[s.rows[p], r]
+    return dot(k, 0, s.a[A], 0, n)
 
 
 @inlined
@@ -116,18 +117,17 @@ def step(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float,
     else:
         slope = loss_slope(params.loss, y_hat, y)
     n = int(s.dictionary_size[()])
-    keep = 1.0 - params.step_size * params.regularisation
     for p in range(n):
-        s.a[A, p] *= keep
+        s.a[A, p] *= 1.0 - params.step_size * params.regularisation
     if slope != 0.0:
-        place = n
+        p = n
         if n < params.budget:
             s.dictionary_size[()] = n + 1
-        else:
-            place = int(s.next[()])
-            s.next[()] = (place + 1) % params.budget
-        s.rows[place] = row
-        s.a[A, place] = -params.step_size * slope
+        else:  # the oldest goes
+            p = int(s.next[()])
+            s.next[()] = (p + 1) % params.budget
+        s.rows[p] = row
+        s.a[A, p] = -params.step_size * slope
     return y_hat
 
 
@@ -197,15 +197,10 @@ class NORMA(SharedKernelLearner):
             **loss_and_clip(q),
             step_size=real(q, "step_size"),
             regularisation=real(q, "regularisation"),
-            tube=float(q.get("tube") or 0.0),
+            tube=real(q, "tube"),
             kernel=kernel_of(q),
             budget=whole(q, "budget"),
         )
-
-    @classmethod
-    def irrelevant(cls, q: Public) -> set[str]:
-        """As `Spec.irrelevant`."""
-        return irrelevant_of_kernel(q) | (set() if q["loss"] == "hinge" else {"tube"})
 
     @classmethod
     def cost(cls, q: Public, size: StreamSize) -> Cost:

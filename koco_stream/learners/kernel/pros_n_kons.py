@@ -17,13 +17,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from koco_stream.kernels.dictionary import FIRST_ROOM, enlarged, kernel_row, lengthened, panels
-from koco_stream.learners.embedding import embedded
 from koco_stream.learners.kernel import kors
-from koco_stream.learners.kernel.base import (
-    DictionaryLearner,
-    dictionary_cost,
-    irrelevant_of_kernel,
-)
+from koco_stream.learners.kernel.base import DictionaryLearner, dictionary_cost
 from koco_stream.learners.parameters import (
     ALPHA,
     CURVATURE,
@@ -39,8 +34,8 @@ from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.llvm.point_panels import BLOCK, add_scaled, apply, dot, subtract_outer
 from koco_stream.types import Array
 
-PHI, U, OMEGA = range(3)  # lines of `a`: φ̃ = Wk, A⁻¹φ̃, ω
-# a point whose pivot k(x, x) − ‖φ̃‖² is below this share of k(x, x) adds no coordinate (P3)
+PHI, U, OMEGA = range(3)  # lines of `a`: φ̃ = Wk, u = A⁻¹φ̃, ω
+# A point whose pivot k(x, x) − ‖φ̃‖² is below this share of k(x, x) adds no coordinate (P3).
 NO_COORDINATE = 1e-12
 
 
@@ -111,10 +106,10 @@ def full(params: Params, s: State, features: int) -> bool:
 @inlined
 def inspect(params: Params, s: State, idx: Array, val: Array) -> tuple[float, float, float]:
     """(ωᵀφ̃, k(x, x), ‖x‖²) for the row x = (idx, val); leaves k and φ̃ in the scratch."""
-    n, room = int(s.kors.points.n[()]), s.a.shape[1]
-    k_tt, n2 = kernel_row(params.kors.kernel, s.kors.points, idx, val, s.kors.a, kors.K * room)
-    apply(s.W, True, n, s.kors.a, kors.K * room, s.a, PHI * room)
-    return dot(s.a, OMEGA * room, s.a, PHI * room, n), k_tt, n2
+    n, k, phi = int(s.kors.points.n[()]), s.kors.a[kors.K], s.a[PHI]
+    k_tt, n2 = kernel_row(params.kors.kernel, s.kors.points, idx, val, k)
+    apply(s.W, True, n, k, 0, phi, 0)
+    return dot(s.a[OMEGA], 0, phi, 0, n), k_tt, n2
 
 
 @jit
@@ -128,14 +123,14 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     """One round of the poster's algorithm on the row (idx, val) with label y. Updates `s`; returns
     the prediction ỹ.
     """
-    C, n, room = params.clip, int(s.kors.points.n[()]), s.a.shape[1]
+    n, C = int(s.kors.points.n[()]), params.clip
+    phi, u, omega = s.a[PHI], s.a[U], s.a[OMEGA]
     z, k_tt, n2 = inspect(params, s, idx, val)
     joins = kors.offer(params.kors, s.kors, k_tt)
-    t = s.kors.t[()]
 
     # ω̃_t: the projection of ṽ_t = ω̃_{t−1} − Ã⁻¹g̃, which the round before has left in ω.
-    apply(s.inverse, False, n, s.a, PHI * room, s.a, U * room)
-    xAx = dot(s.a, PHI * room, s.a, U * room, n)
+    apply(s.inverse, False, n, phi, 0, u, 0)
+    xAx = dot(phi, 0, u, 0, n)
     along = 0.0  # what ω changes by is a multiple of A⁻¹φ̃: this is the multiple
     if abs(z) > C:
         along = -(z - math.copysign(C, z)) / xAx
@@ -143,13 +138,11 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
 
     # Predict; g̃ = ℓ'φ̃; Ã ← Ã + c² φ̃φ̃ᵀ, so Ã⁻¹φ̃ ← Ã⁻¹φ̃/(1 + c²xAx).
     slope = loss_slope(params.loss, z, y)
-    c2 = curvature_at(params.curvature, params.decreasing, t) * slope * slope
+    c2 = curvature_at(params.curvature, params.decreasing, s.kors.t[()]) * slope * slope
     shrink = 1.0 / (1.0 + c2 * xAx)
-    if joins and params.restart:
-        pass  # all of it is forgotten below
-    else:
-        subtract_outer(s.inverse, n, c2 * shrink, s.a, U * room)
-        add_scaled(along - slope * shrink, s.a, U * room, s.a, OMEGA * room, n)
+    if not (joins and params.restart):  # all of it is forgotten then
+        subtract_outer(s.inverse, n, c2 * shrink, u, 0)
+        add_scaled(along - slope * shrink, u, 0, omega, 0, n)
     if joins:
         enter(params, s, k_tt)
         kors.join(params.kors, s.kors, idx, val, k_tt, n2)
@@ -161,19 +154,17 @@ def enter(params: Params, s: State, k_tt: float) -> None:
     """The row of this round gives the embedding a coordinate from the next round on: W gains the
     row −φ̃ᵀW/d and 1/d, with d its pivot.
     """
-    n, room = int(s.kors.points.n[()]), s.a.shape[1]
-    pivot2 = k_tt - dot(s.a, PHI * room, s.a, PHI * room, n)
+    n, phi = int(s.kors.points.n[()]), s.a[PHI]
+    pivot2 = k_tt - dot(phi, 0, phi, 0, n)
     if pivot2 > NO_COORDINATE * k_tt:
         pivot = math.sqrt(pivot2)
-        kors.add_row(s.W, n, s.a[PHI], -1.0 / pivot, 1.0 / pivot)
+        kors.add_row(s.W, n, phi, -1.0 / pivot, 1.0 / pivot)
     if params.restart:
         s.restarts[()] += 1
-        for i in range(n):
-            s.a[OMEGA, i] = 0.0
+        s.a[OMEGA, :n] = 0.0
     if params.forget:
         for i in range(n):
-            for j in range(n):
-                s.inverse[i // BLOCK, j, i % BLOCK] = 0.0
+            s.inverse[i // BLOCK, :n, i % BLOCK] = 0.0
             s.inverse[i // BLOCK, i, i % BLOCK] = 1.0 / params.alpha
     s.inverse[n // BLOCK, n, n % BLOCK] = 1.0 / params.alpha
 
@@ -241,6 +232,7 @@ class PROSNKONS(DictionaryLearner):
     )
     curvature_share = 0.5
     restart: ClassVar[bool] = True
+    always_stochastic = True
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
     grows, full, enlarge = True, staticmethod(full), staticmethod(enlarge)
     joined, embed = staticmethod(joined), staticmethod(embed)
@@ -276,16 +268,6 @@ class PROSNKONS(DictionaryLearner):
         )
 
     @classmethod
-    def irrelevant(cls, q: Public) -> set[str]:
-        """As `Spec.irrelevant`."""
-        return irrelevant_of_kernel(q)
-
-    @classmethod
-    def stochastic(cls, q: Public) -> bool:
-        """As `Spec.stochastic`: always."""
-        return True
-
-    @classmethod
     def cost(cls, q: Public, size: StreamSize) -> Cost:
         """As `Spec.cost`."""
         return dictionary_cost(q, size, 3)
@@ -295,6 +277,4 @@ class PROSNKONS(DictionaryLearner):
 
         It is φ̃ = L⁻¹k with LLᵀ = K_I, zero for repeated points.
         """
-        rows = self._rows_of(X)
-        state = self._readable_state()
-        return embedded(type(self), self._params, state, rows, int(self._points.n))
+        return self._embedded(X, int(self._points.n))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from koco_stream import BKONS, CONKONS, KONS, KORS, NORMA, PROSNKONS, Batch, SketchedKONS
+from koco_stream import BKONS, CONKONS, KONS, NORMA, PROSNKONS, Batch, SketchedKONS
 from koco_stream.learners import learner_named
 from koco_stream.learners.shared_kernel_scan import SharedKernelScan
 from koco_stream.streams.rows import as_rows
@@ -41,33 +41,6 @@ def test_b_kons__is_pros_n_kons_to_the_bit_until_its_dictionary_is_full(loss):
     assert len(limited.dictionary_) == limit
     unlimited = BKONS(bandwidth=0.5, loss=loss, seed=3, max_dictionary=10_000).progressive(X, y)
     assert unlimited.tobytes() == table.column("prediction").to_numpy().tobytes()
-
-
-def test_carry__tells_two_learners_apart_and_both_from_pros_n_kons():
-    X, y = stream(2)
-    both, weights, none = (
-        learner(bandwidth=0.5, curvature=0.2, **more).progressive(X, y)
-        for learner, more in ((CONKONS, {}), (CONKONS, {"carry": "weights"}), (PROSNKONS, {}))
-    )
-    joined = np.flatnonzero(KORS(bandwidth=0.5).record(X).column("included").to_numpy())
-    until = joined[1] + 1  # the first point finds neither weights nor past gradients
-    assert both[:until].tobytes() == weights[:until].tobytes() == none[:until].tobytes()
-    assert (none[joined[joined + 1 < len(X)] + 1] == 0.0).all()
-    assert (
-        weights[until] == both[until] != 0.0
-    )  # the weights are carried; the matrix is of the next step
-    assert np.abs(weights - both).max() > 0.01
-    explicit = CONKONS(bandwidth=0.5, curvature=0.2, carry="both").progressive(X, y)
-    assert explicit.tobytes() == both.tobytes()
-
-
-def test_features__are_orthonormal_coordinates_of_the_dictionary():
-    X, y = stream(3)
-    model = PROSNKONS(bandwidth=0.5).partial_fit(X, y)
-    points = X[model.dictionary_]
-    K = np.exp(-((points[:, None] - points[None]) ** 2).sum(-1) / (2 * 0.5**2))
-    embedded = model.features(points)
-    np.testing.assert_allclose(embedded @ embedded.T, K, atol=1e-8)
 
 
 def test_growth__changes_no_number():

@@ -162,9 +162,10 @@ def test_second_process__compiles_nothing_and_a_changed_helper_is_compiled_anew(
         ignore=shutil.ignore_patterns("__pycache__"),
     )
     code = (
-        "import koco_stream, numpy as np; from koco_stream.learners.scan import scan_of;p ="
+        "import koco_stream, numpy as np; from koco_stream.learners.scan import scan_rows;p ="
         " koco_stream.OGD(0.1).progressive(np.ones((3, 2)), np.ones(3)); s ="
-        " scan_of(koco_stream.OGD).stats;print(p.tolist(), sum(s.cache_hits.values()),"
+        " koco_stream.OGD.compiled(scan_rows, 'step', 'full').stats;"
+        "print(p.tolist(), sum(s.cache_hits.values()),"
         " sum(s.cache_misses.values()))"
     )
 

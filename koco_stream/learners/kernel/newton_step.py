@@ -1,0 +1,308 @@
+"""The step of KONS and Sketched-KONS: the online Newton step on kernels.
+
+It takes O(B² + t) a round for B points in the sketch, beside the kernel values.
+
+Calandriello, Lazaric, Valko (ICML 2017), Algorithms 1 and 3. Entries like K4 are of docs/errata.md.
+KONS is the sketch of all points.
+
+The weights are w_t = A⁻¹ Σ_s c_s φ_s minus the projection, with coefficients on φ (K2, K3). With D
+= diag(ġ_i√η_i) over the sketch's points, LLᵀ = DKD + αI, T = L⁻¹D (kept by columns), v = Tk and s =
+L⁻¹q, q_i = ġ_i√η_i Σ_s k_is c_s: y̆ = (kᵀc − vᵀs)/α and φᵀÃ⁻¹φ = (k(x, x) − ‖v‖²)/α (K4). A point
+that joins adds a row to T and a number to s. KORS sees ġ_t√η_t φ_t (K5) and keeps its own factor.
+
+A round reads its kernel values from a tile (see koco_stream.kernels.earlier_rows), whose rows are
+those of the stream.
+"""
+
+import math
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from koco_stream.kernels.dictionary import FIRST_ROOM, enlarged, lengthened, more_room, panels
+from koco_stream.kernels.earlier_rows import History, no_rows
+from koco_stream.kernels.kernel import Kernel
+from koco_stream.learners.kernel.base import PLANNED_POINTS, kernel_of
+from koco_stream.learners.kernel.kors import add_row, estimate_factor
+from koco_stream.learners.shared_kernel_scan import SharedKernelLearner, kernel_values
+from koco_stream.learners.spec import Cost, Public, StreamSize, newton_params, real
+from koco_stream.losses import curvature_at, loss_slope
+from koco_stream.numerics.compiler import inlined
+from koco_stream.numerics.llvm.point_panels import BLOCK, add_scaled, apply, dot
+from koco_stream.numerics.random import uniform
+from koco_stream.types import Array
+
+# Of points, on average, of whose factors the processor's cache holds all: some 30 MB at the end.
+CACHED_SQUARE = 750.0**2
+
+# α·φᵀÃ⁻¹φ is positive; where rounding has left nothing of it, this share of k(x, x) is taken.
+LEAST = 1e-15
+# Lines of `a`, over the sketch's points: k(x, x_p), v = Tk, s; and of `b`, over KORS's: k, v.
+K, V, S = range(3)
+
+
+class Params(NamedTuple):
+    """loss: its code. alpha: α. clip: C. curvature: η, divided by √t if `decreasing`. kernel.
+    exact: all points join (KONS). factor: 1 + ε or 1 − ε. beta: β. floor: the paper's γ, the least
+    probability.
+    """
+
+    loss: int
+    alpha: float
+    clip: float
+    curvature: float
+    decreasing: bool
+    kernel: Kernel
+    exact: bool
+    factor: float
+    beta: float
+    floor: float
+
+
+class Samples(NamedTuple):
+    """n: () points. rows (room,): their rows. scales (room,): ġ_p√η_p, for KORS times the weight's
+    root. place (room,): where they are in the sketch. T (panels, room, 16), by columns.
+    """
+
+    n: Array
+    rows: Array
+    scales: Array
+    place: Array
+    T: Array
+
+
+class State(NamedTuple):
+    """t: () rounds. seed: () of the coins. history: the rows. c (room of rows,): coefficients. sums
+    (2, 16): Σ c_s k(x_s, x_r) over the rows before the block, even and odd s apart. sketch, kors:
+    the dictionaries. a (3, room), b (2, room): see above. inclusion_probability, included, in_kors
+    (whether KORS took it), dictionary_size: () of the last round.
+    """
+
+    t: Array
+    seed: Array
+    history: History
+    c: Array
+    sums: Array
+    sketch: Samples
+    kors: Samples
+    a: Array
+    b: Array
+    inclusion_probability: Array
+    included: Array
+    in_kors: Array
+    dictionary_size: Array
+
+
+def init(params: Params, n_features: int, seed: int) -> State:
+    """c = 0, empty dictionaries."""
+    return State(
+        t=np.zeros((), np.int64),
+        seed=np.array(seed, np.uint64),
+        history=no_rows(),
+        c=np.zeros(0),
+        sums=np.zeros((2, BLOCK)),
+        sketch=_no_samples(),
+        kors=_no_samples(),
+        a=np.zeros((3, FIRST_ROOM)),
+        b=np.zeros((2, FIRST_ROOM)),
+        inclusion_probability=np.zeros(()),
+        included=np.zeros((), np.int64),
+        in_kors=np.zeros((), np.int64),
+        dictionary_size=np.zeros((), np.int64),
+    )
+
+
+def _no_samples() -> Samples:
+    room = FIRST_ROOM
+    n, rows, place = (np.zeros(shape, np.int64) for shape in ((), room, room))
+    return Samples(n, rows, np.zeros(room), place, panels(room, room))
+
+
+def with_room(params: Params, s: State) -> State:
+    """The same state with room for the points of another block."""
+    sketch, kors = _enlarged(s.sketch), _enlarged(s.kors)
+    if sketch is s.sketch and kors is s.kors:
+        return s
+    return s._replace(
+        sketch=sketch,
+        kors=kors,
+        a=lengthened(s.a, sketch.rows.size),
+        b=lengthened(s.b, kors.rows.size),
+    )
+
+
+def _enlarged(samples: Samples) -> Samples:
+    room = samples.rows.size
+    if samples.n[()] + BLOCK <= room:
+        return samples
+    room = more_room(room)
+    return samples._replace(
+        rows=lengthened(samples.rows, room),
+        scales=lengthened(samples.scales, room),
+        place=lengthened(samples.place, room),
+        T=enlarged(samples.T, room, room),
+    )
+
+
+def joined(s: State) -> Array:
+    """The rounds in which the dictionary's points joined, increasing."""
+    return s.sketch.rows[: int(s.sketch.n)] + 1
+
+
+@inlined
+def expansion(s: State, tile: Array, r: int, block: int) -> float:
+    """kᵀc for row r of the tile, whose block begins at row `block`; c of this round is still 0."""
+    even, odd = s.sums[0, r], s.sums[1, r]
+    for i in range(block, s.t[()]):
+        if i % 2 == 0:
+            even += tile[i, r] * s.c[i]
+        else:
+            odd += tile[i, r] * s.c[i]
+    return even + odd
+
+
+@inlined
+def breve(params: Params, s: State, tile: Array, r: int, kc: float) -> float:
+    """y̆ = (kᵀc − vᵀs)/α for row r of the tile (K4); leaves k and v in the scratch."""
+    n, k, v = int(s.sketch.n[()]), s.a[K], s.a[V]
+    for p in range(n):
+        k[p] = tile[s.sketch.rows[p], r]
+    apply(s.sketch.T, True, n, k, 0, v, 0)
+    return (kc - dot(v, 0, s.a[S], 0, n)) / params.alpha
+
+
+@inlined
+def forward(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float) -> float:
+    """y̆ for row r of the tile, before it is held within [−C, C]. Learns nothing."""
+    return breve(params, s, tile, r, expansion(s, tile, r, block))
+
+
+@inlined
+def step(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float, y: float) -> float:
+    """One round of Algorithm 3 on row r of the tile, with label y. Updates `s`; returns the
+    prediction ỹ.
+    """
+    t = s.t[()] + 1
+    s.t[()] = t
+    s.inclusion_probability[()] = 1.0 if params.exact else params.floor
+    s.included[()] = s.in_kors[()] = False
+    if k_tt == 0.0:
+        return 0.0  # φ = 0: nothing to predict from, nothing to learn
+
+    # Lines 4 to 7: ỹ = y̆ − h(y̆).
+    kc = expansion(s, tile, r, block)
+    y_hat = breve(params, s, tile, r, kc)
+    q = residual(s.sketch.n[()], s.a[V], k_tt, LEAST * k_tt)
+    projected = 0.0  # h/(φᵀÃ⁻¹φ)
+    if abs(y_hat) > params.clip:
+        held = math.copysign(params.clip, y_hat)
+        projected, y_hat = (y_hat - held) * params.alpha / q, held
+    slope = loss_slope(params.loss, y_hat, y)
+    eta = curvature_at(params.curvature, params.decreasing, t)
+    g = math.sqrt(eta) * slope
+
+    # Lines 8 to 11. K3: c_t = z η ġ² ỹ − ġ − h/(φᵀÃ⁻¹φ).
+    joins = params.exact or sampled(params, s, t, g, k_tt)
+    s.included[()] = joins
+    c = (eta * slope * slope * y_hat if joins else 0.0) - slope - projected
+    update_weights(s, t, c)
+    if joins and g != 0.0:  # a gradient of zero adds nothing, and is no point
+        update_sketch(params, s, t, g, kc + k_tt * c, q)
+    return y_hat
+
+
+@inlined
+def residual(n: int, v: Array, k_tt: float, least: float) -> float:
+    """k(x, x) − ‖v‖², at least this much: α·φᵀÃ⁻¹φ, where v = Tk over n points."""
+    return max(k_tt - dot(v, 0, v, 0, n), least)
+
+
+@inlined
+def sampled(params: Params, s: State, t: int, g: float, k_tt: float) -> bool:
+    """Lines 8 to 10: whether the row of round t joins the sketch. One coin decides for the sketch
+    and for KORS, which sees ġ_t√η_t φ_t and has the ridge α (K5, equation 4).
+    """
+    n, k, v = int(s.kors.n[()]), s.b[K], s.b[V]
+    for j in range(n):
+        k[j] = s.a[K, s.kors.place[j]]
+    apply(s.kors.T, True, n, k, 0, v, 0)
+    q = residual(n, v, k_tt, 0.0)
+    share = g * g * q / (params.alpha + g * g * q)
+    p = min(params.beta * params.factor * share, 1.0)
+    coin = uniform(s.seed[()], t)
+    s.inclusion_probability[()] = max(p, params.floor)
+    s.in_kors[()] = coin < p
+    if coin < p:  # with the weight 1/p; the row is the sketch's next point too
+        add_sample(params, s.kors, t, g / math.sqrt(p), v, q)
+        s.kors.place[n] = s.sketch.n[()]
+    return coin < max(p, params.floor)
+
+
+@inlined
+def add_sample(params: Params, d: Samples, t: int, scale: float, v: Array, q: float) -> float:
+    """The row of round t joins a dictionary: T gains a row. Returns the pivot of L."""
+    n = int(d.n[()])
+    pivot = math.sqrt(scale * scale * q + params.alpha)
+    add_row(d.T, n, v, -scale / pivot, scale / pivot)
+    d.rows[n] = t - 1
+    d.scales[n] = scale
+    d.n[()] = n + 1
+    return pivot
+
+
+@inlined
+def update_weights(s: State, t: int, c: float) -> None:
+    """c_t ← c, s ← s + v c."""
+    s.c[t - 1] = c
+    add_scaled(c, s.a[V], 0, s.a[S], 0, int(s.sketch.n[()]))
+
+
+@inlined
+def update_sketch(params: Params, s: State, t: int, g: float, kc: float, q: float) -> None:
+    """Line 11: Ã ← Ã + z η g gᵀ, where kᵀc is with the c of this round."""
+    n, v = int(s.sketch.n[()]), s.a[V]
+    pivot = add_sample(params, s.sketch, t, g, v, q)
+    s.a[S, n] = g * (kc - dot(v, 0, s.a[S], 0, n)) / pivot
+    s.dictionary_size[()] = n + 1
+
+
+class KernelNewtonStep(SharedKernelLearner):
+    """What KONS and Sketched-KONS share: all but whether all points join."""
+
+    exact: ClassVar[bool]
+    init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
+    with_room, joined = staticmethod(with_room), staticmethod(joined)
+
+    @classmethod
+    def to_params(cls, q: Public) -> Params:
+        """As `Spec.to_params`."""
+        return Params(
+            **newton_params(q),
+            kernel=kernel_of(q),
+            exact=cls.exact,
+            factor=1.0 if cls.exact else estimate_factor(q),
+            beta=0.0 if cls.exact else real(q, "beta"),
+            floor=0.0 if cls.exact else real(q, "sampling_floor"),
+        )
+
+    @classmethod
+    def stochastic(cls, q: Public) -> bool:
+        """As `Spec.stochastic`: unless all points join."""
+        return not cls.exact
+
+    @classmethod
+    def cost(cls, q: Public, size: StreamSize) -> Cost:
+        """As `Spec.cost`."""
+        T, matrices = size.rounds, 1 if cls.exact else 2
+        n, mean_square = T, T**2 / 3  # points; the mean of t²
+        if not cls.exact:
+            floor = real(q, "sampling_floor")
+            n = min(T, max(PLANNED_POINTS, int(1.2 * floor * T)))
+            mean_square = min(mean_square, (100 + floor * T / 2) ** 2)
+        # Measured: from the processor's cache, or from memory.
+        each = 0.6 if mean_square < CACHED_SQUARE else 2.5
+        return Cost(
+            2 * T + matrices * 3 * (n + 16) ** 2 + 16 * n,
+            500 + 0.15 * T / 2 + each * mean_square,
+            kernel_values(q, size, T / 2),
+        )
