@@ -7,7 +7,6 @@ import pyarrow as pa
 
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 from koco_stream.streams.manifest import Manifest, dataset_path, load_manifest
-from storage.preparing.facts import array_of, as_chunk
 from storage.sources.source import Piece, dense_piece
 
 
@@ -25,19 +24,21 @@ class Dataset:
         """The rows as a dask array (n, d), one chunk a shard, read when computed: `sparse.GCXS` by
         rows, or NumPy arrays where rows are dense.
         """
+        import dask.array
+        import sparse
         from dask import delayed
 
-        manifest = self.manifest
+        d, layout = self.manifest.n_features, self.manifest.layout
+        meta = np.zeros((0, 0))
+        if layout == "sparse":
+            meta = sparse.GCXS(meta, compressed_axes=[0])
         chunks = [
-            delayed(shard_chunk, pure=True)(path, manifest.n_features, manifest.layout)
-            for path in self._paths()
+            dask.array.from_delayed(
+                delayed(shard_chunk, pure=True)(path, d, layout), (shard.n_rows, d), meta=meta
+            )
+            for path, shard in zip(self._paths(), self.manifest.shards, strict=True)
         ]
-        return array_of(
-            chunks,
-            [shard.n_rows for shard in manifest.shards],
-            manifest.n_features,
-            manifest.layout,
-        )
+        return dask.array.concatenate(chunks)
 
     def labels(self) -> Any:
         """The labels as a dask array (n,), in the same chunks."""
@@ -59,7 +60,16 @@ class Dataset:
 
 def shard_chunk(path: StorePath, n_features: int, layout: str) -> Any:
     """A shard as `sparse.GCXS` or a NumPy array (rows, d)."""
-    return as_chunk(prepared_rows(path.read_table(), layout), n_features, layout)
+    import sparse
+
+    rows = prepared_rows(path.read_table(), layout)
+    if layout == "dense":
+        return rows.values.reshape(rows.n_rows, n_features)
+    return sparse.GCXS(
+        (rows.values, rows.indices, rows.indptr),
+        shape=(rows.n_rows, n_features),
+        compressed_axes=[0],
+    )
 
 
 def shard_labels(path: StorePath) -> Any:

@@ -8,9 +8,9 @@ from koco_stream.errors import WrongInput
 from koco_stream.io.paths import AnyPath
 from koco_stream.streams.manifest import Manifest, dataset_path, load_manifest
 from storage.dataset import prepared_rows
-from storage.preparing.shards import BLOCK, digests_of, identity_of, joined, tail
+from storage.preparing.shards import BLOCK, digests_of, identity_of
 from storage.results import file_name, part_files, table_files
-from storage.sources.source import Piece
+from storage.sources.source import Piece, concatenated
 
 IDENTITY_SINCE = (
     2  # the format of manifests from which on the identity is the one of `storage.preparing.shards`
@@ -83,16 +83,11 @@ def block_digests(store: AnyPath, manifest: Manifest) -> Iterator[bytes]:
                 f"{path} has {rows.n_rows} rows and {rows.values.size} values, and the manifest"
                 " says otherwise"
             )
-        rows = joined(left, rows) if left is not None else rows
+        rows = concatenated([left, rows]) if left is not None else rows
         last = number == len(manifest.shards) - 1
         whole = rows.n_rows if last else rows.n_rows // BLOCK * BLOCK
-        left = tail(rows, whole)
-        end = int(rows.indptr[whole])
-        indices = rows.indices[:end] if rows.indices.size else rows.indices
-        yield digests_of(
-            Piece(rows.labels[:whole], rows.indptr[: whole + 1], indices, rows.values[:end]),
-            manifest.layout,
-        )[0]
+        left = rows.between(whole, rows.n_rows)
+        yield digests_of(rows.between(0, whole), manifest.layout)[0]
 
 
 def result_problems(store: AnyPath) -> list[str]:

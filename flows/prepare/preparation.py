@@ -3,6 +3,7 @@ of the catalogue.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from storage.catalogue.entry import Edition, Entry
 from storage.catalogue.finding import entry_named, find_edition, remarks
 from storage.catalogue.papers import CATALOGUE
 from storage.generated.generators import ABOUT, GENERATORS, parameters_of
-from storage.preparing.parallel import OnDask
+from storage.preparing.parallel import map_on_dask
 from storage.preparing.prepare import check_name, prepare_file
 from storage.sources.compressed import OPENERS
 from storage.store import check_store
@@ -168,5 +169,10 @@ def _prepare(
         with engine(cluster_named(LOCAL, workers, 0), []) as started:
             client = started.client
             return prepare_file(
-                store, name, paths, worker=OnDask(client), progress=progress.step, **options
+                store,
+                name,
+                paths,
+                parallel_map=partial(map_on_dask, client),
+                progress=progress.step,
+                **options,
             )

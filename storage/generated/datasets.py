@@ -19,10 +19,8 @@ from storage.generated.generators import (
     synthetic_name,
 )
 from storage.generated.streams import BLOCK_ROWS, Blocks
-from storage.preparing.parallel import OnDask, Serially
 from storage.preparing.prepare import Preparing, prepare_source
-from storage.sources.source import Piece, Source, dense_piece
-from storage.sources.table import Table
+from storage.sources.source import ParallelMap, Piece, Source
 
 VERSION = 2  # 1: the rows of ill-conditioned were scaled to a mean square norm of 1
 
@@ -36,21 +34,28 @@ def synthetic_source(generator: str, values: dict[str, Any]) -> Source:
         return replace(STREAMS[generator](**own_values(generator, values)), origin=origin)
     model = {"generator": generator, "values": tuple(own_values(generator, values).items())}
     n, d = origin["n_rows"], origin["n_features"]
-    return Blocks(_block_of_table, model, n, d, "dense", BLOCK_ROWS, 8 * d + 8, origin)
+    return Blocks(
+        make=_block_of_table,
+        model=model,
+        n_rows=n,
+        n_features=d,
+        layout="dense",
+        block_rows=BLOCK_ROWS,
+        row_bytes=8 * d + 8,
+        origin=origin,
+    )
 
 
 @lru_cache(maxsize=1)
-def _table(generator: str, values: tuple[tuple[str, Any], ...]) -> Table:
+def _table(generator: str, values: tuple[tuple[str, Any], ...]) -> Piece:
     """The table, made once in each process that reads pieces of it."""
     return TABLES[generator](**dict(values))
 
 
 def _block_of_table(number: int, generator: str, values: tuple[tuple[str, Any], ...]) -> Piece:
     """Rows of a table that is made whole: all its rows depend on one sequence of random numbers."""
-    table = _table(generator, values)
-    rows = slice(number * BLOCK_ROWS, (number + 1) * BLOCK_ROWS)
-    d, labels = table.n_features, table.labels[rows]
-    return dense_piece(labels, table.values[rows.start * d : rows.stop * d].reshape(labels.size, d))
+    rows, start = _table(generator, values), number * BLOCK_ROWS
+    return rows.between(start, min(start + BLOCK_ROWS, rows.n_rows))
 
 
 def existing_synthetic(store: AnyPath, generator: str, given: dict[str, Any]) -> Manifest | None:
@@ -72,7 +77,7 @@ def existing_synthetic(store: AnyPath, generator: str, given: dict[str, Any]) ->
 
 
 def prepare_synthetic(
-    store: AnyPath, generator: str, given: dict[str, Any], worker: Serially | OnDask | None = None
+    store: AnyPath, generator: str, given: dict[str, Any], parallel_map: ParallelMap = map
 ) -> Manifest:
     """The dataset, made now unless the store has it already. Raises `WrongInput` as
     `existing_synthetic` does.
@@ -82,7 +87,7 @@ def prepare_synthetic(
         return manifest
     source = synthetic_source(generator, given)
     how = Preparing(
-        task=ABOUT[generator][0], scale=scale_of(generator, given), worker=worker or Serially()
+        task=ABOUT[generator][0], scale=scale_of(generator, given), parallel_map=parallel_map
     )
     return prepare_source(store, synthetic_name(generator, given), source, how)
 

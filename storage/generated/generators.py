@@ -10,10 +10,10 @@ from koco_stream.errors import WrongInput, nearest
 from storage.generated.streams import Blocks, dense_stream, sparse_text
 from storage.generated.tables import adversary, ill_conditioned, slice_like
 from storage.preparing.transform import MOST_DENSE_VALUES, SCALES
-from storage.sources.table import Table
+from storage.sources.source import Piece
 
 LIMIT = 2**63
-TABLES: dict[str, Callable[..., Table]] = {
+TABLES: dict[str, Callable[..., Piece]] = {
     "ill-conditioned": ill_conditioned,
     "adversary": adversary,
     "slice-like": slice_like,
@@ -22,7 +22,7 @@ STREAMS: dict[str, Callable[..., Blocks]] = {
     "sparse-text": sparse_text,
     "dense-stream": dense_stream,
 }
-GENERATORS: dict[str, Callable[..., Table] | Callable[..., Blocks]] = {**TABLES, **STREAMS}
+GENERATORS: dict[str, Callable[..., Piece] | Callable[..., Blocks]] = {**TABLES, **STREAMS}
 OF_DENSE_ROWS = tuple(scale for scale in SCALES if scale != "tf-idf")
 CHOICES = {
     "sparse-text": {"scale": ("unit-rows", "none")}

@@ -7,7 +7,7 @@ measured on them says something of these.
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ import numpy as np
 from koco_stream.errors import WrongInput
 from koco_stream.numerics.linear_algebra import orthonormalise, product
 from koco_stream.types import Array
-from storage.sources.source import Each, Piece, Source, dense_piece
+from storage.sources.source import Piece, Source, dense_piece
 
 BLOCK_ROWS = 16_384
 BLOCK_VALUES = 1 << 22  # of one block, about: rows of many values make blocks of fewer rows
@@ -31,8 +31,8 @@ RELEVANT = 0.1  # the share of the features that the labels depend on
 MOST_DENSE_FEATURES = 4096  # the map of dense features is a full matrix
 
 
-@dataclass
-class Blocks:
+@dataclass(kw_only=True)
+class Blocks(Source):
     """A source of rows made by `make(number, **model)`, a function of a module: the number-th
     block, always of `block_rows` rows. `n_bytes` is about what the rows take in memory.
     """
@@ -40,22 +40,12 @@ class Blocks:
     make: Callable[..., Piece]
     model: dict[str, Any]
     n_rows: int
-    n_features: int | None
-    layout: str
     block_rows: int
     row_bytes: int
-    origin: dict[str, Any] = field(default_factory=dict)
     format: str = "synthetic"
-    feature_names: list[str] = field(default_factory=list)
-    done: tuple[str, ...] = ()
-    n_bytes: int = field(init=False)
 
     def __post_init__(self) -> None:
         self.n_bytes = self.n_rows * self.row_bytes
-
-    def surveyed(self, each: Each, scratch: Path) -> Source:
-        """Itself: nothing has to be known before."""
-        return self
 
     def pieces(self, scratch: Path) -> Iterator[tuple[int, int]]:
         """(first row, number of rows) of each block; the last may be a part of one."""
@@ -66,13 +56,7 @@ class Blocks:
         """The rows of a piece, or of any range of rows within a block."""
         first, n = piece
         number, begin = divmod(first, self.block_rows)
-        block = self.make(number, **self.model)
-        a, b = block.indptr[begin], block.indptr[begin + n]
-        indptr = block.indptr[begin : begin + n + 1] - a
-        return Piece(block.labels[begin : begin + n], indptr, block.indices[a:b], block.values[a:b])
-
-    def release(self, piece: tuple[int, int]) -> None:
-        """Nothing was written."""
+        return self.make(number, **self.model).between(begin, begin + n)
 
     def piece_bytes(self, piece: tuple[int, int]) -> int:
         """What the piece counts for in `n_bytes`."""
@@ -112,7 +96,13 @@ def sparse_text(
     block_rows = _block_rows(mean_nonzeros)
     values = {**model, "block_rows": block_rows, "noise": noise, "unit": scale == "unit-rows"}
     return Blocks(
-        _sparse_block, values, n_rows, n_features, "sparse", block_rows, int(8 * mean_nonzeros) + 16
+        make=_sparse_block,
+        model=values,
+        n_rows=n_rows,
+        n_features=n_features,
+        layout="sparse",
+        block_rows=block_rows,
+        row_bytes=int(8 * mean_nonzeros) + 16,
     )
 
 
@@ -139,7 +129,15 @@ def dense_stream(
     block_rows = _block_rows(n_features)
     model = {"n_features": n_features, "condition_number": condition_number, "data_seed": data_seed}
     values = {**model, "block_rows": block_rows, "noise": noise}
-    return Blocks(_dense_block, values, n_rows, n_features, "dense", block_rows, 4 * n_features + 8)
+    return Blocks(
+        make=_dense_block,
+        model=values,
+        n_rows=n_rows,
+        n_features=n_features,
+        layout="dense",
+        block_rows=block_rows,
+        row_bytes=4 * n_features + 8,
+    )
 
 
 def _block_rows(values_per_row: float) -> int:

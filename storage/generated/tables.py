@@ -5,13 +5,12 @@ the same bytes.
 import numpy as np
 
 from koco_stream.numerics.linear_algebra import orthonormalise, product
-from koco_stream.types import Array
-from storage.sources.table import Table
+from storage.sources.source import Piece, dense_piece
 
 
 def ill_conditioned(
     condition_number: float = 10.0, data_seed: int = 1, n_rows: int = 10_000, n_features: int = 100
-) -> Table:
+) -> Piece:
     """The data of section 5.1 of Luo et al. (2016), as they are there: not scaled (docs/errata.md,
     S8 and S11).
 
@@ -31,10 +30,10 @@ def ill_conditioned(
     X, scores = np.empty((n_rows, n_features)), np.empty((n_rows, 1))
     product(Z * np.sqrt(spectrum), np.ascontiguousarray(V.T), X)
     product(Z, theta, scores)
-    return _dense(X, np.where(scores[:, 0] >= 0, 1.0, -1.0))
+    return dense_piece(np.where(scores[:, 0] >= 0, 1.0, -1.0), X)
 
 
-def adversary(clip: float = 1.0, n_rows: int = 10_000, n_features: int = 1) -> Table:
+def adversary(clip: float = 1.0, n_rows: int = 10_000, n_features: int = 1) -> Piece:
     """The adversary of section 6 of Calandriello et al. (ICML 2017): one unit vector x in every
     round, the label −C in odd rounds and +C in even ones; C is `clip`. Every entry of x is
     1/√n_features.
@@ -49,12 +48,12 @@ def adversary(clip: float = 1.0, n_rows: int = 10_000, n_features: int = 1) -> T
       printed middle term, with C² for ġ², is no bound: ġ_1² is 4C² already; docs/errata.md, K15).
     """
     X = np.full((n_rows, n_features), 1.0 / np.sqrt(n_features))
-    return _dense(X, np.where(np.arange(n_rows) % 2 == 0, -clip, clip))
+    return dense_piece(np.where(np.arange(n_rows) % 2 == 0, -clip, clip), X)
 
 
 def slice_like(
     n_rows: int = 53_500, n_features: int = 385, data_seed: int = 1, n_factors: int = 24
-) -> Table:
+) -> Piece:
     """A stand-in of the size of the poster's slice set, whose dictionaries grow large: features in
     [0, 1] that are smooth functions of `n_factors` hidden uniform numbers, labels in [0, 1] that
     are another. It is not the slice set, and its losses mean nothing for it.
@@ -68,20 +67,6 @@ def slice_like(
     X, score = np.empty((n_rows, n_features)), np.empty((n_rows, 1))
     product(hidden - 0.5, weights, X)
     product(hidden - 0.5, direction, score)
-    return _dense(
-        0.5 + 0.5 * X / (1.0 + np.abs(X)), 0.5 + 0.5 * score[:, 0] / (1.0 + np.abs(score[:, 0]))
-    )
-
-
-def _dense(X: Array, labels: Array) -> Table:
-    n, d = X.shape
-    return Table(
-        labels,
-        np.arange(0, (n + 1) * d, d),
-        np.zeros(0, np.int32),
-        X.reshape(-1),
-        d,
-        "dense",
-        "synthetic",
-        [],
+    return dense_piece(
+        0.5 + 0.5 * score[:, 0] / (1.0 + np.abs(score[:, 0])), 0.5 + 0.5 * X / (1.0 + np.abs(X))
     )

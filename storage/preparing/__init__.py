@@ -1,1 +1,1 @@
-"""From a source to a dataset: parts, facts, transformation, shards and manifest."""
+"""From a source to a dataset: chunks, facts, transformation, shards and manifest."""

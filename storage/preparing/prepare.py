@@ -1,4 +1,4 @@
-"""Preparing a dataset: source → parts → facts → shards and manifest, out of core, all or nothing.
+"""Preparing a dataset: source → chunks → facts → shards and manifest, out of core, all or nothing.
 
 Every step works on pieces of bounded size, so the memory of a process is bounded whatever the
 source's size: a piece is at most 8 MB of text or one line, a shard at most 4 million values or one
@@ -9,10 +9,10 @@ before the manifest is renamed into place.
 import math
 import os
 import re
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
+from itertools import count, tee
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +23,13 @@ from koco_stream.io.cache import private_folder
 from koco_stream.io.files import NO_ROOM
 from koco_stream.io.paths import AnyPath, LocalPath, StorePath, store_path
 from koco_stream.streams.manifest import Manifest
+from storage.preparing.chunks import MOST_DISTINCT, Chunk, Chunks, Cover, store_piece
 from storage.preparing.facts import facts_for
-from storage.preparing.parallel import OnDask, Serially
-from storage.preparing.parts import MOST_DISTINCT, Part, Parts, store_piece
 from storage.preparing.publish import publish
 from storage.preparing.shards import (
     BLOCK,
-    ShardTask,
     Written,
+    block_end,
     identity_of,
     is_narrow,
     ranges_of,
@@ -38,8 +37,8 @@ from storage.preparing.shards import (
     write_shard,
 )
 from storage.preparing.transform import Facts, Shape, Transformation, check_choices, save_facts
-from storage.sources.reading import Reading, source_of
-from storage.sources.source import Source
+from storage.sources.reading import source_of
+from storage.sources.source import ParallelMap, Reading, Source
 from storage.store import check_store, staging_folder
 
 VALUES_PER_SHARD = 4_000_000
@@ -60,7 +59,7 @@ class Preparing:
     """How a dataset is prepared, besides how its source is read.
 
     layout, scale, hash_bits: see `transform`. task: "classification", "regression", or seen from
-    the labels if None (`task_of`). worker: where the work is done. progress: is told of it.
+    the labels if None (`task_of`). parallel_map: does the work. progress: is told of it.
     """
 
     layout: str | None = None
@@ -68,8 +67,11 @@ class Preparing:
     hash_bits: int | None = None
     task: str | None = None
     values_per_shard: int = VALUES_PER_SHARD
-    worker: Serially | OnDask = field(default_factory=Serially)
+    parallel_map: ParallelMap = map
     progress: Progress = no_progress
+
+
+AS_IT_IS = Preparing()
 
 
 def prepare_file(
@@ -82,7 +84,7 @@ def prepare_file(
     hash_bits: int | None = None,
     task: str | None = None,
     values_per_shard: int = VALUES_PER_SHARD,
-    worker: Serially | OnDask | None = None,
+    parallel_map: ParallelMap = map,
     progress: Progress = no_progress,
     **reading: Any,
 ) -> Manifest:
@@ -93,15 +95,9 @@ def prepare_file(
     """
     check_store(store)
     check_name(name)
-    how = Preparing(
-        layout, scale, hash_bits, task, values_per_shard, worker or Serially(), progress
-    )
-    return prepare_source(
-        store,
-        name,
-        source_of([source] if isinstance(source, Path) else list(source), Reading(**reading)),
-        how,
-    )
+    how = Preparing(layout, scale, hash_bits, task, values_per_shard, parallel_map, progress)
+    paths = [source] if isinstance(source, Path) else list(source)
+    return prepare_source(store, name, source_of(paths, Reading(**reading)), how)
 
 
 def check_name(name: str) -> None:
@@ -114,12 +110,11 @@ def check_name(name: str) -> None:
 
 
 def prepare_source(
-    store: AnyPath, name: str, source: Source, how: Preparing | None = None
+    store: AnyPath, name: str, source: Source, how: Preparing = AS_IT_IS
 ) -> Manifest:
     """Prepare a source as dataset `name`. Raises `WrongInput` for what is wrong with it; the store
     is then as it was.
     """
-    how = how or Preparing()
     check_choices(source.layout, how.layout, how.scale, how.hash_bits)
     root = store_path(store)
     scratch_root = root.path if isinstance(root, LocalPath) else private_folder("preparing")
@@ -142,78 +137,66 @@ def prepared_in(
     """Prepare a source in the folder `staging`, and publish it."""
     scratch = staging / "scratch"
     scratch.mkdir()
-    source = source.surveyed(how.worker.each, scratch)
-    parts = Parts(list(read_parts(source, scratch, how)))
-    task = how.task or task_of(source, parts.parts)
-    transformation = transformation_for(source, parts, how, task)
-    ranges = list(ranges_of(parts, transformation, how.values_per_shard))
-    facts = facts_for(transformation, parts, whole_blocks(ranges), how.worker.compute)
+    source = source.surveyed(how.parallel_map, scratch)
+    chunks = Chunks(read_chunks(source, scratch, how))
+    transformation = transformation_for(source, chunks, how)
+    ranges = list(ranges_of(chunks, transformation, how.values_per_shard))
+    facts = facts_for(transformation, chunks, whole_blocks(ranges), how.parallel_map)
     saved = save_facts(facts, staging / "facts")
-    single = is_single_throughout(transformation, saved, parts, ranges, how)
-    written = list(written_shards(transformation, saved, parts, ranges, single, staging, how))
-    manifest = manifest_of(name, source, transformation, facts, task, parts, written, single)
-    return publish(root, staging / "shards", manifest, how.worker)
+    single = is_single_throughout(transformation, saved, chunks, ranges, how.parallel_map)
+    shards = staging / "shards"
+    shards.mkdir()
+    write = partial(
+        write_shard, folder=shards, transformation=transformation, facts=saved, single=single
+    )
+    written = list(written_shards(write, chunks, ranges, how))
+    manifest = manifest_of(name, source, transformation, facts, chunks, written, single)
+    return publish(root, shards, manifest, how.parallel_map)
 
 
-def read_parts(source: Source, scratch: Path, how: Preparing) -> Iterator[Part]:
+def read_chunks(source: Source, scratch: Path, how: Preparing) -> Iterator[Chunk]:
     """Read all pieces of the source, each into a file of its own. Raises `WrongInput` as the source
     does.
     """
     done = rows = 0
-    under_way: deque[Any] = deque()
-
-    def tasks() -> Iterator[tuple[Any, Path]]:
-        for number, piece in enumerate(source.pieces(scratch)):
-            under_way.append(piece)
-            yield piece, scratch / f"part-{number:07d}.arrow"
-
-    for part in how.worker.each(partial(_store, source), tasks()):
-        source.release(under_way.popleft())
-        done, rows = done + part.n_bytes, rows + part.n_rows
+    to_read, to_release = tee(source.pieces(scratch))
+    paths = (scratch / f"chunk-{number:07d}.arrow" for number in count())
+    stored = how.parallel_map(partial(store_piece, source), zip(to_read, paths, strict=False))
+    for chunk, piece in zip(stored, to_release, strict=True):
+        source.release(piece)
+        done, rows = done + chunk.n_bytes, rows + chunk.n_rows
         how.progress("reading", done, source.n_bytes, rows)
-        yield part
+        yield chunk
 
 
-def _store(source: Source, task: tuple[Any, Path]) -> Part:
-    return store_piece(source, *task)
-
-
-def task_of(source: Source, parts: Sequence[Part]) -> str:
+def task_of(source: Source, chunks: Chunks) -> str:
     """Regression if a label is not a whole number, or the target of columns takes more than 20
     values that --labels did not name; else classification.
     """
-    distinct = distinct_labels(parts)
-    many = (distinct is None or len(distinct) > REAL_FROM) and "labels" not in source.origin
-    if not all(part.whole for part in parts) or (
-        source.format in ("csv", "space", "parquet") and many
-    ):
-        return "regression"
-    return "classification"
+    labels = chunks.labels
+    many = (labels is None or len(labels) > REAL_FROM) and "labels" not in source.origin
+    of_columns = source.format in ("csv", "space", "parquet")
+    whole = all(chunk.whole for chunk in chunks.chunks)
+    return "classification" if whole and not (of_columns and many) else "regression"
 
 
-def distinct_labels(parts: Sequence[Part]) -> list[float] | None:
-    """The distinct labels, sorted, or None if there are more than `MOST_DISTINCT`."""
-    found: set[float] = set()
-    for part in parts:
-        if part.labels is None:
-            return None
-        found.update(part.labels)
-    return sorted(found) if len(found) <= MOST_DISTINCT else None
-
-
-def transformation_for(source: Source, parts: Parts, how: Preparing, task: str) -> Transformation:
+def transformation_for(source: Source, chunks: Chunks, how: Preparing) -> Transformation:
     """What is done to the rows. Raises `WrongInput` for what does not fit them."""
-    seen = max((part.n_features for part in parts.parts), default=0)
+    every = chunks.chunks
+    n_features = source.n_features
+    if n_features is None:
+        n_features = max((chunk.n_features for chunk in every), default=0)
     shape = Shape(
-        parts.n_rows,
-        source.n_features if source.n_features is not None else seen,
-        sum(part.n_values for part in parts.parts),
-        source.layout,
-        min(part.least for part in parts.parts),
-        min(part.label_min for part in parts.parts),
-        max(part.label_max for part in parts.parts),
+        n_rows=chunks.n_rows,
+        n_features=n_features,
+        n_values=chunks.n_values,
+        layout=source.layout,
+        least=min(chunk.least for chunk in every),
+        label_min=min(chunk.label_min for chunk in every),
+        label_max=max(chunk.label_max for chunk in every),
     )
-    if task == "classification" and distinct_labels(parts.parts) is None:
+    task = how.task or task_of(source, chunks)
+    if task == "classification" and chunks.labels is None:
         raise WrongInput(
             f"the labels take more than {MOST_DISTINCT} values; for real targets add --task"
             " regression"
@@ -224,49 +207,39 @@ def transformation_for(source: Source, parts: Parts, how: Preparing, task: str) 
 def is_single_throughout(
     transformation: Transformation,
     facts: Path,
-    parts: Parts,
+    chunks: Chunks,
     ranges: Sequence[tuple[int, int]],
-    how: Preparing,
+    parallel_map: ParallelMap,
 ) -> bool:
     """Whether float32 holds every value of the dataset exactly."""
-    if transformation.nothing:
-        return all(part.single for part in parts.parts)
+    if transformation.scale == "none" and transformation.bits is None:
+        return all(chunk.single for chunk in chunks.chunks)
     check = partial(is_narrow, transformation=transformation, facts=facts)
-    if not check(parts.cover(*ranges[0])):  # as a rule; then the others need not be looked at
+    if not check(chunks.cover(*ranges[0])):  # as a rule; then the others need not be read
         return False
-    return all(how.worker.each(check, (parts.cover(lo, hi) for lo, hi in ranges[1:])))
+    return all(parallel_map(check, (chunks.cover(*rows) for rows in ranges[1:])))
 
 
 def written_shards(
-    transformation: Transformation,
-    facts: Path,
-    parts: Parts,
+    write: Callable[[Any], Written],
+    chunks: Chunks,
     ranges: Sequence[tuple[int, int]],
-    single: bool,
-    staging: Path,
     how: Preparing,
 ) -> Iterator[Written]:
-    """Write every shard; a part goes when the shards that need it are there."""
-    folder = staging / "shards"
-    folder.mkdir()
+    """Write every shard; a chunk goes when the shards that need it are there."""
 
-    def tasks() -> Iterator[ShardTask]:
-        for number, (lo, hi) in enumerate(ranges):
-            first_block, end = -(-lo // BLOCK) * BLOCK, min(-(-hi // BLOCK) * BLOCK, parts.n_rows)
-            beyond = parts.cover(hi, end) if first_block < hi < end else []
-            yield ShardTask(
-                parts.cover(lo, hi), beyond, lo, f"{number:05d}.parquet", str(folder), single
-            )
+    def tasks() -> Iterator[tuple[str, int, Cover, Cover]]:
+        for number, (start, stop) in enumerate(ranges):
+            first_block, end = block_end(start, chunks.n_rows), block_end(stop, chunks.n_rows)
+            beyond = chunks.cover(stop, end) if first_block < stop < end else []
+            yield f"{number:05d}.parquet", start, chunks.cover(start, stop), beyond
 
     gone = values = rows = 0
-    total = sum(part.n_values for part in parts.parts)
-    for written in how.worker.each(
-        partial(write_shard, transformation=transformation, facts=facts), tasks()
-    ):
+    for written in how.parallel_map(write, tasks()):
         values, rows = values + written.shard.n_values, rows + written.shard.n_rows
-        how.progress("writing", 12 * values, 12 * total, rows)
-        while gone < len(parts.parts) and parts.firsts[gone + 1] <= rows - BLOCK:
-            Path(parts.parts[gone].path).unlink()
+        how.progress("writing", 12 * values, 12 * chunks.n_values, rows)
+        while gone < len(chunks.chunks) and chunks.firsts[gone + 1] <= rows - BLOCK:
+            Path(chunks.chunks[gone].path).unlink()
             gone += 1
         yield written
 
@@ -276,17 +249,16 @@ def manifest_of(
     source: Source,
     transformation: Transformation,
     facts: Facts,
-    task: str,
-    parts: Parts,
+    chunks: Chunks,
     written: Sequence[Written],
     single: bool,
 ) -> Manifest:
-    """The manifest of the written shards, their place not known yet."""
+    """The manifest of the written shards, their folder in the store not known yet."""
     sums = np.vstack([one.sums for one in written])
     value_type = "float32" if single else "float64"
-    n, d, layout = parts.n_rows, transformation.n_features, transformation.kept
-    labels = transformation_of_labels(transformation)
-    distinct = distinct_labels(parts.parts) if task == "classification" else None
+    n, d, layout = chunks.n_rows, transformation.n_features, transformation.kept
+    label_min, label_max = transformation.label_range
+    is_classification = transformation.task == "classification"
     return Manifest(
         name=name,
         n_rows=n,
@@ -294,26 +266,18 @@ def manifest_of(
         n_values=sum(one.shard.n_values for one in written),
         layout=layout,
         value_type=value_type,
-        task=task,
-        classes=distinct or [],
+        task=transformation.task,
+        classes=(chunks.labels or []) if is_classification else [],
         dataset_hash=identity_of((one.digests for one in written), n, d, layout, value_type),
         shards=[one.shard for one in written],
         source=source.origin,
         transformations=[*source.done, *transformation.done(facts)],
         statistics={
-            "label_min": labels[0],
-            "label_max": labels[1],
+            "label_min": label_min,
+            "label_max": label_max,
             "label_mean": math.fsum(sums[:, 0].tolist()) / n,
             "mean_square_norm": math.fsum(sums[:, 1].tolist()) / n,
             "empty_rows": sum(one.empty_rows for one in written),
         },
         feature_names=source.feature_names if transformation.bits is None else [],
     )
-
-
-def transformation_of_labels(transformation: Transformation) -> tuple[float, float]:
-    """The least and the largest label of the dataset."""
-    low, high = transformation.shape.label_min, transformation.shape.label_max
-    if transformation.scale == "minmax" and transformation.task == "regression":
-        return 0.0, 1.0 if high > low else 0.0
-    return low, high

@@ -1,5 +1,5 @@
-"""Transformations of a source's values: declared, applied once while preparing, part of the
-dataset's identity.
+"""Transformations of a source's values: chosen by the user, applied once while preparing, part of
+the dataset's identity.
 
 In order: the layout (rows kept dense or sparse), the scale, feature hashing. A scale that needs to
 know the whole source (the least and largest value of a feature, in how many rows it occurs) gets it
@@ -13,13 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from koco_stream.errors import WrongInput
 from koco_stream.types import Array
-from storage.preparing.hashing import MOST_BITS, hashed
-from storage.sources.source import Piece, dense_piece
+from storage.sources.source import Piece, dense_piece, refuse_first
 
 LAYOUTS = ("dense", "sparse")
 SCALES = ("none", "minmax", "unit-rows", "unit-mean-square", "tf-idf")
+MOST_BITS = 30  # feature numbers are int32, and the top bit of the hash is the sign's
 MOST_DENSE_VALUES = 500_000_000
 MOST_TIMES_DENSER = 50
 MOST_FEATURES = 2**31 - 1
@@ -32,18 +31,21 @@ def check_choices(source_layout: str, layout: str | None, scale: str, bits: int 
     is read.
     """
     kept = layout or source_layout
-    if scale not in SCALES:
-        raise WrongInput(f"--scale {scale} is not one of {', '.join(SCALES)}")
-    if kept not in LAYOUTS:
-        raise WrongInput(f"--layout {layout} is not one of {', '.join(LAYOUTS)}")
-    if scale == "tf-idf" and kept == "dense":
-        raise WrongInput(ONLY_COUNTS)
-    if bits is not None and not 1 <= bits <= MOST_BITS:
-        raise WrongInput(
-            f"--hash-bits {bits}: give 1 to {MOST_BITS}; features are hashed to 2^bits"
-        )
-    if bits is not None and kept == "dense":
-        raise WrongInput("--hash-bits is for sparse rows; add --layout sparse")
+    refuse_first(
+        [
+            (scale not in SCALES, f"--scale {scale} is not one of {', '.join(SCALES)}"),
+            (kept not in LAYOUTS, f"--layout {layout} is not one of {', '.join(LAYOUTS)}"),
+            (scale == "tf-idf" and kept == "dense", ONLY_COUNTS),
+            (
+                bits is not None and not 1 <= bits <= MOST_BITS,
+                f"--hash-bits {bits}: give 1 to {MOST_BITS}; features are hashed to 2^bits",
+            ),
+            (
+                bits is not None and kept == "dense",
+                "--hash-bits is for sparse rows; add --layout sparse",
+            ),
+        ]
+    )
 
 
 @dataclass(frozen=True)
@@ -78,9 +80,7 @@ NO_FACTS = Facts(np.zeros(0), np.zeros(0), np.zeros(0))
 
 
 def save_facts(facts: Facts, folder: Path) -> Path:
-    """Write facts to files in `folder`, for whoever transforms rows: they may be larger than the
-    rows.
-    """
+    """Write facts to files in `folder`, from where they are mapped: they may be large."""
     folder.mkdir()
     for name, numbers in facts._asdict().items():
         np.save(folder / f"{name}.npy", numbers)
@@ -111,43 +111,44 @@ class Transformation:
 
     def __post_init__(self) -> None:
         n, d = self.shape.n_rows, self.shape.n_features
-        if d < 1:
-            raise WrongInput(
-                "no row has a value other than zero, so that the number of features is not known;"
-                " give it with --n-features"
-            )
-        if d > MOST_FEATURES:
-            raise WrongInput(
-                f"--n-features {d}: feature numbers are kept in 32 bits; give at most"
-                f" {MOST_FEATURES}"
-            )
-        check_choices(self.shape.layout, self.layout, self.scale, self.bits)
-        if self.scale in ("minmax", "tf-idf") and d > MOST_KNOWN_FEATURES:
-            raise WrongInput(
-                f"--scale {self.scale} keeps what it has to know of every feature in memory: of at"
-                f" most {MOST_KNOWN_FEATURES:,}, and there are {d:,}; use --scale unit-rows"
-            )
-        if (
-            self.kept != self.shape.layout
-            and self.kept == "dense"
-            and n * d > max(MOST_DENSE_VALUES, MOST_TIMES_DENSER * self.shape.n_values)
-        ):
-            raise WrongInput(
-                f"--layout dense would hold {n:,} x {d:,} values, {8 * n * d / 2**30:.0f} GiB; keep"
-                " this source sparse"
-            )
-        if self.kept != self.shape.layout and self.kept == "dense" and d > MOST_KNOWN_FEATURES:
-            raise WrongInput(
-                f"--layout dense takes at most {MOST_KNOWN_FEATURES:,} features, and there are"
-                f" {d:,}; keep this source sparse"
-            )
-        if self.scale == "tf-idf" and self.shape.least < 0:
-            raise WrongInput(ONLY_COUNTS)
-        if self.scale == "minmax" and self.kept == "sparse" and self.shape.least < 0:
-            raise WrongInput(
-                "--scale minmax would make every row of this sparse source dense, because it has"
-                " negative values; add --layout dense, or use --scale unit-rows"
-            )
+        negative = self.shape.least < 0
+        densified = self.kept == "dense" and self.shape.layout == "sparse"
+        most_values = max(MOST_DENSE_VALUES, MOST_TIMES_DENSER * self.shape.n_values)
+        refuse_first(
+            [
+                (
+                    d < 1,
+                    "no row has a value other than zero, so that the number of features is not"
+                    " known; give it with --n-features",
+                ),
+                (
+                    d > MOST_FEATURES,
+                    f"--n-features {d}: feature numbers are kept in 32 bits; give at most"
+                    f" {MOST_FEATURES}",
+                ),
+                (
+                    self.scale in ("minmax", "tf-idf") and d > MOST_KNOWN_FEATURES,
+                    f"--scale {self.scale} keeps what it has to know of every feature in memory: of"
+                    f" at most {MOST_KNOWN_FEATURES:,}, and there are {d:,}; use --scale unit-rows",
+                ),
+                (
+                    densified and n * d > most_values,
+                    f"--layout dense would hold {n:,} x {d:,} values, {8 * n * d / 2**30:.0f} GiB;"
+                    " keep this source sparse",
+                ),
+                (
+                    densified and d > MOST_KNOWN_FEATURES,
+                    f"--layout dense takes at most {MOST_KNOWN_FEATURES:,} features, and there are"
+                    f" {d:,}; keep this source sparse",
+                ),
+                (self.scale == "tf-idf" and negative, ONLY_COUNTS),
+                (
+                    self.scale == "minmax" and self.kept == "sparse" and negative,
+                    "--scale minmax would make every row of this sparse source dense, because it"
+                    " has negative values; add --layout dense, or use --scale unit-rows",
+                ),
+            ]
+        )
 
     @property
     def kept(self) -> str:
@@ -160,9 +161,12 @@ class Transformation:
         return self.shape.n_features if self.bits is None else 2**self.bits
 
     @property
-    def nothing(self) -> bool:
-        """Whether every value stays as it is."""
-        return self.scale == "none" and self.bits is None
+    def label_range(self) -> tuple[float, float]:
+        """The least and the largest label of the rows that come out."""
+        low, high = self.shape.label_min, self.shape.label_max
+        if self.scale == "minmax" and self.task == "regression":
+            return 0.0, 1.0 if high > low else 0.0
+        return low, high
 
     def laid_out(self, rows: Piece) -> Piece:
         """The rows in the layout to come; values float64."""
@@ -179,21 +183,18 @@ class Transformation:
     def __call__(self, rows: Piece, facts: Facts = NO_FACTS) -> Piece:
         """The rows as the dataset holds them, values float64."""
         rows = self.laid_out(rows)
-        with np.errstate(
-            over="ignore", invalid="ignore"
-        ):  # what is not finite is refused when the shard is written
+        # what is not finite is refused when the shard is written
+        with np.errstate(over="ignore", invalid="ignore"):
             if self.scale == "minmax":
                 rows = self._minmax(rows, facts)
             elif self.scale == "tf-idf":
                 idf = np.log((1 + self.shape.n_rows) / (1 + facts.rows_with)) + 1
-                rows = _unit_rows(replace(rows, values=rows.values * idf[rows.indices]), self.kept)
+                rows = _unit_rows(replace(rows, values=rows.values * idf[rows.indices]))
             elif self.scale == "unit-rows":
-                rows = _unit_rows(rows, self.kept)
+                rows = _unit_rows(rows)
             elif self.scale == "unit-mean-square":
-                rows = _canonical(
-                    replace(rows, values=np.ldexp(rows.values, -facts.exponent) / facts.root),
-                    self.kept,
-                )
+                values = np.ldexp(rows.values, -facts.exponent) / facts.root
+                rows = without_zeros(replace(rows, values=values))
         if self.bits is not None:
             indptr, indices, values = hashed(rows.indices, rows.values, rows.indptr, self.bits)
             rows = Piece(rows.labels, indptr, indices, values)
@@ -201,43 +202,42 @@ class Transformation:
 
     def done(self, facts: Facts) -> list[str]:
         """What was done, in words, for the manifest."""
-        said = [f"rows kept {self.kept}"] if self.kept != self.shape.layout else []
-        if self.scale == "minmax":
-            said.append(
-                "each feature to [0, 1] over the file: (value - min)/(max - min), 0 if constant"
-            )
-            if self.task == "regression":
-                low, high = self.shape.label_min, self.shape.label_max
-                said.append(f"the target to [0, 1]: (y - {low!r})/{high - low!r}")
-        elif self.scale == "tf-idf":
-            said += [
+        low, high = self.shape.label_min, self.shape.label_max
+        divisor = facts.root * 2.0 ** min(facts.exponent, 1023)
+        all_said = [
+            (self.kept != self.shape.layout, f"rows kept {self.kept}"),
+            (
+                self.scale == "minmax",
+                "each feature to [0, 1] over the file: (value - min)/(max - min), 0 if constant",
+            ),
+            (
+                self.scale == "minmax" and self.task == "regression",
+                f"the target to [0, 1]: (y - {low!r})/{high - low!r}",
+            ),
+            (
+                self.scale == "tf-idf",
                 "tf-idf: value times log((1 + n)/(1 + rows with the feature)) + 1",
-                "unit rows",
-            ]
-        elif self.scale == "unit-rows":
-            said.append("each row divided by its Euclidean norm")
-        elif self.scale == "unit-mean-square":
-            said.append(
-                f"all rows divided by {facts.root * 2.0 ** min(facts.exponent, 1023)!r}: mean"
-                " square norm 1"
-            )
-        if self.bits is not None:
-            said.append(
-                f"features hashed to 2^{self.bits}: murmur3 of the feature's number, with signs"
-            )
-        return said
+            ),
+            (self.scale == "tf-idf", "unit rows"),
+            (self.scale == "unit-rows", "each row divided by its Euclidean norm"),
+            (
+                self.scale == "unit-mean-square",
+                f"all rows divided by {divisor!r}: mean square norm 1",
+            ),
+            (
+                self.bits is not None,
+                f"features hashed to 2^{self.bits}: murmur3 of the feature's number, with signs",
+            ),
+        ]
+        return [words for was_done, words in all_said if was_done]
 
     def _minmax(self, rows: Piece, facts: Facts) -> Piece:
         if self.kept == "dense":
             matrix = rows.values.reshape(-1, self.shape.n_features)
-            rows = replace(rows, values=to_unit(matrix, facts.low, facts.high).reshape(-1))
+            values = to_unit(matrix, facts.low, facts.high).reshape(-1)
         else:
-            rows = without_zeros(
-                replace(
-                    rows,
-                    values=to_unit(rows.values, facts.low[rows.indices], facts.high[rows.indices]),
-                )
-            )
+            values = to_unit(rows.values, facts.low[rows.indices], facts.high[rows.indices])
+        rows = without_zeros(replace(rows, values=values))
         if self.task == "regression":
             low, high = np.array(self.shape.label_min), np.array(self.shape.label_max)
             rows = replace(rows, labels=to_unit(rows.labels, low, high))
@@ -251,22 +251,18 @@ def row_numbers(rows: Piece) -> Array:
 
 def square_norms(rows: Piece) -> Array:
     """The square norm of each row, (n,), summed in the order of its values."""
-    return np.bincount(
-        row_numbers(rows),
-        weights=rows.values.astype(np.float64, copy=False) ** 2,
-        minlength=rows.n_rows,
-    )
+    squares = rows.values.astype(np.float64, copy=False) ** 2
+    return np.bincount(row_numbers(rows), weights=squares, minlength=rows.n_rows)
 
 
 def without_zeros(rows: Piece) -> Piece:
-    """Sparse rows in canonical form: stored zeros dropped."""
+    """Sparse rows in canonical form, their stored zeros dropped; dense rows as they are."""
     kept = rows.values != 0.0
-    if kept.all():
+    if kept.all() or not rows.indices.size:
         return rows
     sizes = np.bincount(row_numbers(rows)[kept], minlength=rows.n_rows)
-    return Piece(
-        rows.labels, np.concatenate([[0], np.cumsum(sizes)]), rows.indices[kept], rows.values[kept]
-    )
+    indptr = np.concatenate([[0], np.cumsum(sizes)])
+    return Piece(rows.labels, indptr, rows.indices[kept], rows.values[kept])
 
 
 def to_unit(values: Array, low: Array, high: Array) -> Array:
@@ -279,7 +275,7 @@ def to_unit(values: Array, low: Array, high: Array) -> Array:
     return (values * half - low * half) / span
 
 
-def _unit_rows(rows: Piece, layout: str) -> Piece:
+def _unit_rows(rows: Piece) -> Piece:
     """Each row is first scaled by a power of two, which rounds nothing, so that no square overflows
     or vanishes.
     """
@@ -290,11 +286,35 @@ def _unit_rows(rows: Piece, layout: str) -> Piece:
         largest[filled] = np.maximum.reduceat(np.abs(rows.values), rows.indptr[:-1][filled])
     values = np.ldexp(rows.values, -np.frexp(largest)[1][numbers])
     norms = np.sqrt(square_norms(replace(rows, values=values)))
-    return _canonical(
-        replace(rows, values=values / np.where(norms > 0.0, norms, 1.0)[numbers]), layout
-    )
+    values = values / np.where(norms > 0.0, norms, 1.0)[numbers]
+    return without_zeros(replace(rows, values=values))
 
 
-def _canonical(rows: Piece, layout: str) -> Piece:
-    """Without the zeros of sparse rows that dividing made of the smallest values."""
-    return rows if layout == "dense" else without_zeros(rows)
+def hashed(indices: Array, values: Array, indptr: Array, bits: int) -> tuple[Array, Array, Array]:
+    """Canonical CSR rows with their features hashed: (indptr (n + 1,) int64, indices int32 below
+    2^bits, values float64), canonical again. As in Weinberger et al., Feature Hashing for Large
+    Scale Multitask Learning (2009); the features are known by number, so the number is what is
+    hashed.
+
+    Feature j with h = murmurhash3_32(j), of seed 0, becomes feature h mod 2^bits with its sign
+    turned if the top bit of h is set. Values that meet in a row are added one by one, in the order
+    of the features they came from; what cancels is dropped. A row's numbers depend on nothing but
+    the row.
+    """
+    from sklearn.utils import murmurhash3_32
+
+    n = indptr.size - 1
+    code = murmurhash3_32(np.ascontiguousarray(indices, np.int32), positive=True)
+    signed = np.where(code >> 31, -1.0, 1.0) * values
+    row = np.repeat(np.arange(n, dtype=np.int64), np.diff(indptr))
+    key = row << bits | (code & (2**bits - 1)).astype(np.int64)
+    order = np.argsort(key, kind="stable")
+    key = key[order]
+    new = np.diff(key, prepend=-1) > 0
+    key = key[new]
+    # adds from left to right; reduceat would add in pairs
+    total = np.bincount(np.cumsum(new) - 1, weights=signed[order]).astype(np.float64)
+    kept = total != 0.0
+    features = (key[kept] & (2**bits - 1)).astype(np.int32)
+    sizes = np.bincount(key[kept] >> bits, minlength=n)
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), features, total[kept]

@@ -1,3 +1,3 @@
-"""What preparing reads from: the protocol of a source, and the readers of text, Parquet and
+"""What preparing reads from: what a source is, and the readers of text, Parquet and
 documents.
 """

@@ -56,7 +56,7 @@ class LabelRule:
             self.values = {chr(ord("A") + k): float(k + 1) for k in range(26)}
         elif text is not None:
             for pair in text.split(","):
-                name, equals, value = (part.strip() for part in pair.rpartition("="))
+                name, equals, value = (side.strip() for side in pair.rpartition("="))
                 if (
                     not equals
                     or not name
@@ -72,9 +72,8 @@ class LabelRule:
                 self.values[name] = float(value)
         numeric = [name for name in self.values if NUMBER.match(name.encode())]
         self.numbers = {float(name): self.values[name] for name in numeric}
-        self.one_text_a_number = len(self.numbers) == len(
-            numeric
-        )  # then a number's value says all about its text
+        # whether a number's value says all about its text
+        self.one_text_a_number = len(self.numbers) == len(numeric)
 
     def __call__(
         self, token: bytes, path: Path, line: int, what: str, column: int | None = None

@@ -96,5 +96,5 @@ def dense(n: int = 50_000, d: int = 90) -> Stream:
 def steep(n: int = 10_000) -> Stream:
     """The ill-conditioned set with condition number 100, scaled to a mean square norm of 1."""
     table = ill_conditioned(100.0, n_rows=n)
-    X = table.values.reshape(-1, table.n_features)
+    X = table.values.reshape(n, -1)
     return stream("ill-conditioned (kappa = 100)", X / np.sqrt((X**2).sum() / len(X)), table.labels)

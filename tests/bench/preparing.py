@@ -8,8 +8,9 @@ from functools import partial
 from pathlib import Path
 
 from cluster.local import local_cluster
-from storage.preparing.parallel import OnDask, Serially
+from storage.preparing.parallel import map_on_dask
 from storage.preparing.prepare import prepare_file
+from storage.sources.source import ParallelMap
 from tests.bench.measure import Time, in_turn, seconds
 from tests.bench.table import show
 from tests.bench.textfile import write_libsvm
@@ -32,12 +33,14 @@ def preparing(cores: set[int], repetitions: int, quick: bool) -> dict[str, Time]
         n_bytes = source.stat().st_size
         number = 0
 
-        def prepare(worker: Serially | OnDask) -> float:
+        def prepare(parallel_map: ParallelMap) -> float:
             nonlocal number
             number += 1
             store = Path(folder) / f"store-{number}"
             return (
-                1e6 / n_rows * seconds(lambda: prepare_file(store, "text", source, worker=worker))
+                1e6
+                / n_rows
+                * seconds(lambda: prepare_file(store, "text", source, parallel_map=parallel_map))
             )
 
         def load() -> float:
@@ -49,14 +52,16 @@ def preparing(cores: set[int], repetitions: int, quick: bool) -> dict[str, Time]
                 )
             )
 
-        contestants = {PEER: load, ONE: partial(prepare, Serially())}
+        contestants = {PEER: load, ONE: partial(prepare, map)}
         times = in_turn(contestants, repetitions)
         if len(cores) > 1:
             pinned = os.sched_getaffinity(0)
             os.sched_setaffinity(0, cores)
             try:
                 with local_cluster(2) as client:
-                    times |= in_turn({TWO: partial(prepare, OnDask(client))}, repetitions)
+                    times |= in_turn(
+                        {TWO: partial(prepare, partial(map_on_dask, client))}, repetitions
+                    )
             finally:
                 os.sched_setaffinity(0, pinned)
     show(

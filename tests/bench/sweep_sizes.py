@@ -19,11 +19,11 @@ from koco_stream.streams.manifest import Manifest
 from storage.generated.datasets import prepare_synthetic
 from storage.preparing.prepare import prepare_source
 from storage.results import read_runs
-from storage.sources.table import Table
 from tests.bench.kernel import regression_set
 from tests.bench.measure import seconds
 from tests.bench.sweeping import Timing, our_sweep, runs_of, serially, some_alone, spec
 from tests.bench.table import show
+from tests.helpers.tables import table_of
 
 ALPHAS = [2.0 ** (k / 2) for k in range(-6, 14)]
 RATES = [1.0, 2.0, 3.0, 4.0, 5.0]
@@ -51,14 +51,7 @@ def cohorts(folder: Path, cores: set[int], quick: bool) -> dict[str, float]:
     )
     X, y = regression_set("casp")
     n = 6000 if quick else len(y)
-    rows = Table(
-        y[:n],
-        np.arange(0, X[:n].size + 1, X.shape[1]),
-        np.zeros(0, np.int32),
-        X[:n].reshape(-1),
-        X.shape[1],
-        "dense",
-    )
+    rows = table_of(X[:n], y[:n])
     prepare_source(folder / "kernel", "casp", rows)
     grids = {
         "alpha": [1.0, 2.0, 4.0, 8.0],

@@ -448,7 +448,7 @@ MALFORMED: dict[str, tuple[str, bytes, dict, str]] = {
         "a.csv",
         b"a,b,a\n3,4,5\n",
         {},
-        r"a\.csv: the header has 'a' twice; give each column a name of its own",
+        r"a\.csv: two columns are called .a.; give each a name of its own",
     ),
     "one column": (
         "a.csv",

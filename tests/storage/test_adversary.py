@@ -19,7 +19,7 @@ from storage.generated.tables import adversary
 
 
 def rows_of(table):
-    return table.values.reshape(table.labels.size, table.n_features), table.labels
+    return table.values.reshape(table.n_rows, -1), table.labels
 
 
 def test_rows__are_one_unit_vector_and_labels_alternate_from_minus_c():

@@ -11,7 +11,7 @@ from koco_stream.streams.manifest import load_manifest
 from storage.catalogue.finding import entry_named, find_edition, remarks
 from storage.catalogue.papers import CATALOGUE, ENTRIES, SON
 from storage.preparing.prepare import prepare_file
-from storage.sources.reading import Reading
+from storage.sources.source import Reading
 
 HAVE = [entry.name for entry in ENTRIES if not entry.absent]
 

@@ -9,7 +9,6 @@ import re
 import tarfile
 from collections import Counter
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -17,12 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from koco_stream import WrongInput
-from storage.sources.documents import copying as document_copy
 from storage.sources.documents.copying import MOST_DOCUMENT_BYTES
 from storage.sources.documents.source import documents_source
-from storage.sources.documents.trees import files_in
-from storage.sources.source import one_by_one
-from tests.helpers.wire import as_on_a_worker
+from storage.sources.source import Reading
+from tests.helpers.tables import listed
 
 NEWS = {
     "n-test/b/9": b"a new day, a NEW word",
@@ -52,41 +49,17 @@ def make_tar(path, files, mode="w", change=lambda member: None):
 def survey(path, scratch, strip=(), n_features=None, bytes_per_piece=1 << 20):
     scratch.mkdir(exist_ok=True)
     source = replace(
-        documents_source(path, strip=strip, n_features=n_features), bytes_per_piece=bytes_per_piece
+        documents_source(path, Reading(strip=strip, n_features=n_features)),
+        bytes_per_piece=bytes_per_piece,
     )
-    return source.surveyed(one_by_one, scratch)
-
-
-def rows_of(source, scratch):
-    """(label, {term number: count}) of each row, the source having gone through a pickle as on its
-    way to a worker.
-    """
-    source = as_on_a_worker(source)
-    rows = []
-    for piece in source.pieces(scratch):
-        part = source.read(piece)
-        assert (part.indptr.dtype, part.indices.dtype, part.values.dtype) == (
-            np.int64,
-            np.int32,
-            np.float64,
-        )
-        for label, (a, b) in zip(part.labels.tolist(), pairwise(part.indptr), strict=True):
-            assert (np.diff(part.indices[a:b]) > 0).all()
-            rows.append(
-                (
-                    label,
-                    dict(zip(part.indices[a:b].tolist(), part.values[a:b].tolist(), strict=True)),
-                )
-            )
-    assert sum(source.piece_bytes(piece) for piece in source.pieces(scratch)) == source.n_bytes
-    return rows
+    return source.surveyed(map, scratch)
 
 
 def test_documents__train_first_then_group_and_id_and_terms_of_train_only(tmp_path):
     source = survey(make_folder(tmp_path / "news", NEWS), tmp_path / "s")
     assert source.feature_names == ["café", "one", "two"]
     assert (source.n_features, source.layout, source.format) == (3, "sparse", "documents")
-    assert rows_of(source, tmp_path) == [(1, {0: 1, 2: 2}), (2, {1: 1, 2: 1}), (2, {}), (2, {})]
+    assert listed(source, tmp_path) == [(1, {0: 1, 2: 2}), (2, {1: 1, 2: 1}), (2, {}), (2, {})]
     assert "labels 1 to 2: a, b" in source.done
 
 
@@ -96,7 +69,7 @@ def test_documents__without_splits_all_documents_give_terms(tmp_path):
         tmp_path / "s",
         n_features=5,
     )
-    assert rows_of(source, tmp_path) == [(1, {0: 1, 1: 1}), (2, {0: 1})]
+    assert listed(source, tmp_path) == [(1, {0: 1, 1: 1}), (2, {0: 1})]
     assert (source.n_features, source.feature_names) == (5, [])
 
 
@@ -153,12 +126,12 @@ def test_documents__are_counted_as_by_hand_from_any_archive_in_any_pieces(
         (groups.index(name.split("/")[0]) + 1, {terms.index(term): n for term, n in count.items()})
         for name, count in zip(order, counts, strict=True)
     ]
-    assert rows_of(source, tmp) == expected
+    assert listed(source, tmp) == expected
 
 
 def test_documents__one_dataset_from_a_folder_and_from_every_archive(tmp_path):
     folder = make_folder(tmp_path / "news", NEWS)
-    expected = rows_of(survey(folder, tmp_path / "s"), tmp_path)
+    expected = listed(survey(folder, tmp_path / "s"), tmp_path)
     for suffix, mode in (
         (".tar", "w"),
         (".tar.gz", "w:gz"),
@@ -172,7 +145,7 @@ def test_documents__one_dataset_from_a_folder_and_from_every_archive(tmp_path):
             survey(tmp_path / f"news{suffix}", tmp_path / "s")
         with tarfile.open(tmp_path / f"news{suffix}", mode) as tar:
             tar.add(folder, ".")
-        assert rows_of(survey(tmp_path / f"news{suffix}", tmp_path / "s"), tmp_path) == expected
+        assert listed(survey(tmp_path / f"news{suffix}", tmp_path / "s"), tmp_path) == expected
 
 
 def test_documents__origin_of_a_folder_changes_with_a_name_and_with_a_text(tmp_path):
@@ -192,9 +165,9 @@ def test_documents__origin_of_a_folder_changes_with_a_name_and_with_a_text(tmp_p
 
 def test_documents__two_vocabularies_in_one_process_are_not_taken_for_each_other(tmp_path):
     one = survey(make_folder(tmp_path / "1", {"a/1": b"bb cc"}), tmp_path / "s")
-    assert rows_of(one, tmp_path) == [(1, {0: 1, 1: 1})]
+    assert listed(one, tmp_path) == [(1, {0: 1, 1: 1})]
     two = survey(make_folder(tmp_path / "2", {"a/1": b"cc"}), tmp_path / "s")
-    assert rows_of(two, tmp_path) == [(1, {0: 1})]
+    assert listed(two, tmp_path) == [(1, {0: 1})]
 
 
 WRONG_FILES = {
@@ -246,6 +219,7 @@ WRONG_MEMBERS = {
     "symbolic link": ({"a/1": b""}, as_link(tarfile.SYMTYPE), "'a/1': a link or a device"),
     "hard link": ({"a/1": b""}, as_link(tarfile.LNKTYPE), "'a/1': a link or a device"),
     "device": ({"a/1": b""}, as_link(tarfile.CHRTYPE), "'a/1': a link or a device"),
+    "twice": ({"a/1": b"word", "./a/1": b"other"}, None, "x.tar: a/1 is there twice"),
     "not UTF-8": ({"a\udcff/1": b"word"}, None, "the name is not UTF-8"),
 }
 
@@ -255,12 +229,6 @@ def test_documents__refuses_members_that_are_not_plain_files_below(case, tmp_pat
     files, change, message = WRONG_MEMBERS[case]
     path = make_tar(tmp_path / "x.tar", files, change=change or (lambda member: None))
     with pytest.raises(WrongInput, match=re.escape(message)):
-        survey(path, tmp_path / "s")
-
-
-def test_documents__refuses_a_name_that_an_archive_has_twice(tmp_path):
-    path = make_tar(tmp_path / "x.tar", {"a/1": b"word", "./a/1": b"other"})
-    with pytest.raises(WrongInput, match=r"x\.tar: a/1 is there twice"):
         survey(path, tmp_path / "s")
 
 
@@ -309,23 +277,9 @@ def test_documents__refuses_what_is_no_archive(name, tmp_path):
         survey(tmp_path / name, tmp_path / "s")
 
 
-def test_documents__a_file_that_grows_between_the_two_readings_is_an_error(tmp_path, monkeypatch):
-    folder = make_folder(tmp_path / "news", {"a/1": b"word", "a/2": b"two"})
-
-    def growing(*arguments, **options):
-        yield from files_in(*arguments, **options)
-        (folder / "a/1").write_bytes(b"more words")
-
-    monkeypatch.setattr(document_copy, "files_in", growing)
-    with pytest.raises(OSError, match="news: changed while it was read; begin again"):
-        survey(folder, tmp_path / "s")
-
-
 def test_documents__refuses_wrong_options(tmp_path):
     with pytest.raises(WrongInput, match=r"--strip header: .*did you mean 'headers'"):
-        documents_source(tmp_path, strip=("header",))
-    with pytest.raises(WrongInput, match="nowhere: no such folder or archive"):
-        survey(tmp_path / "nowhere", tmp_path / "s")
+        documents_source(tmp_path, Reading(strip=("header",)))
     folder = make_folder(tmp_path / "news", {"a/1": b"one two"})
     with pytest.raises(WrongInput, match="2 terms, which --n-features 1 does not hold"):
         survey(folder, tmp_path / "s", n_features=1)

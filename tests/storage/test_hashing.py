@@ -6,12 +6,10 @@ import struct
 from itertools import pairwise
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from koco_stream import WrongInput
-from storage.preparing.hashing import hashed
+from storage.preparing.transform import hashed
 
 
 def murmur3(number):
@@ -85,9 +83,3 @@ def test_hashed__no_rows_and_float32():
         np.zeros(0, np.int32), np.zeros(0, np.float32), np.zeros(1, np.int64), 4
     )
     assert (indptr.tolist(), indices.size, values.dtype) == ([0], 0, np.float64)
-
-
-@pytest.mark.parametrize("bits", [0, 31, -1])
-def test_hashed__refuses_bits_that_leave_no_place_or_no_sign(bits):
-    with pytest.raises(WrongInput, match=f"2\\^{bits}; give another"):
-        hashed(*csr([]), bits)

@@ -4,7 +4,7 @@ is not right refused with its place.
 
 import datetime
 import decimal
-from itertools import pairwise
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from koco_stream import WrongInput
 from koco_stream.io.files import file_hash
 from koco_stream.streams.manifest import datasets_folder, load_manifest
-from storage.sources.parquet import flat_tables
+from storage.sources import features
 from storage.sources.parquet import slices as parquet_files
-from storage.sources.parquet.source import parquet_source
-from storage.sources.reading import Reading, source_of
-from storage.sources.source import one_by_one
-from tests.helpers.wire import as_on_a_worker
+from storage.sources.parquet.source import parquet_source as source_of_parquet
+from storage.sources.reading import source_of
+from storage.sources.source import Reading
+from tests.helpers.tables import listed
 
 
 def write(path, columns, per_group=None, **options):
@@ -30,35 +30,26 @@ def write(path, columns, per_group=None, **options):
     return path
 
 
+def parquet_source(paths, **reading):
+    return source_of_parquet(paths, Reading(**reading))
+
+
 def survey(source, scratch):
     scratch.mkdir(exist_ok=True)
-    return as_on_a_worker(source.surveyed(one_by_one, scratch))
+    return source.surveyed(map, scratch)
 
 
 def rows_of(source, scratch):
-    """(label, {feature: value}) of each row, dense rows with their zeros, from a surveyed source;
-    nothing may be left in `scratch`.
-    """
-    rows, n_bytes = [], 0
-    for name in source.pieces(scratch):
-        n_bytes += source.piece_bytes(name)
-        piece = source.read(as_on_a_worker(name))
-        source.release(name)
-        assert (piece.labels.dtype, piece.indptr.dtype, piece.indices.dtype) == (
-            np.float64,
-            np.int64,
-            np.int32,
-        )
-        assert piece.indptr[0] == 0
-        for label, (a, b) in zip(piece.labels.tolist(), pairwise(piece.indptr), strict=True):
-            indices = piece.indices[a:b] if source.layout == "sparse" else np.arange(b - a)
-            assert (np.diff(indices) > 0).all()
-            rows.append(
-                (label, dict(zip(indices.tolist(), piece.values[a:b].tolist(), strict=True)))
-            )
-    assert n_bytes == source.n_bytes
+    """The rows of a source; nothing may be left in `scratch`."""
+    rows = listed(source, scratch)
     assert list(scratch.iterdir()) == []
     return rows
+
+
+def cut_at(piece_bytes, group_bytes=None):
+    """Row groups of more bytes are cut into slices of this size."""
+    sizes = {"PIECE_BYTES": piece_bytes, "GROUP_BYTES": group_bytes or 4 * piece_bytes}
+    return mock.patch.multiple(parquet_files, **sizes)
 
 
 def sparse_table(rows, n_features=None, value_type=None, lists=pa.list_):
@@ -93,9 +84,7 @@ def test_prepared_sparse_rows__come_back_in_canonical_form_however_they_are_cut(
         write(tmp / f"{k}.parquet", sparse_table(rows, 10, lists=lists), per_group)
         for k, rows in enumerate(files)
     ]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(parquet_files, "GROUP_BYTES", 4 * piece_bytes)
-        patch.setattr(parquet_files, "PIECE_BYTES", piece_bytes)
+    with cut_at(piece_bytes):
         source = survey(parquet_source(paths), tmp / "s")
         assert (source.layout, source.n_features, source.format) == ("sparse", 10, "parquet")
         expected = [
@@ -132,10 +121,8 @@ def test_tables_and_dense_prepared_rows__come_back_as_written(
     )
     expected = [(label, {0: a, 1: b}) for a, b, label, _ in rows]
     texts = sorted(set(text))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(parquet_files, "GROUP_BYTES", 4 * piece_bytes)
-        patch.setattr(parquet_files, "PIECE_BYTES", piece_bytes)
-        dense = survey(parquet_source([flat], drop=["text"]), tmp / "s")
+    with cut_at(piece_bytes):
+        dense = survey(parquet_source([flat], drop=("text",)), tmp / "s")
         assert (dense.layout, dense.n_features, dense.feature_names) == ("dense", 2, ["x", "z.z"])
         assert rows_of(dense, tmp / "s") == expected
         again = survey(parquet_source([prepared]), tmp / "s")
@@ -178,7 +165,7 @@ def test_tables__every_kind_of_number_and_target(tmp_path):
     files = [{"file": "a.parquet", "sha256": file_hash(tmp_path / "a.parquet")}]
     assert source.origin == {"format": "parquet", "labels": "spam=1,ham=-1", "files": files}
     numbered = survey(
-        parquet_source([tmp_path / "a.parquet"], target="5", labels="1=2,0=-1", drop=["y", "1"]),
+        parquet_source([tmp_path / "a.parquet"], target="5", labels="1=2,0=-1", drop=("y", "1")),
         tmp_path / "s",
     )
     assert [label for label, _ in rows_of(numbered, tmp_path / "s")] == [2, -1]
@@ -217,19 +204,12 @@ def test_prepared_rows__of_a_store_s_own_shards(name, small_store, tmp_path):
     paths = [datasets_folder(small_store) / name / shard.path for shard in manifest.shards]
     source = survey(parquet_source(paths), tmp_path / "s")
     assert (source.layout, source.n_features) == (manifest.layout, manifest.n_features)
-    expected = []
-    for path in paths:
-        for row in pq.read_table(path).to_pylist():
-            expected.append(
-                (
-                    row["label"],
-                    dict(
-                        zip(
-                            row.get("indices", range(source.n_features)), row["values"], strict=True
-                        )
-                    ),
-                )
-            )
+    rows = [row for path in paths for row in pq.read_table(path).to_pylist()]
+    features = range(source.n_features)
+    expected = [
+        (row["label"], dict(zip(row.get("indices", features), row["values"], strict=True)))
+        for row in rows
+    ]
     assert rows_of(source, tmp_path / "s") == expected
     assert len(expected) == manifest.n_rows
 
@@ -416,7 +396,7 @@ WRONG = {
     "target dropped": (
         {"a": [1, 2], "y": [1, 2]},
         {"drop": ["y"]},
-        "--drop names the target column, 'y'",
+        "--drop names the target column, column 'y'",
     ),
     "no features": ({"y": [1, 2]}, {}, "no column is left as a feature"),
     "same names": (
@@ -433,6 +413,11 @@ WRONG = {
         {"a": [1, 2], "y": [1, 2]},
         {"n_features": 2},
         "--n-features says nothing about a table",
+    ),
+    "a text that is not UTF-8": (
+        {"c": pa.array([b"caf\xe9", b"tea"]).view(pa.string()), "y": [1, 2]},
+        {"one_hot": True},
+        "no Parquet file, or damaged .*UTF8",
     ),
     "no rows": (
         {"a": pa.array([], pa.int64()), "y": pa.array([], pa.int64())},
@@ -451,11 +436,12 @@ def test_wrong__is_refused_with_file_place_and_remedy(case, tmp_path):
     assert str(refusal.value).startswith(str(path))
 
 
-def test_wrong__is_placed_right_in_a_row_group_that_is_cut(tmp_path, monkeypatch):
-    monkeypatch.setattr(parquet_files, "GROUP_BYTES", 100)
-    monkeypatch.setattr(parquet_files, "PIECE_BYTES", 48)
+def test_wrong__is_placed_right_in_a_row_group_that_is_cut(tmp_path):
     path = write(tmp_path / "a.parquet", {"a": [*range(20), None, 3], "y": [0] * 22}, 11)
-    with pytest.raises(WrongInput, match="row group 2, row 21: column 'a' is null"):
+    with (
+        cut_at(48, 100),
+        pytest.raises(WrongInput, match="row group 2, row 21: column 'a' is null"),
+    ):
         rows_of(survey(parquet_source([path]), tmp_path / "s"), tmp_path / "s")
 
 
@@ -484,10 +470,11 @@ def test_wrong__files_that_do_not_fit_each_other(tmp_path):
 
 
 def test_wrong__too_many_texts_are_found_before_they_fill_the_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr(flat_tables, "MOST_TEXTS", 5)
+    monkeypatch.setattr(features, "MOST_TEXTS", 5)
     path = write(tmp_path / "a.parquet", {"id": [str(k) for k in range(6)], "y": list(range(6))}, 3)
     with pytest.raises(
-        WrongInput, match="column 'id' has more than 5 texts; leave it out with --drop id"
+        WrongInput,
+        match="column 'id' holds more than 5 different texts; leave it out with --drop id",
     ):
         survey(parquet_source([path], one_hot=True), tmp_path / "s")
 
@@ -519,38 +506,18 @@ def test_damaged__is_refused_by_name_and_nothing_else_happens(tmp_path):
             return "refused"
         return "same" if rows == expected else "other"
 
-    for end in (0, 1, 3, 8, 100, len(whole) // 2, len(whole) - 9, len(whole) - 1):
-        assert outcome(whole[:end]) == "refused"
-    assert outcome(b"1,2\n" * 100) == "refused"
-
-    def changed(place):
-        content = bytearray(whole)
-        content[place] ^= 1 << int(draw.integers(8))
-        return outcome(bytes(content))
-
+    ends = (0, 1, 3, 8, 100, len(whole) // 2, len(whole) - 9, len(whole) - 1)
+    assert {outcome(b"1,2\n" * 100), *(outcome(whole[:end]) for end in ends)} == {"refused"}
     footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
-    pages = [changed(place) for place in draw.integers(4, footer, 60)]
-    assert (
-        pages.count("refused") > 40
-    )  # a change that is not is in a part of a page's header that nobody needs
-    assert "other" not in pages  # thanks to the pages' checksums
-    for place in draw.integers(
-        footer, len(whole), 60
-    ):  # the footer has none: it is refused or read, and nothing worse
-        changed(place)
-
-
-def test_damaged__a_text_that_is_not_utf8_is_refused(tmp_path):
-    latin = pa.array([b"caf\xe9", b"tea"]).view(pa.string())
-    path = write(tmp_path / "a.parquet", {"c": latin, "y": [1, 2]})
-    with pytest.raises(WrongInput, match=r"a\.parquet: no Parquet file, or damaged .*UTF8"):
-        survey(parquet_source([path], one_hot=True), tmp_path / "s")
-
-
-def test_wrong__no_file_and_a_folder(tmp_path):
-    for path in (tmp_path / "nowhere.parquet", tmp_path):
-        with pytest.raises(WrongInput, match="no such file; give Parquet files"):
-            parquet_source([path])
+    # the footer has no checksums: a change there is refused or read, and nothing worse
+    at = [*draw.integers(4, footer, 60), *draw.integers(footer, len(whole), 60)]
+    outcomes = [
+        outcome(whole[:k] + bytes([whole[k] ^ 1 << int(draw.integers(8))]) + whole[k + 1 :])
+        for k in at
+    ]
+    # a change that is not refused is in a part of a page's header that nobody needs
+    assert outcomes[:60].count("refused") > 40
+    assert "other" not in outcomes[:60]  # thanks to the pages' checksums
 
 
 def test_damaged_file__is_called_so_by_its_name(tmp_path):

@@ -16,8 +16,8 @@ from koco_stream.streams.manifest import load_manifest
 from storage.generated.datasets import prepare_synthetic, synthetic_source
 from storage.generated.generators import GENERATORS, expected_values, synthetic_name
 from storage.generated.streams import BLOCK_ROWS
-from storage.sources.reading import Reading, read_sources
 from tests.bench.textfile import ROWS, write_libsvm
+from tests.helpers.tables import rows_of_file
 from tests.helpers.wire import as_on_a_worker
 
 SMALL = {
@@ -255,7 +255,7 @@ def test_text_file_of_a_size__is_legal_and_not_constant(tmp_path, n_bytes):
     size = path.stat().st_size
     assert size <= n_bytes or n_rows == 1
     assert size > n_bytes - 20_000  # no more than a row is missing
-    table = read_sources([path], Reading("libsvm"))
+    table = rows_of_file(path, format="libsvm")
     assert (table.labels.size, table.values.size) == (n_rows, n_values)
     assert set(np.unique(table.labels)) <= {-1.0, 1.0}
     if n_rows > 2 * ROWS:

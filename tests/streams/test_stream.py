@@ -21,9 +21,9 @@ from koco_stream.streams.reader import StreamReader
 from koco_stream.streams.shard_cache import copy_bytes
 from koco_stream.streams.stream import Stream, sharding_of
 from storage.preparing.prepare import Preparing, prepare_source
-from storage.sources.table import Table
 from tests.helpers.project import environment
 from tests.helpers.shared_pages import held_by_two
+from tests.helpers.tables import table_of
 
 ORDERS = ("as-stored", "shuffled", "shuffled-in-windows")
 
@@ -36,31 +36,13 @@ def published(store, name, n_rows, n_shards, layout="dense", d=7):
     X = np.tile(np.arange(1.0, d + 1), (n_rows, 1))
     X[:, 0] = np.arange(1, n_rows + 1)
     if layout == "dense":
-        table = Table(
-            labels,
-            np.arange(0, (n_rows + 1) * d, d),
-            np.zeros(0, np.int32),
-            X.reshape(-1),
-            d,
-            "dense",
-            "test",
-            [],
-        )
+        table = table_of(X, labels)
         return prepare_source(
             store, name, table, Preparing(values_per_shard=-(-n_rows // n_shards) * d)
         )
     X[:, 1:][np.arange(n_rows)[:, None] % np.arange(2, d + 1) == 0] = 0.0
     csr = scipy.sparse.csr_array(X)
-    table = Table(
-        labels,
-        csr.indptr.astype(np.int64),
-        csr.indices.astype(np.int32),
-        csr.data,
-        d,
-        "sparse",
-        "test",
-        [],
-    )
+    table = table_of(csr, labels)
     return prepare_source(store, name, table, Preparing(values_per_shard=-(-csr.nnz // n_shards)))
 
 
@@ -203,16 +185,7 @@ def test_stored_blocks__are_views_of_the_mapped_copy(tmp_path):
 
 
 def test_blocks__with_zeros_keep_them_without_a_copy(tmp_path):
-    table = Table(
-        np.ones(3),
-        np.arange(0, 9, 2),
-        np.zeros(0, np.int32),
-        np.array([0.0, 1, 2, 0, 3, 0]),
-        2,
-        "dense",
-        "test",
-        [],
-    )
+    table = table_of(np.array([[0.0, 1], [2, 0], [3, 0]]), np.ones(3))
     manifest = prepare_source(tmp_path, "a", table)
     reader = StreamReader(tmp_path, stream_of(manifest))
     (with_zeros,), (without,) = reader.blocks(zeros=True), reader.blocks()
@@ -456,6 +429,7 @@ def test_maker_that_is_killed__leaves_nothing_that_is_believed(moment, cache, tm
 
 FULL = """
 import resource
+from tests.helpers.tables import table_of
 resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
 list(reader.blocks())
 """

@@ -30,7 +30,7 @@ from koco_stream.streams.manifest import load_manifest
 from koco_stream.streams.reader import StreamReader
 from koco_stream.streams.stream import Stream
 from storage import results
-from storage.preparing.parallel import OnDask
+from storage.preparing.parallel import map_on_dask
 from storage.preparing.prepare import prepare_file
 from storage.results import collect, finished_runs, part_files, read_curves, read_runs, table_files
 from storage.store import check_store, existing_store, open_store
@@ -269,7 +269,9 @@ def test_prepare__into_an_object_store_makes_what_a_folder_would_hold(s3_store, 
     source, folder = rows_of_a_source(tmp_path / "a.svm", 1), tmp_path / "folder"
     options = {"scale": "unit-mean-square", "values_per_shard": 500}
     with local_cluster(1) as client:
-        there = prepare_file(s3_store, "x", source, worker=OnDask(client), **options)
+        there = prepare_file(
+            s3_store, "x", source, parallel_map=partial(map_on_dask, client), **options
+        )
     here = prepare_file(folder, "x", source, **options)
     assert there == here
     assert len(there.shards) > 3

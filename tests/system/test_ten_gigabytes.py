@@ -5,6 +5,7 @@ a gigabyte. `make soak` runs it.
 import os
 import shutil
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 from cluster.local import local_cluster
 from koco_stream.streams.reader import StreamReader
 from koco_stream.streams.stream import Stream, sharding_of
-from storage.preparing.parallel import OnDask
+from storage.preparing.parallel import map_on_dask
 from storage.preparing.prepare import prepare_file
 from storage.verify import dataset_problems
 from tests.bench.textfile import write_libsvm
@@ -38,7 +39,9 @@ def test_ten_gigabytes__within_one_gigabyte_a_process(tmp_path):
     for _ in range(2):
         begun = time.perf_counter()
         with AnonymousPeak() as memory, local_cluster(2) as client:
-            manifest = prepare_file(tmp_path / "store", "large", source, worker=OnDask(client))
+            manifest = prepare_file(
+                tmp_path / "store", "large", source, parallel_map=partial(map_on_dask, client)
+            )
         took = time.perf_counter() - begun
         print(
             f"prepared in {took:.0f} s: {size / 1e6 / took:.0f} MB/s, {n_rows / took:,.0f} rows/s;"

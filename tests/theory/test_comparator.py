@@ -10,7 +10,7 @@ from koco_stream.streams.reader import StreamReader
 from koco_stream.streams.stream import Stream, sharding_of
 from koco_stream.theory.comparator import comparator_of, least_squares
 from storage.preparing.prepare import Preparing, prepare_source
-from storage.sources.table import Table
+from tests.helpers.tables import table_of
 
 
 def matrix_of(reader):
@@ -49,20 +49,7 @@ def wide_table(n=20_000, d=40, seed=0):
         draw.random((n, d)) < 0.2, 0.0, draw.standard_normal((n, d)) * np.geomspace(1e-3, 1e3, d)
     )
     y = np.sin(X[:, 0] * 1e3) + X[:, 1]
-    return (
-        Table(
-            y,
-            np.arange(0, (n + 1) * d, d),
-            np.zeros(0, np.int32),
-            X.reshape(-1),
-            d,
-            "dense",
-            "test",
-            [],
-        ),
-        X,
-        y,
-    )
+    return table_of(X, y), X, y
 
 
 def test_least_squares__streams_the_rows_whatever_their_scales_and_shards(tmp_path):

@@ -4,139 +4,130 @@ CountVectorizer, its label that of its folder.
 
 import hashlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from koco_stream.errors import WrongInput, nearest
-from storage.sources.documents.copying import Copy, copy_documents
-from storage.sources.source import PIECE_BYTES, Each, Piece
+from storage.sources.documents.copying import NOTHING, Copy, copy_documents
+from storage.sources.source import PIECE_BYTES, ParallelMap, Piece, Reading, Source, refuse_first
 
 STRIPS = ("headers", "footers", "quotes")  # in the order in which scikit-learn takes them away
 MOST_TERMS = 3_000_000  # every process holds them, in about 150 bytes each
 MOST_NAMES = 10_000  # so that a manifest stays small
 
 
-def documents_source(
-    path: Path, *, strip: tuple[str, ...] = (), n_features: int | None = None
-) -> "Documents":
+def documents_source(path: Path, reading: Reading) -> "Documents":
     """The documents `<group>/<id>` or `<split>/<group>/<id>` of a folder, or of a .tar archive,
     plain or compressed, as rows of counts.
 
     Rows come by split (one whose name ends in "train" first), group and id. Labels are 1 to k, the
     groups by name. Features are the terms of the train split if there is one, else of all
-    documents, by name; `n_features` is d if it is to be more. Text is read as latin-1; `strip`
-    names what is taken away from it: "headers", "footers", "quotes". Raises `WrongInput` for
-    another name there.
+    documents, by name; the reading's `n_features` is d if it is to be more. Text is read as
+    latin-1; `strip` names what is taken away from it: "headers", "footers", "quotes". Raises
+    `WrongInput` for another name there.
     """
-    for name in strip:
-        if name not in STRIPS:
-            raise WrongInput(
-                f"--strip {name}: no such part of a document{nearest(name, list(STRIPS))}"
-            )
-    return Documents(path, tuple(part for part in STRIPS if part in strip), n_features)
+    refuse_first(
+        (
+            name not in STRIPS,
+            f"--strip {name}: no such part of a document{nearest(name, list(STRIPS))}",
+        )
+        for name in reading.strip
+    )
+    strip = tuple(name for name in STRIPS if name in reading.strip)
+    return Documents(
+        format="documents", layout="sparse", path=path, strip=strip, n_features=reading.n_features
+    )
 
 
-@dataclass
-class Documents:
-    """A source of counted documents, of which only the place is known before `surveyed`. A piece is
+@dataclass(kw_only=True)
+class Documents(Source):
+    """A source of counted documents, of which only the path is known before `surveyed`. A piece is
     (first row, row after the last).
+
+    vocabulary: a file of terms, a line each.
     """
 
     path: Path
     strip: tuple[str, ...]
-    n_features: int | None
     bytes_per_piece: int = PIECE_BYTES
-    copy: Copy | None = None
-    vocabulary: Path | None = None  # a file of terms, a line each
-    format: str = "documents"
-    layout: str = "sparse"
-    feature_names: list[str] = field(default_factory=list)
-    done: tuple[str, ...] = ()
-    n_bytes: int = 0
-    origin: dict[str, Any] = field(default_factory=dict)
+    copy: Copy = NOTHING
+    vocabulary: Path = Path()
 
-    def surveyed(self, each: Each, scratch: Path) -> "Documents":
+    def surveyed(self, parallel_map: ParallelMap, scratch: Path) -> Self:
         """The source after copying the texts to `scratch` and collecting their terms there.
 
         Raises `WrongInput` as `copy_documents` does, and for no terms, too many, or more than
-        `n_features`; `OSError` as that does.
+        `n_features`.
         """
-        copy = copy_documents(self.path, scratch)
+        copy, identity = copy_documents(self.path, scratch)
         known = replace(self, copy=copy, n_bytes=copy.n_bytes)
         terms: set[str] = set()
-        for found in each(
-            known.terms, copy.ranges(copy.n_train or copy.n_rows, self.bytes_per_piece)
-        ):
+        n_rows = copy.n_train or copy.n_rows
+        for found in parallel_map(known.terms, copy.ranges(n_rows, self.bytes_per_piece)):
             terms |= found
             if len(terms) > MOST_TERMS:
                 raise WrongInput(
                     f"{self.path}: more than {MOST_TERMS:,} terms; prepare fewer documents, or"
                     " count and hash them yourself"
                 )
-        if not terms:
-            raise WrongInput(
-                f"{self.path}: no document has a word of two"
-                f" letters{' after --strip' if self.strip else ''}; look at the files"
-            )
+        stripped = " after --strip" if self.strip else ""
         d = self.n_features or len(terms)
-        if d < len(terms):
-            raise WrongInput(
-                f"{self.path}: {len(terms)} terms, which --n-features {d} does not hold; give a"
-                " larger number"
-            )
+        refuse_first(
+            [
+                (
+                    not terms,
+                    f"{self.path}: no document has a word of two letters{stripped}; look at the"
+                    " files",
+                ),
+                (
+                    d < len(terms),
+                    f"{self.path}: {len(terms)} terms, which --n-features {d} does not hold; give a"
+                    " larger number",
+                ),
+            ]
+        )
         names = sorted(terms)
         read_from = " and ".join(copy.train) or "all documents"
+        done = [
+            f"terms counted by scikit-learn's CountVectorizer(): the {len(names)} of {read_from},"
+            " by name in the order of characters",
+            f"labels 1 to {len(copy.groups)}: {', '.join(copy.groups)}",
+        ]
+        origin: dict[str, Any] = {"format": self.format, "files": [identity]}
+        if self.strip:
+            done.insert(0, f"{', '.join(self.strip)} taken away, as scikit-learn does")
+            origin["strip"] = list(self.strip)
         return replace(
             known,
             vocabulary=_written(names, scratch),
             n_features=d,
             feature_names=names if len(names) == d <= MOST_NAMES else [],
-            done=(
-                *(
-                    [f"{', '.join(self.strip)} taken away, as scikit-learn does"]
-                    if self.strip
-                    else []
-                ),
-                (
-                    f"terms counted by scikit-learn's CountVectorizer(): the {len(names)} of"
-                    f" {read_from}, by name in the order of characters"
-                ),
-                f"labels 1 to {len(copy.groups)}: {', '.join(copy.groups)}",
-            ),
-            origin={
-                "format": self.format,
-                **({"strip": list(self.strip)} if self.strip else {}),
-                "files": [copy.identity],
-            },
+            done=tuple(done),
+            origin=origin,
         )
 
     def pieces(self, scratch: Path) -> Iterator[tuple[int, int]]:
         """Ranges of rows whose texts have about `bytes_per_piece` together, one row at least."""
-        copy = self._copied()
-        return copy.ranges(copy.n_rows, self.bytes_per_piece)
+        return self.copy.ranges(self.copy.n_rows, self.bytes_per_piece)
 
     def read(self, piece: tuple[int, int]) -> Piece:
         """The counts of a range of documents; a document without known terms is an empty row."""
-        assert self.vocabulary is not None, "surveyed comes first"
         counts = _counter(self.vocabulary).transform(self._texts(piece))
         counts.sort_indices()
         return Piece(
-            self._copied().labels(*piece),
+            self.copy.labels(*piece),
             counts.indptr.astype(np.int64),
             counts.indices.astype(np.int32),
             counts.data.astype(np.float64),
         )
 
-    def release(self, piece: tuple[int, int]) -> None:
-        """The copy of all documents stays: there is nothing of a piece's own."""
-
     def piece_bytes(self, piece: tuple[int, int]) -> int:
         """The bytes of its texts."""
-        return self._copied().text_bytes(*piece)
+        return self.copy.text_bytes(*piece)
 
     def terms(self, piece: tuple[int, int]) -> set[str]:
         """The terms of a range of documents."""
@@ -147,15 +138,11 @@ class Documents:
 
     def _texts(self, piece: tuple[int, int]) -> Iterator[str]:
         strippers = _strippers(self.strip)
-        for content in self._copied().texts(*piece):
+        for content in self.copy.texts(*piece):
             text = content.decode("latin-1")
             for stripped in strippers:
                 text = stripped(text)
             yield text
-
-    def _copied(self) -> Copy:
-        assert self.copy is not None, "surveyed comes first"
-        return self.copy
 
 
 def _strippers(strip: tuple[str, ...]) -> list[Callable[[str], str]]:
@@ -166,7 +153,7 @@ def _strippers(strip: tuple[str, ...]) -> list[Callable[[str], str]]:
         "footers": newsgroups.strip_newsgroup_footer,
         "quotes": newsgroups.strip_newsgroup_quoting,
     }
-    return [functions[part] for part in strip]
+    return [functions[name] for name in strip]
 
 
 def _written(names: list[str], scratch: Path) -> Path:

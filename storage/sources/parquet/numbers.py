@@ -11,7 +11,7 @@ from koco_stream.errors import WrongInput
 from koco_stream.types import Array
 from storage.sources.numbers import LabelRule
 
-Place = Callable[[int], str]  # a value's number in the column → where it is, in words
+Locate = Callable[[int], str]  # a value's number in the column → where it is, in words
 
 EXAMPLE = "give its number with --labels, for example --labels 'g=1,b=-1'"
 
@@ -33,24 +33,23 @@ def is_text(kind: pa.DataType) -> bool:
     return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
 
 
-def refuse_nulls(column: pa.Array, place: Place, what: str) -> None:
+def refuse_nulls(column: pa.Array, locate: Locate, what: str) -> None:
     """Raise `WrongInput` for the first null."""
     if column.null_count:
         row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
-        raise WrongInput(f"{place(row)}: {what} is null; remove the row or fill the value in")
+        raise WrongInput(f"{locate(row)}: {what} is null; remove the row or fill the value in")
 
 
-def numbers(column: pa.Array, place: Place, what: str) -> Array:
+def numbers(column: pa.Array, locate: Locate, what: str) -> Array:
     """A numeric column as float64 (n,); decimal fractions are rounded to the nearest.
 
     Raises `WrongInput` naming the first that is null, not finite, or an integer that float64 does
     not have.
     """
-    refuse_nulls(column, place, what)
+    refuse_nulls(column, locate, what)
     if types.is_decimal(column.type):
-        column = column.cast(pa.string()).cast(
-            pa.float64()
-        )  # correctly rounded, as numbers in text are; a direct cast is not
+        # correctly rounded, as numbers in text are; a direct cast is not
+        column = column.cast(pa.string()).cast(pa.float64())
     elif types.is_boolean(column.type):
         column = column.cast(pa.uint8())
     raw = column.to_numpy(zero_copy_only=False)
@@ -58,13 +57,13 @@ def numbers(column: pa.Array, place: Place, what: str) -> Array:
     if raw.dtype in (np.int64, np.uint64) and (inexact := _inexact(raw)).any():
         row = int(np.flatnonzero(inexact)[0])
         raise WrongInput(
-            f"{place(row)}: {what} is {raw[row]}, beyond 2^53, where not all integers can be held;"
+            f"{locate(row)}: {what} is {raw[row]}, beyond 2^53, where not all integers can be held;"
             " store it as a float"
         )
     if not np.isfinite(values).all():
         row = int(np.flatnonzero(~np.isfinite(values))[0])
         raise WrongInput(
-            f"{place(row)}: {what} is {values[row]}, not a finite number; remove the row or fill"
+            f"{locate(row)}: {what} is {values[row]}, not a finite number; remove the row or fill"
             " the value in"
         )
     return values
@@ -72,33 +71,32 @@ def numbers(column: pa.Array, place: Place, what: str) -> Array:
 
 def _inexact(raw: Array) -> Array:
     """Where an integer has more than 53 binary digits besides the zeros at its end."""
-    size = np.where(
-        raw < 0, -raw.astype(np.uint64), raw.astype(np.uint64)
-    )  # modulo 2^64, which is right for −2^63 too
+    unsigned = raw.astype(np.uint64)
+    size = np.where(raw < 0, -unsigned, unsigned)  # modulo 2^64, which is right for −2^63 too
     lowest = np.maximum(size & -size, 1)
     return size // lowest > 2**53
 
 
-def encoded(column: pa.Array, place: Place, what: str) -> tuple[Array, list[str]]:
+def encoded(column: pa.Array, locate: Locate, what: str) -> tuple[Array, list[str]]:
     """A column of texts as (the number of each, (n,); the texts). Raises `WrongInput` for a
     null.
     """
     if not types.is_dictionary(column.type):
         column = column.dictionary_encode()
-    refuse_nulls(column, place, what)
+    refuse_nulls(column, locate, what)
     return column.indices.to_numpy(zero_copy_only=False), column.dictionary.to_pylist()
 
 
-def labels(column: pa.Array, rule: LabelRule, place: Place, what: str) -> Array:
+def labels(column: pa.Array, rule: LabelRule, locate: Locate, what: str) -> Array:
     """The labels (n,) that `rule` gives for a column of numbers or texts. Raises `WrongInput` for
     the first that it does not have.
     """
     if is_text(column.type):
-        codes, texts = encoded(column, place, what)
+        codes, texts = encoded(column, locate, what)
     elif rule.text is None:
-        return numbers(column, place, what)
+        return numbers(column, locate, what)
     else:
-        distinct, codes = np.unique(numbers(column, place, what), return_inverse=True)
+        distinct, codes = np.unique(numbers(column, locate, what), return_inverse=True)
         texts = [f"{number:.17g}" for number in distinct]
     known = np.full(len(texts), np.nan)  # a dictionary may hold texts that no row has
     met, first = np.unique(codes, return_index=True)
@@ -108,5 +106,5 @@ def labels(column: pa.Array, rule: LabelRule, place: Place, what: str) -> Array:
             known[code] = rule(texts[code].encode(), Path(), 0, what)
         except WrongInput:
             remedy = EXAMPLE if rule.text is None else f"add it to --labels {rule.text!r}"
-            raise WrongInput(f"{place(row)}: {what} is {texts[code][:60]!r}; {remedy}") from None
+            raise WrongInput(f"{locate(row)}: {what} is {texts[code][:60]!r}; {remedy}") from None
     return known[codes]

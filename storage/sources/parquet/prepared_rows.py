@@ -4,7 +4,6 @@ and `values` of one size.
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,17 +14,16 @@ from pyarrow import types
 from koco_stream.errors import WrongInput
 from koco_stream.types import Array
 from storage.sources.numbers import LabelRule
-from storage.sources.parquet.base import ParquetRows
 from storage.sources.parquet.numbers import (
-    Place,
+    Locate,
     is_numeric,
     is_text,
     labels,
     numbers,
     refuse_nulls,
 )
-from storage.sources.parquet.slices import Slice, values_in
-from storage.sources.source import Piece
+from storage.sources.parquet.slices import ParquetRows, Slice, values_in
+from storage.sources.source import Piece, Reading, refuse_first
 
 MOST_FEATURES = np.iinfo(np.int32).max
 
@@ -36,60 +34,52 @@ def is_prepared(schema: pa.Schema) -> bool:
 
 
 def prepared_rows(
-    paths: tuple[Path, ...],
-    schemas: list[pa.Schema],
-    rule: LabelRule,
-    n_features: int | None,
-    n_bytes: int,
-    origin: dict[str, Any],
+    paths: tuple[Path, ...], schemas: list[pa.Schema], reading: Reading, n_bytes: int
 ) -> "PreparedRows":
-    """A source of prepared rows. d is `n_features`, or what the files' metadata say, or the largest
-    feature number plus one.
+    """A source of prepared rows. d is the reading's `n_features`, or what the files' metadata say,
+    or the largest feature number plus one.
 
     Raises `WrongInput` for columns that are not those of prepared rows, or for files that differ in
     layout or d.
     """
+    dense = "indices" not in schemas[0].names
+    remedy = "prepare them as two datasets" if dense else "say with --n-features how many there are"
+    sizes: list[int | None] = []
     for path, schema in zip(paths, schemas, strict=True):
         _check(path, schema)
-    dense = "indices" not in schemas[0].names
-    sizes = [
-        _n_features(path, schema, n_features) for path, schema in zip(paths, schemas, strict=True)
-    ]
-    for path, schema, size in zip(paths, schemas, sizes, strict=True):
-        if ("indices" not in schema.names) != dense:
-            raise WrongInput(
-                f"{path}: dense rows in one file and sparse rows in another; prepare them as two"
-                " datasets"
-            )
-        if size != sizes[0]:
-            remedy = (
-                "prepare them as two datasets"
-                if dense
-                else "say with --n-features how many there are"
-            )
-            raise WrongInput(
-                f"{path}: n_features is {size}, and {sizes[0]} in {paths[0]}; {remedy}"
-            )
-    if dense and n_features is not None:
-        raise WrongInput(
-            f"{paths[0]}: --n-features is for sparse rows, and these are dense; leave it out"
+        sizes.append(_n_features(path, schema, reading.n_features))
+        refuse_first(
+            [
+                (
+                    ("indices" not in schema.names) != dense,
+                    f"{path}: dense rows in one file and sparse rows in another; prepare them as"
+                    " two datasets",
+                ),
+                (
+                    sizes[-1] != sizes[0],
+                    f"{path}: n_features is {sizes[-1]}, and {sizes[0]} in {paths[0]}; {remedy}",
+                ),
+                (
+                    dense and reading.n_features is not None,
+                    f"{path}: --n-features is for sparse rows, and these are dense; leave it out",
+                ),
+            ]
         )
+    rule = LabelRule(reading.labels)
     return PreparedRows(
-        paths,
-        rule,
-        ("label", "values") if dense else ("label", "indices", "values"),
-        tuple(schemas[0].names[k] for k, kind in enumerate(schemas[0].types) if is_text(kind)),
-        "dense" if dense else "sparse",
-        sizes[0],
-        [],
-        rule.done,
-        n_bytes,
-        origin,
-        "parquet",
+        paths=paths,
+        rule=rule,
+        columns=("label", "values") if dense else ("label", "indices", "values"),
+        texts=tuple(name for name in schemas[0].names if is_text(schemas[0].field(name).type)),
+        layout="dense" if dense else "sparse",
+        n_features=sizes[0],
+        done=rule.done,
+        n_bytes=n_bytes,
+        origin={**reading.given(), "format": "parquet"},
     )
 
 
-@dataclass
+@dataclass(kw_only=True)
 class PreparedRows(ParquetRows):
     """Rows that were prepared before, by this or another program; sparse ones without the zeros
     that they may store.
@@ -99,36 +89,36 @@ class PreparedRows(ParquetRows):
         """8 bytes for a label and a value, 4 for an index."""
         return 8 * file.metadata.row_group(group).num_rows + 12 * values_in(file, group, "values")
 
-    def piece(self, rows: pa.RecordBatch, part: Slice) -> Piece:
+    def piece(self, rows: pa.RecordBatch, source: Slice) -> Piece:
         """The rows of a slice, checked. Raises `WrongInput`."""
-        known = labels(rows.column("label"), self.rule, part.at, "column 'label'")
-        ends, items = _items(rows.column("values"), part, "values")
-        values = numbers(items, _place(part, ends), "an item of column 'values'")
+        known = labels(rows.column("label"), self.rule, source.at, "column 'label'")
+        ends, items = _items(rows.column("values"), source, "values")
+        values = numbers(items, _locate(source, ends), "an item of column 'values'")
         if types.is_float32(items.type):
             values = values.astype(np.float32)
         indptr = np.concatenate([[0], ends]).astype(np.int64)
         if self.layout == "dense":
             return Piece(known, indptr, np.zeros(0, np.int32), values)
-        indices = self._indices(rows.column("indices"), ends, part)
+        indices = self._indices(rows.column("indices"), ends, source)
         kept = values != 0.0
         before = np.concatenate([[0], np.cumsum(kept)])
         return Piece(known, before[indptr], indices[kept], values[kept])
 
-    def _indices(self, column: pa.Array, ends: Array, part: Slice) -> Array:
+    def _indices(self, column: pa.Array, ends: Array, source: Slice) -> Array:
         """The feature numbers, increasing in each row, as many as there are values. Raises
         `WrongInput`.
         """
-        own, items = _items(column, part, "indices")
+        own, items = _items(column, source, "indices")
         other = np.flatnonzero(own != ends)
         if other.size:
             row = int(other[0])
             sizes = [int(e[row] - (e[row - 1] if row else 0)) for e in (ends, own)]
             raise WrongInput(
-                f"{part.at(row)}: {sizes[0]} values and {sizes[1]} indices; give each value its"
+                f"{source.at(row)}: {sizes[0]} values and {sizes[1]} indices; give each value its"
                 " index"
             )
-        place = _place(part, ends)
-        refuse_nulls(items, place, "an item of column 'indices'")
+        locate = _locate(source, ends)
+        refuse_nulls(items, locate, "an item of column 'indices'")
         raw = items.to_numpy(zero_copy_only=False)
         most = self.n_features or MOST_FEATURES
         outside = np.flatnonzero((raw < 0) | (raw >= most))
@@ -140,7 +130,7 @@ class PreparedRows(ParquetRows):
                 else "give more with --n-features, or hash them to fewer"
             )
             raise WrongInput(
-                f"{place(k)}: an item of column 'indices' is {raw[k]}, and n_features is {most};"
+                f"{locate(k)}: an item of column 'indices' is {raw[k]}, and n_features is {most};"
                 f" {remedy}"
             )
         indices = raw.astype(np.int32)
@@ -154,7 +144,7 @@ class PreparedRows(ParquetRows):
         if wrong.size:
             k = int(wrong[0]) + 1
             raise WrongInput(
-                f"{place(k)}: column 'indices' has {indices[k]} after {indices[k - 1]}; sort each"
+                f"{locate(k)}: column 'indices' has {indices[k]} after {indices[k - 1]}; sort each"
                 " row by feature, each one once"
             )
         return indices
@@ -164,19 +154,35 @@ def _check(path: Path, schema: pa.Schema) -> None:
     """Raise `WrongInput` for a column that prepared rows do not have, lack, or have of another
     type.
     """
-    for name in schema.names:
-        if name not in ("label", "indices", "values") or schema.names.count(name) > 1:
-            raise WrongInput(
-                f"{path}: column {name!r}; where 'values' is a list, the columns are label, indices"
-                " and values; write the file without it"
-            )
-    if "label" not in schema.names:
-        raise WrongInput(f"{path}: no column 'label' beside the lists 'values'; add it")
+    refuse_first(
+        [
+            *(
+                (
+                    name not in ("label", "indices", "values") or schema.names.count(name) > 1,
+                    f"{path}: column {name!r}; where 'values' is a list, the columns are label,"
+                    " indices and values; write the file without it",
+                )
+                for name in schema.names
+            ),
+            (
+                "label" not in schema.names,
+                f"{path}: no column 'label' beside the lists 'values'; add it",
+            ),
+        ]
+    )
     label, values = schema.field("label").type, schema.field("values").type
-    if not (is_numeric(label) or is_text(label)):
-        raise WrongInput(f"{path}: column 'label' is {label}; store it as a number")
-    if not is_numeric(values.value_type):
-        raise WrongInput(f"{path}: column 'values' is {values}; its items must be numbers")
+    refuse_first(
+        [
+            (
+                not (is_numeric(label) or is_text(label)),
+                f"{path}: column 'label' is {label}; store it as a number",
+            ),
+            (
+                not is_numeric(values.value_type),
+                f"{path}: column 'values' is {values}; its items must be numbers",
+            ),
+        ]
+    )
     if "indices" in schema.names:
         indices = schema.field("indices").type
         if not (_is_list(indices) and types.is_integer(indices.value_type)):
@@ -210,17 +216,17 @@ def _is_list(kind: pa.DataType) -> bool:
     return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
 
 
-def _items(column: pa.Array, part: Slice, name: str) -> tuple[Array, pa.Array]:
+def _items(column: pa.Array, source: Slice, name: str) -> tuple[Array, pa.Array]:
     """The end of each row among the items (n,), and the items. Raises `WrongInput` for a row that
     is null.
     """
-    refuse_nulls(column, part.at, f"column {name!r}")
+    refuse_nulls(column, source.at, f"column {name!r}")
     return (
         np.cumsum(pc.list_value_length(column).to_numpy(zero_copy_only=False), dtype=np.int64),
         column.flatten(),
     )
 
 
-def _place(part: Slice, ends: Array) -> Place:
+def _locate(source: Slice, ends: Array) -> Locate:
     """Where the items of rows with these ends are."""
-    return lambda k: part.at(int(np.searchsorted(ends, k, side="right")))
+    return lambda k: source.at(int(np.searchsorted(ends, k, side="right")))

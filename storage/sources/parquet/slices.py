@@ -1,12 +1,15 @@
-"""Parquet files in slices of bounded size: a row group as it is, or, if it is large, cut up by the
-process that names the slices.
+"""What the sources of Parquet files have in common: their files are cut into slices of bounded
+size, of which some columns are read.
 
-A row group can only be decoded from its beginning, so the slices of a large one are written to a
+A slice is a row group as it is, or, if it is large, cut up by the process that names the slices. A
+row group can only be decoded from its beginning, so the slices of a large one are written to a
 scratch folder as they are decoded.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,7 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from koco_stream.errors import WrongInput
-from storage.sources.source import PIECE_BYTES
+from storage.sources.numbers import LabelRule
+from storage.sources.source import PIECE_BYTES, Piece, Source
 
 GROUP_BYTES = 4 * PIECE_BYTES  # a row group whose rows take no more in memory is read at once
 
@@ -44,8 +48,6 @@ def opened(path: Path, texts: Sequence[str] = ()) -> Iterator[pq.ParquetFile]:
 
     Raises `OSError` for a file that cannot be read.
     """
-    if not path.is_file():
-        raise WrongInput(f"{path}: no such file; give Parquet files with --from")
     with path.open("rb"):  # what the system has against it, in its own words
         pass
     try:
@@ -56,9 +58,8 @@ def opened(path: Path, texts: Sequence[str] = ()) -> Iterator[pq.ParquetFile]:
             buffer_size=1 << 16,
             page_checksum_verification=True,
         ) as file:
-            file.schema_arrow.to_string(
-                show_schema_metadata=False
-            )  # fails for names that are no text
+            # fails for names that are no text
+            file.schema_arrow.to_string(show_schema_metadata=False)
             yield file
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         if isinstance(error, MemoryError) or getattr(error, "errno", None) is not None:
@@ -101,17 +102,67 @@ def batches_of(
 
 
 def values_in(file: pq.ParquetFile, group: int, column: str) -> int:
-    """How many items the lists of a column have in a row group."""
+    """How many items the lists of a column have in a row group that has rows."""
     # pyarrow ends the process where its view of a damaged column chunk throws; reading from the
     # chunk first throws as it should
-    if (
-        next(file.iter_batches(1, row_groups=[group], columns=[column], use_threads=False), None)
-        is None
-    ):
-        return 0
-    return int(
-        file.metadata.row_group(group).column(file.schema_arrow.names.index(column)).num_values
-    )
+    next(file.iter_batches(1, row_groups=[group], columns=[column], use_threads=False), None)
+    chunk = file.metadata.row_group(group).column(file.schema_arrow.names.index(column))
+    return int(chunk.num_values)
+
+
+@dataclass(kw_only=True)
+class ParquetRows(Source):
+    """A `Source` of Parquet files, one after the other, of which `columns` are read, those in
+    `texts` as dictionaries.
+    """
+
+    rule: LabelRule
+    columns: tuple[str, ...]
+    texts: tuple[str, ...]
+    format: str = "parquet"
+
+    @abstractmethod
+    def decoded_bytes(self, file: pq.ParquetFile, group: int) -> int:
+        """What the rows of a row group take in memory as a piece, at most or about."""
+
+    @abstractmethod
+    def piece(self, rows: pa.RecordBatch, source: Slice) -> Piece:
+        """The rows of a slice as the source gives them. Raises `WrongInput` naming the place."""
+
+    def groups(self) -> Iterator[tuple[pq.ParquetFile, Slice]]:
+        """The row groups of all files, each with the open file."""
+        for path in self.paths:
+            with opened(path, self.texts) as file:
+                for group in groups_of(file, path):
+                    yield file, group
+
+    def pieces(self, scratch: Path) -> Iterator[Slice]:
+        """The slices of all files; those of a large row group are written to `scratch`. Raises
+        `WrongInput` for a damaged file.
+        """
+        for file, whole in self.groups():
+            size = self.decoded_bytes(file, whole.group)
+            if size <= GROUP_BYTES:
+                yield whole
+            else:
+                at_once = max(whole.n_rows * PIECE_BYTES // size, 1)
+                prefix = scratch / f"slice-{self.paths.index(whole.path)}-{whole.group}"
+                yield from _cut(file, whole, self.columns, at_once, prefix)
+
+    def read(self, piece: Slice) -> Piece:
+        """The rows of a slice. Raises `WrongInput` naming file, row group, row and column."""
+        if piece.file is not None:
+            with pa.OSFile(str(piece.file), "rb") as handle:
+                return self.piece(pa.ipc.open_file(handle).get_batch(0), piece)
+        with opened(piece.path, self.texts) as file:
+            batches = batches_of(file, piece.group, self.columns, piece.n_rows)
+            rows = pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
+        return self.piece(rows, piece)
+
+    def release(self, piece: Slice) -> None:
+        """Remove the file that was written for the slice, if there is one."""
+        if piece.file is not None:
+            piece.file.unlink(missing_ok=True)
 
 
 def _share(size: int, all_rows: int, first: int, n_rows: int) -> int:
@@ -119,51 +170,15 @@ def _share(size: int, all_rows: int, first: int, n_rows: int) -> int:
     return size * (first + n_rows) // all_rows - size * first // all_rows
 
 
-def slices(
-    path: Path,
-    columns: Sequence[str],
-    texts: Sequence[str],
-    decoded_bytes: Callable[[pq.ParquetFile, int], int],
-    cut_to: Path,
-) -> Iterator[Slice]:
-    """The slices of a file of which `columns` are wanted; `decoded_bytes` says what the rows of a
-    row group, by number, take in memory. Those of a large one are written to files whose names
-    begin with `cut_to`. Raises as `opened` does.
-    """
-    with opened(path, texts) as file:
-        for whole in groups_of(file, path):
-            size = decoded_bytes(file, whole.group)
-            if size <= GROUP_BYTES:
-                yield whole
-            else:
-                at_once = max(whole.n_rows * PIECE_BYTES // size, 1)
-                yield from _cut(file, whole, columns, at_once, cut_to)
-
-
 def _cut(
-    file: pq.ParquetFile, whole: Slice, columns: Sequence[str], at_once: int, cut_to: Path
+    file: pq.ParquetFile, whole: Slice, columns: Sequence[str], at_once: int, prefix: Path
 ) -> Iterator[Slice]:
+    """The slices of a large row group, each in a file whose name begins with `prefix`."""
     done = 0
     for batch in batches_of(file, whole.group, columns, at_once):
-        target = cut_to.with_name(f"{cut_to.name}-{whole.group}-{done}.arrow")
+        target = Path(f"{prefix}-{done}.arrow")
         with pa.OSFile(str(target), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
             writer.write_batch(batch)
         n_bytes = _share(whole.n_bytes, whole.n_rows, done, batch.num_rows)
         yield Slice(whole.path, whole.group, whole.first + done, batch.num_rows, n_bytes, target)
         done += batch.num_rows
-
-
-def rows_of(part: Slice, columns: Sequence[str], texts: Sequence[str]) -> pa.RecordBatch:
-    """The rows of a slice, `texts` as dictionaries. Raises as `opened` does."""
-    if part.file is not None:
-        with pa.OSFile(str(part.file), "rb") as handle:
-            return pa.ipc.open_file(handle).get_batch(0)
-    with opened(part.path, texts) as file:
-        whole = pa.Table.from_batches(batches_of(file, part.group, columns, part.n_rows))
-        return whole.combine_chunks().to_batches()[0]
-
-
-def remove(part: Slice) -> None:
-    """Remove the file that was written for the slice, if there is one."""
-    if part.file is not None:
-        part.file.unlink(missing_ok=True)

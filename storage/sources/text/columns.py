@@ -1,83 +1,104 @@
 """A source of CSV or space-separated files: rows of as many columns as the first, of which one is
 the target.
+
+Many lines are parsed at once by pyarrow's CSV reader, if every one of them is as plain as can be.
+Quotes and superfluous spaces are taken away first, if they change nothing. What the reader forgives
+and `columns_lines` does not is looked for here.
 """
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
+import pyarrow as pa
 
 from koco_stream.errors import WrongInput
-from storage.sources.numbers import MISSING, NUMBER
-from storage.sources.one_hot import feature_names, in_words, one_hot_piece
-from storage.sources.source import Each, Piece, dense_piece
-from storage.sources.text.base import TextSource
-from storage.sources.text.blocks import Block
-from storage.sources.text.column_choice import Choice, Parsed
-from storage.sources.text.column_chooser import Chooser
-from storage.sources.text.columns_fast import column_fast
-from storage.sources.text.columns_lines import column_lines
-from storage.sources.text.lines import checked_lines
+from koco_stream.types import Array
+from storage.sources.features import ColumnSource, add_texts, left_out
+from storage.sources.numbers import MISSING, NUMBER, LabelRule
+from storage.sources.source import ParallelMap, Piece, Reading, dense_piece
+from storage.sources.text.columns_lines import Choice, Chooser, Parsed, column_lines
+from storage.sources.text.source import (
+    BYTE_ORDER_MARK,
+    Block,
+    TextSource,
+    checked_lines,
+    read_csv,
+    with_unix_ends,
+)
 
-MOST_TEXTS = 1_000_000  # different ones, in one column
+LARGEST_TEXT = 2**31 - 2  # the reader counts bytes in 32 bits
+SPACES = b"\x0b\x0c\x1c\x1d\x1e\x1f"  # that separate columns like a space: left to the slow reader
+NEWLINE, QUOTE, COMMA = b'\n",'
 
 
-@dataclass
-class ColumnText(TextSource[Parsed]):
+@dataclass(kw_only=True)
+class ColumnText(TextSource[Parsed], ColumnSource):
     """Files of columns, one after the other: as dense rows; or, one-hot, as sparse ones, each text
     of a column of texts being a feature.
-
-    texts: of each column of texts all that it holds, sorted, once the source is surveyed.
     """
 
     choice: Choice
-    texts: dict[int, list[str]] = field(default_factory=dict)
 
     def fast(self, text: bytes) -> Parsed | None:
         """The rows of some lines, if they are plain."""
-        return column_fast(text, self.choice, self.rule)
+        plain = with_unix_ends(text)
+        if plain is None or b"\0" in plain or not _is_utf8(plain):
+            return None
+        plain = without_quotes(plain) if self.choice.form == "csv" else single_spaced(plain)
+        # a mark at the beginning is one that the reader would leave out
+        if not plain or plain.startswith(BYTE_ORDER_MARK) or len(plain) >= LARGEST_TEXT:
+            return None
+        choice, of_texts = self.choice, self.choice.texts
+        if self.rule.text is not None:
+            of_texts = (*of_texts, choice.target)
+        types = {
+            str(k): pa.string() if k in of_texts else pa.float64()
+            for k in (*choice.features, choice.target)
+        }
+        names = [str(k) for k in range(choice.width)]
+        delimiter = "," if choice.form == "csv" else " "
+        table = read_csv(plain, delimiter, names, types, [], len(plain) + 1)
+        if table is None:
+            return None
+        values = np.empty((table.num_rows, len(choice.features)))
+        texts: dict[int, list[str]] = {}
+        for position, k in enumerate(choice.features):
+            if k in choice.texts:
+                values[:, position], texts[k] = _numbered(table.column(str(k)))
+            else:
+                values[:, position] = table.column(str(k)).to_numpy()
+        labels = _labels(table.column(str(choice.target)), self.rule)
+        if labels is None or not np.isfinite(values).all() or not np.isfinite(labels).all():
+            return None
+        return Parsed(labels, values, texts)
 
     def slow(self, text: bytes, path: Path, line: int) -> Parsed:
         """The rows of some lines, one by one. Raises `WrongInput`."""
-        return column_lines(
-            checked_lines(path, text.split(b"\n"), line), path, self.choice, self.rule
-        )
+        lines = checked_lines(path, text.split(b"\n"), line)
+        return column_lines(lines, path, self.choice, self.rule)
 
-    def surveyed(self, each: Each, scratch: Path) -> Self:
+    def surveyed(self, parallel_map: ParallelMap, scratch: Path) -> Self:
         """The source that knows all texts of its columns of texts.
 
-        Raises `WrongInput` for a row that is not right, for more than `MOST_TEXTS` texts in a
-        column, and for a column that holds numbers but in its first row.
+        Raises `WrongInput` for a row that is not right, for too many texts in a column, and for a
+        column that holds numbers but in its first row.
         """
-        source = super().surveyed(each, scratch)
-        if not self.choice.one_hot:
+        source = super().surveyed(parallel_map, scratch)
+        choice, path = self.choice, self.files[0].path
+        if not choice.one_hot:
             return source
-        found: dict[int, dict[str, None]] = {k: {} for k in self.choice.texts}
-        for texts in each(self.texts_of, self.pieces(scratch)):
-            for k in self.choice.texts:
-                found[k].update(dict.fromkeys(texts[k]))
-                if len(found[k]) > MOST_TEXTS:
-                    column = self.choice.called(k)
-                    raise WrongInput(
-                        f"{self.files[0].path}: {column} holds more than {MOST_TEXTS:,} different"
-                        f" texts; leave it out with --drop {k + 1}"
-                    )
-        for k, met in found.items():
-            self._refuse_numbers(k, list(met))
-        sorted_texts = {k: sorted(met) for k, met in found.items()}
-        names = feature_names(
-            (self.choice.feature(k), sorted_texts.get(k)) for k in self.choice.features
-        )
-        done = (
-            *source.done,
-            in_words((self.choice.called(k), texts) for k, texts in sorted_texts.items()),
-        )
-        return replace(
-            source, texts=sorted_texts, feature_names=names, n_features=len(names), done=done
-        )
+        met: dict[int, dict[str, None]] = {k: {} for k in choice.texts}
+        for texts in parallel_map(self.texts_of, self.pieces(scratch)):
+            for k in choice.texts:
+                add_texts(met[k], texts[k], path, choice.called(k), k + 1)
+        for k in choice.texts:
+            _refuse_numbers(path, choice.called(k), list(met[k]))
+        names = choice.names or [choice.called(k) for k in range(choice.width)]
+        return source.with_texts(met, ((k, names[k], choice.called(k)) for k in choice.features))
 
     def texts_of(self, block: Block) -> dict[int, list[str]]:
         """The different texts of a block, by column. Raises `WrongInput`."""
@@ -87,67 +108,116 @@ class ColumnText(TextSource[Parsed]):
 
     def piece(self, rows: Parsed) -> Piece:
         """The rows, dense; or one-hot: numbers where they are, and a 1 at the feature of each
-        text.
+        text. Raises `WrongInput` for a text that was not there when the source was surveyed.
         """
         if not self.choice.one_hot:
             return dense_piece(rows.labels, rows.values)
-        values, places = rows.values.copy(), np.zeros(rows.values.shape, np.int32)
+        values, offsets = rows.values.copy(), np.zeros(rows.values.shape, np.int32)
         for j, k in enumerate(self.choice.features):
-            if k in self.choice.texts:
-                ranks = np.array([self._rank(k, text) for text in rows.texts[k]], np.int32)
-                places[:, j] = ranks[rows.values[:, j].astype(np.int64)]
+            if k in self.known:
+                known = self.known[k]
+                ranks = [bisect_left(known, text) for text in rows.texts[k]]
+                for rank, text in zip(ranks, rows.texts[k], strict=True):
+                    if known[rank : rank + 1] != [text]:
+                        raise WrongInput(
+                            f"{self.choice.called(k)}: {text[:60]!r} was not there when the files"
+                            " were read first; do not change them meanwhile"
+                        )
+                offsets[:, j] = np.array(ranks, np.int32)[rows.values[:, j].astype(np.int64)]
                 values[:, j] = 1.0
-        return one_hot_piece(
-            rows.labels,
-            values,
-            places,
-            [len(self.texts[k]) if k in self.texts else 1 for k in self.choice.features],
+        return self.one_hot(self.choice.features, rows.labels, values, offsets)
+
+
+def _refuse_numbers(path: Path, column: str, texts: list[str]) -> None:
+    """Refuse a column of texts that are numbers, and marks of missing ones; that of the first row
+    comes first.
+    """
+    others = [text for text in texts if not NUMBER.match(text.encode())]
+    if len(others) < len(texts) and all(text.lower() in MISSING for text in others):
+        raise WrongInput(
+            f"{path}: {column} holds numbers, and {texts[0]!r} in its first row; fill the value in"
+            " or remove the row"
         )
-
-    def _rank(self, column: int, text: str) -> int:
-        texts = self.texts[column]
-        rank = bisect_left(texts, text)
-        if rank == len(texts) or texts[rank] != text:
-            raise WrongInput(
-                f"{self.choice.called(column)}: {text[:60]!r} was not there when the files were"
-                " read first; do not change them meanwhile"
-            )
-        return rank
-
-    def _refuse_numbers(self, column: int, met: list[str]) -> None:
-        """Refuse a column of texts that are numbers, and marks of missing ones; `met` are its
-        texts, that of the first row first.
-        """
-        numbers = [text for text in met if NUMBER.match(text.encode())]
-        if numbers and all(NUMBER.match(text.encode()) or text.lower() in MISSING for text in met):
-            raise WrongInput(
-                f"{self.files[0].path}: {self.choice.called(column)} holds numbers, and {met[0]!r}"
-                " in its first row; fill the value in or remove the row"
-            )
 
 
 def column_source(
-    paths: Sequence[Path], chooser: Chooser, origin: dict[str, Any], block_bytes: int
+    paths: Sequence[Path], form: str, reading: Reading, block_bytes: int
 ) -> ColumnText:
-    """A source of files of columns, as `chooser` finds them to be, to be read in blocks. Raises
+    """A source of files of columns (`form` is "csv" or "space"), to be read in blocks. Raises
     `WrongInput` if their first lines are not right.
     """
-    files = tuple(chooser.look(path) for path in paths)
+    rule = LabelRule(reading.labels)
+    chooser = Chooser(form, rule, reading)
+    files = tuple(chooser.inspect(path) for path in paths)
     choice = chooser.choice
     assert choice is not None
-    done = chooser.rule.done
-    if chooser.dropped:
-        done = (*done, f"left out: {', '.join(choice.called(k) for k in chooser.dropped)}")
     return ColumnText(
-        choice.form,
-        "sparse" if choice.one_hot else "dense",
-        None if choice.one_hot else len(choice.features),
-        [choice.names[k] for k in choice.features] if choice.names and not choice.one_hot else [],
-        done,
-        sum(file.n_bytes for file in files),
-        origin,
-        files,
-        chooser.rule,
-        block_bytes,
-        choice,
+        format=form,
+        paths=tuple(paths),
+        layout="sparse" if choice.one_hot else "dense",
+        n_features=None if choice.one_hot else len(choice.features),
+        feature_names=[choice.names[k] for k in choice.features]
+        if choice.names and not choice.one_hot
+        else [],
+        done=(*rule.done, *left_out(choice.names, choice.dropped)),
+        origin={**reading.given(), "format": form},
+        files=files,
+        rule=rule,
+        block_bytes=block_bytes,
+        choice=choice,
     )
+
+
+def without_quotes(text: bytes) -> bytes | None:
+    """CSV text without its quotes, or None if they do more than stand around a whole field that has
+    no comma.
+    """
+    if b'"' not in text:
+        return text
+    codes = np.frombuffer(b"\n" + text, np.uint8)
+    quotes = np.flatnonzero(codes == QUOTE)
+    opening, closing = quotes[0::2], quotes[1::2]
+    if opening.size != closing.size:
+        return None
+    breaks = (codes == COMMA) | (codes == NEWLINE)
+    if not breaks[opening - 1].all() or not breaks[closing + 1].all():
+        return None
+    before = np.cumsum(breaks)
+    return text.translate(None, b'"') if (before[opening] == before[closing]).all() else None
+
+
+def single_spaced(text: bytes) -> bytes | None:
+    """Lines whose columns are separated by one space each, without spaces around; None if something
+    else may separate columns.
+    """
+    if not text.isascii() or any(byte in text for byte in SPACES):
+        return None
+    text = text.replace(b"\t", b" ")
+    while b"  " in text:
+        text = text.replace(b"  ", b" ")
+    return text.replace(b" \n", b"\n").replace(b"\n ", b"\n").removeprefix(b" ")
+
+
+def _numbered(column: pa.ChunkedArray) -> tuple[Array, list[str]]:
+    """Each row's text as a number, and the texts: stripped, in the order in which they are met."""
+    coded = column.combine_chunks().dictionary_encode()
+    texts = [text.strip() for text in coded.dictionary.to_pylist()]
+    numbers = {text: number for number, text in enumerate(dict.fromkeys(texts))}
+    return np.array([numbers[text] for text in texts])[coded.indices.to_numpy()], list(numbers)
+
+
+def _labels(column: pa.ChunkedArray, rule: LabelRule) -> Array | None:
+    if rule.text is None:
+        return column.to_numpy()
+    numbers, texts = _numbered(column)
+    try:
+        return np.array([rule(text.encode(), Path(), 0, "") for text in texts])[numbers]
+    except WrongInput:
+        return None
+
+
+def _is_utf8(text: bytes) -> bool:
+    try:
+        return text.isascii() or bool(text.decode("utf-8"))
+    except UnicodeDecodeError:
+        return False

@@ -1,17 +1,59 @@
-"""CSV and space-separated text, line by line: what is legal, and where it is not. Slow, and the
-specification of `columns_fast`.
+"""CSV and space-separated text, line by line: what is legal, and where it is not; and the first
+lines, which say whether they are names, which column is the target, and which are features. Slow,
+and the specification of `ColumnText.fast`.
 """
 
 import csv
 from array import array
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from koco_stream.errors import WrongInput
-from storage.sources.numbers import LabelRule, at, number_of
-from storage.sources.text.column_choice import Choice, Parsed
+from koco_stream.types import Array
+from storage.sources.compressed import opened
+from storage.sources.features import called, chosen_columns
+from storage.sources.numbers import NUMBER, LabelRule, at, number_of
+from storage.sources.source import Reading, refuse_first
+from storage.sources.text.source import TextFile, lines_of
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What the columns of CSV or space-separated files (`form`) are: decided by the first lines,
+    and the same for all rows.
+
+    width: how many there are. names: theirs, or none. target: the column of labels. features: the
+    others that are kept. dropped: those left out. texts: the features that hold texts. one_hot:
+    whether texts are features. Columns are counted from 0 here, and from 1 in what is said of them.
+    """
+
+    form: str
+    width: int
+    names: tuple[str, ...]
+    target: int
+    features: tuple[int, ...]
+    dropped: tuple[int, ...]
+    texts: tuple[int, ...]
+    one_hot: bool
+
+    def called(self, column: int) -> str:
+        """A column in words."""
+        return called(self.names, column)
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """Rows as they stand: labels (n,), values (n, number of features), and for each column of texts
+    its different texts, in the order in which they are met; the value there is the text's number in
+    that list.
+    """
+
+    labels: Array
+    values: Array
+    texts: dict[int, list[str]]
 
 
 def column_lines(
@@ -70,11 +112,125 @@ def _csv_fields(text: str, path: Path, line: int) -> list[str]:
     try:
         fields = next(csv.reader([text], strict=True, skipinitialspace=True), [])
     except csv.Error as error:
-        place = at(path, line, text.rfind('"') + 1)
+        where = at(path, line, text.rfind('"') + 1)
         if "unexpected end" in str(error):
             raise WrongInput(
-                f"{place}: a quoted field goes on in the next line, or its quote is not closed:"
+                f"{where}: a quoted field goes on in the next line, or its quote is not closed:"
                 f" {text[-60:]!r}; close it, and write the text in one line"
             ) from None
-        raise WrongInput(f"{place}: {error}: {text[-60:]!r}; correct the quotes") from None
+        raise WrongInput(f"{where}: {error}: {text[-60:]!r}; correct the quotes") from None
     return [field.strip() for field in fields]
+
+
+class Chooser:
+    """Inspects the first lines of files of columns (`form` is "csv" or "space"), in order, the
+    columns being those of the first.
+
+    The target column (by default the last) gives the labels; with `one_hot`, a column whose first
+    value is no number becomes one feature for each of its values, in sorted order, and "?" is a
+    value like any other.
+    """
+
+    def __init__(self, form: str, rule: LabelRule, reading: Reading) -> None:
+        self.form, self.rule, self.reading = form, rule, reading
+        self.choice: Choice | None = None
+
+    def inspect(self, path: Path) -> TextFile:
+        """The file, to be read from its first row on. Raises `WrongInput` if its columns are not
+        right, or it has no rows.
+        """
+        rows = fields_of(
+            lines_of(path) if self.reading.header is False else _unmarked(path), path, self.form
+        )
+        line, fields = _next(path, rows)
+        if self.choice is None and len(fields) < 2:
+            between = "commas" if self.form == "csv" else "spaces"
+            raise WrongInput(
+                f"{at(path, line)}: one column only; a row needs a target and at least one feature,"
+                f" separated by {between}, and this is {fields[0][:60]!r}"
+            )
+        if not self._is_header(path, line, fields):
+            if (
+                self.reading.header is None
+                and line == 1
+                and next(lines_of(path))[1].startswith(b"#")
+            ):
+                raise WrongInput(
+                    f"{at(path, 1)}: a # before a row; remove the line if it is a comment, or add"
+                    " --no-header if it is a row"
+                )
+            self.choice = self.choice or self._choose(path, [], fields)
+            return TextFile(path, 0, 1, path.stat().st_size)
+        names = self.choice and self.choice.names
+        refuse_first(
+            [
+                (
+                    bool(names) and names != tuple(fields),
+                    f"{at(path, line)}: other columns than the first file's; give files of the same"
+                    " columns",
+                ),
+                (
+                    self.reading.header is None and names == (),
+                    f"{at(path, line)}: no number, and the first file has no names; add --no-header"
+                    " if it is a row, or remove it",
+                ),
+            ]
+        )
+        _, first = _next(path, rows)
+        if self.reading.header is None and not any(NUMBER.match(field.encode()) for field in first):
+            raise WrongInput(
+                f"{at(path, line)}: neither it nor the next row has a number; add --header if it"
+                " holds names, else --no-header"
+            )
+        self.choice = self.choice or self._choose(path, fields, first)
+        with opened(path) as (_, text):
+            begin = sum(len(text.readline()) for _ in range(line))
+        return TextFile(path, begin, line + 1, path.stat().st_size)
+
+    def _is_header(self, path: Path, line: int, fields: list[str]) -> bool:
+        """As told; else a line without any number. Raises `WrongInput` for a line with both where
+        texts cannot be values.
+        """
+        if self.reading.header is not None:
+            return self.reading.header
+        texts = [field for field in fields if not NUMBER.match(field.encode())]
+        if 0 < len(texts) < len(fields) and not self.reading.one_hot and self.rule.text is None:
+            raise WrongInput(
+                f"{at(path, line)}: numbers, and text {texts[0][:60]!r}: if the line holds names,"
+                " add --header; if it is a row, fill the value in, or declare texts as categories"
+                " with --one-hot, or as labels with --labels"
+            )
+        return len(texts) == len(fields)
+
+    def _choose(self, path: Path, names: list[str], first: list[str]) -> Choice:
+        """Find the target and the features among the columns, of which `first` is the first row."""
+        width = len(names or first)
+        target, features, dropped = chosen_columns(path, names, width, self.reading)
+        texts = tuple(
+            k
+            for k in features
+            if self.reading.one_hot and k < len(first) and not NUMBER.match(first[k].encode())
+        )
+        return Choice(
+            form=self.form,
+            width=width,
+            names=tuple(names),
+            target=target,
+            features=tuple(features),
+            dropped=tuple(dropped),
+            texts=texts,
+            one_hot=self.reading.one_hot,
+        )
+
+
+def _unmarked(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The lines, the first one without a # before its names."""
+    for number, line in lines_of(path):
+        yield number, line.lstrip(b"# ") if number == 1 and line.startswith(b"#") else line
+
+
+def _next(path: Path, rows: Iterator[tuple[int, list[str]]]) -> tuple[int, list[str]]:
+    row = next(rows, None)
+    if row is None:
+        raise WrongInput(f"{path}: the file holds no rows")
+    return row

@@ -1,5 +1,5 @@
 """LIBSVM and VW text, line by line: what is legal, and where it is not. Slow, and the specification
-of `sparse_fast`.
+of `SparseText.fast`.
 """
 
 import math
@@ -39,9 +39,9 @@ def sparse_lines(
         label, row = parse(line, path, number, first, rule)
         if row and row[-1][0] >= bound:
             name = str(row[-1][0] + first)
-            place = at(path, number, _column_of(line, name.encode()))
+            where = at(path, number, _column_of(line, name.encode()))
             raise WrongInput(
-                f"{place}: feature {name} is beyond --n-features {bound}; give a larger number"
+                f"{where}: feature {name} is beyond --n-features {bound}; give a larger number"
             )
         labels.append(label)
         for index, value in row:
@@ -69,13 +69,12 @@ def libsvm_line(
     for token, column in tokens[1:]:
         name, colon, value = token.partition(b":")
         if not colon or not name.isdigit():
-            shown = token.decode("utf-8", "replace")[:60]
             extra = (
                 "; query ids are not supported, remove them"
                 if name == b"qid"
                 else "; a feature is written index:value"
             )
-            raise WrongInput(f"{at(path, number, column)}: {shown!r} is not a feature{extra}")
+            raise WrongInput(f"{at(path, number, column)}: {_shown(token)} is not a feature{extra}")
         index = _index(name, path, number, first, column)
         if index <= last:
             raise WrongInput(
@@ -109,9 +108,9 @@ def vw_line(
         )
     label = rule(fields[0][0], path, number, "the label", fields[0][1])
     if b"|" in body:
-        place = at(path, number, begin + body.index(b"|") + 1)
+        where = at(path, number, begin + body.index(b"|") + 1)
         raise WrongInput(
-            f"{place}: more than one namespace; merge them into one with feature numbers of its own"
+            f"{where}: more than one namespace; merge them into one with feature numbers of its own"
         )
     named = not body[:1].isspace()
     tokens = [(match[0], begin + match.start() + 1) for match in TOKEN.finditer(body)]
@@ -136,9 +135,9 @@ def vw_line(
         )
         row[index] = row.get(index, 0.0) + amount
         if not math.isfinite(row[index]):
-            place = at(path, number, column)
+            where = at(path, number, column)
             raise WrongInput(
-                f"{place}: the values of feature {index + first} add up to {row[index]}; make them"
+                f"{where}: the values of feature {index + first} add up to {row[index]}; make them"
                 " smaller"
             )
     return label, sorted(row.items())

@@ -3,6 +3,7 @@ refusal.
 """
 
 import json
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,15 +13,16 @@ from cluster.local import local_cluster
 from flows.cli import koco
 from koco_stream import WrongInput
 from koco_stream.streams.manifest import datasets_folder, load_manifest
-from storage.preparing.parallel import OnDask, Serially
+from storage.preparing.parallel import map_on_dask
 from storage.preparing.prepare import Preparing, prepare_source
-from storage.sources.reading import Reading, source_of
+from storage.sources.reading import source_of
+from storage.sources.source import Reading
 
 
 @pytest.fixture(scope="module")
-def worker():
+def on_dask():
     with local_cluster(2) as client:
-        yield OnDask(client)
+        yield partial(map_on_dask, client)
 
 
 def lines(n):
@@ -31,30 +33,33 @@ def lines(n):
 
 
 @pytest.mark.parametrize("scale", ["none", "minmax", "tf-idf", "unit-mean-square"])
-def test_on_dask__the_same_bytes(scale, worker, tmp_path):
+def test_on_dask__the_same_bytes(scale, on_dask, tmp_path):
     (tmp_path / "a.svm").write_text("".join(lines(700)))
     source = source_of([tmp_path / "a.svm"], Reading(), block_bytes=900)
     manifests = [
         prepare_source(
-            tmp_path / name, "x", source, Preparing(scale=scale, values_per_shard=400, worker=how)
+            tmp_path / name,
+            "x",
+            source,
+            Preparing(scale=scale, values_per_shard=400, parallel_map=how),
         )
-        for name, how in (("one", Serially()), ("two", worker))
+        for name, how in (("one", map), ("two", on_dask))
     ]
     assert manifests[0] == manifests[1]
     assert len(manifests[0].shards) > 5
 
 
-def test_on_dask__the_first_wrong_line_is_named_once(worker, tmp_path, capfd):
+def test_on_dask__the_first_wrong_line_is_named_once(on_dask, tmp_path, capfd):
     text = list(lines(400))
     text[150] = "1 3:x\n"
     text[300] = "1 4:y\n"
     (tmp_path / "a.svm").write_text("".join(text))
     source = source_of([tmp_path / "a.svm"], Reading(), block_bytes=500)
-    for how in (Serially(), worker):
+    for how in (map, on_dask):
         with pytest.raises(
             WrongInput, match=r"a\.svm, line 151, column 5: the value of feature 3 is 'x'"
         ):
-            prepare_source(tmp_path / "store", "x", source, Preparing(worker=how))
+            prepare_source(tmp_path / "store", "x", source, Preparing(parallel_map=how))
         assert not (tmp_path / "store").exists()
     assert "Traceback" not in capfd.readouterr().err  # from the workers
 
