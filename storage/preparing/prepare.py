@@ -58,8 +58,15 @@ def no_progress(what: str, done: int, total: int, rows: int) -> None:
 class Preparing:
     """How a dataset is prepared, besides how its source is read.
 
-    layout, scale, hash_bits: see `transform`. task: "classification", "regression", or seen from
-    the labels if None (`task_of`). parallel_map: does the work. progress: is told of it.
+    Parameters
+    ----------
+    layout : "dense" or "sparse"; None keeps the source's
+    scale : one of `transform.SCALES`
+    hash_bits : features are hashed to 2^hash_bits; None does not hash them
+    task : "classification" or "regression"; None decides by the labels (`task_of`)
+    values_per_shard : the most values of a shard, and the most rows
+    parallel_map : does the work on pieces: `map`, or `map_on_dask` of a client
+    progress : is told what is being done, how much of it is done, how much there is, rows so far
     """
 
     layout: str | None = None
@@ -88,10 +95,25 @@ def prepare_file(
     progress: Progress = no_progress,
     **reading: Any,
 ) -> Manifest:
-    """Prepare the file `source`, or several of them in order, as dataset `name` of the store.
-    `reading` are the fields of `Reading`, the others those of `Preparing`.
+    """Prepare a file, or several in order, as a dataset of the store.
 
-    Raises `WrongInput` naming the place and the remedy; the store is then as it was.
+    Parameters
+    ----------
+    store : the folder or the prefix of an object store
+    name : the dataset's name, which may be taken: then the dataset is replaced
+    source : the file, or the files
+    layout, scale, hash_bits, task, values_per_shard, parallel_map, progress : as in `Preparing`
+    **reading : the fields of `Reading`
+
+    Returns
+    -------
+    Manifest
+        What is known of the dataset.
+
+    Raises
+    ------
+    WrongInput
+        Naming the file, the line and the remedy. The store is then as it was.
     """
     check_store(store)
     check_name(name)
