@@ -375,7 +375,8 @@ def test_prepared_again__and_killed_anywhere_keeps_the_dataset(tmp_path, monkeyp
 
 
 def test_altered_shard__is_refused(tmp_path):
-    (shard,) = prepared(tmp_path, "a.svm", "1 1:1\n-1 2:1.25\n")[0].shards
+    (tmp_path / "a.svm").write_text("1 1:1\n-1 2:1.25\n")
+    (shard,) = prepare_file(tmp_path / "store", "x", tmp_path / "a.svm").shards
     path = datasets_folder(tmp_path / "store") / "x" / shard.path
     pq.write_table(pq.read_table(path).slice(1), path)
     with pytest.raises(
