@@ -157,11 +157,8 @@ PRIZES = "prize,b\n1,-2\n3,4\n"
             "--layout dense takes at most 16,777,216 features, and there are 400,000,000; keep",
         ),
         ("1 1:1\n", {"n_features": 2**31}, "--n-features 2147483648: .* give at most 2147483647"),
-        (
-            "1 1:1\nx\n",
-            {"scale": "median"},
-            "--scale median is not one of",
-        ),  # before the source is read, which may take long
+        # these before the source is read, which may take long
+        ("1 1:1\nx\n", {"scale": "median"}, "--scale median is not one of"),
         ("1 1:1\nx\n", {"layout": "dense", "hash_bits": 3}, "--hash-bits is for sparse rows"),
         ("1 1:1\nx\n", {"hash_bits": 31}, r"--hash-bits 31: give 1 to 30; .* to 2\^bits"),
         ("1 1:1\nx\n", {"hash_bits": 0}, "--hash-bits 0: give 1 to 30"),
@@ -354,9 +351,8 @@ def test_prepared_again__and_killed_anywhere_keeps_the_dataset(tmp_path, monkeyp
     prepare_file(tmp_path / "store", "x", tmp_path / "a.svm")
     (shard,) = load_manifest(tmp_path / "store", "x").shards
     path = datasets_folder(tmp_path / "store") / "x" / shard.path
-    path.write_bytes(
-        path.read_bytes() + b" "
-    )  # as another version of the library would have written the same rows
+    # as another version of the library would have written the same rows
+    path.write_bytes(path.read_bytes() + b" ")
 
     class Killed(Exception):
         pass

@@ -103,9 +103,8 @@ def test_unpacked_blocks__are_bounded_and_hold_whole_lines(tmp_path):
         assert text.endswith(b"\n")
         assert block.line == 1 + seen.count(b"\n")
         seen += text
-        assert [p for p in tmp_path.iterdir() if p.suffix == ".txt"] == [
-            block.unpacked
-        ]  # made when it is asked for
+        # made when it is asked for
+        assert [p for p in tmp_path.iterdir() if p.suffix == ".txt"] == [block.unpacked]
         source.release(block)
     assert seen == ROWS
 
