@@ -63,16 +63,6 @@ def test_documents__train_first_then_group_and_id_and_terms_of_train_only(tmp_pa
     assert "labels 1 to 2: a, b" in source.done
 
 
-def test_documents__without_splits_all_documents_give_terms(tmp_path):
-    source = survey(
-        make_folder(tmp_path / "news", {"b/1": b"new", "a/2": b"old new"}),
-        tmp_path / "s",
-        n_features=5,
-    )
-    assert listed(source, tmp_path) == [(1, {0: 1, 1: 1}), (2, {0: 1})]
-    assert (source.n_features, source.feature_names) == (5, [])
-
-
 def test_documents__stripped_as_scikit_learn_does(tmp_path):
     text = b"From: somebody\n\nIn article 3 you say:\n> quoted\nkept words\n\n-- \nsignature\n"
     seen = {}
@@ -102,9 +92,10 @@ files = st.dictionaries(
     files=files,
     shuffled=st.randoms(use_true_random=False),
     per_piece=st.sampled_from([1, 70, 200, 1 << 20]),
+    more=st.sampled_from([None, 0, 2]),
 )
 def test_documents__are_counted_as_by_hand_from_any_archive_in_any_pieces(
-    files, shuffled, per_piece, tmp_path_factory
+    files, shuffled, per_piece, more, tmp_path_factory
 ):
     tmp = tmp_path_factory.mktemp("documents")
     order = sorted(files, key=lambda name: name.split("/"))
@@ -120,8 +111,10 @@ def test_documents__are_counted_as_by_hand_from_any_archive_in_any_pieces(
         with pytest.raises(WrongInput, match="no document has a word"):
             survey(path, tmp / "s")
         return
-    source = survey(path, tmp / "s", bytes_per_piece=per_piece)
-    assert source.feature_names == terms
+    n_features = None if more is None else len(terms) + more
+    source = survey(path, tmp / "s", n_features=n_features, bytes_per_piece=per_piece)
+    assert source.n_features == len(terms) + (more or 0)
+    assert source.feature_names == ([] if more else terms)
     expected = [
         (groups.index(name.split("/")[0]) + 1, {terms.index(term): n for term, n in count.items()})
         for name, count in zip(order, counts, strict=True)
