@@ -15,10 +15,10 @@ from distributed.scheduler import KilledWorker
 
 from cluster.preflight import misfits, table
 from cluster.waiting import WITHOUT_WORKERS, LostCluster, check_hope, say_left
-from koco_stream.engine.cohort import Receipt, fail_cohort, run_checked, run_cohort
+from koco_stream.engine.cohort import Receipt, fail_cohort, run_cohort
 from koco_stream.engine.preemption import Preempted
 from koco_stream.errors import WrongInput
-from koco_stream.io.fingerprint import Misfit, versions
+from koco_stream.io.fingerprint import VersionMismatch, versions
 from koco_stream.runs.run import Cohort
 
 OnReceipt = Callable[[Receipt], None]
@@ -205,12 +205,12 @@ class OnDask:
 
     def _send(self, cohort: Cohort, key: str) -> None:
         future = self.client.submit(
-            run_checked,
-            versions(),
+            run_cohort,
             self.store,
             self.sweep,
             cohort,
             self.block_rows,
+            versions(),
             key=key,
             pure=False,
         )
@@ -235,7 +235,7 @@ class OnDask:
         if isinstance(ended, Receipt):
             self.on_receipt(ended)
         elif isinstance(
-            ended, Preempted | Misfit | ImportError
+            ended, Preempted | VersionMismatch | ImportError
         ):  # its worker was told to leave, or soon will be
             self._send_again(key, cohort)
         elif isinstance(ended, KilledWorker):

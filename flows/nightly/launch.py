@@ -6,7 +6,7 @@ from typing import Any
 from flows.runtime.prefect_server import configure_prefect, shield_prefect_server
 from flows.sweep.file import read_sweep
 from flows.sweep.request import SweepRequest
-from koco_stream.io.paths import store_name
+from koco_stream.io.paths import store_path
 from storage.store import check_store
 
 
@@ -22,7 +22,7 @@ def launch_nightly(request: SweepRequest, accepting: bool) -> dict[str, Any]:
     from flows.sweep.flow import flow_of
 
     shield_prefect_server()
-    given = replace(request, store=store_name(request.store))
+    given = replace(request, store=str(store_path(request.store)))
     night = Night(sweep, given, accepting)
     words = (given.sweep_file, given.store, given.cluster, given.workers, given.certificates)
     state = flow_of(nightly_flow, lambda: run_night(night))(

@@ -15,7 +15,7 @@ from flows.sweep.file import read_sweep
 from flows.sweep.keys import explained, spot
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.io.files import text_hash
-from koco_stream.io.paths import store_name
+from koco_stream.io.paths import store_path
 from storage.store import check_store
 
 EXAMPLE = "flows/schedules.toml is an example"
@@ -140,7 +140,7 @@ def _schedule(path: Path, text: str, number: int, table: ScheduleTable, store: s
         table.cron,
         table.timezone,
         sweep,
-        store_name(store),
+        str(store_path(store)),
         table.cluster,
         workers,
         table.certificates,

@@ -12,7 +12,6 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, 
 
 from flows.sweep.halving import Halving
 from flows.sweep.keys import explained, spot
-from koco_stream.engine.cohort import check_labels
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.learners import learner_named
 from koco_stream.runs.cost_model import DataSize
@@ -187,7 +186,7 @@ class Sweep:
                 mine = [Run(stream, *configuration) for configuration in self.configurations]
                 for run in {run.params["loss"]: run for run in mine}.values():
                     try:
-                        check_labels(replace(run, stream=whole), classes, task)
+                        replace(run, stream=whole).check_labels(classes, task)
                     except WrongInput as error:
                         raise WrongInput(f"{self.path}: {error}") from None
                 runs += mine

@@ -13,7 +13,7 @@ from flows.sweep.checks import checked, next_missing, sizes_of_all
 from flows.sweep.request import SweepRequest
 from flows.sweep.steps import PLAIN, Work, run_sweep
 from koco_stream.engine.warm_up import needed
-from koco_stream.io.paths import store_name
+from koco_stream.io.paths import store_path
 
 
 def launch(request: SweepRequest) -> dict[str, Any]:
@@ -32,7 +32,7 @@ def launch(request: SweepRequest) -> dict[str, Any]:
         from flows.sweep.planning import mapped_bytes
 
         chosen = request.start_of_cluster(mapped_bytes(manifests))
-    work = Work(replace(request, store=store_name(request.store)), sweep)
+    work = Work(replace(request, store=str(store_path(request.store))), sweep)
     checking = time.monotonic() - begun
     if not missing:  # Prefect takes seconds to start, and there is nothing for its pages to show
         summary = run_sweep(work, PLAIN)

@@ -9,12 +9,11 @@ from functools import cache
 
 import numpy as np
 
-from koco_stream.engine.run_state import start
 from koco_stream.io.paths import AnyPath
 from koco_stream.learners import learner_named
 from koco_stream.learners.saved import state_arrays
 from koco_stream.numerics.compiler import jit
-from koco_stream.runs.run import Run
+from koco_stream.runs.run import Run, RunState
 from koco_stream.streams.reader import Block, StreamReader
 from koco_stream.streams.rows import with_intercept
 from koco_stream.types import Array
@@ -74,31 +73,28 @@ class Probe:
     """
 
     def __init__(self, store: AnyPath, run: Run, rows: int | None = None) -> None:
-        self.run, reader = run, StreamReader(store, run.stream)
-        self.n_features, self.rows = (
-            reader.manifest.n_features,
-            min(rows or FIRST_ROWS, reader.n_rows),
-        )
+        self.run, self.reader = run, StreamReader(store, run.stream)
+        self.rows = min(rows or FIRST_ROWS, self.reader.n_rows)
         calibrate()
-        self._read(reader)
+        self._read()
         self.scan()  # what must be compiled is compiled now
-        while rows is None and self.rows < reader.n_rows and self.scan() < PROBE_SECONDS:
-            self.rows = min(2 * self.rows, reader.n_rows)
-            self._read(reader)
+        while rows is None and self.rows < self.reader.n_rows and self.scan() < PROBE_SECONDS:
+            self.rows = min(2 * self.rows, self.reader.n_rows)
+            self._read()
 
-    def _read(self, reader: StreamReader) -> None:
+    def _read(self) -> None:
         widen = bool(self.run.params["fit_intercept"])
-        blocks = reader.blocks(stop=self.rows)
         self.blocks = [
-            Block(with_intercept(block.rows), block.labels) if widen else block for block in blocks
+            Block(with_intercept(block.rows), block.labels) if widen else block
+            for block in self.reader.blocks(stop=self.rows)
         ]
 
     def scan(self, kept: list[object] | None = None) -> float:
         """Seconds of one scan over the rows, from the first state on; measured as the loop is. A
         list of what is `kept` gets the state: the next one is then in another place.
         """
-        run_state, spent = start(self.run, self.n_features, np.zeros(0)), 0.0
-        learner = learner_named(self.run.learner)
+        run_state = RunState.start(self.run, self.reader.manifest.n_features, np.zeros(0))
+        learner, spent = learner_named(self.run.learner), 0.0
         for block in self.blocks:
             predictions = np.empty(block.labels.size)
             begun = time.thread_time()

@@ -9,13 +9,12 @@ import mmap
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from koco_stream.engine.run_state import RunState
-from koco_stream.io.array_file import NotWhole, TooNew, read_arrays, read_header, write_arrays
+from koco_stream.io.array_file import NotWhole, read_arrays, read_header, write_arrays
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 from koco_stream.learners import learner_named
 from koco_stream.learners.saved import restored, state_arrays
 from koco_stream.numerics.compiler import code_hash
-from koco_stream.runs.run import Cohort
+from koco_stream.runs.run import Cohort, RunState
 from koco_stream.types import Array
 
 FORMAT = 1
@@ -39,17 +38,16 @@ def save_cohort(where: StorePath, rounds: int, run_states: Sequence[RunState]) -
     shared: dict[str, str] = {}
     for k, run_state in enumerate(run_states):
         own = {
-            "totals": run_state.totals,
-            "curve": run_state.curve,
-            **({} if run_state.state is None else state_arrays(run_state.state, "state.")),
+            f"{k}.totals": run_state.totals,
+            f"{k}.curve": run_state.curve,
+            **({} if run_state.state is None else state_arrays(run_state.state, f"{k}.state.")),
         }
         for name, array in own.items():
-            full = f"{k}.{name}"
-            if id(array) in written:
-                shared[full] = written[id(array)]
+            first = written.setdefault(id(array), name)
+            if first == name:
+                arrays[name] = array
             else:
-                written[id(array)] = full
-                arrays[full] = array
+                shared[name] = first
     header = {
         "format": FORMAT,
         "code": code_hash(),
@@ -72,7 +70,7 @@ def resumed(where: StorePath, run_states: Sequence[RunState]) -> int:
     ]:
         return 0
     arrays |= {name: arrays[first] for name, first in header["shared"].items()}
-    histories: dict[str, Any] = {}
+    histories: dict[int, Any] = {}
     states: list[dict[str, Array]] = [{} for _ in run_states]
     for name, array in arrays.items():
         number, _, inside = name.partition(".state.")
@@ -86,16 +84,12 @@ def resumed(where: StorePath, run_states: Sequence[RunState]) -> int:
         run_state.totals[:], run_state.curve[:] = arrays[f"{k}.totals"], arrays[f"{k}.curve"]
         if not states[k]:
             run_state.state = None  # it failed to begin
-        else:
-            run_state.state = restored(
-                run_state.state, states[k], learner_named(run_state.run.learner).grows
-            )
-            if "history" in run_state.state._fields:  # one for all that share it, as it was
-                rows_seen = f"{k}.state.history.n"
-                history = histories.setdefault(
-                    header["shared"].get(rows_seen, rows_seen), run_state.state.history
-                )
-                run_state.state = run_state.state._replace(history=history)
+            continue
+        grows = learner_named(run_state.run.learner).grows
+        state = run_state.state = restored(run_state.state, states[k], grows)
+        if "history" in state._fields:  # one for all that share it, as it was
+            history = histories.setdefault(id(states[k]["history.n"]), state.history)
+            run_state.state = state._replace(history=history)
     return int(header["rounds"])
 
 
@@ -105,10 +99,8 @@ def read_checkpoint(where: StorePath) -> tuple[dict[str, Any], dict[str, Array]]
     """
     try:
         with where.local() as path, path.open("rb") as handle:
-            if path.stat().st_size == 0:
-                return {}, {}
             return read_arrays(mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ), FORMAT)
-    except (FileNotFoundError, NotWhole, TooNew):
+    except (FileNotFoundError, ValueError):
         return {}, {}
 
 

@@ -1,9 +1,8 @@
-"""What a worker does: read a stream once, advance every run of a cohort block by block, commit one
-result part.
+"""What a worker does: read a stream once, advance every run of a cohort block by block, write one
+result file.
 """
 
 import time
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,15 +12,13 @@ import numpy as np
 from koco_stream.engine.checkpoint import checkpoint_of, resumed, save_cohort
 from koco_stream.engine.preemption import Preempted, requested
 from koco_stream.engine.result_file import commit, committed, result_table
-from koco_stream.engine.run_state import RunState, start
-from koco_stream.errors import WrongInput
 from koco_stream.io.fingerprint import check_versions
 from koco_stream.learners import learner_named
 from koco_stream.learners.saved import state_arrays
 from koco_stream.learners.scan import tally
 from koco_stream.learners.shared_kernel_scan import SharedKernelLearner, SharedKernelScan
-from koco_stream.losses import LOSSES, OF_REAL_LABELS
-from koco_stream.runs.run import Cohort, Run
+from koco_stream.losses import LOSSES
+from koco_stream.runs.run import Cohort, RunState
 from koco_stream.runs.schemas import curve_points
 from koco_stream.streams.reader import BLOCK_ROWS, StreamReader
 from koco_stream.streams.rows import Rows, with_intercept
@@ -36,8 +33,8 @@ LONGEST_BLOCK = 65536  # rows
 @dataclass(frozen=True)
 class Receipt:
     """What comes back over the wire: which cohort, how many runs, diverged and failed ones among
-    them, and rounds, how long. Never data. `found` says that the part was there already: then no
-    round was done.
+    them, and rounds, how long. Never data. `found` says that the result file was there already:
+    then no round was done.
     """
 
     cohort_id: str
@@ -59,39 +56,36 @@ class Receipt:
         found: bool = False,
     ) -> "Receipt":
         """The receipt of a cohort whose runs ended so; `begun` is by `time.perf_counter`."""
-        count = Counter(statuses)
-        took = time.perf_counter() - begun
         return Receipt(
             cohort.cohort_id,
             len(statuses),
-            count["diverged"],
-            count["failed"],
+            statuses.count("diverged"),
+            statuses.count("failed"),
             rounds,
             scan_seconds,
-            took,
+            time.perf_counter() - begun,
             found,
         )
 
 
-def run_checked(
-    expected: dict[str, str], store: str, sweep: str, cohort: Cohort, block_rows: int | None
+def run_cohort(
+    store: str,
+    sweep: str,
+    cohort: Cohort,
+    block_rows: int | None = None,
+    expected: dict[str, str] | None = None,
 ) -> Receipt:
-    """`run_cohort`, on a worker that may have joined a moment ago. Raises `Misfit` if it has others
-    than the `expected` versions.
-    """
-    check_versions(expected)
-    return run_cohort(store, sweep, cohort, block_rows)
-
-
-def run_cohort(store: str, sweep: str, cohort: Cohort, block_rows: int | None = None) -> Receipt:
-    """Run a cohort over its stream and commit its part. If the part is there, nothing is done
-    again. If it was cut, it goes on from its last checkpoint, which goes when the part is there.
+    """Run a cohort over its stream and write its result file. If the file is there, nothing is done
+    again. If it was cut, it goes on from its last checkpoint, which goes when the file is there.
 
     Raises `WrongInput` if the dataset is missing, damaged or changed, `OSError` if the disk fails
-    or is full, and `Preempted` if this process was told to leave: what was done is then saved,
-    whether or not the cohort has checkpoints.
+    or is full, `Preempted` if this process was told to stop: what was done is then saved, whether
+    or not the cohort has checkpoints; and `VersionMismatch` if this process, which may have joined
+    a moment ago, has others than the `expected` versions.
     """
     begun = time.perf_counter()
+    if expected is not None:
+        check_versions(expected)
     if requested.is_set():
         raise Preempted
     checkpoint = checkpoint_of(store, cohort)
@@ -101,46 +95,35 @@ def run_cohort(store: str, sweep: str, cohort: Cohort, block_rows: int | None = 
         return Receipt.of(cohort, statuses, begun, found=True)
     reader = StreamReader(store, cohort.stream)
     points = curve_points(reader.n_rows)
-    run_states = [start(run, reader.manifest.n_features, points) for run in cohort.runs]
+    run_states = [RunState.start(run, reader.manifest.n_features, points) for run in cohort.runs]
     done = found = resumed(checkpoint, run_states)
     known = sum(int(run_state.totals[0]) for run_state in run_states)
+    every = cohort.checkpoint_rounds or reader.n_rows
     while done < reader.n_rows:
-        every = cohort.checkpoint_rounds or reader.n_rows
         until = min((done // every + 1) * every, reader.n_rows)
-        done = advance_runs(
-            run_states, reader, done, until, block_rows or fitting_rows(reader, run_states), points
-        )
+        rows = block_rows or fitting_rows(reader, run_states)
+        done = advance_runs(run_states, reader, done, until, rows, points)
         if done < reader.n_rows:
             save_cohort(checkpoint, done, run_states)
             if requested.is_set():
                 raise Preempted
-    commit(
-        store,
-        cohort,
-        result_table(
-            sweep,
-            cohort,
-            run_states,
-            points,
-            reader.manifest.task,
-            comparators_for(reader, run_states),
-        ),
-    )
+    comparators = comparators_for(reader, run_states)
+    task = reader.manifest.task
+    commit(store, cohort, result_table(sweep, cohort, run_states, points, task, comparators))
     if cohort.checkpoint_rounds or found:
         checkpoint.remove()
-    rounds = sum(int(run_state.totals[0]) for run_state in run_states) - known
     return Receipt.of(
         cohort,
         [run_state.status for run_state in run_states],
         begun,
-        rounds,
+        sum(int(run_state.totals[0]) for run_state in run_states) - known,
         sum(run_state.seconds for run_state in run_states),
     )
 
 
 def fail_cohort(store: str, sweep: str, cohort: Cohort, error: str) -> Receipt:
-    """Commit a part in which every run of the cohort has failed with `error`, none of its rounds
-    done.
+    """Write a result file in which every run of the cohort has failed with `error`, none of its
+    rounds done.
     """
     begun = time.perf_counter()
     reader = StreamReader(store, cohort.stream)
@@ -149,7 +132,8 @@ def fail_cohort(store: str, sweep: str, cohort: Cohort, error: str) -> Receipt:
         RunState(run, None, None, np.zeros((points.size, 3)), status="failed", error=error)
         for run in cohort.runs
     ]
-    commit(store, cohort, result_table(sweep, cohort, run_states, points, reader.manifest.task, {}))
+    task = reader.manifest.task
+    commit(store, cohort, result_table(sweep, cohort, run_states, points, task, {}))
     checkpoint_of(store, cohort).remove()
     return Receipt.of(cohort, [run_state.status for run_state in run_states], begun)
 
@@ -159,18 +143,16 @@ def fitting_rows(reader: StreamReader, run_states: list[RunState]) -> int:
     the processor's cache each time: where states are large the turns are longer. Only as stored,
     where a block is a view and its size costs no memory.
     """
-    state = max(
-        (
-            sum(array.nbytes for array in state_arrays(run_state.state).values())
-            for run_state in run_states
-            if run_state.state
-        ),
-        default=0,
-    )
     if reader.order is not None or reader.manifest.layout == "dense" or len(run_states) == 1:
         return BLOCK_ROWS
+    largest = max(
+        sum(array.nbytes for array in state_arrays(run_state.state).values())
+        if run_state.state
+        else 0
+        for run_state in run_states
+    )
     row = 16 + 12 * reader.manifest.n_values / max(reader.manifest.n_rows, 1)
-    return min(max(BLOCK_ROWS, int(TURN * state / row)), LONGEST_BLOCK)
+    return min(max(BLOCK_ROWS, int(TURN * largest / row)), LONGEST_BLOCK)
 
 
 def advance_runs(
@@ -183,20 +165,18 @@ def advance_runs(
 ) -> int:
     """Rounds `first` to `last` of the stream, for all runs that are still ok. Returns the round
     that was reached: `last`, or the end of the block after which this process was found to have
-    been told to leave.
+    been told to stop.
     """
     groups, done = grouped(run_states), first
     for block in reader.blocks(block_rows, start=first, stop=last):
-        widened = (
-            with_intercept(block.rows)
-            if any(run_state.run.params["fit_intercept"] for run_state in run_states)
-            else block.rows
-        )
-        for group in groups:
+        rows = {
+            intercept: with_intercept(block.rows) if intercept else block.rows
+            for intercept in {intercept for intercept, _ in groups}
+        }
+        for (intercept, _), group in groups.items():
             live = [run_state for run_state in group if run_state.status == "ok"]
             if live:
-                rows = widened if live[0].run.params["fit_intercept"] else block.rows
-                advance_group(live, rows, block.labels, points)
+                advance_group(live, rows[intercept], block.labels, points)
         done += block.labels.size
         if requested.is_set():
             break
@@ -209,22 +189,24 @@ def comparators_for(reader: StreamReader, run_states: list[RunState]) -> dict[bo
     `comparator.least_squares`.
     """
     wanted = {
-        bool(m.run.params["fit_intercept"])
-        for m in run_states
-        if m.status == "ok" and m.run.params.get("loss") == "squared"
+        bool(run_state.run.params["fit_intercept"])
+        for run_state in run_states
+        if run_state.status == "ok" and run_state.run.params.get("loss") == "squared"
     }
     found = {intercept: comparator_of(reader, intercept) for intercept in sorted(wanted)}
     return {intercept: comparator for intercept, comparator in found.items() if comparator}
 
 
-def grouped(run_states: list[RunState]) -> list[list[RunState]]:
-    """Runs that share their kernel values in one group, each of the others in its own."""
-    groups: dict[Any, list[RunState]] = {}
+def grouped(run_states: list[RunState]) -> dict[tuple[bool, Any], list[RunState]]:
+    """Runs that share their kernel values in one group, each of the others in its own; by whether
+    they have an intercept, and what they share.
+    """
+    groups: dict[tuple[bool, Any], list[RunState]] = {}
     for i, run_state in enumerate(run_states):
         shares = issubclass(learner_named(run_state.run.learner), SharedKernelLearner)
-        key = (run_state.params.kernel, run_state.run.params["fit_intercept"]) if shares else i
+        key = bool(run_state.run.params["fit_intercept"]), run_state.params.kernel if shares else i
         groups.setdefault(key, []).append(run_state)
-    return list(groups.values())
+    return groups
 
 
 def advance_group(run_states: list[RunState], rows: Rows, labels: Array, points: Array) -> None:
@@ -235,8 +217,9 @@ def advance_group(run_states: list[RunState], rows: Rows, labels: Array, points:
     from what they share, that of all.
     """
     predictions = np.empty((len(run_states), labels.size))
-    learners = [learner_named(m.run.learner) for m in run_states]
-    params, states = [m.params for m in run_states], [m.state for m in run_states]
+    learners = [learner_named(run_state.run.learner) for run_state in run_states]
+    params = [run_state.params for run_state in run_states]
+    states = [run_state.state for run_state in run_states]
     failures: dict[int, Exception] = {}
     begun = time.perf_counter()
     try:
@@ -250,15 +233,13 @@ def advance_group(run_states: list[RunState], rows: Rows, labels: Array, points:
     except Exception as error:
         done, failures = [0] * len(run_states), dict.fromkeys(range(len(run_states)), error)
     seconds = (time.perf_counter() - begun) / len(run_states)
-    for i, (run_state, state, rounds, line) in enumerate(
-        zip(run_states, states, done, predictions, strict=True)
-    ):
-        run_state.state = state
+    for i, run_state in enumerate(run_states):
+        run_state.state = states[i]
         run_state.seconds += seconds
         if i in failures:
             run_state.fail(failures[i])
         else:
-            count(run_state, line, labels, rounds, points)
+            count(run_state, predictions[i], labels, done[i], points)
 
 
 def count(run_state: RunState, predictions: Array, labels: Array, done: int, points: Array) -> None:
@@ -266,50 +247,13 @@ def count(run_state: RunState, predictions: Array, labels: Array, done: int, poi
     diverged.
     """
     loss = LOSSES[str(run_state.run.params.get("loss", "squared"))]
+    totals = run_state.totals
     run_state.at = tally(
-        loss, predictions, labels, done, run_state.totals, points, run_state.at, run_state.curve
+        loss, predictions, labels, done, totals, points, run_state.at, run_state.curve
     )
     if done < labels.size:
         run_state.status = "diverged"
-        run_state.error = (
-            f"the prediction of round {int(run_state.totals[0]) + 1} is {predictions[done]}"
-        )
-    elif not np.isfinite(run_state.totals[1]):
+        run_state.error = f"the prediction of round {int(totals[0]) + 1} is {predictions[done]}"
+    elif not np.isfinite(totals[1]):
         run_state.status = "diverged"
-        run_state.error = (
-            f"the cumulative loss is {run_state.totals[1]} by round {int(run_state.totals[0])}"
-        )
-
-
-def check_labels(run: Run, classes: list[float], task: str) -> None:
-    """Refuse a stream whose labels the loss cannot take. Raises `WrongInput` with the remedy."""
-    if run.stream.positive_class is not None and task == "regression":
-        raise WrongInput(
-            f"{run.stream.dataset!r} is a regression set, which has no classes; leave out"
-            " positive_class"
-        )
-    binary = run.stream.positive_class is not None or (
-        task == "classification" and set(classes) <= {-1.0, 1.0}
-    )
-    if (
-        run.stream.positive_class is not None
-        and classes
-        and run.stream.positive_class not in classes
-    ):
-        shown = ", ".join(f"{c:g}" for c in classes[:30])
-        raise WrongInput(
-            f"dataset {run.stream.dataset!r} has no label {run.stream.positive_class:g}; its labels"
-            f" are {shown}"
-        )
-    if task == "classification" and not binary:
-        raise WrongInput(
-            f"dataset {run.stream.dataset!r} has the labels"
-            f" {', '.join(f'{c:g}' for c in classes[:30])}, not -1 and +1; add positive_class ="
-            f" {classes[-1]:g} (or another of them) to its [[dataset]] table to learn that class"
-            " against the rest"
-        )
-    if not binary and run.params["loss"] not in OF_REAL_LABELS:
-        raise WrongInput(
-            f"the {run.params['loss']} loss needs labels -1 and +1, and {run.stream.dataset!r} is a"
-            " regression set"
-        )
+        run_state.error = f"the cumulative loss is {totals[1]} by round {int(totals[0])}"

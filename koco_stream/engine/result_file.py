@@ -1,5 +1,5 @@
-"""A result part: what the runs of a cohort came to, one row a run, its curve nested in the row; one
-file, which appears at once.
+"""A result file: what the runs of a cohort came to, one row a run, its curve nested in the row. It
+appears at once.
 """
 
 import socket
@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from koco_stream.engine.run_state import RunState
 from koco_stream.errors import StoreUnavailable
 from koco_stream.io.files import canonical_json
 from koco_stream.io.fingerprint import processor
@@ -21,7 +20,7 @@ from koco_stream.io.paths import AnyPath, StorePath, store_path
 from koco_stream.learners import learner_named
 from koco_stream.learners.parameters import Value
 from koco_stream.learners.record import recorded
-from koco_stream.runs.run import Cohort
+from koco_stream.runs.run import Cohort, RunState
 from koco_stream.runs.schemas import RUNS, Column, result_schema
 from koco_stream.theory.comparator import Comparator
 from koco_stream.types import Array
@@ -29,24 +28,24 @@ from koco_stream.version import __version__
 
 
 def result_files_folder(store: AnyPath) -> StorePath:
-    """Where workers commit result parts."""
+    """Where workers put result files, until they are collected."""
     return store_path(store) / "results" / "parts"
 
 
 def result_path(store: AnyPath, cohort: Cohort) -> StorePath:
-    """Where this cohort's part is, once it is committed."""
+    """Where this cohort's result file is, once it is written."""
     return result_files_folder(store) / f"{cohort.cohort_id}.parquet"
 
 
 def commit(store: AnyPath, cohort: Cohort, table: pa.Table) -> None:
-    """Make `table` the cohort's part, at once."""
+    """Write `table` as the cohort's result file, at once."""
     with result_path(store, cohort).written() as temporary:
         pq.write_table(table, temporary, compression="zstd", write_page_checksum=True)
 
 
 def read_result(file: StorePath) -> pa.Table | None:
-    """A part; None if it is damaged: its runs are then run again. Raises `FileNotFoundError` if it
-    is not there.
+    """A result file; None if it is damaged: its runs are then run again. Raises
+    `FileNotFoundError` if it is not there.
     """
     try:
         return file.read_table()  # all columns: each page has a checksum
@@ -57,14 +56,14 @@ def read_result(file: StorePath) -> pa.Table | None:
 
 
 def committed(store: AnyPath, cohort: Cohort) -> list[str] | None:
-    """The statuses of the cohort's runs, if its part is there and whole; None if it is to be
+    """The statuses of the cohort's runs, if its result file is there and whole; None if it is to be
     computed.
     """
     try:
-        part = read_result(result_path(store, cohort))
+        table = read_result(result_path(store, cohort))
     except FileNotFoundError:
         return None
-    return None if part is None else list(part.column("status").to_pylist())
+    return None if table is None else list(table.column("status").to_pylist())
 
 
 def result_table(
@@ -121,28 +120,24 @@ def result_table(
         "dictionary_size": [size for size, _ in sizes],
         "cohort_size": n,
         "host": machine(),
-        "version": versions(),
+        "version": (
+            f"koco_stream {__version__}, numpy {np.__version__}, numba {numba.__version__},"
+            f" python {sys.version.split()[0]}"
+        ),
         "finished_at": datetime.now(UTC),
     }
     shown = [learner_named(run.learner).shown(run.params) for run in runs]
     for column in RUNS:
         if column.name not in columns:  # a parameter
             columns[column.name] = [in_column(params.get(column.name), column) for params in shown]
-    arrays = [
-        (
-            found
-            if isinstance(found := columns[c.name], pa.Array)
-            else (
-                pa.array(found, c.type)
-                if isinstance(found, list | np.ndarray)
-                else pa.repeat(pa.scalar(found, c.type), n)
-            )
-        )
-        for c in RUNS
-    ]
-    return pa.Table.from_arrays(
-        [*arrays, nested_curves(run_states, points, sizes, classification)], schema=result_schema()
-    )
+    of_each = pa.Array | np.ndarray | list
+    columns = {
+        name: found if isinstance(found, of_each) else [found] * n
+        for name, found in columns.items()
+    }
+    arrays = [pa.array(columns[column.name], column.type) for column in RUNS]
+    curves = nested_curves(run_states, points, sizes, classification)
+    return pa.Table.from_arrays([*arrays, curves], schema=result_schema())
 
 
 def in_column(value: Value, column: Column) -> Value:
@@ -159,32 +154,20 @@ def nested_curves(
     """The runs' curves, each as far as its run came."""
     at = [run_state.at for run_state in run_states]
     lines = np.concatenate([run_state.curve[: run_state.at] for run_state in run_states])
-    mistakes = (
-        pa.array(lines[:, 2].astype(np.int64))
-        if classification
-        else pa.nulls(len(lines), pa.int64())
-    )
-    dictionary = (
-        [k for (_, found), reached in zip(sizes, at, strict=True) for k in found[:reached]]
-        if any(size is not None for size, _ in sizes)
-        else None
-    )
+    rounds = np.concatenate([points[:reached] for reached in at])
+    mistakes = lines[:, 2].astype(np.int64)
+    dictionary = [k for (_, found), reached in zip(sizes, at, strict=True) for k in found[:reached]]
     curve = pa.StructArray.from_arrays(
         [
-            pa.array(np.concatenate([points[:reached] for reached in at]).astype(np.int64)),
+            pa.array(rounds.astype(np.int64)),
             pa.array(lines[:, 1]),
-            mistakes,
-            (
-                pa.nulls(len(lines), pa.int64())
-                if dictionary is None
-                else pa.array(dictionary, pa.int64())
-            ),
+            pa.array(mistakes) if classification else pa.nulls(len(lines), pa.int64()),
+            pa.array(dictionary, pa.int64()),
         ],
         fields=list(result_schema().field("curve").type.value_type),
     )
-    return pa.ListArray.from_arrays(
-        pa.array(np.concatenate([[0], np.cumsum(at)]).astype(np.int32)), curve
-    )
+    ends = np.concatenate([[0], np.cumsum(at)])
+    return pa.ListArray.from_arrays(pa.array(ends.astype(np.int32)), curve)
 
 
 def dictionary_sizes(run_state: RunState, points: Array) -> tuple[int | None, list[int | None]]:
@@ -197,19 +180,10 @@ def dictionary_sizes(run_state: RunState, points: Array) -> tuple[int | None, li
     joined = learner_named(run_state.run.learner).joined(run_state.state)
     if joined is None:
         return size, [None] * points.size
-    return size, [int(k) for k in np.searchsorted(joined, points, side="right")]
+    return size, np.searchsorted(joined, points, side="right").tolist()
 
 
 @cache
 def machine() -> str:
     """This machine's name and processor."""
     return f"{socket.gethostname()} ({processor()})"
-
-
-@cache
-def versions() -> str:
-    """The versions that numbers may depend on to rounding."""
-    return (
-        f"koco_stream {__version__}, numpy {np.__version__}, numba {numba.__version__},"
-        f" python {sys.version.split()[0]}"
-    )

@@ -8,6 +8,7 @@ SHA-256 (32 bytes) of all before it.
 
 import hashlib
 import json
+import math
 import mmap
 import struct
 from pathlib import Path
@@ -34,7 +35,7 @@ class TooNew(ValueError):
 
 
 def write_arrays(path: Path, header: dict[str, Any], arrays: dict[str, Array]) -> None:
-    """Write a file. The header is JSON, NumPy's numbers and infinities allowed; it gets the entry
+    """Write a file. The header may hold NumPy's numbers and infinities; it gets the entry
     `arrays`.
     """
     arrays = {name: np.asarray(a, order="C") for name, a in arrays.items()}
@@ -58,7 +59,7 @@ def read_header(path: Path) -> dict[str, Any]:
         (length,) = struct.unpack_from("<Q", start, len(MAGIC))
         text = handle.read(min(length, path.stat().st_size))
     try:
-        return _special(json.loads(text))  # type: ignore[no-any-return]
+        return json.loads(text, object_hook=_special)  # type: ignore[no-any-return]
     except ValueError:
         raise NotWhole("its header cannot be read") from None
 
@@ -70,23 +71,19 @@ def read_arrays(data: bytes | mmap.mmap, newest: int) -> tuple[dict[str, Any], d
     """
     if len(data) < len(MAGIC) + 40 or data[: len(MAGIC)] != MAGIC:
         raise NotWhole("it does not begin with a whole header")
-    (length,) = struct.unpack_from("<Q", data, len(MAGIC))
-    place = len(MAGIC) + 8
     if hashlib.sha256(memoryview(data)[:-32]).digest() != data[-32:]:
         raise NotWhole("its checksum does not match")
-    try:
-        header: dict[str, Any] = json.loads(data[place : place + length])
-        newer = int(header["format"]) > newest
-    except (ValueError, KeyError, TypeError, UnicodeDecodeError, MemoryError, OverflowError):
-        raise NotWhole("its header cannot be read") from None
-    if newer:
+    (length,) = struct.unpack_from("<Q", data, len(MAGIC))
+    start = len(MAGIC) + 8
+    header: dict[str, Any] = json.loads(data[start : start + length], object_hook=_special)
+    if header["format"] > newest:
         raise TooNew(header)
-    place, arrays = place + length, {}
+    start, arrays = start + length, {}
     for entry in header.pop("arrays"):
-        dtype, count = np.dtype(entry["dtype"]), int(np.prod(entry["shape"], dtype=np.int64))
-        arrays[entry["name"]] = np.frombuffer(data, dtype, count, place).reshape(entry["shape"])
-        place += count * dtype.itemsize
-    return _special(header), arrays
+        dtype, count = np.dtype(entry["dtype"]), math.prod(entry["shape"])
+        arrays[entry["name"]] = np.frombuffer(data, dtype, count, start).reshape(entry["shape"])
+        start += count * dtype.itemsize
+    return header, arrays
 
 
 def _plain(value: Any) -> Any:
@@ -102,12 +99,6 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _special(value: Any) -> Any:
-    """What `_plain` wrote, as it was."""
-    if isinstance(value, dict):
-        return (
-            float(value["float"])
-            if value.keys() == {"float"}
-            else {k: _special(v) for k, v in value.items()}
-        )
-    return [_special(v) for v in value] if isinstance(value, list) else value
+def _special(entries: dict[str, Any]) -> Any:
+    """A dictionary of a header as it was before `_plain`: a float if it stands for one."""
+    return float(entries["float"]) if entries.keys() == {"float"} else entries

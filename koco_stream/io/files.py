@@ -56,12 +56,12 @@ def write_text(path: Path, text: str) -> None:
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Hold the lock file `path` (created if it is not there), waiting for whoever has it. It is
-    free again when its holder dies.
+def locked(path: Path, wait: bool = True) -> Iterator[None]:
+    """Hold the lock file `path` (created if it is not there), waiting for whoever has it, or else
+    raising `BlockingIOError`. It is free again when its holder dies.
     """
     with path.open("a") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
 
 
@@ -84,12 +84,7 @@ def canonical_json(value: Any) -> str:
     """JSON with sorted keys and no spaces: equal values give equal text. Raises `ValueError` for
     NaN or infinity.
     """
-    return _CANONICAL.encode(value)
-
-
-_CANONICAL = json.JSONEncoder(
-    sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=True
-)
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def content_hash(value: Any) -> str:

@@ -22,7 +22,7 @@ PACKAGE = Path(__file__).parent.parent
 PACKAGES = ("numpy", "numba", "llvmlite", "pyarrow", "scipy")
 
 
-class Misfit(Exception):
+class VersionMismatch(Exception):
     """This process has other versions than the one that the work comes from: its numbers might be
     others.
     """
@@ -58,14 +58,14 @@ def versions() -> dict[str, str]:
 
 
 def check_versions(expected: dict[str, str]) -> None:
-    """Raise `Misfit` if this process has others than the `expected` versions."""
-    if versions() != expected:
-        differ = [
-            f"{name} {have}, not {expected.get(name)}"
-            for name, have in versions().items()
-            if have != expected.get(name)
-        ]
-        raise Misfit("; ".join(differ))
+    """Raise `VersionMismatch` if this process has others than the `expected` versions."""
+    differ = [
+        f"{name} {have}, not {expected.get(name)}"
+        for name, have in versions().items()
+        if have != expected.get(name)
+    ]
+    if differ:
+        raise VersionMismatch("; ".join(differ))
 
 
 def facts(store: str, token: str) -> dict[str, Any]:
@@ -111,7 +111,7 @@ def free_bytes(path: Path) -> int | None:
     """The free bytes of the disk on which `path` is, or would be; None if that cannot be seen."""
     try:
         return shutil.disk_usage(
-            next(place for place in (path, *path.parents) if place.exists())
+            next(there for there in (path, *path.parents) if there.exists())
         ).free
     except OSError:
         return None

@@ -2,7 +2,6 @@
 
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,9 +27,9 @@ class StorePath(ABC):
         """The path `part` (names joined by /) below this one."""
 
     @property
-    @abstractmethod
     def name(self) -> str:
         """The last part."""
+        return str(self).rpartition("/")[2]
 
     @abstractmethod
     def is_file(self) -> bool:
@@ -46,9 +45,10 @@ class StorePath(ABC):
         """The files directly inside whose names have this ending, by name."""
         return [self / name for name in self.names() if name.endswith(ending)]
 
-    @abstractmethod
     def read_bytes(self) -> bytes:
         """What the file holds."""
+        with self.local() as path:
+            return path.read_bytes()
 
     def read_text(self) -> str:
         """What the file holds, as UTF-8."""
@@ -56,15 +56,16 @@ class StorePath(ABC):
 
     @abstractmethod
     def read_table(
-        self, columns: Sequence[str] | None = None, only: pc.Expression | None = None
+        self, columns: list[str] | None = None, only: pc.Expression | None = None
     ) -> pa.Table:
         """The Parquet file, or only these of its columns, and the rows that `only` keeps. Raises
         `OSError` if it has checksums and they are not its content's.
         """
 
-    @abstractmethod
     def sha256(self) -> str:
         """The SHA-256 of the file."""
+        with self.local() as path:
+            return file_hash(path)
 
     @abstractmethod
     def local(self) -> AbstractContextManager[Path]:
@@ -125,11 +126,6 @@ class LocalPath(StorePath):
     def __truediv__(self, part: str) -> "LocalPath":
         return LocalPath(self.path / part)
 
-    @property
-    def name(self) -> str:
-        """The last part."""
-        return self.path.name
-
     def is_file(self) -> bool:
         """Whether a file is here."""
         return self.path.is_file()
@@ -141,12 +137,8 @@ class LocalPath(StorePath):
         except FileNotFoundError:
             return []
 
-    def read_bytes(self) -> bytes:
-        """What the file holds."""
-        return self.path.read_bytes()
-
     def read_table(
-        self, columns: Sequence[str] | None = None, only: pc.Expression | None = None
+        self, columns: list[str] | None = None, only: pc.Expression | None = None
     ) -> pa.Table:
         """The Parquet file; nothing is read into the names of its folders."""
         if only is not None:
@@ -157,23 +149,13 @@ class LocalPath(StorePath):
                 partitioning=None,
                 page_checksum_verification=True,
             )
-        with pq.ParquetFile(
-            self.path, page_checksum_verification=True
-        ) as file:  # pq.read_table would import pandas: a third of a second
-            there = set(file.schema_arrow.names)
-            table = file.read(
-                None if columns is None else [name for name in columns if name in there]
-            )
-        if columns is None:
-            return table
-        missing = [name for name in columns if name not in there]
-        if missing:
-            raise pa.ArrowInvalid(f"{self.path} has no column {missing[0]!r}")
-        return table.select(columns)
-
-    def sha256(self) -> str:
-        """The SHA-256 of the file."""
-        return file_hash(self.path)
+        # pq.read_table would import pandas: a third of a second.
+        with pq.ParquetFile(self.path, page_checksum_verification=True) as file:
+            missing = [name for name in columns or () if name not in file.schema_arrow.names]
+            if missing:
+                raise pa.ArrowInvalid(f"{self.path} has no column {missing[0]!r}")
+            table = file.read(columns)
+        return table if columns is None else table.select(columns)
 
     def local(self) -> AbstractContextManager[Path]:
         """The file itself."""

@@ -13,17 +13,18 @@ another object may come in its place; what was read is therefore used only if it
 one afterwards.
 """
 
-import hashlib
 import os
 import re
+import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -58,8 +59,6 @@ REFUSED = (
 )
 NO_ANSWER = ("NETWORK_CONNECTION", "CURL error", "UNAVAILABLE")
 
-T = TypeVar("T")
-
 
 @dataclass(frozen=True)
 class ObjectPath(StorePath):
@@ -79,33 +78,24 @@ class ObjectPath(StorePath):
         """Bucket and key, as pyarrow has them."""
         return self.address.partition("://")[2]
 
-    @property
-    def name(self) -> str:
-        """The last part."""
-        return self.key.rpartition("/")[2]
-
     def is_file(self) -> bool:
         """Whether an object is here."""
-        with self._told():
+        with self._explained_failures():
             return bool(self.filesystem.get_file_info(self.key).is_file)
 
     def names(self) -> list[str]:
         """The names of what is directly inside, sorted. Raises `StoreUnavailable` if there is no
         such bucket.
         """
-        with self._told():
+        with self._explained_failures():
             try:
                 found = self.filesystem.get_file_info(pyarrow.fs.FileSelector(self.key))
             except FileNotFoundError:
                 return []
         return sorted({info.base_name for info in found})
 
-    def read_bytes(self) -> bytes:
-        """What the object holds."""
-        return self._read(lambda handle: bytes(handle.read()))
-
     def read_table(
-        self, columns: Sequence[str] | None = None, only: pc.Expression | None = None
+        self, columns: list[str] | None = None, only: pc.Expression | None = None
     ) -> pa.Table:
         """The Parquet file; of columns that are not asked for nothing is fetched."""
         return self._read(
@@ -114,25 +104,13 @@ class ObjectPath(StorePath):
             )
         )
 
-    def sha256(self) -> str:
-        """The SHA-256 of the object, of which a piece at a time is in memory."""
-
-        def digest(handle: pa.NativeFile) -> str:
-            found = hashlib.sha256()
-            while piece := handle.read(READ_BYTES):
-                found.update(piece)
-            return found.hexdigest()
-
-        return self._read(digest)
-
     @contextmanager
     def local(self) -> Iterator[Path]:
         """A copy in the cache folder, removed at the end."""
 
         def copy(handle: pa.NativeFile) -> None:
             with path.open("wb") as out:
-                while piece := handle.read(READ_BYTES):
-                    out.write(piece)
+                shutil.copyfileobj(handle, out, READ_BYTES)
 
         with _temporary(self.name) as path:
             self._read(copy)
@@ -140,63 +118,54 @@ class ObjectPath(StorePath):
 
     @contextmanager
     def written(self) -> Iterator[Path]:
-        """A path in the cache folder; what it holds is put here at the end.
-
-        Nothing is written straight to the object store: pyarrow completes an object when its stream
-        is closed or forgotten, also because of an exception, and half a file would appear. Copying
-        a file is one call, which an exception does not interrupt.
-        """
+        """A path in the cache folder; what it holds is put here at the end."""
         with _temporary(self.name) as path:
             yield path
             self.put(path)
 
     def put(self, path: Path) -> None:
-        """Make the content of the local file `path` this object's."""
-        with self._told():
-            pyarrow.fs.copy_files(
-                str(path),
-                self.key,
-                source_filesystem=pyarrow.fs.LocalFileSystem(),
-                destination_filesystem=self.filesystem,
-            )
+        """Make the content of the local file `path` this object's.
+
+        pyarrow completes an object when its stream is closed or forgotten, also because of an
+        exception, and half a file would appear: a thread is not interrupted. pyarrow's own
+        `copy_files` is no help: it says nothing if the object cannot be completed.
+        """
+        with self._explained_failures(), ThreadPoolExecutor(1) as thread:
+            thread.submit(self._upload, path).result()
+
+    def _upload(self, path: Path) -> None:
+        with path.open("rb") as source, self.filesystem.open_output_stream(self.key) as target:
+            shutil.copyfileobj(source, target, READ_BYTES)
 
     def remove(self) -> None:
         """Remove the object, if it is there. pyarrow then leaves an empty object for the folder,
         which no listing here shows.
         """
-        with self._told():
-            try:
-                self.filesystem.delete_file(self.key)
-            except FileNotFoundError:
-                pass
+        with self._explained_failures(), suppress(FileNotFoundError):
+            self.filesystem.delete_file(self.key)
 
     def remove_tree(self) -> None:
         """Remove all objects below, if there are any."""
-        with self._told():
-            try:
-                self.filesystem.delete_dir(self.key)
-            except FileNotFoundError:
-                pass
+        with self._explained_failures(), suppress(FileNotFoundError):
+            self.filesystem.delete_dir(self.key)
 
     def locked(self) -> AbstractContextManager[None]:
         """Nothing: there are no locks."""
         return nullcontext()
 
-    def _read(self, read: Callable[[pa.NativeFile], T]) -> T:
+    def _read(self, read: Callable[[pa.NativeFile], Any]) -> Any:
         """What `read` makes of the object; read again if another one has come in its place
         meanwhile.
         """
         for _ in range(READINGS):
             failure: Exception | None = None
-            with self._told():
+            with self._explained_failures():
                 with self.filesystem.open_input_file(self.key) as handle:
                     version = handle.metadata()
                     try:
                         found = read(handle)
-                    except (
-                        OSError,
-                        pa.ArrowInvalid,
-                    ) as error:  # what is wrong with half of one object and half of another
+                    # perhaps it is half of one object and half of another
+                    except (OSError, pa.ArrowInvalid) as error:
                         failure = error
                 with self.filesystem.open_input_file(self.key) as handle:
                     unchanged = handle.metadata() == version
@@ -210,16 +179,14 @@ class ObjectPath(StorePath):
         )
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _explained_failures(self) -> Iterator[None]:
         """Say what a failure means and what to do. Local failures, such as a full disk, stay as
         they are.
         """
         try:
             yield
-        except FileNotFoundError:
-            raise
         except OSError as error:
-            if error.errno is not None:
+            if isinstance(error, FileNotFoundError) or error.errno is not None:
                 raise
             said = str(error)
             if "NO_SUCH_KEY" in said:  # removed while it was read

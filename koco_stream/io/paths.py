@@ -9,9 +9,8 @@ from pathlib import Path
 from koco_stream.errors import WrongInput
 from koco_stream.io.local import LocalPath, StorePath
 
-__all__ = ["AnyPath", "LocalPath", "StorePath", "store_name", "store_path"]
+__all__ = ["AnyPath", "LocalPath", "StorePath", "store_path"]
 
-OBJECT_STORES = ("s3", "gs")
 AnyPath = str | Path | StorePath
 
 
@@ -27,19 +26,12 @@ def store_path(where: AnyPath) -> StorePath:
     scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*)://", where) if isinstance(where, str) else None
     if scheme is None:
         return LocalPath(Path(where).expanduser().absolute())
-    if scheme[1] not in OBJECT_STORES:
+    if scheme[1] not in ("s3", "gs"):
         raise WrongInput(
-            f"a store is a folder, s3://BUCKET/PREFIX or gs://BUCKET/PREFIX, not an address of {scheme[1]}://"
+            "a store is a folder, s3://BUCKET/PREFIX or gs://BUCKET/PREFIX, not an address of"
+            f" {scheme[1]}://"
         )
-    from koco_stream.io.object_store import (
-        object_path,
-    )  # only now: who keeps a store in a folder does not wait for its library
+    # Only now: who keeps a store in a folder does not wait for its library.
+    from koco_stream.io.object_store import object_path
 
     return object_path(str(where))
-
-
-def store_name(store: AnyPath) -> str:
-    """The store's name as text, complete: another process with another working folder finds it by
-    it.
-    """
-    return str(store_path(store))

@@ -9,7 +9,6 @@ each learner a factor.
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import cache
 from statistics import median
 from typing import NamedTuple
 
@@ -82,7 +81,7 @@ class Costs:
         learner, size = learner_named(run.learner), self.sizes[run.stream.dataset_hash]
         stream, factor = size.seen_by(run), self.factors.get(run.learner, 1.0)
         cost = learner.cost(run.params, stream)
-        n_bytes = 8 * (cost.floats + 4096 + 3 * n_curve_points(size.n_rows)) + 4096
+        n_bytes = 8 * (cost.floats + 4096 + 3 * curve_points(size.n_rows).size) + 4096
         seconds = RUN_SECONDS + factor * stream.rounds * cost.nanoseconds * 1e-9
         if cost.shared is None:
             return RunCost(seconds, n_bytes)
@@ -94,9 +93,8 @@ class Costs:
     def reading(self, stream: Stream) -> float:
         """Seconds of a pass over the stream with nobody learning from it."""
         size = self.sizes[stream.dataset_hash]
-        return COMMIT_SECONDS + READ_NS * 1e-9 * size.n_values * self.sizes[
-            stream.dataset_hash
-        ].rounds(stream) / max(size.n_rows, 1)
+        reading = READ_NS * 1e-9 * size.n_values * size.rounds(stream) / max(size.n_rows, 1)
+        return COMMIT_SECONDS + reading
 
 
 class Timing(NamedTuple):
@@ -153,9 +151,3 @@ def pass_bytes(stream: Stream, size: DataSize) -> dict[str, int]:
         "comparator": 48 * (size.n_features + 1)
         + (block if gathered and stream.max_rows else 4096 * 16),
     }
-
-
-@cache
-def n_curve_points(n_rounds: int) -> int:
-    """How many points a curve over so many rounds has."""
-    return int(curve_points(n_rounds).size)

@@ -103,26 +103,6 @@ class Batch:
         return Cohort(self.stream, tuple(self.runs), seconds, every)
 
 
-def begun_batches(
-    runs: Sequence[Run], costs: Costs, limits: Limits, begun: Sequence[Sequence[str]]
-) -> list[Batch]:
-    """The cohorts that `begun` names by their run_ids, if all their runs are among these and they
-    still fit a worker.
-    """
-    by_id = {run.run_id: run for run in runs} if begun else {}
-    batches = []
-    for ids in begun:
-        if ids and all(run_id in by_id for run_id in ids):
-            batch = Batch(by_id[ids[0]].stream, costs)
-            for run_id in ids:
-                batch.add(by_id[run_id], costs.of(by_id[run_id]))
-            if sum(batch.memory.values()) <= limits.worker_bytes:
-                batches.append(batch)
-                for run_id in ids:
-                    del by_id[run_id]
-    return batches
-
-
 def plan(
     runs: Sequence[Run],
     sizes: dict[str, DataSize],
@@ -133,18 +113,26 @@ def plan(
     """Group runs into cohorts: few passes, all workers busy to the end, memory within the limit.
 
     `sizes` is by dataset hash; `factors` correct the declared costs, by learner (see
-    `costs.factors_of`). Cohorts that were begun and left a checkpoint, named by their run_ids, stay
-    as they were, if they fit.
+    `cost_model.factors_of`). Cohorts that were begun and left a checkpoint, named by their run_ids,
+    stay as they were, if they fit.
 
     Raises `MemoryError` with the sum if a single run does not fit a worker.
     """
     costs = Costs(sizes, factors or {})
-    batches = begun_batches(runs, costs, limits, begun)
-    kept = {run.run_id for batch in batches for run in batch.runs}
+    left = {run.run_id: run for run in runs}
+    batches = []
+    for ids in begun:
+        if ids and left.keys() >= set(ids):
+            batch = Batch(left[ids[0]].stream, costs)
+            for run_id in ids:
+                batch.add(left[run_id], costs.of(left[run_id]))
+            if sum(batch.memory.values()) <= limits.worker_bytes:
+                batches.append(batch)
+                for run_id in ids:
+                    del left[run_id]
     streams: dict[Stream, list[tuple[Run, RunCost]]] = {}
-    for run in runs:
-        if not kept or run.run_id not in kept:
-            streams.setdefault(run.stream, []).append((run, costs.of(run)))
+    for run in left.values():
+        streams.setdefault(run.stream, []).append((run, costs.of(run)))
     total = sum(cost.seconds for costed in streams.values() for _, cost in costed)
     workers = max(limits.workers, 1)
     shortest = max(SHORTEST, SERVING_SECONDS * workers)  # in which each worker is served once
@@ -183,12 +171,11 @@ def batches_of(
         wished = longest = next(lengths)
         for run, cost in alike:
             batch = batches[-1]
-            enough = batch.seconds + cost.seconds / 2 > longest
             full = (
                 len(batch.runs) >= limits.cohort_runs
                 or taken + batch.bytes + batch.more_bytes(cost) > limits.worker_bytes
             )
-            if batch.runs and (enough or full):
+            if batch.runs and (full or batch.seconds + cost.seconds / 2 > longest):
                 # What one batch has too little or too much, the next one gets or lacks: else their
                 # number would not be the one wished for, and a worker would wait for the last. The
                 # half is for a single run that is much longer than others.
@@ -211,7 +198,7 @@ def batches_of(
 def batch_lengths(
     alike: list[tuple[Run, RunCost]], limits: Limits, least: float, target: float
 ) -> Iterator[float]:
-    """How long batches of these runs, which share what they share, are to be, one after the other:
+    """The seconds that batches of these runs, which share something, are to take, one by one:
     equal parts, as many as keep all workers busy, of which the last of each worker is cut in
     smaller ones, since nobody knows exactly how long one takes. Runs that share much stay together
     until their own work outweighs it by far, if that leaves something for every worker.
@@ -219,13 +206,12 @@ def batch_lengths(
     workers = max(limits.workers, 1)
     own, shared = sum(cost.seconds for _, cost in alike), alike[0][1].shared_seconds
     parts = max(1, math.ceil(own / max(target, min(OUTWEIGHS * shared, own / workers))))
-    last = [own / parts]
     if parts > workers:
         parts = -(-parts // workers) * workers
-        last = [own / parts]
-        shortest = max(least, OUTWEIGHS * shared, max(cost.seconds for _, cost in alike))
-        while len(last) < LAST_PIECES and last[-1] / 2 >= shortest:
-            last[-1:] = [last[-1] / 2] * 2
+    last = [own / parts]
+    shortest = max(least, OUTWEIGHS * shared, max(cost.seconds for _, cost in alike))
+    while parts > workers and len(last) < LAST_PIECES and last[-1] / 2 >= shortest:
+        last[-1:] = [last[-1] / 2] * 2
     yield from [shared + own / parts] * (parts - workers)
     for piece in last:
         yield from [shared + piece] * min(parts, workers)

@@ -1,13 +1,18 @@
-"""Runs and cohorts, and their identities, which are hashes of their content."""
+"""Runs and cohorts, their identities, which are hashes of their content, and runs under way."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
+from koco_stream.errors import WrongInput
 from koco_stream.io.files import canonical_json, content_hash, text_hash
 from koco_stream.learners import Public, learner_named
+from koco_stream.losses import OF_REAL_LABELS
 from koco_stream.streams.stream import Stream
+from koco_stream.types import Array
 
 
 @dataclass(frozen=True)
@@ -43,6 +48,28 @@ class Run:
             f'"params":{canonical_json(self.params)},"stream":{self.stream.identity_text}}}'
         )
 
+    def check_labels(self, classes: list[float], task: str) -> None:
+        """Raise `WrongInput`, with the remedy, if the loss cannot take the dataset's labels."""
+        name, positive = repr(self.stream.dataset), self.stream.positive_class
+        shown = ", ".join(f"{c:g}" for c in classes[:30])
+        if positive is not None and task == "regression":
+            raise WrongInput(
+                f"{name} is a regression set, which has no classes; leave out positive_class"
+            )
+        if positive is not None and classes and positive not in classes:
+            raise WrongInput(f"dataset {name} has no label {positive:g}; its labels are {shown}")
+        if positive is None and task == "classification" and not set(classes) <= {-1.0, 1.0}:
+            raise WrongInput(
+                f"dataset {name} has the labels {shown}, not -1 and +1; add positive_class ="
+                f" {classes[-1]:g} (or another of them) to its [[dataset]] table to learn that"
+                " class against the rest"
+            )
+        if task == "regression" and self.params["loss"] not in OF_REAL_LABELS:
+            raise WrongInput(
+                f"the {self.params['loss']} loss needs labels -1 and +1, and {name} is a regression"
+                " set"
+            )
+
 
 def configuration_of(
     learner: str, given: dict[str, Any], learner_seed: int
@@ -53,6 +80,44 @@ def configuration_of(
     chosen = learner_named(learner)
     public = chosen.complete(given)
     return learner, chosen.identifying(public), learner_seed if chosen.stochastic(public) else None
+
+
+@dataclass
+class RunState:
+    """A run under way: its learner's state (None if it could not begin), totals (rounds, loss,
+    mistakes), curve (`at` points of it filled), and the seconds spent in its scan.
+    """
+
+    run: Run
+    params: Any
+    state: Any
+    curve: Array
+    totals: Array = field(default_factory=lambda: np.zeros(3))
+    at: int = 0
+    seconds: float = 0.0
+    status: str = "ok"
+    error: str | None = None
+
+    @staticmethod
+    def start(run: Run, n_features: int, points: Array) -> "RunState":
+        """The run before its first round; its curve has these points. What fails here is the run's
+        own fault and becomes its status.
+        """
+        learner = learner_named(run.learner)
+        params = learner.to_params(learner.refilled(run.params))
+        started = RunState(run, params, None, np.zeros((points.size, 3)))
+        try:
+            started.state = learner.init(
+                params, n_features + int(bool(run.params["fit_intercept"])), run.learner_seed or 0
+            )
+        except Exception as error:
+            started.fail(error)
+        return started
+
+    def fail(self, error: Exception) -> None:
+        """End the run as failed, for this reason."""
+        self.status = "failed"
+        self.error = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
 @dataclass(frozen=True)

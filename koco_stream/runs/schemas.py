@@ -3,6 +3,7 @@ checks and the docs come from here.
 """
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
@@ -26,11 +27,11 @@ class Column:
 
 def _parameter_columns() -> list[Column]:
     kinds = {float: pa.float64(), int: pa.int64(), bool: pa.bool_(), str: pa.string()}
-    declared = {q.name: q for learner in LEARNERS.values() for q in learner.parameters}
-    # What may be true, false or a word is text.
-    types = {name: pa.string() if q.choices else kinds[q.kind] for name, q in declared.items()}
+    parameters = {q.name: q for learner in LEARNERS.values() for q in learner.parameters}
     return [
-        Column(name, types[name], f"parameter: {q.meaning}") for name, q in sorted(declared.items())
+        # What may be true, false or a word is text.
+        Column(name, pa.string() if q.choices else kinds[q.kind], f"parameter: {q.meaning}")
+        for name, q in sorted(parameters.items())
     ]
 
 
@@ -146,19 +147,20 @@ def schema(columns: tuple[Column, ...]) -> pa.Schema:
 
 
 def result_schema() -> pa.Schema:
-    """The schema of a result part: one row a run, its curve nested in the row, so that both appear
+    """The schema of a result file: one row a run, its curve nested in the row, so that both appear
     in one rename.
     """
     curve = pa.list_(pa.struct([(c.name, c.type) for c in CURVES if c.name != "run_id"]))
     return schema(RUNS).append(pa.field("curve", curve))
 
 
-def curve_points(n_rounds: int, per_decade: int = 8) -> Array:
-    """Rounds spaced evenly in log t, from 1 to `n_rounds`, both included: (k,) float64,
-    increasing.
+@cache
+def curve_points(n_rounds: int) -> Array:
+    """Rounds spaced evenly in log t, eight a decade, from 1 to `n_rounds`, both included: (k,)
+    float64, increasing.
     """
     if n_rounds < 1:
         return np.zeros(0)
-    exponents = np.arange(0, np.log10(n_rounds) * per_decade + 1)
-    points = np.unique(np.rint(10.0 ** (exponents / per_decade)))
+    exponents = np.arange(0, np.log10(n_rounds) * 8 + 1) / 8
+    points = np.unique(np.rint(10.0**exponents))
     return np.unique(np.append(points[points <= n_rounds], float(n_rounds)))

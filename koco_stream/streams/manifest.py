@@ -5,7 +5,6 @@ its source.
 import hashlib
 import json
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
 from koco_stream.errors import WrongInput, nearest
@@ -14,9 +13,8 @@ from koco_stream.io.paths import AnyPath, StorePath, store_path
 
 FORMAT = 2
 SEAL = "manifest_hash"
-BORROWED = (  # in a store inside another one whose datasets it uses: that one's name
-    "koco-datasets.txt"
-)
+# in a store inside another one whose datasets it uses: that one's name
+BORROWED = "koco-datasets.txt"
 
 
 @dataclass(frozen=True)
@@ -66,11 +64,6 @@ class Manifest:
 def seal_of(content: dict[str, Any]) -> str:
     """The SHA-256 of a manifest's content."""
     return hashlib.sha256(canonical_json(content).encode()).hexdigest()
-
-
-def datasets_folder(store: str | Path) -> Path:
-    """The folder that holds the datasets of a store that is a folder."""
-    return Path(store) / "datasets"
 
 
 def datasets_path(store: AnyPath) -> StorePath:
@@ -127,9 +120,9 @@ def load_manifest(store: AnyPath, name: str) -> Manifest:
         manifest = Manifest(**content)
         _check_own(manifest, name, path)
         return manifest
+    except WrongInput:
+        raise
     except (ValueError, KeyError, TypeError) as error:
-        if isinstance(error, WrongInput):
-            raise
         raise WrongInput(f"{path} is damaged ({error}); prepare the dataset again") from None
 
 

@@ -3,7 +3,6 @@ that takes.
 """
 
 from collections.abc import Sequence
-from typing import Protocol
 
 import numpy as np
 
@@ -11,20 +10,6 @@ from koco_stream.types import Array
 
 AS_STORED, SHUFFLED, IN_WINDOWS = "as-stored", "shuffled", "shuffled-in-windows"
 WINDOW_ROWS = 65536
-
-
-class Order(Protocol):
-    """A permutation of a dataset's rows."""
-
-    def rows(self, start: int, stop: int) -> Array:
-        """The numbers of the rows of rounds `start` to `stop` (from 0), (stop − start,) int64."""
-        ...
-
-    def shards(self, start: int, stop: int) -> set[int]:
-        """The shards to be kept open for these rounds: those that the rounds around them read
-        too.
-        """
-        ...
 
 
 class Shuffled:
@@ -37,11 +22,11 @@ class Shuffled:
         self.permutation = np.random.default_rng([seed, 0x0D]).permutation(sum(shard_rows))
 
     def rows(self, start: int, stop: int) -> Array:
-        """See `Order`."""
+        """The numbers of the rows of rounds `start` to `stop` (from 0), (stop − start,) int64."""
         return self.permutation[start:stop]
 
     def shards(self, start: int, stop: int) -> set[int]:
-        """See `Order`."""
+        """The shards to be kept open for these rounds: all."""
         return self.everything
 
 
@@ -56,30 +41,32 @@ class ShuffledInWindows:
         self.sequence = np.random.default_rng([seed, 0x0E]).permutation(len(shard_rows))
         sizes = np.asarray(shard_rows, np.int64)
         self.ends = np.cumsum(sizes[self.sequence])  # of the shards, in the sequence
-        self.moved = (np.cumsum(sizes) - sizes)[self.sequence] - (
-            self.ends - sizes[self.sequence]
-        )  # from a place in the sequence to a row
+        # from a position in the sequence to a row
+        self.moved = (np.cumsum(sizes) - sizes)[self.sequence] - (self.ends - sizes[self.sequence])
         self.last = (-1, np.zeros(0, np.int64))
 
     def rows(self, start: int, stop: int) -> Array:
-        """See `Order`."""
+        """The numbers of the rows of rounds `start` to `stop` (from 0), (stop − start,) int64."""
         W = self.window_rows
-        places = [
-            self._window(k)[max(start - k * W, 0) : stop - k * W]
-            for k in range(start // W, -(-stop // W))
-        ]
-        found = np.concatenate(places) if len(places) != 1 else places[0]
-        return found + self.moved[np.searchsorted(self.ends, found, side="right")]
+        positions = np.concatenate(
+            [
+                self._window(k)[max(start - k * W, 0) : stop - k * W]
+                for k in range(start // W, -(-stop // W))
+            ]
+        )
+        return positions + self.moved[np.searchsorted(self.ends, positions, side="right")]
 
     def shards(self, start: int, stop: int) -> set[int]:
-        """See `Order`."""
+        """The shards to be kept open for these rounds: those that the rounds around them read
+        too.
+        """
         W = self.window_rows
         first, last = start // W * W, min(-(-stop // W) * W, self.n_rows) - 1
         lo, hi = np.searchsorted(self.ends, [first, last], side="right")
         return set(self.sequence[lo : hi + 1].tolist())
 
     def _window(self, k: int) -> Array:
-        """The places in the sequence of the rows of window k, in the order in which they are
+        """The positions in the sequence of the rows of window k, in the order in which they are
         read.
         """
         if self.last[0] != k:
@@ -87,3 +74,6 @@ class ShuffledInWindows:
             size = min(self.window_rows, self.n_rows - first)
             self.last = k, first + np.random.default_rng([self.seed, 0x0F, k]).permutation(size)
         return self.last[1]
+
+
+Order = Shuffled | ShuffledInWindows  # a permutation of a dataset's rows

@@ -15,7 +15,7 @@ from koco_stream.io.paths import AnyPath
 from koco_stream.numerics.compiler import jit
 from koco_stream.streams.manifest import Manifest, load_manifest
 from koco_stream.streams.orders import IN_WINDOWS, SHUFFLED, Order, Shuffled, ShuffledInWindows
-from koco_stream.streams.rows import Rows, dense_rows, frozen, full_rows, sparse_rows
+from koco_stream.streams.rows import Rows, dense_rows, frozen, sparse_rows
 from koco_stream.streams.shard_cache import check_room, open_copy
 from koco_stream.streams.stream import Stream, sharding_of
 from koco_stream.types import Array
@@ -33,7 +33,7 @@ class Block(NamedTuple):
 class StreamReader:
     """One stream, opened. Raises `WrongInput` if the dataset is not prepared, has changed since the
     sweep was planned, or is to be fully shuffled and is larger than the cache may be. Shards are
-    looked at when they are read: see `copies.open_copy` for what that raises.
+    looked at when they are read: see `shard_cache.open_copy` for what that raises.
     """
 
     def __init__(self, store: AnyPath, stream: Stream) -> None:
@@ -80,38 +80,35 @@ class StreamReader:
         while start < last:
             end = min(start + block_rows, last)
             if self.order is not None:
-                self._keep(self.order.shards(start, end))
+                self._open(self.order.shards(start, end))
                 yield self._gathered(self.order.rows(start, end), zeros)
             else:
                 k = int(np.searchsorted(self.firsts, start, side="right")) - 1
                 end = min(end, int(self.firsts[k + 1]))
-                self._keep({k})
+                self._open({k})
                 yield self._viewed(k, start - int(self.firsts[k]), end - int(self.firsts[k]), zeros)
             start = end
 
     def whole(self) -> Block:
         """The stream as one block, for a dataset that memory holds."""
-        return self._gathered(
-            np.arange(self.n_rows) if self.order is None else self.order.rows(0, self.n_rows), False
-        )
+        numbers = np.arange(self.n_rows)
+        if self.order is not None:
+            numbers = self.order.rows(0, self.n_rows)
+        self._open(set((np.searchsorted(self.firsts, numbers, side="right") - 1).tolist()))
+        return self._gathered(numbers, False)
 
-    def _shard(self, number: int) -> "ShardArrays":
-        if number not in self.opened:
-            self.opened[number] = shard_arrays(self.store, self.manifest, number)
-        return self.opened[number]
-
-    def _keep(self, numbers: set[int]) -> None:
-        """Close the shards that are not among these: what is mapped counts as this process's
-        memory.
-        """
-        for number in self.opened.keys() - numbers:
-            del self.opened[number]
+    def _open(self, numbers: set[int]) -> None:
+        """Have these shards open, and no others: what is mapped counts as this process's memory."""
+        self.opened = {
+            number: self.opened.get(number) or shard_arrays(self.store, self.manifest, number)
+            for number in numbers
+        }
 
     def _viewed(self, number: int, lo: int, hi: int, zeros: bool) -> Block:
         """Rows lo to hi of a shard."""
-        shard = self._shard(number)
+        shard = self.opened[number]
         if self.manifest.layout == "dense":
-            return self._block(dense(shard.values[lo:hi], zeros), shard.labels[lo:hi])
+            return self._block(dense_rows(shard.values[lo:hi], zeros), shard.labels[lo:hi])
         a, b = int(shard.offsets[lo]), int(shard.offsets[hi])
         indptr = shard.offsets[lo : hi + 1].astype(np.int64) - a
         return self._block(
@@ -123,10 +120,10 @@ class StreamReader:
         """The rows with these numbers, in this order, copied from their shards."""
         where = np.searchsorted(self.firsts, numbers, side="right") - 1
         by_shard = np.argsort(where, kind="stable")
-        parts = []  # of each shard: its arrays, the rows' numbers in it, their places in the block
+        parts = []  # of each shard: its arrays, the rows' numbers in it, their positions here
         for mine in np.split(by_shard, np.flatnonzero(np.diff(where[by_shard])) + 1):
             k = int(where[mine[0]])
-            parts.append((self._shard(k), numbers[mine] - self.firsts[k], mine))
+            parts.append((self.opened[k], numbers[mine] - self.firsts[k], mine))
         labels = np.empty(numbers.size)
         for shard, rows, mine in parts:
             labels[mine] = shard.labels[rows]
@@ -135,7 +132,7 @@ class StreamReader:
             matrix = np.empty((numbers.size, d), value_type)
             for shard, rows, mine in parts:
                 matrix[mine] = shard.values[rows]
-            return self._block(dense(matrix, zeros), labels)
+            return self._block(dense_rows(matrix, zeros), labels)
         indptr = np.zeros(numbers.size + 1, np.int64)
         for shard, rows, mine in parts:
             indptr[1 + mine] = shard.offsets[rows + 1] - shard.offsets[rows]
@@ -153,11 +150,6 @@ class StreamReader:
         return Block(rows, frozen(labels, np.float64))
 
 
-def dense(matrix: Array, zeros: bool) -> Rows:
-    """Rows of a matrix, with its zeros or without."""
-    return full_rows(matrix) if zeros else dense_rows(matrix)
-
-
 class ShardArrays(NamedTuple):
     """A shard as views into its mapped copy: labels (n,); sparse, row t at offsets[t] to offsets[t
     + 1] (int32) of indices and values; dense, values (n, d) and neither offsets nor indices.
@@ -170,7 +162,7 @@ class ShardArrays(NamedTuple):
 
 
 def shard_arrays(store: AnyPath, manifest: Manifest, number: int) -> ShardArrays:
-    """A shard of the dataset, opened. Raises as `copies.open_copy` does."""
+    """A shard of the dataset, opened. Raises as `shard_cache.open_copy` does."""
     # `to_numpy` would import pandas, if it is installed: a third of a second and 30 MB for each
     # worker
     view = np.from_dlpack
@@ -194,7 +186,7 @@ def copy_rows(
     indices_out: Array,
     values_out: Array,
 ) -> None:
-    """Copy the given rows of a sparse shard to the places `to` (one a row) of the output arrays."""
+    """Copy the given rows of a sparse shard to the positions `to` (one a row) of the outputs."""
     for k in range(rows.size):
         lo, hi = offsets[rows[k]], offsets[rows[k] + 1]
         for i in range(hi - lo):

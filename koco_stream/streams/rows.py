@@ -41,18 +41,16 @@ def frozen(array: Any, dtype: Any) -> Array:
     return view
 
 
-def dense_rows(matrix: Array) -> Rows:
-    """Rows of a C-ordered matrix (n, d) of float32 or float64; its zeros are dropped."""
-    kept = matrix != 0
-    if not kept.all():
-        indptr = np.concatenate([[0], np.cumsum(kept.sum(axis=1))])
-        return sparse_rows(indptr, np.nonzero(kept)[1], matrix[kept], matrix.shape[1])
-    return full_rows(matrix)
-
-
-def full_rows(matrix: Array) -> Rows:
-    """Rows of a C-ordered matrix (n, d), its zeros among their values."""
+def dense_rows(matrix: Array, keep_zeros: bool = False) -> Rows:
+    """Rows of a C-ordered matrix (n, d) of float32 or float64; its zeros are dropped, or among
+    their values.
+    """
     n, d = matrix.shape
+    if not keep_zeros:
+        kept = matrix != 0
+        if not kept.all():
+            indptr = np.concatenate([[0], np.cumsum(kept.sum(axis=1))])
+            return sparse_rows(indptr, np.nonzero(kept)[1], matrix[kept], d)
     return Rows(
         frozen(np.arange(0, (n + 1) * d, d) if d else np.zeros(n + 1), np.int64),
         frozen(np.arange(d), np.int32),
@@ -80,15 +78,12 @@ def as_rows(X: Any, n_features: int | None = None, model: str = "the learner") -
     Raises `WrongInput` if X is not two-dimensional, not numeric, holds NaN or infinity (the row is
     named), or has another number of features than `n_features`, which `model` has learnt from.
     """
-    kind = type(X).__module__.split(".")[0]
     if isinstance(X, Rows):
         rows = X
-    elif kind == "pyarrow":
-        rows = table_rows(X)
-    elif kind == "sparse":
-        rows = _from_scipy(X.to_scipy_sparse() if X.ndim == 2 else X)
-    elif hasattr(X, "tocsr"):
-        rows = _from_scipy(X)
+    elif type(X).__module__.startswith("pyarrow."):
+        rows = _from_table(X)
+    elif hasattr(X, "to_scipy_sparse") or hasattr(X, "tocsr"):
+        rows = _from_sparse(X)
     else:
         rows = _from_array(X)
     if n_features is not None and rows.n_features != n_features:
@@ -97,10 +92,10 @@ def as_rows(X: Any, n_features: int | None = None, model: str = "the learner") -
             " input"
         )
     if not np.isfinite(rows.values).all():
-        place = int(np.flatnonzero(~np.isfinite(rows.values))[0])
-        row = int(np.searchsorted(rows.indptr, place, side="right")) - 1
+        first = int(np.flatnonzero(~np.isfinite(rows.values))[0])
+        row = int(np.searchsorted(rows.indptr, first, side="right")) - 1
         raise WrongInput(
-            f"row {row} of X holds {rows.values[place]} (NaN or inf); remove such rows or fill the"
+            f"row {row} of X holds {rows.values[first]} (NaN or inf); remove such rows or fill the"
             " values in"
         )
     return rows
@@ -132,13 +127,8 @@ def as_labels(y: Any, n_rows: int) -> Array:
     return frozen(labels, np.float64)
 
 
-def table_rows(table: Any) -> Rows:
-    """Rows of an Arrow table of prepared rows (columns `indices` and `values`, or `values` of fixed
-    size), put in canonical form.
-
-    Raises `WrongInput` for a null, for columns that do not fit each other, or for a feature number
-    out of range.
-    """
+def _from_table(table: Any) -> Rows:
+    """Rows of an Arrow table with the columns `indices` and `values`, or `values` of fixed size."""
     import pyarrow as pa
     from scipy.sparse import csr_matrix
 
@@ -148,10 +138,7 @@ def table_rows(table: Any) -> Rows:
                 f"an Arrow table of prepared rows needs a column {name!r}; it has"
                 f" {', '.join(table.column_names)}"
             )
-        chunked = table.column(name)
-        array = (
-            pa.concat_arrays(chunked.chunks) if chunked.num_chunks else pa.array([], chunked.type)
-        )
+        array = table.column(name).combine_chunks()
         if array.null_count or array.flatten().null_count:
             raise WrongInput(f"column {name!r} holds nulls; remove those rows")
         return array
@@ -168,28 +155,25 @@ def table_rows(table: Any) -> Rows:
     numbers = indices.flatten().to_numpy(zero_copy_only=False)
     metadata = table.schema.metadata or {}
     n_features = int(metadata.get(b"n_features", int(numbers.max(initial=-1)) + 1))
+    # without the checks of its constructor, which do not name the number that is out of range
     matrix = csr_matrix((len(values), n_features), dtype=flat.dtype)
-    matrix.indptr, matrix.indices, matrix.data = (
-        np.concatenate([[0], np.cumsum(sizes)]),
-        numbers,
-        flat,
-    )
+    matrix.indptr = np.concatenate([[0], np.cumsum(sizes)])
+    matrix.indices, matrix.data = numbers, flat
     matrix.has_sorted_indices = matrix.has_canonical_format = False
-    return _from_scipy(matrix)
+    return _from_sparse(matrix)
 
 
 def with_intercept(rows: Rows) -> Rows:
     """The rows with one more feature, numbered d, whose value is 1. An empty row gets it too."""
     n, d = rows.n_rows, rows.n_features
-    one = np.ones(1, rows.values.dtype)
     if rows.index_stride == 0:
-        matrix = np.hstack([rows.values.reshape(n, d), np.broadcast_to(one, (n, 1))])
-        return dense_rows(np.ascontiguousarray(matrix))
-    ends = rows.indptr[1:]
+        ones = np.ones((n, 1), rows.values.dtype)
+        return dense_rows(np.hstack([rows.values.reshape(n, d), ones]))
+    ends, last = rows.indptr[1:], rows.indptr[-1]
     return sparse_rows(
         rows.indptr + np.arange(n + 1),
-        np.insert(rows.indices[: ends[-1]] if n else rows.indices[:0], ends, d),
-        np.insert(rows.values[: ends[-1]] if n else rows.values[:0], ends, one[0]),
+        np.insert(rows.indices[:last], ends, d),
+        np.insert(rows.values[:last], ends, 1.0),
         d + 1,
     )
 
@@ -222,26 +206,24 @@ def _from_array(X: Any) -> Rows:
     return dense_rows(np.ascontiguousarray(_numeric(array, "X")))
 
 
-def _from_scipy(X: Any) -> Rows:
-    csr = X.tocsr() if X.ndim == 2 else None
-    if csr is None:
+def _from_sparse(X: Any) -> Rows:
+    if X.ndim != 2:
         raise WrongInput(f"X must have two dimensions, (rows, features), not {X.ndim}")
+    csr = (X.to_scipy_sparse() if hasattr(X, "to_scipy_sparse") else X).tocsr()
     if csr.indices.size and (csr.indices.min() < 0 or csr.indices.max() >= csr.shape[1]):
         raise WrongInput(
             f"X names features from {csr.indices.min()} to {csr.indices.max()}, but it has features"
             f" 0 to {csr.shape[1] - 1} only"
         )
     values = _numeric(csr.data, "X")
-    stored_zero = bool((values == 0).any())
-    if not csr.has_canonical_format or stored_zero or values is not csr.data:
+    if not csr.has_canonical_format or values is not csr.data or (values == 0).any():
         csr = csr.copy()  # the caller's matrix stays as it was
         csr.data = values.copy()
         csr.has_sorted_indices = csr.has_canonical_format = False
         csr.sum_duplicates()
         csr.eliminate_zeros()
-        values = csr.data
     if csr.shape[1] > np.iinfo(np.int32).max:
         raise WrongInput(
             f"X has {csr.shape[1]} features; at most 2147483647 are supported, hash them to fewer"
         )
-    return sparse_rows(csr.indptr, csr.indices, values, int(csr.shape[1]))
+    return sparse_rows(csr.indptr, csr.indices, csr.data, int(csr.shape[1]))

@@ -18,7 +18,6 @@ copy is made.
 """
 
 import errno
-import fcntl
 import os
 import shutil
 import time
@@ -74,7 +73,7 @@ def open_copy(store: AnyPath, manifest: Manifest, number: int) -> pa.RecordBatch
     )
     batch = _mapped(path, shard)
     if batch is None:
-        with locked(_lock_of(path)):
+        with locked(path.with_suffix(".lock")):
             batch = _mapped(path, shard)  # another process may have made it meanwhile
             if batch is None:
                 _make(path, read_shard(store, manifest, shard))
@@ -92,10 +91,9 @@ def check_room(manifest: Manifest) -> None:
     if needed > limit:
         raise WrongInput(
             f"dataset {manifest.name!r}: a full shuffle needs all of its shards at once, {needed:,}"
-            " bytes in the cache folder "
-            f'{cache_folder()}, whose limit is {limit:,}; take order = "shuffled-in-windows" in the'
-            f" sweep file, or set {LIMIT} to a larger "
-            "limit or KOCO_CACHE to a larger disk"
+            f" bytes in the cache folder {cache_folder()}, whose limit is {limit:,}; take"
+            f' order = "shuffled-in-windows" in the sweep file, or set {LIMIT} to a larger limit or'
+            " KOCO_CACHE to a larger disk"
         )
 
 
@@ -103,12 +101,6 @@ def cache_limit() -> int:
     """Bytes that all copies may take together. Raises `WrongInput` if `KOCO_CACHE_BYTES` is not a
     positive whole number.
     """
-    folder = cache_folder() / FOLDER
-    return _limit(folder, sum(size for _, _, size in _files(folder)))
-
-
-def _limit(folder: Path, used: int) -> int:
-    """As `cache_limit`, with the copies in `folder` taking `used` bytes now."""
     given = os.environ.get(LIMIT)
     if given is not None:
         if not given.isascii() or not given.isdigit() or int(given) == 0:
@@ -117,7 +109,9 @@ def _limit(folder: Path, used: int) -> int:
                 " or unset it"
             )
         return int(given)
-    there = next(place for place in (folder, *folder.parents) if place.exists())
+    folder = cache_folder() / FOLDER
+    there = next(path for path in (folder, *folder.parents) if path.exists())
+    used = sum(size for _, _, size in _files(folder))
     return (shutil.disk_usage(there).free + used) // 2
 
 
@@ -134,9 +128,8 @@ def _mapped(path: Path, shard: Shard) -> pa.RecordBatch | None:
     another number of rows.
     """
     try:
-        with pa.memory_map(
-            str(path)
-        ) as source:  # the views keep the map; closing gives the file handle back
+        # the views keep the map; closing gives the file handle back
+        with pa.memory_map(str(path)) as source:
             reader = pa.ipc.open_file(source)
             batch = reader.get_batch(0) if reader.num_record_batches == 1 else None
         os.utime(path, ns=(time.time_ns(),) * 2)  # the clock of files is coarser
@@ -156,9 +149,8 @@ def _make(path: Path, table: pa.Table) -> None:
                 writer.write_table(table)
             handle.truncate()
             handle.flush()
-            os.fsync(
-                handle.fileno()
-            )  # no copy with holes after a power cut; its name may be lost, then it is made again
+            # no copy with holes after a power cut; its name may be lost, then it is made again
+            os.fsync(handle.fileno())
         unfinished.replace(path)
     except OSError as error:
         raise OSError(
@@ -177,41 +169,31 @@ def _reserve(handle: int, needed: int, path: Path) -> None:
     """
     root = private_folder(FOLDER)
     with locked(root / "room.lock"):
-        files = sorted(_files(root))
-        limit = _limit(root, sum(size for _, _, size in files))
         others = [
-            (file, size) for _, file, size in files if file.with_suffix("") != path.with_suffix("")
+            (file, size)
+            for _, file, size in sorted(_files(root))
+            if file.with_suffix("") != path.with_suffix("")
         ]
-        used = needed + sum(size for _, size in others)
+        limit, used = cache_limit(), needed + sum(size for _, size in others)
         for file, size in others:
-            if (used > limit or file.suffix == ".part") and _removed(
-                file
-            ):  # a part whose lock is free has lost its maker
+            # an unfinished copy whose lock is free has lost its maker
+            if (used > limit or file.suffix == ".part") and _removed(file):
                 used -= size
         os.ftruncate(handle, needed)
 
 
 def _removed(path: Path) -> bool:
     """Remove a copy, unless somebody holds its lock."""
-    with _lock_of(path).open("a") as handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
+    with suppress(BlockingIOError), locked(path.with_suffix(".lock"), wait=False):
         path.unlink(missing_ok=True)
         return True
+    return False
 
 
 def _files(root: Path) -> Iterator[tuple[int, Path, int]]:
     """Each copy, finished or not: when it was last used, its path, and its size in bytes."""
-    for folder in root.iterdir() if root.is_dir() else ():
-        if folder.is_dir():
-            for entry in os.scandir(folder):
-                if entry.name.endswith((".arrow", ".part")):
-                    with suppress(FileNotFoundError):
-                        state = entry.stat()
-                        yield state.st_mtime_ns, folder / entry.name, state.st_size
-
-
-def _lock_of(path: Path) -> Path:
-    return path.with_suffix(".lock")
+    for path in root.glob("*/*"):
+        if path.suffix in (".arrow", ".part"):
+            with suppress(FileNotFoundError):
+                state = path.stat()
+                yield state.st_mtime_ns, path, state.st_size

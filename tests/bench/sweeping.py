@@ -19,9 +19,8 @@ from cluster.executors import run_serially
 from flows.sweep.file import read_sweep
 from koco_stream.engine.cohort import Receipt
 from koco_stream.engine.result_file import result_files_folder
-from koco_stream.engine.run_state import start
 from koco_stream.io.cache import private_folder
-from koco_stream.runs.run import Cohort, Run
+from koco_stream.runs.run import Cohort, Run, RunState
 from koco_stream.runs.schemas import curve_points
 from koco_stream.streams.manifest import load_manifest
 from tests.bench.measure import seconds
@@ -163,7 +162,7 @@ def serially(store: Path, cohort: Cohort) -> Receipt:
 def alone(store: Path, run: Run) -> float:
     """Seconds of the initialisation and the scan of a run in a cohort of its own."""
     n_features = load_manifest(store, run.stream.dataset).n_features
-    begin = seconds(lambda: start(run, n_features, curve_points(1)))
+    begin = seconds(lambda: RunState.start(run, n_features, curve_points(1)))
     return begin + serially(store, Cohort(run.stream, (run,), 0.0)).scan_seconds
 
 

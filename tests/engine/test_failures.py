@@ -4,25 +4,24 @@ and it can be run again.
 
 import json
 from collections import Counter
-from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
-from koco_stream.engine.checkpoint import save_cohort
 from koco_stream.engine.cohort import run_cohort
 from koco_stream.engine.result_file import result_path
 from koco_stream.learners import LEARNERS
 from koco_stream.runs.run import Cohort, Run
 from koco_stream.streams.manifest import dataset_path, load_manifest
 from koco_stream.streams.stream import Stream
-from storage.results import collect, read_curves, read_runs, table_files
-from tests.helpers.cohorts import part, undisturbed
+from storage.results import collect, read_curves, read_runs
+from tests.helpers.cohorts import die_after, part, undisturbed
 from tests.helpers.examples import EXAMPLES
 from tests.helpers.in_process import koco  # noqa: F401  (a fixture)
-from tests.helpers.sweeps import MEASURED
 
 BAD = 7.0  # the step size, or alpha, of the run that is to fail
+# what a run that has failed has of its own
+COUNTED = ("rounds", "mean_loss", "error_rate", "dictionary_size")
 
 SWEEP = """
 name = "try"
@@ -76,71 +75,57 @@ def fails_in(patch, learner, name):
     patch.setattr(of, name, staticmethod(raising(getattr(of, name))))
 
 
-def in_step(monkeypatch, learner, when=1):
-    """Have the compiled rounds of a learner raise."""
+def in_rounds(patch, learner, when):
+    """Have the compiled rounds of a learner raise from the `when`-th block on."""
     compiled, calls = LEARNERS[learner].compiled, []
     stub = staticmethod(lambda *loop: raising(compiled(*loop), when, calls))
-    monkeypatch.setattr(LEARNERS[learner], "compiled", stub)
+    patch.setattr(LEARNERS[learner], "compiled", stub)
 
 
-@pytest.mark.parametrize("where", ["init", "step", "later step"])
-def test_run_alone_that_raises__is_a_failed_row_and_the_others_are_as_before(
-    where, small_store, monkeypatch
+LINEAR = [("OGD", {"step_size": BAD}), ("OGD", {"step_size": 0.1}), ("OGD", {"step_size": 0.3})]
+KERNEL = [
+    ("NORMA", {"step_size": BAD}),
+    ("NORMA", {"step_size": 0.2}),
+    ("NORMA", {"step_size": 0.4, "budget": 90}),
+]
+GROWING = [("CONKONS", {"alpha": BAD, "bandwidth": 0.2}), ("CONKONS", {"alpha": 0.2})]
+
+
+@pytest.mark.parametrize(
+    ("learners", "where", "rounds"),
+    [
+        (LINEAR, "init", 0),
+        (LINEAR, 1, 0),
+        (LINEAR, 3, 200),
+        (KERNEL, "init", 0),
+        (KERNEL, "with_room", 0),
+        (KERNEL, 1, 0),
+        (KERNEL, 20, 200),
+        (GROWING, "enlarge", None),
+    ],
+)
+def test_run_that_raises__is_a_failed_row_and_the_others_are_as_before(
+    learners, where, rounds, small_store, monkeypatch
 ):
-    cohort = cohort_of(
-        small_store,
-        ("OGD", {"step_size": 0.1}),
-        ("OGD", {"step_size": BAD}),
-        ("OGD", {"step_size": 0.3}),
-    )
-    whole = undisturbed(small_store, cohort)
-    if where == "init":
-        fails_in(monkeypatch, "OGD", "init")
-    else:
-        in_step(monkeypatch, "OGD", 1 if where == "step" else 3)
-    receipt = run_cohort(str(small_store), "try", cohort, 100)
-    assert (receipt.runs, receipt.failed, receipt.diverged) == (3, 1, 0)
-    first, failed, last = part(small_store, cohort)
-    assert [first, last] == [whole[0], whole[2]]
-    assert (failed["status"], failed["error"]) == ("failed", "RuntimeError: no such luck")
-    assert failed["rounds"] == (200 if where == "later step" else 0)
-    assert failed["curve"] == [
-        point for point in whole[1]["curve"] if point["t"] <= failed["rounds"]
-    ]
-    assert failed["regret"] is None
-
-
-@pytest.mark.parametrize("where", ["init", "with_room", "step", "later step"])
-def test_run_that_shares_kernel_values__fails_alone(where, small_store, monkeypatch):
-    learners = [
-        ("NORMA", {"step_size": BAD}),
-        ("NORMA", {"step_size": 0.2}),
-        ("NORMA", {"step_size": 0.4, "budget": 90}),
-    ]
     cohort = cohort_of(small_store, *learners)
     whole = undisturbed(small_store, cohort)
-    if where in ("init", "with_room"):
-        fails_in(monkeypatch, "NORMA", where)
+    if isinstance(where, str):
+        fails_in(monkeypatch, learners[0][0], where)
     else:
-        when = 1 if where == "step" else 20
-        in_step(monkeypatch, "NORMA", when)
-    run_cohort(str(small_store), "try", cohort, 100)
+        in_rounds(monkeypatch, learners[0][0], where)
+    receipt = run_cohort(str(small_store), "try", cohort, 100)
+    assert (receipt.runs, receipt.failed, receipt.diverged) == (len(learners), 1, 0)
     failed, *others = part(small_store, cohort)
     assert others == whole[1:]
-    assert (failed["status"], failed["error"]) == ("failed", "RuntimeError: no such luck")
-    assert failed["rounds"] % 100 == 0
-
-
-def test_run_that_raises_when_it_grows__fails_alone(small_store, monkeypatch):
-    cohort = cohort_of(
-        small_store, ("CONKONS", {"alpha": BAD, "bandwidth": 0.2}), ("CONKONS", {"alpha": 0.2})
-    )
-    whole = undisturbed(small_store, cohort)
-    fails_in(monkeypatch, "CONKONS", "enlarge")
-    run_cohort(str(small_store), "try", cohort)
-    failed, other = part(small_store, cohort)
-    assert (failed["status"], failed["error"]) == ("failed", "RuntimeError: no such luck")
-    assert other == whole[1]
+    assert failed["rounds"] == rounds or (rounds is None and failed["rounds"] % 100 == 0)
+    assert failed == {
+        **whole[0],
+        **dict.fromkeys(("regret", "comparator_largest")),
+        "status": "failed",
+        "error": "RuntimeError: no such luck",
+        "curve": [point for point in whole[0]["curve"] if point["t"] <= failed["rounds"]],
+        **{name: failed[name] for name in COUNTED},
+    }
 
 
 @pytest.mark.parametrize("fails", ["before", "after"])
@@ -152,28 +137,19 @@ def test_run_that_fails_to_begin_on_one_side_of_a_checkpoint__leaves_the_others_
         small_store, (learner, {"step_size": BAD}), (learner, {"step_size": 0.2}), every=200
     )
     whole = undisturbed(small_store, cohort)
-
-    def cut(*words):
-        save_cohort(*words)
-        raise KeyboardInterrupt
-
     with monkeypatch.context() as patch:
-        patch.setattr("koco_stream.engine.cohort.save_cohort", cut)
         if fails == "before":
             fails_in(patch, learner, "init")
-        with pytest.raises(KeyboardInterrupt):
-            run_cohort(str(small_store), "try", cohort)
-    with monkeypatch.context() as patch:
-        if fails == "after":
-            fails_in(patch, learner, "init")
-        receipt = run_cohort(str(small_store), "try", cohort)
-    assert receipt.failed == 1
+        die_after(patch, small_store, cohort, 1)
+    if fails == "after":
+        fails_in(monkeypatch, learner, "init")
+    assert run_cohort(str(small_store), "try", cohort).failed == 1
     failed, other = part(small_store, cohort)
     assert other == whole[1]
     assert (failed["status"], failed["error"]) == ("failed", "RuntimeError: no such luck")
 
 
-def test_part_that_is_there__is_not_computed_again_and_a_damaged_one_is(small_store):
+def test_result_file_that_is_there__is_not_computed_again_and_a_damaged_one_is(small_store):
     cohort = cohort_of(small_store, ("OGD", {}))
     assert not run_cohort(str(small_store), "try", cohort).found
     path = result_path(small_store, cohort).path
@@ -183,54 +159,39 @@ def test_part_that_is_there__is_not_computed_again_and_a_damaged_one_is(small_st
     assert path.read_bytes() == whole
     # then comes the footer, much of which is text about the columns
     pages = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
-    for place in (10, pages // 2, len(whole) - 6):
-        path.write_bytes(whole[:place] + bytes([whole[place] ^ 255]) + whole[place + 1 :])
+    for position in (10, pages // 2, len(whole) - 6):
+        changed = bytes([whole[position] ^ 255])
+        path.write_bytes(whole[:position] + changed + whole[position + 1 :])
         receipt = run_cohort(str(small_store), "try", cohort)
-        assert (receipt.found, receipt.rounds) == (False, 500), place
-        assert pq.read_table(path).drop_columns(MEASURED).num_rows == 1
-
-
-def ids_in_files(store, table):
-    return Counter(
-        run
-        for file in table_files(store, table)
-        for run in set(file.read_table(["run_id"]).column("run_id").to_pylist())
-    )
+        assert (receipt.found, receipt.rounds) == (False, 500), position
+        assert pq.read_table(path).num_rows == 1
 
 
 def test_sweep__names_what_failed_and_replaces_it_when_it_is_run_again(
     koco, small_store, spec, monkeypatch
 ):
-    store = ("--store", small_store)
+    def sweep(*words):
+        return koco("sweep", spec, "--store", small_store, "--json", *words)
 
-    def check(failed):
+    def check(done, exit_code, computed, failed):
+        assert (done.exit_code, json.loads(done.stdout)["computed"]) == (exit_code, computed)
         runs = read_runs(small_store)
         assert Counter(runs.column("status").to_pylist()) == Counter(ok=6 - failed, failed=failed)
-        assert set(ids_in_files(small_store, "runs").values()) == {1}
-        assert set(ids_in_files(small_store, "curves").values()) == {1}
-        assert ids_in_files(small_store, "runs").keys() == set(runs.column("run_id").to_pylist())
         curves = set(read_curves(small_store).column("run_id").to_pylist())
         assert curves == {row["run_id"] for row in runs.to_pylist() if row["status"] == "ok"}
 
     with monkeypatch.context() as patch:
         fails_in(patch, "OGD", "init")
-        done = koco("sweep", spec, *store, "--json")
-        assert done.exit_code == 1, done.stderr
+        done = sweep()
+        check(done, 1, 6, failed=2)
         assert json.loads(done.stdout)["statuses"] == {"ok": 4, "failed": 2}
         assert done.stderr.count("RuntimeError: no such luck") == 2
         assert "failed: OGD" in done.stderr
         assert f"koco sweep {spec} --store {small_store} --retry-failed" in done.stderr
-        check(2)
-        again = koco(
-            "sweep", spec, *store, "--json"
-        )  # what failed is not tried again unasked, and is not forgotten
-        assert (again.exit_code, json.loads(again.stdout)["computed"]) == (1, 0)
-        retried = koco("sweep", spec, *store, "--json", "--retry-failed")
-        assert (retried.exit_code, json.loads(retried.stdout)["computed"]) == (1, 2)
-        check(2)
-    cured = koco("sweep", spec, *store, "--json", "--retry-failed")
-    assert (cured.exit_code, json.loads(cured.stdout)["computed"]) == (0, 2)
-    check(0)
+        # what failed is not tried again unasked, and is not forgotten
+        check(sweep(), 1, 0, failed=2)
+        check(sweep("--retry-failed"), 1, 2, failed=2)
+    check(sweep("--retry-failed"), 0, 2, failed=0)
 
 
 def test_dataset_that_is_damaged__stops_only_its_own_runs(
@@ -239,7 +200,7 @@ def test_dataset_that_is_damaged__stops_only_its_own_runs(
     monkeypatch.setenv("KOCO_CACHE", str(tmp_path / "cache"))  # no copies of its shards yet
     shard = dataset_path(small_store, "real") / load_manifest(small_store, "real").shards[0].path
     whole = shard.read_bytes()
-    Path(str(shard)).write_bytes(whole[:99] + bytes([whole[99] ^ 1]) + whole[100:])
+    shard.write_bytes(whole[:99] + bytes([whole[99] ^ 1]) + whole[100:])
     done = koco("sweep", spec, "--store", small_store)
     assert done.exit_code == 2, done.stderr
     assert "real" in done.stderr
@@ -249,17 +210,16 @@ def test_dataset_that_is_damaged__stops_only_its_own_runs(
     (status,) = json.loads(koco("status", "--store", small_store, "--json").stdout)
     assert status["state"] == "ended by an error"
     assert "altered or damaged" in status["error"]
-    Path(str(shard)).write_bytes(whole)
+    shard.write_bytes(whole)
     done = koco("sweep", spec, "--store", small_store, "--json")
     assert (done.exit_code, json.loads(done.stdout)["computed"]) == (0, 3)
 
 
-def test_damaged_part__is_computed_again_by_the_next_sweep(koco, small_store, spec):
+def test_damaged_result_file__is_computed_again_by_the_next_sweep(koco, small_store, spec):
     cohort = cohort_of(small_store, ("OGD", {"step_size": 0.1}))
     run_cohort(str(small_store), "try", cohort)
     path = result_path(small_store, cohort).path
     path.write_bytes(path.read_bytes()[:-20])
     done = koco("sweep", spec, "--store", small_store, "--json")
-    assert done.exit_code == 0, (done.stderr, done.exception)
-    assert json.loads(done.stdout)["computed"] == 6
+    assert (done.exit_code, json.loads(done.stdout)["computed"]) == (0, 6), done.stderr
     assert collect(small_store) == 0

@@ -1,63 +1,108 @@
-"""A cohort that was cut goes on from its last checkpoint, on any worker, to the same bits; a
-checkpoint only ever saves time.
+"""A cohort that was cut, or whose worker was told to stop, goes on from its last checkpoint, on any
+worker, to the same bits; a checkpoint only ever saves time.
 """
 
+import itertools
 import os
 import signal
 import subprocess
 import sys
 
-import numpy as np
 import pytest
+from distributed import Client
 
-import koco_stream.engine.cohort
+from cluster.executors import OnDask, run_on_dask
 from koco_stream.engine.checkpoint import (
     checkpoint_of,
     checkpoints_folder,
+    header_of,
     read_checkpoint,
-    unfinished,
 )
 from koco_stream.engine.cohort import run_cohort
+from koco_stream.engine.preemption import Preempted, requested
 from koco_stream.learners import LEARNERS
-from koco_stream.runs.cost_model import DataSize
-from koco_stream.runs.planner import Limits, plan
+from koco_stream.runs.run import Cohort, Run
 from koco_stream.streams.manifest import load_manifest
-from tests.helpers.cohorts import cohort_on, part, undisturbed
+from koco_stream.streams.stream import Stream
+from storage.results import read_runs
+from tests.helpers.cohorts import cohort_on, die_after, part, undisturbed
+from tests.helpers.dask_processes import processes
+from tests.helpers.project import environment
+from tests.helpers.stores import wide_store
+from tests.helpers.sweeps import compiled
 
 
-class Cut(BaseException):
-    pass
-
-
-def run_and_cut(monkeypatch, store, cohort, saves):
-    """Run the cohort in a process that dies after so many checkpoints: here by an exception that
-    nothing catches. At which rounds they were.
+def preempted_after(monkeypatch, store, cohort, looks, block_rows):
+    """Run the cohort in a process that is told to stop before it looks for the `looks`-th time;
+    returns the rounds that were saved.
     """
-    save, done = koco_stream.engine.cohort.save_cohort, []
-
-    def saved(where, rounds, members):
-        save(where, rounds, members)
-        done.append(rounds)
-        if len(done) == saves:
-            raise Cut
-
+    found = itertools.chain([False] * (looks - 1), itertools.repeat(True))
     with monkeypatch.context() as patched:
-        patched.setattr(koco_stream.engine.cohort, "save_cohort", saved)
-        with pytest.raises(Cut):
-            run_cohort(str(store), "try", cohort)
-    return done
+        patched.setattr(requested, "is_set", lambda: next(found))
+        with pytest.raises(Preempted):
+            run_cohort(str(store), "try", cohort, block_rows)
+    return read_checkpoint(checkpoint_of(store, cohort))[0].get("rounds")
 
 
+@pytest.mark.parametrize("every", [0, 120])
 @pytest.mark.parametrize("name", sorted(LEARNERS))
-def test_every_learner__goes_on_to_the_same_bits(name, small_store, monkeypatch):
-    cohort = cohort_on(small_store, [(name, {}, 1), (name, {"fit_intercept": True}, 2)], 120)
+def test_every_learner__goes_on_from_any_block(name, every, small_store, monkeypatch):
+    cohort = cohort_on(small_store, [(name, {}, 1), (name, {"fit_intercept": True}, 2)], every)
     whole = undisturbed(small_store, cohort)
-    assert run_and_cut(monkeypatch, small_store, cohort, 1) == [120]
-    assert run_and_cut(monkeypatch, small_store, cohort, 2) == [240, 360]
-    receipt = run_cohort(str(small_store), "try", cohort, 37)
+    assert preempted_after(monkeypatch, small_store, cohort, 1, 37) is None  # before it has begun
+    assert preempted_after(monkeypatch, small_store, cohort, 3, 37) == 74
+    second = preempted_after(monkeypatch, small_store, cohort, 2, 53)
+    assert second == (127 if every == 0 else 120)
+    receipt = run_cohort(str(small_store), "try", cohort, 64)
     assert part(small_store, cohort) == whole
-    assert receipt.rounds == sum(row["rounds"] for row in whole) - 2 * 360
+    assert receipt.rounds == sum(row["rounds"] for row in whole) - 2 * second
     assert checkpoints_folder(small_store).names() == []
+
+
+def test_told_in_the_last_block__it_finishes(small_store, monkeypatch):
+    cohort = cohort_on(small_store, [("OGD", {}, 1)], 0)
+    looks = iter([False, True])
+    monkeypatch.setattr(requested, "is_set", lambda: next(looks))
+    assert run_cohort(str(small_store), "try", cohort).rounds == 500
+
+
+@pytest.mark.parametrize("nanny", [True, False])
+def test_sigterm__hands_the_cohort_over(nanny, tmp_path, monkeypatch):
+    """The first worker is told after its first checkpoint and hands over before its second would
+    be; only then does another come.
+    """
+    rows, between = 24_000, 8_000
+    store = wide_store(tmp_path, rows)
+    manifest = load_manifest(store, "real")
+    stream = Stream("real", manifest.dataset_hash)
+    runs = tuple(Run.of(stream, "ONS", {"alpha": (1 + k) / 8}, None) for k in range(400))
+    cohort = Cohort(stream, runs, 1.0, between)
+    compiled(runs[:1], [manifest])
+    checkpoint, receipts, handed_over = checkpoint_of(str(store), cohort), [], []
+    with processes(tmp_path / "processes") as started:
+        address = started.scheduler()
+        first = started.worker(
+            "first", address, *(() if nanny else ("--no-nanny", "--preload", "cluster.preemption"))
+        )
+        started.wait_for("first", "Registered to:")
+
+        def look_after(self, look=OnDask._look_after):
+            look(self)
+            if not handed_over and checkpoint.is_file():
+                os.kill(first.pid, signal.SIGTERM)
+                assert first.wait(30) == 0, started.log("first")
+                handed_over.append(header_of(checkpoint)["rounds"])
+                started.worker("second", address)
+
+        monkeypatch.setattr(OnDask, "_look_after", look_after)
+        monkeypatch.setattr("cluster.executors.LOOK_EVERY", 0.02)
+        with Client(address, set_as_default=False) as client:
+            run_on_dask(client, str(store), "try", [cohort], receipts.append, 100)
+    ((receipt,), (saved,)) = receipts, handed_over
+    assert between < saved < 2 * between
+    assert receipt.rounds == (rows - saved) * len(runs)  # nothing was done again
+    assert read_runs(store).column("rounds").to_pylist() == [rows] * len(runs)
+    assert checkpoints_folder(store).names() == []
 
 
 def test_runs_that_share_kernel_values__and_one_that_diverged(small_store, monkeypatch):
@@ -70,65 +115,35 @@ def test_runs_that_share_kernel_values__and_one_that_diverged(small_store, monke
     cohort = cohort_on(small_store, learners, 100, order="as-stored")
     whole = undisturbed(small_store, cohort)
     assert "diverged" in {row["status"] for row in whole}
-    run_and_cut(monkeypatch, small_store, cohort, 3)
+    die_after(monkeypatch, small_store, cohort, 3)
     header, arrays = read_checkpoint(checkpoint_of(small_store, cohort))
     assert header["rounds"] == 300
-    assert (
-        sum(name.endswith("history.values") for name in arrays) == 1
-    )  # the rows seen are there once
+    # the rows seen are there once
+    assert sum(name.endswith("history.values") for name in arrays) == 1
     run_cohort(str(small_store), "try", cohort)
     assert part(small_store, cohort) == whole
 
 
-@pytest.mark.parametrize("wrong", ["cut", "altered", "other code", "other runs"])
+@pytest.mark.parametrize("wrong", ["cut", "empty", "altered", "other code", "other runs"])
 def test_checkpoint_that_does_not_fit__is_begun_again(wrong, small_store, monkeypatch):
     cohort = cohort_on(small_store, [("OjaSON", {}, 1)], 100)
-    whole = undisturbed(small_store, cohort)
-    run_and_cut(monkeypatch, small_store, cohort, 2)
-    where = checkpoint_of(small_store, cohort)
-    content = where.read_bytes()
+    die_after(monkeypatch, small_store, cohort, 2)
+    content = checkpoint_of(small_store, cohort).read_bytes()
+    checkpoint_of(small_store, cohort).remove()
     if wrong == "cut":
-        where.write_bytes(content[:-7])
+        content = content[:-7]
+    elif wrong == "empty":
+        content = b""
     elif wrong == "altered":
-        where.write_bytes(content[:200] + bytes([content[200] ^ 1]) + content[201:])
+        content = content[:200] + bytes([content[200] ^ 1]) + content[201:]
     elif wrong == "other code":
         monkeypatch.setattr("koco_stream.engine.checkpoint.code_hash", lambda: "of another version")
     else:
-        other = cohort_on(small_store, [("AdaGrad", {}, 1)], 100)
-        checkpoint_of(small_store, other).write_bytes(content)
-        cohort = other
-        whole = undisturbed(small_store, cohort)
-    receipt = run_cohort(str(small_store), "try", cohort)
-    assert receipt.rounds == 500
+        cohort = cohort_on(small_store, [("AdaGrad", {}, 1)], 100)
+    whole = undisturbed(small_store, cohort)
+    checkpoint_of(small_store, cohort).write_bytes(content)
+    assert run_cohort(str(small_store), "try", cohort).rounds == 500
     assert part(small_store, cohort) == whole
-
-
-def test_plan__keeps_cohorts_that_were_begun(small_store, monkeypatch):
-    cohort = cohort_on(small_store, [("OjaSON", {"alpha": float(a)}, 1) for a in range(1, 9)], 100)
-    size = {cohort.stream.dataset_hash: DataSize.of(load_manifest(small_store, "real"))}
-    run_and_cut(monkeypatch, small_store, cohort, 1)
-    more = list(
-        cohort_on(
-            small_store, [("AdaGrad", {"step_size": float(s)}, 1) for s in range(1, 9)], 100
-        ).runs
-    )
-    found = plan(
-        [*more, *cohort.runs],
-        size,
-        Limits(2, 4 << 30, cohort_seconds=1e-4, checkpoint_seconds=1e-5),
-        unfinished(small_store),
-    )
-    assert cohort.cohort_id in {one.cohort_id for one in found.cohorts}
-    assert sorted(run.run_id for run in found.runs) == sorted(
-        run.run_id for run in [*more, *cohort.runs]
-    )
-    without = plan(
-        [*more, *cohort.runs[1:]], size, Limits(2, 4 << 30), unfinished(small_store)
-    )  # one of its runs is in the store
-    assert sorted(run.run_id for run in without.runs) == sorted(
-        run.run_id for run in [*more, *cohort.runs[1:]]
-    )
-    assert all(one.checkpoint_rounds == 0 for one in without.cohorts)  # too short to need any
 
 
 KILLED = """
@@ -136,10 +151,10 @@ import os, signal, sys
 import koco_stream.engine.cohort
 from tests.helpers.cohorts import cohort_on
 save, done = koco_stream.engine.cohort.save_cohort, []
-def saved(where, rounds, members):
-    if len(done) == int(sys.argv[2]):
+def saved(where, rounds, run_states):
+    if len(done) == 4:
         os.kill(os.getpid(), signal.SIGKILL)
-    save(where, rounds, members)
+    save(where, rounds, run_states)
     done.append(rounds)
 koco_stream.engine.cohort.save_cohort = saved
 cohort = cohort_on(sys.argv[1], [("FDSON", {}, 1)], 50)
@@ -150,14 +165,7 @@ koco_stream.engine.cohort.run_cohort(sys.argv[1], "try", cohort)
 def test_killed_process__another_goes_on(small_store):
     cohort = cohort_on(small_store, [("FDSON", {}, 1)], 50)
     whole = undisturbed(small_store, cohort)
-    words = [sys.executable, "-c", KILLED, str(small_store), "4"]
-    assert (
-        subprocess.run(
-            words, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-        ).returncode
-        == -signal.SIGKILL
-    )
-    receipt = run_cohort(str(small_store), "try", cohort)
-    assert receipt.rounds == 500 - 4 * 50
+    killed = subprocess.run([sys.executable, "-c", KILLED, str(small_store)], env=environment())
+    assert killed.returncode == -signal.SIGKILL
+    assert run_cohort(str(small_store), "try", cohort).rounds == 500 - 4 * 50
     assert part(small_store, cohort) == whole
-    assert np.isclose(sum(row["rounds"] for row in whole), 500)

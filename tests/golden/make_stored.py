@@ -30,12 +30,11 @@ from flows.sweep.planning import sizes_of
 from flows.sweep.steps import remember
 from koco_stream.engine.checkpoint import checkpoint_of, save_cohort
 from koco_stream.engine.cohort import advance_runs, run_cohort
-from koco_stream.engine.run_state import start
 from koco_stream.io.array_file import read_arrays
 from koco_stream.learners import LEARNERS
 from koco_stream.runs.cost_model import DataSize
 from koco_stream.runs.planner import Limits, plan
-from koco_stream.runs.run import Cohort, Run, without_repeats
+from koco_stream.runs.run import Cohort, Run, RunState, without_repeats
 from koco_stream.runs.schemas import CURVES, RUNS, curve_points
 from koco_stream.streams.manifest import Manifest, load_manifest
 from koco_stream.streams.reader import StreamReader
@@ -599,10 +598,10 @@ def cohort() -> dict[str, Any]:
         whole = cohort_on(store)
         reader = StreamReader(store, whole.stream)
         points = curve_points(reader.n_rows)
-        members = [start(run, reader.manifest.n_features, points) for run in whole.runs]
-        advance_runs(members, reader, 0, CHECKPOINT_ROUNDS, 4096, points)
+        run_states = [RunState.start(run, reader.manifest.n_features, points) for run in whole.runs]
+        advance_runs(run_states, reader, 0, CHECKPOINT_ROUNDS, 4096, points)
         where = checkpoint_of(store, whole)
-        save_cohort(where, CHECKPOINT_ROUNDS, members)
+        save_cohort(where, CHECKPOINT_ROUNDS, run_states)
         with where.local() as path:
             packed(path, COHORT)
             header, _ = read_arrays(path.read_bytes(), 1)
@@ -612,7 +611,7 @@ def cohort() -> dict[str, Any]:
             "cohort_id": whole.cohort_id,
             "header": sorted(header),
             "rounds": receipt.rounds,
-            "rounds_at_checkpoint": int(sum(member.totals[0] for member in members)),
+            "rounds_at_checkpoint": int(sum(member.totals[0] for member in run_states)),
             "columns": columns_of(),
             "rows": stored_rows(store, columns_of()),
         }

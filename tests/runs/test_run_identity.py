@@ -7,11 +7,9 @@ import json
 
 import pytest
 
-from koco_stream.errors import WrongInput
-from koco_stream.learners import LEARNERS
 from koco_stream.learners.linear.ogd import OGD
 from koco_stream.learners.parameters import Parameter
-from koco_stream.runs.run import Run, configuration_of
+from koco_stream.runs.run import Run
 from koco_stream.streams.stream import Stream
 
 STREAM = Stream("cadata", "0123456789abcdef", "shuffled", 3)
@@ -43,23 +41,6 @@ def test_run_of_con_kons__with_another_carry_is_another_run():
     expected["params"]["carry"] = "weights"
     assert run.run_id == hashed(json.dumps(expected, sort_keys=True, separators=(",", ":")))
     assert run.run_id != hashed(BEFORE_CARRY)
-
-
-@pytest.mark.parametrize("name", ["PROSNKONS", "BKONS"])
-def test_carry__is_a_parameter_of_con_kons_alone(name):
-    with pytest.raises(WrongInput, match="no parameter 'carry'"):
-        configuration_of(name, {"carry": "weights"}, 0)
-
-
-def test_parameter_added_later__is_shown_at_its_default_where_it_matters():
-    con = LEARNERS["CONKONS"]
-    _, params, _ = configuration_of("CONKONS", {}, 0)
-    assert con.shown(params) == {**params, "carry": "both"}
-    _, params, _ = configuration_of("CONKONS", {"carry": "weights"}, 0)
-    assert con.shown(params) == params
-    assert params["carry"] == "weights"
-    _, params, _ = configuration_of("PROSNKONS", {}, 0)
-    assert LEARNERS["PROSNKONS"].shown(params) == params
 
 
 def test_parameter_added_later__is_neither_shown_nor_kept_where_it_cannot_matter():

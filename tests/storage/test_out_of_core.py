@@ -21,7 +21,7 @@ import storage.verify
 from cluster.local import local_cluster
 from flows.prepare.verification import verified
 from koco_stream import WrongInput
-from koco_stream.streams.manifest import datasets_folder, load_manifest
+from koco_stream.streams.manifest import load_manifest
 from koco_stream.streams.reader import StreamReader
 from koco_stream.streams.stream import Stream
 from storage.dataset import Dataset
@@ -123,7 +123,7 @@ def test_dask_array__stays_sparse(small_store):
 def test_verify__names_what_was_altered(small_store):
     manifest = load_manifest(small_store, "sparse")
     assert dataset_problems(small_store, "sparse") == []
-    path = datasets_folder(small_store) / "sparse" / manifest.shards[1].path
+    path = small_store / "datasets" / "sparse" / manifest.shards[1].path
     whole = path.read_bytes()
     path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
     (problem,) = dataset_problems(small_store, "sparse")
@@ -135,7 +135,7 @@ def test_verify__names_what_was_altered(small_store):
 
 def test_manifest__altered_anywhere_is_refused(small_store):
     manifest = load_manifest(small_store, "sparse")
-    path = datasets_folder(small_store) / "sparse" / "manifest.json"
+    path = small_store / "datasets" / "sparse" / "manifest.json"
     whole = path.read_bytes()
     content = json.loads(whole)
     for key in content.keys() - {"format"}:
@@ -154,7 +154,7 @@ def test_manifest__altered_anywhere_is_refused(small_store):
 
 def test_manifest__that_leads_elsewhere_or_miscounts_is_refused(small_store):
     manifest = load_manifest(small_store, "sparse")
-    path = datasets_folder(small_store) / "sparse" / "manifest.json"
+    path = small_store / "datasets" / "sparse" / "manifest.json"
     first, second, *others = manifest.shards
     real = load_manifest(small_store, "real").shards[0]
     moved = [replace(first, n_rows=first.n_rows - 1), replace(second, n_rows=second.n_rows + 1)]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from koco_stream import WrongInput
 from koco_stream.io.files import file_hash
-from koco_stream.streams.manifest import datasets_folder, load_manifest
+from koco_stream.streams.manifest import load_manifest
 from storage.sources import features
 from storage.sources.parquet import slices as parquet_files
 from storage.sources.parquet.source import parquet_source as source_of_parquet
@@ -201,7 +201,7 @@ def test_one_hot__texts_that_no_row_of_the_last_group_has_and_two_files(tmp_path
 @pytest.mark.parametrize("name", ["sparse", "real"])
 def test_prepared_rows__of_a_store_s_own_shards(name, small_store, tmp_path):
     manifest = load_manifest(small_store, name)
-    paths = [datasets_folder(small_store) / name / shard.path for shard in manifest.shards]
+    paths = [small_store / "datasets" / name / shard.path for shard in manifest.shards]
     source = survey(parquet_source(paths), tmp_path / "s")
     assert (source.layout, source.n_features) == (manifest.layout, manifest.n_features)
     rows = [row for path in paths for row in pq.read_table(path).to_pylist()]

@@ -19,7 +19,7 @@ from flows.prepare.preparation import prepare_named
 from koco_stream import WrongInput
 from koco_stream.io.files import file_hash
 from koco_stream.io.paths import LocalPath
-from koco_stream.streams.manifest import datasets_folder, load_manifest
+from koco_stream.streams.manifest import load_manifest
 from koco_stream.streams.reader import StreamReader
 from koco_stream.streams.stream import Stream
 from storage.generated.datasets import prepare_synthetic
@@ -264,7 +264,7 @@ def test_prepared_again__replaces_the_dataset_whole(tmp_path):
     assert tree(tmp_path / "store") == before
     second, *_ = prepared(tmp_path, "b.svm", "1 1:1\n-1 2:2\n")
     assert second.dataset_hash != first.dataset_hash
-    assert len(list((datasets_folder(tmp_path / "store") / "x").rglob("*.parquet"))) == 1
+    assert len(list((tmp_path / "store" / "datasets" / "x").rglob("*.parquet"))) == 1
     assert [p.name for p in (tmp_path / "store").iterdir() if p.name.startswith(".")] == []
 
 
@@ -350,7 +350,7 @@ def test_prepared_again__and_killed_anywhere_keeps_the_dataset(tmp_path, monkeyp
     (tmp_path / "a.svm").write_text("1 1:1\n-1 2:1\n")
     prepare_file(tmp_path / "store", "x", tmp_path / "a.svm")
     (shard,) = load_manifest(tmp_path / "store", "x").shards
-    path = datasets_folder(tmp_path / "store") / "x" / shard.path
+    path = tmp_path / "store" / "datasets" / "x" / shard.path
     # as another version of the library would have written the same rows
     path.write_bytes(path.read_bytes() + b" ")
 
@@ -367,13 +367,13 @@ def test_prepared_again__and_killed_anywhere_keeps_the_dataset(tmp_path, monkeyp
     assert path.is_file()
     prepare_file(tmp_path / "store", "x", tmp_path / "a.svm")
     assert read_back(tmp_path / "store", "x")[0].tolist() == [[1, 0], [0, 1]]
-    assert len(list((datasets_folder(tmp_path / "store") / "x").rglob("*.parquet"))) == 1
+    assert len(list((tmp_path / "store" / "datasets" / "x").rglob("*.parquet"))) == 1
 
 
 def test_altered_shard__is_refused(tmp_path):
     (tmp_path / "a.svm").write_text("1 1:1\n-1 2:1.25\n")
     (shard,) = prepare_file(tmp_path / "store", "x", tmp_path / "a.svm").shards
-    path = datasets_folder(tmp_path / "store") / "x" / shard.path
+    path = tmp_path / "store" / "datasets" / "x" / shard.path
     pq.write_table(pq.read_table(path).slice(1), path)
     with pytest.raises(
         WrongInput, match=r"is not the file that was prepared.*prepare the dataset again"

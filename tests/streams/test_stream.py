@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from koco_stream import WrongInput
 from koco_stream.runs.run import Run
-from koco_stream.streams.manifest import datasets_folder
 from koco_stream.streams.orders import Shuffled, ShuffledInWindows
 from koco_stream.streams.reader import StreamReader
 from koco_stream.streams.shard_cache import copy_bytes
@@ -32,18 +31,14 @@ def published(store, name, n_rows, n_shards, layout="dense", d=7):
     """A dataset whose first feature is the row's number from 1, in about this many shards; its
     labels are −1, 0 and +1.
     """
-    labels = np.arange(n_rows) % 3 - 1.0
     X = np.tile(np.arange(1.0, d + 1), (n_rows, 1))
     X[:, 0] = np.arange(1, n_rows + 1)
-    if layout == "dense":
-        table = table_of(X, labels)
-        return prepare_source(
-            store, name, table, Preparing(values_per_shard=-(-n_rows // n_shards) * d)
-        )
-    X[:, 1:][np.arange(n_rows)[:, None] % np.arange(2, d + 1) == 0] = 0.0
-    csr = scipy.sparse.csr_array(X)
-    table = table_of(csr, labels)
-    return prepare_source(store, name, table, Preparing(values_per_shard=-(-csr.nnz // n_shards)))
+    if layout == "sparse":
+        X[:, 1:][np.arange(n_rows)[:, None] % np.arange(2, d + 1) == 0] = 0.0
+    csr, labels = scipy.sparse.csr_array(X), np.arange(n_rows) % 3 - 1.0
+    table = table_of(csr if layout == "sparse" else X, labels)
+    most = -(-csr.nnz // n_shards) if layout == "sparse" else -(-n_rows // n_shards) * d
+    return prepare_source(store, name, table, Preparing(values_per_shard=most))
 
 
 def stream_of(manifest, order="as-stored", seed=0, window_rows=None, **more):
@@ -133,24 +128,18 @@ def test_windows__differ_from_each_other_and_between_seeds():
 
 @pytest.mark.parametrize("layout", ["dense", "sparse"])
 def test_full_shuffle__is_the_same_from_1_2_and_5_shards(layout, tmp_path):
-    manifests = [published(tmp_path / str(k), "a", 203, k, layout) for k in (1, 2, 5)]
-    assert (
-        [len(m.shards) for m in manifests] == [1, 2, 5]
-        if layout == "dense"
-        else len({len(m.shards) for m in manifests}) == 3
-    )
+    manifests = {k: published(tmp_path / str(k), "a", 203, k, layout) for k in (1, 2, 5)}
+    assert len({len(manifest.shards) for manifest in manifests.values()}) == 3
     for seed in (0, 1):
-        found = [
-            read(StreamReader(tmp_path / str(k), stream_of(m, "shuffled", seed)), 50)
-            for k, m in zip((1, 2, 5), manifests, strict=True)
-        ]
-        order = np.random.default_rng([seed, 0x0D]).permutation(
-            203
-        )  # the permutation that published numbers rest on
-        for X, y in found:
+        # the permutation that published numbers rest on
+        order = np.random.default_rng([seed, 0x0D]).permutation(203)
+        found = set()
+        for k, manifest in manifests.items():
+            reader = StreamReader(tmp_path / str(k), stream_of(manifest, "shuffled", seed))
+            X, y = read(reader, 50)
             assert X[:, 0].tolist() == (order + 1).tolist()
-            assert X.tobytes() == found[0][0].tobytes()
-            assert y.tobytes() == found[0][1].tobytes()
+            found.add((X.tobytes(), y.tobytes()))
+        assert len(found) == 1
 
 
 @pytest.mark.parametrize("layout", ["dense", "sparse"])
@@ -166,8 +155,7 @@ def test_blocks__of_any_size_give_the_same_rows(order, layout, tmp_path):
         assert y.tolist() == [(1.0 if r % 3 == 2 else -1.0) if more else r % 3 - 1.0 for r in rows]
         for block_rows in (1, 7, 41, 100):
             again, labels = read(StreamReader(tmp_path, stream), block_rows)
-            assert again.tobytes() == X.tobytes()
-            assert labels.tobytes() == y.tobytes()
+            assert (again.tobytes(), labels.tobytes()) == (X.tobytes(), y.tobytes())
         whole = StreamReader(tmp_path, stream).whole()
         assert whole.labels.tobytes() == y.tobytes()
         assert whole.rows.values.tobytes() == X[X != 0].astype(whole.rows.values.dtype).tobytes()
@@ -196,21 +184,6 @@ def test_blocks__with_zeros_keep_them_without_a_copy(tmp_path):
 
 def test_identity__of_the_older_orders_stays_as_it_was():
     stored, shuffled = Stream("x", "a" * 64), Stream("x", "a" * 64, "shuffled", 7, 3.0, 1000)
-    identity = {
-        "dataset_hash": "a" * 64,
-        "order": "as-stored",
-        "order_seed": None,
-        "positive_class": None,
-        "max_rows": None,
-    }
-    assert stored.identity() == identity
-    assert shuffled.identity() == {
-        **identity,
-        "order": "shuffled",
-        "order_seed": 7,
-        "positive_class": 3.0,
-        "max_rows": 1000,
-    }
     runs = [Run(stream, "OGD", {"step_size": 1.0}, None) for stream in (stored, shuffled)]
     assert [run.run_id for run in runs] == [
         "99ba5c4a89c40476213fdd16d06e24d4",
@@ -288,22 +261,13 @@ def test_limit__that_is_no_number_of_bytes_is_refused(given, cache, tmp_path, mo
 
 
 def test_room__is_made_by_removing_the_least_recently_used_copies(cache, tmp_path, monkeypatch):
-    manifests = [
-        published(tmp_path, name, n, 1)
-        for name, n in zip("abcd", (1000, 1001, 1002, 1003), strict=True)
-    ]
+    manifests = [published(tmp_path, name, 1000 + k, 1) for k, name in enumerate("abcd")]
     one = max(copy_bytes(m, m.shards[0]) for m in manifests)
-
-    def stream(which):
-        read(StreamReader(tmp_path, stream_of(manifests[which])), 4096)
-
-    def there():
-        return {path.parent.name for path in copies(cache)}
-
     monkeypatch.setenv("KOCO_CACHE_BYTES", str(3 * one))
-    for which in (0, 1, 2, 0, 3):
-        stream(which)
-    assert there() == {manifests[k].dataset_hash[:32] for k in (0, 2, 3)}
+    for k in (0, 1, 2, 0, 3):
+        read(StreamReader(tmp_path, stream_of(manifests[k])), 4096)
+    there = {path.parent.name for path in copies(cache)}
+    assert there == {manifests[k].dataset_hash[:32] for k in (0, 2, 3)}
 
 
 def test_removed_copy__is_still_read_by_who_has_it_mapped(cache, tmp_path):
@@ -328,18 +292,20 @@ def test_copy_that_was_cut__is_noticed_and_made_again(kept, cache, tmp_path):
     assert path.read_bytes() == whole
 
 
+def alter(path):
+    """Change a byte in the middle of a file."""
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
 @pytest.mark.parametrize(
-    ("harm", "said"), [("altered", "altered or damaged"), ("missing", "prepare the dataset again")]
+    ("harm", "said"), [(alter, "altered or damaged"), (Path.unlink, "prepare the dataset again")]
 )
 def test_shard_that_is_not_what_was_prepared__is_refused(harm, said, cache, tmp_path):
     manifest = published(tmp_path, "a", 100, 2)
-    path = datasets_folder(tmp_path) / "a" / manifest.shards[1].path
-    if harm == "altered":
-        content = bytearray(path.read_bytes())
-        content[len(content) // 2] ^= 1
-        path.write_bytes(content)
-    else:
-        path.unlink()
+    path = tmp_path / "datasets" / "a" / manifest.shards[1].path
+    harm(path)
     blocks = StreamReader(tmp_path, stream_of(manifest)).blocks()
     next(blocks)
     with pytest.raises(WrongInput, match=rf"{path.name}.*{said}"):
@@ -348,17 +314,11 @@ def test_shard_that_is_not_what_was_prepared__is_refused(harm, said, cache, tmp_
     assert not copies(cache, "part")
 
 
-def process(code, *words, **more):
+def process(code, *words):
     """A Python process that runs `code` with these words as its arguments."""
-    pipes = {
-        "stdin": subprocess.PIPE,
-        "stdout": subprocess.PIPE,
-        "stderr": subprocess.PIPE,
-        "text": True,
-    }
-    return subprocess.Popen(
-        [sys.executable, "-c", code, *map(str, words)], env=environment(), **pipes, **more
-    )
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    command = [sys.executable, "-c", code, *map(str, words)]
+    return subprocess.Popen(command, env=environment(), text=True, **pipes)
 
 
 READ = """
@@ -407,9 +367,8 @@ list(reader.blocks())
 """
 
 
-@pytest.mark.parametrize(
-    "moment", ["os.truncate", "os.rename"]
-)  # with nothing written yet, and with all written but not in its place
+# with nothing written yet, and with all written but not in its place
+@pytest.mark.parametrize("moment", ["os.truncate", "os.rename"])
 def test_maker_that_is_killed__leaves_nothing_that_is_believed(moment, cache, tmp_path):
     manifest = published(tmp_path, "a", 3000, 1)
     other = published(tmp_path, "b", 2000, 1)
@@ -418,9 +377,8 @@ def test_maker_that_is_killed__leaves_nothing_that_is_believed(moment, cache, tm
         killed.communicate(timeout=60)
         assert killed.returncode == -signal.SIGKILL
         assert len(copies(cache, "part")) == 1
-        X, _ = read(
-            StreamReader(tmp_path, stream_of(reading)), 4096
-        )  # the same copy is made, then another that needs room
+        # the same copy is made, then another that needs room
+        X, _ = read(StreamReader(tmp_path, stream_of(reading)), 4096)
         assert X[:, 0].tolist() == list(range(1, reading.n_rows + 1))
         assert not copies(cache, "part")
         for path in copies(cache):
@@ -429,7 +387,6 @@ def test_maker_that_is_killed__leaves_nothing_that_is_believed(moment, cache, tm
 
 FULL = """
 import resource
-from tests.helpers.tables import table_of
 resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
 list(reader.blocks())
 """

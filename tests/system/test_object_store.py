@@ -35,7 +35,7 @@ from storage.preparing.prepare import prepare_file
 from storage.results import collect, finished_runs, part_files, read_curves, read_runs, table_files
 from storage.store import check_store, existing_store, open_store
 from tests.helpers.disturbed import collect_cut_at_runs
-from tests.helpers.project import ROOT
+from tests.helpers.project import environment
 from tests.helpers.small_sweep import SWEEP, koco, plan_for
 from tests.helpers.sweeps import compiled, run_here, tables
 
@@ -73,41 +73,38 @@ def left_over():
     return list(private_folder("transfers").iterdir())
 
 
-def test_place__gives_back_what_was_written(somewhere, tmp_path):
-    file = somewhere / "results" / "runs" / "b.parquet"
+def test_path__gives_back_what_was_written(somewhere, tmp_path):
+    results, content = somewhere / "results", bytes(range(256))
+    file, note = results / "runs" / "b.parquet", results / "note.json"
     table = pa.table({"run_id": ["x", "y"], "t": [1, 2]})
     with file.written() as temporary:
         pq.write_table(table, temporary)
-    (tmp_path / "source").write_bytes(bytes(range(256)))
+    (tmp_path / "source").write_bytes(content)
     (somewhere / "results/runs/a.bin").put(tmp_path / "source")
-    (somewhere / "results" / "note.json").write_text("κ\n")
+    note.write_text("κ\n")
     assert file.read_table() == table
     assert file.read_table(["t"]).column_names == ["t"]
-    assert (somewhere / "results" / "runs" / "a.bin").read_bytes() == bytes(range(256))
-    assert (somewhere / "results" / "note.json").read_text() == "κ\n"
-    assert (somewhere / "results" / "note.json").sha256() == hashlib.sha256(
-        "κ\n".encode()
-    ).hexdigest()
+    assert (results / "runs" / "a.bin").read_bytes() == content
+    assert (note.read_text(), note.sha256()) == ("κ\n", hashlib.sha256("κ\n".encode()).hexdigest())
     with file.local() as path:
         assert pq.read_table(path, memory_map=True) == table
     assert (tmp_path / "source").is_file()
     assert left_over() == []
 
 
-def test_place__names_and_files_are_sorted_and_only_what_is_directly_inside(somewhere):
-    for name in ("b.parquet", "a.parquet", "c.json", "deep/d.parquet", "deeper/and/e.parquet"):
-        (somewhere / "x" / name).write_text(name)
+def test_path__names_and_files_are_sorted_and_only_what_is_directly_inside(somewhere):
     inside = somewhere / "x"
+    for name in ("b.parquet", "a.parquet", "c.json", "deep/d.parquet", "deeper/and/e.parquet"):
+        (inside / name).write_text(name)
     assert inside.names() == ["a.parquet", "b.parquet", "c.json", "deep", "deeper"]
-    assert [file.name for file in inside.files(".parquet")] == ["a.parquet", "b.parquet"]
-    assert [file.read_text() for file in inside.files(".parquet")] == ["a.parquet", "b.parquet"]
-    assert (inside / "deep").name == "deep"
+    found = [(file.name, file.read_text()) for file in inside.files(".parquet")]
+    assert found == [(name, name) for name in ("a.parquet", "b.parquet")]
     assert not (inside / "deep").is_file()
     assert (inside / "deep" / "d.parquet").is_file()
     assert str(store_path(str(inside))) == str(inside)
 
 
-def test_place__what_is_not_there(somewhere):
+def test_path__what_is_not_there(somewhere):
     nothing = somewhere / "x" / "nothing"
     assert not nothing.is_file()
     assert nothing.names() == []
@@ -137,17 +134,17 @@ def test_writing__that_fails_leaves_what_was_there(somewhere, there):
     file = somewhere / "x" / "file"
     if there:
         file.write_text("before")
-
-    def fail():
-        with file.written() as temporary, temporary.open("wb") as handle:
-            handle.write(b"x" * BIG)
+    with pytest.raises(KeyboardInterrupt):  # noqa: PT012
+        with file.written() as temporary:
+            temporary.write_bytes(b"x" * BIG)
             raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        fail()
-    assert (somewhere / "x").names() == (["file"] if there else [])
-    assert not there or file.read_text() == "before"
+    assert [found.read_text() for found in (somewhere / "x").files("")] == ["before"] * there
     assert left_over() == []
+
+
+def test_writing__that_cannot_be_completed_is_said(s3_store):
+    with pytest.raises(StoreUnavailable, match="there is no such bucket"):
+        store_path("s3://no-such-bucket-here/store/x").write_text("a small file is one put")
 
 
 def test_writing__by_several_at_once_shows_whole_files_only(somewhere):
@@ -163,10 +160,8 @@ def test_writing__by_several_at_once_shows_whole_files_only(somewhere):
 
     with ThreadPoolExecutor(5) as pool:
         writing = [pool.submit(file.write_bytes, content) for content in contents]
-        last = pool.submit(look, writing).result()
-        for each in writing:
-            each.result()
-    assert last in contents
+        seen.append(pool.submit(look, writing).result())
+        assert [each.exception() for each in writing] == [None] * 4
     assert all(content in contents for content in seen)
     assert (somewhere / "x").names() == ["file"]
     assert left_over() == []
@@ -213,15 +208,16 @@ def test_address__with_credentials_is_refused_without_repeating_them():
 
 
 def test_folder__does_not_wait_for_the_object_store_s_library(small_store):
-    code = (
-        "import sys; from storage.results import read_runs; from flows.prepare.preparation import"
-        " dataset_rows; "
+    code = f"""
+import sys
+from flows.prepare.preparation import dataset_rows
+from storage.results import read_runs
+read_runs({str(small_store)!r}), dataset_rows({str(small_store)!r})
+assert "koco_stream.io.object_store" not in sys.modules
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment(), capture_output=True, text=True
     )
-    code += (
-        f"read_runs({str(small_store)!r}); dataset_rows({str(small_store)!r}); assert"
-        " 'koco_stream.io.object_store' not in sys.modules"
-    )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 
@@ -321,10 +317,11 @@ def killed(self, path):
 ObjectPath.put = killed
 prepare_file({s3_store!r}, "x", Path({str(new)!r}), values_per_shard=400)
 """
-    cache = tmp_path / "cache"
-    environment = {**os.environ, "KOCO_CACHE": str(cache)}
     ended = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True
+        [sys.executable, "-c", code],
+        env=environment(KOCO_CACHE=str(tmp_path / "cache")),
+        capture_output=True,
+        text=True,
     )
     assert ended.returncode == -signal.SIGKILL, ended.stderr
     assert load_manifest(s3_store, "x") == before
@@ -391,8 +388,15 @@ def planned(small_store, tmp_path):
     return todo, tables(store)
 
 
-def rows_in_files(store, table):
-    return sum(file.read_table(["run_id"]).num_rows for file in table_files(store, table))
+def rows_in_files(store):
+    return [
+        sum(file.read_table(["run_id"]).num_rows for file in table_files(store, table))
+        for table in ("runs", "curves")
+    ]
+
+
+def lengths(reference):
+    return [len(table) for table in reference]
 
 
 def test_sweep__on_an_object_store_half_done_goes_on_and_leaves_the_same_tables(
@@ -411,8 +415,7 @@ def test_sweep__on_an_object_store_half_done_goes_on_and_leaves_the_same_tables(
     assert (summary["runs"], summary["computed"]) == (len(todo.runs), len(todo.runs) - there)
     assert tables(s3_copy) == reference
     assert part_files(s3_copy) == []
-    assert rows_in_files(s3_copy, "runs") == len(reference[0])
-    assert rows_in_files(s3_copy, "curves") == len(reference[1])
+    assert rows_in_files(s3_copy) == lengths(reference)
     assert summary["report"] == f"{s3_copy}/reports/try.html"
     assert "<title>Sweep “try”" in store_path(summary["report"]).read_text()
     listed = koco("results", "--store", s3_copy, "--sweep", "try", "--runs", "--json", cwd=folder)
@@ -427,69 +430,54 @@ def test_sweep__on_an_object_store_half_done_goes_on_and_leaves_the_same_tables(
     assert left_over() == []
 
 
-def test_collect__cut_anywhere_loses_and_doubles_nothing(stored, planned, monkeypatch):
-    todo, reference, run_the_last = without_the_last(planned, stored)
-    collect_cut_at_runs(stored, monkeypatch)
+def test_collect__cut_anywhere_loses_and_doubles_nothing(s3_copy, planned, monkeypatch):
+    todo, reference, run_the_last = without_the_last(planned, s3_copy)
+    collect_cut_at_runs(s3_copy, monkeypatch)
     run_the_last()
-    assert tables(stored) == reference
-    parts = {part: part.read_bytes() for part in part_files(stored)}
-    assert collect(stored) == len(todo.runs)
-    assert rows_in_files(stored, "curves") == len(reference[1])
-    for part in list(parts)[1:]:  # as if it had died after removing the first part
-        part.write_bytes(parts[part])
-    assert tables(stored) == reference
-    assert collect(stored) == 0
-    assert tables(stored) == reference
-    assert finished_runs(stored) == {run.run_id for run in todo.runs}
+    assert tables(s3_copy) == reference
+    kept = {file: file.read_bytes() for file in part_files(s3_copy)}
+    assert collect(s3_copy) == len(todo.runs)
+    assert rows_in_files(s3_copy) == lengths(reference)
+    for file in list(kept)[1:]:  # as if it had died after removing the first
+        file.write_bytes(kept[file])
+    assert tables(s3_copy) == reference
+    assert collect(s3_copy) == 0
+    assert tables(s3_copy) == reference
+    assert finished_runs(s3_copy) == {run.run_id for run in todo.runs}
 
 
 @pytest.mark.parametrize("moment", ["before curves", "before runs", "after runs"])
-@pytest.mark.parametrize("new_part", [False, True])
-def test_collect__while_another_collects_without_a_lock_loses_no_run_and_no_curve(
-    s3_copy, planned, monkeypatch, moment, new_part
+@pytest.mark.parametrize("meanwhile", ["another collects", "a result file comes", "both"])
+def test_collect__without_a_lock_loses_no_run_and_no_curve_of_what_happens_meanwhile(
+    s3_copy, planned, monkeypatch, moment, meanwhile
 ):
     _, reference, run_the_last = without_the_last(planned, s3_copy)
     write = results._write
 
-    def another_collects():
+    def happen():
         monkeypatch.setattr(results, "_write", write)
-        if new_part:
+        if meanwhile != "another collects":
             run_the_last()
-        collect(s3_copy)
+        if meanwhile != "a result file comes":
+            collect(s3_copy)
 
     def interrupted(table, file):
         if moment == f"before {file.address.split('/')[-2]}":
-            another_collects()
+            happen()
         write(table, file)
         if moment == "after runs" and "/runs/" in file.address:
-            another_collects()
+            happen()
 
     monkeypatch.setattr(results, "_write", interrupted)
     collect(s3_copy)
-    if not new_part:
+    if meanwhile == "another collects":
         run_the_last()
     assert tables(s3_copy) == reference
     collect(s3_copy)
     assert tables(s3_copy) == reference
     assert part_files(s3_copy) == []
-    if not new_part:  # both saw the same parts and wrote the same files
-        assert rows_in_files(s3_copy, "runs") == len(reference[0])
-        assert rows_in_files(s3_copy, "curves") == len(reference[1])
-
-
-def test_collect__leaves_a_part_that_came_meanwhile(s3_copy, planned, monkeypatch):
-    todo, reference, run_the_last = without_the_last(planned, s3_copy)
-    write = results._write
-
-    def then_one_more(table, file):
-        write(table, file)
-        monkeypatch.setattr(results, "_write", write)
-        run_the_last()
-
-    monkeypatch.setattr(results, "_write", then_one_more)
-    assert collect(s3_copy) == len(todo.runs) - len(todo.cohorts[-1].runs)
-    assert len(part_files(s3_copy)) == 1
-    assert tables(s3_copy) == reference
+    if meanwhile != "both":  # no result file was collected twice, or by two into other files
+        assert rows_in_files(s3_copy) == lengths(reference)
 
 
 def test_collect__leaves_the_curves_of_another_that_has_not_written_its_runs_yet(
@@ -523,7 +511,7 @@ def test_collect__leaves_the_curves_of_another_that_has_not_written_its_runs_yet
         assert others[0].result() == len(todo.cohorts[-1].runs)
     assert tables(s3_copy) == reference
     assert part_files(s3_copy) == []
-    assert rows_in_files(s3_copy, "curves") == len(reference[1])
+    assert rows_in_files(s3_copy)[1] == len(reference[1])
 
 
 def test_collect__by_several_at_once_and_readers_meanwhile_see_each_run_once(stored, planned):
@@ -543,7 +531,7 @@ def test_collect__by_several_at_once_and_readers_meanwhile_see_each_run_once(sto
 
 
 @pytest.mark.parametrize(
-    ("environment", "store", "said"),
+    ("variables", "store", "said"),
     [
         (
             {},
@@ -569,10 +557,10 @@ def test_collect__by_several_at_once_and_readers_meanwhile_see_each_run_once(sto
 )
 @pytest.mark.parametrize("command", ["results", "datasets", "sweep"])
 def test_store_out_of_reach__ends_with_1_and_one_line_that_names_it(
-    s3_store, tmp_path, monkeypatch, environment, store, said, command
+    s3_store, tmp_path, monkeypatch, variables, store, said, command
 ):
     monkeypatch.setenv("HOME", str(tmp_path))  # no credentials of whoever runs the tests
-    for name, value in environment.items():
+    for name, value in variables.items():
         monkeypatch.delenv(name) if value is None else monkeypatch.setenv(name, value)
     (tmp_path / "s.toml").write_text(
         'name = "s"\n[[dataset]]\nname = "ill-conditioned"\n[[learner]]\nname = "OGD"'

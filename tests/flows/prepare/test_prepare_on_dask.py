@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from cluster.local import local_cluster
 from flows.cli import koco
 from koco_stream import WrongInput
-from koco_stream.streams.manifest import datasets_folder, load_manifest
+from koco_stream.streams.manifest import load_manifest
 from storage.preparing.parallel import map_on_dask
 from storage.preparing.prepare import Preparing, prepare_source
 from storage.sources.reading import source_of
@@ -74,9 +74,7 @@ def test_verify__from_the_command_line(small_store):
         "dataset sparse": "ok",
         "results": "ok",
     }
-    shard = (
-        datasets_folder(small_store) / "real" / load_manifest(small_store, "real").shards[0].path
-    )
+    shard = small_store / "datasets" / "real" / load_manifest(small_store, "real").shards[0].path
     shard.write_bytes(shard.read_bytes()[:-1])
     said = CliRunner().invoke(koco, ["verify", "--store", str(small_store)], catch_exceptions=False)
     assert said.exit_code == 1
