@@ -53,6 +53,7 @@ def save_cohort(where: StorePath, rounds: int, run_states: Sequence[RunState]) -
         "code": code_hash(),
         "rounds": rounds,
         "runs": [run_state.run.run_id for run_state in run_states],
+        # in the file since its first format: a run's progress beside its arrays
         "members": [{name: getattr(run_state, name) for name in KEPT} for run_state in run_states],
         "shared": shared,
     }

@@ -101,10 +101,8 @@ def timed(kind: Needed) -> Timing:
     learner, d = learner_named(kind.learner), max(1, min(kind.n_features, WIDEST))
     params = learner.to_params(learner.complete(kind.params))
     rows = made_up(d, max(1, min(round(kind.non_zeros), d)), kind.value_type)
-    labels, predictions = (
-        frozen(np.resize([1.0, -1.0], rows.n_rows), np.float64),
-        np.zeros(rows.n_rows),
-    )
+    labels = frozen(np.resize([1.0, -1.0], rows.n_rows), np.float64)
+    predictions = np.zeros(rows.n_rows)
     state, done, begun = learner.init(params, d, 0), 0, time.perf_counter()
     while time.perf_counter() < begun + TIMED_SECONDS:
         state, rounds = learner.advance(params, state, rows, labels, predictions)
@@ -122,9 +120,8 @@ def made_up(d: int, s: int, value_type: str) -> Rows:
     values /= np.linalg.norm(values, axis=1, keepdims=True)
     if s == d:
         return dense_rows(values.astype(value_type))
-    indices = np.sort(draw.integers(0, d - s + 1, (TIMED_ROWS, s)), axis=1) + np.arange(
-        s
-    )  # increasing in each row
+    # increasing in each row
+    indices = np.sort(draw.integers(0, d - s + 1, (TIMED_ROWS, s)), axis=1) + np.arange(s)
     indptr = np.arange(0, TIMED_ROWS * s + 1, s, dtype=np.int64)
     return sparse_rows(
         indptr, indices.reshape(-1).astype(np.int32), values.reshape(-1).astype(value_type), d

@@ -22,7 +22,7 @@ from koco_stream.streams.stream import Stream
 
 WORKER_BYTES = 180 << 20  # a worker with its libraries loaded, before any data
 RUN_SECONDS = 1e-4  # of a run whatever its rounds: its state made, its row and curve written
-COMMIT_SECONDS = 0.02  # a cohort's part: written, synced, renamed
+COMMIT_SECONDS = 0.02  # a cohort's result file: written, synced, renamed
 READ_NS = 2.5  # a stored value of a block: dropped if it is zero, or gathered
 SAVED_BYTES_PER_SECOND = 2e8  # a checkpoint: hashed, written, synced
 TRUSTED = (0.02, 50.0)  # a factor beyond these is a mistake of the clock, not of the declaration
@@ -110,7 +110,7 @@ class Timing(NamedTuple):
 
 
 def factors_of(timings: Iterable[Timing]) -> dict[str, float]:
-    """By learner, the median of measured over declared seconds."""
+    """By learner, the median of measured seconds over those that it declares."""
     ratios: dict[str, list[float]] = {}
     for timing in timings:
         cost = learner_named(timing.learner).cost(timing.params, timing.stream)

@@ -43,12 +43,7 @@ LEARNERS = (
     "PROSNKONS",
 )
 ALONE = ("OGD", "AdaGrad", "OjaSON", "FOGD", "PROSNKONS")  # share no kernel values
-GRID = {
-    "OGD": "step_size",
-    "AdaGrad": "step_size",
-    "NORMA": "step_size",
-    "FOGD": "step_size",
-}  # others: alpha
+GRID = dict.fromkeys(("OGD", "AdaGrad", "NORMA", "FOGD"), "step_size")  # others: alpha
 
 
 def runs_of(stream, learner, count, **more):

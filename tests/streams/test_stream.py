@@ -199,9 +199,8 @@ def test_identity__of_windows_has_their_size_and_the_sharding(tmp_path):
     with pytest.raises(WrongInput, match="prepared anew"):
         StreamReader(tmp_path / "5", streams[0])
     assert streams[0].reduced(203, []).window_rows == 16
-    assert (
-        streams[0].reduced(10, []).window_rows == 10
-    )  # beyond all rows there is one window, however large
+    # beyond all rows there is one window, however large
+    assert streams[0].reduced(10, []).window_rows == 10
 
 
 def test_opening__looks_at_no_shard_before_its_rows_are_reached(cache, tmp_path):
