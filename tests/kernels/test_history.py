@@ -106,9 +106,8 @@ def test_wide_rows__one_call_and_calls_of_a_row_give_the_same_bits(name):
     make = getattr(koco_stream, name)
     whole = make(bandwidth=2.0, clip=2.0, **LEARNERS[name])
     single = make(bandwidth=2.0, clip=2.0, **LEARNERS[name])
-    other = make(
-        bandwidth=2.0, clip=2.0, **LEARNERS[name]
-    )  # of another d: what one call leaves behind must not reach the next
+    # Of another d: what one call leaves behind must not reach the next.
+    other = make(bandwidth=2.0, clip=2.0, **LEARNERS[name])
     at_once = whole.progressive(X, y)
     one_by_one = []
     for t in range(X.shape[0]):

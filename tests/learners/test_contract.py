@@ -67,30 +67,19 @@ def test_progressive__same_bits_from_every_form_of_input(name, dtype):
     X, y = stream()
     X = X.astype(dtype)
     csr = scipy.sparse.csr_matrix(X)
-    half = scipy.sparse.csr_matrix((csr.data / 2, csr.indices, csr.indptr), csr.shape)
-    doubled = scipy.sparse.vstack([half]).tocsr()
-    doubled.data = np.repeat(doubled.data, 2)
-    doubled.indices = np.repeat(doubled.indices, 2)
-    doubled.indptr = doubled.indptr * 2
-    doubled.has_canonical_format = False
-    reversed_rows = csr.copy()
-    for t in range(len(X)):
-        a, b = csr.indptr[t], csr.indptr[t + 1]
-        reversed_rows.indices[a:b], reversed_rows.data[a:b] = (
-            csr.indices[a:b][::-1],
-            csr.data[a:b][::-1],
-        )
-    reversed_rows.has_sorted_indices = False
-    stored_zeros = scipy.sparse.csr_matrix(
-        (X.ravel(), np.tile(np.arange(X.shape[1]), len(X)), np.arange(0, X.size + 1, X.shape[1])),
-        X.shape,
-    )
+    halves, twice = np.repeat(csr.data / 2, 2), np.repeat(csr.indices, 2)
+    doubled = scipy.sparse.csr_matrix((halves, twice, 2 * csr.indptr), csr.shape)
+    order = np.concatenate([np.arange(a, b)[::-1] for a, b in pairwise(csr.indptr)])
+    unsorted = scipy.sparse.csr_matrix((csr.data[order], csr.indices[order], csr.indptr), csr.shape)
+    n, d = X.shape
+    every = np.tile(np.arange(d), n), np.arange(0, X.size + 1, d)
+    stored_zeros = scipy.sparse.csr_matrix((X.ravel(), *every), X.shape)
     forms = {
         "fortran": np.asfortranarray(X),
         "csr": csr,
         "csc": csr.tocsc(),
         "duplicates": doubled,
-        "unsorted": reversed_rows,
+        "unsorted": unsorted,
         "stored zeros": stored_zeros,
         "csr_array": scipy.sparse.csr_array(csr),
         "coo": sparse.COO.from_numpy(X),
@@ -127,9 +116,8 @@ def test_empty_row__changes_nothing(name):
     for a, b in ((0, 40), (40, 120)):
         pieces.append(model.progressive(X[a:b], y[a:b]))
         assert model.progressive(np.zeros((1, X.shape[1])), [0.7]).tolist() == [0.0]
-    if issubclass(
-        LEARNERS[name], SharedKernelLearner
-    ):  # sums over even and odd rows: the empty row moves those after it from one to the other
+    # Sums over even and odd rows: the empty row moves those after it from one to the other.
+    if issubclass(LEARNERS[name], SharedKernelLearner):
         np.testing.assert_allclose(np.concatenate(pieces), whole, atol=1e-12)
     else:
         assert np.concatenate(pieces).tobytes() == whole.tobytes()

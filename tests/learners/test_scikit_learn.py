@@ -21,13 +21,8 @@ from tests.helpers.wire import as_on_a_worker
 # Neither holds its predictions within [−clip, clip], and a first step of 1 on the squared loss goes
 # twice as far as it should.
 SMALLER_STEPS = {"FOGD": {"step_size": 0.3}, "NOGD": {"step_size": 0.3}}
-QUICK = (
-    "OGD",
-    "ONS",
-    "NORMA",
-    "KORS",
-    "PROSNKONS",
-)  # the checks of the others spend a minute of compiling for single precision
+# The checks of the others spend a minute of compiling for single precision.
+QUICK = ("OGD", "ONS", "NORMA", "KORS", "PROSNKONS")
 
 
 def rows(n=120, d=4):

@@ -15,33 +15,13 @@ stream needs a judge.
 import math
 from collections import Counter
 from itertools import combinations_with_replacement
-from typing import NamedTuple
 
 import numpy as np
 
-# Losses ------------------------------------------------------------------------------------------
+from tests.oracles import exact_algebra
+from tests.oracles.losses import slopes
 
-
-class Loss(NamedTuple):
-    """slope(ŷ, y) = ℓ'. curvature(C): σ of Assumption 2, 0 if there is none. real: labels are real
-    numbers, not ±1."""
-
-    slope: object
-    curvature: object
-    real: bool
-
-
-def _squared_hinge_curvature(C):
-    return min(1 / (2 * (1 + C) ** 2), 1 / (4 * C * (1 + C)))
-
-
-LOSSES = {
-    "squared": Loss(lambda z, y: 2 * (z - y), lambda C: 1 / (8 * C * C), True),
-    "half_squared": Loss(lambda z, y: z - y, lambda C: 1 / (4 * C * C), True),
-    "logistic": Loss(lambda z, y: -y / (1 + np.exp(y * z)), lambda C: math.exp(-C), False),
-    "squared_hinge": Loss(lambda z, y: -2 * y * max(0, 1 - y * z), _squared_hinge_curvature, False),
-    "hinge": Loss(lambda z, y: -y if y * z < 1 else 0.0 * y, lambda C: 0.0, False),
-}
+REAL = ("squared", "half_squared")  # the losses of real labels; those of the others are ±1
 
 
 # Random numbers ----------------------------------------------------------------------------------
@@ -151,18 +131,8 @@ def _cholesky(K):
 
 
 def solve(A, b):
-    """A⁻¹b for a symmetric positive definite A: NumPy's solver, or elimination where the numbers
-    are longer than its."""
-    if A.dtype == np.float64:
-        return np.linalg.solve(A, b)
-    A, b, n = A.copy(), b.copy(), len(b)
-    for i in range(n):
-        factors = A[i + 1 :, i] / A[i, i]
-        A[i + 1 :, i:] -= np.outer(factors, A[i, i:])
-        b[i + 1 :] -= factors * b[i]
-    for i in reversed(range(n)):
-        b[i] = (b[i] - A[i, i + 1 :] @ b[i + 1 :]) / A[i, i]
-    return b
+    """A⁻¹b for a symmetric positive definite A: NumPy's, or by hand where numbers are longer."""
+    return np.linalg.solve(A, b) if A.dtype == np.float64 else exact_algebra.solve(A, b)
 
 
 def beyond(z, C):
@@ -235,10 +205,10 @@ class Judged:
     def slope(self, z, y_hat, y):
         """ℓ'(ŷ, y), where z is the prediction before it is held within [−C, C]. Where the slope is
         zero on one side of z and z is there but for rounding, rounding decides what a point is."""
-        from_zero = abs(z - y) if LOSSES[self.loss].real else abs(y * z - 1)
+        from_zero = abs(z - y) if self.loss in REAL else abs(y * z - 1)
         undecided = from_zero < 1e-9 and (from_zero > 0 or z != 0)  # 0 at a label of 0 is exact
         self.kink |= self.loss != "logistic" and bool(undecided)
-        return LOSSES[self.loss].slope(y_hat, y)
+        return slopes[self.loss](y_hat, y)
 
     def is_clear(self):
         """Whether no decision hung on rounding."""
@@ -455,7 +425,7 @@ class Fogd(Judged):
 
     def __init__(self, D, *, loss, step_size, tube):
         super().__init__(loss)
-        self.tube, self.eta, self.w = tube if LOSSES[loss].real else -1.0, step_size, np.zeros(D)
+        self.tube, self.eta, self.w = tube if loss in REAL else -1.0, step_size, np.zeros(D)
 
     def learn(self, z, y):
         y_hat = self.w @ z
@@ -478,7 +448,7 @@ class Nogd(Judged):
 
     def __init__(self, D, *, loss, step_size, budget, rank, tube):
         super().__init__(loss)
-        self.tube, self.eta = tube if LOSSES[loss].real else -1.0, step_size
+        self.tube, self.eta = tube if loss in REAL else -1.0, step_size
         self.budget, self.rank, self.t = budget, min(rank, budget), 0
         self.points, self.kept = [], []
         self.f, self.Q, self.values = np.zeros(D), None, None

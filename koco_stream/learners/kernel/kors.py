@@ -3,7 +3,7 @@ non-zeros.
 
 Calandriello, Lazaric, Valko: Second-Order Kernel Online Convex Optimization with Adaptive Sketching
 (ICML 2017), Algorithm 2 and equation 4. Entries like K7 are of docs/errata.md. It predicts nothing:
-a round looks at a row and may take it into the dictionary.
+a round is offered a row and may take it into the dictionary.
 
 The estimate is τ̃ = (1 ± ε) φᵀ(ΦSSᵀΦᵀ + φφᵀ + γI)⁻¹φ = (1 ± ε) q/(γ + q), with q = k(x, x) − ‖Tk‖²,
 where T = L⁻¹Sᵀ and LLᵀ = SᵀKS + γI. T is kept by columns, and a point that joins adds a row to it

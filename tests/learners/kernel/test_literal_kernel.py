@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import koco_stream
 from koco_stream import FOGD
 from tests.oracles.kernel_learners import (
-    LOSSES,
+    REAL,
     DualSgd,
     Fogd,
     Kons,
@@ -31,6 +31,7 @@ from tests.oracles.kernel_learners import (
     normal,
     uniform,
 )
+from tests.oracles.losses import curvatures, slopes
 
 # Labels beyond a small clip are among the cases.
 pytestmark = pytest.mark.filterwarnings("ignore:a label")
@@ -38,7 +39,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:a label")
 HELD_OUT = 12
 # By learner: options and rare events of the comparisons made so far.
 SEEN: defaultdict[str, Counter[str]] = defaultdict(Counter)
-CURVED = [name for name, loss in LOSSES.items() if loss.curvature(1.0) > 0]
+LOSSES = tuple(slopes)
 KERNELS = [
     *(("polynomial", 1.0, p) for p in (1, 2, 3)),
     ("gaussian", 0.4, 2),
@@ -91,7 +92,7 @@ def labels(draw, X, loss, clip):
     y = np.clip(
         np.sin(2 * X @ draw.standard_normal(X.shape[1])) + 0.2 * draw.standard_normal(len(X)), -1, 1
     )
-    if not LOSSES[loss].real:
+    if loss not in REAL:
         return np.where(y >= 0, 1.0, -1.0)
     y = np.where(draw.random(len(X)) < 0.2, np.sign(y), y) * clip
     y[draw.random(len(X)) < 0.1] = 0.0
@@ -104,7 +105,7 @@ def pick(draw, choices):
 
 
 @st.composite
-def streams(choose, losses=tuple(LOSSES), kernels=tuple(KERNELS), d=(1, 5)):
+def streams(choose, losses=LOSSES, kernels=tuple(KERNELS), d=(1, 5)):
     """Some 70 rows in [−1, 1], with repeated rows and empty ones."""
     draw = np.random.default_rng(choose(st.integers(0, 2**32)))
     n, width = draw.integers(40, 76), draw.integers(d[0], d[1] + 1)
@@ -120,7 +121,7 @@ def streams(choose, losses=tuple(LOSSES), kernels=tuple(KERNELS), d=(1, 5)):
 
 
 @st.composite
-def wide_streams(choose, losses=tuple(LOSSES), kernels=(("gaussian", 1.0, 2), ("linear", 1.0, 2))):
+def wide_streams(choose, losses=LOSSES, kernels=(("gaussian", 1.0, 2), ("linear", 1.0, 2))):
     """140 sparse rows with 150 features, the last 70 repetitions of the first ones: dictionaries
     grow in points and features."""
     draw = np.random.default_rng(choose(st.integers(0, 2**32)))
@@ -243,14 +244,15 @@ any_stream = st.one_of(streams(), streams(), wide_streams())
 def newton_constants(stream, steps, share):
     """What the reference is given. By default the curvature is `share` of the loss's σ; the hinge
     loss has none and is given one."""
-    if steps["curvature"] is None and stream.common["loss"] not in CURVED:
+    loss = stream.common["loss"]
+    if steps["curvature"] is None and loss not in curvatures:
         steps["curvature"] = 0.3
-    given_, sigma = steps["curvature"], LOSSES[stream.common["loss"]].curvature(stream.clip)
+    curvature = steps["curvature"]
     return {
-        "loss": stream.common["loss"],
+        "loss": loss,
         "alpha": steps["alpha"],
         "clip": stream.clip,
-        "curvature": share * sigma if given_ is None else given_,
+        "curvature": share * curvatures[loss](stream.clip) if curvature is None else curvature,
         "decreasing": steps["curvature_schedule"] == "decreasing",
     }
 
@@ -335,9 +337,8 @@ def pros_n_kons(stream, dtype, steps, sampling, ridge, name, carry, most):
 def test_pros_n_kons_and_its_kin__are_the_poster_s_algorithm(
     name, carry, stream, steps, sampling, ridge, most
 ):
-    if (
-        carry == "weights"
-    ):  # from A = αI again with the old weights: a small α overshoots, and rounding grows with it
+    # From A = αI again with the old weights a small α overshoots, and rounding grows with it.
+    if carry == "weights":
         steps = {**steps, "alpha": max(steps["alpha"], 1.0)}
     Phi, reference, options = pros_n_kons(
         stream, np.float64, steps, sampling, ridge, name, carry, most
@@ -479,15 +480,9 @@ def test_the_generator__has_the_layers_and_the_tail_of_the_normal_distribution()
     assert np.abs(drawn).max() > 3.66  # the tail's own branch
     U = np.array([[normal(3, 2**32 * i + j) for j in range(40)] for i in range(500)])
     model = FOGD(n_frequencies=500, seed=3).partial_fit(np.zeros((1, 40)), [0.0])
-    features_of_units = model.features(
-        0.5 * np.eye(40)
-    )  # angles of half a frequency: within (−π, π)
-    np.testing.assert_allclose(
-        2 * np.arctan2(features_of_units[:, 500:], features_of_units[:, :500]).T,
-        U,
-        rtol=0,
-        atol=1e-13,
-    )
+    cosines, sines = np.hsplit(model.features(0.5 * np.eye(40)), 2)
+    # Angles of half a frequency: within (−π, π).
+    np.testing.assert_allclose(2 * np.arctan2(sines, cosines).T, U, rtol=0, atol=1e-13)
     assert abs(drawn.mean()) < 4 / np.sqrt(drawn.size)
     assert abs(np.mean(drawn**2) - 1) < 4 * np.sqrt(2 / drawn.size)
     coins = np.array([uniform(3, place) for place in range(20_000)])

@@ -8,9 +8,8 @@ from koco_stream.learners import learner_named
 from koco_stream.learners.shared_kernel_scan import SharedKernelScan
 from koco_stream.streams.rows import as_rows
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:a label"
-)  # labels of ±1 beyond a small clip are among the cases
+# Labels of ±1 beyond a small clip are among the cases.
+pytestmark = pytest.mark.filterwarnings("ignore:a label")
 
 
 def stream(seed, n=250, d=4, repeats=0.2, density=1.0):
