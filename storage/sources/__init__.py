@@ -1,3 +1,3 @@
-"""What preparing reads from: what a source is, and the readers of text, Parquet and
-documents.
+"""Data sources of the preparation pipeline: the source interface, and readers for text files,
+Parquet files and document collections.
 """

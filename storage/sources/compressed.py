@@ -1,5 +1,5 @@
-"""Files that may be compressed: their text to read from, and what reading raises for a damaged
-one.
+"""Opening source files that may be compressed, and the exceptions that damaged compressed data
+raises.
 """
 
 import bz2
@@ -18,47 +18,51 @@ READ_BYTES = 1 << 16
 DAMAGE = (EOFError, lzma.LZMAError, zlib.error, OSError)
 
 
-class Members(io.RawIOBase):
-    """The text of all members of the .bz2 or .xz file `raw`, one after the other; `new` makes a
-    decompressor for each. Zeros between members are padding.
+class ConcatenatedStreams(io.RawIOBase):
+    """Decompressed content of a .bz2 or .xz file that may consist of several concatenated streams.
 
-    Python's own readers take whatever does not begin as a member should for padding, and end there
-    in silence: of a file of many members (as the parallel compressors write them) one wrong byte
-    would lose all the rest. Here reading raises what the decompressor does for a member that is
-    damaged, and `EOFError` for one that is cut short.
+    Each stream is decompressed by a fresh decompressor from `new`. Zero bytes between streams are
+    padding and are skipped.
+
+    Python's own readers treat anything that does not look like the start of a stream as padding and
+    stop there without an error. Parallel compressors write many streams, so one wrong byte would
+    silently drop the rest of the file. This reader raises the decompressor's error for a damaged
+    stream and `EOFError` for a truncated one.
     """
 
     def __init__(self, raw: BinaryIO, new: Callable[[], Any]) -> None:
         self.raw, self.new = raw, new
-        self.member = new()
+        self.decompressor = new()
 
     def readable(self) -> bool:
-        """It is."""
+        """Report that the file can be read, as `io.RawIOBase` requires: always true."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Read on; 0 at the end."""
+        """Decompress into `buffer`; return the number of bytes written, 0 at the end of the
+        file.
+        """
         while True:
             data = b""
-            if self.member.eof:
+            if self.decompressor.eof:
                 data = self._next()
                 if not data:
                     return 0
-                self.member = self.new()
-            elif self.member.needs_input:
+                self.decompressor = self.new()
+            elif self.decompressor.needs_input:
                 data = self.raw.read(READ_BYTES)
                 if not data:
                     raise EOFError("it ends within its compressed text")
-            text = self.member.decompress(data, len(buffer))
+            text = self.decompressor.decompress(data, len(buffer))
             if text:
                 buffer[: len(text)] = text
                 return len(text)
 
     def _next(self) -> bytes:
-        """What comes after the present member, from where it is not padding; nothing at the file's
-        end.
+        """Compressed bytes of the next stream without the padding before it; empty at the end of
+        the file.
         """
-        data: bytes = self.member.unused_data.lstrip(b"\0")
+        data: bytes = self.decompressor.unused_data.lstrip(b"\0")
         while not data and (read := self.raw.read(READ_BYTES)):
             data = read.lstrip(b"\0")
         return data
@@ -66,16 +70,17 @@ class Members(io.RawIOBase):
 
 OPENERS: dict[str, Callable[[BinaryIO], Any]] = {
     ".gz": gzip.open,
-    ".bz2": lambda raw: io.BufferedReader(Members(raw, bz2.BZ2Decompressor)),
-    ".xz": lambda raw: io.BufferedReader(Members(raw, lzma.LZMADecompressor)),
+    ".bz2": lambda raw: io.BufferedReader(ConcatenatedStreams(raw, bz2.BZ2Decompressor)),
+    ".xz": lambda raw: io.BufferedReader(ConcatenatedStreams(raw, lzma.LZMADecompressor)),
     ".zst": lambda raw: io.BufferedReader(pa.CompressedInputStream(raw, "zstd")),
 }
 
 
 @contextmanager
 def opened(path: Path) -> Iterator[tuple[BinaryIO, Any]]:
-    """The file itself, and its text to read from: two names for one file if it is not
-    compressed.
+    """Open a file and yield (the raw file, a reader of its decompressed content).
+
+    For a file without compression, both are the same object.
     """
     with path.open("rb") as raw:
         if path.suffix not in OPENERS:

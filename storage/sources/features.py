@@ -1,5 +1,5 @@
-"""Columns as features: which column is the target, which are features, and texts as one feature
-each (one-hot).
+"""Mapping of table columns to features: selection of the target and feature columns, and one-hot
+encoding of text columns.
 """
 
 from collections.abc import Hashable, Iterable, Sequence
@@ -13,15 +13,21 @@ from koco_stream.errors import WrongInput, nearest
 from koco_stream.types import Array
 from storage.sources.source import Piece, Reading, Source, refuse_first
 
-MOST_TEXTS = 1_000_000  # different ones of a column: each is a feature, named in the manifest
+# limit on the distinct texts of one column: each becomes a feature, named in the manifest
+MOST_TEXTS = 1_000_000
 
 
 @dataclass(kw_only=True)
 class ColumnSource(Source):
-    """A source of columns, of which those that hold texts become one feature for each text, in
-    sorted order, once the source is surveyed.
+    """Base of the sources that read tables and can one-hot encode text columns.
 
-    known: all texts of each column of texts, by whatever names the column.
+    Once the source is surveyed, each distinct text of a text column is one feature. The features of
+    a column are in the sorted order of its texts.
+
+    Attributes
+    ----------
+    known : dict
+        Sorted distinct texts of each text column, by the column's number or name.
     """
 
     known: dict[Any, list[str]] = field(default_factory=dict)
@@ -29,8 +35,14 @@ class ColumnSource(Source):
     def with_texts(
         self, met: dict[Any, dict[str, None]], columns: Iterable[tuple[Any, str, str]]
     ) -> Self:
-        """The source that knows the texts that were met of each column of texts. `columns` has all
-        features: (what names it, its name as a feature, its name in words).
+        """Copy of this source that knows the distinct texts of its text columns.
+
+        Parameters
+        ----------
+        met : dict
+            Distinct texts of each text column, by the column's key (its number or name).
+        columns : iterable of (key, str, str)
+            All feature columns: key, feature name, description for the manifest.
         """
         known = {column: sorted(texts) for column, texts in met.items()}
         names, said = [], []
@@ -52,9 +64,18 @@ class ColumnSource(Source):
     def one_hot(
         self, columns: Sequence[Hashable], labels: Array, values: Array, offsets: Array
     ) -> Piece:
-        """Rows with labels (n,) of columns (n, k) that are numbers or texts: each row has the value
-        values[i, j] at the feature offsets[i, j], counted from 0, of those of the column j. Zeros
-        are dropped.
+        """Encode table rows as sparse rows; zero values are dropped.
+
+        Parameters
+        ----------
+        columns : sequence of length k
+            Keys of the feature columns.
+        labels : Array (n,)
+            Labels of the rows.
+        values : Array (n, k)
+            Numbers of numeric columns; 1 in text columns.
+        offsets : Array (n, k)
+            Feature of each value, counted from 0 among the features of its column.
         """
         widths = [len(self.known[column]) if column in self.known else 1 for column in columns]
         indices = (offsets + np.cumsum([0, *widths[:-1]])).astype(np.int32)
@@ -65,10 +86,28 @@ class ColumnSource(Source):
 def chosen_columns(
     path: Path, names: Sequence[str], width: int, reading: Reading
 ) -> tuple[int, list[int], list[int]]:
-    """(the target, the features, the columns left out) of `width` columns, counted from 0; `names`
-    may be empty. The target is the last one unless the reading says otherwise.
+    """Select the target and the features among the `width` columns of a table.
 
-    Raises `WrongInput` for columns that there are not, and if no feature is left.
+    Parameters
+    ----------
+    path : Path
+        The table's file, for error messages.
+    names : sequence of str
+        Column names; empty if the table has none.
+    width : int
+        Number of columns.
+    reading : Reading
+        Options; without a `target`, the last column is the target.
+
+    Returns
+    -------
+    tuple
+        Target column, feature columns and dropped columns, counted from 0.
+
+    Raises
+    ------
+    WrongInput
+        If a named column does not exist, a name is repeated, or no feature is left.
     """
     repeated = next((name for k, name in enumerate(names) if name in names[:k]), None)
     if repeated is not None:
@@ -87,7 +126,9 @@ def chosen_columns(
 
 
 def _column(path: Path, names: Sequence[str], width: int, option: str, wanted: str) -> int:
-    """The number of a column that an option has by name or by number from 1."""
+    """Index, from 0, of the column that a command-line option names by its name or by its number
+    from 1.
+    """
     if wanted in names:
         return names.index(wanted)
     if wanted.isascii() and wanted.isdigit() and len(wanted) < 10 and 1 <= int(wanted) <= width:
@@ -100,12 +141,12 @@ def _column(path: Path, names: Sequence[str], width: int, option: str, wanted: s
 
 
 def called(names: Sequence[str], column: int) -> str:
-    """A column in words, its number being counted from 1 there."""
+    """Description of a column in messages: its name, or its number counted from 1."""
     return f"column {names[column]!r}" if names else f"column {column + 1}"
 
 
 def left_out(names: Sequence[str], dropped: Sequence[int]) -> tuple[str, ...]:
-    """The columns left out, in words, for the manifest."""
+    """Manifest entry that lists the dropped columns; empty if there are none."""
     said = ", ".join(called(names, column) for column in dropped)
     return (f"left out: {said}",) if said else ()
 
@@ -113,8 +154,10 @@ def left_out(names: Sequence[str], dropped: Sequence[int]) -> tuple[str, ...]:
 def add_texts(
     met: dict[str, None], texts: Iterable[str], path: Path, column: str, drop: str | int
 ) -> None:
-    """Add texts to those that were met of a column, in words, which `drop` names as an option does.
-    Raises `WrongInput` for too many.
+    """Add the values of a text column to the column's distinct texts `met`.
+
+    `column` describes the column in messages; `drop` is its name or number for the `--drop` option.
+    Raises `WrongInput` if there are more than `MOST_TEXTS` distinct texts.
     """
     met.update(dict.fromkeys(texts))
     if len(met) > MOST_TEXTS:

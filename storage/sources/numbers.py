@@ -1,5 +1,5 @@
-"""Texts as numbers: finite ones, or refused with their place; and the rule by which labels become
-numbers.
+"""Parsing of text fields to finite numbers, with the position of a bad field in the error, and the
+rule that maps label texts to numbers.
 """
 
 import math
@@ -13,7 +13,7 @@ MISSING = ("nan", "inf", "infinity", "", "?", "na")
 
 
 def at(path: Path, line: int, column: int | None = None) -> str:
-    """A place in words, for a message; line and column are counted from 1."""
+    """Position in a file as text for error messages; `line` and `column` are counted from 1."""
     return f"{path}, line {line}" if column is None else f"{path}, line {line}, column {column}"
 
 
@@ -25,9 +25,25 @@ def number_of(
     remedy: str = "correct it",
     column: int | None = None,
 ) -> float:
-    """A finite decimal number. Raises `WrongInput` for anything else, also for what Python's
-    float() would forgive; `remedy` is what to do about a text that is not a mark of a missing
-    value.
+    """Parse a field as a finite decimal number.
+
+    Stricter than Python's `float`: no underscores, no "nan", no "inf".
+
+    Parameters
+    ----------
+    token : bytes
+        The field.
+    path, line, column
+        Position of the field; line and column from 1.
+    what : str
+        Description of the field for the error message.
+    remedy : str
+        Advice in the error message, unless the field marks a missing value.
+
+    Raises
+    ------
+    WrongInput
+        If the field is not a finite number.
     """
     if NUMBER.match(token):
         value = float(token)
@@ -42,11 +58,13 @@ def number_of(
 
 
 class LabelRule:
-    """How the labels' texts become numbers: `g=1,b=-1`, or `letters` for A to Z as 1 to 26. Without
-    a rule they are numbers already.
+    """Mapping from label texts to numbers, as given with `--labels`.
 
-    A text is looked up as it stands, then without a dot at its end (the UCI test files have one),
-    then as a number. Raises `WrongInput` for a rule that is not written so.
+    A rule is written `g=1,b=-1`, or `letters` for A to Z as 1 to 26. Without a rule, labels must be
+    numbers already.
+
+    A label is looked up as written, then without a final dot (UCI test files have one), then by its
+    numeric value. Raises `WrongInput` for a rule with another syntax.
     """
 
     def __init__(self, text: str | None) -> None:
@@ -72,14 +90,14 @@ class LabelRule:
                 self.values[name] = float(value)
         numeric = [name for name in self.values if NUMBER.match(name.encode())]
         self.numbers = {float(name): self.values[name] for name in numeric}
-        # whether a number's value says all about its text
+        # whether a label's numeric value determines its text (not so for a rule with 1 and 1.0)
         self.one_text_a_number = len(self.numbers) == len(numeric)
 
     def __call__(
         self, token: bytes, path: Path, line: int, what: str, column: int | None = None
     ) -> float:
-        """The number for a label's text. Raises `WrongInput` naming the place for a text that the
-        rule does not have.
+        """Number of a label text. Raises `WrongInput` with the position if the rule does not have
+        it.
         """
         if self.text is None:
             return number_of(
@@ -107,5 +125,5 @@ class LabelRule:
 
     @property
     def done(self) -> tuple[str, ...]:
-        """The rule in words, for the manifest."""
+        """Manifest entry that describes the rule; empty without a rule."""
         return () if self.text is None else (f"labels by the rule {self.text}",)

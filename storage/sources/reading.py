@@ -1,5 +1,7 @@
-"""Which source files are: LIBSVM, VW, CSV and space-separated text, plain or compressed, Parquet,
-or documents. Whatever is not exactly right is refused with its place.
+"""Opening of source files of any supported format: LIBSVM, VW, CSV or space-separated text (plain
+or compressed), Parquet, or document collections.
+
+Input that violates its format is rejected with the position of the error.
 """
 
 import re
@@ -25,7 +27,7 @@ AS_SEEN = Reading()
 COLUMNS = ("target", "drop", "one_hot")
 SPARSE = {"documents": ("strip",), "the columns of a CSV file": (*COLUMNS, "header")}
 DENSE = {"documents": ("strip",), "LIBSVM and VW files": ("n_features", "zero_based")}
-# format: the fields of `Reading` that say nothing about it, by what they are for
+# for each format, the fields of `Reading` that do not apply to it, grouped by what they apply to
 REFUSED: dict[str, dict[str, tuple[str, ...]]] = {
     "libsvm": SPARSE,
     "vw": SPARSE,
@@ -38,18 +40,34 @@ FLAGS = {"header": "--header or --no-header", "zero_based": "--zero-based or --o
 
 
 def option_of(name: str) -> str:
-    """What a field of `Reading` is called on the command line."""
+    """Command-line option that sets a field of `Reading`."""
     return FLAGS.get(name, f"--{name.replace('_', '-')}")
 
 
 def source_of(
     paths: Sequence[Path], reading: Reading = AS_SEEN, block_bytes: int = PIECE_BYTES
 ) -> Source:
-    """The source that these files are, one after the other; text is read in blocks of about
-    `block_bytes`.
+    """Open files as one source; the rows of several files are concatenated in order.
 
-    Raises `WrongInput` if the files are not there or their first lines are not right, and for an
-    option that says nothing about files of their format.
+    Parameters
+    ----------
+    paths : sequence of Path
+        Files of one format; for documents, one folder or one archive.
+    reading : Reading
+        Options that say how the files are read.
+    block_bytes : int
+        Approximate bytes of text that are parsed at once.
+
+    Returns
+    -------
+    Source
+        The source, not surveyed yet.
+
+    Raises
+    ------
+    WrongInput
+        If a file is missing or given twice, if formats differ, if the first lines are malformed, or
+        if an option does not apply to the format.
     """
     for number, path in enumerate(paths):
         there = path.is_file() or (path.is_dir() and reading.format == "documents")
@@ -93,13 +111,14 @@ def source_of(
 
 
 def guess_format(path: Path) -> str:
-    """The format, from the name, the first bytes or the first line. Raises `WrongInput` for an
-    empty file or one that is none of these.
+    """Format of a file, guessed from its name, first bytes or first line.
+
+    Raises `WrongInput` if the file is empty or its format is not recognized.
     """
     if path.is_dir() or path.name.lower().endswith(ARCHIVES):
         return "documents"
     with path.open("rb") as handle:
-        # by its name too, so that a damaged one is told as such
+        # also by name, so that a damaged Parquet file is reported as damaged
         if handle.read(4) == b"PAR1" or path.suffix.lower() == ".parquet":
             return "parquet"
     bare = path.with_suffix("") if path.suffix in OPENERS else path

@@ -1,8 +1,8 @@
-"""What preparing reads from: a source names pieces of itself, in the order of their rows, and reads
-each into arrays.
+"""Interface between data sources and the preparation pipeline.
 
-Pieces are cheap to name and costly to read: naming happens in one process, reading wherever there
-is a core. A piece is bounded in size, so that memory is too, whatever the source's size.
+A source lists its pieces in row order and reads each piece into arrays. Listing is cheap and
+happens in one process; reading is expensive and happens on any free core. Pieces have a bounded
+size, so memory is bounded whatever the size of the source.
 """
 
 from abc import ABC, abstractmethod
@@ -17,15 +17,15 @@ from koco_stream.errors import WrongInput
 from koco_stream.io.files import file_hash
 from koco_stream.types import Array
 
-PIECE_BYTES = 8 << 20  # text that is read at once, if no line is longer
+PIECE_BYTES = 8 << 20  # bytes of text read at once, unless one line is longer
 
-# `map`, or the same on a cluster: the results in the order of the items, of which a bounded number
-# are under way; the first exception in that order is raised.
+# `map`, or its equivalent on a cluster: results come in the order of the items, a bounded number of
+# items is processed at a time, and the first exception in that order is raised.
 ParallelMap = Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]]
 
 
 def refuse_first(problems: Iterable[tuple[bool, str]]) -> None:
-    """Raise `WrongInput` with the message of the first problem that is there."""
+    """Raise `WrongInput` for the first problem that occurs among (occurs, message) pairs."""
     for is_there, message in problems:
         if is_there:
             raise WrongInput(message)
@@ -33,13 +33,28 @@ def refuse_first(problems: Iterable[tuple[bool, str]]) -> None:
 
 @dataclass(frozen=True)
 class Reading:
-    """How sources are read. `format` None is seen from the first line.
+    """Options that say how source files are read.
 
-    target: the column of labels, by name or by number from 1. labels: the rule by which their texts
-    become numbers (`LabelRule`). drop: columns to leave out. one_hot: columns of texts become one
-    feature a value. header: whether the first line holds names. n_features: d of a LIBSVM or VW
-    file, if its largest feature does not occur. zero_based: whether such a file counts from 0.
-    strip: what is taken away from documents: "headers", "footers", "quotes".
+    Attributes
+    ----------
+    format : str, optional
+        File format; None detects it from the file.
+    target : str, optional
+        Label column, by name or by number from 1; None takes the last.
+    labels : str, optional
+        Rule that maps label texts to numbers (`LabelRule`).
+    drop : tuple of str
+        Columns to leave out.
+    one_hot : bool
+        Whether text columns are one-hot encoded.
+    header : bool, optional
+        Whether the first line holds column names; None decides from that line.
+    n_features : int, optional
+        Number of features d of sparse files, if the largest one does not occur.
+    zero_based : bool, optional
+        Whether feature numbers of LIBSVM and VW files start at 0; None takes the format's default.
+    strip : tuple of str
+        Text removed from documents: "headers", "footers", "quotes".
     """
 
     format: str | None = None
@@ -53,7 +68,7 @@ class Reading:
     strip: tuple[str, ...] = ()
 
     def given(self) -> dict[str, Any]:
-        """What differs from the defaults, for the manifest."""
+        """Options that differ from their defaults, for the manifest."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         return {
             f.name: list(values[f.name]) if isinstance(f.default, tuple) else values[f.name]
@@ -64,9 +79,20 @@ class Reading:
 
 @dataclass(frozen=True)
 class Piece:
-    """Consecutive rows: labels (n,) and canonical CSR (indptr (n + 1,) int64, indices int32, values
-    float64 or float32), or dense rows, of equal length: then `indices` is empty and indptr counts
-    by that length. Values and labels are finite.
+    """Consecutive rows with their labels, in canonical CSR form or dense. All numbers are finite.
+
+    Dense rows have an empty `indices`, and `indptr` advances by the row length d.
+
+    Attributes
+    ----------
+    labels : Array (n,)
+        Labels.
+    indptr : Array (n + 1,), int64
+        Start of each row in `values`, and the end of the last one.
+    indices : Array (number of values,), int32
+        Feature of each value, from 0.
+    values : Array (number of values,), float64 or float32
+        Values, row by row.
     """
 
     labels: Array
@@ -76,24 +102,24 @@ class Piece:
 
     @property
     def n_rows(self) -> int:
-        """n."""
+        """Number of rows n."""
         return int(self.labels.size)
 
     def between(self, start: int, stop: int) -> "Piece":
-        """The rows from `start` up to, but without, `stop`."""
+        """Rows from `start` (inclusive) to `stop` (exclusive) as a piece."""
         a, b = int(self.indptr[start]), int(self.indptr[stop])
         indptr = self.indptr[start : stop + 1] - a
         return Piece(self.labels[start:stop], indptr, self.indices[a:b], self.values[a:b])
 
 
 def dense_piece(labels: Array, matrix: Array) -> Piece:
-    """The rows of `matrix` (n, d) with labels (n,) as dense rows."""
+    """Piece of dense rows from a matrix (n, d) and labels (n,)."""
     n, d = matrix.shape
     return Piece(labels, np.arange(n + 1) * d, np.zeros(0, np.int32), matrix.reshape(-1))
 
 
 def concatenated(pieces: Sequence[Piece]) -> Piece:
-    """The rows of one or more pieces, one after the other."""
+    """Concatenate one or more pieces in order."""
     if len(pieces) == 1:
         return pieces[0]
     sizes = np.concatenate([np.diff(piece.indptr) for piece in pieces])
@@ -107,13 +133,26 @@ def concatenated(pieces: Sequence[Piece]) -> Piece:
 
 @dataclass(kw_only=True)
 class Source(ABC):
-    """A source of rows. Picklable and small: it is sent along with every piece.
+    """Base class of data sources. An instance is small and picklable: it is sent with every task.
 
-    format: its name in the manifest. layout: "dense" or "sparse", how its pieces are. paths: its
-    files, if it is files of rows. n_features: d, or None if it is the largest feature number in any
-    piece plus one. n_bytes: the size that progress is counted in. feature_names: (d,), or none.
-    done: what reading does besides reading, in words. origin: what the manifest says of where the
-    rows came from.
+    Attributes
+    ----------
+    format : str
+        Name of the file format in the manifest.
+    layout : {"dense", "sparse"}
+        Row layout of the pieces.
+    paths : tuple of Path
+        Files of rows; empty for documents.
+    n_features : int, optional
+        Number of features d; None if it is only known from the rows.
+    n_bytes : int
+        Total size, as progress counts it.
+    feature_names : list of str, (d,)
+        Feature names; empty if there are none.
+    done : tuple of str
+        Sentences for the manifest on changes made while reading.
+    origin : dict
+        Manifest entry on where the rows came from.
     """
 
     format: str
@@ -126,10 +165,11 @@ class Source(ABC):
     origin: dict[str, Any] = field(default_factory=dict)
 
     def surveyed(self, parallel_map: ParallelMap, scratch: Path) -> Self:
-        """The source after what has to be known of all of it before the first piece can be read:
-        the hashes of its files, and in subclasses a column's texts or a vocabulary.
+        """Copy of this source with what must be known of all of it before the first piece is read.
 
-        Raises `WrongInput` for what is wrong with the source.
+        The base class computes the file hashes; subclasses add the distinct texts of columns or a
+        vocabulary. `scratch` is a folder for temporary files. Raises `WrongInput` if the source is
+        malformed.
         """
         if not self.paths:
             return self
@@ -139,22 +179,21 @@ class Source(ABC):
 
     @abstractmethod
     def pieces(self, scratch: Path) -> Iterator[Any]:
-        """Its pieces by name, in order; small and picklable. Files may be written to `scratch`.
+        """Descriptions of the pieces in row order, each small and picklable.
 
-        Raises `WrongInput` if the source cannot be read on (a damaged archive).
+        Temporary files may be written to `scratch`. Raises `WrongInput` if the source is damaged.
         """
 
     @abstractmethod
     def read(self, piece: Any) -> Piece:
-        """The rows of a piece. Raises `WrongInput` naming the file, the line, the column, the text
-        found there and the remedy.
+        """Read the rows of one piece.
+
+        Raises `WrongInput` with the file, line, column, offending text and remedy.
         """
 
     def piece_bytes(self, piece: Any) -> int:
-        """What the piece counts for in the progress; `n_bytes` in all. A piece that has `n_bytes`
-        says it.
-        """
+        """Bytes that a piece adds to the progress; the sum over all pieces is `n_bytes`."""
         return int(piece.n_bytes)
 
     def release(self, piece: Any) -> None:  # noqa: B027  (most sources write nothing)
-        """Remove what was written to `scratch` for a piece; it was read, and will not be again."""
+        """Delete the temporary files of a piece that has been read and is no longer needed."""

@@ -1,1 +1,1 @@
-"""Folders and archives of documents as sources: a row a document."""
+"""Document collections as sources: folders and archives in which each document becomes one row."""

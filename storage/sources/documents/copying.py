@@ -1,9 +1,9 @@
-"""Documents in folders, copied to one file, and where each is found there in the order of the rows.
+"""Copying of a document collection into one file, with an index of the documents in row order.
 
-A compressed archive can only be read from its beginning, and its own order need not be that of the
-rows: the copy is in the archive's order. The archive is read as a stream, never unpacked by its own
-names. tarfile ends quietly where a header is damaged or the archive is cut short, and keeps every
-member in memory; here the first is an error and the second is not done.
+A compressed archive can only be read from its beginning, and its order need not be the row order,
+so the copy keeps the archive's order. The archive is read as a stream and never unpacked under its
+own file names. `tarfile` stops silently at a damaged header or a truncated archive and keeps every
+member in memory; here damage raises an error, and members are not kept.
 """
 
 import gzip
@@ -29,17 +29,15 @@ from storage.sources.source import PIECE_BYTES, refuse_first
 
 DAMAGED = (tarfile.TarError, EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile)
 MOST_DOCUMENT_BYTES = PIECE_BYTES
-MOST_DOCUMENTS = 2_000_000  # their names are sorted in memory, in about 250 bytes each
-# what a document counts for besides its text, so that a range of empty ones is bounded too
+MOST_DOCUMENTS = 2_000_000  # names are sorted in memory, at about 250 bytes each
+# size counted per document in addition to its text, so that ranges of empty documents are bounded
 ROW_BYTES = 64
 
 
 class Document(NamedTuple):
-    """Where a document is: its name, and where its text begins in the copy. They sort as their rows
-    do.
-    """
+    """Name of a document and position of its text in the copy. Documents sort in row order."""
 
-    late: bool  # not of a split for training
+    late: bool  # whether it is outside the training splits
     split: str
     group: str
     name: str
@@ -49,8 +47,20 @@ class Document(NamedTuple):
 
 @dataclass(frozen=True)
 class Copy:
-    """The copy in `folder`: rows of documents, the first `n_train` of them those of the splits
-    `train`, if there are any.
+    """Copy of a document collection on disk.
+
+    Attributes
+    ----------
+    folder : Path
+        Folder with the files `texts` and `rows.npy`.
+    n_rows, n_train : int
+        Number of documents, and of those in training splits, which come first.
+    n_bytes : int
+        Size of all texts.
+    train : list of str
+        Names of the training splits; empty if there are none.
+    groups : list of str
+        Sorted group names; the label k is that of the k-th group.
     """
 
     folder: Path
@@ -61,8 +71,10 @@ class Copy:
     groups: list[str]
 
     def ranges(self, n_rows: int, most_bytes: int) -> Iterator[tuple[int, int]]:
-        """The first `n_rows` rows as (first, row after the last), of about `most_bytes` of text and
-        one row at least.
+        """Split the first `n_rows` rows into ranges (first row, end row) of about `most_bytes` of
+        text.
+
+        Each range has at least one row; the end row is exclusive.
         """
         ends = np.cumsum([0, *(self._rows()[1, :n_rows] + ROW_BYTES)])
         first = 0
@@ -73,7 +85,7 @@ class Copy:
             first = stop
 
     def texts(self, first: int, stop: int) -> Iterator[bytes]:
-        """The texts of a range of rows."""
+        """Texts of the documents in rows `first` to `stop` (exclusive)."""
         starts, sizes, _ = self._rows()[:, first:stop].tolist()
         with (self.folder / "texts").open("rb") as handle:
             for start, size in zip(starts, sizes, strict=True):
@@ -81,33 +93,47 @@ class Copy:
                 yield handle.read(size)
 
     def labels(self, first: int, stop: int) -> Array:
-        """The number of the group, from 1, of each of a range of rows."""
+        """Labels of rows `first` to `stop` (exclusive): group numbers, counted from 1."""
         return self._rows()[2, first:stop].astype(np.float64)
 
     def text_bytes(self, first: int, stop: int) -> int:
-        """The bytes of the texts of a range of rows."""
+        """Total text size in bytes of rows `first` to `stop` (exclusive)."""
         return int(self._rows()[1, first:stop].sum())
 
     def _rows(self) -> Array:
-        """Where each row's text begins, its size, and the number of its group, (3, n)."""
+        """Index of the copy, (3, n): text offset, text size and group number of each row."""
         return np.load(self.folder / "rows.npy", mmap_mode="r")
 
 
-# before a source of documents is surveyed
+# placeholder until a source of documents is surveyed
 NOTHING = Copy(Path(), n_rows=0, n_train=0, n_bytes=0, train=[], groups=[])
 
 
 def copy_documents(path: Path, folder: Path) -> tuple[Copy, dict[str, str]]:
-    """Copy the documents `<group>/<name>` or `<split>/<group>/<name>` at `path`, a folder or a .tar
-    archive, to files in `folder`; the copy, and what the manifest says of where it came from.
+    """Copy a document collection into files in `folder`.
 
-    Rows come by split (one whose name ends in "train" first, then by name), group and name, each in
-    the order of its characters.
+    Rows are ordered by split (names that end in "train" first, then by name), group and name,
+    compared by code point.
 
-    Raises `WrongInput` as `_below` and `_archived` do, and for no documents or too many, for files
-    that lie elsewhere, and for one that is there twice.
+    Parameters
+    ----------
+    path : Path
+        A folder or .tar archive of documents `<group>/<name>` or `<split>/<group>/<name>`.
+    folder : Path
+        Existing folder for the copy.
+
+    Returns
+    -------
+    tuple of (Copy, dict)
+        The copy, and the manifest entry on the origin of the documents.
+
+    Raises
+    ------
+    WrongInput
+        If there are no documents, too many, too large ones or duplicates, if a file is misplaced,
+        or if the archive is damaged.
     """
-    documents = sorted(_copied(path, folder / "texts"))
+    documents = sorted(_copy_texts(path, folder / "texts"))
     for one, next_one in pairwise(documents):
         if one[:4] == next_one[:4]:
             raise WrongInput(
@@ -128,13 +154,15 @@ def copy_documents(path: Path, folder: Path) -> tuple[Copy, dict[str, str]]:
     return copy, _identity(path, copy, documents)
 
 
-def _copied(path: Path, target: Path) -> list[Document]:
-    """The documents, in the source's order, which is that of their texts in the file `target`."""
+def _copy_texts(path: Path, target: Path) -> list[Document]:
+    """Write all texts to `target` and return the documents, both in the order of the source."""
     documents: list[Document] = []
     depth = start = 0
     with target.open("wb") as handle:
-        for file_name, content in _below(path, "") if path.is_dir() else _archived(path):
-            names = _names(path, file_name)
+        for file_name, content in (
+            _files_below(path, "") if path.is_dir() else _files_in_archive(path)
+        ):
+            names = _path_components(path, file_name)
             depth = depth or len(names)
             if len(names) != depth:
                 raise WrongInput(
@@ -143,7 +171,8 @@ def _copied(path: Path, target: Path) -> list[Document]:
                 )
             split, group, name = ["", *names][-3:]
             late = not split.endswith("train")
-            split, group = sys.intern(split), sys.intern(group)  # not one text a document
+            # all documents of a group share one string
+            split, group = sys.intern(split), sys.intern(group)
             documents.append(Document(late, split, group, name, start, len(content)))
             start += handle.write(content)
             if len(documents) > MOST_DOCUMENTS:
@@ -158,8 +187,10 @@ def _copied(path: Path, target: Path) -> list[Document]:
     return documents
 
 
-def _names(path: Path, name: str) -> list[str]:
-    """The names of the folders of a document, and its own. Raises `WrongInput`."""
+def _path_components(path: Path, name: str) -> list[str]:
+    """Path components of a document. Raises `WrongInput` if it is misplaced or hidden, or not
+    UTF-8.
+    """
     names = name.split("/")
     hidden = next((one for one in names if one.startswith(".")), None)
     refuse_first(
@@ -184,8 +215,10 @@ def _names(path: Path, name: str) -> list[str]:
 
 
 def _identity(path: Path, copy: Copy, documents: list[Document]) -> dict[str, str]:
-    """An archive by its hash; a folder by that of its names and sizes and then of its texts, in the
-    order of the rows.
+    """Manifest entry that identifies a collection by its SHA-256.
+
+    An archive is hashed as a file; for a folder, the hash covers names and sizes and then the
+    texts, in row order.
     """
     if not path.is_dir():
         return {"file": path.name, "sha256": file_hash(path)}
@@ -198,13 +231,15 @@ def _identity(path: Path, copy: Copy, documents: list[Document]) -> dict[str, st
     return {"folder": path.name, "sha256": digest.hexdigest()}
 
 
-def _below(folder: Path, prefix: str) -> Iterator[tuple[str, bytes]]:
-    """(its path, after `prefix`, with slashes; its content) of each file below a folder. Raises
-    `WrongInput` for one that is too large, and for what is neither file nor folder.
+def _files_below(folder: Path, prefix: str) -> Iterator[tuple[str, bytes]]:
+    """Files below a folder as (`prefix` and path with slashes, content).
+
+    Raises `WrongInput` for a file that is too large, or for an entry that is neither file nor
+    folder.
     """
     for path in sorted(folder.iterdir()):
         if path.is_dir():
-            yield from _below(path, f"{prefix}{path.name}/")
+            yield from _files_below(path, f"{prefix}{path.name}/")
         else:
             if not path.is_file():
                 raise WrongInput(f"{path}: neither a file nor a folder; remove it")
@@ -212,9 +247,11 @@ def _below(folder: Path, prefix: str) -> Iterator[tuple[str, bytes]]:
             yield prefix + path.name, path.read_bytes()
 
 
-def _archived(path: Path) -> Iterator[tuple[str, bytes]]:
-    """The same of a .tar archive, plain or compressed. Raises `WrongInput` also for a damaged one,
-    and for names that lead out of it.
+def _files_in_archive(path: Path) -> Iterator[tuple[str, bytes]]:
+    """Files of a plain or compressed .tar archive as (path with slashes, content).
+
+    Raises `WrongInput` for a damaged archive, a path that leads out of it, a link, or a file that
+    is too large.
     """
     name = "its beginning"
     try:
@@ -243,7 +280,8 @@ def _archived(path: Path) -> Iterator[tuple[str, bytes]]:
                     extracted = tar.extractfile(member)
                     assert extracted is not None, "a plain file"
                     yield "/".join(parts), extracted.read()
-            while handle.read(1 << 20):  # to the end, where the checksum of compressed files is
+            # read to the end of a compressed file, where its checksum is verified
+            while handle.read(1 << 20):
                 pass
     except DAMAGED as error:
         raise WrongInput(
@@ -251,7 +289,7 @@ def _archived(path: Path) -> Iterator[tuple[str, bytes]]:
             " again"
         ) from None
     except OSError as error:
-        # bz2 says so of data that is none; what the system says has a number
+        # bz2 raises OSError without a number for bad data; errors of the system have a number
         if error.errno is None:
             raise WrongInput(f"{path}: damaged after {name} ({error}); fetch it again") from None
         raise
@@ -266,7 +304,10 @@ def _check_size(file: str, size: int) -> None:
 
 
 class _Member(tarfile.TarInfo):
-    """A member whose header is right: only the blocks of zeros that end an archive end it."""
+    """Tar header that raises an error if it is damaged, where `tarfile` would stop reading.
+
+    Only the zero blocks at the end of an archive end it.
+    """
 
     @classmethod
     def fromtarfile(cls, tarfile_: tarfile.TarFile) -> Self:

@@ -1,5 +1,5 @@
-"""Documents in folders as a source: a row a document, its terms counted by scikit-learn's
-CountVectorizer, its label that of its folder.
+"""Source of documents: each document is a row of term counts (scikit-learn's CountVectorizer), and
+its label is the number of its group folder.
 """
 
 import hashlib
@@ -15,20 +15,30 @@ from koco_stream.errors import WrongInput, nearest
 from storage.sources.documents.copying import NOTHING, Copy, copy_documents
 from storage.sources.source import PIECE_BYTES, ParallelMap, Piece, Reading, Source, refuse_first
 
-STRIPS = ("headers", "footers", "quotes")  # in the order in which scikit-learn takes them away
-MOST_TERMS = 3_000_000  # every process holds them, in about 150 bytes each
-MOST_NAMES = 10_000  # so that a manifest stays small
+STRIPS = ("headers", "footers", "quotes")  # in the order in which scikit-learn removes them
+MOST_TERMS = 3_000_000  # every process keeps all terms in memory, at about 150 bytes each
+MOST_NAMES = 10_000  # limit on feature names in the manifest, to keep it small
 
 
 def documents_source(path: Path, reading: Reading) -> "Documents":
-    """The documents `<group>/<id>` or `<split>/<group>/<id>` of a folder, or of a .tar archive,
-    plain or compressed, as rows of counts.
+    """Open a folder or .tar archive of documents as a source of term counts.
 
-    Rows come by split (one whose name ends in "train" first), group and id. Labels are 1 to k, the
-    groups by name. Features are the terms of the train split if there is one, else of all
-    documents, by name; the reading's `n_features` is d if it is to be more. Text is read as
-    latin-1; `strip` names what is taken away from it: "headers", "footers", "quotes". Raises
-    `WrongInput` for another name there.
+    Rows are ordered by split (names that end in "train" first), group and name. Labels are 1 to k
+    for the sorted groups. Features are the sorted terms of the training split, or of all documents
+    if there is none. Texts are decoded as latin-1.
+
+    Parameters
+    ----------
+    path : Path
+        Collection of documents `<group>/<id>` or `<split>/<group>/<id>`.
+    reading : Reading
+        `n_features` sets d if it is to exceed the number of terms; `strip` names what is removed
+        from each text: "headers", "footers", "quotes".
+
+    Raises
+    ------
+    WrongInput
+        If `strip` has another name.
     """
     refuse_first(
         (
@@ -45,10 +55,22 @@ def documents_source(path: Path, reading: Reading) -> "Documents":
 
 @dataclass(kw_only=True)
 class Documents(Source):
-    """A source of counted documents, of which only the path is known before `surveyed`. A piece is
-    (first row, row after the last).
+    """Source of term counts. Before `surveyed`, only the path and the options are known.
 
-    vocabulary: a file of terms, a line each.
+    A piece is (first row, end row).
+
+    Attributes
+    ----------
+    path : Path
+        Folder or archive of the documents.
+    strip : tuple of str
+        What is removed from each text.
+    bytes_per_piece : int
+        Approximate text size of a piece.
+    copy : Copy
+        The copied documents.
+    vocabulary : Path
+        File of the terms, one per line.
     """
 
     path: Path
@@ -58,10 +80,11 @@ class Documents(Source):
     vocabulary: Path = Path()
 
     def surveyed(self, parallel_map: ParallelMap, scratch: Path) -> Self:
-        """The source after copying the texts to `scratch` and collecting their terms there.
+        """Copy of this source with its texts copied to `scratch` and its vocabulary collected
+        there.
 
-        Raises `WrongInput` as `copy_documents` does, and for no terms, too many, or more than
-        `n_features`.
+        Raises `WrongInput` as `copy_documents` does, and if there are no terms, too many, or more
+        than `n_features`.
         """
         copy, identity = copy_documents(self.path, scratch)
         known = replace(self, copy=copy, n_bytes=copy.n_bytes)
@@ -103,7 +126,7 @@ class Documents(Source):
             origin["strip"] = list(self.strip)
         return replace(
             known,
-            vocabulary=_written(names, scratch),
+            vocabulary=_write_terms(names, scratch),
             n_features=d,
             feature_names=names if len(names) == d <= MOST_NAMES else [],
             done=tuple(done),
@@ -111,12 +134,12 @@ class Documents(Source):
         )
 
     def pieces(self, scratch: Path) -> Iterator[tuple[int, int]]:
-        """Ranges of rows whose texts have about `bytes_per_piece` together, one row at least."""
+        """Row ranges of about `bytes_per_piece` of text, each with at least one row."""
         return self.copy.ranges(self.copy.n_rows, self.bytes_per_piece)
 
     def read(self, piece: tuple[int, int]) -> Piece:
-        """The counts of a range of documents; a document without known terms is an empty row."""
-        counts = _counter(self.vocabulary).transform(self._texts(piece))
+        """Term counts of a range of documents; a document without known terms is an empty row."""
+        counts = _count_vectorizer(self.vocabulary).transform(self._texts(piece))
         counts.sort_indices()
         return Piece(
             self.copy.labels(*piece),
@@ -126,11 +149,11 @@ class Documents(Source):
         )
 
     def piece_bytes(self, piece: tuple[int, int]) -> int:
-        """The bytes of its texts."""
+        """Text size in bytes of a range of documents."""
         return self.copy.text_bytes(*piece)
 
     def terms(self, piece: tuple[int, int]) -> set[str]:
-        """The terms of a range of documents."""
+        """Distinct terms of a range of documents."""
         from sklearn.feature_extraction.text import CountVectorizer
 
         analyse = CountVectorizer().build_analyzer()
@@ -156,9 +179,10 @@ def _strippers(strip: tuple[str, ...]) -> list[Callable[[str], str]]:
     return [functions[name] for name in strip]
 
 
-def _written(names: list[str], scratch: Path) -> Path:
-    """The terms in a file that is named by its content, so that no process takes it for another
-    that it knows.
+def _write_terms(names: list[str], scratch: Path) -> Path:
+    """Write the terms to a file named by their hash, and return its path.
+
+    The name makes it safe to cache the vocabulary by path in every process.
     """
     text = "\n".join(names)
     path = scratch / f"terms-{hashlib.sha256(text.encode()).hexdigest()[:32]}"
@@ -167,8 +191,8 @@ def _written(names: list[str], scratch: Path) -> Path:
 
 
 @lru_cache(maxsize=1)
-def _counter(vocabulary: Path) -> Any:
-    """The counter of these terms; each process reads them once."""
+def _count_vectorizer(vocabulary: Path) -> Any:
+    """CountVectorizer with the terms of a vocabulary file; each process reads the file once."""
     from sklearn.feature_extraction.text import CountVectorizer
 
     terms = vocabulary.read_text(encoding="utf-8").split("\n")
