@@ -11,9 +11,9 @@ from koco_stream.io.cache import private_folder
 from koco_stream.io.files import file_hash
 from koco_stream.io.paths import store_path
 from storage.catalogue.checksums import FILE, record, recorded
-from storage.catalogue.entry import Address, Edition, Entry
 from storage.catalogue.fetch import Gone, Unreachable, WrongChecksum, fetch
 from storage.catalogue.finding import how_to_get
+from storage.catalogue.papers import Address, Edition, Entry
 from storage.catalogue.unpack import unpack
 
 

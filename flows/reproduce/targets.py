@@ -17,8 +17,7 @@ from flows.sweep.file import values_of
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.io.cache import private_folder
 from koco_stream.io.files import text_hash, write_text
-from storage.catalogue.entry import Entry
-from storage.catalogue.papers import CATALOGUE, ENTRIES, PROS, SON
+from storage.catalogue.papers import CATALOGUE, PROS, SON, Entry
 from storage.generated.generators import GENERATORS, parameters_of
 
 SWEEPS = Path(__file__).parents[1] / "sweeps"
@@ -45,7 +44,7 @@ class Target:
 
 
 def _of(paper: str) -> tuple[str, ...]:
-    return tuple(entry.name for entry in ENTRIES if paper in entry.papers)
+    return tuple(entry.name for entry in CATALOGUE.values() if paper in entry.papers)
 
 
 TARGETS = {
@@ -117,7 +116,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "parkinsons-motor": ("parkinsons", {"target": "motor_UPDRS", "drop": ("total_UPDRS",)}),
     **{
         f"{entry.name},scale={scale}": (entry.name, {"scale": scale})
-        for entry in ENTRIES
+        for entry in CATALOGUE.values()
         if entry.task != "regression"
         for scale in ("none", "unit-rows", "unit-mean-square")
     },

@@ -1,12 +1,9 @@
-"""Finding a dataset's files: by its entry's name, in a folder; and what to tell the user of
-them.
-"""
+"""Finding the files of a dataset of the catalogue, and what to tell the user of them."""
 
 from pathlib import Path
 
 from koco_stream.errors import WrongInput, nearest
-from storage.catalogue.entry import Edition, Entry
-from storage.catalogue.papers import CATALOGUE
+from storage.catalogue.papers import CATALOGUE, Edition, Entry
 from storage.sources.compressed import OPENERS
 
 
@@ -22,10 +19,11 @@ def entry_named(name: str) -> Entry:
 
 def how_to_get(entry: Entry) -> str:
     """Which files an entry needs, where they come from, and how they are passed."""
-    lines = [f"{entry.name}: get {edition_text(entry.editions[0])} from {entry.source}"]
-    lines += addresses_of(entry.editions[0])
-    for edition in entry.editions[1:]:
-        lines += [f"  or {edition_text(edition)}", *addresses_of(edition)]
+    lines = []
+    for edition in entry.editions:
+        lines.append(f"  or {edition_text(edition)}")
+        lines += [f"    {address.text()}" for address in edition.addresses]
+    lines[0] = f"{entry.name}: get {edition_text(entry.editions[0])} from {entry.source}"
     lines.append(
         "  plain, .gz, .bz2, .xz or .zst, in a folder of your choice or in its subfolder named like"
         " the dataset; then"
@@ -34,36 +32,35 @@ def how_to_get(entry: Entry) -> str:
     return "\n".join(lines)
 
 
-def addresses_of(edition: Edition) -> list[str]:
-    """Where an edition's files are, each on a line; none if the source is known in words only."""
-    return [f"    {address.text()}" for address in edition.addresses]
-
-
 def edition_text(edition: Edition) -> str:
     """`a9a and a9a.t (48,842 rows, 123 features)`."""
-    size = (
-        f"{edition.n_rows:,} rows, {edition.n_features:,} features"
-        if edition.n_features
-        else f"{edition.n_rows:,} rows"
-    )
+    size = f"{edition.n_rows:,} rows"
+    if edition.n_features:
+        size += f", {edition.n_features:,} features"
     return f"{' and '.join(edition.files)} ({edition.part or size})"
 
 
 def find_edition(entry: Entry, folder: Path) -> tuple[Edition, list[Path]]:
-    """The first edition whose files are all in `folder` or its subfolder `entry.name`, and the
-    files' paths in order.
+    """The first edition whose files are all in `folder` or its subfolder `entry.name`.
 
-    Raises `WrongInput` saying what is missing and where to get it.
+    Returns
+    -------
+    The edition, and the paths of its files in order.
+
+    Raises
+    ------
+    WrongInput
+        If there is none; it says what is missing and where to get it.
     """
     found: dict[str, Path] = {}
     for edition in entry.editions:
         for name in edition.files:
-            places = [
+            candidates = [
                 base / (name + suffix)
                 for base in (folder, folder / entry.name)
                 for suffix in ("", *OPENERS)
             ]
-            path = next((place for place in places if place.is_file()), None)
+            path = next(filter(Path.is_file, candidates), None)
             if path is not None:
                 found[name] = path
         if all(name in found for name in edition.files):
@@ -75,8 +72,8 @@ def find_edition(entry: Entry, folder: Path) -> tuple[Edition, list[Path]]:
 
 
 def remarks(entry: Entry, edition: Edition, n_rows: int, n_features: int) -> list[str]:
-    """What a user must know of a dataset that was prepared from `edition`: that it is a part, or
-    not what the catalogue expects.
+    """What a user must know of a dataset with so many rows and features, made from `edition`: that
+    it is a part, or not what the catalogue expects.
     """
     said = []
     if edition.part:

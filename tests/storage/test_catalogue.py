@@ -2,45 +2,59 @@
 missing or in parts is said.
 """
 
+from pathlib import Path
+
 import pytest
 from click.testing import CliRunner
 
 from flows.cli import koco
 from koco_stream import WrongInput
 from koco_stream.streams.manifest import load_manifest
+from storage.catalogue.fetch import check_address
 from storage.catalogue.finding import entry_named, find_edition, remarks
-from storage.catalogue.papers import CATALOGUE, ENTRIES, SON
+from storage.catalogue.papers import CATALOGUE, SON
 from storage.preparing.prepare import prepare_file
 from storage.sources.source import Reading
 
-HAVE = [entry.name for entry in ENTRIES if not entry.absent]
+HAVE = [entry.name for entry in CATALOGUE.values() if not entry.absent]
 
 
 def test_son_datasets__are_23_of_which_three_are_absent():
-    son = {entry.name: entry for entry in ENTRIES if SON in entry.papers}
+    son = {name: entry for name, entry in CATALOGUE.items() if SON in entry.papers}
     assert len(son) == 23
-    assert len(CATALOGUE) == len(ENTRIES)
-    assert {name for name, entry in son.items() if entry.absent} == {
-        "acoustic",
-        "gisette",
-        "real-sim",
-    }
-    assert {name for name, entry in son.items() if entry.partial} == {
-        "census",
-        "covtype",
-        "mnist",
-        "rcv1",
-        "cod-rna",
-    }
-    assert all(
-        (entry.positive_class is None) == (entry.task in ("binary", "regression"))
-        for entry in ENTRIES
-    )
+    absent = {name for name, entry in son.items() if entry.absent}
+    assert absent == {"acoustic", "gisette", "real-sim"}
+    partial = {name for name, entry in son.items() if entry.partial}
+    assert partial == {"census", "covtype", "mnist", "rcv1", "cod-rna"}
 
 
-def test_options__are_those_of_prepare():
+def test_entries__have_the_options_of_prepare_addresses_over_https_and_a_positive_class_if_many():
     allowed = {*Reading.__dataclass_fields__, "layout", "scale", "task"}
-    assert all(set(edition.options) <= allowed for entry in ENTRIES for edition in entry.editions)
+    for entry in CATALOGUE.values():
+        assert (entry.positive_class is None) == (entry.task in ("binary", "regression"))
+        assert (entry.fetchable is None) == (entry.name == "mnist")
+        for edition in entry.editions:
+            assert set(edition.options) <= allowed
+            assert len(edition.addresses) in (0, len(edition.files))
+            for file, address in zip(edition.files, edition.addresses, strict=False):
+                check_address(address.url)
+                assert address.url.startswith("https://")
+                assert len(bytes.fromhex(address.sha256 or "0" * 64)) == 32
+                assert Path(address.name_of(file)).name == address.name_of(file)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "names"),
+    [
+        ("ijcnn1", ["ijcnn1.bz2", "ijcnn1.t.bz2"]),
+        ("covtype", ["covtype.data.gz"]),
+        ("20news", ["20news-bydate.tar.gz"]),
+        ("a9a", ["a9a", "a9a.t"]),
+    ],
+)
+def test_name_on_disk__says_how_the_file_is_compressed(dataset, names):
+    edition = CATALOGUE[dataset].fetchable
+    assert [a.name_of(f) for f, a in zip(edition.files, edition.addresses, strict=True)] == names
 
 
 @pytest.mark.data

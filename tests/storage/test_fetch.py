@@ -16,7 +16,6 @@ import tarfile
 import threading
 import zipfile
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -26,9 +25,8 @@ from koco_stream import WrongInput
 from koco_stream.streams.manifest import load_manifest
 from storage.catalogue import papers as catalogue
 from storage.catalogue.checksums import record, recorded
-from storage.catalogue.entry import Address, Edition, Entry
 from storage.catalogue.fetch import TRIES, Gone, Unreachable, WrongChecksum, check_address, fetch
-from storage.catalogue.papers import CATALOGUE, ENTRIES
+from storage.catalogue.papers import Address, Edition, Entry
 from storage.catalogue.unpack import unpack
 
 CONTENT = bytes(range(256)) * 4096  # 1 MiB
@@ -523,30 +521,3 @@ def test_moved_address_failing_server_and_no_network__are_told_apart(
 def test_entry_without_an_address__says_in_words_where_its_files_are(tmp_path):
     told = "mnist has no address to fetch it from. mnist: get mnist_784.csv"
     refused(tmp_path, told, "OpenML", name="mnist")
-
-
-def test_catalogue__has_an_address_for_every_dataset_but_mnist():
-    assert [entry.name for entry in ENTRIES if entry.fetchable is None] == ["mnist"]
-    for entry in CATALOGUE.values():
-        for edition in entry.editions:
-            assert len(edition.addresses) in (0, len(edition.files))
-            for address in edition.addresses:
-                check_address(address.url)
-                assert address.url.startswith("https://")
-                assert address.sha256 is None or len(bytes.fromhex(address.sha256)) == 32
-
-
-def test_name_on_disk__says_how_the_file_is_compressed():
-    names = {
-        (entry.name, address.name_of(file))
-        for entry in ENTRIES
-        for edition in entry.editions
-        for file, address in zip(edition.files, edition.addresses, strict=False)
-    }
-    assert {
-        ("ijcnn1", "ijcnn1.bz2"),
-        ("covtype", "covtype.data.gz"),
-        ("20news", "20news-bydate.tar.gz"),
-        ("a9a", "a9a.t"),
-    } <= names
-    assert all(Path(name).name == name for _, name in names)

@@ -12,7 +12,7 @@ import pyarrow as pa
 from flows.report.axes import Axis
 from flows.report.drawing import Claim, Drawing, Figure, Style, named_points, plot
 from koco_stream.io.paths import AnyPath
-from storage.catalogue.papers import ENTRIES, SON
+from storage.catalogue.papers import CATALOGUE, SON
 
 STYLES: dict[str, Style] = {
     "m = 10": ("green", "o", ""),
@@ -153,7 +153,7 @@ def missing(names: list[str]) -> str:
     """Which of the paper's datasets are not in the figure, and of which this project has a part
     only.
     """
-    son = [entry for entry in ENTRIES if SON in entry.papers]
+    son = [entry for entry in CATALOGUE.values() if SON in entry.papers]
     absent = [entry.name for entry in son if entry.absent]
     left = [entry.name for entry in son if not entry.absent and entry.name not in names]
     parts = [
