@@ -1,14 +1,17 @@
-"""Certificates for a cluster: an authority made for the purpose, and a key for the scheduler, the
-workers and the client.
+"""Certificates for a cluster: making a folder of them, and using it.
 
-The authority's own key is forgotten as soon as it has signed, so that the folder can admit nobody
-else; when the certificates expire, a new folder takes the old one's place. Dask's scheduler,
-workers and clients admit whoever shows a certificate of the same authority.
+A folder has the certificate of an authority made for the purpose, and a key and a certificate for
+the scheduler, the workers and the client. The authority's own key is forgotten as soon as it has
+signed, so that the folder can admit nobody else; when the certificates expire, a new folder takes
+the old one's place. Dask's scheduler, workers and clients admit whoever shows a certificate of the
+same authority.
 """
 
 import os
 import socket
+import stat
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
@@ -17,6 +20,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from distributed import Security
 
 from koco_stream.errors import WrongInput
 
@@ -24,6 +28,7 @@ AUTHORITY = "authority.pem"
 ROLES = ("scheduler", "worker", "client")
 DAYS = 7
 EARLIER = timedelta(minutes=10)  # valid from: the clocks of a cluster differ
+MAKE = "koco cluster certificates"
 
 
 def certificate_file(folder: Path, role: str) -> Path:
@@ -37,34 +42,46 @@ def key_file(folder: Path, role: str) -> Path:
 
 
 def make_certificates(folder: Path, hosts: Sequence[str] = (), days: float = DAYS) -> datetime:
-    """Write certificates for these host names and addresses, and this machine's, into the new
-    folder `folder`; returns until when they are valid.
+    """Write certificates into a new folder.
 
-    The folder is for its owner only (0700), and so are the files (0600). Raises `WrongInput` if the
-    folder is there and not empty.
+    The folder is for its owner only (0700), and so are the files (0600).
+
+    Parameters
+    ----------
+    folder
+        The new folder.
+    hosts
+        The host names and addresses that they are for, beside this machine's.
+    days
+        How long they are valid.
+
+    Returns
+    -------
+    Until when they are valid.
+
+    Raises
+    ------
+    WrongInput
+        If the folder is there and not empty, or a host is neither an address nor a name.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise WrongInput(
             f"{folder} is there already; name a new folder, or remove it first: certificates are"
             " never replaced one by one"
         )
-    names = x509.SubjectAlternativeName(
-        [
-            _general_name(host)
-            for host in dict.fromkeys([*hosts, "localhost", "127.0.0.1", socket.gethostname()])
-        ]
-    )
+    everybody = dict.fromkeys([*hosts, "localhost", "127.0.0.1", socket.gethostname()])
+    names = x509.SubjectAlternativeName([_general_name(host) for host in everybody])
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.chmod(0o700)
     begin = datetime.now(UTC) - EARLIER
     end = datetime.now(UTC) + timedelta(days=days)
     authority_key = ec.generate_private_key(ec.SECP256R1())
     signs = x509.KeyUsage(
-        False,
-        False,
-        False,
-        False,
-        False,
+        digital_signature=False,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
         key_cert_sign=True,
         crl_sign=True,
         encipher_only=False,
@@ -78,48 +95,96 @@ def make_certificates(folder: Path, hosts: Sequence[str] = (), days: float = DAY
     )
     _write(folder / AUTHORITY, authority.public_bytes(serialization.Encoding.PEM))
     issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key())
-    both = x509.ExtendedKeyUsage(
+    # both: a worker listens, and connects
+    usage = x509.ExtendedKeyUsage(
         [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
-    )  # a worker listens, and connects
+    )
     for role in ROLES:
         key = ec.generate_private_key(ec.SECP256R1())
         certificate = (
             _begun(role, key, begin, end)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(names, critical=False)
-            .add_extension(both, critical=False)
+            .add_extension(usage, critical=False)
             .add_extension(issuer, critical=False)
             .sign(authority_key, hashes.SHA256())
         )
-        _write(certificate_file(folder, role), certificate.public_bytes(serialization.Encoding.PEM))
         private = key.private_bytes(
             serialization.Encoding.PEM,
             serialization.PrivateFormat.PKCS8,
             serialization.NoEncryption(),
         )
+        _write(certificate_file(folder, role), certificate.public_bytes(serialization.Encoding.PEM))
         _write(key_file(folder, role), private)
     return end
 
 
-def valid_until(certificate: Path) -> datetime:
-    """When a certificate expires. Raises `WrongInput` if it is not one."""
-    try:
-        return x509.load_pem_x509_certificate(certificate.read_bytes()).not_valid_after_utc
-    except ValueError:
+def security_of(folder: Path, roles: Sequence[str] = ("client",)) -> Security:
+    """What Dask needs to be in these roles, and no other role's key.
+
+    Raises `WrongInput` with the remedy if the folder cannot be used.
+    """
+    files: dict[str, str] = {}
+    for role in roles:
+        check_folder(folder, role)
+        files[f"tls_{role}_cert"] = str(certificate_file(folder, role))
+        files[f"tls_{role}_key"] = str(key_file(folder, role))
+    return Security(require_encryption=True, tls_ca_file=str(folder / AUTHORITY), **files)
+
+
+def check_folder(folder: Path, role: str = "client") -> None:
+    """Raise `WrongInput` if a file that `role` needs is missing, open to others or expired.
+
+    Keys of other roles need not be there.
+    """
+    if not folder.is_dir():
         raise WrongInput(
-            f"{certificate} is not a certificate; make new ones: koco cluster certificates"
-            " NEW_FOLDER"
-        ) from None
+            f"there is no folder {folder}; make one with {MAKE} {folder}, or name another with"
+            " --certificates"
+        )
+    certificates = [folder / AUTHORITY, certificate_file(folder, role)]
+    needed = [*certificates, key_file(folder, role)]
+    missing = [path.name for path in needed if not path.is_file()]
+    if missing:
+        raise WrongInput(
+            f"{folder} has no {', '.join(missing)}; use a folder that {MAKE} made, with all that"
+            f" {role} needs"
+        )
+    keys = [key_file(folder, other) for other in ROLES]
+    for path in [folder, *(path for path in keys if path.exists())]:
+        found = path.stat()
+        if found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
+            raise WrongInput(
+                f"others can read {path} (mode {stat.S_IMODE(found.st_mode):04o}): who has a key"
+                f" runs code on the cluster; if nobody has copied it run chmod -R go= {folder},"
+                f" else make new certificates: {MAKE} NEW_FOLDER"
+            )
+    for path in certificates:
+        try:
+            end = x509.load_pem_x509_certificate(path.read_bytes()).not_valid_after_utc
+        except ValueError:
+            raise WrongInput(
+                f"{path} is not a certificate; make new ones: {MAKE} NEW_FOLDER"
+            ) from None
+        if end <= datetime.now(UTC):
+            raise WrongInput(
+                f"the certificate {path} expired on {end:%Y-%m-%d at %H:%M} UTC; make new ones with"
+                f" {MAKE} NEW_FOLDER, and start the scheduler and the workers again with them"
+            )
 
 
 def _begun(
     name: str, key: ec.EllipticCurvePrivateKey, begin: datetime, end: datetime
 ) -> x509.CertificateBuilder:
     """A certificate of our authority, as far as all are alike: whose key, and for how long."""
+    subject, issuer = (
+        x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"koco-stream {one}")])
+        for one in (name, "cluster")
+    )
     return (
         x509.CertificateBuilder()
-        .subject_name(_name(name))
-        .issuer_name(_name("cluster"))
+        .subject_name(subject)
+        .issuer_name(issuer)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(begin)
@@ -128,15 +193,9 @@ def _begun(
     )
 
 
-def _name(name: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"koco-stream {name}")])
-
-
 def _general_name(host: str) -> x509.GeneralName:
-    try:
+    with suppress(ValueError):
         return x509.IPAddress(ip_address(host))
-    except ValueError:
-        pass
     try:
         return x509.DNSName(host)
     except ValueError:

@@ -12,12 +12,12 @@ from pathlib import Path
 
 from distributed import Client, Security
 
+from cluster.certificates import ROLES, security_of
+from cluster.jobs import job_cluster, job_script
+from cluster.kubernetes import manifest_text, pod_cluster
 from cluster.local import local_cluster
-from cluster.security import security_of, security_of_all
-from cluster.site import JobSite, KubernetesSite
-from cluster.site_clusters import site_cluster
-from cluster.sites import may_be_site, read_site, shipped
-from cluster.waiting import ANSWER_SECONDS, WITHOUT_WORKERS, wait_for_worker, workers_of
+from cluster.site import JobSite, KubernetesSite, may_be_site, read_site, shipped
+from cluster.workers import ANSWER_SECONDS, WITHOUT_WORKERS, wait_for_worker, workers_of
 from koco_stream.errors import WrongInput, nearest
 
 LOCAL = "local"
@@ -33,13 +33,32 @@ def cluster_named(
     certificates: str | None = None,
     insecure: bool = False,
 ) -> Cluster | None:
-    """How to start, or reach, the cluster called `name`; None for this process alone (`local` with
-    no workers).
+    """How to start, or reach, a cluster.
 
-    A `tls://` scheduler is shown the client's certificate of the folder `certificates`; a site's
-    scheduler, which is started here, and its workers use all of that folder. Raises `WrongInput` if
-    the name is neither `local` nor a scheduler's address nor a site; if the certificates cannot be
-    used; if others can reach the address without any, unless `insecure`.
+    Parameters
+    ----------
+    name
+        `local`, a scheduler's address, or a site.
+    workers
+        How many processes the local one has.
+    mapped_bytes
+        What the copies of the datasets take of each worker's memory.
+    certificates
+        Their folder. A `tls://` scheduler is shown the client's; a site's scheduler, which is
+        started here, and its workers use all of them.
+    insecure
+        Whether an address that others can reach is used without certificates.
+
+    Returns
+    -------
+    What starts it, as a context with a client; None for this process alone (`local` with no
+    workers).
+
+    Raises
+    ------
+    WrongInput
+        If there is no such cluster, or the certificates cannot be used; if others can reach the
+        address without any, unless `insecure`.
     """
     if name == LOCAL:
         return partial(local_cluster, workers, mapped_bytes) if workers else None
@@ -47,14 +66,14 @@ def cluster_named(
     found = re.fullmatch(r"(tcp|tls)://(\[[0-9a-fA-F:]+\]|[^:/]+):(\d+)", name)
     if not found:
         if "://" in name or not may_be_site(name):
-            choice = (
-                "local, or a scheduler's address such as tls://HOST:8786, or a"
-                f" site{nearest(name, [LOCAL, *shipped()])}"
+            raise WrongInput(
+                f"no cluster is called {name!r}; give local, or a scheduler's address such as"
+                f" tls://HOST:8786, or a site{nearest(name, [LOCAL, *shipped()])}"
             )
-            raise WrongInput(f"no cluster is called {name!r}; give {choice}")
-        return site_cluster(
-            read_site(name), mapped_bytes, security_of_all(folder) if folder else None, insecure
-        )
+        site, security = read_site(name), security_of(folder, ROLES) if folder else None
+        if isinstance(site, JobSite):
+            return job_cluster(site, mapped_bytes, security, insecure)
+        return pod_cluster(site, mapped_bytes, insecure)
     if int(found[3]) > 65535:
         raise WrongInput(f"{name}: a port is at most 65535")
     if found[1] == "tls":
@@ -73,25 +92,27 @@ def cluster_named(
     return partial(connected, name)
 
 
+def submission(site: JobSite | KubernetesSite) -> str:
+    """The job script or the manifest that would be submitted. Nothing is started."""
+    return job_script(site) if isinstance(site, JobSite) else manifest_text(site)
+
+
 def on_loopback(host: str) -> bool:
     """Whether this host, as written in an address, is this machine's loopback interface."""
-    if host == "localhost":
-        return True
     try:
-        return ip_address(host.strip("[]")).is_loopback
+        return host == "localhost" or ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return False
 
 
 @contextmanager
 def connected(address: str, security: Security | None = None) -> Iterator[Client]:
-    """A client of the scheduler at `address`, which stays when the client goes. Raises `WrongInput`
-    if none answers.
+    """A client of the scheduler at `address`, which stays when the client goes.
+
+    Raises `WrongInput` if none answers.
     """
-    for name in (
-        "distributed",
-        "distributed.client",
-    ):  # what is wrong reaches whoever waits, and is said there, once
+    # what is wrong reaches whoever waits, and is said there, once
+    for name in ("distributed", "distributed.client"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
         client = Client(address, set_as_default=False, timeout=ANSWER_SECONDS, security=security)
@@ -100,15 +121,14 @@ def connected(address: str, security: Security | None = None) -> Iterator[Client
             f"no scheduler answers at {address}: {error}; start one with `dask scheduler`, or use"
             " --cluster local"
         ) from None
-    try:
+    with client:
         yield client
-    finally:
-        client.close()
 
 
 def site_named(name: str) -> JobSite | KubernetesSite | None:
-    """The site called `name`, or None for `local` and for a scheduler's address. Raises
-    `WrongInput`.
+    """The site called `name`, or None for `local` and for a scheduler's address.
+
+    Raises `WrongInput`.
     """
     return None if name == LOCAL or "://" in name else read_site(name)
 
@@ -120,10 +140,9 @@ def patience_of(name: str) -> float:
 
 
 def capacity(client: Client) -> tuple[int, int]:
-    """How many cohorts the cluster runs at once, and the least memory in bytes that one of them
-    has. Waits for the first worker.
+    """How many cohorts the cluster runs at once, and the least memory in bytes that one has.
 
-    Raises `WrongInput` if none comes.
+    Waits for the first worker. Raises `WrongInput` if none comes.
     """
     wait_for_worker(client)
     workers = workers_of(client).values()

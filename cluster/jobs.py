@@ -16,72 +16,47 @@ from distributed import Client
 from distributed.utils import get_ip_interface
 
 from cluster.kept_jobs import KeptJobs
-from cluster.local import SETTINGS
-from cluster.preemption import PRELOAD
+from cluster.settings import LOOPBACK_PAGE, PRELOADS, SETTINGS, cache_of, environment
 from cluster.site import JobSite
-from cluster.worker_settings import cache_of, environment
 from koco_stream.errors import WrongInput
 from koco_stream.io.cache import cache_folder, private_folder
 
-CLASSES = {"slurm": "SLURM", "pbs": "PBS", "sge": "SGE", "lsf": "LSF"}
-ACCOUNTS = {
-    "slurm": "account",
-    "pbs": "account",
-    "sge": "project",
-    "lsf": "project",
-}  # what dask-jobqueue calls it
+# dask-jobqueue's class for each kind of site, and what it calls the account
+CLASSES = {
+    "slurm": ("SLURMCluster", "account"),
+    "pbs": ("PBSCluster", "account"),
+    "sge": ("SGECluster", "project"),
+    "lsf": ("LSFCluster", "project"),
+}
 SEEN = "tcp://SCHEDULER:PORT"  # in a script that is only shown
-LEAVE_BEFORE = (
-    10,
-    300,
-)  # seconds before its walltime at which a worker leaves by itself: a tenth of it, within these
-
-
-def leave_after(site: JobSite) -> int:
-    """Seconds after which a worker leaves, so that the job's end takes nothing by surprise: what it
-    was doing goes to another.
-    """
-    least, most = LEAVE_BEFORE
-    return site.walltime_seconds - min(max(site.walltime_seconds // 10, least), most)
-
-
-def walltime_text(site: JobSite) -> str:
-    """The walltime as the queue writes it: LSF knows no seconds."""
-    minutes = -(-site.walltime_seconds // 60)
-    return f"{minutes // 60:02}:{minutes % 60:02}" if site.kind == "lsf" else site.walltime
+# seconds before its walltime at which a worker leaves by itself: a tenth of it, within these
+LEAVE_BEFORE = (10, 300)
 
 
 def job_arguments(site: JobSite, mapped_bytes: int = 0) -> dict[str, Any]:
     """What dask-jobqueue's job is made from: one process a core, each with one thread and a nanny.
 
-    A worker's limit stands again among the extra arguments, where it is the last word:
-    `mapped_bytes` are allowed on top of its share of the job's memory, as in `cluster.local`.
+    A worker leaves before the job's end, so that this takes nothing by surprise: what it was doing
+    goes to another. Its memory limit stands again among the extra arguments, where it is the last
+    word: `mapped_bytes` are allowed on top of its share of the job's memory, as in `cluster.local`.
     """
-    extra = [
-        "--memory-limit",
-        str(site.worker_bytes + mapped_bytes),
-        "--lifetime",
-        f"{leave_after(site)}s",
-    ]
-    extra += [
-        "--dashboard-address",
-        "127.0.0.1:0",
-        "--preload",
-        PRELOAD,
-        "--preload-nanny",
-        PRELOAD,
-    ]
+    least, most = LEAVE_BEFORE
+    lifetime = site.walltime_seconds - min(max(site.walltime_seconds // 10, least), most)
+    memory = site.worker_bytes + mapped_bytes
+    extra = ["--memory-limit", str(memory), "--lifetime", f"{lifetime}s"]
+    extra += [*LOOPBACK_PAGE, *PRELOADS]
     for option, ports in (("--worker-port", site.worker_ports), ("--nanny-port", site.nanny_ports)):
         extra += [option, ports] if ports else []
     exports = [f"export {name}={shlex.quote(value)}" for name, value in environment(site).items()]
+    hours, minutes = divmod(-(-site.walltime_seconds // 60), 60)  # LSF knows no seconds
     arguments = {
         "cores": site.cores,
         "processes": site.cores,
         "memory": site.memory,
         "nanny": True,
-        "walltime": walltime_text(site),
+        "walltime": f"{hours:02}:{minutes:02}" if site.kind == "lsf" else site.walltime,
         "queue": site.queue,
-        ACCOUNTS[site.kind]: site.account,
+        CLASSES[site.kind][1]: site.account,
         "job_extra_directives": list(site.job_extra),
         "job_script_prologue": [*site.setup, *exports],
         "worker_extra_args": extra,
@@ -89,18 +64,14 @@ def job_arguments(site: JobSite, mapped_bytes: int = 0) -> dict[str, Any]:
         "job_name": "koco",
         "interface": site.interface,
         "local_directory": shlex.quote(f"{cache_of(site)}/dask"),
-        "log_directory": str(log_folder()),
+        "log_directory": str(cache_folder() / "jobs"),
     }
     return {name: value for name, value in arguments.items() if value is not None}
 
 
-def log_folder() -> Any:
-    """Where jobs leave what they print."""
-    return cache_folder() / "jobs"
-
-
 def job_script(site: JobSite) -> str:
     """The script that would be submitted, but for the scheduler's address and the job's name.
+
     Nothing is started.
     """
     return str(_cluster_class(site).job_cls(SEEN, name="NAME", **job_arguments(site)).job_script())
@@ -109,11 +80,15 @@ def job_script(site: JobSite) -> str:
 def job_cluster(
     site: JobSite, mapped_bytes: int = 0, security: Any = None, insecure: bool = False
 ) -> Callable[[], AbstractContextManager[Client]]:
-    """How to start a scheduler in this process whose workers are the site's jobs. To be called in
-    the main thread; nothing is started.
+    """How to start a scheduler in this process whose workers are the site's jobs.
 
-    Raises `WrongInput` if the scheduler would listen off the loopback interface without `security`,
-    unless `insecure`.
+    To be called in the main thread; nothing is started.
+
+    Raises
+    ------
+    WrongInput
+        If the scheduler would listen off the loopback interface without `security`, unless
+        `insecure`.
     """
     kind, address = _cluster_class(site), interface_address(site.interface)
     if security is None and not insecure and not ip_address(address).is_loopback:
@@ -136,26 +111,26 @@ def job_cluster(
 
 @contextmanager
 def running_jobs(start: Callable[[], Any], site: JobSite) -> Iterator[Client]:
-    """A client of the site's cluster. Jobs are submitted at once, not waited for; their number is
-    kept up; at the end they are cancelled.
+    """A client of the site's cluster.
 
-    Raises `RuntimeError` if the queue does not take them.
+    Jobs are submitted at once, not waited for; their number is kept up; at the end they are
+    cancelled. Raises `RuntimeError` if the queue does not take them.
     """
-    private_folder("jobs")
+    logs = private_folder("jobs")
+    settings = {**SETTINGS, "temporary-directory": str(private_folder("dask"))}
     with (
-        dask.config.set({**SETTINGS, "temporary-directory": str(private_folder("dask"))}),
+        dask.config.set(settings),
         start() as cluster,
+        KeptJobs(cluster, site, logs),
+        Client(cluster, set_as_default=False) as client,
     ):
-        with (
-            KeptJobs(cluster, site.kind, site.jobs, site.cores, str(log_folder())),
-            Client(cluster, set_as_default=False) as client,
-        ):
-            yield client
+        yield client
 
 
 def interface_address(interface: str) -> str:
-    """This machine's address on a network interface. Raises `WrongInput` if there is no such
-    interface.
+    """This machine's address on a network interface.
+
+    Raises `WrongInput` if there is no such interface.
     """
     try:
         return str(get_ip_interface(interface))
@@ -168,8 +143,9 @@ def interface_address(interface: str) -> str:
 
 
 def _cluster_class(site: JobSite) -> Any:
-    """dask-jobqueue's class. Its import takes the handlers of signals away from whoever has them;
-    they are given back.
+    """dask-jobqueue's class.
+
+    Its import takes the handlers of signals away from whoever has them; they are given back.
     """
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -183,4 +159,4 @@ def _cluster_class(site: JobSite) -> Any:
         if threading.current_thread() is threading.main_thread():
             for number, handler in handlers.items():
                 signal.signal(number, handler)
-    return getattr(dask_jobqueue, f"{CLASSES[site.kind]}Cluster")
+    return getattr(dask_jobqueue, CLASSES[site.kind][0])

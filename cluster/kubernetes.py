@@ -8,9 +8,8 @@ from typing import Any
 import yaml
 from distributed import Client
 
-from cluster.preemption import PRELOAD
+from cluster.settings import OF_SCHEDULERS, OF_WORKERS, PRELOADS, environment
 from cluster.site import KubernetesSite
-from cluster.worker_settings import OF_SCHEDULERS, OF_WORKERS, environment
 from koco_stream.errors import WrongInput
 
 NAME = "koco"
@@ -20,23 +19,16 @@ USER = 10001  # of the image: see cluster/deploy/Containerfile
 
 
 def manifest(site: KubernetesSite, mapped_bytes: int = 0) -> dict[str, Any]:
-    """The DaskCluster that Dask's operator is asked for: a scheduler, and `workers.max` pods with
-    one worker of one thread each.
+    """The DaskCluster that Dask's operator is asked for.
 
-    Nothing in it is secret: what the pods need to know, such as an object store's keys, they take
-    from the secret that the site names.
+    It has a scheduler, and `workers.max` pods with one worker of one thread each. Nothing in it is
+    secret: what the pods need to know, such as an object store's keys, they take from the secret
+    that the site names.
     """
     cache = site.cache or CACHE
-    command = [
-        "dask-worker",
-        "--nthreads",
-        "1",
-        "--memory-limit",
-        str(site.worker_bytes + mapped_bytes),
-        "--local-directory",
-        f"{cache}/dask",
-        *("--preload", PRELOAD, "--preload-nanny", PRELOAD),
-    ]
+    limit = str(site.worker_bytes + mapped_bytes)
+    command = ["dask-worker", "--nthreads", "1", "--memory-limit", limit]
+    command += ["--local-directory", f"{cache}/dask", *PRELOADS]
     made: dict[str, Any] = _operator().make_cluster_spec(
         NAME, image=site.image, n_workers=site.workers.max, worker_command=command
     )
@@ -44,12 +36,12 @@ def manifest(site: KubernetesSite, mapped_bytes: int = 0) -> dict[str, Any]:
     args = worker["containers"][0]["args"]
     args[args.index("--dashboard-address") + 1] = "127.0.0.1:8788"
     worker["containers"][0].pop("ports")
-    worker_share = {"cpu": "1", "memory": str(site.memory_bytes)}
-    for pod, parts, share in (
+    worker_share = {"cpu": "1", "memory": str(site.worker_bytes)}
+    for pod, prefixes, share in (
         (worker, OF_WORKERS, worker_share),
         (scheduler, OF_SCHEDULERS, SCHEDULER),
     ):
-        variables = {**environment(site, parts), "KOCO_CACHE": cache}
+        variables = {**environment(site, prefixes), "KOCO_CACHE": cache}
         variables.pop("PYTHONPATH", None)  # this machine's, not the image's
         pod["containers"][0]["env"] = [
             {"name": name, "value": value} for name, value in variables.items()
@@ -100,7 +92,10 @@ def pod_cluster(
 ) -> Callable[[], AbstractContextManager[Client]]:
     """How to start a scheduler and workers in Kubernetes. Nothing is started.
 
-    Raises `WrongInput` unless it may be `insecure`: Dask's operator speaks plain TCP among pods.
+    Raises
+    ------
+    WrongInput
+        Unless it may be `insecure`: Dask's operator speaks plain TCP among pods.
     """
     if not insecure:
         raise WrongInput(

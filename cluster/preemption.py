@@ -19,13 +19,13 @@ from distributed import Nanny, Status, Worker
 from koco_stream.engine.preemption import requested
 
 GRACE = 25.0  # seconds: Kubernetes and Slurm kill after 30, if they are not told otherwise
-PRELOAD = "cluster.preemption"
-LOOK_EVERY = 0.05
+POLL_SECONDS = 0.05
 
 
 def dask_setup(server: Any) -> None:
-    """Catch SIGTERM in a worker's process. Dask calls it when the worker, or its nanny, has
-    started.
+    """Catch SIGTERM in a worker's process.
+
+    Dask calls it when the worker, or its nanny, has started.
     """
     if isinstance(server, Worker) and threading.current_thread() is threading.main_thread():
         loop, tasks = asyncio.get_running_loop(), list[asyncio.Task[None]]()
@@ -42,8 +42,9 @@ def dask_setup(server: Any) -> None:
 
 
 async def dask_teardown(server: Any) -> None:
-    """Have a nanny that closes pass the word on to its worker, and wait for it. Dask calls it when
-    either closes.
+    """Have a nanny that closes pass the word on to its worker, and wait for it.
+
+    Dask calls it when either closes.
     """
     if isinstance(server, Nanny) and server.is_alive():
         os.kill(server.pid, signal.SIGTERM)
@@ -80,4 +81,4 @@ async def until(there: Any, seconds: float) -> None:
     clock = asyncio.get_running_loop()
     end = clock.time() + seconds
     while not there() and clock.time() < end:
-        await asyncio.sleep(LOOK_EVERY)
+        await asyncio.sleep(POLL_SECONDS)

@@ -9,29 +9,45 @@ which come from a seed.
 """
 
 import heapq
+import itertools
 import math
 from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from koco_stream.runs.planner import SERVING_SECONDS
 from koco_stream.runs.run import Cohort
 
-PART_BYTES_A_RUN = 700  # of a part: a run's row and its curve, compressed
-PART_BYTES = 30_000  # of a part, whatever its runs: its schema
+FILE_BYTES_A_RUN = 700  # of a result file: a run's row and its curve, compressed
+FILE_BYTES = 30_000  # of a result file, whatever its runs: its schema
 RUN_BYTES = 130  # on the wire: a run's parameters
 
 
 @dataclass(frozen=True)
 class Machines:
-    """The cluster: workers, cores that they share (as many as workers, if each has its own), how
-    often one dies, how long it is away.
+    """A cluster.
 
-    `message_seconds` is what the driver and the scheduler do for a cohort, one after the other;
-    `byte_seconds` for each byte of it. `loading_seconds` is what a worker needs to load the library
-    and the compiled code, before its first cohort and when it is back.
+    Parameters
+    ----------
+    workers
+        How many there are.
+    cores
+        Those that the workers share; None if each has its own.
+    deaths_an_hour
+        How often a worker dies.
+    away_seconds
+        How long it is away then.
+    message_seconds, byte_seconds
+        What the driver and the scheduler do for a cohort, one after the other, and for each byte
+        of it.
+    loading_seconds
+        What a worker needs to load the library and the compiled code, before its first cohort and
+        when it is back.
+    seed
+        Of the deaths.
     """
 
     workers: int
@@ -44,65 +60,95 @@ class Machines:
     seed: int = 0
 
 
-@dataclass
+@dataclass(frozen=True)
 class Prediction:
-    """What the sweep took: seconds of wall time; the share of the workers' time that went into
-    cohorts that were finished; the share of the time that the scheduler was busy; deaths; and what
-    the store was written: files and bytes a second.
+    """What the sweep took.
+
+    Parameters
+    ----------
+    workers, cohorts, runs
+        How many there were.
+    wall
+        Seconds of wall time.
+    efficiency
+        The share of the workers' time that went into cohorts that were finished.
+    scheduler
+        The share of the time that the scheduler was busy.
+    deaths
+        How often a worker died with a cohort.
+    parts_a_second, bytes_a_second
+        What the store was written: result files, and bytes.
     """
 
     workers: int
     cohorts: int
     runs: int
-    wall: float = 0.0
-    efficiency: float = 0.0
-    scheduler: float = 0.0
-    deaths: int = 0
-    parts_a_second: float = 0.0
-    bytes_a_second: float = 0.0
+    wall: float
+    efficiency: float
+    scheduler: float
+    deaths: int
+    parts_a_second: float
+    bytes_a_second: float
 
 
 @dataclass
 class Worker:
-    """A worker: when it dies next, and the cohort that it runs, since when and from where."""
+    """A worker: when it dies next, and whether it has loaded the library."""
 
     dies: float
-    job: "Job | None" = None
-    begun: float = 0.0
     loaded: bool = False
 
 
 @dataclass
 class Job:
-    """A cohort to be run: its seconds, those between two checkpoints, and what is done of it."""
+    """A cohort to be run: its seconds, those between two checkpoints, its runs, and the seconds of
+    it that are done.
+    """
 
     seconds: float
     between: float
     size: int
     done: float = 0.0
 
+    def cut(self, ran: float) -> None:
+        """Its worker died after so many more seconds: what is done is what the last checkpoint
+        has.
+        """
+        if math.isfinite(self.between):
+            self.done += math.floor((self.done % self.between + ran) / self.between) * self.between
+            self.done = min(self.done, self.seconds)
 
-@dataclass
+
 class Simulation:
-    """The state of things: the clock is the time of the event that is being looked at."""
+    """The jobs that wait, the workers that are free, and what happens to them next."""
 
-    machines: Machines
-    waiting: deque[Job]
-    rng: np.random.Generator
-    events: list[tuple[float, int, str, int]] = field(default_factory=list)
-    idle: list[int] = field(default_factory=list)
-    workers: dict[int, Worker] = field(default_factory=dict)
-    served_until: float = 0.0
-    served: float = 0.0
-    useful: float = 0.0
-    deaths: int = 0
-    last: float = 0.0
-    number: int = 0
+    def __init__(self, jobs: Sequence[Job], machines: Machines) -> None:
+        self.machines, self.waiting, self.left = machines, deque(jobs), len(jobs)
+        self.slowdown = max(1.0, machines.workers / (machines.cores or machines.workers))
+        self.random = np.random.default_rng(machines.seed)
+        self.workers = [Worker(self.lifetime()) for _ in range(machines.workers)]
+        self.free = list(self.workers)
+        self.events: list[tuple[float, int, Callable[[float], None]]] = []
+        self.numbers = itertools.count()
+        self.served_until = self.served = self.last = 0.0
+        self.deaths = 0
 
-    def at(self, when: float, what: str, worker: int) -> None:
-        """Have something happen to a worker."""
-        self.number += 1
-        heapq.heappush(self.events, (when, self.number, what, worker))
+    def run(self) -> None:
+        """Go from event to event until the last job has ended."""
+        self.give(0.0)
+        while self.left:
+            now, _, happen = heapq.heappop(self.events)
+            happen(now)
+            self.give(now)
+
+    def lifetime(self) -> float:
+        """How long a worker lives from now on."""
+        rate = self.machines.deaths_an_hour
+        return float(self.random.exponential(3600.0 / rate)) if rate else math.inf
+
+    def at(self, when: float, happen: Callable[[float], None]) -> None:
+        """Have something happen."""
+        heapq.heappush(self.events, (when, next(self.numbers), happen))
 
     def serve(self, now: float, size: int) -> float:
         """A message through the driver and the scheduler: when it has arrived."""
@@ -111,86 +157,62 @@ class Simulation:
         self.served += took
         return self.served_until
 
-    def lifetime(self) -> float:
-        """How long a worker lives from now on."""
-        rate = self.machines.deaths_an_hour
-        return float(self.rng.exponential(3600.0 / rate)) if rate else math.inf
-
     def give(self, now: float) -> None:
-        """Send what waits to who is idle."""
-        while self.waiting and self.idle:
-            worker, job = self.idle.pop(), self.waiting.popleft()
-            arrives = self.serve(now, job.size)
-            mine = self.workers[worker]
-            if not mine.loaded:
-                arrives += self.machines.loading_seconds * self.slowdown()
-            mine.job, mine.begun, mine.loaded = job, arrives, True
-            ends = arrives + (job.seconds - job.done) * self.slowdown()
-            if ends <= mine.dies:
-                self.at(ends, "ends", worker)
+        """Send what waits to who is free."""
+        while self.waiting and self.free:
+            worker, job = self.free.pop(), self.waiting.popleft()
+            begins = self.serve(now, job.size)
+            if not worker.loaded:
+                begins += self.machines.loading_seconds * self.slowdown
+            worker.loaded = True
+            ends = begins + (job.seconds - job.done) * self.slowdown
+            if ends <= worker.dies:
+                self.at(ends, partial(self.end, worker))
             else:
-                self.at(max(mine.dies, now), "dies", worker)
+                self.at(max(worker.dies, now), partial(self.die, worker, job, begins))
 
-    def slowdown(self) -> float:
-        """How much longer work takes where workers share cores."""
-        machines = self.machines
-        return max(1.0, machines.workers / machines.cores) if machines.cores else 1.0
+    def end(self, worker: Worker, now: float) -> None:
+        """The worker has finished its job, and sends the receipt."""
+        self.left -= 1
+        self.last = self.serve(now, 0)
+        self.free.append(worker)
+
+    def die(self, worker: Worker, job: Job, begun: float, now: float) -> None:
+        """The worker dies, and its job waits again."""
+        self.deaths += 1
+        job.cut(max(now - begun, 0.0) / self.slowdown)
+        self.waiting.appendleft(job)
+        self.at(now + self.machines.away_seconds, partial(self.come_back, worker))
+
+    def come_back(self, worker: Worker, now: float) -> None:
+        """The worker is there again."""
+        worker.dies, worker.loaded = now + self.lifetime(), False
+        self.free.append(worker)
 
 
 def simulate(cohorts: Sequence[Cohort], rounds: Sequence[int], machines: Machines) -> Prediction:
-    """Run the cohorts of a plan, in its order, on these machines. `rounds` are those of each
-    cohort's stream: checkpoints are by rounds.
+    """Run the cohorts of a plan, in its order, on these machines.
+
+    `rounds` are those of each cohort's stream: checkpoints are by rounds.
     """
     jobs = []
     for cohort, n_rounds in zip(cohorts, rounds, strict=True):
-        between = (
-            cohort.seconds * cohort.checkpoint_rounds / n_rounds
-            if cohort.checkpoint_rounds
-            else math.inf
-        )
+        every = cohort.checkpoint_rounds
+        between = cohort.seconds * every / n_rounds if every else math.inf
         jobs.append(Job(cohort.seconds, between, len(cohort.runs)))
-    state = Simulation(machines, deque(jobs), np.random.default_rng(machines.seed))
-    for number in range(machines.workers):
-        state.workers[number] = Worker(state.lifetime())
-        state.idle.append(number)
-    left, total = len(jobs), sum(job.seconds for job in jobs)
-    state.give(0.0)
-    while left:
-        now, _, what, number = heapq.heappop(state.events)
-        worker = state.workers[number]
-        if what == "ends":
-            assert worker.job is not None
-            left, worker.job = left - 1, None
-            state.last = state.serve(now, 0)  # the receipt
-            state.idle.append(number)
-        elif what == "dies":
-            assert worker.job is not None
-            job, worker.job = worker.job, None
-            ran = max(now - worker.begun, 0.0) / state.slowdown()
-            job.done += (
-                math.floor((job.done % job.between + ran) / job.between) * job.between
-                if math.isfinite(job.between)
-                else 0.0
-            )
-            job.done = min(job.done, job.seconds)
-            state.deaths += 1
-            state.waiting.appendleft(job)
-            state.at(now + machines.away_seconds, "is back", number)
-        else:
-            worker.dies, worker.loaded = now + state.lifetime(), False
-            state.idle.append(number)
-        state.give(now)
-    runs, wall = sum(job.size for job in jobs), max(state.last, 1e-9)
-    written = PART_BYTES * len(jobs) + PART_BYTES_A_RUN * runs
-    busy = total * state.slowdown() / (wall * machines.workers)
+    simulation = Simulation(jobs, machines)
+    simulation.run()
+    runs, wall = sum(job.size for job in jobs), max(simulation.last, 1e-9)
+    busy = sum(job.seconds for job in jobs) * simulation.slowdown
+    written = FILE_BYTES * len(jobs) + FILE_BYTES_A_RUN * runs
     return Prediction(
-        machines.workers,
-        len(jobs),
-        runs,
-        wall,
-        busy,
-        state.served / wall,
-        state.deaths,
-        len(jobs) / wall,
-        written / wall,
+        workers=machines.workers,
+        cohorts=len(jobs),
+        runs=runs,
+        wall=wall,
+        efficiency=busy / (wall * machines.workers),
+        scheduler=simulation.served / wall,
+        deaths=simulation.deaths,
+        parts_a_second=len(jobs) / wall,
+        bytes_a_second=written / wall,
     )

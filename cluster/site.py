@@ -1,14 +1,20 @@
-"""What a site file may say: the cluster of workers that a sweep asks a batch queue or Kubernetes
-for. Data, checked here, not code.
+"""Site files: the cluster of workers that a sweep asks a batch queue or Kubernetes for.
+
+They are data, read and checked here. Some come with the package (`cluster/sites`); a user's own is
+named by its path.
 """
 
 import re
+from pathlib import Path
 from typing import Annotated, Literal, Self
 
+import yaml
 from dask.utils import parse_bytes
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-DAY = 86400
+from koco_stream.errors import WrongInput, nearest
+
+HERE = Path(__file__).parent / "sites"
 LEAST_WALLTIME = 60  # seconds: no queue has a shorter one
 
 
@@ -96,14 +102,9 @@ class Site(Strict):
     environment: dict[Variable, str] = {}
 
     @property
-    def memory_bytes(self) -> int:
-        """The memory of a job or a pod."""
-        return int(parse_bytes(self.memory))
-
-    @property
     def worker_bytes(self) -> int:
         """The memory of one worker."""
-        return self.memory_bytes
+        return int(parse_bytes(self.memory))
 
     @property
     def patience_seconds(self) -> int:
@@ -148,7 +149,7 @@ class JobSite(Site):
     @property
     def worker_bytes(self) -> int:
         """The memory of one worker."""
-        return self.memory_bytes // self.cores
+        return super().worker_bytes // self.cores
 
 
 class KubernetesSite(Site):
@@ -171,7 +172,87 @@ class KubernetesSite(Site):
         return self
 
 
-KINDS: dict[str, type[JobSite | KubernetesSite]] = {
+AnySite = JobSite | KubernetesSite
+KINDS: dict[str, type[AnySite]] = {
     **dict.fromkeys(("slurm", "pbs", "sge", "lsf"), JobSite),
     "kubernetes": KubernetesSite,
 }
+
+
+def shipped() -> dict[str, Path]:
+    """The site files that come with the package, by name."""
+    return {path.stem: path for path in sorted(HERE.glob("*.yaml"))}
+
+
+def may_be_site(name: str) -> bool:
+    """Whether the name is one that comes with the package, or looks like a path."""
+    return name in shipped() or name.endswith((".yaml", ".yml")) or "/" in name
+
+
+def read_site(name: str) -> AnySite:
+    """The site called `name`, checked.
+
+    Raises `WrongInput` with the file, the key and the remedy.
+    """
+    known = shipped()
+    if not may_be_site(name):
+        raise WrongInput(
+            f"no site is called {name!r} (your own file is named by its path,"
+            f" ./mine.yaml){nearest(name, list(known))}"
+        )
+    path = known.get(name, Path(name))
+    if not path.is_file():
+        raise WrongInput(f"{name}: there is no such site file; copy one of {HERE} and change it")
+    try:
+        text = path.read_text(encoding="utf-8")
+        content = yaml.safe_load(text)
+    except (OSError, UnicodeDecodeError) as error:
+        raise WrongInput(f"{path}: the site file cannot be read: {error}") from None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise WrongInput(
+            f"{path}{line}: this is not YAML: {getattr(error, 'problem', error)}"
+        ) from None
+    if not isinstance(content, dict):
+        raise WrongInput(
+            f"{path}: a site file has keys and values, such as kind: slurm; see {HERE} for examples"
+        )
+    kind = content.get("kind", "")
+    if not isinstance(kind, str) or kind not in KINDS:
+        found = f"{kind!r} is no kind of site{nearest(str(kind), list(KINDS))}"
+        if "kind" not in content:
+            found = f"this key is missing; give one of {', '.join(KINDS)}"
+        raise WrongInput(f"{_spot(path, text, 'kind')}: {found}")
+    try:
+        return KINDS[kind].model_validate(content)
+    except ValidationError as error:
+        raise WrongInput(_explain(path, text, KINDS[kind], error)) from None
+
+
+def _spot(path: Path, text: str, *keys: str) -> str:
+    """`FILE, line N, workers.max`: where a key is written; without the line if it is not there."""
+    if not keys:
+        return str(path)
+    written = re.compile(rf"[\s{{]*{re.escape(keys[-1])}\s*:")
+    lines = [n for n, line in enumerate(text.splitlines(), 1) if written.match(line)]
+    return f"{path}{f', line {lines[0]}' if lines else ''}, {'.'.join(keys)}"
+
+
+def _explain(path: Path, text: str, model: type[AnySite], error: ValidationError) -> str:
+    """The first of pydantic's complaints, with the line and the nearest name: a key that is unknown
+    before one that is missing.
+    """
+    first = min(error.errors(), key=lambda complaint: complaint["type"] != "extra_forbidden")
+    keys = [str(key) for key in first["loc"] if isinstance(key, str) and key != "[key]"]
+    spot = _spot(path, text, *keys)
+    if first["type"] == "missing":
+        return f"{spot}: this key is missing; see {HERE} for examples"
+    if first["type"] == "extra_forbidden":
+        inner = Workers if keys[0] == "workers" and len(keys) > 1 else model
+        return f"{spot}: unknown key{nearest(keys[-1], list(inner.model_fields))}"
+    said = first["msg"].removeprefix("Value error, ")
+    said = f"{spot}: {said[0].lower()}{said[1:]}"
+    if isinstance(first["input"], dict | list | BaseException):
+        return said
+    return f"{said}, not {first['input']!r}"

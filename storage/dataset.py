@@ -11,9 +11,24 @@ from storage.sources.source import Piece, dense_piece
 
 
 class Dataset:
-    """Dataset `name` of a store. Raises `WrongInput` if it is not there.
+    """A prepared dataset.
 
-    manifest: what is known of it.
+    Parameters
+    ----------
+    store
+        The store that has it.
+    name
+        Its name there.
+
+    Attributes
+    ----------
+    manifest
+        What is known of it.
+
+    Raises
+    ------
+    WrongInput
+        If it is not there.
     """
 
     def __init__(self, store: AnyPath, name: str) -> None:
@@ -21,8 +36,9 @@ class Dataset:
         self.manifest: Manifest = load_manifest(self.store, name)
 
     def to_dask_array(self) -> Any:
-        """The rows as a dask array (n, d), one chunk a shard, read when computed: `sparse.GCXS` by
-        rows, or NumPy arrays where rows are dense.
+        """The rows as a dask array (n, d), one chunk a shard, read when computed.
+
+        A chunk is a `sparse.GCXS` by rows, or a NumPy array where rows are dense.
         """
         import dask.array
         import sparse

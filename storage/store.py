@@ -8,8 +8,10 @@ import shutil
 import socket
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from psutil import pid_exists
 
 import koco_stream
 from koco_stream.errors import WrongInput
@@ -21,8 +23,9 @@ LOCK = "koco-store.lock"
 
 
 def open_store(where: AnyPath) -> StorePath:
-    """The store at `where`, created if there is none. Raises `WrongInput` if the place is something
-    else or of a newer format.
+    """The store at `where`, created if there is none.
+
+    Raises `WrongInput` if something else is there, or a store of a newer format.
     """
     store = store_path(where)
     if not check_store(store):
@@ -94,28 +97,23 @@ def staging_folder(store: Path) -> Iterator[Path]:
     and numbers come again.
     """
     root = store / ".staging"
-    created = [p for p in (root, *root.parents) if not p.exists()]
-    for left in _inside(root):
-        host, _, process = left.name.rpartition("-")[0].rpartition("-")
-        if host == socket.gethostname() and process.isdigit() and not process_lives(int(process)):
-            shutil.rmtree(left, ignore_errors=True)
+    created = [path for path in (root, *root.parents) if not path.exists()]
+    with suppress(FileNotFoundError):
+        for left in root.iterdir():
+            host, _, process = left.name.rpartition("-")[0].rpartition("-")
+            if host == socket.gethostname() and process.isdigit() and not pid_exists(int(process)):
+                shutil.rmtree(left, ignore_errors=True)
     folder = _made_in(root)
     try:
         yield folder
     finally:
-        _remove(folder)
-        for path in (root, *(p for p in created if p != root)):
-            try:
-                path.rmdir()  # only what is empty: on failure the disk is as it was
-            except OSError:
-                break
-
-
-def _inside(root: Path) -> list[Path]:
-    try:
-        return list(root.iterdir())
-    except FileNotFoundError:
-        return []
+        # workers that were told to stop may still write: under its new name they do not find it
+        with suppress(OSError):
+            folder = folder.rename(folder.with_name(f"{folder.name}.gone"))
+        shutil.rmtree(folder, ignore_errors=True)
+        with suppress(OSError):  # only what is empty: on failure the disk is as it was
+            for path in dict.fromkeys((root, *created)):
+                path.rmdir()
 
 
 def _made_in(root: Path) -> Path:
@@ -124,30 +122,5 @@ def _made_in(root: Path) -> Path:
     """
     while True:
         root.mkdir(parents=True, exist_ok=True)
-        try:
+        with suppress(FileNotFoundError):
             return Path(tempfile.mkdtemp(prefix=f"{socket.gethostname()}-{os.getpid()}-", dir=root))
-        except FileNotFoundError:
-            continue
-
-
-def _remove(folder: Path) -> None:
-    """Remove a folder in which workers that were told to stop may still be writing: under its new
-    name they no longer find it.
-    """
-    gone = folder.with_name(f"{folder.name}.gone")
-    try:
-        folder.rename(gone)
-    except OSError:
-        gone = folder
-    shutil.rmtree(gone, ignore_errors=True)
-
-
-def process_lives(process: int) -> bool:
-    """Whether a process of this number runs on this machine."""
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass  # another user's
-    return True

@@ -9,18 +9,18 @@ from koco_stream.io.paths import AnyPath
 from koco_stream.streams.manifest import Manifest, dataset_path, load_manifest
 from storage.dataset import prepared_rows
 from storage.preparing.shards import BLOCK, digests_of, identity_of
-from storage.results import file_name, part_files, table_files
+from storage.results import file_name, result_files, table_files
 from storage.sources.source import Piece, concatenated
 
-IDENTITY_SINCE = (
-    2  # the format of manifests from which on the identity is the one of `storage.preparing.shards`
-)
+# the format of manifests from which on the identity is the one of `storage.preparing.shards`
+IDENTITY_SINCE = 2
 
 
 def dataset_problems(store: AnyPath, name: str) -> list[str]:
-    """What is wrong with a dataset, each as one line; nothing if every file is the one that was
-    prepared and holds the rows of its identity. A dataset that is prepared anew meanwhile is looked
-    at again: the files of the old one go.
+    """What is wrong with a dataset, each as one line.
+
+    There is nothing if every file is the one that was prepared and holds the rows of its identity.
+    A dataset that is prepared anew meanwhile is verified again: the files of the old one go.
     """
     while True:
         try:
@@ -36,12 +36,14 @@ def dataset_problems(store: AnyPath, name: str) -> list[str]:
 
 
 def problems_of(store: AnyPath, name: str, manifest: Manifest) -> list[str]:
-    """As `dataset_problems`, with this manifest. Raises `FileNotFoundError` for a shard that goes
-    while it is looked at.
+    """As `dataset_problems`, with this manifest.
+
+    Raises `FileNotFoundError` for a shard that goes while it is read.
     """
     problems = []
+    folder = dataset_path(store, name)
     for shard in manifest.shards:
-        path = dataset_path(store, name) / shard.path
+        path = folder / shard.path
         if not path.is_file():
             problems.append(f"{path} is missing; prepare the dataset again")
         elif path.sha256() != shard.sha256:
@@ -60,16 +62,10 @@ def problems_of(store: AnyPath, name: str, manifest: Manifest) -> list[str]:
             manifest.value_type,
         )
     except (pa.ArrowInvalid, KeyError) as error:
-        return [
-            f"{dataset_path(store, name)}: its shards cannot be read ({error}); prepare the"
-            " dataset again"
-        ]
+        return [f"{folder}: its shards cannot be read ({error}); prepare the dataset again"]
     if found != manifest.dataset_hash:
-        problems.append(
-            f"{dataset_path(store, name)}: the manifest is not that of these shards; prepare the"
-            " dataset again"
-        )
-    return problems
+        return [f"{folder}: the manifest is not that of these shards; prepare the dataset again"]
+    return []
 
 
 def block_digests(store: AnyPath, manifest: Manifest) -> Iterator[bytes]:
@@ -91,12 +87,14 @@ def block_digests(store: AnyPath, manifest: Manifest) -> Iterator[bytes]:
 
 
 def result_problems(store: AnyPath) -> list[str]:
-    """What is wrong with the tables of results: a file's pages have checksums, the name of a file
-    of runs is the hash of its runs, and a file of curves of that name is there.
+    """What is wrong with the tables of results, each as one line.
+
+    A file's pages have checksums, the name of a file of runs is the hash of its runs, and a file of
+    curves of that name is there.
     """
     problems = []
     curves = {path.name for path in table_files(store, "curves")}
-    for path in (*part_files(store), *table_files(store, "curves"), *table_files(store, "runs")):
+    for path in (*result_files(store), *table_files(store, "curves"), *table_files(store, "runs")):
         folder = str(path).split("/")[-2]
         again = "remove it and the file of runs of its name" if folder == "curves" else "remove it"
         try:

@@ -22,8 +22,8 @@ def cluster_show(site: str) -> None:
     SITE is the name of a site file that comes with koco-stream (slurm, pbs, sge, lsf, kubernetes),
     or the path of your own.
     """
-    from cluster.site_clusters import submission
-    from cluster.sites import read_site
+    from cluster.clusters import submission
+    from cluster.site import read_site
 
     click.echo(submission(read_site(site)).rstrip("\n"))
 

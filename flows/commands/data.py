@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from cluster.cores import cores
+from cluster.machine import cores
 from flows.commands.shared import JSON, STORE, example, show
 
 FORMATS = (

@@ -120,7 +120,7 @@ def compact(store: str, as_json: bool) -> None:
 
     Nothing is lost wherever this is stopped, and koco results may be used meanwhile.
     """
-    from storage.results import compact as compact_results
+    from storage.collecting import compact as compact_results
     from storage.store import existing_store
 
     before, after = compact_results(existing_store(store))

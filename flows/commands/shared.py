@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from cluster.cores import cores
+from cluster.machine import cores
 from flows.sweep.request import SweepRequest
 
 STORE = click.option(

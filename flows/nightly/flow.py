@@ -43,10 +43,11 @@ from flows.sweep.steps import Work, run_sweep
 from koco_stream.engine.calibration import VERSION
 from koco_stream.engine.result_file import machine
 from koco_stream.errors import StoreUnavailable
+from koco_stream.io.files import content_hash
 from koco_stream.streams.manifest import load_manifest, prepared_names
-from storage.catalogue.papers import CATALOGUE
-from storage.generated.datasets import prepare_synthetic
-from storage.history import accept, add_night, digest_of, numbers_of, read_accepted, read_history
+from storage.catalogue.entries import CATALOGUE
+from storage.generated.generators import prepare_synthetic
+from storage.nights import accept, add_night, numbers_of, read_accepted, read_nights
 from storage.results import read_runs
 from storage.store import open_store
 
@@ -131,7 +132,7 @@ def compare(night: Night) -> None:
     store, name = night.store, night.sweep.name
     numbers, history, accepted = (
         numbers_of(night.path),
-        read_history(store, name).to_pylist(),
+        read_nights(store, name).to_pylist(),
         read_accepted(store, name),
     )
     manifests = {use.name: load_manifest(store, use.name) for use in night.sweep.datasets}
@@ -181,7 +182,7 @@ def history_rows(night: Night, numbers: pa.Table, is_first: bool) -> list[dict[s
                 "dataset": pair[0],
                 "learner": pair[1],
                 "runs": len(mine),
-                "digest": digest_of([row["digest"] for row in mine]),
+                "digest": content_hash([row["digest"] for row in mine]),
                 "mean_loss": sum(losses) / len(losses) if losses else None,
                 "changed": sum(change.runs for change in other),
                 "largest_change": max(
@@ -305,7 +306,7 @@ def one_night(night: Night) -> State[Any]:
     night.path, night.name = opened_night(night.store, night.sweep)
     compute(night)
     compare(night)
-    history = read_history(night.store, night.sweep.name).to_pylist()
+    history = read_nights(night.store, night.sweep.name).to_pylist()
     lines = explained(night, history)
     for line in (f"nightly {night.sweep.name}: {night.result}", *(f"  {line}" for line in lines)):
         say(line)

@@ -17,7 +17,7 @@ from koco_stream.io.files import canonical_json, text_hash
 from koco_stream.io.fingerprint import versions
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 from koco_stream.streams.manifest import BORROWED
-from storage.history import accept, numbers_of
+from storage.nights import accept, numbers_of
 from storage.store import existing_store, open_store
 
 NOTE = "night.json"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from storage.history import IDENTITY
+from storage.nights import IDENTITY
 
 FIRST, SAME, CHANGED, SLOWER, FASTER = (
     "first",
@@ -59,7 +59,7 @@ class Change:
 
 
 def changes(accepted: pa.Table, tonight: pa.Table) -> list[Change]:
-    """What has changed from one table of numbers (`storage.history.NUMBERS`) to the other, by
+    """What has changed from one table of numbers (`storage.nights.NUMBERS`) to the other, by
     dataset and learner.
     """
     before, after = _by_identity(accepted), _by_identity(tonight)

@@ -10,10 +10,16 @@ from koco_stream.errors import WrongInput
 from koco_stream.io.cache import private_folder
 from koco_stream.io.files import file_hash
 from koco_stream.io.paths import store_path
-from storage.catalogue.checksums import FILE, record, recorded
-from storage.catalogue.fetch import Gone, Unreachable, WrongChecksum, fetch
-from storage.catalogue.finding import how_to_get
-from storage.catalogue.papers import Address, Edition, Entry
+from storage.catalogue.entries import Address, Edition, Entry, how_to_get
+from storage.catalogue.fetch import (
+    CHECKSUMS,
+    Gone,
+    Unreachable,
+    WrongChecksum,
+    fetch,
+    record,
+    recorded,
+)
 from storage.catalogue.unpack import unpack
 
 
@@ -80,7 +86,7 @@ def _fetch(
             since = f"that is what it gave when {entry.name} was first fetched into {store}"
             remedy = (
                 "if you trust the new file, delete the address in"
-                f" {store_path(store) / FILE}; else pass the old one with --from"
+                f" {store_path(store) / CHECKSUMS}; else pass the old one with --from"
             )
         else:
             since, remedy = (

@@ -7,7 +7,7 @@ from prefect.cache_policies import NO_CACHE
 from prefect.states import State
 from prefect.tasks import exponential_backoff
 
-from cluster.cores import cores
+from cluster.machine import cores
 from flows.prepare.preparation import prepare_named
 from flows.runtime.artifacts import table_artifact
 from flows.runtime.console import say

@@ -11,9 +11,8 @@ from flows.prepare.downloads import fetch_edition, record_edition
 from flows.runtime.console import BytesProgress, say
 from koco_stream.errors import WrongInput
 from koco_stream.streams.manifest import Manifest, load_manifest, prepared_names
-from storage.catalogue.checksums import recorded
-from storage.catalogue.finding import entry_named, find_edition, remarks
-from storage.catalogue.papers import CATALOGUE, Edition, Entry
+from storage.catalogue.entries import CATALOGUE, Edition, Entry, entry_named, find_edition, remarks
+from storage.catalogue.fetch import recorded
 from storage.generated.generators import ABOUT, GENERATORS, parameters_of
 from storage.preparing.parallel import map_on_dask
 from storage.preparing.prepare import check_name, prepare_file

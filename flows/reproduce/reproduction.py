@@ -31,8 +31,7 @@ from flows.sweep.request import SweepRequest
 from koco_stream.errors import WrongInput
 from koco_stream.io.paths import store_path
 from koco_stream.streams.manifest import Manifest, load_manifest
-from storage.catalogue.finding import find_edition
-from storage.catalogue.papers import CATALOGUE
+from storage.catalogue.entries import CATALOGUE, find_edition
 
 SETS = ("dataset", "rows in the paper", "rows here", "state")
 QUICK = (

@@ -17,7 +17,7 @@ from flows.sweep.file import values_of
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.io.cache import private_folder
 from koco_stream.io.files import text_hash, write_text
-from storage.catalogue.papers import CATALOGUE, PROS, SON, Entry
+from storage.catalogue.entries import CATALOGUE, PROS, SON, Entry
 from storage.generated.generators import GENERATORS, parameters_of
 
 SWEEPS = Path(__file__).parents[1] / "sweeps"

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 def compiling(kinds: list[Needed]) -> subprocess.Popen[str]:
     """A process that compiles what these need, and prints how long each took for a few rows."""
-    from cluster.local import ONE_THREAD
+    from cluster.settings import ONE_THREAD
 
     command = [sys.executable, "-m", "koco_stream.engine.warm_up", json.dumps(kinds)]
     return subprocess.Popen(

@@ -9,7 +9,7 @@ from zoneinfo import available_timezones
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationError
 
 from cluster.clusters import LOCAL, cluster_named
-from cluster.cores import cores
+from cluster.machine import cores
 from cluster.site import Clock, clock_seconds
 from flows.sweep.file import read_sweep
 from flows.sweep.keys import explained, spot

@@ -13,8 +13,7 @@ from koco_stream.runs.run import Run
 from koco_stream.streams.manifest import Manifest, load_manifest
 from koco_stream.streams.orders import SHUFFLED
 from koco_stream.streams.shard_cache import cache_limit, check_room
-from storage.generated.datasets import existing_synthetic
-from storage.generated.generators import GENERATORS
+from storage.generated.generators import GENERATORS, existing_synthetic
 from storage.results import finished_runs
 from storage.store import check_store
 

@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 from distributed import Client
 
 from cluster.clusters import LOCAL, capacity, site_named
-from cluster.local import worker_bytes
-from cluster.waiting import LostCluster, wait_for
+from cluster.machine import worker_bytes
+from cluster.workers import LostCluster, wait_for
 from koco_stream.engine.result_file import machine
 from koco_stream.io.paths import AnyPath
 from koco_stream.learners import StreamSize

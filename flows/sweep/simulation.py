@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from cluster.local import worker_bytes
+from cluster.machine import worker_bytes
 from cluster.simulation import Machines, simulate
 from flows.sweep.checks import checked, sizes_of_all
 from flows.sweep.planning import cost_factors

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 
+from psutil import pid_exists
+
 from koco_stream.io.paths import AnyPath, store_path
-from storage.store import process_lives
 
 SILENT_SECONDS = 60.0  # a sweep on another machine that said nothing for so long is taken for dead
 
@@ -58,7 +59,7 @@ def statuses(store: AnyPath) -> Iterator[Status]:
 def is_dead(status: Status) -> bool:
     """Whether the process that wrote this is gone."""
     if status.host == socket.gethostname():
-        return not process_lives(status.process)
+        return not pid_exists(status.process)
     return (
         datetime.now(UTC) - datetime.fromisoformat(status.updated)
     ).total_seconds() > SILENT_SECONDS

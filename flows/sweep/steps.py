@@ -36,8 +36,9 @@ from koco_stream.io.paths import store_path
 from koco_stream.runs.planner import Plan, plan
 from koco_stream.runs.run import Run, without_repeats
 from koco_stream.streams.manifest import Manifest, load_manifest
-from storage.generated.datasets import prepare_synthetic
-from storage.results import collect, finished_runs, read_runs, remove_left, table_files
+from storage.collecting import collect, remove_left
+from storage.generated.generators import prepare_synthetic
+from storage.results import finished_runs, read_runs, table_files
 from storage.store import open_store
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def plan_runs(work: Work, engine: Engine) -> None:
     """Cohorts of the missing runs; those that were begun stay as they were. Raises `WrongInput` if
     a run does not fit the cluster's workers.
     """
-    from cluster.preflight import memory_table
+    from cluster.workers import memory_table
     from flows.sweep.planning import cost_factors, limits_of, sizes_of
 
     sizes = sizes_of(work.sets)
@@ -250,7 +251,7 @@ def run_sweep(work: Work, steps: Steps) -> dict[str, Any]:
                 remember(store, work.sweep, runs)
             progress.more(len(stage), len(stage) - len(work.missing))
             if work.missing:
-                from cluster.preflight import preflight
+                from cluster.workers import preflight
                 from flows.runtime.engine import engine
                 from flows.sweep.planning import mapped_bytes, sizes_of
 

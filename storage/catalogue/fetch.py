@@ -1,11 +1,18 @@
 """Fetching a file: it goes on where it was cut, its checksum is verified, and a file that is there
 already is not asked for again.
+
+What an address gave once, it must give again: the checksums of fetched files are kept in the store
+(`sources.json`).
+
+This is our own code because libraries such as pooch fetch a file that was cut from its beginning.
 """
 
 import json
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
+from typing import Any
 from urllib.parse import unquote
 
 import httpx
@@ -13,14 +20,17 @@ import httpx
 import koco_stream
 from koco_stream.errors import WrongInput
 from koco_stream.io.files import file_hash, locked, sync_file, sync_folder, write_text
+from koco_stream.io.paths import AnyPath, StorePath, store_path
+from storage.store import LOCK, check_store, open_store
 
 TIMES = httpx.Timeout(60.0, connect=20.0)  # seconds without a byte
 TRIES = 5  # in a row that bring nothing new
 LONGEST_PAUSE = 30.0
 NO_WAY = (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError)
+CHECKSUMS = "sources.json"
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
-Progress = Callable[[int, int | None], None]
+Progress = Callable[[int, int | None], object]
 
 
 class Unreachable(ConnectionError):
@@ -39,27 +49,53 @@ class _Again(Exception):
     """This request failed in a way that the next one may not."""
 
 
-def no_progress(done: int, total: int | None) -> None:
-    """Tell nobody."""
-
-
 def fetch(
     address: str,
     expected_sha256: str | None,
     folder: Path,
-    progress: Progress = no_progress,
+    progress: Progress = lambda done, total: None,
     *,
     name: str | None = None,
     pause: Callable[[float], object] = time.sleep,
 ) -> Path:
-    """The file at `address`, in `folder` under `name` (else the address's last part); fetched
-    unless it is there as expected.
+    """Fetch a file, unless it is there as expected.
 
     What came before a cut is kept in NAME.part and asked for no second time, if the server says
-    that the file is still the same one. `progress` is told the bytes so far and in all (None if the
-    server does not say). Raises `Unreachable`, `Gone` or `WrongChecksum`; ConnectionError if the
-    server fails again and again; `WrongInput` for an address that is not https (or http on this
-    machine); OSError if the file cannot be written.
+    that the file is still the same one.
+
+    Parameters
+    ----------
+    address
+        Where the file is.
+    expected_sha256
+        Its checksum, if it is known.
+    folder
+        Where it is put.
+    progress
+        Is told the bytes so far and in all (None if the server does not say).
+    name
+        The file's name there; without it the address's last part.
+    pause
+        Waits for so many seconds before the next request.
+
+    Returns
+    -------
+    The path of the file.
+
+    Raises
+    ------
+    Unreachable
+        If there is no connection to the server.
+    Gone
+        If the server does not give the file.
+    WrongChecksum
+        If it is another file than expected.
+    ConnectionError
+        If the server fails again and again.
+    WrongInput
+        For an address that is not https, nor http on this machine.
+    OSError
+        If the file cannot be written.
     """
     check_address(address)
     name = name or unquote(PurePosixPath(httpx.URL(address).path).name)
@@ -68,15 +104,16 @@ def fetch(
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     target, about = folder / name, folder / f"{name}.json"
     with locked(folder / f".{name}.lock"):
-        if _is_there(target, about, address, expected_sha256):
-            return target
+        noted = _read_note(about)
+        if target.is_file() and noted.get("address") == address:
+            sha256 = noted.get("sha256")
+            if file_hash(target) == sha256 and expected_sha256 in (None, sha256):
+                return target
         download = _Download(address, folder / f"{name}.part", progress, pause)
         resumed = download.run()
         found = file_hash(download.part)
-        if resumed and expected_sha256 not in (
-            None,
-            found,
-        ):  # two files may have been put together: a server that does not say so
+        # two files may have been put together: a server that does not say so
+        if resumed and expected_sha256 not in (None, found):
             download.forget()
             download.run()
             found = file_hash(download.part)
@@ -86,11 +123,8 @@ def fetch(
                 f"{address} gave a file with the sha256 {found}, and {expected_sha256} is expected"
             )
         sync_file(download.part)
-        write_text(
-            about,
-            json.dumps({"address": address, "sha256": found, "bytes": download.part.stat().st_size})
-            + "\n",
-        )
+        note = {"address": address, "sha256": found, "bytes": download.part.stat().st_size}
+        write_text(about, json.dumps(note) + "\n")
         download.part.replace(target)
         download.forget()
         sync_folder(folder)
@@ -103,21 +137,12 @@ def check_address(address: str) -> None:
         url = httpx.URL(address)
     except httpx.InvalidURL as error:
         raise WrongInput(f"{address!r} is not an address: {error}") from None
-    if not url.host or not (
-        url.scheme == "https" or (url.scheme == "http" and url.host in LOOPBACK)
-    ):
+    here = url.scheme == "http" and url.host in LOOPBACK
+    if not url.host or not (url.scheme == "https" or here):
         raise WrongInput(f"{address!r} is not fetched: only https addresses are")
 
 
-def _is_there(target: Path, about: Path, address: str, expected: str | None) -> bool:
-    """Whether the file was fetched from this address before, is whole, and is the expected one."""
-    noted = _read_note(about)
-    if not target.is_file() or noted.get("address") != address:
-        return False
-    return bool(file_hash(target) == noted.get("sha256") and expected in (None, noted["sha256"]))
-
-
-def _read_note(path: Path) -> dict[str, object]:
+def _read_note(path: Path) -> dict[str, Any]:
     """A small JSON file of ours; empty if it is not there or damaged, which costs no more than
     fetching again.
     """
@@ -145,7 +170,6 @@ class _Download:
         request are in it.
         """
         resumed, tries = False, 0
-        local = httpx.URL(self.address).host in LOOPBACK
         headers = {
             "Accept-Encoding": "identity",
             "User-Agent": f"koco-stream/{koco_stream.__version__}",
@@ -154,8 +178,9 @@ class _Download:
             timeout=TIMES,
             follow_redirects=True,
             headers=headers,
-            trust_env=not local,
-            event_hooks={"request": [_check_request]},
+            trust_env=httpx.URL(self.address).host not in LOOPBACK,
+            # every address on the way, redirections too
+            event_hooks={"request": [lambda request: check_address(str(request.url))]},
         ) as client:
             while True:
                 before = self.here()
@@ -188,31 +213,29 @@ class _Download:
     def ask(self, client: httpx.Client) -> bool:
         """One request, to the file's end; whether it went on from bytes that were here."""
         noted, here = _read_note(self.note), self.here()
-        version = noted.get("version")
-        if noted.get("address") != self.address or not isinstance(version, str):
+        if noted.get("address") != self.address or not isinstance(noted.get("version"), str):
             here = 0  # nothing says which file these bytes are of
         elif here and here == noted.get("bytes"):  # the process ended before it could say so
             return True
-        headers = {"Range": f"bytes={here}-", "If-Range": str(version)} if here else {}
+        headers = {"Range": f"bytes={here}-", "If-Range": noted["version"]} if here else {}
         with client.stream("GET", self.address, headers=headers) as answer:
             self.answered = True
-            self.check(answer, here)
+            self.check(answer, here, noted.get("version"))
             goes_on = answer.status_code == 206
             if not goes_on:
                 here = 0
                 self.forget()
                 self.part.touch()
+                length = answer.headers.get("Content-Length", "")
                 noted = {
                     "address": self.address,
                     "version": _version(answer),
-                    "bytes": _number(answer.headers.get("Content-Length")),
+                    "bytes": int(length) if length.isdigit() else None,
                 }
                 write_text(self.note, json.dumps(noted) + "\n")
             total = noted.get("bytes")
-            total = total if isinstance(total, int) else None
-            with self.part.open(
-                "ab", buffering=0
-            ) as handle:  # what came is in the file, whatever happens to this process
+            # unbuffered: what came is in the file, whatever happens to this process
+            with self.part.open("ab", buffering=0) as handle:
                 for chunk in answer.iter_raw():
                     handle.write(chunk)
                     here += len(chunk)
@@ -223,12 +246,16 @@ class _Download:
             raise _Again(f"the server sent {here:,} of {total:,} bytes")
         return goes_on
 
-    def check(self, answer: httpx.Response, here: int) -> None:
-        """Whether the answer holds bytes of the file. Raises `Gone` if not, `_Again` if the next
-        answer may.
+    def check(self, answer: httpx.Response, here: int, version: str | None) -> None:
+        """Whether the answer holds bytes of the file.
+
+        A part of it (206) must begin where ours ends, and be of the same version: not every server
+        heeds If-Range. Raises `Gone` if not, `_Again` if the next answer may.
         """
         status = answer.status_code
-        if status == 416 or (status == 206 and not self.continues(answer, here)):
+        begins = answer.headers.get("Content-Range", "").startswith(f"bytes {here}-")
+        goes_on = here > 0 and begins and _version(answer) in (None, version)
+        if status == 416 or (status == 206 and not goes_on):
             self.forget()
             raise _Again("the server's file is another one than before")
         if status == 429 or status >= 500:
@@ -237,22 +264,6 @@ class _Download:
             raise Gone(f"{self.address}: the server says {status} {answer.reason_phrase}")
         if answer.headers.get("Content-Type", "").startswith("text/html"):
             raise Gone(f"{self.address}: the server sends a web page, not the file")
-
-    def continues(self, answer: httpx.Response, here: int) -> bool:
-        """Whether a part of the file (206) begins where ours ends, and is of the same version. Not
-        every server heeds If-Range.
-        """
-        same = _version(answer) in (None, _read_note(self.note).get("version"))
-        return (
-            here > 0
-            and same
-            and answer.headers.get("Content-Range", "").startswith(f"bytes {here}-")
-        )
-
-
-def _check_request(request: httpx.Request) -> None:
-    """Every address on the way, redirections too."""
-    check_address(str(request.url))
 
 
 def _version(answer: httpx.Response) -> str | None:
@@ -263,5 +274,35 @@ def _version(answer: httpx.Response) -> str | None:
     return etag if etag.startswith('"') else answer.headers.get("Last-Modified")
 
 
-def _number(text: str | None) -> int | None:
-    return int(text) if text is not None and text.isdigit() else None
+def recorded(store: AnyPath) -> dict[str, str]:
+    """The SHA-256 by address; empty if the store has none yet.
+
+    Raises `WrongInput` if the file is damaged.
+    """
+    root = store_path(store)
+    if not check_store(root):
+        return {}
+    known = _read_checksums(root / CHECKSUMS)
+    return {address: noted["sha256"] for address, noted in known.items()}
+
+
+def record(store: AnyPath, address: str, sha256: str, n_bytes: int) -> None:
+    """Record what `address` gave, and when, unless it is there already."""
+    root = open_store(store)
+    with (root / LOCK).locked():
+        known = _read_checksums(root / CHECKSUMS)
+        when = datetime.now(UTC).isoformat(timespec="seconds")
+        known.setdefault(address, {"sha256": sha256, "bytes": n_bytes, "when": when})
+        (root / CHECKSUMS).write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
+
+
+def _read_checksums(path: StorePath) -> dict[str, dict[str, Any]]:
+    try:
+        known = json.loads(path.read_text())
+        return {address: {**noted, "sha256": noted["sha256"]} for address, noted in known.items()}
+    except FileNotFoundError:
+        return {}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise WrongInput(
+            f"{path} is damaged ({error}); delete it, and the checksums are recorded anew"
+        ) from None

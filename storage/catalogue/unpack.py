@@ -1,7 +1,7 @@
 """Taking one file out of an archive: zip, or tar compressed with gzip, or one inside the other."""
 
 import gzip
-import shutil
+import hashlib
 import tarfile
 import zipfile
 import zlib
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from koco_stream.errors import WrongInput
-from koco_stream.io.files import file_hash, written_atomically
+from koco_stream.io.files import written_atomically
 
 CHUNK = 1 << 20
 
@@ -23,20 +23,34 @@ def unpack(
     expected_sha256: str | None = None,
     skip_lines: int = 0,
 ) -> Path:
-    """Write a member of `archive` to `target`, which is whole or as before. `member` is its name,
-    after those of the archives around it.
+    """Write a member of an archive to a file, which is whole or as before.
 
-    The archive's own checksums are verified, and `expected_sha256` if given; then the first
-    `skip_lines` lines are left out. Raises `WrongInput` for a damaged archive, a member that is not
-    there or not a file, a name that leads out of a folder, or another checksum.
+    The archive's own checksums are verified.
+
+    Parameters
+    ----------
+    archive
+        The archive's path.
+    member
+        The member's name, after those of the archives around it.
+    target
+        Where it is written; also returned.
+    expected_sha256
+        Its checksum, if that is known.
+    skip_lines
+        How many lines at its beginning are left out.
+
+    Raises
+    ------
+    WrongInput
+        For a damaged archive, a member that is not there or not a file, a name that leads out of a
+        folder, or another checksum.
     """
     for name in member:
-        if (
-            name.startswith(("/", "\\"))
-            or ".." in Path(name.replace("\\", "/")).parts
-            or ":" in name
-        ):
+        path = Path(name.replace("\\", "/"))
+        if path.is_absolute() or ".." in path.parts or ":" in name:
             raise WrongInput(f"{archive}: {name!r} is not a safe name for a file of an archive")
+    digest = hashlib.sha256()
     try:
         with written_atomically(target) as temporary:
             with (
@@ -44,15 +58,16 @@ def unpack(
                 _opened(handle, archive.name, list(member)) as inside,
                 temporary.open("wb") as out,
             ):
-                shutil.copyfileobj(inside, out, CHUNK)
-            found = file_hash(temporary) if expected_sha256 else None
-            if found != expected_sha256:
+                for _ in range(skip_lines):
+                    digest.update(inside.readline())
+                while chunk := inside.read(CHUNK):
+                    digest.update(chunk)
+                    out.write(chunk)
+            if expected_sha256 not in (None, digest.hexdigest()):
                 raise WrongInput(
-                    f"{archive}: {'/'.join(member)} has the sha256 {found}, and {expected_sha256}"
-                    " is expected"
+                    f"{archive}: {'/'.join(member)} has the sha256 {digest.hexdigest()}, and"
+                    f" {expected_sha256} is expected"
                 )
-            if skip_lines:
-                _skip(temporary, skip_lines)
     except KeyError:
         raise WrongInput(
             f"{archive} does not have the file {'/'.join(member)}; the archive is another version"
@@ -76,7 +91,7 @@ def unpack(
 
 
 @contextmanager
-def _opened(handle: IO[bytes], name: str, member: list[str]) -> Iterator[IO[bytes]]:
+def _opened(handle: Any, name: str, member: list[str]) -> Iterator[IO[bytes]]:
     """What lies inside, read to its end afterwards, because only there the archives compare their
     checksums.
     """
@@ -90,18 +105,12 @@ def _opened(handle: IO[bytes], name: str, member: list[str]) -> Iterator[IO[byte
     else:
         with gzip.open(handle) as plain:
             with tarfile.open(fileobj=plain, mode="r|") as tar:
-                item = next(
-                    (
-                        item
-                        for item in tar
-                        if item.name.removeprefix("./") == member[0] and item.isfile()
-                    ),
-                    None,
-                )
-                inside_tar = tar.extractfile(item) if item else None
-                if inside_tar is None:
+                for item in tar:
+                    if item.name.removeprefix("./") == member[0] and item.isfile():
+                        break
+                else:
                     raise KeyError(member[0])
-                with _opened(inside_tar, member[0], member[1:]) as found:
+                with _opened(tar.extractfile(item), member[0], member[1:]) as found:
                     yield found
             _read_out(plain)
 
@@ -109,16 +118,3 @@ def _opened(handle: IO[bytes], name: str, member: list[str]) -> Iterator[IO[byte
 def _read_out(handle: Any) -> None:
     while handle.read(CHUNK):
         pass
-
-
-def _skip(path: Path, lines: int) -> None:
-    """Leave out the first lines of a file."""
-    rest = path.with_name(f"{path.name}.rest")
-    try:
-        with path.open("rb") as whole, rest.open("wb") as out:
-            for _ in range(lines):
-                whole.readline()
-            shutil.copyfileobj(whole, out, CHUNK)
-        rest.replace(path)
-    finally:
-        rest.unlink(missing_ok=True)

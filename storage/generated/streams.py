@@ -33,8 +33,18 @@ MOST_DENSE_FEATURES = 4096  # the map of dense features is a full matrix
 
 @dataclass(kw_only=True)
 class Blocks(Source):
-    """A source of rows made by `make(number, **model)`, a function of a module: the number-th
-    block, always of `block_rows` rows. `n_bytes` is about what the rows take in memory.
+    """A source of rows that are made block by block.
+
+    Parameters
+    ----------
+    make
+        A function of a module. `make(number, **model)` gives the number-th block.
+    model
+        Its parameters.
+    block_rows
+        How many rows a block has. The last is made whole, and cut.
+    row_bytes
+        About what a row takes in memory.
     """
 
     make: Callable[..., Piece]
@@ -71,9 +81,28 @@ def sparse_text(
     scale: str = "unit-rows",
     data_seed: int = 1,
 ) -> Blocks:
-    """Sparse rows like those of 20 Newsgroups, which they are not: counts of words drawn by a law
-    like Zipf's, or these as unit rows.
+    """Sparse rows like those of 20 Newsgroups, which they are not: counts of words.
 
+    Parameters
+    ----------
+    n_rows, n_features
+        The size of the dataset.
+    mean_nonzeros
+        How many different words a row has on average.
+    noise
+        The share of wrong labels.
+    scale
+        `unit-rows`, or `none` for the counts themselves.
+    data_seed
+        The seed.
+
+    Raises
+    ------
+    WrongInput
+        If the parameters do not go together.
+
+    Notes
+    -----
     The words of a row are Poisson, with a Gamma mean; that mean is such that a row has
     `mean_nonzeros` different ones on average (a short row may have none). Word r of n_features, by
     popularity, has a probability ∝ log((r + 1 + c)/(r + c)) with c = 3; the features' numbers are
@@ -116,6 +145,24 @@ def dense_stream(
     """Dense rows of the size of YearPredictionMSD, which they are not: correlated Gaussian features
     and a real target in [0, 1].
 
+    Parameters
+    ----------
+    n_rows, n_features
+        The size of the dataset.
+    condition_number
+        The largest eigenvalue of the features' covariance over the smallest.
+    noise
+        The standard deviation of what the features do not explain.
+    data_seed
+        The seed.
+
+    Raises
+    ------
+    WrongInput
+        If there are too many features.
+
+    Notes
+    -----
     x = V diag(λ)^½ z with z Gaussian and V a random orthonormal basis; the eigenvalues λ fall from
     the first to the last by `condition_number`, evenly in the logarithm, and add up to 1, the mean
     square norm. The target is ½ + ½ u/(1 + |u|) with u = θᵀz + `noise` times a Gaussian number, θ a
@@ -198,8 +245,8 @@ def _sparse_block(
     score = np.bincount(row, weight[word], block_rows) - expected * n_words
     flipped = draw.random(block_rows) < noise
     labels = np.where((score >= 0) != flipped, 1.0, -1.0)
-    place, counts = np.unique(row * n_features + feature[word], return_counts=True)
-    row, indices = np.divmod(place, n_features)
+    cells, counts = np.unique(row * n_features + feature[word], return_counts=True)
+    row, indices = np.divmod(cells, n_features)
     values = counts.astype(np.float64)
     if unit:
         values /= np.sqrt(np.bincount(row, values * values, block_rows))[row]

@@ -14,6 +14,17 @@ def ill_conditioned(
     """The data of section 5.1 of Luo et al. (2016), as they are there: not scaled (docs/errata.md,
     S8 and S11).
 
+    Parameters
+    ----------
+    condition_number
+        The largest eigenvalue of the features' covariance.
+    data_seed
+        The seed.
+    n_rows, n_features
+        The size of the dataset.
+
+    Notes
+    -----
     X = Z diag(λ)^½ Vᵀ with Z Gaussian and V a random orthonormal basis; λ is 1 but for its last ten
     entries, which grow linearly to `condition_number`. The labels are sign(θᵀz) with z the row of
     Z: the same for every condition number.
@@ -34,9 +45,19 @@ def ill_conditioned(
 
 
 def adversary(clip: float = 1.0, n_rows: int = 10_000, n_features: int = 1) -> Piece:
-    """The adversary of section 6 of Calandriello et al. (ICML 2017): one unit vector x in every
-    round, the label −C in odd rounds and +C in even ones; C is `clip`. Every entry of x is
-    1/√n_features.
+    """The adversary of section 6 of Calandriello et al. (ICML 2017).
+
+    Parameters
+    ----------
+    clip
+        The paper's C, the largest absolute label.
+    n_rows, n_features
+        The size of the dataset.
+
+    Notes
+    -----
+    There is one unit vector x in every round; the label is −C in odd rounds and +C in even ones.
+    Every entry of x is 1/√n_features.
 
     In numbers, with the squared loss, σ = η = 1/(8C²), k(x, x) = 1, T rounds and the ridge α:
 
@@ -54,9 +75,19 @@ def adversary(clip: float = 1.0, n_rows: int = 10_000, n_features: int = 1) -> P
 def slice_like(
     n_rows: int = 53_500, n_features: int = 385, data_seed: int = 1, n_factors: int = 24
 ) -> Piece:
-    """A stand-in of the size of the poster's slice set, whose dictionaries grow large: features in
-    [0, 1] that are smooth functions of `n_factors` hidden uniform numbers, labels in [0, 1] that
-    are another. It is not the slice set, and its losses mean nothing for it.
+    """A stand-in of the size of the poster's slice set, whose dictionaries grow large.
+
+    It is not the slice set, and its losses mean nothing for it.
+
+    Parameters
+    ----------
+    n_rows, n_features
+        The size of the dataset.
+    data_seed
+        The seed.
+    n_factors
+        How many hidden uniform numbers a row has. The features, in [0, 1], are smooth functions of
+        them, and the label, in [0, 1], is another.
     """
     draw = np.random.default_rng([data_seed, 0x51])
     hidden = draw.random((n_rows, n_factors))

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse
 
-from storage.generated.datasets import prepare_synthetic
+from storage.generated.generators import prepare_synthetic
 from storage.results import read_runs
 from tests.bench import data
 from tests.bench.measure import seconds

@@ -16,7 +16,7 @@ from koco_stream.numerics.llvm.feature_lines import lanes_for
 from koco_stream.runs.planner import Limits
 from koco_stream.runs.run import Cohort
 from koco_stream.streams.manifest import Manifest
-from storage.generated.datasets import prepare_synthetic
+from storage.generated.generators import prepare_synthetic
 from storage.preparing.prepare import prepare_source
 from storage.results import read_runs
 from tests.bench.kernel import regression_set

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from storage.generated.datasets import synthetic_source
+from storage.generated.generators import synthetic_source
 
 ROWS = 4096  # of the block: about 5 MB of text
 DIGITS = np.array([list(b"%04d" % k) for k in range(10_000)], np.uint8)

@@ -1,6 +1,6 @@
 """The manifests are what Kubernetes understands, and what they start can do no more than needed."""
 
-from copy import deepcopy
+import tomllib
 
 import pytest
 import yaml
@@ -16,20 +16,6 @@ DOCUMENTS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def validate():
-    """Raises for a manifest that is not as the schema of Kubernetes says."""
-    kubernetes_validate = pytest.importorskip(
-        "kubernetes_validate", reason="needs the schemas: pip install kubernetes-validate"
-    )
-
-    def check(document):
-        kubernetes_validate.validate(document, VERSION, strict=True)
-
-    check.refused = kubernetes_validate.ValidationError
-    return check
-
-
 def pods():
     """The pods that the manifests describe, with names."""
     for parameter in DOCUMENTS:
@@ -39,32 +25,11 @@ def pods():
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
-def test_manifest__is_valid(document, validate):
-    validate(document)
-
-
-@pytest.mark.parametrize(
-    ("keys", "value"),
-    [
-        (["spec", "replicas"], "four"),
-        (["spec", "replica"], 4),
-        (["spec", "selector"], "all"),
-        (["spec", "template", "spec", "containers", 0, "resources", "limit"], {"cpu": "1"}),
-        (["spec", "template", "spec", "containers", 0, "readinessProbe", "periodSeconds"], "ten"),
-        (["apiVersion"], "apps/v9"),
-    ],
-)
-def test_manifest__that_is_broken_is_refused(keys, value, validate):
-    document = deepcopy(
-        next(p.values[0] for p in DOCUMENTS if p.id == "workers-Deployment-koco-worker")
+def test_manifest__is_valid(document):
+    schemas = pytest.importorskip(
+        "kubernetes_validate", reason="needs the schemas: pip install kubernetes-validate"
     )
-    inner = document
-    for key in keys[:-1]:
-        inner = inner[key]
-    inner[keys[-1]] = value
-    with pytest.raises(Exception) as refused:  # noqa: PT011  (a version that is not known is another kind of error)
-        validate(document)
-    assert keys[0] == "apiVersion" or isinstance(refused.value, validate.refused)
+    schemas.validate(document, VERSION, strict=True)
 
 
 @pytest.mark.parametrize("pod", list(pods()))
@@ -107,8 +72,6 @@ def variables(content):
 
 
 def test_image__has_the_packages_and_the_tested_versions():
-    import tomllib
-
     text = (HERE / "Containerfile").read_text()
     packages = tomllib.loads((HERE.parent.parent / "pyproject.toml").read_text())["tool"][
         "setuptools"

@@ -9,10 +9,11 @@ from click.testing import CliRunner
 
 from cluster import kept_jobs
 from cluster.clusters import cluster_named, patience_of
-from cluster.sites import read_site, shipped, site_file
+from cluster.site import read_site, shipped
 from flows.cli import koco
 from flows.sweep.planning import limits_of
 from koco_stream.errors import WrongInput
+from tests.helpers.project import ROOT
 
 JOB = """
 kind: slurm
@@ -219,12 +220,7 @@ def test_packages_of_sites__are_not_imported_for_a_local_sweep():
         "import sys, flows.sweep.flow, flows.sweep.launch;"
         " sys.exit(any(m.startswith(('dask_jobqueue', 'dask_kubernetes')) for m in sys.modules))"
     )
-    assert (
-        subprocess.run(
-            [sys.executable, "-c", code], check=False, cwd=site_file("slurm").parent.parent.parent
-        ).returncode
-        == 0
-    )
+    assert subprocess.run([sys.executable, "-c", code], check=False, cwd=ROOT).returncode == 0
 
 
 def test_job_site__leaves_the_handlers_of_signals_alone(site):

@@ -10,7 +10,8 @@ import pytest
 from distributed import Client, LocalCluster
 
 from cluster.executors import run_on_dask
-from cluster.local import SETTINGS
+from cluster.local import environment_kept
+from cluster.settings import SETTINGS
 from koco_stream.engine.result_file import result_files_folder
 from koco_stream.runs.run import Cohort, Run
 from koco_stream.streams.manifest import load_manifest
@@ -23,18 +24,20 @@ SMALL, LARGE = 1, 60  # the sketch's rows: of two million features sixty take a 
 
 @pytest.fixture
 def client():
-    with dask.config.set(SETTINGS):
-        with LocalCluster(
+    with (
+        environment_kept(),
+        dask.config.set(SETTINGS),
+        LocalCluster(
             n_workers=1,
             threads_per_worker=1,
             host="127.0.0.1",
             dashboard_address="127.0.0.1:0",
             memory_limit="900MB",
             silence_logs=50,
-        ) as cluster:
-            client = Client(cluster, set_as_default=False)
-            yield client
-            client.close()
+        ) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        yield client
 
 
 @pytest.fixture

@@ -14,7 +14,8 @@ from koco_stream.learners import LEARNERS
 from koco_stream.runs.run import Cohort, Run
 from koco_stream.streams.manifest import dataset_path, load_manifest
 from koco_stream.streams.stream import Stream
-from storage.results import collect, read_curves, read_runs
+from storage.collecting import collect
+from storage.results import read_curves, read_runs
 from tests.helpers.cohorts import die_after, part, undisturbed
 from tests.helpers.examples import EXAMPLES
 from tests.helpers.in_process import koco  # noqa: F401  (a fixture)

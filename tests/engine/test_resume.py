@@ -11,7 +11,7 @@ import sys
 import pytest
 from distributed import Client
 
-from cluster.executors import OnDask, run_on_dask
+from cluster.executors import DaskExecutor, run_on_dask
 from koco_stream.engine.checkpoint import (
     checkpoint_of,
     checkpoints_folder,
@@ -86,16 +86,16 @@ def test_sigterm__hands_the_cohort_over(nanny, tmp_path, monkeypatch):
         )
         started.wait_for("first", "Registered to:")
 
-        def look_after(self, look=OnDask._look_after):
-            look(self)
+        def poll_after(self, poll=DaskExecutor._poll):
+            poll(self)
             if not handed_over and checkpoint.is_file():
                 os.kill(first.pid, signal.SIGTERM)
                 assert first.wait(30) == 0, started.log("first")
                 handed_over.append(header_of(checkpoint)["rounds"])
                 started.worker("second", address)
 
-        monkeypatch.setattr(OnDask, "_look_after", look_after)
-        monkeypatch.setattr("cluster.executors.LOOK_EVERY", 0.02)
+        monkeypatch.setattr(DaskExecutor, "_poll", poll_after)
+        monkeypatch.setattr("cluster.executors.POLL_SECONDS", 0.02)
         with Client(address, set_as_default=False) as client:
             run_on_dask(client, str(store), "try", [cohort], receipts.append, 100)
     ((receipt,), (saved,)) = receipts, handed_over

@@ -39,9 +39,10 @@ from koco_stream.runs.schemas import CURVES, RUNS, curve_points
 from koco_stream.streams.manifest import Manifest, load_manifest
 from koco_stream.streams.reader import StreamReader
 from koco_stream.streams.stream import Stream, sharding_of
-from storage.generated.datasets import prepare_synthetic
+from storage.collecting import collect
+from storage.generated.generators import prepare_synthetic
 from storage.preparing.prepare import prepare_file
-from storage.results import collect, read_curves, read_runs
+from storage.results import read_curves, read_runs
 from tests.golden.cases import BASES, cases_of, environment
 
 STORED = Path(__file__).parent / "stored"

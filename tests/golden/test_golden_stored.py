@@ -28,7 +28,8 @@ from koco_stream.runs.run import Run
 from koco_stream.runs.schemas import CURVES, RUNS
 from koco_stream.streams.manifest import load_manifest, prepared_names
 from koco_stream.streams.stream import Stream
-from storage.results import collect, finished_runs, part_files, read_curves, read_runs, table_files
+from storage.collecting import collect
+from storage.results import finished_runs, read_curves, read_runs, result_files, table_files
 from storage.verify import dataset_problems, result_problems
 from tests.golden import make_stored as made
 from tests.golden.cases import environment
@@ -322,7 +323,7 @@ def test_old_results__are_read_and_collected(old, koco):
     assert rows == {i: known["rows"][i]["mean_loss"] for i in mine.column("run_id").to_pylist()}
     assert content_of(old) == before
     assert collect(old) == len(some)
-    assert part_files(old) == []
+    assert result_files(old) == []
     assert made.stored_rows(old, known["columns"]) == found
     assert read_runs(old).num_rows == len(known["rows"])
     assert result_problems(old) == []

@@ -20,8 +20,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from storage import results
-from storage.results import collect, read_runs
+from storage import collecting
+from storage.collecting import collect
+from storage.results import read_runs
 from tests.helpers.dask_processes import Processes
 from tests.helpers.project import ROOT, environment, free_port
 
@@ -325,7 +326,7 @@ def collect_cut_at_runs(store, monkeypatch):
     """Collect the parts of a store, and be killed where the table `runs` is to be written, after
     the curves.
     """
-    write = results._write
+    write = collecting.write_tables
 
     def killed_at_runs(table, file):
         if "/runs/" in str(file):
@@ -333,6 +334,6 @@ def collect_cut_at_runs(store, monkeypatch):
         write(table, file)
 
     with monkeypatch.context() as patched:
-        patched.setattr(results, "_write", killed_at_runs)
+        patched.setattr(collecting, "write_tables", killed_at_runs)
         with pytest.raises(KeyboardInterrupt):
             collect(store)

@@ -7,8 +7,8 @@ from flows.sweep.planning import limits_of, sizes_of
 from flows.sweep.steps import remember
 from koco_stream.runs.planner import plan
 from koco_stream.streams.manifest import load_manifest
-from storage.generated.datasets import prepare_synthetic
-from storage.results import collect
+from storage.collecting import collect
+from storage.generated.generators import prepare_synthetic
 from storage.store import open_store
 
 

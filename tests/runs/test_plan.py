@@ -27,7 +27,7 @@ from koco_stream.runs.run import Cohort, Run, without_repeats
 from koco_stream.runs.schemas import curve_points
 from koco_stream.streams.manifest import load_manifest
 from koco_stream.streams.stream import Stream
-from storage.results import collect
+from storage.collecting import collect
 from tests.helpers.examples import EXAMPLES
 
 GENEROUS = 64 << 30

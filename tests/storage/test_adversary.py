@@ -14,7 +14,7 @@ from koco_stream.theory import (
     online_effective_dimension,
     online_leverage_scores,
 )
-from storage.generated.datasets import prepare_synthetic
+from storage.generated.generators import prepare_synthetic
 from storage.generated.tables import adversary
 
 

@@ -10,9 +10,8 @@ from click.testing import CliRunner
 from flows.cli import koco
 from koco_stream import WrongInput
 from koco_stream.streams.manifest import load_manifest
+from storage.catalogue.entries import CATALOGUE, SON, entry_named, find_edition, remarks
 from storage.catalogue.fetch import check_address
-from storage.catalogue.finding import entry_named, find_edition, remarks
-from storage.catalogue.papers import CATALOGUE, SON
 from storage.preparing.prepare import prepare_file
 from storage.sources.source import Reading
 

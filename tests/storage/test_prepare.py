@@ -22,8 +22,7 @@ from koco_stream.io.paths import LocalPath
 from koco_stream.streams.manifest import load_manifest
 from koco_stream.streams.reader import StreamReader
 from koco_stream.streams.stream import Stream
-from storage.generated.datasets import prepare_synthetic
-from storage.generated.generators import synthetic_name
+from storage.generated.generators import prepare_synthetic, synthetic_name
 from storage.preparing.prepare import Preparing, prepare_file, prepare_source
 from storage.store import check_store, open_store, staging_folder
 from tests.helpers.malformed import MALFORMED, PACKED

@@ -19,16 +19,16 @@ from hypothesis import strategies as st
 from flows.cli import koco
 from koco_stream.engine.result_file import result_files_folder
 from koco_stream.io.paths import LocalPath, store_path
-from koco_stream.runs.schemas import CURVES, result_schema
-from storage import results
+from koco_stream.runs.schemas import CURVES, result_schema, schema
+from storage import collecting
+from storage.collecting import collect, compact
 from storage.results import (
-    collect,
-    compact,
+    file_name,
     finished_runs,
-    part_files,
     read_columns,
     read_curves,
     read_runs,
+    result_files,
     table_files,
 )
 from storage.store import open_store
@@ -78,7 +78,7 @@ def check_read(store, known):
         run for run, status in expected(known) if status == OK
     }
     curves = read_curves(store)
-    assert curves.schema == results.schema(CURVES)
+    assert curves.schema == schema(CURVES)
     assert Counter(curves.column("run_id").to_pylist()) == {
         run: LENGTH[status] for run, status in expected(known)
     }
@@ -91,7 +91,7 @@ def check_files(store, known):
     """The files themselves hold each run once, in few files; the curves' files are those of the
     runs'.
     """
-    assert part_files(store) == []
+    assert result_files(store) == []
     runs = [
         row
         for file in table_files(store, "runs")
@@ -106,16 +106,14 @@ def check_files(store, known):
     assert Counter(curves) == {run: LENGTH[status] for run, status in expected(known)}
     names = [file.name for file in table_files(store, "runs")]
     assert names == [file.name for file in table_files(store, "curves")]
-    assert len(names) <= results.MANY_FILES + 1
-    assert all(
-        results.file_name(file.read_table()) == file.name for file in table_files(store, "runs")
-    )
+    assert len(names) <= collecting.MANY_FILES + 1
+    assert all(file_name(file.read_table()) == file.name for file in table_files(store, "runs"))
 
 
 @contextmanager
 def cut_after(changes):
     """Writes and removals of files raise from the given number on."""
-    write, remove, left = results._write, LocalPath.remove, [changes]
+    write, remove, left = collecting.write_tables, LocalPath.remove, [changes]
 
     def counted(function):
         def changed(*words):
@@ -126,11 +124,11 @@ def cut_after(changes):
 
         return changed
 
-    results._write, LocalPath.remove = counted(write), counted(remove)
+    collecting.write_tables, LocalPath.remove = counted(write), counted(remove)
     try:
         yield
     finally:
-        results._write, LocalPath.remove = write, remove
+        collecting.write_tables, LocalPath.remove = write, remove
 
 
 PART = st.dictionaries(st.integers(0, 11), st.sampled_from([OK, FAILED]), min_size=1, max_size=4)
@@ -143,8 +141,8 @@ def test_collect__cut_anywhere_loses_doubles_and_mixes_nothing(steps, full):
     folder = Path(tempfile.mkdtemp())
     known = {}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(results, "MANY_FILES", 2)
-        patch.setattr(results, "FULL_FILE", full or 1_000_000)
+        patch.setattr(collecting, "MANY_FILES", 2)
+        patch.setattr(collecting, "FULL_FILE", full or 1_000_000)
         store = open_store(folder / "store")
         for number, step in enumerate(steps):
             if isinstance(step, dict):

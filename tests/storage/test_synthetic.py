@@ -13,11 +13,14 @@ from hypothesis import strategies as st
 from flows.sweep.file import read_sweep
 from koco_stream import WrongInput
 from koco_stream.streams.manifest import load_manifest
-from storage.generated.datasets import prepare_synthetic, synthetic_source
-from storage.generated.generators import GENERATORS, expected_values, synthetic_name
+from storage.generated.generators import (
+    GENERATORS,
+    expected_values,
+    prepare_synthetic,
+    synthetic_name,
+    synthetic_source,
+)
 from storage.generated.streams import BLOCK_ROWS
-from tests.bench.textfile import ROWS, write_libsvm
-from tests.helpers.tables import rows_of_file
 from tests.helpers.wire import as_on_a_worker
 
 SMALL = {
@@ -246,20 +249,3 @@ def test_expected_values__are_those_of_the_made_rows():
         source = synthetic_source(generator, {"n_rows": 2000})
         made = sum(source.read(piece).values.size for piece in pieces_of(source))
         assert made == pytest.approx(expected_values(generator, {"n_rows": 2000}), rel=0.1)
-
-
-@pytest.mark.parametrize("n_bytes", [1, 5_000, 12_000_000])
-def test_text_file_of_a_size__is_legal_and_not_constant(tmp_path, n_bytes):
-    path = tmp_path / "x.svm"
-    n_rows, n_values = write_libsvm(path, n_bytes, seed=3)
-    size = path.stat().st_size
-    assert size <= n_bytes or n_rows == 1
-    assert size > n_bytes - 20_000  # no more than a row is missing
-    table = rows_of_file(path, format="libsvm")
-    assert (table.labels.size, table.values.size) == (n_rows, n_values)
-    assert set(np.unique(table.labels)) <= {-1.0, 1.0}
-    if n_rows > 2 * ROWS:
-        width = table.indptr[ROWS]
-        assert np.array_equal(table.indices[:width], table.indices[width : 2 * width])
-        assert (table.values[:width] != table.values[width : 2 * width]).mean() > 0.99
-        assert (table.labels[:ROWS] != table.labels[ROWS : 2 * ROWS]).any()

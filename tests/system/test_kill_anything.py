@@ -17,7 +17,7 @@ import pytest
 
 from koco_stream.engine.checkpoint import checkpoints_folder, header_of
 from koco_stream.runs.planner import Limits
-from storage.generated.datasets import prepare_synthetic
+from storage.generated.generators import prepare_synthetic
 from storage.preparing.prepare import prepare_file
 from tests.helpers.disturbed import (
     ENDING,

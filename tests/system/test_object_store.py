@@ -29,10 +29,11 @@ from koco_stream.io.paths import store_path
 from koco_stream.streams.manifest import load_manifest
 from koco_stream.streams.reader import StreamReader
 from koco_stream.streams.stream import Stream
-from storage import results
+from storage import collecting
+from storage.collecting import collect
 from storage.preparing.parallel import map_on_dask
 from storage.preparing.prepare import prepare_file
-from storage.results import collect, finished_runs, part_files, read_curves, read_runs, table_files
+from storage.results import finished_runs, read_curves, read_runs, result_files, table_files
 from storage.store import check_store, existing_store, open_store
 from tests.helpers.disturbed import collect_cut_at_runs
 from tests.helpers.project import environment
@@ -414,7 +415,7 @@ def test_sweep__on_an_object_store_half_done_goes_on_and_leaves_the_same_tables(
     summary = json.loads(swept.stdout)
     assert (summary["runs"], summary["computed"]) == (len(todo.runs), len(todo.runs) - there)
     assert tables(s3_copy) == reference
-    assert part_files(s3_copy) == []
+    assert result_files(s3_copy) == []
     assert rows_in_files(s3_copy) == lengths(reference)
     assert summary["report"] == f"{s3_copy}/reports/try.html"
     assert "<title>Sweep “try”" in store_path(summary["report"]).read_text()
@@ -435,7 +436,7 @@ def test_collect__cut_anywhere_loses_and_doubles_nothing(s3_copy, planned, monke
     collect_cut_at_runs(s3_copy, monkeypatch)
     run_the_last()
     assert tables(s3_copy) == reference
-    kept = {file: file.read_bytes() for file in part_files(s3_copy)}
+    kept = {file: file.read_bytes() for file in result_files(s3_copy)}
     assert collect(s3_copy) == len(todo.runs)
     assert rows_in_files(s3_copy) == lengths(reference)
     for file in list(kept)[1:]:  # as if it had died after removing the first
@@ -452,10 +453,10 @@ def test_collect__without_a_lock_loses_no_run_and_no_curve_of_what_happens_meanw
     s3_copy, planned, monkeypatch, moment, meanwhile
 ):
     _, reference, run_the_last = without_the_last(planned, s3_copy)
-    write = results._write
+    write = collecting.write_tables
 
     def happen():
-        monkeypatch.setattr(results, "_write", write)
+        monkeypatch.setattr(collecting, "write_tables", write)
         if meanwhile != "another collects":
             run_the_last()
         if meanwhile != "a result file comes":
@@ -468,14 +469,14 @@ def test_collect__without_a_lock_loses_no_run_and_no_curve_of_what_happens_meanw
         if moment == "after runs" and "/runs/" in file.address:
             happen()
 
-    monkeypatch.setattr(results, "_write", interrupted)
+    monkeypatch.setattr(collecting, "write_tables", interrupted)
     collect(s3_copy)
     if meanwhile == "another collects":
         run_the_last()
     assert tables(s3_copy) == reference
     collect(s3_copy)
     assert tables(s3_copy) == reference
-    assert part_files(s3_copy) == []
+    assert result_files(s3_copy) == []
     if meanwhile != "both":  # no result file was collected twice, or by two into other files
         assert rows_in_files(s3_copy) == lengths(reference)
 
@@ -484,7 +485,7 @@ def test_collect__leaves_the_curves_of_another_that_has_not_written_its_runs_yet
     s3_copy, planned, monkeypatch
 ):
     todo, reference, run_the_last = without_the_last(planned, s3_copy)
-    write = results._write
+    write = collecting.write_tables
     waiting, go_on = Event(), Event()
 
     def slow(table, file):
@@ -497,12 +498,12 @@ def test_collect__leaves_the_curves_of_another_that_has_not_written_its_runs_yet
         write(table, file)
         if "/runs/" in file.address:
             run_the_last()
-            monkeypatch.setattr(results, "_write", slow)
+            monkeypatch.setattr(collecting, "write_tables", slow)
             others.append(pool.submit(collect, s3_copy))
             assert waiting.wait(60)
 
     others = []
-    monkeypatch.setattr(results, "_write", then_another_begins)
+    monkeypatch.setattr(collecting, "write_tables", then_another_begins)
     with ThreadPoolExecutor(1) as pool:
         try:
             collect(s3_copy)
@@ -510,7 +511,7 @@ def test_collect__leaves_the_curves_of_another_that_has_not_written_its_runs_yet
             go_on.set()
         assert others[0].result() == len(todo.cohorts[-1].runs)
     assert tables(s3_copy) == reference
-    assert part_files(s3_copy) == []
+    assert result_files(s3_copy) == []
     assert rows_in_files(s3_copy)[1] == len(reference[1])
 
 
@@ -527,7 +528,7 @@ def test_collect__by_several_at_once_and_readers_meanwhile_see_each_run_once(sto
     ]
     assert curves.result().num_rows == len(reference[1])
     assert tables(stored) == reference
-    assert part_files(stored) == []
+    assert result_files(stored) == []
 
 
 @pytest.mark.parametrize(

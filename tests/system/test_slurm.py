@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from cluster.certificates import make_certificates
-from cluster.sites import shipped
+from cluster.site import shipped
 from koco_stream.engine.result_file import result_files_folder
 from storage.results import read_runs
 from tests.helpers.project import command, environment
@@ -164,25 +164,23 @@ def test_sweep__on_slurm_leaves_the_tables_of_a_local_one_and_no_job(sweep, site
     assert len(hosts) == 1
 
 
-def test_sweep__loses_nothing_when_a_job_is_cancelled(sweep, site, tmp_path):
-    spec, reference = sweep
-    with sweeping(spec, tmp_path / "store", "--cluster", site) as process:
-        first = under_way(process, tmp_path / "store")
-        slurm_says("scancel", min(first))
-        until(lambda: set(jobs()) - first, process, "the job was submitted again")
-        told = summary(process)
-    check(told, tmp_path / "store", reference)
-
-
-@pytest.mark.soak
-def test_sweep__loses_nothing_when_all_its_jobs_are_killed_at_once_and_without_warning(
-    sweep, site, tmp_path
+@pytest.mark.parametrize(
+    ("words", "lost"),
+    [
+        pytest.param((), 1, id="one is cancelled"),
+        pytest.param(
+            ("--full", "--signal=KILL"), 2, id="all are killed at once", marks=pytest.mark.soak
+        ),
+    ],
+)
+def test_sweep__loses_nothing_when_jobs_are_lost_without_warning(
+    sweep, site, tmp_path, words, lost
 ):
     spec, reference = sweep
     with sweeping(spec, tmp_path / "store", "--cluster", site) as process:
         first = under_way(process, tmp_path / "store")
-        slurm_says("scancel", "--full", "--signal=KILL", *first)
-        until(lambda: len(set(jobs()) - first) == 2, process, "both jobs were submitted again")
+        slurm_says("scancel", *words, *sorted(first)[:lost])
+        until(lambda: len(set(jobs()) - first) >= lost, process, "jobs were submitted again")
         told = summary(process)
     check(told, tmp_path / "store", reference)
 
@@ -270,22 +268,28 @@ def test_sweep__longer_than_its_jobs_may_be_completes(site, tmp_path):
 
 
 @pytest.mark.soak
-def test_sweep__that_slurm_refuses_says_why(sweep, site, tmp_path):
-    site.write_text(site.read_text().replace(f"queue: {PARTITION}", "queue: elsewhere"))
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        (
+            f"queue: {PARTITION}",
+            "queue: elsewhere",
+            "slurm does not take the job: sbatch: error: invalid partition specified: elsewhere",
+        ),
+        (
+            "kind: slurm",
+            "setup: [exit 3]\nkind: slurm",
+            "6 jobs have ended and none of them brought a worker; see the last files in",
+        ),
+    ],
+)
+def test_sweep__whose_jobs_are_refused_or_bring_no_worker_says_why(
+    sweep, site, tmp_path, before, after, told
+):
+    site.write_text(site.read_text().replace(before, after))
     with sweeping(sweep[0], tmp_path / "store", "--cluster", site) as process:
         _, err = process.communicate(timeout=120)
     assert process.returncode == 1
-    assert (
-        "slurm does not take the job: sbatch: error: invalid partition specified: elsewhere" in err
-    )
+    assert told in err
     assert "Traceback" not in err
-
-
-@pytest.mark.soak
-def test_sweep__whose_jobs_bring_no_worker_gives_up(sweep, site, tmp_path):
-    site.write_text(site.read_text() + "setup: [exit 3]\n")
-    with sweeping(sweep[0], tmp_path / "store", "--cluster", site) as process:
-        _, err = process.communicate(timeout=120)
-    assert process.returncode == 1
-    assert "6 jobs have ended and none of them brought a worker; see the last files in" in err
     assert jobs() == {}

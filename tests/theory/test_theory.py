@@ -31,7 +31,7 @@ from koco_stream.theory import (
     theorem_2_size,
     theorem_3,
 )
-from storage.catalogue.finding import entry_named, find_edition
+from storage.catalogue.entries import entry_named, find_edition
 from tests.oracles import losses
 from tests.oracles.kernel import gram
 from tests.oracles.sketched_newton import FullMatrix, sketched_newton

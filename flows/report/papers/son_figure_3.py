@@ -12,7 +12,7 @@ import pyarrow as pa
 from flows.report.axes import Axis
 from flows.report.drawing import Claim, Drawing, Figure, Style, named_points, plot
 from koco_stream.io.paths import AnyPath
-from storage.catalogue.papers import CATALOGUE, SON
+from storage.catalogue.entries import CATALOGUE, SON
 
 STYLES: dict[str, Style] = {
     "m = 10": ("green", "o", ""),

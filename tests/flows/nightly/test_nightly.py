@@ -30,8 +30,8 @@ from koco_stream.errors import StoreUnavailable
 from koco_stream.runs.schemas import schema
 from koco_stream.streams.manifest import BORROWED, load_manifest
 from storage.catalogue.fetch import Unreachable, WrongChecksum
-from storage.history import NUMBERS, add_night, numbers_of, read_history
-from storage.results import part_files, read_runs
+from storage.nights import NUMBERS, add_night, numbers_of, read_nights
+from storage.results import read_runs, result_files
 from storage.store import open_store
 from tests.helpers.disturbed import prefect_server
 from tests.helpers.nights import SLOWER, TWELFTH_DIGIT, altered, in_environment, nights
@@ -100,7 +100,7 @@ def test_nights__of_the_same_code_have_the_same_numbers__and_the_twelfth_digit_i
     assert [row["accepted"] for row in history] == [True, True, *[False] * 4]
     assert not (store / "results").exists()  # the sweep's own results are not touched
     assert accept_last(store, "small") == changed["night"]
-    assert [row["accepted"] for row in read_history(store, "small").to_pylist()] == [
+    assert [row["accepted"] for row in read_nights(store, "small").to_pylist()] == [
         True,
         True,
         False,
@@ -150,7 +150,7 @@ def test_night__that_was_killed_goes_on_to_the_same_numbers(spec, tmp_path):
         words, env=in_environment(ROOT, **home), stderr=subprocess.PIPE, text=True
     )
     night = night_path(tmp_path / "store", "small")
-    while begun.poll() is None and not (read_note(night) and part_files(night)):
+    while begun.poll() is None and not (read_note(night) and result_files(night)):
         time.sleep(0.01)
     begun.kill()
     said = begun.communicate()[1]
@@ -162,7 +162,7 @@ def test_night__that_was_killed_goes_on_to_the_same_numbers(spec, tmp_path):
     assert 0 < ended["computed"] <= 600 - there
     nights(ROOT, spec, tmp_path / "undisturbed")
     assert numbers_of(night) == numbers_of(night_path(tmp_path / "undisturbed", "small"))
-    assert len(read_history(tmp_path / "store", "small")) == 2
+    assert len(read_nights(tmp_path / "store", "small")) == 2
 
 
 def numbers(**columns):
@@ -304,7 +304,7 @@ def test_history__a_night_that_is_compared_again_is_there_once(tmp_path):
     }
     for night, result in (("1", "first"), ("2", "slower"), ("2", "same numbers")):
         add_night(tmp_path, "s", [{**row, "night": night, "result": result}])
-    assert [(r["night"], r["result"]) for r in read_history(tmp_path, "s").to_pylist()] == [
+    assert [(r["night"], r["result"]) for r in read_nights(tmp_path, "s").to_pylist()] == [
         ("1", "first"),
         ("2", "same numbers"),
     ]
@@ -325,7 +325,7 @@ def test_datasets__are_lent_only_by_the_store_that_a_store_is_inside_of(small_st
 def test_twenty_nights__of_unchanged_code_raise_no_alarm(spec, tmp_path):
     # each in a process of its own: where arrays lie in memory differs from process to process
     results = [nights(ROOT, spec, tmp_path / "store")[0]["result"] for _ in range(21)]
-    speeds = read_history(tmp_path / "store", "small").to_pylist()
+    speeds = read_nights(tmp_path / "store", "small").to_pylist()
     print(
         "\n ",
         {
@@ -357,7 +357,7 @@ def test_command__ends_as_the_result_says(spec, tmp_path):
             done = koco(root, "nightly", spec, "--workers", "0", "--json", **server)
             ogd = next(
                 row
-                for row in reversed(read_history(store, "small").to_pylist())
+                for row in reversed(read_nights(store, "small").to_pylist())
                 if row["learner"] == "OGD"
             )
             print(

@@ -16,7 +16,7 @@ from flows.report.papers.son_figure_2 import recovery_errors
 from flows.report.papers.son_figure_3 import claims_of, errors_of, son_figure_3
 from flows.sweep.file import read_sweep
 from koco_stream import OjaSON, WrongInput
-from storage.generated.datasets import prepare_synthetic
+from storage.generated.generators import prepare_synthetic
 from storage.preparing.prepare import prepare_file
 
 

@@ -21,7 +21,7 @@ from flows.nightly.times import KEPT, Times, last_planned
 from flows.runtime.locks import locked
 from flows.schedules.file import check_crons, read_schedules
 from koco_stream import WrongInput
-from storage.history import read_history
+from storage.nights import read_nights
 from storage.store import open_store
 from tests.helpers.disturbed import prefect_server, wait_until
 from tests.helpers.listening import family, listeners, loopback
@@ -326,7 +326,7 @@ def test_serve__each_minute_once__also_when_it_is_killed(database, file, tmp_pat
         assert restarted[0] - ended > timedelta(
             minutes=1
         )  # of those that passed meanwhile only the last
-        nights = read_history(store, "small").to_pylist()
+        nights = read_nights(store, "small").to_pylist()
         assert [night["planned"] for night in nights] == done  # each once
         assert [night["result"] for night in nights] == [
             "first",

@@ -23,7 +23,8 @@ from koco_stream.runs.cost_model import DataSize
 from koco_stream.runs.planner import Limits, plan
 from koco_stream.runs.schemas import CURVES, RUNS, curve_points
 from storage import results
-from storage.results import collect, finished_runs, part_files, read_curves, read_runs
+from storage.collecting import collect
+from storage.results import finished_runs, read_curves, read_runs, result_files
 from storage.verify import result_problems
 from tests.helpers.project import command, environment
 from tests.helpers.small_sweep import SWEEP, koco, plan_for
@@ -133,9 +134,9 @@ def test_reading__while_another_process_collects(small_store, tmp_path, referenc
     todo, _ = plan_for(small_store, tmp_path, 1)
     run_here(small_store, todo.cohorts)
     (tmp_path / "parts").mkdir()
-    for path in part_files(small_store):
+    for path in result_files(small_store):
         shutil.copy(path, tmp_path / "parts")
-    for listing in ("table_files", "part_files"):
+    for listing in ("table_files", "result_files"):
         for read in (finished_runs, read_runs, read_curves):
             shutil.rmtree(Path(small_store) / "results")
             shutil.copytree(tmp_path / "parts", Path(small_store) / "results" / "parts")
@@ -157,7 +158,7 @@ def test_results__of_an_older_version_have_nulls_where_it_had_no_column(
 ):
     todo, _ = plan_for(small_store, tmp_path, 1)
     run_here(small_store, todo.cohorts)
-    for path in part_files(small_store):
+    for path in result_files(small_store):
         pq.write_table(pq.read_table(path).drop_columns("max_rows"), path)
     assert tables(small_store) == reference
     collect(small_store)
@@ -347,7 +348,7 @@ def test_interrupted_sweep__ends_at_once_and_leaves_no_process(interrupt, tmp_pa
     begun = subprocess.Popen(
         words, env=environment(), stderr=subprocess.PIPE, text=True, start_new_session=True
     )
-    while begun.poll() is None and not part_files(tmp_path / "store"):
+    while begun.poll() is None and not result_files(tmp_path / "store"):
         time.sleep(0.05)
     interrupt(begun.pid)
     said = begun.communicate(timeout=300)[1]  # ends when no process has stderr open: none is left

@@ -1,5 +1,4 @@
-"""What nightly runs came to: the table `history`, a file for each sweep; and the numbers of the run
-that was accepted last.
+"""The nightly runs: what they came to, and the numbers of the run that was accepted last.
 
 `history/SWEEP.parquet` has a row for each night, dataset and learner. It is written whole each
 time: whoever does so holds the lock of nightly runs. `accepted/SWEEP.parquet` has a row for each
@@ -11,12 +10,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from koco_stream.io.files import canonical_json
+from koco_stream.io.files import content_hash
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 from koco_stream.runs.schemas import RUNS, Column, schema
-from storage.results import read_curves, read_runs
+from storage.results import conformed, read_curves, read_runs, write_tables
 
 IDENTITY = (
     "dataset",
@@ -109,19 +107,12 @@ HISTORY: tuple[Column, ...] = (
 )
 
 
-def history_place(store: AnyPath, sweep: str) -> StorePath:
-    """Where the history of a sweep is."""
-    return store_path(store) / "history" / f"{sweep}.parquet"
-
-
-def accepted_place(store: AnyPath, sweep: str) -> StorePath:
-    """Where the numbers of the accepted run of a sweep are."""
-    return store_path(store) / "accepted" / f"{sweep}.parquet"
-
-
-def read_history(store: AnyPath, sweep: str) -> pa.Table:
-    """The history of a sweep, oldest first; empty if there is none."""
-    return _read(history_place(store, sweep), HISTORY)
+def read_nights(store: AnyPath, sweep: str) -> pa.Table:
+    """The nights of a sweep, oldest first; empty if there is none."""
+    file = _file(store, "history", sweep)
+    return (
+        conformed(HISTORY, file.read_table()) if file.is_file() else schema(HISTORY).empty_table()
+    )
 
 
 def add_night(store: AnyPath, sweep: str, rows: list[dict[str, Any]]) -> None:
@@ -129,45 +120,36 @@ def add_night(store: AnyPath, sweep: str, rows: list[dict[str, Any]]) -> None:
     is compared again.
     """
     (night,) = {row["night"] for row in rows}
-    kept = [row for row in read_history(store, sweep).to_pylist() if row["night"] != night]
-    _write(history_place(store, sweep), pa.Table.from_pylist([*kept, *rows], schema(HISTORY)))
+    kept = [row for row in read_nights(store, sweep).to_pylist() if row["night"] != night]
+    _write_nights(store, sweep, [*kept, *rows])
 
 
 def accept(store: AnyPath, sweep: str, night: str, numbers: pa.Table) -> None:
-    """Make a night of the history the accepted one, with these numbers."""
-    _write(accepted_place(store, sweep), numbers)
-    rows = [
-        {**row, "accepted": row["accepted"] or row["night"] == night}
-        for row in read_history(store, sweep).to_pylist()
-    ]
-    _write(history_place(store, sweep), pa.Table.from_pylist(rows, schema(HISTORY)))
+    """Make a night the accepted one, with these numbers."""
+    write_tables([numbers], _file(store, "accepted", sweep))
+    rows = read_nights(store, sweep).to_pylist()
+    for row in rows:
+        row["accepted"] = row["accepted"] or row["night"] == night
+    _write_nights(store, sweep, rows)
 
 
 def read_accepted(store: AnyPath, sweep: str) -> pa.Table | None:
     """The accepted numbers of a sweep; None if nothing was accepted yet."""
-    return (
-        _read(accepted_place(store, sweep), NUMBERS)
-        if accepted_place(store, sweep).is_file()
-        else None
-    )
+    file = _file(store, "accepted", sweep)
+    return conformed(NUMBERS, file.read_table()) if file.is_file() else None
 
 
 def numbers_of(store: AnyPath) -> pa.Table:
     """The numbers of all runs in a store, with their digests, in a fixed order."""
     runs = read_runs(store)
     curves = curve_hashes(read_curves(store))
-    outcomes = zip(
-        *(runs.column(name).to_pylist() for name in OUTCOME),
-        runs.column("run_id").to_pylist(),
-        strict=True,
-    )
+    outcomes = zip(*(runs.column(name).to_pylist() for name in OUTCOME), strict=True)
     digests = [
-        digest_of([*map(exact, values), curves.get(run_id, "")]) for *values, run_id in outcomes
+        content_hash([*map(exact, outcome), curves.get(run_id, "")])
+        for run_id, outcome in zip(runs.column("run_id").to_pylist(), outcomes, strict=True)
     ]
-    table = runs.append_column("digest", pa.array(digests, pa.string())).select(
-        [column.name for column in NUMBERS]
-    )
-    return table.sort_by([(name, "ascending") for name in IDENTITY]).cast(schema(NUMBERS))
+    table = runs.append_column("digest", pa.array(digests, pa.string()))
+    return conformed(NUMBERS, table.sort_by([(name, "ascending") for name in IDENTITY]))
 
 
 def curve_hashes(curves: pa.Table) -> dict[str, str]:
@@ -179,15 +161,9 @@ def curve_hashes(curves: pa.Table) -> dict[str, str]:
     firsts = np.flatnonzero(np.r_[True, ids[1:] != ids[:-1]]) if ids.size else np.zeros(0, np.int64)
     found = {}
     for first, last in zip(firsts, [*firsts[1:], ids.size], strict=True):
-        found[str(ids[first])] = hashlib.sha256(
-            b"".join(column[first:last].tobytes() for column in values)
-        ).hexdigest()[:32]
+        content = b"".join(column[first:last].tobytes() for column in values)
+        found[str(ids[first])] = hashlib.sha256(content).hexdigest()[:32]
     return found
-
-
-def digest_of(values: list[str]) -> str:
-    """A hash of texts."""
-    return hashlib.sha256(canonical_json(values).encode()).hexdigest()[:32]
 
 
 def exact(value: Any) -> str:
@@ -195,16 +171,10 @@ def exact(value: Any) -> str:
     return value.hex() if isinstance(value, float) else repr(value)
 
 
-def _read(file: StorePath, columns: tuple[Column, ...]) -> pa.Table:
-    if not file.is_file():
-        return schema(columns).empty_table()
-    table = file.read_table()
-    for column in columns:
-        if column.name not in table.column_names:  # an older version did not write it
-            table = table.append_column(column.name, pa.nulls(table.num_rows, column.type))
-    return table.select([column.name for column in columns]).cast(schema(columns))
+def _file(store: AnyPath, table: str, sweep: str) -> StorePath:
+    return store_path(store) / table / f"{sweep}.parquet"
 
 
-def _write(file: StorePath, table: pa.Table) -> None:
-    with file.written() as temporary:
-        pq.write_table(table, temporary, compression="zstd", write_page_checksum=True)
+def _write_nights(store: AnyPath, sweep: str, rows: list[dict[str, Any]]) -> None:
+    table = pa.Table.from_pylist(rows, schema(HISTORY))
+    write_tables([table], _file(store, "history", sweep))

@@ -1,0 +1,238 @@
+"""The workers of a cluster: waiting for them, and whether they can be used.
+
+Before work is given to workers they are asked: do they have the same versions, see the same store,
+and have the memory and disk it takes? What would change numbers, lose results or kill workers is
+refused with a table of who differs; the rest is said.
+"""
+
+import sys
+import time
+from collections import Counter
+from typing import Any
+from uuid import uuid4
+
+from distributed import Client
+from distributed.comm import CommClosedError
+
+from koco_stream.errors import WrongInput
+from koco_stream.io.fingerprint import facts, question_folder, versions
+from koco_stream.io.paths import store_path
+
+ANSWER_SECONDS = 20.0
+SILENT_SECONDS = 10.0
+WITHOUT_WORKERS = 60.0  # seconds: a lost worker comes back well before
+CLOCK_SECONDS = 5.0
+LITTLE_DISK = 1 << 30
+# Dask sends them as such, or as an Exception with their text
+IMPORT_ERRORS = ("ImportError", "ModuleNotFoundError")
+REMEDY = (
+    "install the same versions everywhere (pip install -c constraints.txt), with --store where all"
+    " machines see it"
+)
+
+
+class LostCluster(RuntimeError):
+    """The scheduler does not answer any more, or has had no worker for long."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"{why}; start it and its workers again")
+
+
+def check_hope(client: Client) -> None:
+    """Raise `LostCluster` with the reason if who keeps up the number of workers has given up
+    (`cluster.kept_jobs`).
+    """
+    if lost := getattr(client.cluster, "lost", None):
+        raise LostCluster(lost)
+
+
+def say_left(client: Client, cohorts: int) -> None:
+    """Say to who keeps up the number of workers (`cluster.kept_jobs`), if anybody does, how many
+    cohorts are not done yet.
+    """
+    if hasattr(client.cluster, "left"):
+        client.cluster.left = cohorts
+
+
+def workers_of(client: Client) -> dict[str, dict[str, Any]]:
+    """What the scheduler knows of its workers, by address.
+
+    Raises `LostCluster` if it does not answer.
+    """
+    try:
+        return dict(client.scheduler_info(n_workers=-1)["workers"])
+    # Dask gives an empty answer for a scheduler that has just gone
+    except (KeyError, OSError, TimeoutError):
+        raise LostCluster("the scheduler is gone") from None
+
+
+def wait_for(client: Client, workers: int, seconds: float) -> bool:
+    """Wait until there are so many workers, and say so if it takes long; whether they came.
+
+    Raises `LostCluster` if they never will.
+    """
+    begun, told = time.monotonic(), False
+    while (there := len(workers_of(client))) < workers:
+        check_hope(client)
+        waited = time.monotonic() - begun
+        if waited > seconds:
+            return False
+        if waited > SILENT_SECONDS and not told:
+            said = f"waiting for workers: {there} of the {workers} that it takes are there"
+            print(said, file=sys.stderr, flush=True)
+            told = True
+        time.sleep(0.1)
+    return True
+
+
+def wait_for_worker(client: Client) -> None:
+    """Wait for the first worker. Raises `WrongInput` if none comes."""
+    if not wait_for(client, 1, ANSWER_SECONDS):
+        raise WrongInput(
+            f"the scheduler at {client.scheduler.address} has no worker; start some with `dask"
+            " worker`"
+        )
+
+
+def preflight(client: Client, store: str, disk: int = 0) -> list[str]:
+    """Inspect all workers of the cluster, of which one must be there or come soon.
+
+    Parameters
+    ----------
+    client
+        Of the cluster.
+    store
+        The store that all must see.
+    disk
+        What the copies of the datasets take in the cache folder, in bytes.
+
+    Returns
+    -------
+    What is worth saying, in lines.
+
+    Raises
+    ------
+    WrongInput
+        With a table of the workers that cannot be used.
+    """
+    wait_for_worker(client)
+    refused, warnings = inspect(client, store, None, disk)
+    if refused:
+        raise WrongInput(
+            f"{len(refused)} worker(s) cannot run this sweep:\n{table(refused)}\n{REMEDY}"
+        )
+    return warnings
+
+
+def inspect(
+    client: Client, store: str, workers: list[str] | None, disk: int = 0
+) -> tuple[dict[str, list[str]], list[str]]:
+    """Ask the workers (all, if none are named): why some cannot be used, and what is only said."""
+    token = uuid4().hex
+    folder = store_path(store) / question_folder(token)
+    begun = time.time()
+    try:
+        (folder / "question").write_text(token)
+        said = client.run(facts, store, token, workers=workers, on_error="return")
+        answered = set(folder.names())
+    except CommClosedError as error:
+        raise LostCluster("the scheduler is gone") from error
+    finally:
+        folder.remove_tree()
+    during = (begun, time.time())
+    known = workers_of(client)
+    refused, answers = {}, {}
+    for address, answer in said.items():
+        if address not in known or isinstance(answer, CommClosedError | OSError):
+            continue
+        worker = shown(address, known[address])
+        if reasons := reasons_against(answer, store, answered):
+            refused[worker] = reasons
+        if isinstance(answer, dict):
+            answers[worker] = {**known[address], **answer}
+    return refused, worth_saying(answers, during, disk)
+
+
+def reasons_against(answer: Any, store: str, answered: set[str]) -> list[str]:
+    """Why a worker that said this cannot be used, if so."""
+    if isinstance(answer, Exception) and any(kind in repr(answer) for kind in IMPORT_ERRORS):
+        return [f"koco_stream cannot be imported there: {answer}"]
+    if not isinstance(answer, dict):
+        return [f"it cannot say what it is: {type(answer).__name__}: {answer}"]
+    reasons = []
+    for name, here in versions().items():
+        there = answer["versions"].get(name)
+        if there != here:
+            what = "koco_stream code" if name == "koco_stream" else name
+            reasons.append(f"{what} {there}; here {here}")
+    if answer["store_problem"]:
+        reasons.append(f"the store cannot be used there: {answer['store_problem']}")
+    elif answer["answer"] is None:
+        reasons.append(f"{store} is not the same place there")
+    elif answer["answer"] not in answered:
+        reasons.append(f"what it writes to {store} is not seen here")
+    return reasons
+
+
+def worth_saying(
+    workers: dict[str, dict[str, Any]], during: tuple[float, float], disk: int
+) -> list[str]:
+    """Differences that change no number and lose nothing.
+
+    `during` is when the workers were asked, by this machine's clock.
+    """
+    lines = []
+    for title, name in (
+        ("processors differ: times are not comparable", "processor"),
+        ("Python's patch versions differ", "python"),
+    ):
+        kinds = Counter(worker[name] for worker in workers.values())
+        if len(kinds) > 1:
+            counts = (f"{kind} on {n}" for kind, n in sorted(kinds.items()))
+            lines.append(f"{title}: {', '.join(counts)}")
+    for name, worker in workers.items():
+        late = max(during[0] - worker["clock"], worker["clock"] - during[1])
+        if late > CLOCK_SECONDS:
+            lines.append(f"{name}: its clock is off by about {late:.0f} s")
+        for what, free, least in (
+            ("cache folder", worker["cache_free"], disk + LITTLE_DISK),
+            ("store", worker["store_free"], LITTLE_DISK),
+        ):
+            if free is not None and free < least:
+                mebibytes = f"{free >> 20} MiB are free for the {what}, and {least >> 20} MiB"
+                lines.append(f"{name}: {mebibytes} are wanted")
+        if worker["nthreads"] > worker["cores"]:
+            lines.append(f"{name}: {worker['nthreads']} threads on {worker['cores']} cores")
+        if not worker["memory_limit"]:
+            lines.append(
+                f"{name}: it has no memory limit; start it with --memory-limit, or a large run"
+                " may take its machine down"
+            )
+    return lines
+
+
+def memory_table(client: Client) -> str:
+    """Who has how much memory for a cohort, the least first."""
+    rows = sorted(
+        (info["memory_limit"] // info["nthreads"], shown(worker, info))
+        for worker, info in workers_of(client).items()
+    )
+    return table(
+        {worker: [f"{size >> 20} MiB for each of its threads"] for size, worker in rows if size}
+    )
+
+
+def shown(address: str, info: dict[str, Any]) -> str:
+    """A worker's address, with its name if it was given one."""
+    name = info.get("name", address)
+    return address if name == address else f"{address} ({name})"
+
+
+def table(rows: dict[str, list[str]]) -> str:
+    """Workers and reasons in two columns."""
+    width = max((len(worker) for worker in rows), default=0)
+    return "\n".join(
+        f"  {worker.ljust(width)}  {reason}"
+        for worker, reasons in rows.items()
+        for reason in reasons
+    )
