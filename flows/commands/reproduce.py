@@ -45,13 +45,13 @@ def reproduce(
     paper's claims: whether it is reproduced, by which criterion, and what came out. Datasets that
     are not at hand are named. Exit status 1 if runs have failed, not if a claim does not hold.
     """
+    from flows.reproduce.reproduction import SETS
     from flows.reproduce.reproduction import reproduce as reproduce_target
 
     done, page = reproduce_target(target, store, data, quick, workers, cluster)
     if as_json:
-        names = ("claim", "criterion", "came_out", "holds")
-        claims = [dict(zip(names, claim, strict=True)) for claim in done.claims]
-        sets = [dict(zip(done.set_columns, row, strict=True)) for row in done.sets]
+        claims = [claim._asdict() for _, claim in done.claims]
+        sets = [dict(zip(SETS, row, strict=True)) for row in done.sets]
         click.echo(
             json.dumps(
                 {

@@ -12,19 +12,14 @@ import numpy as np
 from koco_stream.types import Array
 
 if TYPE_CHECKING:
-    from matplotlib.ticker import (
-        Locator,
-    )  # half a second to import, and most of what imports this draws nothing
+    # half a second to import, and most of what imports this draws nothing
+    from matplotlib.ticker import Locator
 
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 FEW_TICKS, MOST_TICKS = 4, 6
 ROUND = (1, 2, 5, 10)
-FACTORS = (
-    (0.7, (1.0, 2.0, 3.0, 5.0)),
-    (1.1, (1.0, 2.0, 5.0)),
-    (1.7, (1.0, 3.0)),
-    (3.0, (1.0,)),
-)  # by how many powers of ten there are
+# of a power of ten that get a tick, by how many powers of ten there are
+FACTORS = ((0.7, (1.0, 2.0, 3.0, 5.0)), (1.1, (1.0, 2.0, 5.0)), (1.7, (1.0, 3.0)), (3.0, (1.0,)))
 
 
 @dataclass(frozen=True)
@@ -60,13 +55,8 @@ class Axis:
 def tick_text(value: float) -> str:
     """A tick's label: `0.05`, `20,000`, `10⁶`, `2·10⁻⁷`."""
     if value == 0 or 1e-3 <= abs(value) < 1e5:
-        return (
-            f"{value:,.6g}".replace("-", "−")
-            if value == int(value)
-            else f"{value:.6g}".replace("-", "−")
-        )
+        return (f"{value:,.6g}" if value == int(value) else f"{value:.6g}").replace("-", "−")
     exponent = math.floor(math.log10(abs(value)) + 1e-12)
     mantissa = f"{value / 10.0**exponent:.3g}"
-    return (
-        "" if mantissa == "1" else f"{mantissa}·"
-    ) + f"10{str(exponent).translate(SUPERSCRIPTS)}"
+    power = f"10{str(exponent).translate(SUPERSCRIPTS)}"
+    return power if mantissa == "1" else f"{mantissa}·{power}"

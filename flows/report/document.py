@@ -2,7 +2,7 @@
 Markdown.
 """
 
-from dataclasses import dataclass
+from collections import Counter
 from typing import Any
 
 import pyarrow as pa
@@ -34,171 +34,87 @@ from koco_stream.streams.manifest import Manifest, load_manifest
 MOST_STREAMS = 24  # that have plots
 MOST_NOT_OK = 50
 BEST = (
-    "dataset",
-    "learner",
-    "parameters",
-    "runs",
-    "error rate",
-    "± std",
-    "mean loss",
-    "± std",
-    "dictionary",
-    "seconds",
-    "on the edge",
+    *("dataset", "learner", "parameters", "runs", "error rate", "± std", "mean loss", "± std"),
+    *("dictionary", "seconds", "on the edge"),
 )
 DATA = ("dataset", "rows", "features", "values a row", "source", "done to it", "identity")
 RUNGS = (
-    "dataset",
-    "learner",
-    "rung",
-    "rounds",
-    "configurations",
-    "went on",
-    "the best then",
+    *("dataset", "learner", "rung", "rounds", "configurations", "went on", "the best then"),
     "its mean loss",
 )
-
-
-@dataclass(frozen=True)
-class Section:
-    """What is drawn of one stream."""
-
-    anchor: str
-    title: str
-    figures: list[Figure]
-
-
-@dataclass(frozen=True)
-class Report:
-    """All that a report says, as text, figures and tables."""
-
-    sweep: str
-    summary: str
-    file: str
-    flags: list[str]
-    published: list[Figure]
-    best_note: str
-    best: list[list[Any]]
-    sections: list[Section]
-    rungs: list[list[Any]]
-    not_ok_note: str
-    not_ok: list[list[Any]]
-    data: list[list[Any]]
-    circumstances: list[list[Any]]
-    best_columns: tuple[str, ...] = BEST
-    data_columns: tuple[str, ...] = DATA
-    rung_columns: tuple[str, ...] = RUNGS
-
-    @property
-    def contents(self) -> list[tuple[str, str]]:
-        """Where the page's sections are: anchor and title."""
-        return [
-            *([("look-at", "To look at first")] if self.flags else []),
-            *((f"published-{k}", figure.title) for k, figure in enumerate(self.published, 1)),
-            ("best", "Best parameters"),
-            *((section.anchor, section.title) for section in self.sections),
-            *([("halving", "Successive halving")] if self.rungs else []),
-            *([("not-ok", "Runs that are not ok")] if self.not_ok else []),
-            ("run", "What was run"),
-        ]
 
 
 def write_report(store: AnyPath, sweep: str) -> StorePath:
     """Write the report of a sweep that has run on `store`, as HTML and as Markdown beside it;
     returns the HTML file's path. Raises `WrongInput` if it has not run.
     """
-    report = report_of(store, sweep)
-    folder = store_path(store) / "reports"
+    report, folder = report_of(store, sweep), store_path(store) / "reports"
     (folder / f"{sweep}.md").write_text(
-        markdown_page("report.md", report=report, fence=fence_for(report.file))
+        markdown_page("report.md", report=report, fence=fence_for(report["file"]))
     )
     written = folder / f"{sweep}.html"
-    written.write_text(html_page("report.html", report=report, contents=report.contents))
+    written.write_text(html_page("report.html", report=report))
     return written
 
 
-def report_of(store: AnyPath, sweep: str) -> Report:
-    """What the report of a sweep says. Raises `WrongInput` if it has not run on `store`."""
+def report_of(store: AnyPath, sweep: str) -> dict[str, Any]:
+    """What the templates of a report are filled with: text, figures, and rows of tables. Raises
+    `WrongInput` if the sweep has not run on `store`.
+    """
     note = sweep_note(store, sweep)
     runs = runs_of(store, sweep, READ)
     results = results_of(runs)
     rungs = rungs_of(read_decisions(store, sweep))
     streams = whole_streams(results) if rungs else results.streams
     manifests = manifests_of(store, results)
-    statuses = {
-        row["values"]: row["counts"] for row in pc.value_counts(runs.column("status")).to_pylist()
-    }
+    counts = Counter(sorted(runs.column("status").to_pylist()))
     bad = runs.filter(pc.not_equal(runs.column("status"), "ok"))
-    return Report(
-        sweep=sweep,
-        summary=(
-            f"{runs.num_rows:,} of {len(note['run_ids']):,} runs on"
-            f" {len({s.dataset for s in results.streams}):,} datasets"
-        )
-        + (
-            ": " + ", ".join(f"{count:,} {status}" for status, count in sorted(statuses.items()))
-            if statuses
-            else ""
-        )
-        + f". The scans took {pc.sum(runs.column('seconds')).as_py() or 0.0:,.1f} s in all.",
-        file=note["file"],
-        flags=flags_of(
-            streams, runs.num_rows, len(note["run_ids"]), statuses, len(streams) > MOST_STREAMS
-        ),
-        published=published_figures(store, sweep),
-        best_note=(
-            "The best configuration of each learner, by size of sketch, on each stream: by error"
-            " rate, or mean loss where there is none. Means and standard deviations over orders and"
-            " seeds. Parameters: those of the grid, and what is not at its default."
-        ),
-        best=[
-            best_row(stream, line, line.best)
-            for stream in streams
-            for line in stream.lines
-            if line.best
+    datasets = dict.fromkeys(stream.dataset for stream in results.streams)
+    planned, seconds = len(note["run_ids"]), pc.sum(runs.column("seconds")).as_py() or 0.0
+    summary = f"{runs.num_rows:,} of {planned:,} runs on {len(datasets):,} datasets"
+    if counts:
+        summary += ": " + ", ".join(f"{count:,} {status}" for status, count in counts.items())
+    # older stores have one figure
+    published = (
+        note["figures"] if "figures" in note else [note["figure"]] if note.get("figure") else []
+    )
+    every_column = runs_of(store, sweep) if published else runs
+    return {
+        "sweep": sweep,
+        "summary": f"{summary}. The scans took {seconds:,.1f} s in all.",
+        "file": note["file"],
+        "flags": flags_of(streams, planned, counts),
+        "published": [FIGURES[name](store, every_column) for name in published if runs.num_rows],
+        "best_columns": BEST,
+        "best": [
+            best_row(stream, line, best) for stream in streams for line, best in stream.best_lines
         ],
-        sections=sections_of(store, streams[:MOST_STREAMS], results, manifests),
-        rungs=[rung_row(row) for row in rungs],
-        not_ok_note=(
+        "sections": sections_of(store, streams[:MOST_STREAMS], results, manifests),
+        "rung_columns": RUNGS,
+        "rungs": [rung_row(row) for row in rungs],
+        "not_ok_note": (
             f"The first {MOST_NOT_OK} of {bad.num_rows:,}."
             if bad.num_rows > MOST_NOT_OK
             else "A run that diverged has not failed."
         ),
-        not_ok=[
-            list(row.values())
-            for row in (
-                bad.select(["dataset", "learner", "params", "status", "error"])
-                .slice(0, MOST_NOT_OK)
-                .to_pylist()
-            )
+        "not_ok": [
+            [row[name] for name in ("dataset", "learner", "params", "status", "error")]
+            for row in bad.slice(0, MOST_NOT_OK).to_pylist()
         ],
-        data=[
-            data_row(results, manifests, name)
-            for name in dict.fromkeys(s.dataset for s in results.streams)
-        ],
-        circumstances=circumstances_of(runs),
-    )
-
-
-def published_figures(store: AnyPath, sweep: str) -> list[Figure]:
-    """The papers' figures that the sweep's file names."""
-    note = sweep_note(store, sweep)
-    # one, in older stores
-    names = note["figures"] if "figures" in note else [note["figure"]] if note.get("figure") else []
-    runs = runs_of(store, sweep) if names else None
-    return [FIGURES[name](store, runs) for name in names if runs is not None and runs.num_rows]
+        "data_columns": DATA,
+        "data": [data_row(results, manifests, name) for name in datasets],
+        "circumstances": circumstances_of(runs),
+    }
 
 
 def whole_streams(results: Results) -> list[StreamResults]:
     """The streams that no other one continues: with halving, those of its last rung."""
-
-    def kind(stream: StreamResults) -> tuple[Any, ...]:
-        return tuple(value for key, value in stream.how.items() if key != "max_rows")
-
     longest = {
-        kind(stream): stream for stream in sorted(results.streams, key=lambda stream: stream.rounds)
+        tuple(value for key, value in stream.how.items() if key != "max_rows"): stream.anchor
+        for stream in sorted(results.streams, key=lambda stream: stream.rounds)
     }
-    return [stream for stream in results.streams if longest[kind(stream)] is stream]
+    whole = set(longest.values())
+    return [stream for stream in results.streams if stream.anchor in whole]
 
 
 def manifests_of(store: AnyPath, results: Results) -> dict[str, Manifest]:
@@ -218,41 +134,31 @@ def manifests_of(store: AnyPath, results: Results) -> dict[str, Manifest]:
 
 def sections_of(
     store: AnyPath, streams: list[StreamResults], results: Results, manifests: dict[str, Manifest]
-) -> list[Section]:
-    """The sections of these streams, each with the figures that its results allow."""
-    curves = curves_of_best(store, streams)
+) -> list[tuple[StreamResults, list[Figure]]]:
+    """These streams, each with the figures that its results allow."""
+    curves, styles = curves_of_best(store, streams), results.styles
     found = []
     for stream in streams:
         manifest = manifests.get(stream.dataset_hash)
         figures = (
-            error_over_rounds(stream, curves, results.styles),
-            error_against_step(stream, results.styles),
-            cost_against_error(stream, manifest, results.styles),
-            dictionary_over_rounds(stream, curves, results.styles),
-            regret_and_bound(store, stream, manifest, curves, results.styles),
+            error_over_rounds(stream, curves, styles),
+            error_against_step(stream, styles),
+            cost_against_error(stream, manifest, styles),
+            dictionary_over_rounds(stream, curves, styles),
+            regret_and_bound(store, stream, manifest, curves, styles),
         )
-        found.append(
-            Section(
-                stream.anchor, stream.title, [figure for figure in figures if figure is not None]
-            )
-        )
+        found.append((stream, [figure for figure in figures if figure is not None]))
     return found
 
 
-def flags_of(
-    streams: list[StreamResults], there: int, planned: int, statuses: dict[str, int], capped: bool
-) -> list[str]:
+def flags_of(streams: list[StreamResults], planned: int, counts: dict[str, int]) -> list[str]:
     """What a reader must not overlook: runs that are missing or not ok, optima on the edge of their
     grid, what is not drawn.
     """
-    flags = (
-        [f"{planned - there:,} of {planned:,} runs are not there yet"] if there < planned else []
-    )
-    flags += [
-        f"{count:,} runs {status}" for status, count in sorted(statuses.items()) if status != "ok"
-    ]
-    if capped:
-        left = [stream.title for stream in streams[MOST_STREAMS:]]
+    missing = planned - sum(counts.values())
+    flags = [f"{missing:,} of {planned:,} runs are not there yet"] if missing > 0 else []
+    flags += [f"{count:,} runs {status}" for status, count in counts.items() if status != "ok"]
+    if left := [stream.title for stream in streams[MOST_STREAMS:]]:
         flags.append(
             f"{len(left):,} streams have no plots, only their best parameters:"
             f" {', '.join(left[:10])}" + ", …" * (len(left) > 10)
@@ -260,7 +166,7 @@ def flags_of(
     return flags + [
         f"{stream.title}: {words}"
         for stream in streams
-        for line in stream.lines
+        for line, _ in stream.best_lines
         for words in edge_words(line)
     ]
 
@@ -268,18 +174,15 @@ def flags_of(
 def best_row(stream: StreamResults, line: Line, best: Configuration) -> list[Any]:
     """A row of `BEST`."""
     edges = ", ".join(f"{name} ({end})" for name, end in edges_of(line).items())
+    means, deviations = best.means, best.deviations
     return [
         stream.title,
         line.learner,
         params_text(best.params, telling(line, best.params)) or None,
         best.n_runs if best.n_runs == best.planned else f"{best.n_runs} of {best.planned}",
-        *(
-            best.means["error_rate"],
-            best.deviations["error_rate"],
-            best.means["mean_loss"],
-            best.deviations["mean_loss"],
-        ),
-        *(best.means["dictionary_size"], best.means["seconds"]),
+        *(means["error_rate"], deviations["error_rate"]),
+        *(means["mean_loss"], deviations["mean_loss"]),
+        *(means["dictionary_size"], means["seconds"]),
         edges or None,
     ]
 
@@ -293,28 +196,18 @@ def rung_row(row: dict[str, Any]) -> list[Any]:
 
 def data_row(results: Results, manifests: dict[str, Manifest], name: str) -> list[Any]:
     """A row of `DATA`; of a dataset that is no longer in the store only its identity."""
-    hashes = list(
-        dict.fromkeys(stream.dataset_hash for stream in results.streams if stream.dataset == name)
-    )
+    hashes = dict.fromkeys(one.dataset_hash for one in results.streams if one.dataset == name)
     m = next((manifests[one] for one in hashes if one in manifests), None)
     if m is None:
-        return [
-            name,
-            None,
-            None,
-            None,
-            "no longer in the store",
-            None,
-            ", ".join(one[:12] for one in hashes),
-        ]
-    done = "; ".join(m.transformations) or None
+        short = ", ".join(one[:12] for one in hashes)
+        return [name, None, None, None, "no longer in the store", None, short]
     return [
         name,
         m.n_rows,
         m.n_features,
         round(m.n_values / m.n_rows, 1),
         came_from(m.source),
-        done,
+        "; ".join(m.transformations) or None,
         m.dataset_hash[:12],
     ]
 
@@ -322,22 +215,19 @@ def data_row(results: Results, manifests: dict[str, Manifest], name: str) -> lis
 def circumstances_of(runs: pa.Table) -> list[list[Any]]:
     """Where, when and with what the runs were computed."""
     learners = runs.group_by("learner").aggregate([("numbers_version", "max")]).sort_by("learner")
-    versions = ", ".join(
-        f"{row['learner']} {row['numbers_version_max']}" for row in learners.to_pylist()
+    versions = (f"{row['learner']} {row['numbers_version_max']}" for row in learners.to_pylist())
+    hosts, software, sweeps = (
+        sorted(value for value in pc.unique(runs.column(name)).to_pylist() if value)
+        for name in ("host", "version", "sweep")
     )
     ends = pc.min_max(runs.column("finished_at")).as_py()
-    hosts, software = (
-        sorted(v for v in pc.unique(runs.column(name)).to_pylist() if v)
-        for name in ("host", "version")
-    )
-    first = sorted(v for v in pc.unique(runs.column("sweep")).to_pylist() if v)
     when = [f"{end:%Y-%m-%d %H:%M} UTC" for end in (ends["min"], ends["max"]) if end]
     return [
         ["machines", "; ".join(hosts) or None],
         ["versions", "; ".join(software) or None],
-        ["numbers_version of the learners", versions or None],
+        ["numbers_version of the learners", ", ".join(versions) or None],
         ["runs ended", " to ".join(dict.fromkeys(when)) or None],
-        ["computed first by the sweeps", ", ".join(first) or None],
+        ["computed first by the sweeps", ", ".join(sweeps) or None],
     ]
 
 

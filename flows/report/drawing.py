@@ -17,21 +17,20 @@ from hashlib import sha256
 from html import escape
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from flows.report.axes import Axis, tick_text
 from koco_stream.io.cache import private_folder
+from koco_stream.types import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.lines import Line2D
 
-Claim = tuple[
-    str, str, str, bool | None
-]  # what a paper says, by which criterion, what came out; None holds for what it does not say
-Style = tuple[
-    str, str, str
-]  # colour, marker ("" for none), dash ("" for points that are not joined)
+# colour, marker ("" for none), dash ("" for points that are not joined)
+Style = tuple[str, str, str]
 
 # Okabe and Ito's palette, told apart by readers who do not see all colours; markers and dashes say
 # the same again. The values are what a plot has outside of a page of ours, whose
@@ -48,18 +47,23 @@ COLOURS = {
 }
 MARKERS = ("o", "^", "s", "v", "D", "x", "P")
 DASHES = ("-", "--", ":", "-.")
-WIDTH, PLOT_HEIGHT, LEFT, RIGHT, BELOW, ROW = (
-    480.0,
-    260.0,
-    76.0,
-    26.0,
-    56.0,
-    21.0,
-)  # pixels, as all lengths here
+# pixels, as all lengths here
+WIDTH, PLOT_HEIGHT, LEFT, RIGHT, BELOW, ROW = 480.0, 260.0, 76.0, 26.0, 56.0, 21.0
 CHARACTER = 7.4  # of the text, about so wide
 HANDLE = 60.0  # what an entry of the legend has besides its text
 MOST_MARKERS = 14  # on one line
 LOOKS = Path(__file__).parent.parent / "templates" / "plots.mplstyle"
+
+
+class Claim(NamedTuple):
+    """What a paper says, by which criterion it is judged, what came out, and whether it holds: None
+    for a remark, which is not judged.
+    """
+
+    claim: str
+    criterion: str
+    came_out: str
+    holds: bool | None
 
 
 @dataclass(frozen=True)
@@ -72,10 +76,9 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Figure:
-    """Plots, the claims that they test (claim, criterion, outcome, holds), the numbers behind them,
-    and a note on how to read them and what is missing (a line is a paragraph). `opened`: the report
-    shows the numbers without being asked. Numbers in `rows` are whole numbers, floats or text; None
-    is shown as –.
+    """Plots, the claims that they test, the table of the numbers behind them, and a note on how to
+    read them and what is missing (a line is a paragraph). `opened`: the report shows the table
+    without being asked. Cells of `rows` are whole numbers, floats or text; None is shown as –.
     """
 
     title: str
@@ -91,8 +94,7 @@ class Figure:
 @dataclass(frozen=True)
 class Series:
     """Points in the order of x. `low` and `high` make a band. `ringed`: the numbers of points that
-    get a ring. `labels` names points, each once in a plot. A series with `legend` False is drawn
-    and not listed.
+    get a ring. `labels` names points, each once in a plot.
     """
 
     name: str
@@ -102,7 +104,6 @@ class Series:
     high: Sequence[float] | None = None
     ringed: Sequence[int] = ()
     labels: Sequence[str] = ()
-    legend: bool = True
 
 
 def style_of(number: int) -> Style:
@@ -119,41 +120,38 @@ def style_of(number: int) -> Style:
 
 def plot(
     series: Sequence[Series],
-    styles: Mapping[str, Style],
+    styles: Mapping[str, Style] | None,
     x: Axis,
     y: Axis,
     alt: str,
     title: str = "",
     square: bool = False,
 ) -> Drawing:
-    """The series in one plot, with a legend below. `square`: both axes have one scale, and the
-    diagonal is drawn.
+    """The series in one plot, with a legend below. `styles`: by the series' names; without them
+    they are those of `style_of`, in turn. `square`: both axes have one scale, and the diagonal is
+    drawn.
     """
-    os.environ.setdefault(
-        "MPLCONFIGDIR", str(private_folder("matplotlib"))
-    )  # where it keeps what it knows of fonts; read at its import
+    # where matplotlib keeps what it knows of fonts; it reads this when it is imported
+    os.environ.setdefault("MPLCONFIGDIR", str(private_folder("matplotlib")))
     from matplotlib import style
     from matplotlib.figure import Figure as Picture
 
-    listed = [one.name for one in series if one.legend]
-    columns = max(1, min(3, int(WIDTH // (HANDLE + CHARACTER * max(map(len, listed), default=0)))))
-    across, below, above = (
-        WIDTH - LEFT - RIGHT,
-        BELOW + ROW * math.ceil(len(listed) / columns),
-        36.0 if title else 12.0,
-    )
+    if styles is None:
+        styles = {one.name: style_of(number) for number, one in enumerate(series)}
+    names = [one.name for one in series]
+    columns = max(1, min(3, int(WIDTH // (HANDLE + CHARACTER * max(map(len, names), default=0)))))
+    across = WIDTH - LEFT - RIGHT
+    below = BELOW + ROW * math.ceil(len(names) / columns)
     up = across if square else PLOT_HEIGHT
-    height = above + up + below
-    salt = sha256(
-        repr((series, x, y, alt, title)).encode()
-    ).hexdigest()  # of its ids: the same for the same plot, and for no other
+    height = (36.0 if title else 12.0) + up + below
+    # of the SVG's ids: the same for the same plot, and for no other
+    salt = sha256(repr((series, x, y, alt, title)).encode()).hexdigest()
     with (
         style.context([LOOKS, {"svg.hashsalt": salt}], after_reset=True),
         warnings.catch_warnings(),
     ):
-        warnings.filterwarnings(
-            "ignore", "Glyph .* missing"
-        )  # from the font that measures text; the page's will have it
+        # from the font that measures text; the page's will have the glyph
+        warnings.filterwarnings("ignore", "Glyph .* missing")
         picture, file = Picture((WIDTH / 72, height / 72), dpi=72), StringIO()
         axes = picture.add_axes(
             (LEFT / WIDTH, below / height, across / WIDTH, up / height),
@@ -168,7 +166,7 @@ def plot(
         }
         _scale(axes, x, y, square)
         _name_points(axes, series, x, y)
-        picture.legend([lines[name] for name in listed], listed, loc="lower left", ncols=columns)
+        picture.legend([lines[name] for name in names], names, loc="lower left", ncols=columns)
         picture.savefig(file, format="svg")
     return Drawing(
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH:g} {height:g}" role="img"'
@@ -231,9 +229,8 @@ def _scale(axes: Axes, x: Axis, y: Axis, square: bool) -> None:
         shown.set_major_locator(axis.locator(*limits))
         shown.set_major_formatter(lambda value, _: tick_text(value))
         shown.minorticks_off()
-    axes.yaxis.set_label_coords(
-        (20 - LEFT) / (WIDTH - LEFT - RIGHT), 0.5
-    )  # the same for all, however long the ticks' labels are
+    # the same for all plots, however long the ticks' labels are
+    axes.yaxis.set_label_coords((20 - LEFT) / (WIDTH - LEFT - RIGHT), 0.5)
 
 
 def _name_points(axes: Axes, series: Sequence[Series], x: Axis, y: Axis) -> None:
@@ -289,23 +286,33 @@ def _of_a_page(drawn: str) -> str:
     )
 
 
-def named_points(name: str, points: Mapping[str, tuple[float, float]]) -> Series:
-    """Points that are not joined, each with its name."""
-    return Series(
-        name, [x for x, _ in points.values()], [y for _, y in points.values()], labels=list(points)
-    )
+def scatter(
+    points: Mapping[str, Mapping[str, tuple[float, float]]],
+    styles: Mapping[str, Style],
+    x_label: str,
+    y_label: str,
+    alt: str,
+    title: str,
+) -> Drawing:
+    """Points (x, y) by series and name, beside the diagonal; both axes are logarithmic."""
+    series = [
+        Series(
+            kind, [x for x, _ in named.values()], [y for _, y in named.values()], labels=list(named)
+        )
+        for kind, named in points.items()
+        if named
+    ]
+    x_axis, y_axis = Axis(x_label, log=True), Axis(y_label, log=True)
+    return plot(series, styles, x_axis, y_axis, alt, title, square=True)
 
 
-def over_seeds(name: str, x: Sequence[float], by_seed: Mapping[int, Sequence[float]]) -> Series:
-    """The mean over the seeds at each x, with a band from the least to the largest of
-    them.
+def mean_and_band(
+    name: str, x: Sequence[float], runs: Sequence[Sequence[float] | Array] | Array
+) -> Series:
+    """The mean over `runs` (n, k) at each of the k values of x; of several runs with a band from
+    the least to the largest.
     """
-    columns = list(zip(*by_seed.values(), strict=True))
-    banded = len(by_seed) > 1
-    return Series(
-        name,
-        x,
-        [sum(c) / len(c) for c in columns],
-        [min(c) for c in columns] if banded else None,
-        [max(c) for c in columns] if banded else None,
-    )
+    values = np.asarray(runs, float)
+    if len(values) == 1:
+        return Series(name, x, values[0].tolist())
+    return Series(name, x, *(f(values, axis=0).tolist() for f in (np.mean, np.min, np.max)))

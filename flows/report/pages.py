@@ -62,13 +62,11 @@ def text_of(value: Any) -> str:
     """A table's cell as people read it: numbers to five digits, whole ones with commas, – for what
     is missing.
     """
-    if value is None:
-        return MISSING
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"{value:.5g}"
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    if isinstance(value, float | int):
+        return f"{value:.5g}" if isinstance(value, float) else f"{value:,}"
+    return MISSING if value is None else str(value)
 
 
 def cell(value: Any) -> Markup:
@@ -81,15 +79,10 @@ def cell(value: Any) -> Markup:
     if value is None:
         return Markup(f'<td data-v="">{shown}</td>')
     if isinstance(value, float | int):
-        whole = repr(value)
-        return Markup(
-            f'<td class="n">{shown}</td>'
-            if whole == shown
-            else f'<td class="n" data-v="{whole}">{shown}</td>'
-        )
-    return Markup(
-        f'<td class="long">{soft(value)}</td>' if len(shown) > LONG else f"<td>{soft(value)}</td>"
-    )
+        whole = "" if repr(value) == shown else f' data-v="{value!r}"'
+        return Markup(f'<td class="n"{whole}>{shown}</td>')
+    long = ' class="long"' if len(shown) > LONG else ""
+    return Markup(f"<td{long}>{soft(value)}</td>")
 
 
 def soft(value: object) -> Markup:
@@ -107,7 +100,7 @@ def markdown_of(value: object) -> str:
 
 def claim_rows(claims: Sequence[Claim]) -> list[list[Any]]:
     """Claims as rows of `CLAIM_COLUMNS`."""
-    return [[holds, claim, criterion, came] for claim, criterion, came, holds in claims]
+    return [[one.holds, one.claim, one.criterion, one.came_out] for one in claims]
 
 
 def fence_for(text: str) -> str:

@@ -1,28 +1,68 @@
-"""What a figure computes itself from the rows of a dataset: matrices, and results that are kept."""
+"""What a figure reads and computes: runs, curves, the rows of a dataset, results that are kept."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_array, hstack, issparse
+import pyarrow as pa
+import pyarrow.compute as pc
+from scipy.sparse import csr_array, issparse
 
 from koco_stream.io.cache import private_folder
 from koco_stream.io.files import content_hash, write_text
-from koco_stream.streams.rows import Rows
+from koco_stream.io.paths import AnyPath
+from koco_stream.streams.reader import StreamReader
+from koco_stream.streams.stream import Stream
 from koco_stream.types import Array
+from storage.results import read_curves
+
+READ = ("dataset", "dataset_hash", "order", "order_seed", "max_rows", "window_rows", "sharding")
 
 
-def matrix_of(rows: Rows) -> csr_array:
-    """Rows as a sparse matrix (n, d)."""
+def ok_runs(runs: pa.Table, columns: Iterable[str]) -> list[dict[str, Any]]:
+    """The runs that ended well, as rows of these columns, with `params` decoded."""
+    table = runs.filter(pc.equal(runs.column("status"), "ok")).select([*columns, "params"])
+    return [row | {"params": json.loads(row["params"])} for row in table.to_pylist()]
+
+
+class Curve(NamedTuple):
+    """A run's curve at rounds `t` (k,): its cumulative loss, its mistakes and the size of its
+    dictionary, NaN where it has none.
+    """
+
+    t: Array
+    loss: Array
+    mistakes: Array
+    size: Array
+
+
+def curves_of(store: AnyPath, run_ids: Sequence[str]) -> dict[str, Curve]:
+    """The curves of these runs, by run_id. Those of other runs are not held."""
+    table = read_curves(store, run_ids).sort_by([("run_id", "ascending"), ("t", "ascending")])
+    ids = table.column("run_id").to_pylist()
+    arrays = [
+        table.column(name).cast(pa.float64()).to_numpy()
+        for name in ("t", "cumulative_loss", "mistakes", "dictionary_size")
+    ]
+    cuts = [k for k in range(len(ids) + 1) if k in (0, len(ids)) or ids[k] != ids[k - 1]]
+    return {ids[a]: Curve(*(array[a:b] for array in arrays)) for a, b in pairwise(cuts)}
+
+
+def stream_of(run: Mapping[str, Any]) -> Stream:
+    """The stream that a run has read, by those of the columns `READ` that it has."""
+    return Stream(**{name: run[name] for name in READ if name in run})
+
+
+def rows_of_stream(store: AnyPath, stream: Stream) -> tuple[csr_array, Array]:
+    """The rows (n, d) of a stream, and their labels (n,)."""
+    block = StreamReader(store, stream).whole()
+    rows = block.rows
     indices = rows.indices if rows.index_stride else np.tile(rows.indices, rows.n_rows)
-    return csr_array((rows.values, indices, rows.indptr), shape=(rows.n_rows, rows.n_features))
-
-
-def with_intercept(X: csr_array) -> csr_array:
-    """The rows (n, d) with one more feature that is 1."""
-    return csr_array(hstack([X, np.ones((X.shape[0], 1))]))
+    X = csr_array((rows.values, indices, rows.indptr), shape=(rows.n_rows, rows.n_features))
+    return X.astype(np.float64), block.labels
 
 
 def kernel_matrix(X: Array | csr_array, params: dict[str, Any]) -> Array:
@@ -30,16 +70,13 @@ def kernel_matrix(X: Array | csr_array, params: dict[str, Any]) -> Array:
     linear), the intercept included.
     """
     inner: Any = X @ X.T
-    products = (inner.toarray() if issparse(inner) else inner) + (
-        1.0 if params.get("fit_intercept") else 0.0
-    )
+    products = inner.toarray() if issparse(inner) else inner
+    products = products + (1.0 if params.get("fit_intercept") else 0.0)
     kind = params.get("kernel", "linear")
     if kind == "gaussian":
         norms = np.diag(products)
-        return np.exp(
-            -np.maximum(norms[:, None] + norms - 2.0 * products, 0.0)
-            / (2.0 * params["bandwidth"] ** 2)
-        )
+        distances = np.maximum(norms[:, None] + norms - 2.0 * products, 0.0)
+        return np.exp(-distances / (2.0 * params["bandwidth"] ** 2))
     return (products + 1.0) ** params["degree"] if kind == "polynomial" else products
 
 

@@ -2,11 +2,12 @@
 against the paper's claims.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow.compute as pc
+import pyarrow as pa
 
 from flows.prepare.downloads import fetch_edition
 from flows.prepare.preparation import prepare_named
@@ -44,19 +45,18 @@ TAKES_MORE = "son-figure-3"  # a point a dataset: those that our sweep file leav
 
 @dataclass(frozen=True)
 class Reproduction:
-    """What came of a target: `sets` are rows of `SETS`, `claims` what the paper says, by which
-    criterion, what came out and whether it holds; `reports` are the sweeps' own reports.
+    """What came of a target: `sets` are rows of `SETS`; figures stand beside the sweep that they
+    are of, and `reports` are the sweeps' own reports.
     """
 
     target: Target
     quick: bool
     flags: list[str]
     sets: list[list[Any]]
-    figures: list[tuple[str, Figure]]  # by sweep
+    figures: list[tuple[str, Figure]]
     searches: list[tuple[str, Figure]]
     reports: list[str]
-    failed: int = 0
-    set_columns: tuple[str, ...] = SETS
+    failed: int
 
     @property
     def name(self) -> str:
@@ -64,56 +64,55 @@ class Reproduction:
         return f"reproduce-{self.target.name}" + ("-quick" if self.quick else "")
 
     @property
-    def claims(self) -> list[Claim]:
-        """Of all figures but those of searches."""
-        return [claim for _, figure in self.figures for claim in figure.claims]
+    def claims(self) -> list[tuple[str, Claim]]:
+        """Of all figures but those of searches, each with its sweep."""
+        return [(sweep, claim) for sweep, figure in self.figures for claim in figure.claims]
 
     @property
     def claim_rows(self) -> list[list[Any]]:
-        """The claims, as `pages.claim_rows` has them, each with its sweep."""
-        return [
-            [*row, sweep] for sweep, figure in self.figures for row in claim_rows(figure.claims)
-        ]
+        """The claims as `pages.claim_rows` has them, each with its sweep."""
+        return [[*claim_rows([claim])[0], sweep] for sweep, claim in self.claims]
 
     @property
     def summary(self) -> str:
         """How many claims are reproduced."""
-        tested = [claim[3] for claim in self.claims if claim[3] is not None]
-        return (
-            f"{sum(tested)} of {len(tested)} claims reproduced"
-            if tested
-            else "no claim could be tested"
-        )
+        judged = [claim.holds for _, claim in self.claims if claim.holds is not None]
+        counted = f"{sum(judged)} of {len(judged)} claims reproduced"
+        return counted if judged else "no claim could be tested"
 
     @property
     def lines(self) -> list[str]:
         """A line for each claim, and what could not be tested."""
-        quick = "quick: " if self.quick else ""
         words = {True: "reproduced", False: "not reproduced", None: "remark"}
-        found = [
-            f"{quick}{words[holds]}: {claim} | criterion: {criterion} | came out: {came}"
-            for claim, criterion, came, holds in self.claims
+        lines = [
+            f"{words[one.holds]}: {one.claim} | criterion: {one.criterion}"
+            f" | came out: {one.came_out}"
+            for _, one in self.claims
         ]
-        untested = [
-            f"{quick}not tested: {figure.title} ({sweep})"
+        lines += [
+            f"not tested: {figure.title} ({sweep})"
             for sweep, figure in self.figures
             if not figure.claims
         ]
-        return [*found, *untested, f"{quick}{self.target.name}: {self.summary}"]
+        lines.append(f"{self.target.name}: {self.summary}")
+        return [f"quick: {line}" for line in lines] if self.quick else lines
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """One of a target's datasets, and what there is of it: its manifest if it is at hand. `state`
+    says it in words: whole, a part and which, not at hand and why, or not compared.
+    """
+
+    name: str
+    state: str
+    manifest: Manifest | None = None
 
     @property
-    def contents(self) -> list[tuple[str, str]]:
-        """The page's sections: anchor and title."""
-        figures = [
-            (f"figure-{k}", f"{figure.title}: {sweep}")
-            for k, (sweep, figure) in enumerate([*self.figures, *self.searches], 1)
-        ]
-        return [
-            ("claims", "Claims"),
-            *figures,
-            *([("sets", "Datasets")] if self.sets else []),
-            ("reports", "All results"),
-        ]
+    def row(self) -> list[Any]:
+        """A row of `SETS`."""
+        n_rows = self.manifest.n_rows if self.manifest else None
+        return [self.name, entry_of(self.name).editions[0].n_rows, n_rows, self.state]
 
 
 def reproduce(
@@ -130,13 +129,8 @@ def reproduce(
         raise WrongInput(
             f"--data {data}: there is no such folder; give the folder that has the datasets' files"
         )
-    states = {one: prepared(store, one, data, workers) for one in datasets_of(target)}
-    for one, state in states.items():
-        if isinstance(state, str):
-            say(f"koco: not at hand: {one}: {state}")
-    for one, has in left_out(target, states).items():
-        say(f"koco: not compared: {one}: this project has {has}")
-    at_hand = [one for one, state in states.items() if isinstance(state, Manifest)]
+    sets = datasets_of(target, store, data, workers)
+    at_hand = [one.name for one in sets if one.manifest]
     figures, searches = list[tuple[str, Figure]](), list[tuple[str, Figure]]()
     reports, failed = list[str](), 0
     stand_ins = {sweep: (dataset, what) for sweep, dataset, what in target.stand_ins}
@@ -149,26 +143,44 @@ def reproduce(
             say(f"koco: a stand-in for {stand_ins[sweep][0]}: {stand_ins[sweep][1]}")
         outcome = launch(SweepRequest(str(path), store, workers, cluster=cluster))
         failed += outcome["statuses"].get("failed", 0)
-        ran = outcome["sweep"]
-        reports.append(ran)
+        reports.append(outcome["sweep"])
+        runs = runs_of(store, outcome["sweep"])
         if sweep in stand_ins:
-            figures.append((ran, stand_in_figure(store, ran, *stand_ins[sweep])))
-            continue
-        figure = FIGURES[target.figure](store, runs_of(store, ran))
-        (searches if sweep in target.searches else figures).append((ran, figure))
-    flags, sets = flags_of(target, states, quick, failed), rows_of_sets(target, states)
-    done = Reproduction(target, quick, flags, sets, figures, searches, reports, failed)
+            figure = stand_in_figure(runs, outcome["sweep"], *stand_ins[sweep])
+        else:
+            figure = FIGURES[target.figure](store, runs)
+        (searches if sweep in target.searches else figures).append((outcome["sweep"], figure))
+    flags, rows = flags_of(target, sets, quick, failed), [one.row for one in sets]
+    for sweep, dataset, what in target.stand_ins:
+        n_rows = entry_of(dataset).editions[0].n_rows
+        rows.append([f"{sweep}, for {dataset}", n_rows, None, f"a stand-in: {what}"])
+    done = Reproduction(target, quick, flags, rows, figures, searches, reports, failed)
     return done, write_page(store, done)
 
 
-def datasets_of(target: Target) -> list[str]:
-    """The datasets to be prepared: those of the sweeps, and the paper's that a sweep can take in
-    addition.
+def datasets_of(target: Target, store: str, data: Path | None, workers: int) -> list[Dataset]:
+    """The datasets that must be prepared, those of the sweeps and the paper's that a sweep can take
+    in addition, all prepared now if they can be; then the paper's that no sweep has.
     """
-    named = [
-        one for sweep in (*target.sweeps, *target.searches) for one in prepared_datasets(sweep)
-    ]
-    return list(dict.fromkeys([*named, *(target.datasets if target.figure == TAKES_MORE else ())]))
+    sweeps = (*target.sweeps, *target.searches)
+    wanted = dict.fromkeys(one for sweep in sweeps for one in prepared_datasets(sweep))
+    if target.figure == TAKES_MORE:
+        wanted |= dict.fromkeys(target.datasets)
+    found = []
+    for name in wanted:
+        try:
+            manifest = prepared(store, name, data, workers)
+            found.append(Dataset(name, state_of(name, manifest.n_rows), manifest))
+        except WrongInput as error:
+            say(f"koco: not at hand: {name}: {error}")
+            found.append(Dataset(name, f"not at hand: {str(error).splitlines()[0]}"))
+    for name in target.datasets:
+        if name not in wanted:
+            entry = entry_of(name)
+            has = entry.partial or ("no copy" if entry.absent else "the whole set")
+            say(f"koco: not compared: {name}: this project has {has}")
+            found.append(Dataset(name, f"not compared: this project has {has}"))
+    return found
 
 
 def more_tables(target: Target, sweep: str, at_hand: list[str]) -> list[dict[str, Any]]:
@@ -178,124 +190,69 @@ def more_tables(target: Target, sweep: str, at_hand: list[str]) -> list[dict[str
     """
     if target.figure != TAKES_MORE:
         return []
-    absent = [
-        one for one in target.datasets if one in at_hand and one not in prepared_datasets(sweep)
-    ]
-    return [
-        {"name": one, "order": "shuffled"}
-        | ({} if positive is None else {"positive_class": positive})
-        for one, positive in ((one, entry_of(one).positive_class) for one in absent)
-    ]
+    absent = set(target.datasets) & set(at_hand) - set(prepared_datasets(sweep))
+    tables = []
+    for name in (one for one in target.datasets if one in absent):
+        positive = entry_of(name).positive_class
+        chosen = {} if positive is None else {"positive_class": positive}
+        tables.append({"name": name, "order": "shuffled", **chosen})
+    return tables
 
 
-def prepared(store: str, name: str, data: Path | None, workers: int) -> Manifest | str:
-    """The dataset's manifest, prepared now if it is not in the store; or why it is not at hand."""
-    try:
+def prepared(store: str, name: str, data: Path | None, workers: int) -> Manifest:
+    """The dataset's manifest, prepared now if it is not in the store. Raises `WrongInput` if it is
+    not at hand.
+    """
+    with suppress(WrongInput):
         return load_manifest(store, name)
-    except WrongInput:
-        pass
-    try:
-        if name not in VARIANTS:
-            return prepare_named(store, name, [data] if data else [], {}, workers)
-        base, options = VARIANTS[name]
-        edition, paths = (
-            find_edition(CATALOGUE[base], data)
-            if data
-            else fetch_edition(store, CATALOGUE[base])[:2]
-        )
-        return prepare_named(store, name, paths, {**edition.options, **options}, workers)
-    except WrongInput as error:
-        return str(error)
+    if name not in VARIANTS:
+        return prepare_named(store, name, [data] if data else [], {}, workers)
+    base, options = VARIANTS[name]
+    entry = CATALOGUE[base]
+    edition, paths = find_edition(entry, data) if data else fetch_edition(store, entry)[:2]
+    return prepare_named(store, name, paths, {**edition.options, **options}, workers)
 
 
-def state_of(name: str, state: Manifest | str) -> str:
-    """In words: whole, a part and which, or not at hand and why."""
-    if isinstance(state, str):
-        return f"not at hand: {state.splitlines()[0]}"
-    entry = entry_of(name)
-    if state.n_rows >= entry.editions[0].n_rows:
+def state_of(name: str, n_rows: int) -> str:
+    """Of a dataset at hand with so many rows: whole, or a part and which."""
+    editions = entry_of(name).editions
+    if n_rows >= editions[0].n_rows:
         return "whole"
-    part = next(
-        (
-            edition.part
-            for edition in entry.editions
-            if edition.part and edition.n_rows == state.n_rows
-        ),
-        None,
-    )
-    return f"a part: {part or 'fewer rows than the whole'}"
+    parts = [one.part for one in editions if one.part and one.n_rows == n_rows]
+    return f"a part: {[*parts, 'fewer rows than the whole'][0]}"
 
 
-def left_out(target: Target, states: dict[str, Manifest | str]) -> dict[str, str]:
-    """The paper's datasets that no sweep of the target has, and what this project has of them."""
-    absent = {one: entry_of(one) for one in target.datasets if one not in states}
-    return {
-        one: entry.partial or ("no copy" if entry.absent else "the whole set")
-        for one, entry in absent.items()
-    }
-
-
-def rows_of_sets(target: Target, states: dict[str, Manifest | str]) -> list[list[Any]]:
-    """The datasets, as rows of `SETS`."""
-
-    def row(dataset: str, state: str, here: int | None = None, name: str = "") -> list[Any]:
-        return [name or dataset, entry_of(dataset).editions[0].n_rows, here, state]
-
-    return [
-        *(
-            row(one, state_of(one, state), None if isinstance(state, str) else state.n_rows)
-            for one, state in states.items()
-        ),
-        *(
-            row(one, f"not compared: this project has {has}")
-            for one, has in left_out(target, states).items()
-        ),
-        *(
-            row(dataset, f"a stand-in: {what}", name=f"{sweep}, for {dataset}")
-            for sweep, dataset, what in target.stand_ins
-        ),
-    ]
-
-
-def flags_of(
-    target: Target, states: dict[str, Manifest | str], quick: bool, failed: int
-) -> list[str]:
+def flags_of(target: Target, sets: list[Dataset], quick: bool, failed: int) -> list[str]:
     """What a reader must know first."""
-    flags = [QUICK] if quick else []
-    absent = [one for one, state in states.items() if isinstance(state, str)]
+    absent = [one.name for one in sets if one.state.startswith("not at hand")]
     parts = [
-        f"{one} ({said.removeprefix('a part: ')})"
-        for one, state in states.items()
-        if (said := state_of(one, state)).startswith("a part")
+        f"{one.name} ({one.state.removeprefix('a part: ')})"
+        for one in sets
+        if one.state.startswith("a part")
     ]
+    flags = [QUICK] if quick else []
     flags += [f"Not at hand, and so not in the comparison: {', '.join(absent)}"] if absent else []
     flags += [f"Only in part: {'; '.join(parts)}"] if parts else []
     flags += [
-        f"Not compared: {one}; this project has {has}"
-        for one, has in left_out(target, states).items()
+        f"Not compared: {one.name}; {one.state.removeprefix('not compared: ')}"
+        for one in sets
+        if one.state.startswith("not compared")
     ]
     flags += [f"A stand-in for {dataset}: {what}" for _, dataset, what in target.stand_ins]
     return flags + ([f"{failed:,} runs failed"] if failed else [])
 
 
-def stand_in_figure(store: str, sweep: str, dataset: str, what: str) -> Figure:
+def stand_in_figure(runs: pa.Table, sweep: str, dataset: str, what: str) -> Figure:
     """What became of the runs on a stand-in for a dataset on which, the paper says, they did not
     complete.
     """
-    runs = runs_of(
-        store,
-        sweep,
-        ("run_id", "learner", "status", "rounds", "mean_loss", "dictionary_size", "seconds"),
-    )
     rows = runs.select(["learner", "status", "rounds", "mean_loss", "dictionary_size", "seconds"])
-    claims: list[Claim] = [
-        (
+    claims = [
+        Claim(
             f"{row['learner']} does not complete on {dataset}",
             "none: a stand-in cannot tell",
-            (
-                f"on {sweep} {row['status']} after {row['rounds'] or 0:,} rounds and"
-                f" {row['seconds'] or 0:,.0f} s, with {row['dictionary_size'] or 0:,} points"
-            ),
+            f"on {sweep} {row['status']} after {row['rounds'] or 0:,} rounds and"
+            f" {row['seconds'] or 0:,.0f} s, with {row['dictionary_size'] or 0:,} points",
             None,
         )
         for row in rows.to_pylist()
@@ -305,7 +262,7 @@ def stand_in_figure(store: str, sweep: str, dataset: str, what: str) -> Figure:
         [],
         claims,
         rows.column_names,
-        [list(row.values()) for row in rows.filter(pc.is_valid(rows.column("status"))).to_pylist()],
+        [list(row.values()) for row in rows.to_pylist()],
         f"Not {dataset}, but {what}. What ends here may have been too slow for the paper's code; of"
         f" {dataset} itself it says nothing.",
         opened=True,
@@ -317,7 +274,8 @@ def write_page(store: str, done: Reproduction) -> str:
     path.
     """
     folder = store_path(store) / "reports"
-    (folder / f"{done.name}.md").write_text(markdown_page("reproduction.md", done=done))
+    content = {"done": done, "set_columns": SETS}
+    (folder / f"{done.name}.md").write_text(markdown_page("reproduction.md", **content))
     written = folder / f"{done.name}.html"
-    written.write_text(html_page("reproduction.html", done=done, contents=done.contents))
+    written.write_text(html_page("reproduction.html", **content))
     return str(written)

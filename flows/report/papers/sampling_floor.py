@@ -2,30 +2,23 @@
 cost.
 """
 
-import json
 import math
 from collections import defaultdict
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from flows.report.axes import Axis
-from flows.report.drawing import Claim, Figure, Series, plot, style_of
-from flows.report.rows import kernel_matrix, matrix_of
+from flows.report.drawing import Claim, Figure, Series, plot
+from flows.report.rows import READ, kernel_matrix, ok_runs, rows_of_stream, stream_of
 from koco_stream.io.paths import AnyPath
 from koco_stream.streams.orders import IN_WINDOWS
-from koco_stream.streams.reader import StreamReader
-from koco_stream.streams.stream import Stream
 from koco_stream.theory import best_in_hindsight
 
 EXACT = 1.0  # the floor at which every coin is 1: KONS
-READ = (
-    *("dataset", "dataset_hash", "order", "order_seed", "max_rows", "learner", "params", "status"),
-    *("rounds", "mean_loss", "dictionary_size", "seconds"),
-)
+COLUMNS = (*READ, "learner", "rounds", "mean_loss", "dictionary_size", "seconds")
 
 
 @dataclass(frozen=True)
@@ -56,24 +49,21 @@ def sampling_floor(store: AnyPath, runs: pa.Table) -> Figure:
     found = points_of(store, runs)
     regret, seconds, rows = list[Series](), list[Series](), list[list[Any]]()
     for dataset, points in found.items():
+        exact = next((point for point in points if point.floor == EXACT), None)
         drawn = [point for point in points if point.floor > 0]
         floors = [point.floor for point in drawn]
-        shown = [[value if value > 0 else math.nan for value in point.regrets] for point in drawn]
+        # what a logarithmic axis can show
+        shown = [[one if one > 0 else math.nan for one in point.regrets] for point in drawn]
         means = [point.regret if point.regret > 0 else math.nan for point in drawn]
-        regret.append(
-            Series(dataset, floors, means, [min(one) for one in shown], [max(one) for one in shown])
-        )
+        regret.append(Series(dataset, floors, means, [*map(min, shown)], [*map(max, shown)]))
         seconds.append(Series(dataset, floors, [point.seconds for point in drawn]))
-        exact = next((point for point in points if point.floor == EXACT), None)
         if exact is not None:
-            regret.append(
-                Series(f"{dataset}, KONS's / γ", floors, [exact.regret / floor for floor in floors])
+            most, least = (
+                [exact.regret / g for g in floors],
+                [g**2 * exact.seconds for g in floors],
             )
-            seconds.append(
-                Series(
-                    f"{dataset}, γ² KONS's", floors, [floor**2 * exact.seconds for floor in floors]
-                )
-            )
+            regret.append(Series(f"{dataset}, KONS's / γ", floors, most))
+            seconds.append(Series(f"{dataset}, γ² KONS's", floors, least))
         rows += [
             [
                 *(dataset, point.floor, point.regret, exact and point.regret / exact.regret),
@@ -82,31 +72,23 @@ def sampling_floor(store: AnyPath, runs: pa.Table) -> Figure:
             ]
             for point in points
         ]
-    floor = Axis("sampling floor γ", log=True)
     claims = [claim for dataset, points in found.items() for claim in claims_of(dataset, points)]
-    tested = [claim[3] for claim in claims if claim[3] is not None]
-    verdict = (
-        f"{sum(tested)} of {len(tested)} claims hold."
-        if tested
-        else "There is no KONS to compare with."
-    )
+    judged = [claim.holds for claim in claims if claim.holds is not None]
+    verdict = f"{sum(judged)} of {len(judged)} claims hold."
+    if not judged:
+        verdict = "There is no KONS to compare with."
+    floor = Axis("sampling floor γ", log=True)
     return Figure(
         "The floor of Sketched-KONS (abstract of Calandriello, Lazaric, Valko, ICML 2017)",
         [
             plot(
-                regret,
-                _styles(regret),
+                series,
+                None,
                 floor,
-                Axis("regret", log=True),
-                f"Regret against the sampling floor. {verdict}",
-            ),
-            plot(
-                seconds,
-                _styles(seconds),
-                floor,
-                Axis("seconds", log=True),
-                f"Seconds against the sampling floor. {verdict}",
-            ),
+                Axis(what, log=True),
+                f"{what.capitalize()} against the sampling floor. {verdict}",
+            )
+            for what, series in (("regret", regret), ("seconds", seconds))
         ],
         claims,
         [
@@ -142,16 +124,15 @@ def points_of(store: AnyPath, runs: pa.Table) -> dict[str, list[Point]]:
     """
     groups: dict[str, dict[float, list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
     best: dict[tuple[str, int | None], float] = {}
-    for row in runs.select(list(READ)).to_pylist():
-        params = json.loads(row["params"])
-        if row["status"] != "ok" or row["order"] == IN_WINDOWS or params.get("loss") != "squared":
+    for row in ok_runs(runs, COLUMNS):
+        params, read = row["params"], (row["dataset"], row["order_seed"])
+        if row["order"] == IN_WINDOWS or params.get("loss") != "squared":
             continue
         if row["learner"] in ("KONS", "SketchedKONS"):
             floor = EXACT if row["learner"] == "KONS" else params["sampling_floor"]
             groups[row["dataset"]][floor].append(row)
-            read = row["dataset"], row["order_seed"]
             if read not in best:
-                best[read] = hindsight_loss(store, row, params)
+                best[read] = hindsight_loss(store, row)
     return {
         dataset: [
             Point(
@@ -170,18 +151,11 @@ def points_of(store: AnyPath, runs: pa.Table) -> dict[str, list[Point]]:
     }
 
 
-def hindsight_loss(store: AnyPath, row: dict[str, Any], params: dict[str, Any]) -> float:
+def hindsight_loss(store: AnyPath, run: dict[str, Any]) -> float:
     """Σ (f(x_t) − y_t)² of the best function of a run's own space, shrunk into its clip."""
-    stream = Stream(
-        row["dataset"],
-        row["dataset_hash"],
-        row["order"],
-        row["order_seed"],
-        max_rows=row["max_rows"],
-    )
-    block = StreamReader(store, stream).whole()
-    K = kernel_matrix(matrix_of(block.rows).astype(np.float64), params)
-    return best_in_hindsight(K, block.labels, params["alpha"]).scaled_into(params["clip"]).loss
+    X, y = rows_of_stream(store, stream_of(run))
+    best = best_in_hindsight(kernel_matrix(X, run["params"]), y, run["params"]["alpha"])
+    return best.scaled_into(run["params"]["clip"]).loss
 
 
 def claims_of(dataset: str, points: list[Point]) -> list[Claim]:
@@ -198,13 +172,13 @@ def claims_of(dataset: str, points: list[Point]) -> list[Claim]:
     kept = _told({point.floor: point.share**2 for point in between})
     times = _told({point.floor: point.seconds / exact.seconds for point in between})
     return [
-        (
+        Claim(
             f"{dataset}: at most 1/γ times the regret",
             "the mean regret at most KONS's / γ at every floor",
             f"KONS's is {exact.regret:.2f}; times it: {regrets}",
             all(point.regret <= exact.regret / point.floor for point in between),
         ),
-        (
+        Claim(
             f"{dataset}: γ² of the space and the arithmetic",
             (
                 "the points' square, over that of the rounds, at most 2γ² + 2 of that at γ = 0, at"
@@ -213,7 +187,7 @@ def claims_of(dataset: str, points: list[Point]) -> list[Claim]:
             f"{own**2:.4g} at γ = 0; {kept}",
             all(point.share**2 <= 2 * point.floor**2 + 2 * own**2 for point in between),
         ),
-        (
+        Claim(
             f"{dataset}: γ² of the time",
             "none: see the note",
             f"KONS takes {exact.seconds:.3g} s; shares of it: {times}",
@@ -224,7 +198,3 @@ def claims_of(dataset: str, points: list[Point]) -> list[Claim]:
 
 def _told(by_floor: dict[float, float]) -> str:
     return "; ".join(f"{value:.4g} at γ = {floor:g}" for floor, value in by_floor.items())
-
-
-def _styles(series: list[Series]) -> dict[str, tuple[str, str, str]]:
-    return {one.name: style_of(k) for k, one in enumerate(series)}

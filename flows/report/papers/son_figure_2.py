@@ -2,22 +2,20 @@
 was given to sketch.
 """
 
-import json
+from collections import defaultdict
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from flows.report.axes import Axis
-from flows.report.drawing import Claim, Figure, over_seeds, plot, style_of
-from flows.report.rows import computed_once
+from flows.report.drawing import Claim, Figure, mean_and_band, plot
+from flows.report.rows import computed_once, ok_runs, rows_of_stream
 from koco_stream import OjaSON
 from koco_stream.io.paths import AnyPath
 from koco_stream.losses import curvature_of
 from koco_stream.runs.schemas import curve_points
 from koco_stream.streams.manifest import load_manifest
-from koco_stream.streams.reader import StreamReader
 from koco_stream.streams.stream import Stream
 from koco_stream.types import Array
 
@@ -62,53 +60,41 @@ def son_figure_2(store: AnyPath, runs: pa.Table) -> Figure:
     dataset.
     """
     best: dict[tuple[float, int], dict[str, Any]] = {}
-    names = [
-        name
-        for name in pc.unique(runs.column("dataset")).to_pylist()
-        if name.startswith("ill-conditioned")
-    ]
-    data = {name: load_manifest(store, name).source for name in names}
-    for row in runs.select(
-        ["dataset", "dataset_hash", "learner", "params", "status", "error_rate", "rounds", "run_id"]
-    ).to_pylist():
-        params, origin = json.loads(row["params"]), data.get(row["dataset"], {})
+    sources = {
+        name: load_manifest(store, name).source for name in set(runs.column("dataset").to_pylist())
+    }
+    columns = ("dataset", "dataset_hash", "learner", "error_rate", "rounds", "run_id")
+    for row in ok_runs(runs, columns):
+        source = sources[row["dataset"]]
         if (
             row["learner"] == "OjaSON"
-            and row["status"] == "ok"
-            and "condition_number" in origin
-            and _is_printed(params)
+            and "condition_number" in source
+            and _is_printed(row["params"])
         ):
-            key = (origin["condition_number"], origin["data_seed"])
-            if key not in best or row["error_rate"] < best[key]["error_rate"]:
-                best[key] = row
-    errors: dict[float, dict[int, list[float]]] = {}
+            key = source["condition_number"], source["data_seed"]
+            best[key] = min(best.get(key, row), row, key=lambda run: run["error_rate"])
+    errors: dict[float, dict[int, list[float]]] = defaultdict(dict)
     points: Array = np.zeros(0)
-    for (kappa, seed), row in sorted(best.items(), key=lambda item: item[0]):
+    for (kappa, seed), row in sorted(best.items()):
         named = [t for t in (float(FIRST_ROUND), 500.0) if t <= row["rounds"]]
         points = np.unique([*named, *(t for t in curve_points(row["rounds"]) if t >= FIRST_ROUND)])
-        errors.setdefault(kappa, {})[seed] = _kept_errors(store, row, points)
-    lines = {f"κ = {kappa:g}": by_seed for kappa, by_seed in errors.items()}
-    styles = {line: style_of(k) for k, line in enumerate(lines)}
-    series = [over_seeds(line, points.tolist(), by_seed) for line, by_seed in lines.items()]
+        errors[kappa][seed] = _kept_errors(store, row, points)
+    series = [
+        mean_and_band(f"κ = {kappa:g}", points.tolist(), list(by_seed.values()))
+        for kappa, by_seed in errors.items()
+    ]
     alt = "Largest relative error of the sketch's ten eigenvalues over the rounds. " + " ".join(
         f"{line.name}: {line.y[-1]:.2f} at the end." for line in series
     )
+    x, y = Axis("round t", log=True), Axis("largest relative error of ten", log=True)
     return Figure(
         "Error of the sketch's ten eigenvalues over the rounds (Figure 2 of Luo et al., 2016)",
-        [
-            plot(
-                series,
-                styles,
-                Axis("round t", log=True),
-                Axis("largest relative error of ten", log=True),
-                alt,
-            )
-        ],
+        [plot(series, None, x, y, alt)],
         [_drops(kappa, by_seed, points) for kappa, by_seed in errors.items()],
         ["line", "data seed", *(f"t = {t:g}" for t in points)],
         [
-            [line, seed, *(float(f"{e:.3g}") for e in found)]
-            for line, by_seed in lines.items()
+            [f"κ = {kappa:g}", seed, *(float(f"{error:.3g}") for error in found)]
+            for kappa, by_seed in errors.items()
             for seed, found in by_seed.items()
         ],
         f"Lines are means over the data seeds, bands their range, from round {FIRST_ROUND} on; each"
@@ -137,11 +123,10 @@ def _kept_errors(store: AnyPath, row: dict[str, Any], points: Array) -> list[flo
     told = {"run_id": row["run_id"], "rounds": points.tolist(), "starts": STARTS, "version": 2}
 
     def computed() -> list[float]:
-        block = StreamReader(store, Stream(row["dataset"], row["dataset_hash"])).whole()
-        X = block.rows.values.reshape(block.rows.n_rows, -1).astype(np.float64)
-        models = [OjaSON(**json.loads(row["params"]), seed=seed) for seed in range(STARTS)]
-        errors = [recovery_errors(X, block.labels, model, points) for model in models]
-        return np.mean(errors, axis=0).tolist()
+        X, y = rows_of_stream(store, Stream(row["dataset"], row["dataset_hash"]))
+        models = [OjaSON(**row["params"], seed=seed) for seed in range(STARTS)]
+        found = [recovery_errors(X.toarray(), y, model, points) for model in models]
+        return np.mean(found, axis=0).tolist()
 
     return [float(error) for error in computed_once("recovery", told, computed)]
 
@@ -155,7 +140,7 @@ def _drops(kappa: float, by_seed: dict[int, list[float]], points: Array) -> Clai
         f"{drop:.2f} times, at the end {end:.2f}" for drop, end in zip(drops, ends, strict=True)
     )
     holds = max(drops) <= MOST_LEFT and max(ends) <= MOST_AT_END
-    return (
+    return Claim(
         f"the gap drops quickly after 500 examples (κ = {kappa:g})",
         CRITERION,
         came,

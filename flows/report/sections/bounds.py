@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, hstack
 
-from flows.report.rows import computed_once, kernel_matrix, matrix_of, with_intercept
+from flows.report.rows import computed_once, kernel_matrix, rows_of_stream
 from koco_stream.io.paths import AnyPath
 from koco_stream.losses import curvature_of
-from koco_stream.streams.reader import StreamReader
 from koco_stream.streams.stream import Stream
 from koco_stream.theory import (
     best_in_hindsight,
@@ -26,6 +25,7 @@ from koco_stream.theory import (
     spectrum,
     theorem_1_curved,
 )
+from koco_stream.theory.terms import Hindsight
 from koco_stream.types import Array
 
 # The learners that a theorem is about, and which.
@@ -65,33 +65,30 @@ def why_not(learner: str, params: dict[str, Any], rounds: int) -> str | None:
     if learner not in THEOREMS:
         other = "it is not an online Newton step that a theorem here is about"
         return f"{learner}: {WITHOUT.get(learner, other)}"
-    if params.get("loss") != "squared":
-        return f"{learner}: it is computed here for the squared loss"
-    if learner != "ONS" and params.get("curvature_schedule") != "constant":
-        return f"{learner}: it is computed here for a constant curvature"
-    if learner == "KONS" and params["curvature"] > curvature_of("squared", params["clip"]) * (
-        1 + 1e-12
-    ):
-        return (
-            f"{learner}: its curvature {params['curvature']:g} is above the loss's, 1/(8C²) ="
-            f" {curvature_of('squared', params['clip']):g}"
-        )
-    if params.get("projection", "weights") != "weights":
-        return (
-            f"{learner}: its predictions are truncated, and the theorem is about projected weights"
-        )
-    if params["alpha"] == 0.0:
-        return f"{learner}: the theorem is computed here for a positive alpha"
-    if params.get("diagonal"):
-        return (
-            f"{learner}: with the diagonal adaptation the rows that it learns from are not those of"
-            " the dataset"
-        )
-    return (
-        f"{learner}: {rounds:,} rounds, and it is computed for up to {MOST_ROUNDS:,}"
-        if rounds > MOST_ROUNDS
-        else None
+    curvature, most = params.get("curvature") or 0.0, curvature_of("squared", params["clip"])
+    reasons = (
+        (params.get("loss") != "squared", "it is computed here for the squared loss"),
+        (
+            learner != "ONS" and params.get("curvature_schedule") != "constant",
+            "it is computed here for a constant curvature",
+        ),
+        (
+            learner == "KONS" and curvature > most * (1 + 1e-12),
+            f"its curvature {curvature:g} is above the loss's, 1/(8C²) = {most:g}",
+        ),
+        (
+            params.get("projection", "weights") != "weights",
+            "its predictions are truncated, and the theorem is about projected weights",
+        ),
+        (params["alpha"] == 0.0, "the theorem is computed here for a positive alpha"),
+        (
+            bool(params.get("diagonal")),
+            "with the diagonal adaptation the rows that it learns from are not those of the"
+            " dataset",
+        ),
+        (rounds > MOST_ROUNDS, f"{rounds:,} rounds, and it is computed for up to {MOST_ROUNDS:,}"),
     )
+    return next((f"{learner}: {reason}" for applies, reason in reasons if applies), None)
 
 
 def bound_of(
@@ -109,13 +106,12 @@ def bound_of(
     }
 
     def computed() -> dict[str, Any] | None:
-        block = StreamReader(store, stream).whole()
-        if np.abs(block.labels).max(initial=0.0) > params["clip"]:
+        X, y = rows_of_stream(store, stream)
+        if np.abs(y).max(initial=0.0) > params["clip"]:
             return None
-        X = matrix_of(block.rows).astype(np.float64)
         if learner == "KONS":
-            return vars(newton_bound(kernel_matrix(X, params), block.labels, params, rounds))
-        return vars(son_bound(X, block.labels, learner, params, rounds))
+            return vars(newton_bound(kernel_matrix(X, params), y, params, rounds))
+        return vars(son_bound(X, y, learner, params, rounds))
 
     kept = computed_once("bounds", told, computed)
     return kept and Bound(**kept)
@@ -132,7 +128,6 @@ def newton_bound(K: Array, y: Array, params: dict[str, Any], rounds: Sequence[in
     K, alpha, clip, sigma = K / scale, params["alpha"] / scale, params["clip"], params["curvature"]
     lipschitz = 4.0 * clip
     best = best_in_hindsight(K, y, alpha).scaled_into(clip)
-    losses = np.cumsum((best.predictions - best.labels) ** 2)
     bounds = [
         theorem_1_curved(
             alpha=alpha,
@@ -145,7 +140,13 @@ def newton_bound(K: Array, y: Array, params: dict[str, Any], rounds: Sequence[in
         )
         for t in rounds
     ]
-    return Bound([int(t) for t in rounds], [float(losses[t - 1]) for t in rounds], bounds)
+    return Bound(list(rounds), losses_of(best, rounds), bounds)
+
+
+def losses_of(best: Hindsight, rounds: Sequence[int]) -> list[float]:
+    """Σ (f(x_s) − y_s)² of a function after each of `rounds`."""
+    losses = np.cumsum((best.predictions - best.labels) ** 2)
+    return [float(losses[t - 1]) for t in rounds]
 
 
 def son_bound(
@@ -157,16 +158,16 @@ def son_bound(
     The coefficient of g gᵀ is σ + η: what is above the loss's curvature is η, and all of it if it
     decreases (ONS only).
     """
-    rows = with_intercept(csr_array(X)) if params.get("fit_intercept") else csr_array(X)
+    rows = csr_array(X)
+    if params.get("fit_intercept"):
+        rows = csr_array(hstack([rows, np.ones((rows.shape[0], 1))]))
     alpha, clip = params["alpha"], params["clip"]
     best = best_in_hindsight(kernel_matrix(rows, {}), y, alpha).scaled_into(clip)
-    losses = np.cumsum((best.predictions - best.labels) ** 2)
-    n, lipschitz = len(y), 4.0 * clip
+    lipschitz, most = 4.0 * clip, curvature_of("squared", clip)
     decreasing = params["curvature_schedule"] == "decreasing"
-    coefficients = params["curvature"] / (
-        np.sqrt(np.arange(1, n + 1)) if decreasing else np.ones(n)
-    )
-    sigma = 0.0 if decreasing else min(params["curvature"], curvature_of("squared", clip))
+    sigma = 0.0 if decreasing else min(params["curvature"], most)
+    rounds_done = np.arange(1, len(y) + 1)
+    coefficients = params["curvature"] / (np.sqrt(rounds_done) if decreasing else np.ones(len(y)))
     bounds = []
     for t in rounds:
         given = {
@@ -175,8 +176,8 @@ def son_bound(
             "curvature": sigma,
             "clip": clip,
             "lipschitz": lipschitz,
+            "step_sizes": coefficients[:t] - sigma,
         }
-        given["step_sizes"] = coefficients[:t] - sigma
         if learner == "ONS":
             norms2 = lipschitz**2 * float(rows[:t].power(2).sum())
             bounds.append(
@@ -197,8 +198,4 @@ def son_bound(
                 for k in range(m + 1)
             ]
             bounds.append(min(each))
-    return Bound(
-        [int(t) for t in rounds],
-        [float(losses[t - 1]) for t in rounds],
-        [float(bound) for bound in bounds],
-    )
+    return Bound(list(rounds), losses_of(best, rounds), [float(bound) for bound in bounds])

@@ -48,10 +48,9 @@ def cost_against_error(
     state's size needs the manifest.
     """
     every = [
-        _point(line, c, manifest, stream.rounds)
+        _point(line, one, manifest, stream.rounds)
         for line in stream.lines
-        for c in line.configurations
-        if c.merit is not None
+        for one in line.configurations
     ]
     points = [point for point in every if point is not None]
     if len(points) < 2:
@@ -63,16 +62,15 @@ def cost_against_error(
     ]
     drawings, fronts, drawn = [], dict[str, set[int]](), set[int]()
     for kind, label, cost in kinds:
-        there = [
-            (k, value) for k, p in enumerate(points) if (value := cost(p)) is not None and value > 0
-        ]
-        if len({value for _, value in there}) < 2:
+        costs = {k: value for k, point in enumerate(points) if (value := cost(point) or 0.0) > 0}
+        if len(set(costs.values())) < 2:
             continue
-        numbers = front_of([(value, points[k].merit) for k, value in there])
-        fronts[kind] = {there[number][0] for number in numbers}
-        kept = fronts[kind] | _some(points, [k for k, _ in there])
+        numbers = list(costs)
+        front = front_of([(costs[k], points[k].merit) for k in numbers])
+        fronts[kind] = {numbers[number] for number in front}
+        kept = fronts[kind] | _some(points, numbers)
         drawn |= kept
-        chosen = [(k, value) for k, value in there if k in kept]
+        chosen = [(k, costs[k]) for k in numbers if k in kept]
         drawings.append(_plot(stream, kind, label, points, chosen, fronts[kind], styles))
     if not drawings:
         return None

@@ -7,8 +7,8 @@ seeds.
 """
 
 import json
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -20,31 +20,13 @@ from flows.report.drawing import Style, style_of
 from flows.results.tables import STREAM_AND_CONFIGURATION, of_newest_code, rows_of
 from koco_stream.learners import LEARNERS
 from koco_stream.losses import curvature_of
+from koco_stream.streams.orders import AS_STORED
 
 READ = (
     *STREAM_AND_CONFIGURATION,
-    *(
-        "run_id",
-        "sweep",
-        "order_seed",
-        "learner_seed",
-        "sketch_size",
-        "numbers_version",
-        "status",
-        "error",
-        "rounds",
-    ),
-    *(
-        "mean_loss",
-        "error_rate",
-        "regret",
-        "comparator_largest",
-        "dictionary_size",
-        "seconds",
-        "host",
-        "version",
-        "finished_at",
-    ),
+    *("run_id", "sweep", "order_seed", "learner_seed", "sketch_size", "numbers_version", "status"),
+    *("error", "rounds", "mean_loss", "error_rate", "regret", "comparator_largest"),
+    *("dictionary_size", "seconds", "host", "version", "finished_at"),
 )
 KEYS = ("dataset", "positive_class", "dataset_hash", "order", "window_rows", "sharding", "max_rows")
 AVERAGED = ("mean_loss", "error_rate", "dictionary_size", "seconds", "regret")
@@ -82,9 +64,8 @@ class Line:
     @cached_property
     def best(self) -> Configuration | None:
         """The configuration of the least merit; of equal ones the first by its parameters' text."""
-        found = [c for c in self.configurations if c.merit is not None]
-        return min(
-            found, key=lambda c: (c.merit, json.dumps(c.params, sort_keys=True)), default=None
+        return best_of(
+            sorted(self.configurations, key=lambda one: json.dumps(one.params, sort_keys=True))
         )
 
     @cached_property
@@ -93,37 +74,37 @@ class Line:
         lists them, and these values.
         """
         values: dict[str, set[Any]] = defaultdict(set)
+        if self.learner in LEARNERS:
+            values |= {parameter.name: set() for parameter in LEARNERS[self.learner].parameters}
         for one in self.configurations:
             for name, value in one.params.items():
                 values[name].add(value)
-        names = (
-            [p.name for p in LEARNERS[self.learner].parameters]
-            if self.learner in LEARNERS
-            else list(values)
-        )
-        return {
-            name: sorted(values[name], key=_order)
-            for name in names
-            if len(values.get(name, ())) > 1
-        }
+        return {name: sorted(found, key=_order) for name, found in values.items() if len(found) > 1}
 
     @cached_property
     def step(self) -> str | None:
         """The step parameter: alpha or step_size if the grid has several, else the first number of
         which it has several.
         """
-        numbers = [
-            n
-            for n, values in self.tried.items()
-            if all(isinstance(v, float | int) and not isinstance(v, bool) for v in values)
-        ]
+        numbers = [name for name, values in self.tried.items() if all(map(is_number, values))]
         return next((name for name in ("alpha", "step_size", *numbers) if name in numbers), None)
 
 
+def best_of(configurations: Iterable[Configuration]) -> Configuration | None:
+    """The first configuration of the least merit; None if no run of any ended well."""
+    found = [(one.merit, one) for one in configurations if one.merit is not None]
+    return min(found, key=lambda pair: pair[0], default=(None, None))[1]
+
+
+def is_number(value: object) -> bool:
+    """Whether a parameter's value is a number, and no switch."""
+    return isinstance(value, float | int) and not isinstance(value, bool)
+
+
 def _order(value: Any) -> tuple[bool, Any]:
-    return isinstance(value, str) or value is None, str(value) if isinstance(
-        value, str
-    ) or value is None else value
+    """Numbers first, then text and what is missing."""
+    is_text = value is None or isinstance(value, str)
+    return is_text, str(value) if is_text else value
 
 
 @dataclass(frozen=True)
@@ -141,18 +122,18 @@ class StreamResults:
     @property
     def title(self) -> str:
         """The dataset and how it is read."""
-        positive, order, window, rows = (
-            self.how[key] for key in ("positive_class", "order", "window_rows", "max_rows")
+        positive, window, rows = (
+            self.how[key] for key in ("positive_class", "window_rows", "max_rows")
         )
-        return "".join(
-            [
-                self.dataset,
-                f", {positive:g} against the rest" if positive is not None else "",
-                "" if order == "as-stored" else f", {order}",
-                f" of {window:,} rows" if window else "",
-                f", the first {rows:,} rows" if rows else "",
-            ]
-        )
+        said = self.dataset + ("" if positive is None else f", {positive:g} against the rest")
+        said += "" if self.how["order"] == AS_STORED else f", {self.how['order']}"
+        said += f" of {window:,} rows" if window else ""
+        return said + (f", the first {rows:,} rows" if rows else "")
+
+    @cached_property
+    def best_lines(self) -> list[tuple[Line, Configuration]]:
+        """The lines of which a run ended well, and the best configuration of each."""
+        return [(line, line.best) for line in self.lines if line.best is not None]
 
     @cached_property
     def rounds(self) -> int:
@@ -162,9 +143,7 @@ class StreamResults:
     @cached_property
     def has_errors(self) -> bool:
         """Whether what counts is an error rate; else it is a mean loss."""
-        return any(
-            c.means["error_rate"] is not None for line in self.lines for c in line.configurations
-        )
+        return any(best.means["error_rate"] is not None for _, best in self.best_lines)
 
     @property
     def measure(self) -> str:
@@ -189,31 +168,25 @@ def results_of(runs: pa.Table) -> Results:
         by_stream[tuple(row[key] for key in KEYS)][(row["learner"], row["sketch_size"])].append(
             _configuration(row)
         )
-    sizes: dict[str, set[int | None]] = defaultdict(set)
-    for lines in by_stream.values():
-        for learner, size in lines:
-            sizes[learner].add(size)
+    every = {which for lines in by_stream.values() for which in lines}
+    in_turn = sorted(every, key=lambda which: (which[0], which[1] is not None, which[1] or 0))
+    several = Counter(learner for learner, _ in every)
     names = {
-        (learner, size): f"{learner} m = {size}"
-        if size is not None and len(sizes[learner]) > 1
-        else learner
-        for learner in sorted(sizes)
-        for size in sorted(sizes[learner], key=lambda m: (m is not None, m))
+        (learner, size): learner
+        if size is None or several[learner] == 1
+        else f"{learner} m = {size}"
+        for learner, size in in_turn
     }
     streams = []
-    for number, (key, lines) in enumerate(
-        sorted(by_stream.items(), key=lambda item: tuple(_order(value) for value in item[0]))
-    ):
+    in_order = sorted(by_stream.items(), key=lambda item: [_order(value) for value in item[0]])
+    for number, (key, lines) in enumerate(in_order, 1):
         how = dict(zip(KEYS, key, strict=True))
-        found = [
-            Line(names[which], which[0], configurations) for which, configurations in lines.items()
-        ]
+        found = [Line(names[which], which[0], of_line) for which, of_line in lines.items()]
         found.sort(
             key=lambda line: (line.best is None, line.best.merit if line.best else 0.0, line.name)
         )
-        streams.append(
-            StreamResults(how["dataset"], how["dataset_hash"], how, found, f"stream-{number + 1}")
-        )
+        dataset, dataset_hash = how["dataset"], how["dataset_hash"]
+        streams.append(StreamResults(dataset, dataset_hash, how, found, f"stream-{number}"))
     return Results(streams, {name: style_of(number) for number, name in enumerate(names.values())})
 
 
@@ -228,10 +201,8 @@ def _configurations(runs: pa.Table) -> Iterator[dict[str, Any]]:
         "well", pc.if_else(well, table.column("run_id"), None)
     )
     for name in AVERAGED:
-        column = table.column(name).cast(pa.float64())
-        table = table.set_column(
-            table.column_names.index(name), name, pc.if_else(well, column, None)
-        )
+        values = pc.if_else(well, table.column(name).cast(pa.float64()), None)
+        table = table.set_column(table.column_names.index(name), name, values)
     deviation = pc.VarianceOptions(ddof=1)
     found = table.group_by([*KEYS, "learner", "params", "sketch_size"]).aggregate(
         [

@@ -8,17 +8,11 @@ from typing import Any
 import numpy as np
 
 from flows.report.axes import Axis
-from flows.report.drawing import Drawing, Figure, Series, Style, plot
+from flows.report.drawing import Drawing, Figure, Series, Style, mean_and_band, plot
+from flows.report.rows import Curve
 from flows.report.sections.bounds import THEOREMS, bound_of, why_not
-from flows.report.sections.curves import (
-    FIRST_ROUND,
-    ROUNDS,
-    Curve,
-    banded,
-    curves_of_line,
-    drawn_lines,
-)
-from flows.report.sections.lines import Line, StreamResults
+from flows.report.sections.curves import FIRST_ROUND, ROUNDS, drawn_lines, longest_curves
+from flows.report.sections.lines import Configuration, Line, StreamResults
 from koco_stream.io.paths import AnyPath
 from koco_stream.streams.manifest import Manifest
 from koco_stream.streams.orders import AS_STORED
@@ -35,64 +29,40 @@ def regret_and_bound(
     styles: Mapping[str, Style],
 ) -> Figure | None:
     """The regret of the best configurations; None if no regret is known and no bound applies."""
-    drawings, reasons, applies = list[Drawing](), list[str](), dict[str, tuple[float, float]]()
-    rows: list[list[Any]] = []
-    for line in drawn_lines(stream):
-        assert line.best is not None
-        why = (
-            why_not(line.learner, line.best.params, stream.rounds)
-            if manifest
-            else "the dataset is no longer in the store"
-        )
+    drawings, reasons, rows = list[Drawing](), list[str](), list[list[Any]]()
+    theorems: dict[str, None] = {}
+    for line, best in drawn_lines(stream):
+        at_end: tuple[float, float] | None = None
+        why = why_not(line.learner, best.params, stream.rounds)
+        if manifest is None:
+            why = "the dataset is no longer in the store"
         if stream.how["max_rows"] and stream.how["order"] != AS_STORED:
             why = "the first rows of a shuffle differ from seed to seed"
-        if why is not None:
+        if why is None:
+            plots, at_end = _against_bound(store, stream, line, best, curves, styles)
+            drawings += plots
+            if at_end is None:
+                why = f"{line.name}: a label is beyond the clip"
+        if why is None:
+            theorems[f"{line.learner}: {THEOREMS[line.learner]}"] = None
+        else:
             reasons.append(why)
-            continue
-        drawn = _against_bound(store, stream, line, curves, styles)
-        if drawn is None:
-            reasons.append(f"{line.name}: a label is beyond the clip")
-            continue
-        plots, regret, bound = drawn
-        drawings += plots
-        applies[line.name] = (regret, bound)
-    for line in drawn_lines(stream):
-        assert line.best is not None
-        means, deviations = line.best.means, line.best.deviations
-        if means["regret"] is not None or line.name in applies:
-            told = applies.get(line.name, (None, None))
-            rows.append(
-                [
-                    line.name,
-                    means["regret"],
-                    deviations["regret"],
-                    line.best.comparator_largest,
-                    *told,
-                ]
-            )
+        regret, spread = best.means["regret"], best.deviations["regret"]
+        if regret is not None or at_end is not None:
+            largest = best.comparator_largest
+            rows.append([line.name, regret, spread, largest, *(at_end or (None, None))])
     if not rows:
         return None
     said = (
         "Regret is the cumulative squared loss above that of the best linear predictor in"
-        " hindsight, of the best configuration of each "
+        " hindsight, of the best configuration of each line, over orders and seeds. That predictor"
+        " does not respect the clip: the table says how far it predicts."
     )
-    said += (
-        "line, over orders and seeds. That predictor does not respect the clip: the table says how"
-        " far it predicts."
-    )
-    if applies:
-        named = dict.fromkeys(
-            f"{line.learner}: {THEOREMS[line.learner]}"
-            for line in drawn_lines(stream)
-            if line.name in applies
-        )
+    if theorems:
         said += (
-            f"\nBound, computed from the rows: {'; '.join(named)}. It is on the regret against the"
-            " best function of the learner's own "
-        )
-        said += (
-            "space, shrunk into the clip, which the plot shows and the table's last two columns"
-            " have."
+            f"\nBound, computed from the rows: {'; '.join(theorems)}. It is on the regret against"
+            " the best function of the learner's own space, shrunk into the clip, which the plot"
+            " shows and the table's last two columns have."
         )
     said += f"\nNo bound: {'; '.join(dict.fromkeys(reasons))}." if reasons else ""
     return Figure(
@@ -117,41 +87,36 @@ def _against_bound(
     store: AnyPath,
     stream: StreamResults,
     line: Line,
+    best: Configuration,
     curves: Mapping[str, Curve],
     styles: Mapping[str, Style],
-) -> tuple[list[Drawing], float, float] | None:
-    """The line's regret below its bound over the rounds, and both at the end. Of rows that are
-    shuffled only the end: it is the same for every order, what lies before is not.
+) -> tuple[list[Drawing], tuple[float, float] | None]:
+    """The line's regret below its bound over the rounds, and both at the end; None if there is no
+    bound. Of rows that are shuffled only the end: it is the same for every order, what lies before
+    is not.
     """
-    own = curves_of_line(line, curves)
-    if not own or line.best is None:
-        return None
-    t = own[0].t
+    own = longest_curves(best, curves)
+    if not own:
+        return [], None
+    t, stored = own[0].t, stream.how["order"] == AS_STORED
     last = t.size - 1
-    stored = stream.how["order"] == AS_STORED
-    points = (
-        sorted({k for k in range(last, -1, -EVERY) if t[k] >= FIRST_ROUND} | {last})
-        if stored
-        else [last]
-    )
-    read = Stream(
-        stream.dataset,
-        stream.dataset_hash,
-        positive_class=stream.how["positive_class"],
-        max_rows=stream.how["max_rows"],
-    )
-    bound = bound_of(store, read, line.learner, line.best.params, [int(t[k]) for k in points])
+    points = [last]
+    if stored:
+        points = sorted({k for k in range(last, -1, -EVERY) if t[k] >= FIRST_ROUND} | {last})
+    how = {key: stream.how[key] for key in ("positive_class", "max_rows")}
+    read = Stream(stream.dataset, stream.dataset_hash, **how)
+    bound = bound_of(store, read, line.learner, best.params, [int(t[k]) for k in points])
     if bound is None:
-        return None
+        return [], None
     regret = np.array([curve.loss[points] for curve in own]) - np.array(bound.competitor)
-    at_end = float(regret[:, -1].mean())
+    at_end = float(regret[:, -1].mean()), bound.bound[-1]
     if not stored:
-        return [], at_end, bound.bound[-1]
-    name = f"{line.name}, bound"
+        return [], at_end
+    name, x = f"{line.name}, bound", t[points].tolist()
     alt = (
         f"Regret of {line.name} and its bound over the rounds on {stream.title}. At the end"
-        f" {at_end:.4g} and {bound.bound[-1]:.4g}."
+        f" {at_end[0]:.4g} and {at_end[1]:.4g}."
     )
-    series = [banded(line.name, t[points], regret), Series(name, t[points].tolist(), bound.bound)]
+    series = [mean_and_band(line.name, x, regret), Series(name, x, bound.bound)]
     mine: dict[str, Style] = {line.name: styles[line.name], name: (styles[line.name][0], "", "--")}
-    return [plot(series, mine, ROUNDS, Axis("regret", log=True), alt)], at_end, bound.bound[-1]
+    return [plot(series, mine, ROUNDS, Axis("regret", log=True), alt)], at_end

@@ -3,12 +3,13 @@
 import math
 from collections import defaultdict
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from flows.report.axes import Axis
 from flows.report.drawing import Drawing, Figure, Series, Style, plot
 from flows.report.sections.curves import drawn_lines, left_out
-from flows.report.sections.lines import Configuration, Line, StreamResults
+from flows.report.sections.lines import Configuration, Line, StreamResults, best_of, is_number
 
 LOGARITHMIC = 8.0  # a grid whose ends are further apart is drawn on a logarithmic axis
 WIDE = 20.0
@@ -20,31 +21,25 @@ def edges_of(line: Line) -> dict[str, str]:
     or "largest". A value inside that is as good is taken for the best; values beyond that were
     tried and did not end well are part of the grid.
     """
-    if line.best is None or line.best.merit is None:
+    if line.best is None:
         return {}
     found = {}
-    as_good = [c for c in line.configurations if c.merit == line.best.merit]
+    as_good = [one.params for one in line.configurations if one.merit == line.best.merit]
     for name, values in line.tried.items():
-        if len(values) < FEWEST or not all(
-            isinstance(v, float | int) and not isinstance(v, bool) for v in values
-        ):
-            continue
-        best = {c.params[name] for c in as_good if name in c.params}
-        if best == {values[0]}:
-            found[name] = "smallest"
-        elif best == {values[-1]}:
-            found[name] = "largest"
+        if len(values) >= FEWEST and all(map(is_number, values)):
+            best = {params[name] for params in as_good if name in params}
+            if best in ({values[0]}, {values[-1]}):
+                found[name] = "smallest" if best == {values[0]} else "largest"
     return found
 
 
 def edge_words(line: Line) -> list[str]:
     """The same in words."""
-    assert line.best is not None or not edges_of(line)
+    best = line.best.params if line.best else {}
     return [
-        f"{line.name}: the best {name}, {line.best.params[name]:g}, is the {end} of its grid"
+        f"{line.name}: the best {name}, {best[name]:g}, is the {end} of its grid"
         f" ({line.tried[name][0]:g} to {line.tried[name][-1]:g}): the optimum may lie beyond"
         for name, end in edges_of(line).items()
-        if line.best is not None
     ]
 
 
@@ -56,12 +51,7 @@ def best_by_value(line: Line, name: str) -> dict[float, Configuration | None]:
     for one in line.configurations:
         if name in one.params:
             by_value[float(one.params[name])].append(one)
-    return {
-        value: min(
-            (c for c in found if c.merit is not None), key=lambda c: c.merit or 0.0, default=None
-        )
-        for value, found in sorted(by_value.items())
-    }
+    return {value: best_of(found) for value, found in sorted(by_value.items())}
 
 
 def error_against_step(stream: StreamResults, styles: Mapping[str, Style]) -> Figure | None:
@@ -69,7 +59,7 @@ def error_against_step(stream: StreamResults, styles: Mapping[str, Style]) -> Fi
     no line has several values of one.
     """
     by_name: dict[str, list[Line]] = defaultdict(list)
-    for line in drawn_lines(stream):
+    for line, _ in drawn_lines(stream):
         if line.step is not None:
             by_name[line.step].append(line)
     if not by_name:
@@ -80,7 +70,7 @@ def error_against_step(stream: StreamResults, styles: Mapping[str, Style]) -> Fi
             for value, best in best_by_value(line, name).items():
                 told = (
                     (best.merit, best.least, best.largest, best.n_runs)
-                    if best and best.n_runs
+                    if best
                     else (None, None, None, 0)
                 )
                 rows.append([line.name, name, value, *told])
@@ -103,28 +93,17 @@ def _plot(
     series, told = [], []
     for line in lines:
         found = best_by_value(line, name)
-        y = [c.merit if c and c.merit is not None else math.nan for c in found.values()]
-        low, high = (
-            [c.least if c else math.nan for c in found.values()],
-            [c.largest if c else math.nan for c in found.values()],
+        merits = {value: best.merit for value, best in found.items() if best}
+        several = any(best and best.n_runs > 1 for best in found.values())
+        y, low, high = (
+            [getattr(best, what) if best else math.nan for best in found.values()]
+            for what in ("merit", "least", "largest")
         )
-        at = min(
-            (k for k in range(len(y)) if not math.isnan(y[k])), key=lambda k: y[k], default=None
-        )
-        several = any(c and c.n_runs > 1 for c in found.values())
-        rings = [] if at is None else [at]
-        series.append(
-            Series(
-                line.name,
-                list(found),
-                y,
-                low if several else None,
-                high if several else None,
-                rings,
-            )
-        )
+        at = min(merits, key=lambda value: merits[value] or 0.0, default=None)
+        one = Series(line.name, list(found), y, ringed=[k for k, x in enumerate(found) if x == at])
+        series.append(replace(one, low=low, high=high) if several else one)
         if at is not None:
-            told.append(f"{line.name} {y[at]:.4g} at {list(found)[at]:g}")
+            told.append(f"{line.name} {merits[at]:.4g} at {at:g}")
     values = [v for one in series for v in one.x]
     shown = [v for one in series for v in one.y if v > 0]
     x = Axis(name, min(values) > 0 and max(values) >= LOGARITHMIC * min(values))

@@ -10,23 +10,22 @@ import pyarrow as pa
 import pytest
 
 from flows.report.document import write_report
-from flows.report.papers.kons_adversary import Line, claims_of, exponent, kons_adversary, lines_of
+from flows.report.papers.kons_adversary import Growth, Line, claims_of, kons_adversary, lines_of
 from flows.report.papers.poster_published import ROUNDS, TABLES, Published
-from flows.report.papers.poster_tables import (
+from flows.report.papers.poster_readings import (
     Reading,
     fits_of,
     groups_of,
     misfit,
-    poster_tables,
     readings_of,
     under,
-    verdict,
 )
+from flows.report.papers.poster_rows import verdict
+from flows.report.papers.poster_tables import poster_tables
 from flows.sweep.file import read_sweep
 from koco_stream import PROSNKONS
 from koco_stream.batch import Batch
 from storage.preparing.prepare import prepare_file
-from storage.results import read_curves
 from tests.helpers.project import SWEEPS
 from tests.helpers.swept import swept
 
@@ -190,31 +189,31 @@ def test_section__has_ours_beside_the_published_row_and_batch(tmp_path):
     assert poster_tables(store, runs.slice(0, 0)).rows == []
 
 
+def growth(rounds, values):
+    return Growth(rounds, {0: np.array(values), 1: np.array(values)})
+
+
 def test_exponent__of_a_power_and_of_a_logarithm():
     t = [1, 10, 100, 1000]
-    assert exponent(t, [float(n) ** 1.5 for n in t]) == pytest.approx(1.5)
-    assert exponent(t, [math.log(n) + 1e-9 for n in t]) == pytest.approx(math.log10(1.5))
-    assert math.isnan(exponent(t, [0.0] * 4))
+    assert growth(t, [float(n) ** 1.5 for n in t]).exponent == pytest.approx(1.5)
+    logarithm = growth(t, [math.log(n) + 1e-9 for n in t])
+    assert logarithm.exponent == pytest.approx(math.log10(1.5))
+    assert math.isnan(growth(t, [0.0] * 4).exponent)
 
 
 def test_adversary__claims_are_about_what_grows_how():
     t = [2, 20, 200, 2000]
-    linear, logarithmic, full = (
-        [0.25 * n for n in t],
-        [math.log(n) for n in t],
-        [float(n) for n in t],
-    )
+    linear, logarithmic = growth(t, [0.25 * n for n in t]), growth(t, [math.log(n) for n in t])
     lines = {
-        "small": Line("SketchedKONS", t, {0: linear, 1: linear}, {0: logarithmic, 1: logarithmic}),
-        "full": Line("SketchedKONS", t, {0: logarithmic}, {0: full}),
-        "both": Line(
-            "SketchedKONS", t, {0: logarithmic}, {0: logarithmic}
-        ),  # what the section says cannot be
-        "FD-SON m = 1": Line("FDSON", t, {0: logarithmic}, None),
-        "ONS": Line("ONS", t, {0: linear}, None),
-        "OGD": Line("OGD", t, {0: linear}, None),
+        "small": Line("SketchedKONS", linear, logarithmic),
+        "full": Line("SketchedKONS", logarithmic, growth(t, [float(n) for n in t])),
+        # what the section says cannot be
+        "both": Line("SketchedKONS", logarithmic, logarithmic),
+        "FD-SON m = 1": Line("FDSON", logarithmic, None),
+        "ONS": Line("ONS", linear, None),
+        "OGD": Line("OGD", linear, None),
     }
-    assert [claim[3] for claim in claims_of(lines)] == [True, True, False, True, False]
+    assert [claim.holds for claim in claims_of(lines)] == [True, True, False, True, False]
 
 
 def test_adversary__section_reads_the_curves(tmp_path):
@@ -224,19 +223,19 @@ def test_adversary__section_reads_the_curves(tmp_path):
         tmp_path,
         f'learner_seeds = 2\n[[dataset]]\nname = "adversary"\nn_rows = 200\nclip = 2.0\n{tables}',
     )
-    lines = lines_of(runs, read_curves(tmp_path / "store"))
+    lines = lines_of(tmp_path / "store", runs)
     assert list(lines) == ["OGD step 0.0312", "OGD step 0.125", "PROS-N-KONS"]
     slow, fast, newton = lines.values()
     assert slow.size is None
-    assert newton.rounds[-1] == 200
-    assert list(newton.regret) == [0, 1]
+    assert newton.regret.rounds[-1] == 200
+    assert list(newton.regret.by_seed) == [0, 1]
     model = PROSNKONS(kernel="linear", clip=2.0, seed=1)
     X, y = np.ones((200, 1)), np.tile([-2.0, 2.0], 100)
     loss = ((model.progressive(X, y) - y) ** 2).sum()
-    assert newton.regret[1][-1] == pytest.approx(loss - 200 * 4.0)
+    assert newton.regret.by_seed[1][-1] == pytest.approx(loss - 200 * 4.0)
     assert newton.size is not None
-    assert newton.size[1][-1] == model.dictionary_.size
-    assert fast.regret_exponent() == pytest.approx(1.0, abs=0.1)
+    assert newton.size.by_seed[1][-1] == model.dictionary_.size
+    assert fast.regret.exponent == pytest.approx(1.0, abs=0.1)
     figure = kons_adversary(tmp_path / "store", runs)
     assert len(figure.drawings) == 2
     assert len(figure.rows) == 3

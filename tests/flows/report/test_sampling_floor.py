@@ -12,7 +12,7 @@ from tests.helpers.swept import swept
 
 
 def verdicts(*points):
-    return [claim[3] for claim in claims_of("x", list(points))]
+    return [claim.holds for claim in claims_of("x", list(points))]
 
 
 def point(floor, regrets, size):

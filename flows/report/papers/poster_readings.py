@@ -1,0 +1,168 @@
+"""What the PROS-N-KONS paper leaves open, and how well our runs fit its tables under each reading.
+
+What the paper states is fixed by the sweep; what it does not (C, the curvature, the kernel's width,
+KORS's factor, parkinsons' target, the order of the rows, what CON-KONS carries across) is a
+reading.
+"""
+
+import json
+import math
+from collections import defaultdict
+from statistics import fmean, stdev
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from flows.report.papers.poster_published import TABLES, Published
+from flows.report.rows import READ
+
+NEWTON = ("PROSNKONS", "CONKONS", "BKONS")
+TARGETS = {"parkinsons": "total_UPDRS", "parkinsons-motor": "motor_UPDRS"}
+CARRIES = {"both": "CON-KONS carries ω and Ã", "weights": "CON-KONS carries ω only"}
+SQUARED_BANDWIDTHS = {64.0: "exp(−‖x − x'‖²/(2·8²))", 32.0: "exp(−‖x − x'‖²/8²)"}
+STATED = {"kernel": "gaussian", "beta": 1.0, "epsilon": 0.5}
+
+Key = tuple[str, float, str]  # the paper's dataset, α = γ, learner
+
+
+class Reading(NamedTuple):
+    """What the paper leaves open. `target`: parkinsons' column, `carry`: what CON-KONS carries
+    across when a point joins; each matters to its own rows alone ("" for the rows of others).
+    """
+
+    clip: float
+    curvature: float
+    schedule: str
+    bandwidth: float
+    estimate: str
+    order: str
+    target: str = ""
+    carry: str = ""
+
+    def __str__(self) -> str:
+        kernel = SQUARED_BANDWIDTHS.get(
+            round(self.bandwidth**2, 6), f"a kernel of bandwidth {self.bandwidth:g}"
+        )
+        steps = "/√t" if self.schedule == "decreasing" else ""
+        factor = "1 + ε" if self.estimate == "icml" else "1 − ε"
+        target = f", parkinsons' target {self.target}" if self.target else ""
+        carry = f", {CARRIES[self.carry]}" if self.carry else ""
+        return (
+            f"C = {self.clip:g}, curvature {self.curvature:g}{steps}, {kernel}, factor {factor},"
+            f" rows {self.order}{target}{carry}"
+        )
+
+
+class Ours(NamedTuple):
+    """A configuration over its runs (orders, seeds): means, the standard deviation of the loss (0
+    for one run), the first run's row.
+    """
+
+    params: dict[str, Any]
+    mean: float
+    std: float
+    size: float | None
+    round_us: float
+    n_runs: int
+    first: dict[str, Any]
+
+
+def groups_of(runs: pa.Table) -> dict[tuple[str, str], list[Ours]]:
+    """The configurations that ended well, by dataset and learner; those of which any run did not
+    are left out.
+    """
+    columns = [name for name in READ if name != "max_rows"]
+    columns += ["run_id", "learner", "learner_seed", "params", "status", "rounds", "seconds"]
+    columns += ["mean_loss", "error_rate", "dictionary_size"]
+    by_configuration: dict[tuple[str, ...], list[dict[str, Any]]] = defaultdict(list)
+    for row in runs.select(columns).to_pylist():
+        key = row["dataset"], row["learner"], row["order"], row["params"]
+        by_configuration[key].append(row)
+    groups: dict[tuple[str, str], list[Ours]] = defaultdict(list)
+    for (dataset, learner, *_), rows in sorted(by_configuration.items()):
+        if all(row["status"] == "ok" for row in rows):
+            groups[dataset, learner].append(_averaged(rows))
+    return groups
+
+
+def _averaged(rows: list[dict[str, Any]]) -> Ours:
+    rows.sort(key=lambda row: (row["order_seed"] or 0, row["learner_seed"] or 0))
+    values = [row["mean_loss"] if row["error_rate"] is None else row["error_rate"] for row in rows]
+    sizes = [row["dictionary_size"] for row in rows]
+    return Ours(
+        json.loads(rows[0]["params"]),
+        fmean(values),
+        stdev(values) if len(values) > 1 else 0.0,
+        None if None in sizes else fmean(sizes),
+        1e6 * fmean(row["seconds"] / row["rounds"] for row in rows),
+        len(rows),
+        rows[0],
+    )
+
+
+def readings_of(groups: dict[tuple[str, str], list[Ours]]) -> dict[Key, dict[Reading, Ours]]:
+    """For each of the paper's rows of a Newton learner, ours under each reading."""
+    found: dict[Key, dict[Reading, Ours]] = defaultdict(dict)
+    for (dataset, learner), configurations in groups.items():
+        name = "parkinsons" if dataset in TARGETS else dataset
+        for ours in configurations if learner in NEWTON else ():
+            p = ours.params
+            as_stated = p["alpha"] == p["ridge"] and all(p[key] == STATED[key] for key in STATED)
+            if as_stated and learner in TABLES.get((name, p["alpha"]), {}):
+                reading = Reading(
+                    p["clip"],
+                    p["curvature"],
+                    p["curvature_schedule"],
+                    p["bandwidth"],
+                    p["estimate"],
+                    ours.first["order"],
+                    TARGETS.get(dataset, ""),
+                    p.get("carry", "both") if learner == "CONKONS" else "",
+                )
+                found[name, p["alpha"], learner][reading] = ours
+    return found
+
+
+def misfit(published: Published, ours: Ours) -> float:
+    """Squared logarithm of the ratio of the losses, and of that of the dictionaries' sizes."""
+    both = math.log(ours.mean / published.mean) ** 2 if ours.mean > 0 else math.inf
+    if published.size and ours.size:
+        both += math.log(ours.size / published.size) ** 2
+    return both
+
+
+def fits_of(found: dict[Key, dict[Reading, Ours]]) -> tuple[list[tuple[float, Reading]], list[Key]]:
+    """Single readings for all rows, (sum of misfits, reading), the best first; and the rows in the
+    sum: those that every reading has.
+    """
+    readings = {reading for by_reading in found.values() for reading in by_reading}
+    targets = sorted({reading.target for reading in readings} - {""}) or [""]
+    carries = sorted({reading.carry for reading in readings} - {""}) or [""]
+    candidates = {
+        reading._replace(target=target, carry=carry)
+        for reading in readings
+        for target in ([reading.target] if reading.target else targets)
+        for carry in ([reading.carry] if reading.carry else carries)
+    }
+    rows = sorted(
+        key
+        for key, by_reading in found.items()
+        if all(under(by_reading, reading) for reading in candidates)
+    )
+    fits = []
+    for reading in candidates:
+        pairs = [(TABLES[key[:2]][key[2]], under(found[key], reading)) for key in rows]
+        fits.append((sum(misfit(published, ours) for published, ours in pairs if ours), reading))
+    return sorted(fits), rows
+
+
+def under(by_reading: dict[Reading, Ours], reading: Reading) -> Ours | None:
+    """Ours under a reading for all rows; its target and what is carried count where there is a
+    choice.
+    """
+    alike = (
+        reading._replace(target=t, carry=c)
+        for t in (reading.target, "")
+        for c in (reading.carry, "")
+    )
+    return next((by_reading[one] for one in alike if one in by_reading), None)
