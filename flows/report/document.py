@@ -2,14 +2,15 @@
 Markdown.
 """
 
-from collections import Counter
+import json
+from collections import Counter, defaultdict
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from flows.report.drawing import Figure
-from flows.report.pages import fence_for, html_page, markdown_page
+from flows.report.pages import write_pages
 from flows.report.papers.figures import FIGURES
 from flows.report.sections.costs import cost_against_error
 from flows.report.sections.curves import curves_of_best, dictionary_over_rounds, error_over_rounds
@@ -25,11 +26,12 @@ from flows.report.sections.lines import (
 )
 from flows.report.sections.regret import regret_and_bound
 from flows.report.sections.steps import edge_words, edges_of, error_against_step
-from flows.results.decisions import read_decisions, rungs_of
-from flows.results.tables import runs_of, sweep_note
+from flows.results.decisions import read_decisions
+from flows.results.tables import dataset_text, runs_of, sweep_note
 from koco_stream.errors import WrongInput
-from koco_stream.io.paths import AnyPath, StorePath, store_path
+from koco_stream.io.paths import AnyPath, StorePath
 from koco_stream.streams.manifest import Manifest, load_manifest
+from koco_stream.streams.orders import AS_STORED
 
 MOST_STREAMS = 24  # that have plots
 MOST_NOT_OK = 50
@@ -48,13 +50,7 @@ def write_report(store: AnyPath, sweep: str) -> StorePath:
     """Write the report of a sweep that has run on `store`, as HTML and as Markdown beside it;
     returns the HTML file's path. Raises `WrongInput` if it has not run.
     """
-    report, folder = report_of(store, sweep), store_path(store) / "reports"
-    (folder / f"{sweep}.md").write_text(
-        markdown_page("report.md", report=report, fence=fence_for(report["file"]))
-    )
-    written = folder / f"{sweep}.html"
-    written.write_text(html_page("report.html", report=report))
-    return written
+    return write_pages(store, sweep, "report", report=report_of(store, sweep))
 
 
 def report_of(store: AnyPath, sweep: str) -> dict[str, Any]:
@@ -64,7 +60,7 @@ def report_of(store: AnyPath, sweep: str) -> dict[str, Any]:
     note = sweep_note(store, sweep)
     runs = runs_of(store, sweep, READ)
     results = results_of(runs)
-    rungs = rungs_of(read_decisions(store, sweep))
+    rungs = rung_rows(read_decisions(store, sweep))
     streams = whole_streams(results) if rungs else results.streams
     manifests = manifests_of(store, results)
     counts = Counter(sorted(runs.column("status").to_pylist()))
@@ -91,7 +87,7 @@ def report_of(store: AnyPath, sweep: str) -> dict[str, Any]:
         ],
         "sections": sections_of(store, streams[:MOST_STREAMS], results, manifests),
         "rung_columns": RUNGS,
-        "rungs": [rung_row(row) for row in rungs],
+        "rungs": rungs,
         "not_ok_note": (
             f"The first {MOST_NOT_OK} of {bad.num_rows:,}."
             if bad.num_rows > MOST_NOT_OK
@@ -187,11 +183,23 @@ def best_row(stream: StreamResults, line: Line, best: Configuration) -> list[Any
     ]
 
 
-def rung_row(row: dict[str, Any]) -> list[Any]:
-    """A row of `RUNGS`."""
-    name = row["dataset"] if row["order"] == "as-stored" else f"{row['dataset']}, {row['order']}"
-    counts = (row["rung"], row["rounds"], row["configurations"], row["went_on"])
-    return [name, row["learner"], *counts, params_text(row["params"]), row["mean_loss"]]
+def rung_rows(decisions: pa.Table) -> list[list[Any]]:
+    """The rows of `RUNGS`, one for each rung of a learner on a stream: how many configurations
+    there were, how many went on, and the best of them.
+    """
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
+    for row in decisions.to_pylist():
+        dataset = dataset_text(row["dataset"], row["positive_class"])
+        key = (dataset, *(row[name] for name in ("order", "learner", "rung", "rounds")))
+        groups[key].append(row)
+    rows = []
+    for (dataset, order, *decided), found in sorted(groups.items(), key=lambda item: item[0]):
+        best = min(found, key=lambda row: row["place"])
+        name = dataset if order == AS_STORED else f"{dataset}, {order}"
+        counts = (len(found), sum(row["goes_on"] for row in found))
+        parameters = params_text(json.loads(best["params"]))
+        rows.append([name, *decided, *counts, parameters, best["mean_loss"]])
+    return rows
 
 
 def data_row(results: Results, manifests: dict[str, Manifest], name: str) -> list[Any]:

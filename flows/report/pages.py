@@ -11,36 +11,32 @@ from markupsafe import Markup, escape
 
 import koco_stream
 from flows.report.drawing import Claim
+from koco_stream.io.paths import AnyPath, StorePath, store_path
 
 MISSING = "–"
 CLAIM_COLUMNS = ("Holds", "The paper says", "Criterion", "Came out")
 LONG = 40  # characters of a cell that gets room on a narrow screen, where tables scroll
 
 
-def html_page(template: str, **content: Any) -> str:
-    """A page with its style and script in it. Its security policy lets only that script run, and
+def write_pages(store: AnyPath, name: str, template: str, **content: Any) -> StorePath:
+    """Fill in a template, and write the page into the store's reports: as HTML, and as Markdown
+    without plots beside it. Returns the HTML file's path.
+
+    The HTML has its style and script in it. Its security policy lets only that script run, and
     nothing be loaded from anywhere.
     """
+    folder, content = store_path(store) / "reports", {"version": koco_stream.__version__, **content}
+    markdown = _environment(False).get_template(f"{template}.md").render(**content)
+    (folder / f"{name}.md").write_text(re.sub(r"\n{3,}", "\n\n", markdown).strip() + "\n")
     environment = _environment(True)
-    style, script = (environment.get_template(name).render() for name in ("style.css", "script.js"))
+    style, script = (environment.get_template(file).render() for file in ("style.css", "script.js"))
     script_hash = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    shared = {
-        "style": style,
-        "script": script,
-        "script_hash": script_hash,
-        "version": koco_stream.__version__,
-    }
-    return environment.get_template(template).render(**shared, **content)
-
-
-def markdown_page(template: str, **content: Any) -> str:
-    """A page as Markdown, without plots."""
-    page = (
-        _environment(False)
-        .get_template(template)
-        .render(version=koco_stream.__version__, **content)
+    page = environment.get_template(f"{template}.html").render(
+        style=style, script=script, script_hash=script_hash, **content
     )
-    return re.sub(r"\n{3,}", "\n\n", page).strip() + "\n"
+    written = folder / f"{name}.html"
+    written.write_text(page)
+    return written
 
 
 def _environment(html: bool) -> Environment:
@@ -53,7 +49,7 @@ def _environment(html: bool) -> Environment:
     )
     environment.globals.update(claim_columns=CLAIM_COLUMNS)
     environment.filters.update(
-        cell=cell, soft=soft, text=text_of, md=markdown_of, claim_rows=claim_rows
+        cell=cell, soft=soft, text=text_of, md=markdown_of, fence=fence_for, claim_rows=claim_rows
     )
     return environment
 

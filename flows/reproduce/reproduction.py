@@ -12,7 +12,7 @@ import pyarrow as pa
 from flows.prepare.downloads import fetch_edition
 from flows.prepare.preparation import prepare_named
 from flows.report.drawing import Claim, Figure
-from flows.report.pages import claim_rows, html_page, markdown_page
+from flows.report.pages import claim_rows, write_pages
 from flows.report.papers.figures import FIGURES
 from flows.reproduce.targets import (
     QUICK_GENERATED,
@@ -30,7 +30,6 @@ from flows.runtime.console import say
 from flows.sweep.launch import launch
 from flows.sweep.request import SweepRequest
 from koco_stream.errors import WrongInput
-from koco_stream.io.paths import store_path
 from koco_stream.streams.manifest import Manifest, load_manifest
 from storage.catalogue.entries import CATALOGUE, find_edition
 
@@ -155,7 +154,8 @@ def reproduce(
         n_rows = entry_of(dataset).editions[0].n_rows
         rows.append([f"{sweep}, for {dataset}", n_rows, None, f"a stand-in: {what}"])
     done = Reproduction(target, quick, flags, rows, figures, searches, reports, failed)
-    return done, write_page(store, done)
+    page = write_pages(store, done.name, "reproduction", done=done, set_columns=SETS)
+    return done, str(page)
 
 
 def datasets_of(target: Target, store: str, data: Path | None, workers: int) -> list[Dataset]:
@@ -267,15 +267,3 @@ def stand_in_figure(runs: pa.Table, sweep: str, dataset: str, what: str) -> Figu
         f" {dataset} itself it says nothing.",
         opened=True,
     )
-
-
-def write_page(store: str, done: Reproduction) -> str:
-    """The page of a reproduction as HTML, and as Markdown beside it; returns the HTML file's
-    path.
-    """
-    folder = store_path(store) / "reports"
-    content = {"done": done, "set_columns": SETS}
-    (folder / f"{done.name}.md").write_text(markdown_page("reproduction.md", **content))
-    written = folder / f"{done.name}.html"
-    written.write_text(html_page("reproduction.html", **content))
-    return str(written)

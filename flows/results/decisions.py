@@ -1,8 +1,6 @@
 """The decisions of sweeps with halving: a table in the store for each sweep."""
 
-import json
 from collections.abc import Sequence
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -44,41 +42,12 @@ def write_decisions(store: AnyPath, sweep: str, decisions: Sequence[dict[str, ob
     if not decisions:
         file.remove()
         return
+    table = pa.Table.from_pylist(list(decisions), DECISIONS)
     with file.written() as temporary:
-        pq.write_table(
-            pa.Table.from_pylist(list(decisions), DECISIONS), temporary, compression="zstd"
-        )
+        pq.write_table(table, temporary, compression="zstd")
 
 
 def read_decisions(store: AnyPath, sweep: str) -> pa.Table:
     """The decisions of a sweep; no rows if it has none."""
     file = store_path(store) / "results" / "halving" / f"{sweep}.parquet"
     return file.read_table() if file.is_file() else DECISIONS.empty_table()
-
-
-def rungs_of(decisions: pa.Table) -> list[dict[str, Any]]:
-    """One row for each rung of a learner on a stream: how many configurations there were, how many
-    went on, and the best of them.
-    """
-    keys = ("dataset", "positive_class", "order", "learner", "rung", "rounds")
-    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-    for row in decisions.to_pylist():
-        groups.setdefault(tuple(row[key] for key in keys), []).append(row)
-    found = [
-        {
-            **{key: best[key] for key in ("order", "learner", "rung", "rounds", "mean_loss")},
-            "dataset": (
-                best["dataset"]
-                if best["positive_class"] is None
-                else f"{best['dataset']}:{best['positive_class']:g}"
-            ),
-            "params": json.loads(best["params"]),
-            "configurations": len(rows),
-            "went_on": sum(row["goes_on"] for row in rows),
-        }
-        for rows in groups.values()
-        for best in [min(rows, key=lambda row: row["place"])]
-    ]
-    return sorted(
-        found, key=lambda row: (row["dataset"], row["order"], row["learner"], row["rung"])
-    )

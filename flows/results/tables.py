@@ -104,10 +104,7 @@ def summary_table(runs: pa.Table) -> pa.Table:
     classes = zip(
         found.column("dataset").to_pylist(), found.column("positive_class").to_pylist(), strict=True
     )
-    shown = pa.array(
-        [name if positive is None else f"{name}:{positive:g}" for name, positive in classes],
-        pa.string(),
-    )
+    shown = pa.array([dataset_text(*one) for one in classes], pa.string())
     found = found.set_column(found.column_names.index("dataset"), "dataset", shown)
     short = pc.utf8_slice_codeunits(found.column("dataset_hash"), 0, 12)
     found = found.set_column(found.column_names.index("dataset_hash"), "dataset_hash", short)
@@ -127,6 +124,11 @@ def summary_table(runs: pa.Table) -> pa.Table:
         "params",
     )
     return found.sort_by([(name, "ascending") for name in by])
+
+
+def dataset_text(name: str, positive_class: float | None) -> str:
+    """A dataset as tables show it: with its positive class, if it has one."""
+    return name if positive_class is None else f"{name}:{positive_class:g}"
 
 
 def of_newest_code(runs: pa.Table) -> pa.Table:
