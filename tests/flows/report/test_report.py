@@ -90,6 +90,18 @@ def store(tmp_path_factory):
     return where
 
 
+def put(store, sweep, run_ids, rows, *figures):
+    """A store in which a sweep of `run_ids` has run, with these rows of results and no curves."""
+    open_store(store)
+    for kind, columns, results in (("runs", RUNS, rows), ("curves", CURVES, [])) if rows else ():
+        (store / "results" / kind).mkdir(parents=True)
+        table = pa.Table.from_pylist(results, schema=schema(columns))
+        pq.write_table(table, store / "results" / kind / "a.parquet")
+    (store / "sweeps").mkdir(exist_ok=True)
+    note = {"name": sweep, "file": "", "figures": list(figures), "run_ids": run_ids}
+    (store / "sweeps" / f"{sweep}.json").write_text(json.dumps(note))
+
+
 @pytest.fixture(scope="module")
 def page(store):
     return write_report(store, "small").path
@@ -232,17 +244,7 @@ def test_report__of_runs_that_are_not_ok_or_not_there_yet(store, tmp_path):
                 status="diverged", error="at round 7", mean_loss=None, error_rate=None, regret=None
             )
     other = tmp_path / "store"
-    open_store(other)
-    (other / "results" / "runs").mkdir(parents=True)
-    (other / "results" / "curves").mkdir(parents=True)
-    pq.write_table(
-        pa.Table.from_pylist(runs[1:], schema=schema(RUNS)),
-        other / "results" / "runs" / "a.parquet",
-    )
-    pq.write_table(schema(CURVES).empty_table(), other / "results" / "curves" / "a.parquet")
-    (other / "sweeps").mkdir(exist_ok=True)
-    note = {"name": "small", "file": "", "figures": [], "run_ids": [row["run_id"] for row in runs]}
-    (other / "sweeps" / "small.json").write_text(json.dumps(note))
+    put(other, "small", [row["run_id"] for row in runs], runs[1:])
     report = report_of(other, "small")
     assert report["flags"][0] == f"1 of {len(runs)} runs are not there yet"
     assert any(flag.endswith("runs diverged") for flag in report["flags"])
@@ -253,10 +255,7 @@ def test_report__of_runs_that_are_not_ok_or_not_there_yet(store, tmp_path):
 
 
 def test_report__of_no_runs_at_all_is_a_page(store, tmp_path):
-    open_store(tmp_path / "store")
-    (tmp_path / "store" / "sweeps").mkdir(exist_ok=True)
-    note = {"name": "none", "file": "", "figures": ["son-figure-1"], "run_ids": ["x"]}
-    (tmp_path / "store" / "sweeps" / "none.json").write_text(json.dumps(note))
+    put(tmp_path / "store", "none", ["x"], [], "son-figure-1")
     assert "0 of 1 runs on 0 datasets" in write_report(tmp_path / "store", "none").path.read_text()
 
 
@@ -519,33 +518,23 @@ def test_report__of_a_hundred_thousand_runs_takes_seconds_and_little_memory(tmp_
                             "version": "b",
                         }
                     )
-    (store / "results" / "runs").mkdir(parents=True)
-    (store / "results" / "curves").mkdir(parents=True)
-    table = pa.Table.from_pylist(runs, schema=schema(RUNS))
-    pq.write_table(table, store / "results" / "runs" / "a.parquet")
+    ids = [row["run_id"] for row in runs]
+    put(store, "many", ids, runs)
     with pq.ParquetWriter(store / "results" / "curves" / "a.parquet", schema(CURVES)) as writer:
         for k in range(0, len(runs), 10_000):
-            ids = table.column("run_id").slice(k, 10_000).combine_chunks()
+            some = np.array(ids[k : k + 10_000])
             rows = pa.table(
                 {
-                    "run_id": ids.take(pa.array(np.repeat(np.arange(len(ids)), len(t)))),
-                    "t": pa.array(np.tile(t, len(ids))),
-                    "cumulative_loss": pa.array(np.tile(np.array(t, float), len(ids))),
-                    "mistakes": pa.array(np.tile(t, len(ids))),
-                    "dictionary_size": pa.nulls(len(ids) * len(t), pa.int64()),
+                    "run_id": pa.array(np.repeat(some, len(t))),
+                    "t": pa.array(np.tile(t, len(some))),
+                    "cumulative_loss": pa.array(np.tile(np.array(t, float), len(some))),
+                    "mistakes": pa.array(np.tile(t, len(some))),
+                    "dictionary_size": pa.nulls(len(some) * len(t), pa.int64()),
                 },
                 schema(CURVES),
             )
             writer.write_table(rows)
-    (store / "sweeps").mkdir(exist_ok=True)
-    note = {
-        "name": "many",
-        "file": "",
-        "figures": [],
-        "run_ids": table.column("run_id").to_pylist(),
-    }
-    (store / "sweeps" / "many.json").write_text(json.dumps(note))
-    del runs, curves, table, note
+    del runs, curves, ids
     pa.default_memory_pool().release_unused()
     with AnonymousPeak() as memory:
         begun = time.monotonic()

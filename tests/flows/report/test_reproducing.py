@@ -20,16 +20,15 @@ from tests.helpers.browser import SIZES, look_at
 from tests.helpers.in_process import koco  # noqa: F401  (a fixture)
 from tests.helpers.pages import tables_of
 
-EVERY = sorted(
-    {
-        sweep
-        for t in TARGETS.values()
-        for sweep in (*t.sweeps, *t.searches, *(s for s, *_ in t.stand_ins))
-    }
-)
+# each sweep of a target, and the figures that its report must have
+SWEPT = {
+    sweep: {t.figure for t in TARGETS.values() if sweep in (*t.sweeps, *t.searches)}
+    for target in TARGETS.values()
+    for sweep in (*target.sweeps, *target.searches, *(name for name, *_ in target.stand_ins))
+}
 
 
-@pytest.mark.parametrize("sweep", EVERY)
+@pytest.mark.parametrize("sweep", sorted(SWEPT))
 def test_sweeps__of_targets_are_run_as_they_stand_and_quick_ones_are_small(sweep):
     names = prepared_datasets(sweep)
     assert sweep_for(sweep, names, [], False) == SWEEPS / f"{sweep}.toml"
@@ -37,7 +36,10 @@ def test_sweeps__of_targets_are_run_as_they_stand_and_quick_ones_are_small(sweep
     assert quick.name == f"{sweep}-quick"
     assert {use.name for use in quick.datasets if use.given is None} == set(names)
     assert all(use.max_rows == QUICK_ROWS for use in quick.datasets if use.given is None)
-    assert len(quick.configurations) <= len(read_sweep(SWEEPS / f"{sweep}.toml").configurations)
+    whole = read_sweep(SWEEPS / f"{sweep}.toml")
+    assert whole.name == sweep
+    assert SWEPT[sweep] <= set(whole.figures)
+    assert len(quick.configurations) <= len(whole.configurations)
     if names:
         some = read_sweep(
             sweep_for(sweep, names[:1], [{"name": "acoustic", "positive_class": 3.0}], False)
@@ -51,17 +53,8 @@ def test_sweeps__of_targets_are_run_as_they_stand_and_quick_ones_are_small(sweep
 
 def test_targets__name_every_dataset_of_their_paper(koco, tmp_path):
     (tmp_path / "data").mkdir()
-    done = koco(
-        "reproduce",
-        "son-figure-3",
-        "--quick",
-        "--data",
-        tmp_path / "data",
-        "--store",
-        tmp_path / "store",
-        "--workers",
-        0,
-    )
+    folders = ("--data", tmp_path / "data", "--store", tmp_path / "store")
+    done = koco("reproduce", "son-figure-3", "--quick", *folders, "--workers", 0)
     assert done.exit_code == 0, done.output
     for name in TARGETS["son-figure-3"].datasets:
         assert f"not at hand: {name}: " in done.stderr
@@ -77,18 +70,9 @@ def test_targets__name_every_dataset_of_their_paper(koco, tmp_path):
     assert {
         row["rows in the paper"] for row in shown if row["dataset"] == "covtype,scale=none"
     } == {"581012"}
-    assert koco("reproduce", "son-figure-9", "--store", tmp_path / "store").exit_code == 2
-    assert (
-        koco(
-            "reproduce",
-            "son-figure-1",
-            "--data",
-            tmp_path / "nowhere",
-            "--store",
-            tmp_path / "store",
-        ).exit_code
-        == 2
-    )
+    assert koco("reproduce", "son-figure-9", *folders).exit_code == 2
+    (tmp_path / "data").rmdir()
+    assert koco("reproduce", "son-figure-1", *folders).exit_code == 2
 
 
 def test_reproduce__says_of_each_claim_whether_it_holds_and_by_which_criterion(koco, tmp_path):
@@ -124,17 +108,8 @@ def test_reproduce__says_of_each_claim_whether_it_holds_and_by_which_criterion(k
 def test_reproduce__every_target_from_the_real_files_is_a_page_that_everybody_can_read(
     name, koco, tmp_path, data_folder
 ):
-    done = koco(
-        "reproduce",
-        name,
-        "--quick",
-        "--data",
-        data_folder,
-        "--store",
-        tmp_path / "store",
-        "--workers",
-        0,
-    )
+    folders = ("--data", data_folder, "--store", tmp_path / "store")
+    done = koco("reproduce", name, "--quick", *folders, "--workers", 0)
     assert done.exit_code == 0, done.output
     assert done.stdout.count("| criterion: ") >= (1 if name == "sketch-start" else 4)
     reports = tmp_path / "store" / "reports"

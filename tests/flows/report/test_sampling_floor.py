@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 
 from flows.report.papers.sampling_floor import Point, claims_of, sampling_floor
-from flows.reproduce.targets import SWEEPS
-from flows.sweep.file import read_sweep
 from koco_stream import KONS
 from storage.preparing.prepare import prepare_file
 from tests.helpers.swept import swept
@@ -65,9 +63,3 @@ def test_figure__has_the_regret_against_the_best_function_and_a_verdict(tmp_path
     assert (len(figure.claims), len(figure.drawings)) == (3, 2)
     assert "of 2 claims hold." in figure.note
     assert sampling_floor(store, runs.slice(0, 0)).claims == []
-
-
-def test_sweep_file__ends_at_kons_and_names_the_figure():
-    sweep = read_sweep(SWEEPS / "sampling-floor.toml")
-    assert sweep.figures == ("sampling-floor",)
-    assert {use.name for use in sweep.datasets} == {"cpusmall", "cadata"}
