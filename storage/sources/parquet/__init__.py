@@ -1,1 +1,1 @@
-"""Parquet files as sources: prepared rows, and tables with one column a feature."""
+"""Parquet files as sources: prepared rows, or tables with one column per feature."""

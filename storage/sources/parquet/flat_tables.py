@@ -1,4 +1,4 @@
-"""Parquet files with one column a feature, and one of labels, as a source."""
+"""Source of Parquet tables with one column per feature and one label column."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,12 +21,26 @@ SURVEY_ROWS = 1 << 16
 def flat_table(
     paths: tuple[Path, ...], schemas: list[pa.Schema], reading: Reading, n_bytes: int
 ) -> "FlatTable":
-    """A source of tables of the same columns: those of numbers are features, and with `one_hot`
-    those of texts one for each text.
+    """Open Parquet tables with the same columns as one source.
 
-    The reading's `target` (by default the last) gives the labels, those in `drop` are left out;
-    both by name, or by number from 1. Raises `WrongInput` for columns that there are not, that
-    files do not have in common, or of other types.
+    Numeric columns are features. With `one_hot`, each distinct text of a text column is a feature.
+
+    Parameters
+    ----------
+    paths : tuple of Path
+        The files.
+    schemas : list of pyarrow.Schema
+        Schema of each file.
+    reading : Reading
+        `target` is the label column (by default the last); `drop` lists columns to leave out.
+    n_bytes : int
+        Total file size, for the progress.
+
+    Raises
+    ------
+    WrongInput
+        If a named column does not exist, or if columns differ between files or have an unsuitable
+        type.
     """
     names, one_hot = schemas[0].names, reading.one_hot
     target, chosen, dropped = chosen_columns(paths[0], names, len(names), reading)
@@ -66,11 +80,12 @@ def flat_table(
 
 @dataclass(kw_only=True)
 class FlatTable(ParquetRows, ColumnSource):
-    """Tables whose last of `columns` is the target."""
+    """Source of Parquet tables; the last of `columns` is the target."""
 
     def surveyed(self, parallel_map: ParallelMap, scratch: Path) -> Self:
-        """The source with the texts of its columns as features. Raises `WrongInput` for nulls and
-        for a column of too many texts.
+        """Copy of this source with the distinct texts of its text columns as features.
+
+        Raises `WrongInput` for a null or a column with too many distinct texts.
         """
         source = super().surveyed(parallel_map, scratch)
         if self.layout == "dense":
@@ -84,8 +99,9 @@ class FlatTable(ParquetRows, ColumnSource):
         return source.with_texts(met, columns)
 
     def texts_of(self, group: Slice) -> dict[str, dict[str, None]]:
-        """The different texts of a row group's columns of texts that are features. Raises
-        `WrongInput`.
+        """Distinct texts of the text features in one row group, by column.
+
+        Raises `WrongInput` for a null or a column with too many distinct texts.
         """
         met = self._no_texts()
         with opened(group.path, self.texts) as file:
@@ -98,18 +114,23 @@ class FlatTable(ParquetRows, ColumnSource):
         return met
 
     def _no_texts(self) -> dict[str, dict[str, None]]:
-        """The columns of texts that are features, without texts."""
+        """Empty set of texts (as a dict) for each text feature, by column."""
         return {name: {} for name in self.columns[:-1] if name in self.texts}
 
     def decoded_bytes(self, file: pq.ParquetFile, group: int) -> int:
-        """8 bytes for a label and a value, 4 for an index, and texts as they are stored."""
+        """Estimated memory of a row group as a piece.
+
+        A label or value takes 8 bytes, a feature index 4, and texts their stored size.
+        """
         meta = file.metadata.row_group(group)
         numbers_only = meta.num_rows * len(self.columns) * (8 if self.layout == "dense" else 12)
         return int(numbers_only + (meta.total_byte_size if self.texts else 0))
 
     def piece(self, rows: pa.RecordBatch, source: Slice) -> Piece:
-        """The rows of a slice. Raises `WrongInput`; `OSError` for a text that was not there when
-        the files were surveyed.
+        """Convert decoded columns to rows.
+
+        Raises `WrongInput` for a bad value, and `OSError` for a text that was absent during the
+        survey.
         """
         n, features, target = rows.num_rows, self.columns[:-1], self.columns[-1]
         known = labels(rows.column(target), self.rule, source.at, f"column {target!r}")
@@ -134,7 +155,7 @@ class FlatTable(ParquetRows, ColumnSource):
 
 
 def _index_columns(schema: pa.Schema) -> list[str]:
-    """The columns that pandas wrote for a data frame's index."""
+    """Columns in which pandas stored the index of a data frame."""
     try:
         stored = (schema.pandas_metadata or {}).get("index_columns", [])
     except ValueError:
@@ -143,8 +164,9 @@ def _index_columns(schema: pa.Schema) -> list[str]:
 
 
 def _check(path: Path, column: pa.Field, first: pa.DataType, may_be_text: bool) -> None:
-    """Raise `WrongInput` for a column of a type that can be no feature or label, or of numbers in
-    one file and texts in another.
+    """Raise `WrongInput` for a column that cannot be a feature or label.
+
+    Its type is unsuitable, or it holds numbers in one file and texts in another.
     """
     kind, name = column.type, column.name
     drop = f"leave it out with --drop {name}"

@@ -1,4 +1,6 @@
-"""Arrow columns as numbers: each finite and held exactly, or refused with its place."""
+"""Conversion of Arrow columns to finite, exactly represented numbers; other values are rejected
+with their position.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +13,7 @@ from koco_stream.errors import WrongInput
 from koco_stream.types import Array
 from storage.sources.numbers import LabelRule
 
-Locate = Callable[[int], str]  # a value's number in the column → where it is, in words
+Locate = Callable[[int], str]  # index of a value in the column → its position, for messages
 
 EXAMPLE = "give its number with --labels, for example --labels 'g=1,b=-1'"
 
@@ -34,17 +36,19 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 def refuse_nulls(column: pa.Array, locate: Locate, what: str) -> None:
-    """Raise `WrongInput` for the first null."""
+    """Raise `WrongInput` for the first null of a column; `what` describes the column in the
+    message.
+    """
     if column.null_count:
         row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
         raise WrongInput(f"{locate(row)}: {what} is null; remove the row or fill the value in")
 
 
 def numbers(column: pa.Array, locate: Locate, what: str) -> Array:
-    """A numeric column as float64 (n,); decimal fractions are rounded to the nearest.
+    """Convert a numeric column to float64 (n,); decimal fractions are rounded to the nearest value.
 
-    Raises `WrongInput` naming the first that is null, not finite, or an integer that float64 does
-    not have.
+    Raises `WrongInput` with the position of the first value that is null, not finite, or an integer
+    that float64 cannot represent exactly.
     """
     refuse_nulls(column, locate, what)
     if types.is_decimal(column.type):
@@ -70,7 +74,10 @@ def numbers(column: pa.Array, locate: Locate, what: str) -> Array:
 
 
 def _inexact(raw: Array) -> Array:
-    """Where an integer has more than 53 binary digits besides the zeros at its end."""
+    """Mask of the integers that float64 cannot represent exactly.
+
+    These have more than 53 significant bits, not counting trailing zeros.
+    """
     unsigned = raw.astype(np.uint64)
     size = np.where(raw < 0, -unsigned, unsigned)  # modulo 2^64, which is right for −2^63 too
     lowest = np.maximum(size & -size, 1)
@@ -78,8 +85,9 @@ def _inexact(raw: Array) -> Array:
 
 
 def encoded(column: pa.Array, locate: Locate, what: str) -> tuple[Array, list[str]]:
-    """A column of texts as (the number of each, (n,); the texts). Raises `WrongInput` for a
-    null.
+    """Dictionary-encode a text column as (code of each row, (n,); distinct texts).
+
+    Raises `WrongInput` for a null.
     """
     if not types.is_dictionary(column.type):
         column = column.dictionary_encode()
@@ -88,8 +96,9 @@ def encoded(column: pa.Array, locate: Locate, what: str) -> tuple[Array, list[st
 
 
 def labels(column: pa.Array, rule: LabelRule, locate: Locate, what: str) -> Array:
-    """The labels (n,) that `rule` gives for a column of numbers or texts. Raises `WrongInput` for
-    the first that it does not have.
+    """Labels (n,) of a column of numbers or texts, mapped by `rule`.
+
+    Raises `WrongInput` with the position of the first value that the rule does not have.
     """
     if is_text(column.type):
         codes, texts = encoded(column, locate, what)

@@ -1,5 +1,7 @@
-"""Parquet files of prepared rows as a source: columns `label`, `indices` and `values`, or `label`
-and `values` of one size.
+"""Source of Parquet files of prepared rows.
+
+Sparse rows have the columns `label`, `indices` and `values`; dense rows have `label` and a
+fixed-size list `values`.
 """
 
 from dataclasses import dataclass
@@ -29,18 +31,35 @@ MOST_FEATURES = np.iinfo(np.int32).max
 
 
 def is_prepared(schema: pa.Schema) -> bool:
-    """Whether a file with this schema holds prepared rows: then `values` is a list in each."""
+    """Whether a Parquet file with this schema holds prepared rows, that is, a list column
+    `values`.
+    """
     return "values" in schema.names and _is_list(schema.field("values").type)
 
 
 def prepared_rows(
     paths: tuple[Path, ...], schemas: list[pa.Schema], reading: Reading, n_bytes: int
 ) -> "PreparedRows":
-    """A source of prepared rows. d is the reading's `n_features`, or what the files' metadata say,
-    or the largest feature number plus one.
+    """Open Parquet files of prepared rows as one source.
 
-    Raises `WrongInput` for columns that are not those of prepared rows, or for files that differ in
-    layout or d.
+    The number of features d is `reading.n_features` if given, else the value in the files'
+    metadata, else the largest feature number plus one.
+
+    Parameters
+    ----------
+    paths : tuple of Path
+        The files.
+    schemas : list of pyarrow.Schema
+        Schema of each file.
+    reading : Reading
+        Options: `n_features` and `labels`.
+    n_bytes : int
+        Total file size, for the progress.
+
+    Raises
+    ------
+    WrongInput
+        If the columns are not those of prepared rows, or if files differ in layout or d.
     """
     dense = "indices" not in schemas[0].names
     remedy = "prepare them as two datasets" if dense else "say with --n-features how many there are"
@@ -81,18 +100,18 @@ def prepared_rows(
 
 @dataclass(kw_only=True)
 class PreparedRows(ParquetRows):
-    """Rows that were prepared before, by this or another program; sparse ones without the zeros
-    that they may store.
+    """Source of prepared rows, written by this or another program; stored zeros of sparse rows are
+    dropped.
     """
 
     def decoded_bytes(self, file: pq.ParquetFile, group: int) -> int:
-        """8 bytes for a label and a value, 4 for an index."""
+        """Memory of a row group as a piece: 8 bytes per label or value, 4 per feature index."""
         return 8 * file.metadata.row_group(group).num_rows + 12 * values_in(file, group, "values")
 
     def piece(self, rows: pa.RecordBatch, source: Slice) -> Piece:
-        """The rows of a slice, checked. Raises `WrongInput`."""
+        """Convert decoded columns to rows and check them. Raises `WrongInput` for a bad value."""
         known = labels(rows.column("label"), self.rule, source.at, "column 'label'")
-        ends, items = _items(rows.column("values"), source, "values")
+        ends, items = _flattened(rows.column("values"), source, "values")
         values = numbers(items, _locate(source, ends), "an item of column 'values'")
         if types.is_float32(items.type):
             values = values.astype(np.float32)
@@ -105,10 +124,11 @@ class PreparedRows(ParquetRows):
         return Piece(known, before[indptr], indices[kept], values[kept])
 
     def _indices(self, column: pa.Array, ends: Array, source: Slice) -> Array:
-        """The feature numbers, increasing in each row, as many as there are values. Raises
-        `WrongInput`.
+        """Feature numbers of all values, row by row.
+
+        Raises `WrongInput` unless each row has as many as values, in increasing order and below d.
         """
-        own, items = _items(column, source, "indices")
+        own, items = _flattened(column, source, "indices")
         other = np.flatnonzero(own != ends)
         if other.size:
             row = int(other[0])
@@ -151,9 +171,7 @@ class PreparedRows(ParquetRows):
 
 
 def _check(path: Path, schema: pa.Schema) -> None:
-    """Raise `WrongInput` for a column that prepared rows do not have, lack, or have of another
-    type.
-    """
+    """Raise `WrongInput` if a column is unknown, missing, repeated, or of an unsuitable type."""
     refuse_first(
         [
             *(
@@ -197,7 +215,7 @@ def _check(path: Path, schema: pa.Schema) -> None:
 
 
 def _n_features(path: Path, schema: pa.Schema, given: int | None) -> int | None:
-    """d of one file, if it is known without reading its rows."""
+    """Number of features of one file, or None if it is only known from the rows."""
     if "indices" not in schema.names:
         return int(schema.field("values").type.list_size)
     text = (schema.metadata or {}).get(b"n_features")
@@ -216,9 +234,10 @@ def _is_list(kind: pa.DataType) -> bool:
     return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
 
 
-def _items(column: pa.Array, source: Slice, name: str) -> tuple[Array, pa.Array]:
-    """The end of each row among the items (n,), and the items. Raises `WrongInput` for a row that
-    is null.
+def _flattened(column: pa.Array, source: Slice, name: str) -> tuple[Array, pa.Array]:
+    """Flatten a list column to (end of each row among the items, (n,); the items).
+
+    Raises `WrongInput` for a row that is null.
     """
     refuse_nulls(column, source.at, f"column {name!r}")
     return (
@@ -228,5 +247,8 @@ def _items(column: pa.Array, source: Slice, name: str) -> tuple[Array, pa.Array]
 
 
 def _locate(source: Slice, ends: Array) -> Locate:
-    """Where the items of rows with these ends are."""
+    """Function that maps the index of an item to the position of its row, for messages.
+
+    `ends` (n,) is the end of each row among the items.
+    """
     return lambda k: source.at(int(np.searchsorted(ends, k, side="right")))

@@ -1,9 +1,7 @@
-"""What the sources of Parquet files have in common: their files are cut into slices of bounded
-size, of which some columns are read.
+"""Common base of the Parquet sources: reading of selected columns in slices of bounded size.
 
-A slice is a row group as it is, or, if it is large, cut up by the process that names the slices. A
-row group can only be decoded from its beginning, so the slices of a large one are written to a
-scratch folder as they are decoded.
+A small row group is one slice. A row group can only be decoded from its beginning, so a large one
+is decoded once, while slices are listed, and each of its slices is written to a scratch folder.
 """
 
 from abc import abstractmethod
@@ -20,13 +18,26 @@ from koco_stream.errors import WrongInput
 from storage.sources.numbers import LabelRule
 from storage.sources.source import PIECE_BYTES, Piece, Source
 
-GROUP_BYTES = 4 * PIECE_BYTES  # a row group whose rows take no more in memory is read at once
+GROUP_BYTES = 4 * PIECE_BYTES  # row groups up to this size in memory are read as one slice
 
 
 class Slice(NamedTuple):
-    """Rows of one row group: `first` is the number of the first in the file, `group` that of the
-    group, both from 0; `n_bytes` is what they count for of the file; `file` has them, if they were
-    cut out.
+    """Consecutive rows of one row group.
+
+    Attributes
+    ----------
+    path : Path
+        Source file.
+    group : int
+        Number of the row group, from 0.
+    first : int
+        Number of the first row in the file, from 0.
+    n_rows : int
+        Number of rows.
+    n_bytes : int
+        Share of the file's size, for the progress.
+    file : Path, optional
+        Scratch file with the decoded rows, if the row group was split.
     """
 
     path: Path
@@ -37,18 +48,19 @@ class Slice(NamedTuple):
     file: Path | None = None
 
     def at(self, row: int) -> str:
-        """The place of the slice's row `row`, from 0, in words; there it is counted from 1."""
+        """Position of row `row` (from 0) of the slice as text for messages, which count from 1."""
         return f"{self.path}, row group {self.group + 1}, row {self.first + int(row) + 1}"
 
 
 @contextmanager
 def opened(path: Path, texts: Sequence[str] = ()) -> Iterator[pq.ParquetFile]:
-    """The file, its columns `texts` to be read as dictionaries. Within, what Arrow finds wrong is
-    raised as `WrongInput` naming the file.
+    """Open a Parquet file; the columns `texts` are read as dictionaries.
 
-    Raises `OSError` for a file that cannot be read.
+    Errors of Arrow inside the context are raised as `WrongInput` with the file's path. Raises
+    `OSError` for a file that cannot be read.
     """
-    with path.open("rb"):  # what the system has against it, in its own words
+    # raises the system's own error, such as a missing permission, before Arrow rewords it
+    with path.open("rb"):
         pass
     try:
         with pq.ParquetFile(
@@ -58,7 +70,7 @@ def opened(path: Path, texts: Sequence[str] = ()) -> Iterator[pq.ParquetFile]:
             buffer_size=1 << 16,
             page_checksum_verification=True,
         ) as file:
-            # fails for names that are no text
+            # fails for column names that are not valid UTF-8
             file.schema_arrow.to_string(show_schema_metadata=False)
             yield file
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
@@ -71,8 +83,9 @@ def opened(path: Path, texts: Sequence[str] = ()) -> Iterator[pq.ParquetFile]:
 
 
 def groups_of(file: pq.ParquetFile, path: Path) -> Iterator[Slice]:
-    """The row groups of an open file that have rows, each as one slice; they count for the file's
-    bytes by their rows.
+    """Non-empty row groups of an open file, each as one slice.
+
+    The file's size is divided among them in proportion to their rows.
     """
     size, all_rows, first = path.stat().st_size, file.metadata.num_rows, 0
     for group in range(file.num_row_groups):
@@ -85,8 +98,10 @@ def groups_of(file: pq.ParquetFile, path: Path) -> Iterator[Slice]:
 def batches_of(
     file: pq.ParquetFile, group: int, columns: Sequence[str], at_once: int
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a row group, `at_once` at a time. Checked in full, because Arrow reads places
-    beyond a dictionary from damaged files.
+    """Decode a row group in batches of `at_once` rows.
+
+    Every batch is fully validated, because for a damaged file Arrow reads beyond a dictionary's
+    end.
     """
     n_rows = 0
     for batch in file.iter_batches(
@@ -102,9 +117,9 @@ def batches_of(
 
 
 def values_in(file: pq.ParquetFile, group: int, column: str) -> int:
-    """How many items the lists of a column have in a row group that has rows."""
-    # pyarrow ends the process where its view of a damaged column chunk throws; reading from the
-    # chunk first throws as it should
+    """Number of list items of a column in a non-empty row group."""
+    # for a damaged column chunk, pyarrow's metadata access terminates the process; reading one
+    # batch first raises a Python exception instead
     next(file.iter_batches(1, row_groups=[group], columns=[column], use_threads=False), None)
     chunk = file.metadata.row_group(group).column(file.schema_arrow.names.index(column))
     return int(chunk.num_values)
@@ -112,8 +127,16 @@ def values_in(file: pq.ParquetFile, group: int, column: str) -> int:
 
 @dataclass(kw_only=True)
 class ParquetRows(Source):
-    """A `Source` of Parquet files, one after the other, of which `columns` are read, those in
-    `texts` as dictionaries.
+    """Base class of the Parquet sources; the rows of several files are concatenated in order.
+
+    Attributes
+    ----------
+    rule : LabelRule
+        Mapping from label texts to numbers.
+    columns : tuple of str
+        Columns that are read.
+    texts : tuple of str
+        Columns that are read as dictionaries.
     """
 
     rule: LabelRule
@@ -123,22 +146,26 @@ class ParquetRows(Source):
 
     @abstractmethod
     def decoded_bytes(self, file: pq.ParquetFile, group: int) -> int:
-        """What the rows of a row group take in memory as a piece, at most or about."""
+        """Estimated memory in bytes of a row group as a piece."""
 
     @abstractmethod
     def piece(self, rows: pa.RecordBatch, source: Slice) -> Piece:
-        """The rows of a slice as the source gives them. Raises `WrongInput` naming the place."""
+        """Convert the decoded columns of a slice to rows.
+
+        Raises `WrongInput` with the position of an error.
+        """
 
     def groups(self) -> Iterator[tuple[pq.ParquetFile, Slice]]:
-        """The row groups of all files, each with the open file."""
+        """Non-empty row groups of all files, each with its open file."""
         for path in self.paths:
             with opened(path, self.texts) as file:
                 for group in groups_of(file, path):
                     yield file, group
 
     def pieces(self, scratch: Path) -> Iterator[Slice]:
-        """The slices of all files; those of a large row group are written to `scratch`. Raises
-        `WrongInput` for a damaged file.
+        """Slices of all files; those of large row groups are written to `scratch`.
+
+        Raises `WrongInput` for a damaged file.
         """
         for file, whole in self.groups():
             size = self.decoded_bytes(file, whole.group)
@@ -147,10 +174,13 @@ class ParquetRows(Source):
             else:
                 at_once = max(whole.n_rows * PIECE_BYTES // size, 1)
                 prefix = scratch / f"slice-{self.paths.index(whole.path)}-{whole.group}"
-                yield from _cut(file, whole, self.columns, at_once, prefix)
+                yield from _split_group(file, whole, self.columns, at_once, prefix)
 
     def read(self, piece: Slice) -> Piece:
-        """The rows of a slice. Raises `WrongInput` naming file, row group, row and column."""
+        """Read the rows of a slice.
+
+        Raises `WrongInput` with the file, row group, row and column of an error.
+        """
         if piece.file is not None:
             with pa.OSFile(str(piece.file), "rb") as handle:
                 return self.piece(pa.ipc.open_file(handle).get_batch(0), piece)
@@ -160,20 +190,26 @@ class ParquetRows(Source):
         return self.piece(rows, piece)
 
     def release(self, piece: Slice) -> None:
-        """Remove the file that was written for the slice, if there is one."""
+        """Delete the scratch file of a slice, if there is one."""
         if piece.file is not None:
             piece.file.unlink(missing_ok=True)
 
 
 def _share(size: int, all_rows: int, first: int, n_rows: int) -> int:
-    """What rows count for of `size` bytes, so that all together make up the whole."""
+    """Share of `size` bytes that belongs to `n_rows` of `all_rows` rows, starting at row `first`.
+
+    The rounding is such that the shares of all rows add up to `size`.
+    """
     return size * (first + n_rows) // all_rows - size * first // all_rows
 
 
-def _cut(
+def _split_group(
     file: pq.ParquetFile, whole: Slice, columns: Sequence[str], at_once: int, prefix: Path
 ) -> Iterator[Slice]:
-    """The slices of a large row group, each in a file whose name begins with `prefix`."""
+    """Split a large row group into slices of `at_once` rows, each written to its own file.
+
+    The file names begin with `prefix`.
+    """
     done = 0
     for batch in batches_of(file, whole.group, columns, at_once):
         target = Path(f"{prefix}-{done}.arrow")

@@ -1,4 +1,6 @@
-"""Parquet files as a source: prepared rows, or tables with one column a feature."""
+"""Opening of Parquet files as a source, either of prepared rows or of tables with one column per
+feature.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,12 +13,24 @@ from storage.sources.source import Reading, refuse_first
 
 
 def parquet_source(paths: Sequence[Path], reading: Reading) -> ParquetRows:
-    """A source of Parquet files, one after the other.
+    """Open Parquet files as one source; the rows of several files are concatenated in order.
 
-    Files with lists `values` hold prepared rows: the reading's `n_features` is d if sparse ones do
-    not say it. Others are tables, for which its `target`, `drop` and `one_hot` are as `flat_table`
-    has them. Raises `WrongInput` for files that are neither or that do not fit each other, for a
-    file that is damaged or has no rows, and for options that say nothing about these files.
+    Files with a list column `values` hold prepared rows (`prepared_rows`); others are tables
+    (`flat_table`).
+
+    Parameters
+    ----------
+    paths : sequence of Path
+        The files.
+    reading : Reading
+        Options: `n_features` applies to prepared rows; `target`, `drop` and `one_hot` apply to
+        tables.
+
+    Raises
+    ------
+    WrongInput
+        If a file is damaged, empty or of neither kind, if files do not match, or if an option does
+        not apply.
     """
     schemas, n_bytes = [], 0
     for path in paths:

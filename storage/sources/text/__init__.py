@@ -1,3 +1,5 @@
-"""LIBSVM, VW, CSV and space-separated text: cut into blocks of lines, parsed fast where it is
-plain, else line by line.
+"""Sources of LIBSVM, VW, CSV and space-separated text.
+
+Files are split into blocks of lines. A block is parsed by a fast parser where possible, and line by
+line otherwise.
 """

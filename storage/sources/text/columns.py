@@ -1,9 +1,9 @@
-"""A source of CSV or space-separated files: rows of as many columns as the first, of which one is
-the target.
+"""Source of CSV or space-separated files: all rows have the columns of the first row, and one
+column is the target.
 
-Many lines are parsed at once by pyarrow's CSV reader, if every one of them is as plain as can be.
-Quotes and superfluous spaces are taken away first, if they change nothing. What the reader forgives
-and `columns_lines` does not is looked for here.
+Blocks of lines are parsed by pyarrow's CSV reader if every line is plain. Redundant quotes and
+spaces are removed first. Input that the reader accepts but `columns_lines` rejects is detected here
+and left to `columns_lines`.
 """
 
 from bisect import bisect_left
@@ -31,25 +31,27 @@ from storage.sources.text.source import (
 )
 
 LARGEST_TEXT = 2**31 - 2  # the reader counts bytes in 32 bits
-SPACES = b"\x0b\x0c\x1c\x1d\x1e\x1f"  # that separate columns like a space: left to the slow reader
+# rare characters that also separate columns; text with them is left to the slow parser
+SPACES = b"\x0b\x0c\x1c\x1d\x1e\x1f"
 NEWLINE, QUOTE, COMMA = b'\n",'
 
 
 @dataclass(kw_only=True)
 class ColumnText(TextSource[Parsed], ColumnSource):
-    """Files of columns, one after the other: as dense rows; or, one-hot, as sparse ones, each text
-    of a column of texts being a feature.
+    """Source of CSV or space-separated files, concatenated in order.
+
+    Rows are dense, or sparse if text columns are one-hot encoded. `choice` describes the columns.
     """
 
     choice: Choice
 
     def fast(self, text: bytes) -> Parsed | None:
-        """The rows of some lines, if they are plain."""
+        """Parse lines with pyarrow's CSV reader; None if a line is not plain."""
         plain = with_unix_ends(text)
         if plain is None or b"\0" in plain or not _is_utf8(plain):
             return None
         plain = without_quotes(plain) if self.choice.form == "csv" else single_spaced(plain)
-        # a mark at the beginning is one that the reader would leave out
+        # the reader would drop a byte order mark at the beginning
         if not plain or plain.startswith(BYTE_ORDER_MARK) or len(plain) >= LARGEST_TEXT:
             return None
         choice, of_texts = self.choice, self.choice.texts
@@ -68,24 +70,24 @@ class ColumnText(TextSource[Parsed], ColumnSource):
         texts: dict[int, list[str]] = {}
         for position, k in enumerate(choice.features):
             if k in choice.texts:
-                values[:, position], texts[k] = _numbered(table.column(str(k)))
+                values[:, position], texts[k] = _encode_texts(table.column(str(k)))
             else:
                 values[:, position] = table.column(str(k)).to_numpy()
-        labels = _labels(table.column(str(choice.target)), self.rule)
+        labels = _apply_rule(table.column(str(choice.target)), self.rule)
         if labels is None or not np.isfinite(values).all() or not np.isfinite(labels).all():
             return None
         return Parsed(labels, values, texts)
 
     def slow(self, text: bytes, path: Path, line: int) -> Parsed:
-        """The rows of some lines, one by one. Raises `WrongInput`."""
+        """Parse lines one by one. Raises `WrongInput` for the first malformed line."""
         lines = checked_lines(path, text.split(b"\n"), line)
         return column_lines(lines, path, self.choice, self.rule)
 
     def surveyed(self, parallel_map: ParallelMap, scratch: Path) -> Self:
-        """The source that knows all texts of its columns of texts.
+        """Copy of this source that knows the distinct texts of its text columns.
 
-        Raises `WrongInput` for a row that is not right, for too many texts in a column, and for a
-        column that holds numbers but in its first row.
+        Raises `WrongInput` for a malformed row, for too many distinct texts in a column, and for a
+        column that holds a text in its first row and numbers after it.
         """
         source = super().surveyed(parallel_map, scratch)
         choice, path = self.choice, self.files[0].path
@@ -101,14 +103,15 @@ class ColumnText(TextSource[Parsed], ColumnSource):
         return source.with_texts(met, ((k, names[k], choice.called(k)) for k in choice.features))
 
     def texts_of(self, block: Block) -> dict[int, list[str]]:
-        """The different texts of a block, by column. Raises `WrongInput`."""
+        """Distinct texts of a block, by column. Raises `WrongInput` for a malformed row."""
         texts = self.rows(block).texts
         self.release(block)
         return texts
 
     def piece(self, rows: Parsed) -> Piece:
-        """The rows, dense; or one-hot: numbers where they are, and a 1 at the feature of each
-        text. Raises `WrongInput` for a text that was not there when the source was surveyed.
+        """Convert parsed rows to a piece: dense, or sparse with a 1 at the feature of each text.
+
+        Raises `WrongInput` for a text that was absent during the survey.
         """
         if not self.choice.one_hot:
             return dense_piece(rows.labels, rows.values)
@@ -129,8 +132,10 @@ class ColumnText(TextSource[Parsed], ColumnSource):
 
 
 def _refuse_numbers(path: Path, column: str, texts: list[str]) -> None:
-    """Refuse a column of texts that are numbers, and marks of missing ones; that of the first row
-    comes first.
+    """Raise `WrongInput` for a column of numbers whose first row is a text.
+
+    `texts` are the column's distinct texts, beginning with that of the first row. The column is
+    numeric if all of them are numbers or marks of missing values.
     """
     others = [text for text in texts if not NUMBER.match(text.encode())]
     if len(others) < len(texts) and all(text.lower() in MISSING for text in others):
@@ -143,8 +148,23 @@ def _refuse_numbers(path: Path, column: str, texts: list[str]) -> None:
 def column_source(
     paths: Sequence[Path], form: str, reading: Reading, block_bytes: int
 ) -> ColumnText:
-    """A source of files of columns (`form` is "csv" or "space"), to be read in blocks. Raises
-    `WrongInput` if their first lines are not right.
+    """Open CSV or space-separated files as one source.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+        Files with the same columns.
+    form : {"csv", "space"}
+        Their format.
+    reading : Reading
+        Options that say which column is the target, which are dropped, and so on.
+    block_bytes : int
+        Approximate bytes of text that are parsed at once.
+
+    Raises
+    ------
+    WrongInput
+        If the first lines of a file are malformed.
     """
     rule = LabelRule(reading.labels)
     chooser = Chooser(form, rule, reading)
@@ -169,8 +189,9 @@ def column_source(
 
 
 def without_quotes(text: bytes) -> bytes | None:
-    """CSV text without its quotes, or None if they do more than stand around a whole field that has
-    no comma.
+    """Remove redundant quotes from CSV text.
+
+    Returns None unless every pair of quotes encloses a whole field without a comma.
     """
     if b'"' not in text:
         return text
@@ -187,8 +208,9 @@ def without_quotes(text: bytes) -> bytes | None:
 
 
 def single_spaced(text: bytes) -> bytes | None:
-    """Lines whose columns are separated by one space each, without spaces around; None if something
-    else may separate columns.
+    """Normalize space-separated text to single spaces between columns and none around lines.
+
+    Returns None if characters other than spaces and tabs may separate columns.
     """
     if not text.isascii() or any(byte in text for byte in SPACES):
         return None
@@ -198,18 +220,21 @@ def single_spaced(text: bytes) -> bytes | None:
     return text.replace(b" \n", b"\n").replace(b"\n ", b"\n").removeprefix(b" ")
 
 
-def _numbered(column: pa.ChunkedArray) -> tuple[Array, list[str]]:
-    """Each row's text as a number, and the texts: stripped, in the order in which they are met."""
+def _encode_texts(column: pa.ChunkedArray) -> tuple[Array, list[str]]:
+    """Encode a text column as (code of each row, distinct texts).
+
+    Texts are stripped of surrounding spaces and listed in order of first occurrence.
+    """
     coded = column.combine_chunks().dictionary_encode()
     texts = [text.strip() for text in coded.dictionary.to_pylist()]
     numbers = {text: number for number, text in enumerate(dict.fromkeys(texts))}
     return np.array([numbers[text] for text in texts])[coded.indices.to_numpy()], list(numbers)
 
 
-def _labels(column: pa.ChunkedArray, rule: LabelRule) -> Array | None:
+def _apply_rule(column: pa.ChunkedArray, rule: LabelRule) -> Array | None:
     if rule.text is None:
         return column.to_numpy()
-    numbers, texts = _numbered(column)
+    numbers, texts = _encode_texts(column)
     try:
         return np.array([rule(text.encode(), Path(), 0, "") for text in texts])[numbers]
     except WrongInput:

@@ -1,6 +1,7 @@
-"""CSV and space-separated text, line by line: what is legal, and where it is not; and the first
-lines, which say whether they are names, which column is the target, and which are features. Slow,
-and the specification of `ColumnText.fast`.
+"""Line-by-line parser of CSV and space-separated text, which reports the position of every error.
+
+It also inspects the first lines of a file to decide whether they are names, which column is the
+target, and which are features. It is slow and defines what `ColumnText.fast` must return.
 """
 
 import csv
@@ -22,12 +23,26 @@ from storage.sources.text.source import TextFile, lines_of
 
 @dataclass(frozen=True)
 class Choice:
-    """What the columns of CSV or space-separated files (`form`) are: decided by the first lines,
-    and the same for all rows.
+    """Roles of the columns of CSV or space-separated files, as decided from the first lines.
 
-    width: how many there are. names: theirs, or none. target: the column of labels. features: the
-    others that are kept. dropped: those left out. texts: the features that hold texts. one_hot:
-    whether texts are features. Columns are counted from 0 here, and from 1 in what is said of them.
+    Columns are counted from 0 here, and from 1 in messages.
+
+    Attributes
+    ----------
+    form : {"csv", "space"}
+        File format.
+    width : int
+        Number of columns.
+    names : tuple of str
+        Column names; empty without a header.
+    target : int
+        Label column.
+    features, dropped : tuple of int
+        Columns that are features, and columns left out.
+    texts : tuple of int
+        Feature columns that hold texts.
+    one_hot : bool
+        Whether text columns are one-hot encoded.
     """
 
     form: str
@@ -40,15 +55,22 @@ class Choice:
     one_hot: bool
 
     def called(self, column: int) -> str:
-        """A column in words."""
+        """Description of a column in messages."""
         return called(self.names, column)
 
 
 @dataclass(frozen=True)
 class Parsed:
-    """Rows as they stand: labels (n,), values (n, number of features), and for each column of texts
-    its different texts, in the order in which they are met; the value there is the text's number in
-    that list.
+    """Rows of CSV or space-separated text before one-hot encoding.
+
+    Attributes
+    ----------
+    labels : Array (n,)
+        Labels.
+    values : Array (n, k)
+        Values of the k feature columns; in a text column, the index of the text in `texts`.
+    texts : dict of int to list of str
+        Distinct texts of each text column, in order of first occurrence.
     """
 
     labels: Array
@@ -59,8 +81,9 @@ class Parsed:
 def column_lines(
     lines: Iterable[tuple[int, bytes]], path: Path, choice: Choice, rule: LabelRule
 ) -> Parsed:
-    """The rows of (number, line). Raises `WrongInput` naming the line and the column that are not
-    right.
+    """Parse rows from (number, line) pairs.
+
+    Raises `WrongInput` with the line and column of an error.
     """
     labels, values = array("d"), array("d")
     texts: dict[int, dict[str, int]] = {k: {} for k in choice.texts}
@@ -91,8 +114,9 @@ def column_lines(
 def fields_of(
     lines: Iterable[tuple[int, bytes]], path: Path, form: str
 ) -> Iterator[tuple[int, list[str]]]:
-    """(line, fields without spaces around them) of the lines that are not blank; `form` is "csv" or
-    "space".
+    """Split the non-blank lines of CSV or space-separated text into (number, stripped fields).
+
+    `form` is "csv" or "space".
     """
     for number, line in lines:
         try:
@@ -123,12 +147,11 @@ def _csv_fields(text: str, path: Path, line: int) -> list[str]:
 
 
 class Chooser:
-    """Inspects the first lines of files of columns (`form` is "csv" or "space"), in order, the
-    columns being those of the first.
+    """Decides the roles of the columns from the first lines of the files.
 
-    The target column (by default the last) gives the labels; with `one_hot`, a column whose first
-    value is no number becomes one feature for each of its values, in sorted order, and "?" is a
-    value like any other.
+    The columns of the first file apply to all. The target column (by default the last) holds the
+    labels. With `one_hot`, a column whose first value is not a number is a text column, in which
+    "?" is a value like any other. `form` is "csv" or "space".
     """
 
     def __init__(self, form: str, rule: LabelRule, reading: Reading) -> None:
@@ -136,13 +159,17 @@ class Chooser:
         self.choice: Choice | None = None
 
     def inspect(self, path: Path) -> TextFile:
-        """The file, to be read from its first row on. Raises `WrongInput` if its columns are not
-        right, or it has no rows.
+        """Inspect the first lines of a file, and return where its rows begin.
+
+        Raises `WrongInput` if the columns are malformed or differ from those of the first file, or
+        if there are no rows.
         """
         rows = fields_of(
-            lines_of(path) if self.reading.header is False else _unmarked(path), path, self.form
+            lines_of(path) if self.reading.header is False else _lines_without_mark(path),
+            path,
+            self.form,
         )
-        line, fields = _next(path, rows)
+        line, fields = _next_row(path, rows)
         if self.choice is None and len(fields) < 2:
             between = "commas" if self.form == "csv" else "spaces"
             raise WrongInput(
@@ -176,7 +203,7 @@ class Chooser:
                 ),
             ]
         )
-        _, first = _next(path, rows)
+        _, first = _next_row(path, rows)
         if self.reading.header is None and not any(NUMBER.match(field.encode()) for field in first):
             raise WrongInput(
                 f"{at(path, line)}: neither it nor the next row has a number; add --header if it"
@@ -188,8 +215,10 @@ class Chooser:
         return TextFile(path, begin, line + 1, path.stat().st_size)
 
     def _is_header(self, path: Path, line: int, fields: list[str]) -> bool:
-        """As told; else a line without any number. Raises `WrongInput` for a line with both where
-        texts cannot be values.
+        """Whether the first line holds column names: given by the option, or a line without
+        numbers.
+
+        Raises `WrongInput` for a line of numbers and texts if texts cannot be values.
         """
         if self.reading.header is not None:
             return self.reading.header
@@ -203,7 +232,7 @@ class Chooser:
         return len(texts) == len(fields)
 
     def _choose(self, path: Path, names: list[str], first: list[str]) -> Choice:
-        """Find the target and the features among the columns, of which `first` is the first row."""
+        """Assign the roles of the columns; `first` is the first row."""
         width = len(names or first)
         target, features, dropped = chosen_columns(path, names, width, self.reading)
         texts = tuple(
@@ -223,13 +252,13 @@ class Chooser:
         )
 
 
-def _unmarked(path: Path) -> Iterator[tuple[int, bytes]]:
-    """The lines, the first one without a # before its names."""
+def _lines_without_mark(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Numbered lines of a file, without a leading "#" before the column names in the first line."""
     for number, line in lines_of(path):
         yield number, line.lstrip(b"# ") if number == 1 and line.startswith(b"#") else line
 
 
-def _next(path: Path, rows: Iterator[tuple[int, list[str]]]) -> tuple[int, list[str]]:
+def _next_row(path: Path, rows: Iterator[tuple[int, list[str]]]) -> tuple[int, list[str]]:
     row = next(rows, None)
     if row is None:
         raise WrongInput(f"{path}: the file holds no rows")

@@ -1,7 +1,8 @@
-"""What the sources of text have in common: their files are cut into blocks of whole lines, and a
-block is parsed fast if it can be, else line by line.
+"""Common base of the text sources: files are split into blocks of whole lines, and each block is
+parsed by a fast parser, or line by line if that fails.
 
-A plain file is cut by byte ranges; a compressed one is unpacked into small files.
+A plain file is split into byte ranges. A compressed file is decompressed into small files, one per
+block.
 """
 
 from abc import abstractmethod
@@ -19,7 +20,7 @@ from storage.sources.numbers import LabelRule, at
 from storage.sources.source import Piece, Source
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-# read at once from an archive: how much text may be lost sight of when the rest is damaged
+# bytes read at once from a compressed file; the line that a damage error names is only so exact
 STEP = 1 << 16
 
 Rows = TypeVar("Rows")
@@ -27,8 +28,9 @@ Rows = TypeVar("Rows")
 
 @dataclass(frozen=True)
 class TextFile:
-    """A source file. Its rows begin after `begin` bytes of text, in line `line`; it has `n_bytes`
-    bytes as it is stored.
+    """A source file of text: its rows begin after `begin` bytes of text, in line `line` (from 1).
+
+    `n_bytes` is its size on disk.
     """
 
     path: Path
@@ -39,11 +41,20 @@ class TextFile:
 
 @dataclass(frozen=True)
 class Block:
-    """The lines that begin in bytes start to stop of the file `unpacked`, which holds text of the
-    source file `path`, or is that file.
+    """Lines of a text file that begin within a byte range of it.
 
-    line: the number of the first one, or None if it would have to be counted. n_bytes: what the
-    block counts for in the progress.
+    Attributes
+    ----------
+    path : Path
+        Source file.
+    unpacked : Path
+        File to read from: the source file, or a file with decompressed text of it.
+    start, stop : int
+        Byte range in `unpacked`.
+    line : int, optional
+        Number of the first line in the source file, from 1; None if it has not been counted.
+    n_bytes : int
+        Bytes that the block adds to the progress.
     """
 
     path: Path
@@ -56,10 +67,10 @@ class Block:
 
 @dataclass(kw_only=True)
 class TextSource(Source, Generic[Rows]):
-    """A `Source` of text files; `Rows` is what a block's rows are parsed to.
+    """Base class of the text sources; `Rows` is the type of a block's parsed rows.
 
-    `fast` may give up for whatever reason, `slow` is the specification: where `fast` gives rows,
-    they are those of `slow`, which is the one to tell what is wrong, and where.
+    `slow` defines the result and reports errors. `fast` may decline any block by returning None;
+    where it returns rows, they equal those of `slow`.
     """
 
     files: tuple[TextFile, ...]
@@ -71,20 +82,21 @@ class TextSource(Source, Generic[Rows]):
 
     @abstractmethod
     def fast(self, text: bytes) -> Rows | None:
-        """The rows of some lines, or None if there is anything unusual or wrong in them."""
+        """Parse whole lines quickly; None if anything in them is unusual or wrong."""
 
     @abstractmethod
     def slow(self, text: bytes, path: Path, line: int) -> Rows:
-        """The rows of some lines of `path`, the first being number `line`. Raises `WrongInput`
-        naming the place.
+        """Parse whole lines one by one; the first is line `line` of `path`.
+
+        Raises `WrongInput` with the position of an error.
         """
 
     @abstractmethod
     def piece(self, rows: Rows) -> Piece:
-        """The rows as the source gives them."""
+        """Convert parsed rows to a piece."""
 
     def rows(self, block: Block) -> Rows:
-        """The rows of a block. Raises `WrongInput`."""
+        """Parse a block. Raises `WrongInput` for a malformed line."""
         text = text_of(block)
         rows = self.fast(text)
         if rows is not None:
@@ -92,16 +104,14 @@ class TextSource(Source, Generic[Rows]):
         try:
             return self.slow(text, block.path, block.line or 1)
         except WrongInput:
-            # it is wrong again, and now the line's number is known
+            # parse again to raise the same error, now with the true line number
             return self.slow(text, block.path, first_line(block))
 
     def pieces(self, scratch: Path) -> Iterator[Block]:
-        """The blocks of all files. Raises `WrongInput` for an archive that is cut short or
-        damaged.
-        """
+        """Blocks of all files. Raises `WrongInput` for a truncated or damaged compressed file."""
         for number, file in enumerate(self.files):
             if file.path.suffix in OPENERS:
-                yield from _unpacked(file, self.block_bytes, scratch / f"{number:04d}")
+                yield from _unpacked_blocks(file, self.block_bytes, scratch / f"{number:04d}")
                 continue
             for start in range(file.begin, file.n_bytes, self.block_bytes):
                 stop = min(start + self.block_bytes, file.n_bytes)
@@ -110,23 +120,23 @@ class TextSource(Source, Generic[Rows]):
                 yield Block(file.path, file.path, start, stop, line, n_bytes)
 
     def read(self, piece: Block) -> Piece:
-        """The rows of a block. Raises `WrongInput`."""
+        """Read the rows of a block. Raises `WrongInput` for a malformed line."""
         return self.piece(self.rows(piece))
 
     def release(self, piece: Block) -> None:
-        """Remove the text that was unpacked for the block."""
+        """Delete the decompressed text of a block."""
         if piece.unpacked != piece.path:
             piece.unpacked.unlink(missing_ok=True)
 
 
-def _unpacked(file: TextFile, block_bytes: int, prefix: Path) -> Iterator[Block]:
-    """The blocks of a compressed file, each in a file of its own whose name begins with
+def _unpacked_blocks(file: TextFile, block_bytes: int, prefix: Path) -> Iterator[Block]:
+    """Blocks of a compressed file, each decompressed into its own file; file names begin with
     `prefix`.
     """
     with opened(file.path) as (raw, text):
         text.read(file.begin)
         line, told = file.line, 0
-        left = [b""]  # what was read and is in no block yet
+        left = [b""]  # text that was read and belongs to no block yet
         more = True
         while more:
             try:
@@ -149,9 +159,7 @@ def _unpacked(file: TextFile, block_bytes: int, prefix: Path) -> Iterator[Block]
 
 
 def text_of(block: Block) -> bytes:
-    """The block's lines, each with a line end; without the mark that some editors write at a file's
-    beginning.
-    """
+    """Text of a block, in which each line ends with a line feed; a byte order mark is removed."""
     with block.unpacked.open("rb") as handle:
         start = _line_start(handle, block.start)
         stop = _line_start(handle, block.stop)
@@ -163,7 +171,7 @@ def text_of(block: Block) -> bytes:
 
 
 def first_line(block: Block) -> int:
-    """The number of the block's first line, counted if need be."""
+    """Number of a block's first line, counted from the file's beginning if it is not known."""
     if block.line is not None:
         return block.line
     with block.unpacked.open("rb") as handle:
@@ -174,7 +182,7 @@ def first_line(block: Block) -> int:
 
 
 def _line_start(handle: BinaryIO, position: int) -> int:
-    """The first beginning of a line at or after `position`, or the file's end."""
+    """Position of the first line that begins at or after `position`, or the end of the file."""
     if position == 0:
         return 0
     handle.seek(position - 1)
@@ -183,8 +191,8 @@ def _line_start(handle: BinaryIO, position: int) -> int:
 
 
 def with_unix_ends(text: bytes) -> bytes | None:
-    """Lines that all end with a line feed, or all with a carriage return before it, with the line
-    feed alone; None for any other carriage return.
+    """Convert CRLF line ends to LF; None if the text has other carriage returns or mixed line
+    ends.
     """
     returns = text.count(b"\r")
     if not returns:
@@ -200,8 +208,27 @@ def read_csv(
     nulls: list[str],
     block_bytes: int,
 ) -> pa.Table | None:
-    """The columns `types` of the columns `names` of a text, by pyarrow's reader; None if something
-    there is not of its type. An empty text is null if it is one of `nulls`.
+    """Parse text with pyarrow's CSV reader.
+
+    Parameters
+    ----------
+    text : bytes
+        Lines without a header.
+    delimiter : str
+        Field separator.
+    names : list of str
+        Names given to all columns.
+    types : dict
+        Type of each column to return, by name.
+    nulls : list of str
+        Texts that are read as null.
+    block_bytes : int
+        The reader's block size.
+
+    Returns
+    -------
+    pyarrow.Table or None
+        None if a field does not have its column's type.
     """
     try:
         return csv.read_csv(
@@ -223,8 +250,9 @@ def read_csv(
 
 
 def refuse_damage(path: Path, line: int, error: Exception) -> NoReturn:
-    """Raise `WrongInput` for one of `DAMAGE` met while reading on after `line` whole lines; an
-    error of the system (which has a number) is raised as it is.
+    """Raise `WrongInput` for damage (an exception of `DAMAGE`) met after `line` whole lines.
+
+    An error of the operating system, which has a number, is raised unchanged.
     """
     if isinstance(error, OSError) and error.errno is not None:
         raise error
@@ -234,8 +262,9 @@ def refuse_damage(path: Path, line: int, error: Exception) -> NoReturn:
 
 
 def lines_of(path: Path) -> Iterator[tuple[int, bytes]]:
-    """(number from 1, line without its end) of a plain or compressed file. Raises `WrongInput` if
-    it is cut short or damaged.
+    """Lines of a plain or compressed file as (number from 1, line without its end).
+
+    Raises `WrongInput` for a truncated or damaged file, or a malformed line (`checked_lines`).
     """
     with opened(path) as (_, text):
         yield from checked_lines(path, _raw_lines(path, text), 1)
@@ -251,8 +280,10 @@ def _raw_lines(path: Path, text: Any) -> Iterator[bytes]:
 
 
 def checked_lines(path: Path, lines: Iterable[bytes], first: int) -> Iterator[tuple[int, bytes]]:
-    """(number, line without its end), counted from `first`. Raises `WrongInput` for a NUL byte, and
-    for a carriage return within a line, where some programs begin a new one.
+    """Number lines from `first` and remove their ends.
+
+    Raises `WrongInput` for a NUL byte, and for a carriage return within a line, which some programs
+    take for a line end.
     """
     for number, line in enumerate(lines, first):
         if b"\0" in line:

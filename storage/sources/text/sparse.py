@@ -1,9 +1,9 @@
-"""A source of LIBSVM or VW files: rows that name their features by number.
+"""Source of LIBSVM or VW files, whose rows list features by number.
 
-Many lines are parsed at once by pyarrow's CSV reader, if every one of them is as plain as can be. A
-line `L i:v i:v` is read as three of a CSV file with the delimiter ':', namely `:L`, `i:v` and
-`i:v`: the rows without a first field are the labels. What the reader forgives and `sparse_lines`
-does not is looked for here; so is what it gives wrong.
+Blocks of lines are parsed by pyarrow's CSV reader if every line is plain. A line `L i:v i:v` is
+rewritten as the three CSV lines `:L`, `i:v` and `i:v` with the delimiter ':'; lines with an empty
+first field hold the labels. Input that the reader accepts but `sparse_lines` rejects, or that it
+reads differently, is detected here and left to `sparse_lines`.
 """
 
 import re
@@ -28,22 +28,23 @@ from storage.sources.text.source import (
 )
 from storage.sources.text.sparse_lines import LARGEST_INDEX, is_row, sparse_lines
 
-CACHED = 1 << 20  # the reader's block: larger ones are slower, not being in the processor's cache
+CACHED = 1 << 20  # the reader's block size; larger blocks exceed the processor cache and are slower
 TO_LINES = bytes.maketrans(b" \t", b"\n\n")
-# a line's label, and what is between it and the features
+# the label of a line, and the text between it and the features
 VW_HEAD = re.compile(rb"\n([^\s|]+)[ \t]\|[A-Za-z]*(?=\s|\Z)")
 
 
 @dataclass(kw_only=True)
 class SparseText(TextSource[Piece]):
-    """LIBSVM or VW files, one after the other, as sparse rows. `first` is the number of the first
-    feature.
+    """Source of LIBSVM or VW files, concatenated in order; rows are sparse.
+
+    `first` is the number of the first feature in the files, 0 or 1.
     """
 
     first: int
 
     def fast(self, text: bytes) -> Piece | None:
-        """The rows of some lines, if they are plain."""
+        """Parse lines with pyarrow's CSV reader; None if a line is not plain."""
         lines = text.count(b"\n")
         plain = with_unix_ends(text)
         if plain is None:
@@ -52,7 +53,7 @@ class SparseText(TextSource[Piece]):
         heads = lines
         if self.format == "vw":
             plain, heads = VW_HEAD.subn(rb"\n\1", plain)
-        # the reader takes hexadecimal numbers
+        # the reader would accept hexadecimal numbers
         if heads != lines or b"|" in plain or b"x" in plain or b"X" in plain:
             return None
         plain = plain.replace(b"\n", b"\n:")[1:].translate(TO_LINES)
@@ -60,7 +61,7 @@ class SparseText(TextSource[Piece]):
         table = read_csv(plain, ":", list(types), types, [""], CACHED)
         if table is None:
             return None
-        # -1 where there is nothing before the ':', NaN where there is nothing after it
+        # -1 where the text before the ':' is empty, NaN where the text after it is empty
         features = table.column("feature").fill_null(-1).to_numpy()
         values = table.column("value").to_numpy()
         starts = np.flatnonzero(features < 0)
@@ -73,10 +74,10 @@ class SparseText(TextSource[Piece]):
             or int(features.max()) - self.first >= bound
         ):
             return None
-        labels = _labels(self.rule, values[starts])
+        labels = _apply_rule(self.rule, values[starts])
         if labels is None:
             return None
-        # -0 would be taken for 0
+        # feature 0 is an error in a file counted from 1; the reader would also accept -0 as 0
         if (features == 0).any() and (self.first == 1 or b"\n-" in plain):
             return None
         kept = (features >= 0) & (values != 0.0)
@@ -85,23 +86,36 @@ class SparseText(TextSource[Piece]):
         return Piece(labels, indptr, indices, values[kept])
 
     def slow(self, text: bytes, path: Path, line: int) -> Piece:
-        """The rows of some lines, one by one. Raises `WrongInput`."""
+        """Parse lines one by one. Raises `WrongInput` for the first malformed line."""
         lines = checked_lines(path, text.split(b"\n"), line)
         return sparse_lines(lines, self.format, path, self.rule, self.first, self.n_features)
 
     def piece(self, rows: Piece) -> Piece:
-        """They are as the source gives them."""
+        """Return the rows unchanged: they are a piece already."""
         return rows
 
 
 def sparse_source(
     paths: Sequence[Path], form: str, reading: Reading, block_bytes: int
 ) -> SparseText:
-    """A source of LIBSVM or VW files (`form` is "libsvm" or "vw"), to be read in blocks.
+    """Open LIBSVM or VW files as one source.
 
-    Feature numbers are counted from 1 in LIBSVM files and from 0 in VW files, unless the reading
-    says otherwise. Its `n_features` is d if it is more than the largest number seen. Raises
-    `WrongInput` for a file without rows.
+    Parameters
+    ----------
+    paths : sequence of Path
+        The files.
+    form : {"libsvm", "vw"}
+        Their format.
+    reading : Reading
+        Options. `zero_based` says where feature numbers start (by default at 1 for LIBSVM, 0 for
+        VW); `n_features` sets d if the largest feature does not occur.
+    block_bytes : int
+        Approximate bytes of text that are parsed at once.
+
+    Raises
+    ------
+    WrongInput
+        If a file has no rows.
     """
     for path in paths:
         if not any(is_row(line, form) for _, line in lines_of(path)):
@@ -122,8 +136,10 @@ def sparse_source(
     )
 
 
-def _labels(rule: LabelRule, labels: Array) -> Array | None:
-    """The labels by the rule, if it is one for numbers that has them all."""
+def _apply_rule(rule: LabelRule, labels: Array) -> Array | None:
+    """Apply a label rule to numeric labels; None if the rule needs their texts or lacks one of
+    them.
+    """
     if rule.text is None:
         return labels
     if not rule.one_text_a_number:

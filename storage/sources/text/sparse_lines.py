@@ -1,5 +1,6 @@
-"""LIBSVM and VW text, line by line: what is legal, and where it is not. Slow, and the specification
-of `SparseText.fast`.
+"""Line-by-line parser of LIBSVM and VW text, which reports the position of every error.
+
+It is slow and defines what `SparseText.fast` must return.
 """
 
 import math
@@ -26,9 +27,10 @@ def sparse_lines(
     first: int,
     n_features: int | None,
 ) -> Piece:
-    """The rows of (number, line) of a LIBSVM or VW file whose features are counted from `first`.
+    """Parse rows of a LIBSVM or VW file from (number, line) pairs; features are counted from
+    `first`.
 
-    Raises `WrongInput` for a line that is not right, or if a feature is beyond `n_features`.
+    Raises `WrongInput` for a malformed line or a feature beyond `n_features`.
     """
     labels, indptr, indices, values = array("d"), array("q", [0]), array("i"), array("d")
     parse = libsvm_line if form == "libsvm" else vw_line
@@ -53,7 +55,7 @@ def sparse_lines(
 
 
 def is_row(line: bytes, form: str) -> bool:
-    """Whether a line is meant as a row: not blank, and no comment."""
+    """Whether a line is a row, that is, neither blank nor a comment."""
     text = line.strip()
     return bool(text) and not (form == "libsvm" and text.startswith(b"#"))
 
@@ -61,7 +63,11 @@ def is_row(line: bytes, form: str) -> bool:
 def libsvm_line(
     text: bytes, path: Path, number: int, first: int, rule: LabelRule
 ) -> tuple[float, list[tuple[int, float]]]:
-    """`label index:value …`, indices increasing from `first`; a comment may follow after #."""
+    """Parse a LIBSVM line `label index:value …` to (label, (feature from 0, value) pairs).
+
+    Indices increase and start at `first`; a comment may follow after "#". Raises `WrongInput` for
+    another syntax.
+    """
     tokens = [(match[0], match.start() + 1) for match in TOKEN.finditer(text.split(b"#", 1)[0])]
     label = rule(tokens[0][0], path, number, "the label", tokens[0][1])
     row = []
@@ -90,8 +96,10 @@ def libsvm_line(
 def vw_line(
     text: bytes, path: Path, number: int, first: int, rule: LabelRule
 ) -> tuple[float, list[tuple[int, float]]]:
-    """`label |namespace feature:value …` with numbers as features; a value left out is 1; a feature
-    given twice counts twice.
+    """Parse a VW line `label |namespace feature:value …` to (label, (feature from 0, value) pairs).
+
+    Features are numbers. A missing value is 1, and the values of a repeated feature are added.
+    Raises `WrongInput` for another syntax.
     """
     head, bar, body = text.partition(b"|")
     begin = len(head) + 1
