@@ -45,9 +45,8 @@ def comparator_of(reader: StreamReader, fit_intercept: bool) -> Comparator | Non
     identity = {**stream.identity(), "intercept": fit_intercept, "version": 3}
     path = Path(private_folder("comparators")) / f"{content_hash(identity)}.json"
     if not path.is_file():
-        with locked(
-            path.with_suffix(".lock")
-        ):  # the workers of a machine come here at about the same time: one computes it
+        # The workers of a machine come here at about the same time: one computes it.
+        with locked(path.with_suffix(".lock")):
             if not path.is_file():
                 found = least_squares(reader, fit_intercept)
                 write_text(path, json.dumps(found and found._asdict()))
@@ -80,20 +79,18 @@ def least_squares(reader: StreamReader, fit_intercept: bool) -> Comparator | Non
     rows = Passes(StreamReader(reader.store, as_summed(reader.stream)), fit_intercept)
     w = np.zeros(rows.d)
     scale = rows.square_columns()
-    gradient, found = rows.residual(w)
+    gradient, loss, largest = rows.through(w, against_labels=True)
+    zero_loss, settled = loss, False
     norm2 = first = scaled_norm2(gradient, scale)
-    zero_loss, left = (
-        found.loss,
-        steps_for(reader.manifest.n_values * reader.n_rows // max(reader.manifest.n_rows, 1)),
-    )
-    settled = False
+    manifest = reader.manifest
+    steps_left = steps_for(manifest.n_values * reader.n_rows // max(manifest.n_rows, 1))
     while norm2 > TOLERANCE**2 * first and not settled:
         before, direction, gains = norm2, gradient / scale, list[float]()
         while norm2 > TOLERANCE**2 * first and not settled:
-            if left == 0:
+            if steps_left == 0:
                 return None
-            left -= 1
-            image, curvature = rows.normal(direction)
+            steps_left -= 1
+            image, curvature, _ = rows.through(direction, against_labels=False)
             if curvature == 0.0:
                 break
             step = norm2 / curvature
@@ -103,11 +100,11 @@ def least_squares(reader: StreamReader, fit_intercept: bool) -> Comparator | Non
             settled = len(gains) >= SLOW_STEPS and sum(gains[-SLOW_STEPS:]) < SLOW * zero_loss
             last, norm2 = norm2, scaled_norm2(gradient, scale)
             direction = gradient / scale + (norm2 / last) * direction
-        gradient, found = rows.residual(w)
+        gradient, loss, largest = rows.through(w, against_labels=True)
         norm2 = scaled_norm2(gradient, scale)
         if norm2 > 0.25 * before:
             break  # as far as rounding goes
-    return found
+    return Comparator(loss, largest)
 
 
 class Passes:
@@ -119,8 +116,8 @@ class Passes:
         self.reader, self.intercept = reader, fit_intercept
         self.d = reader.manifest.n_features + int(fit_intercept)
 
-    def normal(self, p: Array) -> tuple[Array, float]:
-        """XᵀXp (d,) and ‖Xp‖²."""
+    def through(self, w: Array, against_labels: bool) -> tuple[Array, float, float]:
+        """(Xᵀr (d,), ‖r‖², the largest |wᵀx_t|), with r = y − Xw if `against_labels`, else Xw."""
         out, totals = np.zeros(self.d), np.zeros(2)
         for rows, labels in self.reader.blocks(zeros=True):
             normal_rows(
@@ -130,12 +127,12 @@ class Passes:
                 rows.values,
                 labels,
                 self.intercept,
-                False,
-                p,
+                against_labels,
+                w,
                 out,
                 totals,
             )
-        return out, float(totals[0])
+        return out, float(totals[0]), float(totals[1])
 
     def square_columns(self) -> Array:
         """Σ_t x_tj² for each feature, (d,); 1 for one that no row has."""
@@ -146,54 +143,21 @@ class Passes:
                 out[-1] += labels.size
         return np.where(out == 0.0, 1.0, out)
 
-    def residual(self, w: Array) -> tuple[Array, Comparator]:
-        """Xᵀ(y − Xw) (d,), and what w is as a comparator."""
-        out, totals = np.zeros(self.d), np.zeros(2)
-        for rows, labels in self.reader.blocks(zeros=True):
-            normal_rows(
-                rows.indptr,
-                rows.indices,
-                rows.index_stride,
-                rows.values,
-                labels,
-                self.intercept,
-                True,
-                w,
-                out,
-                totals,
-            )
-        return out, Comparator(float(totals[0]), float(totals[1]))
-
 
 @jit
 def row_product(indices: Array, first: int, values: Array, lo: int, size: int, w: Array) -> float:
-    """xᵀw of a row, in four sums that do not wait for each other, each in order."""
-    a = b = c = d = 0.0
-    whole = size - size % 4
-    for i in range(0, whole, 4):
-        a += np.float64(values[lo + i]) * w[indices[first + i]]
-        b += np.float64(values[lo + i + 1]) * w[indices[first + i + 1]]
-        c += np.float64(values[lo + i + 2]) * w[indices[first + i + 2]]
-        d += np.float64(values[lo + i + 3]) * w[indices[first + i + 3]]
-    for i in range(whole, size):
-        a += np.float64(values[lo + i]) * w[indices[first + i]]
-    return (a + b) + (c + d)
-
-
-@jit
-def dense_product(values: Array, lo: int, size: int, w: Array) -> float:
-    """`row_product` of a row that has all features in order: the same sums, without looking up
-    where they are.
+    """xᵀw of a row, in four sums that do not wait for each other, each in order. `first` is −1 for
+    a row that has all features in order.
     """
     a = b = c = d = 0.0
     whole = size - size % 4
     for i in range(0, whole, 4):
-        a += np.float64(values[lo + i]) * w[i]
-        b += np.float64(values[lo + i + 1]) * w[i + 1]
-        c += np.float64(values[lo + i + 2]) * w[i + 2]
-        d += np.float64(values[lo + i + 3]) * w[i + 3]
+        a += np.float64(values[lo + i]) * w[indices[first + i] if first >= 0 else i]
+        b += np.float64(values[lo + i + 1]) * w[indices[first + i + 1] if first >= 0 else i + 1]
+        c += np.float64(values[lo + i + 2]) * w[indices[first + i + 2] if first >= 0 else i + 2]
+        d += np.float64(values[lo + i + 3]) * w[indices[first + i + 3] if first >= 0 else i + 3]
     for i in range(whole, size):
-        a += np.float64(values[lo + i]) * w[i]
+        a += np.float64(values[lo + i]) * w[indices[first + i] if first >= 0 else i]
     return (a + b) + (c + d)
 
 
@@ -215,23 +179,16 @@ def normal_rows(
     """
     last = w.size - 1
     for t in range(labels.size):
-        first, size = indptr[t] * stride, indptr[t + 1] - indptr[t]
-        product = (
-            dense_product(values, indptr[t], size, w)
-            if stride == 0
-            else row_product(indices, first, values, indptr[t], size, w)
-        )
+        lo, size = indptr[t], indptr[t + 1] - indptr[t]
+        first = lo if stride else -1
+        product = row_product(indices, first, values, lo, size, w)
         if intercept:
             product += w[last]
         totals[1] = max(totals[1], abs(product))
         r = labels[t] - product if against_labels else product
         totals[0] += r * r
-        if stride == 0:
-            for i in range(size):
-                out[i] += np.float64(values[indptr[t] + i]) * r
-        else:
-            for i in range(size):
-                out[indices[first + i]] += np.float64(values[indptr[t] + i]) * r
+        for i in range(size):
+            out[indices[first + i] if first >= 0 else i] += np.float64(values[lo + i]) * r
         if intercept:
             out[last] += r
 

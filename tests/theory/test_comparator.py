@@ -5,6 +5,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
+from flows.report.rows import matrix_of
 from koco_stream.streams.manifest import load_manifest
 from koco_stream.streams.reader import StreamReader
 from koco_stream.streams.stream import Stream, sharding_of
@@ -13,17 +14,9 @@ from storage.preparing.prepare import Preparing, prepare_source
 from tests.helpers.tables import table_of
 
 
-def matrix_of(reader):
-    X, y = [], []
-    for block in reader.blocks():
-        rows = block.rows
-        for t in range(rows.n_rows):
-            line = np.zeros(rows.n_features)
-            a, b = rows.indptr[t], rows.indptr[t + 1]
-            line[rows.indices[a:b] if rows.index_stride else rows.indices] = rows.values[a:b]
-            X.append(line)
-        y.append(block.labels)
-    return np.array(X), np.concatenate(y)
+def dense(reader):
+    block = reader.whole()
+    return matrix_of(block.rows).toarray(), block.labels
 
 
 @pytest.mark.parametrize("intercept", [False, True])
@@ -33,7 +26,7 @@ def test_least_squares__equals_numpy(small_store, name, positive, intercept):
         small_store,
         Stream(name, load_manifest(small_store, name).dataset_hash, positive_class=positive),
     )
-    X, y = matrix_of(reader)
+    X, y = dense(reader)
     if intercept:
         X = np.hstack([X, np.ones((len(X), 1))])
     w = np.linalg.lstsq(X, y, rcond=None)[0]
@@ -92,6 +85,6 @@ def test_comparator__is_the_same_for_every_order_but_not_for_part_of_the_rows(sm
         == comparator_of(StreamReader(small_store, windows), False)
     )
     part = StreamReader(small_store, Stream("real", identity, "shuffled", 0, max_rows=100))
-    X, y = matrix_of(part)
+    X, y = dense(part)
     w = np.linalg.lstsq(X, y, rcond=None)[0]
     assert comparator_of(part, False).loss == pytest.approx(((X @ w - y) ** 2).sum(), rel=1e-9)
