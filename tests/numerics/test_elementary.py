@@ -3,32 +3,9 @@
 import numpy as np
 import pytest
 
-from koco_stream.numerics.compiler import jit
 from koco_stream.numerics.elementary import HIGHEST, LOWEST, cos_sin, exp
 
-
-@jit
-def fill_exp(x, out):
-    for i in range(x.size):
-        out[i] = exp(x[i])
-
-
-@jit
-def fill_cos_sin(x, cosines, sines):
-    for i in range(x.size):
-        cosines[i], sines[i] = cos_sin(x[i])
-
-
-def all_exp(x):
-    out = np.empty_like(x)
-    fill_exp(x, out)
-    return out
-
-
-def all_cos_sin(x):
-    out = np.empty((2, x.size))
-    fill_cos_sin(x, *out)
-    return out
+all_exp, all_cos_sin = np.vectorize(exp), np.vectorize(cos_sin)
 
 
 @pytest.mark.parametrize(

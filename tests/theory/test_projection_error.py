@@ -6,12 +6,7 @@ import numpy as np
 import pytest
 
 from koco_stream import KORS
-from koco_stream.theory import (
-    effective_dimension,
-    projection_error,
-    proposition_3_error,
-    theorem_2_beta,
-)
+from koco_stream.theory import projection_error, proposition_3_error, theorem_2_beta
 from tests.oracles.kernel import gram
 
 
@@ -65,10 +60,3 @@ def test_kors__with_the_theorem_s_beta_misses_no_more_than_proposition_3_allows(
     )
     assert violated <= delta * streams
     assert taken < 0.95 * streams * T  # else there is nothing to miss
-
-
-def test_effective_dimension__of_a_gaussian_cloud_at_1_is_below_4_d():
-    # The poster's last remark, with its bandwidth.
-    for d in range(2, 11):
-        X = np.random.default_rng(d).standard_normal((1000, d))
-        assert d < effective_dimension(gram("gaussian", X, X, 8.0), 1.0) <= 4 * d

@@ -2,13 +2,15 @@
 real rows.
 """
 
-import lzma
-
 import numpy as np
 import pytest
 
+from flows.prepare.preparation import prepare_named
+from flows.report.rows import matrix_of
 from koco_stream import KONS, WrongInput
 from koco_stream.losses import curvature_of
+from koco_stream.streams.reader import StreamReader
+from koco_stream.streams.stream import Stream
 from koco_stream.theory import (
     best_in_hindsight,
     curvature_term,
@@ -31,7 +33,6 @@ from koco_stream.theory import (
     theorem_2_size,
     theorem_3,
 )
-from storage.catalogue.entries import entry_named, find_edition
 from tests.oracles import losses
 from tests.oracles.kernel import gram
 from tests.oracles.sketched_newton import FullMatrix, sketched_newton
@@ -47,32 +48,12 @@ def random_rows(n=120, d=3, seed=0):
     return X, np.clip(np.sin(5 * X[:, 0]) * X[:, 1] + 0.1 * draw.standard_normal(n), -1, 1)
 
 
-def read_table(name, folder):
-    """The features and the target of a regression set, all rows as they are in its file."""
-    edition, (path,) = find_edition(entry_named(name), folder)
-    with lzma.open(path, "rt") as file:
-        lines = file.readlines()
-    header = [word.strip('"') for word in lines[0].lstrip("# ").strip().split(",")]
-    # A column's number, counted from 1: a file without a header.
-    if edition.options["target"].isdigit():
-        header = [str(j + 1) for j in range(len(header))]
-    else:
-        del lines[0]
-    target = header.index(edition.options["target"])
-    kept = [
-        j
-        for j, word in enumerate(header)
-        if j != target and word not in edition.options.get("drop", ())
-    ]
-    table = np.array([line.strip().split(",") for line in lines], float)
-    assert table[:, kept].shape == (edition.n_rows, edition.n_features)
-    return table[:, kept], table[:, target]
-
-
-def scaled(table):
-    """Each column from 0 to 1."""
-    span = np.ptp(table, axis=0)
-    return (table - table.min(axis=0)) / np.where(span > 0, span, 1.0)
+def first_rows(name, folder, store):
+    """The first rows of a set of which the features and the target are scaled to [0, 1]."""
+    manifest = prepare_named(store, name, [folder / name], {"scale": "minmax"})
+    stream = Stream(name, manifest.dataset_hash, max_rows=2000)
+    rows, labels = StreamReader(store, stream).whole()
+    return matrix_of(rows).toarray(), labels
 
 
 def features_of(K):
@@ -249,11 +230,10 @@ def test_regret__is_below_the_bounds_on_random_rows(bandwidth, alpha, factor):
 @pytest.mark.parametrize("bandwidth", [8.0, 0.5])
 @pytest.mark.parametrize("name", ["parkinsons", "cpusmall", "cadata", "casp", "slice", "year"])
 def test_kons__regret_is_below_half_the_print_on_the_first_rows_of_real_sets(
-    name, bandwidth, data_folder
+    name, bandwidth, data_folder, tmp_path
 ):
-    # docs/errata.md, K10: η = σ, so R_D = 0. The features and the target of the whole set are
-    # scaled to [0, 1].
-    X, y = (scaled(part)[:2000] for part in read_table(name, data_folder))
+    # docs/errata.md, K10: η = σ, so R_D = 0.
+    X, y = first_rows(name, data_folder, tmp_path)
     K, alpha, sigma = gram("gaussian", X, X, bandwidth), 1.0, curvature_of("squared", 1.0)
     predictions = KONS(alpha, clip=1.0, bandwidth=bandwidth, curvature=sigma).progressive(X, y)
     best = best_in_hindsight(K, y, alpha).scaled_into(1.0)

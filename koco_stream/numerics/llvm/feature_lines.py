@@ -30,7 +30,6 @@ from koco_stream.numerics.llvm.registers import (
     halved,
     in_two_chains,
     steps,
-    totals,
 )
 from koco_stream.types import Array
 
@@ -88,33 +87,6 @@ def scatter(table: Array, lanes: Any, idx: Array, val: Array, a: Array, coeffici
             table[j, k] += a[coefficient + k] * v
 
 
-def _times(b: Any, a: Any, lanes: Any, matrix: Any, vector: Any, out: Any) -> None:
-    right = lanes.load(a, vector)
-
-    def put(first: Any, n: int) -> None:
-        """The products of n rows from `first` on, stored as one register, which is read again
-        faster than n numbers.
-        """
-        places = [lanes.row(b.add(first, INT64(k)), matrix) for k in range(n)]
-        register = totals([lanes.load(a, place) * right for place in places])
-        pointer = b.bitcast(a.at(b.add(out, first)), register.type.as_pointer())
-        b.store(register, pointer).align = 8
-
-    with steps(b, INT64(lanes.width // 8 * 8), 8) as first:
-        put(first, 8)
-    if lanes.width % 8:
-        put(INT64(lanes.width - 4), 4)
-
-
-@emitted_by(_times)
-def times(a: Array, lanes: Any, matrix: int, vector: int, out: int) -> None:
-    """a[out:] ← M v, with the (width, width) matrix at a[matrix:] and the vector at a[vector:]."""
-    width = len(lanes)
-    for i in range(width):
-        line = a[matrix + i * width : matrix + (i + 1) * width] * a[vector : vector + width]
-        a[out + i] = halved([line[k : k + 8] for k in range(0, width, 8)])
-
-
 def _line_dot(b: Any, a: Any, lanes: Any, x: Any, y: Any) -> Any:
     return (lanes.load(a, x) * lanes.load(a, y)).total()
 
@@ -125,6 +97,14 @@ def line_dot(a: Array, lanes: Any, x: int, y: int) -> float:
     width = len(lanes)
     line = a[x : x + width] * a[y : y + width]
     return halved([line[k : k + 8] for k in range(0, width, 8)])
+
+
+@inlined
+def times(a: Array, lanes: Any, matrix: int, vector: int, out: int) -> None:
+    """a[out:] ← M v, with the (width, width) matrix at a[matrix:] and the vector at a[vector:]."""
+    width = len(lanes)
+    for i in range(width):
+        a[out + i] = line_dot(a, lanes, matrix + i * width, vector)
 
 
 @inlined
@@ -176,22 +156,16 @@ def substitute(a: Array, lanes: Any, n: int, matrix: int, keep: int, take: int, 
         r += a[q + i] * old
 
 
-def _add_outer(b: Any, a: Any, lanes: Any, n: Any, matrix: Any, left: Any, right: Any) -> None:
-    line = lanes.load(a, right)
-    with steps(b, n) as i:
-        place = lanes.row(i, matrix)
-        added = lanes.spread(a.number(b.add(left, i))) * line
-        lanes.store(lanes.load(a, place) + added, a, place)
-
-
-@emitted_by(_add_outer)
+@inlined
 def add_outer(a: Array, lanes: Any, n: int, matrix: int, left: int, right: int) -> None:
     """M_i += left_i·right for the first n rows of the matrix at a[matrix:], the vectors at a[left:]
     and a[right:].
     """
     width = len(lanes)
     for i in range(n):
-        a[matrix + i * width : matrix + (i + 1) * width] += a[left + i] * a[right : right + width]
+        factor = a[left + i]
+        for k in range(width):
+            a[matrix + i * width + k] += factor * a[right + k]
 
 
 def _combine(
@@ -219,17 +193,10 @@ def combine(
     result[out : out + width] = sums[0] + sums[1]
 
 
-def _rotate(b: Any, a: Any, lanes: Any, first: Any, second: Any, c: Any, s: Any) -> None:
-    f, g = lanes.load(a, first), lanes.load(a, second)
-    c, s = lanes.spread(c), lanes.spread(s)
-    lanes.store(c * f - s * g, a, first)
-    lanes.store(s * f + c * g, a, second)
-
-
-@emitted_by(_rotate)
+@inlined
 def rotate(a: Array, lanes: Any, first: int, second: int, c: float, s: float) -> None:
     """The lines f at a[first:] and g at a[second:] become c·f − s·g and s·f + c·g."""
-    width = len(lanes)
-    f, g = a[first : first + width].copy(), a[second : second + width].copy()
-    a[first : first + width] = c * f - s * g
-    a[second : second + width] = s * f + c * g
+    for k in range(len(lanes)):
+        f, g = a[first + k], a[second + k]
+        a[first + k] = c * f - s * g
+        a[second + k] = s * f + c * g

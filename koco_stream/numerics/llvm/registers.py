@@ -179,8 +179,8 @@ class Line:
         pairs = zip(self.values, other.values, strict=True)
         return Line(self.b, [operation(x, y) for x, y in pairs])
 
-    def four(self) -> Any:
-        """The registers added until four lanes are left, in the order of `halved`."""
+    def total(self) -> Any:
+        """The sum of the lanes, in the order of `halved`."""
         eights = [value for value in self.values if value.type.count == 8]
         fours = [value for value in self.values if value.type.count == 4]
         if eights:
@@ -188,11 +188,7 @@ class Line:
             for value in eights[1:]:
                 total = self.b.fadd(total, value)
             fours.insert(0, self._folded(total, 8))
-        return fours[0] if len(fours) == 1 else self.b.fadd(*fours)
-
-    def total(self) -> Any:
-        """The sum of the lanes, in the order of `halved`."""
-        pair = self._folded(self.four(), 4)
+        pair = self._folded(fours[0] if len(fours) == 1 else self.b.fadd(*fours), 4)
         return self.b.fadd(*(self.b.extract_element(pair, INT32(k)) for k in (0, 1)))
 
     def _folded(self, value: Any, lanes: int) -> Any:
@@ -218,17 +214,6 @@ class Variable:
         """Change it."""
         for value, place in zip(line.values, self.places, strict=True):
             self.b.store(value, place)
-
-
-def totals(lines: list[Line]) -> Any:
-    """The sums of eight or four lines in one register, each in the order of `halved`."""
-    b, sums = lines[0].b, [line.four() for line in lines]
-    for first, second in (([0, 1, 4, 5], [2, 3, 6, 7]), ([0, 2, 4, 6], [1, 3, 5, 7])):
-        sums = [
-            b.fadd(_shuffled(b, x, y, first), _shuffled(b, x, y, second))
-            for x, y in zip(sums[::2], sums[1::2], strict=True)
-        ]
-    return sums[0] if len(sums) == 1 else _shuffled(b, sums[0], sums[1], list(range(8)))
 
 
 def _shuffled(builder: Any, x: Any, y: Any, lanes: list[int]) -> Any:
