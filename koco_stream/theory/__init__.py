@@ -16,10 +16,6 @@ with |f_w(x_t)| ≤ C on all rows. Matrices are held whole: for n of a few thous
 
 from koco_stream.theory.kons_bounds import (
     DictionarySize,
-    poster_epochs,
-    poster_theorem_1,
-    poster_theorem_2,
-    proposition_3_error,
     theorem_1,
     theorem_1_curved,
     theorem_1_flat,
@@ -36,6 +32,12 @@ from koco_stream.theory.leverage import (
     online_leverage_scores,
     projection_error,
     ridge_leverage_scores,
+)
+from koco_stream.theory.poster_bounds import (
+    poster_epochs,
+    poster_theorem_1,
+    poster_theorem_2,
+    proposition_3_error,
 )
 from koco_stream.theory.son_bounds import (
     hard_sequence,

@@ -1,6 +1,4 @@
-"""The theorems of the ICML 2017 paper on KONS, KORS and Sketched-KONS, and of the poster on
-PROS-N-KONS, as numbers.
-"""
+"""The theorems of the ICML 2017 paper on KONS, KORS and Sketched-KONS, as numbers."""
 
 import math
 from typing import NamedTuple
@@ -20,10 +18,24 @@ def theorem_1(
     clip: float,
     lipschitz: float,
 ) -> float:
-    """Theorem 1 of ICML, first form: α‖w‖² + d_onl/η_T + 4C²L² Σ(η_t − σ), for steps that do not
-    increase.
+    """Theorem 1 of ICML, first form: α‖w‖² + d_onl/η_T + 4C²L² Σ(η_t − σ).
 
-    `d_onl` is that of the rescaled kernel (K10; the print leaves out its bar); `step_sizes` (T,).
+    Parameters
+    ----------
+    alpha, w_norm2, clip, lipschitz : float
+        α, ‖w‖², C and L.
+    d_onl : float
+        The online effective dimension of the rescaled kernel. The print leaves out its bar
+        (docs/errata.md, K10).
+    step_sizes : ndarray of shape (T,)
+        η_t, which must not increase.
+    curvature : float or ndarray of shape (T,)
+        σ.
+
+    Returns
+    -------
+    float
+        The bound on the regret against w.
     """
     return float(
         alpha * w_norm2
@@ -42,11 +54,28 @@ def theorem_1_curved(
     lipschitz: float,
     printed: bool = True,
 ) -> float:
-    """Theorem 1 of ICML, second form, η_t = σ > 0: α‖w‖² + 2 d_eff log(2σL²T)/σ with d_eff =
-    d_eff(α/(σL²)) of the kernel.
+    """Theorem 1 of ICML, second form, for η_t = σ > 0: α‖w‖² + 2 d_eff log(2σL²T)/σ.
 
-    `printed=False` has 1 + log(1 + σL²T/α) for 2 log(2σL²T), as Lemma 3 gives it: valid for every
-    α, while the print needs an α that is not tiny (α ≥ e/(3σL²T) is enough where σL²T ≥ 2; K10).
+    Parameters
+    ----------
+    alpha, w_norm2, curvature, lipschitz : float
+        α, ‖w‖², σ and L.
+    d_eff : float
+        d_eff(α/(σL²)) of the kernel.
+    rounds : int
+        T.
+    printed : bool
+        False puts 1 + log(1 + σL²T/α), which Lemma 3 gives, in the place of 2 log(2σL²T).
+
+    Returns
+    -------
+    float
+        The bound on the regret against w.
+
+    Notes
+    -----
+    The form that is not printed is valid for every α. The print needs an α that is not tiny:
+    α ≥ e/(3σL²T) is enough where σL²T ≥ 2 (docs/errata.md, K10).
     """
     s = curvature * lipschitz**2 * rounds
     logarithm = 2.0 * math.log(2.0 * s) if printed else 1.0 + math.log1p(s / alpha)
@@ -63,12 +92,29 @@ def theorem_1_flat(
     lipschitz: float,
     printed: bool = True,
 ) -> float:
-    """Theorem 1 of ICML, third form, σ = 0 and η_t = 1/(LC√t): α‖w‖² + 4LC√T d_eff log(2L²T) with
-    d_eff = d_eff(α/L²) of the kernel.
+    """Theorem 1 of ICML, third form, for σ = 0 and η_t = 1/(LC√t): α‖w‖² + 4LC√T d_eff log(2L²T).
 
-    `printed=False` is what the first form and Lemma 3 give: α‖w‖² + LC√T (d_eff (1 + log(1 +
-    LT/(Cα))) + 8) with d_eff = d_eff(αC/L). The print takes η_1 = 1/(LC) for at most 1, and its 8
-    into the logarithm, which needs d_eff not much below 1 (K13).
+    Parameters
+    ----------
+    alpha, w_norm2, clip, lipschitz : float
+        α, ‖w‖², C and L.
+    d_eff : float
+        d_eff(α/L²) of the kernel, or d_eff(αC/L) for the form that is not printed.
+    rounds : int
+        T.
+    printed : bool
+        False gives what the first form and Lemma 3 give: α‖w‖² + LC√T (d_eff (1 + log(1 +
+        LT/(Cα))) + 8).
+
+    Returns
+    -------
+    float
+        The bound on the regret against w.
+
+    Notes
+    -----
+    The print takes η_1 = 1/(LC) for at most 1. It takes its 8 into the logarithm, which needs a
+    d_eff not much below 1 (docs/errata.md, K13).
     """
     root = lipschitz * clip * math.sqrt(rounds)
     if printed:
@@ -79,15 +125,37 @@ def theorem_1_flat(
 
 
 def theorem_2_beta(rounds: int, delta: float, epsilon: float) -> float:
-    """The least β for which Theorem 2 of ICML holds with probability 1 − δ: 3 log(T/δ)/ε² (K7)."""
+    """The least β for which Theorem 2 of ICML holds: 3 log(T/δ)/ε² (docs/errata.md, K7).
+
+    Parameters
+    ----------
+    rounds : int
+        T.
+    delta : float
+        δ: the theorem holds with probability 1 − δ.
+    epsilon : float
+        ε, the accuracy of KORS's estimate.
+
+    Returns
+    -------
+    float
+        β.
+    """
     return 3.0 * math.log(rounds / delta) / epsilon**2
 
 
 class DictionarySize(NamedTuple):
-    """Bounds on the size of KORS's dictionary (ICML, Theorem 2): `corrected` 3ρβ·d_onl, which
-    follows from its point (3); `printed` 3ρβ·d_onl/ε², in which ε² is counted twice (K9);
-    `printed_last` 6ρ·d_eff·log²(2T/δ)/ε², which does not follow from `corrected`, whose β and Lemma
-    3 give 9ρ·d_eff·log(T/δ)(1 + log(‖K‖/α + 1))/ε².
+    """Bounds on the size of KORS's dictionary (ICML, Theorem 2).
+
+    Attributes
+    ----------
+    corrected : float
+        3ρβ·d_onl, which follows from the theorem's point (3).
+    printed : float
+        3ρβ·d_onl/ε², in which ε² is counted twice (docs/errata.md, K9).
+    printed_last : float
+        6ρ·d_eff·log²(2T/δ)/ε². It does not follow from `corrected`, whose β and Lemma 3 give
+        9ρ·d_eff·log(T/δ)(1 + log(‖K‖/α + 1))/ε².
     """
 
     corrected: float
@@ -105,8 +173,23 @@ def theorem_2_size(
     delta: float,
     estimate: str = "icml",
 ) -> DictionarySize:
-    """The bounds of `DictionarySize`; ρ = (1 + ε)/(1 − ε). With `estimate="poster"`, whose τ̃ is
-    divided by ρ, `corrected` is 3β·d_onl.
+    """How large Theorem 2 of ICML lets KORS's dictionary become; ρ = (1 + ε)/(1 − ε).
+
+    Parameters
+    ----------
+    d_onl, d_eff : float
+        The online effective dimension, and the effective dimension.
+    rounds : int
+        T.
+    beta, epsilon, delta : float
+        β, ε and δ.
+    estimate : {"icml", "poster"}
+        KORS's estimate. The poster's is ρ times smaller, so that `corrected` is 3β·d_onl.
+
+    Returns
+    -------
+    DictionarySize
+        The bounds.
     """
     rho = (1.0 + epsilon) / (1.0 - epsilon) if epsilon < 1.0 else math.inf
     corrected = 3.0 * (1.0 if estimate == "poster" else rho) * beta * d_onl
@@ -131,13 +214,36 @@ def theorem_3(
     epsilon: float,
     printed: bool = True,
 ) -> float:
-    """Theorem 3 of ICML for Sketched-KONS, η_t = σ: α‖w‖² + 2 d_eff log(2σL²T)/(σ max(γ, β
-    τ̄_min)).
+    """Theorem 3 of ICML, for Sketched-KONS with η_t = σ.
 
-    `sampling_floor` is γ, `smallest_score` τ̄_min, the least τ_{t,t} of the rescaled kernel;
-    `d_eff` as in `theorem_1_curved`. `printed=False` keeps what the print drops: the factor 1 − ε
-    of Corollary 1, and that a coin's probability is at most 1 (with β τ̄_min > 1 the print would be
-    below KONS's own bound; K14); its logarithm is that of `theorem_1_curved`.
+    α‖w‖² + 2 d_eff log(2σL²T)/(σ max(γ, β τ̄_min)).
+
+    Parameters
+    ----------
+    alpha, w_norm2, curvature, lipschitz : float
+        α, ‖w‖², σ and L.
+    d_eff : float
+        As for `theorem_1_curved`.
+    rounds : int
+        T.
+    sampling_floor : float
+        γ, the least probability of a coin.
+    beta, epsilon : float
+        β and ε.
+    smallest_score : float
+        τ̄_min, the least online leverage score of the rescaled kernel.
+    printed : bool
+        False keeps what the print drops: the factor 1 − ε of Corollary 1, and that a probability is
+        at most 1. Its logarithm is that of `theorem_1_curved`.
+
+    Returns
+    -------
+    float
+        The bound on the regret against w.
+
+    Notes
+    -----
+    With β τ̄_min > 1 the print is below KONS's own bound (docs/errata.md, K14).
     """
     gradients = theorem_1_curved(
         alpha=alpha,
@@ -150,50 +256,3 @@ def theorem_3(
     )
     least = max(sampling_floor, beta * smallest_score)
     return alpha * w_norm2 + gradients / (least if printed else (1.0 - epsilon) * min(least, 1.0))
-
-
-def proposition_3_error(*, epsilon: float, ridge: float) -> float:
-    """ε/(1 − ε)·γ, above `projection_error` of KORS's dictionary in every round (the poster,
-    Proposition 3, point 1) with probability 1 − δ for β ≥ `theorem_2_beta`.
-
-    `ridge` is γ; no bound for ε = 1. It follows from point (1) of the ICML paper's Theorem 2, whose
-    estimate has the factor 1 + ε; the poster's estimate is ρ times smaller (docs/errata.md, P7).
-    """
-    return ridge * epsilon / (1.0 - epsilon) if epsilon < 1.0 else math.inf
-
-
-def poster_epochs(*, d_eff: float, rounds: int, beta: float) -> float:
-    """J ≤ 3β·d_eff·log(2T), the poster's bound on the restarts; `d_eff` is at KORS's ridge γ.
-    log(2T) needs γ ≥ 1 and T ≥ 4 (P5).
-    """
-    return 3.0 * beta * d_eff * math.log(2.0 * rounds)
-
-
-def poster_theorem_1(
-    *, alpha: float, w_norm2: float, d_eff: float, rounds: int, epochs: float, ridge: float
-) -> float:
-    """J(α‖w‖² + d_eff log(T/α)) + γT/α, inside the O(·) of the poster's Theorem 1: to be compared
-    as a ratio only.
-
-    `d_eff` is at α, `epochs` is J, `ridge` γ. The print leaves a bracket open; the last term is
-    outside J, since the epochs' rounds add up to T (P6).
-    """
-    return epochs * (alpha * w_norm2 + d_eff * math.log(rounds / alpha)) + ridge * rounds / alpha
-
-
-def poster_theorem_2(
-    *,
-    alpha: float,
-    w_norm2: float,
-    d_eff: float,
-    rounds: int,
-    epochs: float,
-    largest_epoch_loss: float,
-) -> float:
-    """J(d_eff log T + α max_j L*_j + α‖w‖²), inside the O(·) of the poster's Theorem 2 (squared
-    loss): to be compared as a ratio only.
-
-    `largest_epoch_loss` is max_j L*_j, the least of Σ (f(x_t) − y_t)² + α‖f‖² over an epoch's rows;
-    `d_eff` is at α, `epochs` is J.
-    """
-    return epochs * (d_eff * math.log(rounds) + alpha * largest_epoch_loss + alpha * w_norm2)

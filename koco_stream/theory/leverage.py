@@ -42,11 +42,25 @@ def eigenvalues(K: Array, ridge: float) -> Array:
 
 
 def ridge_leverage_scores(K: Array, ridge: float) -> Array:
-    """τ_{n,i} = e_iᵀK(K + ridge·I)⁻¹e_i of every row given all rows, (n,) in [0, 1] (ICML, equation
-    2).
+    """τ_{n,i} = e_iᵀK(K + ridge·I)⁻¹e_i of every row given all rows (ICML, equation 2).
 
-    Computed as 1 − ridge·‖L⁻¹e_i‖²: the absolute error is about 1e-16 ‖K‖/ridge. Raises as
-    `online_leverage_scores` does.
+    Parameters
+    ----------
+    K : ndarray of shape (n, n)
+        The kernel matrix.
+    ridge : float
+        Above 0.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        Within [0, 1]. They are computed as 1 − ridge·‖L⁻¹e_i‖², with an absolute error of about
+        1e-16 ‖K‖/ridge.
+
+    Raises
+    ------
+    WrongInput
+        As `online_leverage_scores` does.
     """
     L = factor(K, ridge)
     inverse = solve_triangular(L, np.eye(len(L)), lower=True)
@@ -54,8 +68,24 @@ def ridge_leverage_scores(K: Array, ridge: float) -> Array:
 
 
 def effective_dimension(K: Array, ridge: float) -> float:
-    """d_eff(ridge) = tr K(K + ridge·I)⁻¹ (ICML, equation 3), from the eigenvalues. Raises
-    `WrongInput` for a ridge that is not positive.
+    """d_eff(ridge) = tr K(K + ridge·I)⁻¹ (ICML, equation 3), from the eigenvalues.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n, n)
+        The kernel matrix.
+    ridge : float
+        Above 0.
+
+    Returns
+    -------
+    float
+        d_eff.
+
+    Raises
+    ------
+    WrongInput
+        For a ridge that is not positive.
     """
     values = eigenvalues(K, ridge)
     return float((values / (values + ridge)).sum())
@@ -69,38 +99,103 @@ def _pivots(K: Array, ridge: float) -> Array:
 
 
 def online_leverage_scores(K: Array, ridge: float) -> Array:
-    """τ_{t,t} of every row given the rows up to it, (n,) in [0, 1), from one Cholesky factor in
-    n³/3.
+    """τ_{t,t} of every row given the rows up to it, from one Cholesky factor in n³/3.
 
+    Parameters
+    ----------
+    K : ndarray of shape (n, n)
+        The kernel matrix.
+    ridge : float
+        Above 0.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        Within [0, 1).
+
+    Raises
+    ------
+    WrongInput
+        For a ridge that is not positive, or a matrix that is not square or not positive
+        semidefinite.
+
+    Notes
+    -----
     The pivot p_t = L_tt² of K + ridge·I is ridge·(1 + φ_tᵀA_{t−1}⁻¹φ_t), so τ_{t,t} = 1 − ridge/p_t
-    (Sherman–Morrison). Raises `WrongInput` for a ridge that is not positive, or a matrix that is
-    not square or not positive semidefinite.
+    (Sherman–Morrison).
     """
     pivots = _pivots(K, ridge)
     return (pivots - ridge) / pivots
 
 
 def online_effective_dimension(K: Array, ridge: float) -> float:
-    """d_onl(ridge) = Σ τ_{t,t} (ICML, Lemma 3). It depends on the order of the rows, and does not
-    grow with K: see `Lemma3`.
+    """d_onl(ridge) = Σ τ_{t,t} (ICML, Lemma 3).
+
+    Parameters
+    ----------
+    K : ndarray of shape (n, n)
+        The kernel matrix.
+    ridge : float
+        Above 0.
+
+    Returns
+    -------
+    float
+        d_onl. It depends on the order of the rows, and does not grow with K: see `Lemma3`.
+
+    Raises
+    ------
+    WrongInput
+        As `online_leverage_scores` does.
     """
     return float(online_leverage_scores(K, ridge).sum())
 
 
 def log_det(K: Array, ridge: float) -> float:
-    """log det(K/ridge + I), the sum of log(p_t/ridge) over the same pivots."""
+    """log det(K/ridge + I).
+
+    Parameters
+    ----------
+    K : ndarray of shape (n, n)
+        The kernel matrix.
+    ridge : float
+        Above 0.
+
+    Returns
+    -------
+    float
+        The sum of log(p_t/ridge) over the pivots of `online_leverage_scores`.
+
+    Raises
+    ------
+    WrongInput
+        As `online_leverage_scores` does.
+    """
     return float(np.log(_pivots(K, ridge) / ridge).sum())
 
 
 class Lemma3(NamedTuple):
-    """Lemma 3 of ICML, each at most the next: `d_onl` ≤ `log_det` ≤ `sharper` ≤ `bound`; and the
-    poster's last term, `poster_bound`.
+    """Lemma 3 of ICML, in which each number is at most the next, and the poster's last term.
 
-    `bound`: d_eff·(1 + log(‖K‖/α + 1)). `sharper` (K12): d_eff·(1 + α/‖K‖)·log(‖K‖/α + 1), because
-    (1 + 1/x)·log(1 + x) grows with x. `poster_bound`: 2 d_eff log(T/α) (its Proposition 2); above
-    log det where T/α ≥ 2.4 and k(x, x) ≤ 1, and negative for α > T (P5). d_onl itself is not
-    monotone in K (rescaling rows can raise it): a bound on a rescaled kernel's has to pass through
-    `log_det` (K11).
+    Attributes
+    ----------
+    d_onl : float
+        The online effective dimension.
+    log_det : float
+        log det(K/α + I).
+    sharper : float
+        d_eff·(1 + α/‖K‖)·log(‖K‖/α + 1), because (1 + 1/x)·log(1 + x) grows with x
+        (docs/errata.md, K12).
+    bound : float
+        d_eff·(1 + log(‖K‖/α + 1)), as the paper has it.
+    poster_bound : float
+        2 d_eff log(T/α), the poster's Proposition 2. It is above log det where T/α ≥ 2.4 and
+        k(x, x) ≤ 1, and negative for α > T (docs/errata.md, P5).
+
+    Notes
+    -----
+    d_onl itself is not monotone in K: rescaling rows can raise it. A bound on that of a rescaled
+    kernel has to pass through `log_det` (docs/errata.md, K11).
     """
 
     d_onl: float
@@ -111,7 +206,25 @@ class Lemma3(NamedTuple):
 
 
 def lemma_3(K: Array, ridge: float) -> Lemma3:
-    """Lemma 3's chain for K (n, n), as numbers. Raises as `online_leverage_scores` does."""
+    """Lemma 3's chain, as numbers.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n, n)
+        The kernel matrix.
+    ridge : float
+        Above 0.
+
+    Returns
+    -------
+    Lemma3
+        The numbers, with α the ridge.
+
+    Raises
+    ------
+    WrongInput
+        As `online_leverage_scores` does.
+    """
     pivots, values = _pivots(K, ridge), eigenvalues(K, ridge)
     d_eff, x = float((values / (values + ridge)).sum()), float(values[-1]) / ridge
     return Lemma3(
@@ -124,11 +237,22 @@ def lemma_3(K: Array, ridge: float) -> Lemma3:
 
 
 def projection_error(K: Array, chosen: Array) -> float:
-    """The largest eigenvalue of Φᵀ(P − P_I)Φ: what a dictionary's span misses of the rows.
+    """‖K − K_I K_II⁺ K_Iᵀ‖: what a dictionary's span misses of the rows.
 
-    It is ‖K − K_I K_II⁺ K_Iᵀ‖ for the rows `chosen`, a (n,) mask or places in K (n, n), and what
-    Proposition 3 (1) of the poster bounds (`proposition_3_error`). Directions of K_II whose
-    eigenvalue is rounding count as missed.
+    It is the largest eigenvalue of Φᵀ(P − P_I)Φ. Point 1 of the poster's Proposition 3 bounds it
+    (`proposition_3_error`).
+
+    Parameters
+    ----------
+    K : ndarray of shape (n, n)
+        The kernel matrix.
+    chosen : ndarray
+        The dictionary's rows: a mask (n,), or places in K.
+
+    Returns
+    -------
+    float
+        The error. Directions of K_II whose eigenvalue is rounding count as missed.
     """
     K = np.asarray(K, np.float64)
     columns = K[:, chosen]

@@ -18,10 +18,26 @@ from koco_stream.types import Array
 
 
 def son_theorem_1(*, rounds: int, n_features: int, clip: float, lipschitz: float) -> float:
-    """CL√(dT)/2, which the regret of every algorithm reaches on some sequence (SON, Theorem 1).
+    """CL√(dT)/2, a regret that every algorithm has on some sequence (SON, Theorem 1).
 
-    Raises `WrongInput` for T < d, of which the theorem says nothing. `hard_sequence` draws such
-    sequences.
+    `hard_sequence` draws such sequences.
+
+    Parameters
+    ----------
+    rounds, n_features : int
+        T and d.
+    clip, lipschitz : float
+        C and L.
+
+    Returns
+    -------
+    float
+        The lower bound.
+
+    Raises
+    ------
+    WrongInput
+        For T < d, of which the theorem says nothing.
     """
     if rounds < n_features:
         raise WrongInput(f"Theorem 1 wants T ≥ d: there are {rounds} rounds, {n_features} features")
@@ -29,13 +45,33 @@ def son_theorem_1(*, rounds: int, n_features: int, clip: float, lipschitz: float
 
 
 def hard_sequence(rounds: int, n_features: int, seed: int) -> tuple[Array, Array]:
-    """Rows X (T, d) and signs y (T,) on which no algorithm has a small regret on average.
+    """Rows and signs on which no algorithm has a small regret on average.
 
-    The rows are the unit vectors in turn, in d blocks of T/d rounds. The signs are fair coins. With
-    a loss whose slope is −L·y on [−C, C], every algorithm has the mean loss of w = 0, while
+    Parameters
+    ----------
+    rounds, n_features : int
+        T and d.
+    seed : int
+        Of the signs.
+
+    Returns
+    -------
+    X : ndarray of shape (T, d)
+        The unit vectors in turn, in d blocks of T/d rounds.
+    y : ndarray of shape (T,)
+        Fair coins, −1 or 1.
+
+    Raises
+    ------
+    WrongInput
+        For T < d.
+
+    Notes
+    -----
+    With a loss whose slope is −L·y on [−C, C], every algorithm has the mean loss of w = 0, while
     w = C·sign(Σ y) by block gains CL·E|Σ y| ≥ CL√(n/2) in a block of n rounds. As n ≥ T/(2d), the
     mean regret is at least `son_theorem_1` (docs/errata.md, S16). The hinge loss with C ≤ 1 is such
-    a loss, with L = 1. Raises `WrongInput` for T < d.
+    a loss, with L = 1.
     """
     if rounds < n_features:
         raise WrongInput(
@@ -46,10 +82,17 @@ def hard_sequence(rounds: int, n_features: int, seed: int) -> tuple[Array, Array
 
 
 def spectrum(gradients_to_sketch: Any) -> Array:
-    """The eigenvalues of G_TᵀG_T, (min(T, d),), the largest first; the others of d are 0.
+    """The eigenvalues of G_TᵀG_T.
 
-    `gradients_to_sketch` is G_T (T, d), an array or a scipy sparse matrix. The Gram matrix of the
-    smaller side is decomposed.
+    Parameters
+    ----------
+    gradients_to_sketch : ndarray or scipy sparse matrix of shape (T, d)
+        G_T.
+
+    Returns
+    -------
+    ndarray of shape (min(T, d),)
+        The largest first. The others of d are 0.
     """
     G = gradients_to_sketch
     gram = G.T @ G if G.shape[1] <= G.shape[0] else G @ G.T
@@ -60,7 +103,22 @@ def spectrum(gradients_to_sketch: Any) -> Array:
 def omega(gradients_to_sketch: Any, k: int) -> float:
     """Ω_k = Σ_{i>k} λ_i(G_TᵀG_T) of SON's Theorem 3: what no k directions hold.
 
-    `gradients_to_sketch` as in `spectrum`. Raises `WrongInput` for k < 0.
+    Parameters
+    ----------
+    gradients_to_sketch : ndarray or scipy sparse matrix of shape (T, d)
+        G_T.
+    k : int
+        How many directions.
+
+    Returns
+    -------
+    float
+        Ω_k.
+
+    Raises
+    ------
+    WrongInput
+        For k < 0.
     """
     if k < 0:
         raise WrongInput(f"k counts directions: {k} is below 0")
@@ -80,10 +138,30 @@ def son_theorem_2(
 ) -> float:
     """The bound on the regret of the online Newton step without a sketch (SON, Theorem 2).
 
-    ½α‖w‖² + 2(CL)² Σ η_t + d/(2(σ + η_T)) ln(1 + (σ + η_T) Σ‖g_t‖²/(dα)). `gradient_norms2` is
-    Σ‖g_t‖², `step_sizes` (T,) the η_t, which must not increase; `curvature` is σ ≤ σ_t. Any number
-    from the rank of the gradients on may stand for d. Equation 3 is this for η = 0.
-    Raises `WrongInput` for σ + η_T = 0 or steps that increase.
+    ½α‖w‖² + 2(CL)² Σ η_t + d/(2(σ + η_T)) ln(1 + (σ + η_T) Σ‖g_t‖²/(dα)).
+
+    Parameters
+    ----------
+    alpha, w_norm2, clip, lipschitz : float
+        α, ‖w‖², C and L.
+    n_features : int
+        d. Any number from the rank of the gradients on may stand for it.
+    gradient_norms2 : float
+        Σ‖g_t‖².
+    step_sizes : ndarray of shape (T,)
+        η_t, which must not increase. Equation 3 is this for η = 0.
+    curvature : float
+        σ ≤ σ_t.
+
+    Returns
+    -------
+    float
+        The bound on the regret against w.
+
+    Raises
+    ------
+    WrongInput
+        For σ + η_T = 0, or steps that increase.
     """
     least = _least(step_sizes, curvature)
     logarithm = math.log1p(least * gradient_norms2 / (n_features * alpha))
@@ -106,14 +184,38 @@ def son_theorem_3(
     lipschitz: float,
     printed: bool = True,
 ) -> float:
-    """The bound on the regret of FD-SON (SON, Theorem 3), for one k < m.
+    """The bound on the regret of FD-SON for one k (SON, Theorem 3).
 
     ½α‖w‖² + 2(CL)² Σ η_t + m/(2(σ + η_T)) ln(1 + tr(SᵀS)/(mα)) + mΩ_k/(2(m − k)(σ + η_T)α).
-    `omega_k` is Ω_k (`omega`), `sketch_trace` tr(S_TᵀS_T), or anything above it as tr(G_TᵀG_T) is;
-    the rest as in `son_theorem_2`. The print is about Algorithm 2, which keeps m − 1 rows.
-    `printed=False` is for `FDSON`, which keeps m rows and a buffer of m more: m + 1 for m in the
-    last term, so k ≤ m, and 2m in the logarithm's (docs/errata.md, S17).
-    Raises `WrongInput` for a k out of its range, and as `son_theorem_2` does.
+
+    Parameters
+    ----------
+    alpha, w_norm2, clip, lipschitz : float
+        α, ‖w‖², C and L.
+    sketch_size : int
+        m.
+    k : int
+        From 0 to m − 1, or to m for the bound that is not printed.
+    omega_k : float
+        Ω_k, as `omega` gives it.
+    sketch_trace : float
+        tr(S_TᵀS_T), or anything above it as tr(G_TᵀG_T) is.
+    step_sizes, curvature
+        As for `son_theorem_2`.
+    printed : bool
+        True for Algorithm 2, which keeps m − 1 rows. False for `FDSON`, which keeps m rows and a
+        buffer of m more: m + 1 for m in the last term, and 2m in the logarithm's
+        (docs/errata.md, S17).
+
+    Returns
+    -------
+    float
+        The bound on the regret against w.
+
+    Raises
+    ------
+    WrongInput
+        For a k out of its range, and as `son_theorem_2` does.
     """
     rows, rank = (sketch_size, sketch_size) if printed else (sketch_size + 1, 2 * sketch_size)
     if not 0 <= k < rows:

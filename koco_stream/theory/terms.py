@@ -12,18 +12,50 @@ from koco_stream.types import Array
 
 
 def rescaled_kernel(K: Array, slopes: Array, step_sizes: Array) -> Array:
-    """K̄ = DKD (n, n), D = diag(ġ_t √η_t); `slopes` and `step_sizes` are (n,)."""
+    """K̄ = DKD with D = diag(ġ_t √η_t).
+
+    Parameters
+    ----------
+    K : ndarray of shape (n, n)
+        The kernel matrix.
+    slopes, step_sizes : ndarray of shape (n,)
+        ġ and η.
+
+    Returns
+    -------
+    ndarray of shape (n, n)
+        K̄.
+    """
     scale = slopes * np.sqrt(step_sizes)
     return scale[:, None] * K * scale
 
 
 def gradient_term(K: Array, slopes: Array, step_sizes: Array, alpha: float) -> float:
-    """R_G = Σ ġ_t² φ_tᵀA_t⁻¹φ_t of a run (ICML, Proposition 1), for A_t = αI + Σ_{s≤t} η_s g_s
-    g_sᵀ.
+    """R_G = Σ ġ_t² φ_tᵀA_t⁻¹φ_t of a run (ICML, Proposition 1).
 
-    `slopes` (n,) are ġ, `step_sizes` (n,) η; for a sketched run, η_t z_t with the round's coin.
-    Rounds with ġ_t = 0 or η_t = 0 need no special case, since φᵀA⁻¹φ is computed and not τ̄/η.
-    Raises as `online_leverage_scores` does.
+    A_t is αI + Σ_{s≤t} η_s g_s g_sᵀ.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n, n)
+        The kernel matrix of the run's rows, in order.
+    slopes : ndarray of shape (n,)
+        ġ.
+    step_sizes : ndarray of shape (n,)
+        η; for a sketched run, η_t z_t with the round's coin.
+    alpha : float
+        α.
+
+    Returns
+    -------
+    float
+        R_G. Rounds with ġ_t = 0 or η_t = 0 need no special case, since φᵀA⁻¹φ is computed and not
+        τ̄/η.
+
+    Raises
+    ------
+    WrongInput
+        As `online_leverage_scores` does.
     """
     scale = slopes * np.sqrt(step_sizes)
     L = factor(rescaled_kernel(K, slopes, step_sizes), alpha)
@@ -37,25 +69,59 @@ def gradient_term(K: Array, slopes: Array, step_sizes: Array, alpha: float) -> f
 def curvature_term(
     predictions: Array, best: Array, slopes: Array, step_sizes: Array, curvature: Array | float
 ) -> float:
-    """R_D = Σ (η_t − σ_t) ġ_t² (ŷ_t − f_w(x_t))² (ICML, Proposition 1); `best` (n,) is f_w on the
-    rows, the rest as in `gradient_term`.
+    """R_D = Σ (η_t − σ_t) ġ_t² (ŷ_t − f_w(x_t))² (ICML, Proposition 1).
+
+    Parameters
+    ----------
+    predictions, best : ndarray of shape (n,)
+        ŷ, and f_w on the rows.
+    slopes, step_sizes : ndarray of shape (n,)
+        ġ and η.
+    curvature : float or ndarray of shape (n,)
+        σ.
+
+    Returns
+    -------
+    float
+        R_D.
     """
     return float(((step_sizes - curvature) * (slopes * (predictions - best)) ** 2).sum())
 
 
 def newton_regret_bound(alpha: float, w_norm2: float, R_G: float, R_D: float = 0.0) -> float:
-    """½(α‖w‖² + R_G + R_D), above the regret of the online Newton step for every w in the feasible
-    set (docs/errata.md, K10).
+    """½(α‖w‖² + R_G + R_D), above the regret of the online Newton step for every feasible w.
 
-    Proposition 1 of ICML prints it without the ½, which Assumption 2's own σ/2 leaves. `R_D` is 0
-    for η = σ.
+    Parameters
+    ----------
+    alpha, w_norm2 : float
+        α and ‖w‖².
+    R_G, R_D : float
+        What `gradient_term` and `curvature_term` give; R_D is 0 for η = σ.
+
+    Returns
+    -------
+    float
+        The bound on the regret against w.
+
+    Notes
+    -----
+    Proposition 1 of ICML prints it without the ½, which Assumption 2's own σ/2 leaves
+    (docs/errata.md, K10).
     """
     return 0.5 * (alpha * w_norm2 + R_G + R_D)
 
 
 class Hindsight(NamedTuple):
-    """A function f = Σ a_i k(x_i, ·) on the rows it was made from: `coefficients` a (n,),
-    `predictions` f(x_t) (n,), the `labels` (n,), and `norm2` = ‖f‖².
+    """A function f = Σ a_i k(x_i, ·) on the rows it was made from.
+
+    Attributes
+    ----------
+    coefficients : ndarray of shape (n,)
+        a.
+    predictions, labels : ndarray of shape (n,)
+        f(x_t) and y_t.
+    norm2 : float
+        ‖f‖².
     """
 
     coefficients: Array
@@ -87,10 +153,26 @@ class Hindsight(NamedTuple):
 
 
 def best_in_hindsight(K: Array, y: Array, alpha: float) -> Hindsight:
-    """argmin_f Σ (f(x_t) − y_t)² + α‖f‖² (kernel ridge regression): a = (K + αI)⁻¹y. Not clipped:
-    see `Hindsight.scaled_into`.
+    """Kernel ridge regression: argmin_f Σ (f(x_t) − y_t)² + α‖f‖², a = (K + αI)⁻¹y.
 
-    Raises as `online_leverage_scores` does.
+    Parameters
+    ----------
+    K : ndarray of shape (n, n)
+        The kernel matrix.
+    y : ndarray of shape (n,)
+        The labels.
+    alpha : float
+        α.
+
+    Returns
+    -------
+    Hindsight
+        The function. Its predictions are not clipped: see `Hindsight.scaled_into`.
+
+    Raises
+    ------
+    WrongInput
+        As `online_leverage_scores` does.
     """
     labels = np.asarray(y, np.float64)
     a = cho_solve((factor(K, alpha), True), labels)
