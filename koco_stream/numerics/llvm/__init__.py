@@ -1,1 +1,3 @@
-"""Hand-written instructions, each beside the literal loop that specifies it."""
+"""Hand-written instructions, each beside the literal loop that specifies it, and the plain loops of
+the same tables.
+"""

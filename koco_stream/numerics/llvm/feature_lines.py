@@ -1,14 +1,16 @@
-"""The few loops on which a learner's time is spent, with all lanes of a line in vector registers.
+"""The few loops on which a linear learner's time is spent.
 
 A table is (d, width): what belongs to one feature lies in one line of memory. `gather` sums
 x_j·table[j] over a row's features and `scatter` adds x_j·coefficient to table[j]: the two places
 where a learner's cost depends on the row. The others work on small matrices of such lines. Lanes
-are independent outputs, so computing them side by side changes no number. Left to the compiler the
-sums would live in memory, so all are written in LLVM's instructions, each beside the literal loop
-that says what it does.
+are independent outputs, so computing them side by side changes no number.
 
-`gather` and `combine` sum in two chains (even and odd places), added at the end; `times` adds the
-halves of a line until one number is left: fixed orders, with less waiting for additions. The
+`gather`, `line_dot`, `substitute` and `combine` keep their sums in registers, in LLVM's
+instructions, each beside the literal loop that says what it does. The others are plain loops:
+instructions written by hand made no learner faster than the compiler's by 5 %.
+
+`gather` and `combine` sum in two chains (even and odd places), added at the end; `line_dot` adds
+the halves of a line until one number is left: fixed orders, with less waiting for additions. The
 compiler takes the number of lanes from the length of a tuple, which it sees as a constant.
 
 A learner keeps its small vectors in one flat array `a`, and a vector is named by where it begins:

@@ -4,8 +4,11 @@ A table of a dictionary is kept in panels, (panels, lines, 16): panel p holds po
 15, so that a loop over lines reads memory in order. A vector (panels·16,) is flat. Spare places
 hold zeros and are computed along. Each point's sums are its own, in two chains (even and odd
 places, added at the end), so computing points side by side changes no number, nor does room for
-more. As in `koco_stream.numerics.llvm.feature_lines`, each loop is written in LLVM's instructions
-beside the literal one that says what it does.
+more.
+
+As in `koco_stream.numerics.llvm.feature_lines`, the sums are in LLVM's instructions, each beside
+the literal loop that says what it does. `add_scaled` and `subtract_outer` are plain loops: written
+by hand they were no faster.
 """
 
 from typing import Any
