@@ -5,7 +5,13 @@ import pytest
 
 from koco_stream.numerics.elementary import HIGHEST, LOWEST, cos_sin, exp
 
-all_exp, all_cos_sin = np.vectorize(exp), np.vectorize(cos_sin)
+
+def all_exp(x):
+    return np.array([exp(number) for number in x])
+
+
+def all_cos_sin(x):
+    return np.array([cos_sin(number) for number in x]).T
 
 
 @pytest.mark.parametrize(
