@@ -59,9 +59,10 @@ def test_figure_3__takes_the_best_mean_of_each_reading_and_names_what_is_absent(
     rows.append(
         run("heart,scale=none", "OjaSON", 0.05, sketch_size=0, diagonal="updated", **SYSTEM)
     )
+    # neither reading
     rows.append(
         run("heart,scale=none", "OjaSON", 0.01, sketch_size=0, diagonal="updated", **PRINTED)
-    )  # neither reading
+    )
     rows.append(
         {
             **run("heart,scale=none", "OjaSON", 0.0, sketch_size=10, diagonal=False, **PRINTED),
@@ -72,9 +73,8 @@ def test_figure_3__takes_the_best_mean_of_each_reading_and_names_what_is_absent(
     readings = errors_of(runs)
     printed, system = readings["printed"], readings["system"]
     for best in (printed, system):
-        assert best["AdaGrad"] == {
-            "heart": 0.25
-        }  # 2.0 on average, though 1.0 had the best single run
+        # 2.0 on average, though 1.0 had the best single run
+        assert best["AdaGrad"] == {"heart": 0.25}
         assert best["AdaGrad, any step"] == {"heart": 0.15}  # a step below the paper's grid
     assert [
         printed[line]["heart"]
@@ -158,9 +158,8 @@ def test_sketch_start__counts_the_streams_on_which_each_start_errs_less():
         ("w1a", "none"): "–",
         ("heart", "unit-rows"): "equal",
     }
-    assert (
-        figure.claims[0][0] == "the better default start is gradients"
-    )  # of as many, the one that costs less
+    # of as many, the one that costs less
+    assert figure.claims[0][0] == "the better default start is gradients"
     assert figure.claims[0][2] == "gradients 1, random 1, equal 1"
 
 

@@ -92,9 +92,8 @@ def test_readings__one_for_all_rows_is_found_and_a_configuration_with_a_bad_run_
                     **reading(2.0),
                 )
             )
-    rows.append(
-        run("cpusmall", "PROSNKONS", 0.001, 20, **reading(0.25, beta=9.0))
-    )  # not as the paper states: no reading
+    # not as the paper states: no reading
+    rows.append(run("cpusmall", "PROSNKONS", 0.001, 20, **reading(0.25, beta=9.0)))
     groups = groups_of(pa.Table.from_pylist(rows))
     assert len(groups["cpusmall", "CONKONS"]) == 2
     ours = groups["cpusmall", "CONKONS"][0]
@@ -127,9 +126,8 @@ def test_readings__what_con_kons_carries_is_chosen_with_the_rest_and_matters_to_
         run("cadata", "PROSNKONS", 0.031, 20, **reading()),
         run("cadata", "BKONS", 0.031, 19, **reading()),
     ]
-    rows.append(
-        run("cadata", "CONKONS", 0.0258, 19, **reading())
-    )  # carry is not among the params of a run at its default
+    # carry is not among the params of a run at its default
+    rows.append(run("cadata", "CONKONS", 0.0258, 19, **reading()))
     rows.append(run("cadata", "CONKONS", 0.0284, 19, **reading(carry="weights")))
     found = readings_of(groups_of(pa.Table.from_pylist(rows)))
     fits, compared = fits_of(found)

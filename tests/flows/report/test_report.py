@@ -283,9 +283,8 @@ def test_edges__a_value_inside_that_is_as_good_is_no_edge(store):
     )
     smaller = results_of(beyond).streams[0].lines[0]
     assert smaller.best.planned == 1
-    assert (
-        edges_of(smaller) == {}
-    )  # the middle value is the best that ended well, and the one beyond it was tried
+    # the middle value is the best that ended well, and the one beyond it was tried
+    assert edges_of(smaller) == {}
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=30))
@@ -339,12 +338,8 @@ def test_plots__are_xml_and_leave_out_what_an_axis_cannot_show():
     assert "a < b" in "".join(root.itertext())
     assert "nan" not in drawing.svg
     assert ElementTree.fromstring(plot([], {}, Axis("x"), Axis("y", True), "").svg) is not None
-    for values in (
-        [0.0, 0.0],
-        [0.5, 0.5],
-        [0.1, 9.0],
-        [],
-    ):  # begin at zero, and have room for ticks
+    # begin at zero, and have room for ticks
+    for values in ([0.0, 0.0], [0.5, 0.5], [0.1, 9.0], []):
         shown = plot(
             [Series("a", values, values)], {"a": style_of(0)}, Axis("t"), Axis("e", low=0.0), ""
         ).svg
@@ -377,9 +372,8 @@ def test_plots__share_no_id_on_a_page_and_are_the_same_when_drawn_again():
         assert set(re.findall(r'href="#([^"]*)"', svg)) | set(
             re.findall(r"url\(#([^)]*)\)", svg)
         ) == set(own)
-        assert not re.findall(
-            r"(?<!,)#[0-9a-f]{6}\b", svg
-        )  # a colour stands only behind the page's own, for where there is no page
+        # a colour stands only behind the page's own, for where there is no page
+        assert not re.findall(r"(?<!,)#[0-9a-f]{6}\b", svg)
         assert "<script" not in svg
         assert "font-family" not in svg.partition(">")[2]
 

@@ -62,10 +62,11 @@ def test_targets__name_every_dataset_of_their_paper(koco, tmp_path):
     shown = tables_of(tmp_path / "store" / "reports" / "reproduce-son-figure-3-quick.html")[
         "reproduce-son-figure-3-quick-datasets"
     ]
+    # which is not of the paper
     assert {row["dataset"] for row in shown} == {
         *TARGETS["son-figure-3"].datasets,
         "german,scale=none",
-    }  # which is not of the paper
+    }
     assert all(row["state"].startswith("not at hand") for row in shown)
     assert {
         row["rows in the paper"] for row in shown if row["dataset"] == "covtype,scale=none"

@@ -30,11 +30,8 @@ def test_claims__are_about_every_floor_between_none_and_all():
         None,
     ]
     assert verdicts(point(0.5, [10.0], 70), exact) == [True, True, None]
-    assert verdicts(point(0.5, [10.0], 71), exact) == [
-        True,
-        False,
-        None,
-    ]  # nothing is known of KORS's points
+    # nothing is known of KORS's points
+    assert verdicts(point(0.5, [10.0], 71), exact) == [True, False, None]
     assert verdicts(sampled, exact) == verdicts(point(0.5, [1.0], 1)) == []
 
 

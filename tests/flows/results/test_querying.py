@@ -158,9 +158,8 @@ def test_groups_best_and_differences__are_what_loops_over_the_runs_give(swept):
         key = (row["dataset"], row["learner"], row["params"])
         sides = [side[key]["mean_loss_mean"] if key in side else None for side in (mine, other)]
         assert [row["mean_loss_mean"], row["mean_loss_mean_other"]] == sides
-        assert row["difference"] == (
-            None if None in sides else 0.0
-        )  # what both have, they have the same runs of
+        # what both have, they have the same runs of
+        assert row["difference"] == (None if None in sides else 0.0)
 
     beside = swept("--sweep", "first", "--diff", "second", "--best", "--json")
     assert {(row["learner"], row["sketch_size"]) for row in beside} == {
@@ -249,9 +248,8 @@ def test_report_of_many_runs__is_the_same_from_a_process_of_its_own(
     page.unlink()
     done = koco("sweep", tmp_path / "first.toml", "--store", small_store)
     assert done.exit_code == 0, done.output
-    assert len(page.read_bytes()) == pytest.approx(
-        len(before), rel=0.01
-    )  # it says when it was written
+    # it says when it was written
+    assert len(page.read_bytes()) == pytest.approx(len(before), rel=0.01)
     page.unlink()
     page.mkdir()  # so that it cannot be written
     failed = koco("sweep", tmp_path / "first.toml", "--store", small_store)
