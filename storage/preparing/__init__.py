@@ -1,1 +1,3 @@
-"""From a source to a dataset: chunks, facts, transformation, shards and manifest."""
+"""Preparation of datasets: source rows are read, transformed, written as shards and described by a
+manifest.
+"""

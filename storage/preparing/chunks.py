@@ -1,8 +1,6 @@
-"""Chunks: pieces of a source as files while it is being prepared, and the rows of any range read
-back from them.
+"""Chunks: temporary Arrow files with the rows of a source, one per piece, during preparation.
 
-A chunk is an uncompressed Arrow file that is mapped, not read, so a range costs what it holds and
-nothing else.
+A chunk is uncompressed and memory-mapped, so reading a range of rows costs only that range.
 """
 
 from bisect import bisect_right
@@ -18,18 +16,36 @@ import pyarrow as pa
 from koco_stream.types import Array
 from storage.sources.source import Piece, Source, concatenated
 
-MOST_DISTINCT = 200  # labels: from one more on, they are only said to be many
+MOST_DISTINCT = 200  # limit up to which distinct labels are counted
 
-Cover = Sequence[tuple[str, int, int]]  # rows: (file of a chunk, first row, row after the last)
+# consecutive rows as ranges of chunks: (chunk file, first row, end row)
+Cover = Sequence[tuple[str, int, int]]
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """What is known of a piece that was read and written to `path`.
+    """Summary of a piece of a source that was read and written to a file.
 
-    labels: its distinct labels, of which no more are kept than tell that they are many. whole:
-    whether all are whole numbers. least: the smallest value, largest: the largest without its sign.
-    single: whether float32 holds every value exactly.
+    Attributes
+    ----------
+    path : str
+        The file.
+    n_rows, n_values : int
+        Number of rows and of stored values.
+    n_features : int
+        Largest feature number plus one; 0 for dense rows.
+    n_bytes : int
+        Bytes that the piece adds to the progress.
+    labels : frozenset of float
+        Distinct labels, at most `MOST_DISTINCT` + 1 of them.
+    label_min, label_max : float
+        Smallest and largest label.
+    whole : bool
+        Whether all labels are integers.
+    least, largest : float
+        Smallest value (at most 0), and largest absolute value.
+    single : bool
+        Whether float32 represents every value exactly.
     """
 
     path: str
@@ -47,13 +63,14 @@ class Chunk:
 
 
 def store_piece(source: Source, task: tuple[Any, Path]) -> Chunk:
-    """Read a piece of the source and write it to a path: the task. Raises `WrongInput` as
-    `source.read` does.
+    """Read one piece of a source, write its rows to a file, and summarize them.
+
+    `task` is (piece, path of the file). Raises `WrongInput` as `source.read` does.
     """
     piece, path = task
     rows = source.read(piece)
     write_rows(rows, path)
-    distinct = np.unique(rows.labels + 0.0)  # which makes 0 of -0
+    distinct = np.unique(rows.labels + 0.0)  # adding 0 turns -0 into 0
     return Chunk(
         path=str(path),
         n_rows=rows.n_rows,
@@ -71,16 +88,16 @@ def store_piece(source: Source, task: tuple[Any, Path]) -> Chunk:
 
 
 def is_single(values: Array) -> bool:
-    """Whether float32 holds every value exactly: half the memory for counts and the like, the same
-    numbers.
-    """
+    """Whether float32 represents every value exactly, so that half the memory suffices."""
     with np.errstate(over="ignore"):
         return values.dtype == np.float32 or bool((values.astype(np.float32) == values).all())
 
 
 def write_rows(rows: Piece, path: Path) -> None:
-    """Write rows to an Arrow file of two batches: the labels, and the values of each row, beside
-    their features where rows are sparse.
+    """Write rows to an Arrow file with two tables.
+
+    The first has the label and size of each row, the second the values, with their features if rows
+    are sparse.
     """
     columns = {"value": rows.values}
     if rows.indices.size:
@@ -95,7 +112,7 @@ def write_rows(rows: Piece, path: Path) -> None:
 
 
 def read_rows(path: str | Path) -> Piece:
-    """The rows of a file that `write_rows` wrote, mapped."""
+    """Rows of a file written by `write_rows`, memory-mapped."""
     columns: dict[str, Array] = {"index": np.zeros(0, np.int32)}
     with pa.memory_map(str(path)) as source:
         for _ in range(2):
@@ -106,7 +123,7 @@ def read_rows(path: str | Path) -> Piece:
 
 
 class Chunks:
-    """Chunks in the order of their rows."""
+    """The chunks of a source in row order."""
 
     def __init__(self, chunks: Iterable[Chunk]) -> None:
         self.chunks = list(chunks)
@@ -114,22 +131,22 @@ class Chunks:
 
     @property
     def n_rows(self) -> int:
-        """Rows in all."""
+        """Number of rows in all chunks."""
         return self.firsts[-1]
 
     @property
     def n_values(self) -> int:
-        """Values in all."""
+        """Number of stored values in all chunks."""
         return sum(chunk.n_values for chunk in self.chunks)
 
     @property
     def labels(self) -> list[float] | None:
-        """The distinct labels, sorted, or None if there are more than `MOST_DISTINCT`."""
+        """Sorted distinct labels of all chunks; None if there are more than `MOST_DISTINCT`."""
         found: frozenset[float] = frozenset().union(*(chunk.labels for chunk in self.chunks))
         return sorted(found) if len(found) <= MOST_DISTINCT else None
 
     def cover(self, start: int, stop: int) -> Cover:
-        """The rows from `start` up to `stop` as ranges of rows of chunks."""
+        """Locate rows `start` to `stop` (exclusive) as ranges of rows of chunks."""
         found = []
         for k in range(bisect_right(self.firsts, start) - 1, bisect_right(self.firsts, stop - 1)):
             first = self.firsts[k]
@@ -140,5 +157,5 @@ class Chunks:
 
 
 def rows_of(cover: Cover) -> Piece:
-    """The rows that `Chunks.cover` named, one after the other."""
+    """Read the rows that `Chunks.cover` located, as one piece."""
     return concatenated([read_rows(path).between(start, stop) for path, start, stop in cover])

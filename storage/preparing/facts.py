@@ -1,4 +1,4 @@
-"""What a scale needs to know of all rows, range by range, and put together."""
+"""Statistics of the whole source that a scale needs, computed by ranges of rows and combined."""
 
 import math
 from collections.abc import Sequence
@@ -22,8 +22,23 @@ def facts_for(
     ranges: Sequence[tuple[int, int]],
     parallel_map: ParallelMap,
 ) -> Facts:
-    """What `transformation` has to know, of these ranges of rows, each beginning at a whole number
-    of blocks. Raises `WrongInput` if every row is empty and the mean square is to be 1.
+    """Compute the statistics of the whole source that a transformation needs.
+
+    Parameters
+    ----------
+    transformation : Transformation
+        The transformation, which has the scale.
+    chunks : Chunks
+        All rows of the source.
+    ranges : sequence of (int, int)
+        Row ranges (first, end) that cover all rows, each starting at a multiple of `BLOCK`.
+    parallel_map : ParallelMap
+        Processes the ranges.
+
+    Raises
+    ------
+    WrongInput
+        For the scale "unit-mean-square", if every row is empty.
     """
     covers = [chunks.cover(start, stop) for start, stop in ranges]
     if transformation.scale == "unit-mean-square":
@@ -43,7 +58,7 @@ def facts_for(
         low[features] = np.minimum(low[features], least)
         high[features] = np.maximum(high[features], greatest)
         rows_with[features] += n_rows
-    somewhere_not = rows_with < chunks.n_rows  # a feature that some row does not have is 0 there
+    somewhere_not = rows_with < chunks.n_rows  # a feature that a row lacks is 0 in that row
     low[somewhere_not] = np.minimum(low[somewhere_not], 0.0)
     high[somewhere_not] = np.maximum(high[somewhere_not], 0.0)
     return Facts(low, high, rows_with)
@@ -52,8 +67,13 @@ def facts_for(
 def features_in(
     transformation: Transformation, cover: Cover
 ) -> tuple[Array, Array, Array, Array | int]:
-    """The features that occur in some rows, increasing, with the least and the largest value of
-    each, and the number of rows that have it.
+    """Statistics of the features that occur in some rows.
+
+    Returns
+    -------
+    tuple
+        Feature numbers in increasing order, their smallest and largest values, and the number of
+        rows that have each feature.
     """
     rows = transformation.laid_out(rows_of(cover))
     if transformation.kept == "dense":
@@ -71,8 +91,9 @@ def features_in(
 
 
 def block_energies(transformation: Transformation, exponent: int, cover: Cover) -> list[float]:
-    """The sum of squares of each block of rows, after a multiplication by 2^-exponent: the same
-    whatever the ranges, which begin with a block.
+    """Sum of squared values in each block of `BLOCK` rows, after scaling all values by 2^-exponent.
+
+    The result does not depend on how rows are split into ranges, because a range starts at a block.
     """
     rows = transformation.laid_out(rows_of(cover))
     norms = square_norms(replace(rows, values=np.ldexp(rows.values, -exponent)))

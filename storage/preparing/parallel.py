@@ -1,17 +1,31 @@
-"""Preparing on the workers of a Dask cluster that see the same files."""
+"""Parallel preparation on a Dask cluster whose workers see the same file system."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-# tasks a worker has or waits for, so that it always has work and scratch files stay few
+# tasks submitted per worker: enough to keep it busy, few enough to limit the scratch files
 IN_FLIGHT = 3
 
 
 def map_on_dask(client: Any, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
-    """`map` on the workers of a client's cluster: the results, the first exception and their order
-    are the same. Items are taken as workers become free. A piece of work at which several workers
-    die is an `OSError`.
+    """Apply a function to items on a Dask cluster, equivalent to `map`.
+
+    Results come in the order of the items, and the first exception in that order is raised.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        Client of the cluster.
+    function : callable
+        Picklable function of one item.
+    items : iterable
+        Items; they are consumed as workers become free.
+
+    Raises
+    ------
+    OSError
+        If several workers die on the same item.
     """
     at_once = IN_FLIGHT * max(1, len(client.nthreads()))
     under_way: deque[Any] = deque()
@@ -28,9 +42,10 @@ def map_on_dask(client: Any, function: Callable[[Any], Any], items: Iterable[Any
 
 
 def _result(client: Any, future: Any) -> Any:
-    """What a task gave, once it has ended: waiting for the result itself leaves complaints on
-    stderr when it is interrupted. Raises `OSError` if the workers that had the task died: of
-    memory, as a rule.
+    """Result of a Dask future, once the task has ended.
+
+    Waiting for the result itself would print errors to stderr when interrupted. Raises `OSError` if
+    the task's workers died, usually for lack of memory.
     """
     from distributed import as_completed
     from distributed.scheduler import KilledWorker

@@ -1,9 +1,10 @@
-"""Preparing a dataset: source → chunks → facts → shards and manifest, out of core, all or nothing.
+"""Preparation of a dataset: source, chunks, statistics, shards and manifest, out of core and
+atomic.
 
-Every step works on pieces of bounded size, so the memory of a process is bounded whatever the
-source's size: a piece is at most 8 MB of text or one line, a shard at most 4 million values or one
-row, and each is held a few times over while it changes form. Nothing that the store shows changes
-before the manifest is renamed into place.
+Every step works on pieces of bounded size, so the memory of a process is bounded whatever the size
+of the source: a piece is at most 8 MB of text or one line, and a shard at most 4 million values or
+one row; a process holds a few copies of each. The store shows no change until the manifest is
+renamed into place.
 """
 
 import math
@@ -43,30 +44,35 @@ from storage.store import check_store, staging_folder
 
 VALUES_PER_SHARD = 4_000_000
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._,=-]{0,199}\Z")
-REAL_FROM = 20  # distinct values from which the target of columns is taken for real numbers
+REAL_FROM = 20  # with more distinct values, the target column of a table is taken as real-valued
 
 Progress = Callable[[str, int, int, int], None]
 
 
 def no_progress(what: str, done: int, total: int, rows: int) -> None:
-    """Say nothing: what is being done, how much of it is done and how much there is (bytes), rows
-    so far.
-    """
+    """Ignore progress: the step's name, bytes done, bytes in total, and rows so far."""
 
 
 @dataclass(frozen=True)
 class Preparing:
-    """How a dataset is prepared, besides how its source is read.
+    """Options of the preparation, besides those for reading the source.
 
     Parameters
     ----------
-    layout : "dense" or "sparse"; None keeps the source's
-    scale : one of `transform.SCALES`
-    hash_bits : features are hashed to 2^hash_bits; None does not hash them
-    task : "classification" or "regression"; None decides by the labels (`task_of`)
-    values_per_shard : the most values of a shard, and the most rows
-    parallel_map : does the work on pieces: `map`, or `map_on_dask` of a client
-    progress : is told what is being done, how much of it is done, how much there is, rows so far
+    layout : {"dense", "sparse"}, optional
+        Row layout; None keeps that of the source.
+    scale : str
+        Scaling of the values, one of `transform.SCALES`.
+    hash_bits : int, optional
+        Features are hashed to 2^hash_bits; None does not hash them.
+    task : {"classification", "regression"}, optional
+        Learning task; None decides by the labels (`task_of`).
+    values_per_shard : int
+        Limit on the values and on the rows of a shard.
+    parallel_map : ParallelMap
+        Processes the pieces: `map`, or `map_on_dask` with a client.
+    progress : Progress
+        Called with the step's name, bytes done, bytes in total, and rows so far.
     """
 
     layout: str | None = None
@@ -95,25 +101,25 @@ def prepare_file(
     progress: Progress = no_progress,
     **reading: Any,
 ) -> Manifest:
-    """Prepare a file, or several in order, as a dataset of the store.
+    """Prepare files, concatenated in order, as a dataset of the store; return its manifest.
 
     Parameters
     ----------
-    store : the folder or the prefix of an object store
-    name : the dataset's name, which may be taken: then the dataset is replaced
-    source : the file, or the files
-    layout, scale, hash_bits, task, values_per_shard, parallel_map, progress : as in `Preparing`
-    **reading : the fields of `Reading`
-
-    Returns
-    -------
-    Manifest
-        What is known of the dataset.
+    store : AnyPath
+        Folder, or prefix in an object store.
+    name : str
+        Name of the dataset; an existing dataset of that name is replaced.
+    source : Path or sequence of Path
+        The file or files.
+    layout, scale, hash_bits, task, values_per_shard, parallel_map, progress
+        As in `Preparing`.
+    **reading
+        Fields of `Reading`.
 
     Raises
     ------
     WrongInput
-        Naming the file, the line and the remedy. The store is then as it was.
+        With the file, line and remedy; the store is then unchanged.
     """
     check_store(store)
     check_name(name)
@@ -123,7 +129,7 @@ def prepare_file(
 
 
 def check_name(name: str) -> None:
-    """Refuse a name that could not be a folder's."""
+    """Raise `WrongInput` for a dataset name that is not a valid folder name."""
     if not NAME.match(name):
         raise WrongInput(
             f"{name!r} cannot be a dataset's name; use up to 200 letters, digits and . _ - = , and"
@@ -134,8 +140,9 @@ def check_name(name: str) -> None:
 def prepare_source(
     store: AnyPath, name: str, source: Source, how: Preparing = AS_IT_IS
 ) -> Manifest:
-    """Prepare a source as dataset `name`. Raises `WrongInput` for what is wrong with it; the store
-    is then as it was.
+    """Prepare a source as dataset `name` of the store, and return the manifest.
+
+    Raises `WrongInput` if the source or an option is wrong; the store is then unchanged.
     """
     check_choices(source.layout, how.layout, how.scale, how.hash_bits)
     root = store_path(store)
@@ -156,7 +163,7 @@ def prepare_source(
 def prepared_in(
     staging: Path, root: StorePath, name: str, source: Source, how: Preparing
 ) -> Manifest:
-    """Prepare a source in the folder `staging`, and publish it."""
+    """Prepare a source in the temporary folder `staging`, and publish it in the store at `root`."""
     scratch = staging / "scratch"
     scratch.mkdir()
     source = source.surveyed(how.parallel_map, scratch)
@@ -177,7 +184,7 @@ def prepared_in(
 
 
 def read_chunks(source: Source, scratch: Path, how: Preparing) -> Iterator[Chunk]:
-    """Read all pieces of the source, each into a file of its own. Raises `WrongInput` as the source
+    """Read all pieces of a source into files in `scratch`. Raises `WrongInput` as the source
     does.
     """
     done = rows = 0
@@ -192,8 +199,10 @@ def read_chunks(source: Source, scratch: Path, how: Preparing) -> Iterator[Chunk
 
 
 def task_of(source: Source, chunks: Chunks) -> str:
-    """Regression if a label is not a whole number, or the target of columns takes more than 20
-    values that --labels did not name; else classification.
+    """Learning task, decided from the labels.
+
+    Regression if a label is not an integer, or if the target column of a table has more than 20
+    distinct values and no `--labels` rule; otherwise classification.
     """
     labels = chunks.labels
     many = (labels is None or len(labels) > REAL_FROM) and "labels" not in source.origin
@@ -203,7 +212,7 @@ def task_of(source: Source, chunks: Chunks) -> str:
 
 
 def transformation_for(source: Source, chunks: Chunks, how: Preparing) -> Transformation:
-    """What is done to the rows. Raises `WrongInput` for what does not fit them."""
+    """Transformation of the source's rows. Raises `WrongInput` for options that do not fit them."""
     every = chunks.chunks
     n_features = source.n_features
     if n_features is None:
@@ -233,11 +242,12 @@ def is_single_throughout(
     ranges: Sequence[tuple[int, int]],
     parallel_map: ParallelMap,
 ) -> bool:
-    """Whether float32 holds every value of the dataset exactly."""
+    """Whether float32 represents every value of the transformed dataset exactly."""
     if transformation.scale == "none" and transformation.bits is None:
         return all(chunk.single for chunk in chunks.chunks)
     check = partial(is_narrow, transformation=transformation, facts=facts)
-    if not check(chunks.cover(*ranges[0])):  # as a rule; then the others need not be read
+    # usually the first range decides, and the others need not be read
+    if not check(chunks.cover(*ranges[0])):
         return False
     return all(parallel_map(check, (chunks.cover(*rows) for rows in ranges[1:])))
 
@@ -248,7 +258,7 @@ def written_shards(
     ranges: Sequence[tuple[int, int]],
     how: Preparing,
 ) -> Iterator[Written]:
-    """Write every shard; a chunk goes when the shards that need it are there."""
+    """Write all shards; each chunk is deleted once the shards that need it are written."""
 
     def tasks() -> Iterator[tuple[str, int, Cover, Cover]]:
         for number, (start, stop) in enumerate(ranges):
@@ -275,7 +285,7 @@ def manifest_of(
     written: Sequence[Written],
     single: bool,
 ) -> Manifest:
-    """The manifest of the written shards, their folder in the store not known yet."""
+    """Manifest of the written shards; shard paths do not contain their folder in the store yet."""
     sums = np.vstack([one.sums for one in written])
     value_type = "float32" if single else "float64"
     n, d, layout = chunks.n_rows, transformation.n_features, transformation.kept

@@ -1,5 +1,5 @@
-"""Publishing a dataset: its shards are put into the store, then the manifest that makes them
-visible, at once.
+"""Publication of a prepared dataset: shards are added to the store first, then the manifest makes
+them visible atomically.
 """
 
 from dataclasses import replace
@@ -15,8 +15,10 @@ from storage.store import LOCK, open_store
 def publish(
     root: StorePath, written: Path, manifest: Manifest, parallel_map: ParallelMap
 ) -> Manifest:
-    """Make the shards in the folder `written` the dataset: put them into the store, then its
-    manifest, which makes them visible at once.
+    """Publish the shards in the folder `written` as a dataset of the store at `root`.
+
+    The shards are added first; writing the manifest then makes them visible atomically. Files of an
+    earlier version are deleted last. Returns the manifest with the final shard paths.
     """
     open_store(root)
     folder = dataset_path(root, manifest.name)
@@ -25,7 +27,8 @@ def publish(
         (folder / "manifest.json").write_text(manifest.to_json())
         for name in folder.names():
             if name not in (target, "manifest.json"):
-                left = folder / name  # the shards before these, or what a killed process left
+                # shards of an earlier version, or files of a terminated process
+                left = folder / name
                 left.remove() if left.is_file() else left.remove_tree()
     return manifest
 
@@ -33,11 +36,15 @@ def publish(
 def put_shards(
     written: Path, folder: StorePath, manifest: Manifest, parallel_map: ParallelMap
 ) -> tuple[Manifest, str]:
-    """Put the shards from `written` into the dataset's `folder`; returns the manifest that has
-    their folder, and its name.
+    """Add the shards in `written` to the dataset's `folder`.
 
-    Nothing there is replaced, because the present manifest may point to it: the same files stay,
-    and others get a folder of their own.
+    Existing files are not replaced, because the current manifest may refer to them: identical
+    shards are reused, and different ones go to a new subfolder.
+
+    Returns
+    -------
+    tuple of (Manifest, str)
+        The manifest with the final shard paths, and the name of the shards' subfolder.
     """
     name, number = manifest.dataset_hash[:16], 1
     target = folder / name
@@ -59,11 +66,11 @@ def put_shards(
 
 
 def _put(what: tuple[Path, StorePath]) -> None:
-    """Copy a shard into an object store."""
+    """Copy one shard into an object store."""
     path, target = what
     target.put(path)
 
 
 def _holds(path: StorePath, sha256: str) -> bool:
-    """Whether the file is there and has this hash."""
+    """Whether the file exists and has this SHA-256."""
     return path.is_file() and path.sha256() == sha256

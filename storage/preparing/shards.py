@@ -1,5 +1,5 @@
-"""Shards: ranges of a dataset's rows as Parquet files, and the dataset's identity, which does not
-depend on how it is cut.
+"""Shards: Parquet files with consecutive rows of a dataset; and the dataset's identity hash, which
+does not depend on the sharding.
 """
 
 import hashlib
@@ -20,17 +20,26 @@ from storage.preparing.chunks import Chunks, Cover, is_single, read_rows, rows_o
 from storage.preparing.transform import Transformation, saved_facts, square_norms
 from storage.sources.source import Piece, concatenated
 
-# rows that are hashed and summed together, counted from the dataset's first: part of what the
-# identity means
+# rows per block, which are hashed and summed together; blocks count from the dataset's first row,
+# and changing the size changes the identity of every dataset
 BLOCK = 64
 LABEL = "the target as in the source, after the transformations"
 
 
 @dataclass(frozen=True)
 class Written:
-    """A shard that was written, with what it adds to the dataset: the hashes of the blocks that
-    begin in it, as one text of bytes, their sums of labels and of square norms (blocks, 2), and its
-    rows without any value.
+    """Result of writing one shard.
+
+    Attributes
+    ----------
+    shard : Shard
+        Manifest entry of the shard.
+    digests : bytes
+        Concatenated SHA-256 of the blocks that begin in the shard.
+    sums : Array (blocks, 2)
+        Sum of labels and sum of square norms in each of these blocks.
+    empty_rows : int
+        Number of the shard's rows without values.
     """
 
     shard: Shard
@@ -42,11 +51,14 @@ class Written:
 def ranges_of(
     chunks: Chunks, transformation: Transformation, values_per_shard: int
 ) -> Iterator[tuple[int, int]]:
-    """The rows of each shard: at most so many values, as stored in the chunks, and as many rows, of
-    which many may be empty; one row at least. Whatever the chunks are, these are the same.
+    """Rows (first, end) of each shard.
+
+    A shard has at most `values_per_shard` values, counted before the transformation, and at most as
+    many rows, but always at least one row. The result does not depend on how rows are split into
+    chunks.
     """
-    start = row = 0  # the first row of the present shard, and of the present chunk
-    value = from_value = 0  # values before the present chunk, and before the present shard
+    start = row = 0  # first row of the current shard, and of the current chunk
+    value = from_value = 0  # values before the current chunk, and before the current shard
     for chunk in chunks.chunks:
         if transformation.kept == "dense":
             ends = value + np.arange(1, chunk.n_rows + 1) * transformation.shape.n_features
@@ -58,7 +70,7 @@ def ranges_of(
                 start + values_per_shard - row,
             )
         ) < chunk.n_rows:
-            stop = max(row + fit, start + 1)  # a row larger than a shard is one
+            stop = max(row + fit, start + 1)  # a row beyond the limit is a shard of its own
             yield start, stop
             start, from_value = stop, int(ends[stop - row - 1]) if stop > row else value
         row += chunk.n_rows
@@ -68,8 +80,8 @@ def ranges_of(
 
 
 def whole_blocks(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The ranges with their ends moved on to the next whole number of blocks; those that this
-    leaves empty are dropped.
+    """Row ranges with their ends moved up to multiples of `BLOCK`; ranges that become empty are
+    dropped.
     """
     n_rows = max(stop for _, stop in ranges)
     moved = [(block_end(start, n_rows), block_end(stop, n_rows)) for start, stop in ranges]
@@ -77,12 +89,12 @@ def whole_blocks(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def block_end(row: int, n_rows: int) -> int:
-    """The row, or the first after it, at which a block ends."""
+    """First block boundary at or after `row`; the last block ends at `n_rows`."""
     return min(-(-row // BLOCK) * BLOCK, n_rows)
 
 
 def is_narrow(cover: Cover, transformation: Transformation, facts: Path) -> bool:
-    """Whether float32 holds every value of these rows exactly, after the transformation."""
+    """Whether float32 represents every value of these rows exactly after the transformation."""
     return is_single(transformation(rows_of(cover), saved_facts(facts)).values)
 
 
@@ -93,11 +105,26 @@ def write_shard(
     facts: Path,
     single: bool,
 ) -> Written:
-    """Write a shard to `folder`, hash and sum its blocks. The task is its name, the number of its
-    first row, its rows, and those after them that complete its last block; `facts` is where these
-    were saved.
+    """Write one shard to `folder`, and compute the hashes and sums of its blocks.
 
-    Raises `WrongInput` naming the row for a value that is not finite.
+    Parameters
+    ----------
+    task : tuple of (str, int, Cover, Cover)
+        File name, number of the first row, rows of the shard, and the following rows that complete
+        its last block.
+    folder : Path
+        Folder of the shards.
+    transformation : Transformation
+        Transformation of the rows.
+    facts : Path
+        Folder of the statistics (`save_facts`).
+    single : bool
+        Whether values are stored as float32.
+
+    Raises
+    ------
+    WrongInput
+        With the row, for a value that is not finite.
     """
     name, first, cover, beyond = task
     transformed = partial(transformation, facts=saved_facts(facts))
@@ -107,7 +134,7 @@ def write_shard(
     d, layout = transformation.n_features, transformation.kept
     write_parquet(rows, folder / name, d, layout)
     shard = Shard(name, rows.n_rows, int(rows.values.size), file_hash(folder / name))
-    own = min(-first % BLOCK, rows.n_rows)  # rows of a block that began in an earlier shard
+    own = min(-first % BLOCK, rows.n_rows)  # leading rows of a block that began in an earlier shard
     of_blocks = [rows.between(own, rows.n_rows)]
     if beyond:
         of_blocks.append(narrowed(transformed(rows_of(beyond)), single))
@@ -116,16 +143,20 @@ def write_shard(
 
 
 def narrowed(rows: Piece, single: bool) -> Piece:
-    """The rows with values of the dataset's type, and no zero with a sign: -0 and 0 are equal, and
-    equal rows have one identity.
+    """Convert rows to the dataset's value type, and -0 to 0, so that equal rows have equal
+    hashes.
     """
     values: Array = rows.values.astype(np.float32 if single else np.float64)
     return Piece(np.add(rows.labels, 0.0), rows.indptr, rows.indices, np.add(values, 0.0))
 
 
 def digests_of(rows: Piece, layout: str) -> tuple[bytes, Array]:
-    """The SHA-256 of each block of rows, one after the other, and each block's sums of labels and
-    of square norms, (blocks, 2). The first row begins a block.
+    """Hashes and sums of the blocks of rows; the first row begins a block.
+
+    Returns
+    -------
+    tuple of (bytes, Array (blocks, 2))
+        Concatenated SHA-256 of the blocks; sum of labels and sum of square norms of each.
     """
     starts = np.arange(0, rows.n_rows, BLOCK)
     if not starts.size:
@@ -145,8 +176,9 @@ def digests_of(rows: Piece, layout: str) -> tuple[bytes, Array]:
 def identity_of(
     digests: Iterable[bytes], n_rows: int, n_features: int, layout: str, value_type: str
 ) -> str:
-    """The dataset's identity: SHA-256 over its schema and the hashes of its blocks of rows,
-    whatever the sharding or compression.
+    """Identity hash of a dataset: SHA-256 of its schema and its block hashes.
+
+    It does not depend on sharding or compression.
     """
     digest = hashlib.sha256(
         f"koco-stream rows 2|{n_rows}|{n_features}|{layout}|{value_type}".encode()
@@ -157,8 +189,9 @@ def identity_of(
 
 
 def check_finite(rows: Piece, first: int, scale: str) -> None:
-    """Refuse a label, a value or a row's square norm that is no finite number. `first` is the
-    number of the first row, from 0.
+    """Raise `WrongInput` for a label, value or square norm that is not finite.
+
+    `first` is the number of the first row, from 0; `scale` is named in the message.
     """
     after = "" if scale == "none" else f" after --scale {scale}"
     for what, numbers in (("label", rows.labels), ("value", rows.values)):
@@ -181,11 +214,11 @@ def check_finite(rows: Piece, first: int, scale: str) -> None:
 
 
 def write_parquet(rows: Piece, path: Path, n_features: int, layout: str) -> None:
-    """Prepared rows as a Parquet file, synced.
+    """Write prepared rows to a Parquet file and sync it to disk.
 
-    Feature numbers are kept as differences. Values that float32 holds are often counts, which a
-    dictionary serves; others are split by bytes, which is smaller than plain and, being no search,
-    faster than a dictionary.
+    Feature numbers are delta-encoded. Values that fit float32 are often counts, for which a
+    dictionary is efficient. Other values are split by bytes: smaller than plain encoding, and
+    faster than a dictionary because no lookup is needed.
     """
     value = "values.list.element"
     encodings = {} if rows.values.dtype == np.float32 else {value: "BYTE_STREAM_SPLIT"}
@@ -204,7 +237,11 @@ def write_parquet(rows: Piece, path: Path, n_features: int, layout: str) -> None
 
 
 def arrow_rows(rows: Piece, n_features: int, layout: str) -> pa.Table:
-    """Prepared rows: `label`, then `indices` and `values`, or `values` of fixed size."""
+    """Arrow table of prepared rows.
+
+    Sparse rows have the columns `label`, `indices` and `values`; dense rows have `label` and a
+    fixed-size list `values`.
+    """
     columns = {"label": pa.array(rows.labels)}
     if layout == "dense":
         columns["values"] = pa.FixedSizeListArray.from_arrays(pa.array(rows.values), n_features)

@@ -1,9 +1,7 @@
-"""Transformations of a source's values: chosen by the user, applied once while preparing, part of
-the dataset's identity.
+"""Transformations of a source's values, which are part of the dataset's identity.
 
-In order: the layout (rows kept dense or sparse), the scale, feature hashing. A scale that needs to
-know the whole source (the least and largest value of a feature, in how many rows it occurs) gets it
-as `Facts`.
+The order is: layout (dense or sparse), scale, feature hashing. Some scales need statistics of the
+whole source, such as the range of each feature; `Facts` holds them.
 """
 
 from dataclasses import dataclass, replace
@@ -18,18 +16,16 @@ from storage.sources.source import Piece, dense_piece, refuse_first
 
 LAYOUTS = ("dense", "sparse")
 SCALES = ("none", "minmax", "unit-rows", "unit-mean-square", "tf-idf")
-MOST_BITS = 30  # feature numbers are int32, and the top bit of the hash is the sign's
+MOST_BITS = 30  # feature numbers are int32, and the top bit of the hash is the sign
 MOST_DENSE_VALUES = 500_000_000
 MOST_TIMES_DENSER = 50
 MOST_FEATURES = 2**31 - 1
-MOST_KNOWN_FEATURES = 1 << 24  # of which two numbers each, 256 MB, or a whole row, can be in memory
+MOST_KNOWN_FEATURES = 1 << 24  # two numbers per feature (256 MB), or a dense row, fit in memory
 ONLY_COUNTS = "--scale tf-idf takes counts: a sparse file without negative values"
 
 
 def check_choices(source_layout: str, layout: str | None, scale: str, bits: int | None) -> None:
-    """Raise `WrongInput` for choices that fit no source of this layout: these can be told before it
-    is read.
-    """
+    """Raise `WrongInput` for options that apply to no source of this layout, before it is read."""
     kept = layout or source_layout
     refuse_first(
         [
@@ -50,9 +46,7 @@ def check_choices(source_layout: str, layout: str | None, scale: str, bits: int 
 
 @dataclass(frozen=True)
 class Shape:
-    """A source as a whole: its size, how its rows are, the least of its values and the ends of its
-    labels.
-    """
+    """Size, layout, smallest value and label range of a source."""
 
     n_rows: int
     n_features: int
@@ -64,9 +58,10 @@ class Shape:
 
 
 class Facts(NamedTuple):
-    """What a scale needs to know of the whole source. low, high: (d,) of each feature; rows_with:
-    (d,) rows that have it; the root of the mean square norm of rows whose values were multiplied by
-    2^-exponent. Empty where not asked for.
+    """Statistics of the whole source for a scale; empty where not needed.
+
+    `low` and `high` (d,) are the range of each feature, and `rows_with` (d,) the number of rows
+    that have it. `root` is the root mean square norm of rows multiplied by 2^-exponent.
     """
 
     low: Array
@@ -80,7 +75,7 @@ NO_FACTS = Facts(np.zeros(0), np.zeros(0), np.zeros(0))
 
 
 def save_facts(facts: Facts, folder: Path) -> Path:
-    """Write facts to files in `folder`, from where they are mapped: they may be large."""
+    """Write statistics to files in `folder`, to be memory-mapped because they may be large."""
     folder.mkdir()
     for name, numbers in facts._asdict().items():
         np.save(folder / f"{name}.npy", numbers)
@@ -89,7 +84,7 @@ def save_facts(facts: Facts, folder: Path) -> Path:
 
 @lru_cache(maxsize=1)
 def saved_facts(folder: Path) -> Facts:
-    """The facts in `folder`, mapped into memory."""
+    """Statistics saved in `folder`, memory-mapped."""
     low, high, rows_with, exponent, root = (
         np.load(folder / f"{name}.npy", mmap_mode="r") for name in Facts._fields
     )
@@ -98,9 +93,10 @@ def saved_facts(folder: Path) -> Facts:
 
 @dataclass(frozen=True)
 class Transformation:
-    """What is done to every row of a source of this shape. `layout` None keeps the source's own;
-    `bits` None does not hash; `task` decides whether minmax scales the labels too. Raises
-    `WrongInput` for what does not fit.
+    """Transformation of every row of a source with this shape.
+
+    `layout` None keeps that of the source, `bits` None does not hash; for "regression", minmax also
+    scales the labels. Raises `WrongInput` for options that do not fit the source.
     """
 
     shape: Shape
@@ -152,24 +148,24 @@ class Transformation:
 
     @property
     def kept(self) -> str:
-        """The layout of the rows that come out."""
+        """Layout of the transformed rows."""
         return self.layout or self.shape.layout
 
     @property
     def n_features(self) -> int:
-        """d of the rows that come out."""
+        """Number of features d of the transformed rows."""
         return self.shape.n_features if self.bits is None else 2**self.bits
 
     @property
     def label_range(self) -> tuple[float, float]:
-        """The least and the largest label of the rows that come out."""
+        """Smallest and largest label of the transformed rows."""
         low, high = self.shape.label_min, self.shape.label_max
         if self.scale == "minmax" and self.task == "regression":
             return 0.0, 1.0 if high > low else 0.0
         return low, high
 
     def laid_out(self, rows: Piece) -> Piece:
-        """The rows in the layout to come; values float64."""
+        """Convert rows to the chosen layout and their values to float64."""
         rows = replace(rows, values=rows.values.astype(np.float64, copy=False))
         if self.kept == self.shape.layout:
             return rows
@@ -181,9 +177,9 @@ class Transformation:
         return dense_piece(rows.labels, matrix)
 
     def __call__(self, rows: Piece, facts: Facts = NO_FACTS) -> Piece:
-        """The rows as the dataset holds them, values float64."""
+        """Transform rows; the values are float64."""
         rows = self.laid_out(rows)
-        # what is not finite is refused when the shard is written
+        # values that overflow are rejected when the shard is written
         with np.errstate(over="ignore", invalid="ignore"):
             if self.scale == "minmax":
                 rows = self._minmax(rows, facts)
@@ -201,7 +197,7 @@ class Transformation:
         return rows
 
     def done(self, facts: Facts) -> list[str]:
-        """What was done, in words, for the manifest."""
+        """Descriptions of the applied transformations, for the manifest."""
         low, high = self.shape.label_min, self.shape.label_max
         divisor = facts.root * 2.0 ** min(facts.exponent, 1023)
         all_said = [
@@ -245,18 +241,18 @@ class Transformation:
 
 
 def row_numbers(rows: Piece) -> Array:
-    """The row of each value, (number of values,)."""
+    """Row number of each value, (number of values,)."""
     return np.repeat(np.arange(rows.n_rows), np.diff(rows.indptr))
 
 
 def square_norms(rows: Piece) -> Array:
-    """The square norm of each row, (n,), summed in the order of its values."""
+    """Square norm of each row, (n,), summed in the order of its values."""
     squares = rows.values.astype(np.float64, copy=False) ** 2
     return np.bincount(row_numbers(rows), weights=squares, minlength=rows.n_rows)
 
 
 def without_zeros(rows: Piece) -> Piece:
-    """Sparse rows in canonical form, their stored zeros dropped; dense rows as they are."""
+    """Drop stored zeros of sparse rows; dense rows are returned unchanged."""
     kept = rows.values != 0.0
     if kept.all() or not rows.indices.size:
         return rows
@@ -266,8 +262,8 @@ def without_zeros(rows: Piece) -> Piece:
 
 
 def to_unit(values: Array, low: Array, high: Array) -> Array:
-    """(value - low)/(high - low), 0 where these are equal; halved first where the difference would
-    overflow.
+    """Map [low, high] to [0, 1]; 0 where low equals high. Halves the numbers if the range
+    overflows.
     """
     with np.errstate(over="ignore"):
         half = np.where(np.isfinite(high - low), 1.0, 0.5)
@@ -276,8 +272,10 @@ def to_unit(values: Array, low: Array, high: Array) -> Array:
 
 
 def _unit_rows(rows: Piece) -> Piece:
-    """Each row is first scaled by a power of two, which rounds nothing, so that no square overflows
-    or vanishes.
+    """Divide each row by its Euclidean norm.
+
+    Rows are first scaled by a power of two, which is exact, so that squares do not over- or
+    underflow.
     """
     numbers = row_numbers(rows)
     filled = np.diff(rows.indptr) > 0
@@ -291,15 +289,15 @@ def _unit_rows(rows: Piece) -> Piece:
 
 
 def hashed(indices: Array, values: Array, indptr: Array, bits: int) -> tuple[Array, Array, Array]:
-    """Canonical CSR rows with their features hashed: (indptr (n + 1,) int64, indices int32 below
-    2^bits, values float64), canonical again. As in Weinberger et al., Feature Hashing for Large
-    Scale Multitask Learning (2009); the features are known by number, so the number is what is
-    hashed.
+    """Hash the features of canonical CSR rows to 2^bits features.
 
-    Feature j with h = murmurhash3_32(j), of seed 0, becomes feature h mod 2^bits with its sign
-    turned if the top bit of h is set. Values that meet in a row are added one by one, in the order
-    of the features they came from; what cancels is dropped. A row's numbers depend on nothing but
-    the row.
+    Returns (indptr (n + 1,) int64, indices int32, values float64), canonical again. Feature j with
+    h = murmurhash3_32(j), seed 0, becomes feature h mod 2^bits, and its sign is flipped if the top
+    bit of h is set. Colliding values are added in the order of their original features, and sums of
+    zero are dropped. Each row is hashed independently of the others.
+
+    Source: Weinberger et al., Feature Hashing for Large Scale Multitask Learning (2009). Features
+    are identified by number, so the number is hashed.
     """
     from sklearn.utils import murmurhash3_32
 
@@ -312,7 +310,7 @@ def hashed(indices: Array, values: Array, indptr: Array, bits: int) -> tuple[Arr
     key = key[order]
     new = np.diff(key, prepend=-1) > 0
     key = key[new]
-    # adds from left to right; reduceat would add in pairs
+    # bincount adds from left to right; reduceat would add pairwise
     total = np.bincount(np.cumsum(new) - 1, weights=signed[order]).astype(np.float64)
     kept = total != 0.0
     features = (key[kept] & (2**bits - 1)).astype(np.int32)
