@@ -59,9 +59,8 @@ def main() -> None:
     try:
         koco(prog_name="koco")
     except BrokenPipeError:
-        os.dup2(
-            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
-        )  # the reader went away: `koco results | head`
+        # the reader went away: `koco results | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

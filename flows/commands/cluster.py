@@ -77,14 +77,13 @@ def simulate(
     on this machine, where there are any. wall is in seconds, efficiency the share of the workers'
     time that cohorts take, scheduler the share of the time that it is busy.
     """
-    from flows.sweep.simulation import PREDICTED, predictions
+    from flows.sweep.planning import PREDICTED, predictions
+    from flows.sweep.request import SweepRequest
 
     sizes = counts or (10, 100, 1000, 10_000)
-    show(
-        predictions(spec, store, sizes, cores, deaths_an_hour, int(memory * 2**30)),
-        PREDICTED,
-        as_json,
-    )
+    worker_bytes = int(memory * 2**30)
+    request = SweepRequest(str(spec), store)
+    show(predictions(request, sizes, worker_bytes, cores, deaths_an_hour), PREDICTED, as_json)
 
 
 @cluster.command()

@@ -8,14 +8,8 @@ import click
 from cluster.machine import cores
 from flows.commands.shared import JSON, STORE, example, show
 
-FORMATS = (
-    "libsvm",
-    "vw",
-    "csv",
-    "space",
-    "parquet",
-    "documents",
-)  # storage.sources.reading has them too, but takes its time to import
+# storage.sources.reading has them too, but takes its time to import
+FORMATS = ("libsvm", "vw", "csv", "space", "parquet", "documents")
 
 
 @click.command()
@@ -167,7 +161,7 @@ def verify(names: tuple[str, ...], store: str, as_json: bool) -> None:
 
     Exit status 1 if a file is missing, altered or damaged; each is named with what to do.
     """
-    from flows.prepare.verification import VERIFIED, verified
+    from flows.prepare.preparation import VERIFIED, verified
 
     rows = list(verified(store, names))
     show(rows, VERIFIED, as_json)

@@ -27,8 +27,8 @@ def sweep(request: SweepRequest, dry_run: bool, as_json: bool) -> None:
     Exit status 1 if runs have failed, after all others are done. A run that diverged has not
     failed: its row says when.
     """
-    from flows.sweep.checks import dry_run_of
     from flows.sweep.launch import launch
+    from flows.sweep.planning import dry_run_of
 
     if dry_run:
         planned = dry_run_of(request)
@@ -81,7 +81,7 @@ def status(store: str, as_json: bool) -> None:
     """
     from dataclasses import asdict
 
-    from flows.sweep.status import COLUMNS, statuses
+    from flows.sweep.progress import COLUMNS, statuses
     from storage.store import existing_store
 
     short = (

@@ -3,7 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
-from flows.runtime.prefect_server import configure_prefect, shield_prefect_server
+from flows.nightly.night import Night
+from flows.runtime.prefect_server import PrefectServer, configure_prefect
 from flows.sweep.file import read_sweep
 from flows.sweep.request import SweepRequest
 from koco_stream.io.paths import store_path
@@ -18,17 +19,19 @@ def launch_nightly(request: SweepRequest, accepting: bool) -> dict[str, Any]:
     sweep = read_sweep(request.sweep_file)
     check_store(request.store)
     request.start_of_cluster(0)
-    from flows.nightly.flow import Night, nightly_flow, run_night  # imports prefect
+    given = replace(request, store=str(store_path(request.store)))
+    server = PrefectServer()
+    server.start("--no-services", "--no-ui")
+    from flows.nightly.flow import nightly_flow, run_night  # seconds
     from flows.sweep.flow import flow_of
 
-    shield_prefect_server()
-    given = replace(request, store=str(store_path(request.store)))
+    server.wait()
     night = Night(sweep, given, accepting)
     words = (given.sweep_file, given.store, given.cluster, given.workers, given.certificates)
-    state = flow_of(nightly_flow, lambda: run_night(night))(
-        *words, given.insecure, accepting, return_state=True
+    flow = flow_of(nightly_flow, lambda: run_night(night))
+    ended = flow(*words, given.insecure, accepting, return_state=True).result(
+        raise_on_failure=False
     )
-    ended = state.result(raise_on_failure=False)
     if isinstance(ended, BaseException):
         raise ended
     return ended

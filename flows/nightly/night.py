@@ -1,5 +1,5 @@
-"""The path of a nightly run: a store inside the store, with the datasets of the one it is in and
-results of its own.
+"""A nightly run: what it came to, and its store inside the store, with the datasets of the one it
+is in and results of its own.
 
 A sweep does not compute what its store has; a nightly run must. It therefore has results,
 checkpoints and a report of its own, in `nights/SWEEP`, and goes on there after it was killed. The
@@ -7,17 +7,26 @@ next night begins with an empty one: there is never more than one a sweep.
 """
 
 import json
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from flows.runtime.locks import locked
+import pyarrow as pa
+
+from flows.nightly.regression import CHANGED, FAILING, FASTER, SLOWER, UNCLEAR, Change, Pair, Speed
+from flows.runtime.processes import locked
 from flows.sweep.file import Sweep
+from flows.sweep.request import SweepRequest
+from koco_stream.engine.calibration import VERSION
+from koco_stream.engine.result_file import machine
 from koco_stream.errors import WrongInput
-from koco_stream.io.files import canonical_json, text_hash
+from koco_stream.io.files import canonical_json, content_hash, text_hash
 from koco_stream.io.fingerprint import versions
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 from koco_stream.streams.manifest import BORROWED
 from storage.nights import accept, numbers_of
+from storage.results import read_runs
 from storage.store import existing_store, open_store
 
 NOTE = "night.json"
@@ -94,3 +103,145 @@ def accept_last(store: AnyPath, sweep: str) -> str:
         night, name = ended_night(store, sweep)
         accept(store, sweep, name, numbers_of(night))
     return name
+
+
+class Night:
+    """A nightly run: what the tasks of one night share.
+
+    A plain object on purpose: see `flows.sweep.checks.CheckedSweep`.
+
+    Parameters
+    ----------
+    sweep
+        The sweep that is run anew.
+    request
+        Where, and how.
+    accepting
+        Whether what comes out is accepted.
+    seconds
+        The time limit of the sweep, if there is one.
+    schedule, planned
+        The schedule, and the time, that it was planned for, if it was.
+
+    Attributes
+    ----------
+    path, name
+        The store of the night, and when it was begun.
+    summary
+        The sweep's own.
+    changes, speeds, result
+        What the comparison with the accepted night came to.
+    """
+
+    def __init__(
+        self,
+        sweep: Sweep,
+        request: SweepRequest,
+        accepting: bool = False,
+        seconds: float | None = None,
+        schedule: str | None = None,
+        planned: datetime | None = None,
+    ) -> None:
+        self.sweep, self.request, self.store = sweep, request, request.store
+        self.accepting, self.seconds = accepting, seconds
+        self.schedule, self.planned = schedule, planned
+        self.path, self.name = night_path(self.store, sweep.name), ""
+        self.summary: dict[str, Any] = {}
+        self.changes: list[Change] = []
+        self.speeds: list[Speed] = []
+        self.result = ""
+
+
+def history_rows(night: Night, numbers: pa.Table, is_first: bool) -> list[dict[str, Any]]:
+    """The night's rows of the table `history`."""
+    common = {
+        "night": night.name,
+        "ended": datetime.now(UTC),
+        "planned": night.planned,
+        "schedule": night.schedule,
+        "sweep": night.sweep.name,
+        "result": night.result,
+        "accepted": False,
+        "code": code(),
+        "calibration": VERSION,
+        "host": machine(),
+    }
+    seconds: Counter[Pair] = Counter()
+    for row in read_runs(
+        night.path, ("run_id", "status", "dataset", "learner", "seconds")
+    ).to_pylist():
+        seconds[row["dataset"], row["learner"]] += row["seconds"]
+    by_pair: dict[Pair, list[dict[str, Any]]] = defaultdict(list)
+    for row in numbers.to_pylist():
+        by_pair[row["dataset"], row["learner"]].append(row)
+    return [
+        {
+            **common,
+            **numbers_columns(night, pair, rows, is_first),
+            **speed_columns(night, pair),
+            "scan_seconds": seconds.get(pair),
+        }
+        for pair, rows in by_pair.items()
+    ]
+
+
+def numbers_columns(
+    night: Night, pair: Pair, rows: Sequence[dict[str, Any]], is_first: bool
+) -> dict[str, Any]:
+    """What the history says of the numbers of a learner on a dataset."""
+    found = [change for change in night.changes if (change.dataset, change.learner) == pair]
+    other = [change for change in found if change.what != "new"]
+    losses = [row["mean_loss"] for row in rows if row["mean_loss"] is not None]
+    largest = [change.largest for change in other if change.largest is not None]
+    if is_first:
+        verdict = "first"
+    elif other:
+        verdict = "changed"
+    else:
+        verdict = "new" if found else "same"
+    return {
+        "dataset": pair[0],
+        "learner": pair[1],
+        "runs": len(rows),
+        "digest": content_hash([row["digest"] for row in rows]),
+        "mean_loss": sum(losses) / len(losses) if losses else None,
+        "changed": sum(change.runs for change in other),
+        "largest_change": max(largest, default=None),
+        "numbers": verdict,
+    }
+
+
+def speed_columns(night: Night, pair: Pair) -> dict[str, Any]:
+    """What the history says of the speed of a learner on a dataset: nothing if it was not timed."""
+    for speed in night.speeds:
+        if (speed.dataset, speed.learner) == pair:
+            return {
+                "probe": speed.probe,
+                "probe_rows": speed.rows,
+                "ratio": speed.ratio,
+                "expected": speed.expected,
+                "speed": speed.verdict,
+            }
+    return dict.fromkeys(("probe", "probe_rows", "ratio", "expected", "speed"))
+
+
+def lines_of(night: Night, history: Sequence[dict[str, Any]]) -> list[str]:
+    """The night's result in lines for people: what has changed, where, by how much, and what else
+    is not as it was.
+    """
+    lines = [str(change) for change in night.changes]
+    lines += [str(speed) for speed in night.speeds if speed.verdict in (SLOWER, FASTER, UNCLEAR)]
+    accepted = [row["code"] for row in history if row["accepted"] and row["night"] != night.name]
+    if night.result == CHANGED and accepted:
+        lines.append(
+            "code, versions and sweep are those of the accepted run: its numbers should have come"
+            " out again"
+            if accepted[-1] == code()
+            else f"code or versions are not those of the accepted run: {accepted[-1]} then,"
+            f" {code()} now"
+        )
+    if night.result in FAILING:
+        lines.append(
+            f"if this is as it should be: koco accept {night.sweep.name} --store {night.store}"
+        )
+    return lines

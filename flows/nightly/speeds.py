@@ -114,40 +114,12 @@ def by_pair(runs: Sequence[Run], numbers: pa.Table) -> dict[Pair, dict[str, Run]
 def timed(pair: Pair, name: str, probe: Probe, history: Sequence[dict[str, Any]]) -> Speed:
     """One measurement, and what it means among the earlier ones."""
     earlier = earlier_ratios(history, pair, name, probe.rows, machine(), VERSION)
-    with Others() as others:
-        ratio = probe.ratio()
-    return Speed(
-        *pair,
-        name,
-        probe.rows,
-        ratio,
-        band(earlier)[0] if earlier else None,
-        verdict_of(ratio, earlier, others.share),
-        others.share,
-    )
-
-
-class Others:
-    """`share`: of all cores' time, what other processes took meanwhile."""
-
-    def __enter__(self) -> "Others":
-        self.begun, self.busy, self.own = time.monotonic(), busy_seconds(), time.process_time()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        whole = (time.monotonic() - self.begun) * (psutil.cpu_count() or 1)
-        self.share = max(0.0, busy_seconds() - self.busy - (time.process_time() - self.own)) / max(
-            whole, 1e-9
-        )
-
-
-def busy_seconds() -> float:
-    """The time that all cores of the machine have worked."""
-    times = psutil.cpu_times()
-    return float(
-        sum(times)
-        - times.idle
-        - getattr(times, "iowait", 0.0)
-        - getattr(times, "guest", 0.0)
-        - getattr(times, "guest_nice", 0.0)
-    )
+    psutil.cpu_percent()
+    begun, own = time.monotonic(), time.process_time()
+    ratio = probe.ratio()
+    cores_seconds = (time.monotonic() - begun) * (psutil.cpu_count() or 1)
+    busy = psutil.cpu_percent() / 100  # of all cores, since it was asked last
+    others = max(0.0, busy - (time.process_time() - own) / max(cores_seconds, 1e-9))
+    expected = band(earlier)[0] if earlier else None
+    verdict = verdict_of(ratio, earlier, others)
+    return Speed(*pair, name, probe.rows, ratio, expected, verdict, others)

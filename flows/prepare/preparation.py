@@ -1,8 +1,8 @@
-"""Preparing from the command line, and the list of datasets: of the store and
-of the catalogue.
+"""Preparing and verifying from the command line, and the list of datasets: of the store, of the
+catalogue and of the generators.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,13 @@ from storage.generated.generators import ABOUT, GENERATORS, parameters_of
 from storage.preparing.parallel import map_on_dask
 from storage.preparing.prepare import check_name, prepare_file
 from storage.sources.compressed import OPENERS
-from storage.store import check_store
+from storage.store import check_store, existing_store
+from storage.verify import dataset_problems, result_problems
 
 DATASETS = ("name", "task", "n_rows", "n_features", "prepared", "papers")
 LARGE = 64 << 20  # bytes of text from which on starting workers, some seconds, is worth it
 PACKED = 4  # times smaller than its text a compressed file is, about
+VERIFIED = ("what", "state")
 DETAILS = (*DATASETS, "source", "editions")
 
 
@@ -81,43 +83,27 @@ def dataset_rows(store: str) -> list[dict[str, Any]]:
     check_store(store)
     known = recorded(store)
     there = {name: load_manifest(store, name) for name in prepared_names(store)}
-    rows = []
+    rows: list[tuple[Any, ...]] = []
+    shown: tuple[Any, ...]  # task, rows, features, whether it is prepared
     for name in sorted({*there, *CATALOGUE}):
         manifest, entry = there.get(name), CATALOGUE.get(name)
         if manifest:
             classes = "binary" if len(manifest.classes) == 2 else f"{len(manifest.classes)} classes"
             task = "regression" if manifest.task == "regression" else classes
-            size: tuple[int | None, ...] = (manifest.n_rows, manifest.n_features)
-            prepared = "a part" if entry and manifest.n_rows < entry.editions[0].n_rows else "yes"
+            part = entry and manifest.n_rows < entry.editions[0].n_rows
+            shown = (task, manifest.n_rows, manifest.n_features, "a part" if part else "yes")
         else:
-            assert entry is not None
-            whole = entry.editions[0]
-            task, size, prepared = entry.task, (whole.n_rows, whole.n_features), "no"
+            whole = CATALOGUE[name].editions[0]
+            shown = (CATALOGUE[name].task, whole.n_rows, whole.n_features, "no")
         papers = ", ".join(entry.papers) if entry else ""
         editions = [_edition_row(edition, known) for edition in entry.editions] if entry else []
-        rows.append(
-            dict(
-                zip(
-                    DETAILS,
-                    (name, task, *size, prepared, papers, entry.source if entry else "", editions),
-                    strict=True,
-                )
-            )
-        )
+        rows.append((name, *shown, papers, entry.source if entry else "", editions))
     for name in GENERATORS:
         values, (kind, paper) = parameters_of(name), ABOUT[name]
         task = "binary" if kind == "classification" else kind
-        size = (values["n_rows"], values["n_features"])
-        rows.append(
-            dict(
-                zip(
-                    DETAILS,
-                    (name, task, *size, "on demand", paper, f"synthetic: {name}", []),
-                    strict=True,
-                )
-            )
-        )
-    return rows
+        shown = (task, values["n_rows"], values["n_features"], "on demand")
+        rows.append((name, *shown, paper, f"synthetic: {name}", []))
+    return [dict(zip(DETAILS, row, strict=True)) for row in rows]
 
 
 def _edition_row(edition: Edition, recorded: dict[str, str]) -> dict[str, Any]:
@@ -125,52 +111,59 @@ def _edition_row(edition: Edition, recorded: dict[str, str]) -> dict[str, Any]:
     `recorded_sha256` what came from the address when it was first fetched into this store.
     """
     files: list[dict[str, Any]] = [{"file": name} for name in edition.files]
-    for row, address in zip(
-        files, edition.addresses, strict=False
-    ):  # an edition without addresses has none for any file
-        inside = "/".join(address.member) or None
+    # an edition without addresses has none for any file
+    for row, address in zip(files, edition.addresses, strict=False):
         row |= {
             "address": address.url,
-            "member": inside,
+            "member": "/".join(address.member) or None,
             "sha256": address.sha256,
             "recorded_sha256": recorded.get(address.url),
         }
-    row = {
+    return {
         "files": files,
         "n_rows": edition.n_rows,
         "n_features": edition.n_features,
         "part": edition.part,
+        "options": dict(edition.options),
     }
-    return {**row, "options": dict(edition.options)}
 
 
 def _prepare(
     store: str, name: str, paths: list[Path], options: dict[str, Any], workers: int
 ) -> Manifest:
     """Prepare files, with progress; on a cluster of this machine if they are large."""
-    n_bytes = 0
+    text_bytes = 0
     for path in paths:
-        n_bytes += (
-            path.stat().st_size * (PACKED if path.suffix in OPENERS else 1) if path.is_file() else 0
-        )
-        say(
-            f"reading {path} ({path.stat().st_size:,} bytes)"
-            if path.is_file()
-            else f"reading {path}"
-        )
+        if path.is_file():
+            n_bytes = path.stat().st_size
+            text_bytes += n_bytes * (PACKED if path.suffix in OPENERS else 1)
+            say(f"reading {path} ({n_bytes:,} bytes)")
+        else:
+            say(f"reading {path}")
     with BytesProgress("reading") as progress:
-        if workers < 2 or n_bytes < LARGE:
+        if workers < 2 or text_bytes < LARGE:
             return prepare_file(store, name, paths, progress=progress.step, **options)
         from cluster.clusters import LOCAL, cluster_named
         from flows.runtime.engine import engine
 
         with engine(cluster_named(LOCAL, workers, 0), []) as started:
-            client = started.client
+            parallel_map = partial(map_on_dask, started.client)
             return prepare_file(
-                store,
-                name,
-                paths,
-                parallel_map=partial(map_on_dask, client),
-                progress=progress.step,
-                **options,
+                store, name, paths, parallel_map=parallel_map, progress=progress.step, **options
             )
+
+
+def verified(store: str, names: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """A row (`VERIFIED`) for each problem, and one for what is ok. Raises `WrongInput` if there is
+    no such store or dataset.
+    """
+    existing_store(store)
+    for name in names:
+        if name not in prepared_names(store):
+            load_manifest(store, name)  # which says what there is instead
+    for name in names or prepared_names(store):
+        for problem in dataset_problems(store, name) or ["ok"]:
+            yield {"what": f"dataset {name}", "state": problem}
+    if not names:
+        for problem in result_problems(store) or ["ok"]:
+            yield {"what": "results", "state": problem}

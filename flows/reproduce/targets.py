@@ -190,16 +190,16 @@ def _shorten(content: dict[str, Any]) -> None:
             table["max_rows"] = QUICK_ROWS
             continue
         for key in set(table) & set(parameters_of(table["name"])):
-            values = values_of(table[key], "")
+            values = values_of(table[key])
             table[key] = values[:1] if key == "data_seed" else values[:: max(1, len(values) - 1)]
         table["n_rows"] = min(
             QUICK_GENERATED,
-            *values_of(table.get("n_rows", parameters_of(table["name"])["n_rows"]), ""),
+            *values_of(table.get("n_rows", parameters_of(table["name"])["n_rows"])),
             QUICK_GENERATED,
         )
     for table in content["learner"]:
         for key in set(table) - {"name"}:
-            values = values_of(table[key], "")
+            values = values_of(table[key])
             table[key] = (
                 values if len(values) <= 3 else [values[0], values[len(values) // 2], values[-1]]
             )

@@ -71,9 +71,8 @@ class ProgressArtifact:
         self.share, self.noted = 0.0, -1.0
         self.artifact: UUID | None = None
         self.over = threading.Event()
-        self.writing = threading.Thread(
-            target=copy_context().run, args=(self._write,), daemon=True
-        )  # the context knows the flow run
+        # the context knows the flow run
+        self.writing = threading.Thread(target=copy_context().run, args=(self._write,), daemon=True)
 
     def __enter__(self) -> Self:
         if in_flow():

@@ -1,6 +1,4 @@
-"""Starting what a sweep needs, all at once: the Dask cluster, the compiled code, and Prefect's own
-settings.
-"""
+"""Starting what runs cohorts: the Dask cluster and the compilation of learners, side by side."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from multiprocessing import resource_tracker
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from flows.runtime.processes import shielded
 from koco_stream.engine.warm_up import Needed, load, warm_up
@@ -22,34 +20,31 @@ from koco_stream.learners import StreamSize
 from koco_stream.runs.cost_model import Timing
 
 if TYPE_CHECKING:
-    from distributed import (
-        Client,
-    )  # a second to import, and a sweep that has nothing to compute needs none
+    # a second to import, and a sweep that has nothing to compute needs none
+    from distributed import Client
 
 
-def compiling(kinds: list[Needed]) -> subprocess.Popen[str]:
-    """A process that compiles what these need, and prints how long each took for a few rows."""
-    from cluster.settings import ONE_THREAD
-
-    command = [sys.executable, "-m", "koco_stream.engine.warm_up", json.dumps(kinds)]
-    return subprocess.Popen(
-        command, env={**os.environ, **ONE_THREAD}, stdout=subprocess.PIPE, text=True
-    )
-
-
-class Engine:
+class Engine(NamedTuple):
     """What runs cohorts: a client of Dask, or none for this process only; and timings of each
     learner on a few rows.
     """
 
-    def __init__(self, client: Client | None, timings: list[Timing]) -> None:
-        self.client, self.timings = client, timings
+    client: Client | None
+    timings: list[Timing]
 
 
 class Start:
     """A cluster and the compilation of what its workers need, both begun when this is made.
-    `loads`: its workers, which share the cache, load what was compiled before they are given
-    anything to do.
+
+    Parameters
+    ----------
+    cluster
+        What starts the cluster.
+    kinds
+        What its workers need compiled.
+    loads
+        Whether the workers, which share the cache, load what was compiled before they are given
+        anything to do.
     """
 
     def __init__(
@@ -63,23 +58,17 @@ class Start:
         self.client: Future[Client] = Future()
         # its start, which Dask would cause, lets the signals through again
         resource_tracker.ensure_running()
+        self.compiling = compiling(kinds) if kinds else None
         with shielded():
-            self.compiling = compiling(kinds) if kinds else None
-            threading.Thread(
-                target=self._start, args=(cluster, self.compiling), daemon=True
-            ).start()
+            threading.Thread(target=self._start, args=(cluster,), daemon=True).start()
 
-    def _start(
-        self,
-        cluster: Callable[[], AbstractContextManager[Client]],
-        compiling: subprocess.Popen[str] | None,
-    ) -> None:
+    def _start(self, cluster: Callable[[], AbstractContextManager[Client]]) -> None:
+        compiler = self.compiling
         try:
             client = self.stack.enter_context(cluster())
-            if self.loads and compiling is not None and compiling.wait() == 0:
-                client.run(
-                    load, self.kinds, on_error="ignore"
-                )  # a worker that dies of it will die again, of a cohort, and that is said
+            if self.loads and compiler is not None and compiler.wait() == 0:
+                # a worker that dies of it will die again, of a cohort, and that is said
+                client.run(load, self.kinds, on_error="ignore")
             self.client.set_result(client)
         except BaseException as error:  # handed to whoever waits for the client
             self.client.set_exception(error)
@@ -90,21 +79,15 @@ class Start:
         """
         self._compiled()  # first: the compiler ends when what it prints is read
         client = self.client.result()
-        known = {
-            (kind.learner, canonical_json(kind.params), kind.value_type) for kind in self.kinds
-        }
-        rest = [
-            kind
-            for kind in kinds
-            if (kind.learner, canonical_json(kind.params), kind.value_type) not in known
-        ]
+        known = set(map(_identity, self.kinds))
+        rest = [kind for kind in kinds if _identity(kind) not in known]
         if rest:
-            with shielded():
-                self.compiling = compiling(rest)
+            self.compiling = compiling(rest)
             self._compiled()
         return Engine(client, self.timings)
 
     def _compiled(self) -> None:
+        """Wait for the compiler, and take the timings that it prints."""
         if self.compiling is None:
             return
         printed = self.compiling.communicate()[0]
@@ -125,14 +108,37 @@ class Start:
             self.stack.close()
 
 
+def _identity(kind: Needed) -> tuple[str, str, str]:
+    return kind.learner, canonical_json(kind.params), kind.value_type
+
+
+def compiling(kinds: list[Needed]) -> subprocess.Popen[str]:
+    """A process that compiles what these need, and prints how long each took for a few rows."""
+    from cluster.settings import ONE_THREAD
+
+    command = [sys.executable, "-m", "koco_stream.engine.warm_up", json.dumps(kinds)]
+    with shielded():
+        return subprocess.Popen(
+            command, env={**os.environ, **ONE_THREAD}, stdout=subprocess.PIPE, text=True
+        )
+
+
 @contextmanager
 def engine(
     cluster: Callable[[], AbstractContextManager[Client]] | None,
     kinds: list[Needed],
     start: Start | None = None,
 ) -> Iterator[Engine]:
-    """What runs cohorts, with `kinds` compiled: a client of the cluster, whose `start` may have
-    begun already, closed at the end; or, without a cluster, this process.
+    """What runs cohorts, closed at the end.
+
+    Parameters
+    ----------
+    cluster
+        What starts the cluster; None for this process only.
+    kinds
+        What is to be compiled.
+    start
+        The cluster, if its start has begun already.
     """
     if cluster is None:
         yield Engine(None, warm_up(kinds))

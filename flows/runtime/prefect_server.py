@@ -1,24 +1,29 @@
-"""Prefect's settings and its own server, both set before prefect is imported or a flow runs."""
+"""Prefect's settings and a server of its own: both are set before prefect is imported."""
 
+import atexit
 import os
+import socket
 import subprocess
-from types import SimpleNamespace
-from typing import Any, cast
+import sys
+import time
 
-from flows.runtime.processes import OwnSession
+import httpx
+
+from flows.runtime.processes import end_with_driver
 from koco_stream.io.cache import private_folder
+
+START_SECONDS = 120.0  # for the server to answer
+END_SECONDS = 30.0  # for it to end by itself
 
 
 def configure_prefect() -> None:
-    """Prefect's home in the cache folder, nothing sent out, quiet logs, time to start. Must come
-    before prefect is imported; what the user has set stays.
+    """Prefect's home in the cache folder, nothing sent out, quiet logs. Must come before prefect is
+    imported; what the user has set stays.
     """
     settings = {
         "PREFECT_HOME": str(private_folder("prefect")),
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
         "DO_NOT_TRACK": "1",
-        "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120",
-        "PREFECT_SERVER_ALLOW_EPHEMERAL_MODE": "true",
         "PREFECT_LOGGING_LEVEL": "CRITICAL",
         "PREFECT_SERVER_LOGGING_LEVEL": "ERROR",
         "PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW": "ignore",
@@ -27,14 +32,75 @@ def configure_prefect() -> None:
         os.environ.setdefault(name, value)
 
 
-def shield_prefect_server() -> None:
-    """Have Prefect start its own server in a session of its own: without it the flow could not even
-    say that it was stopped, and would try for long. Where a server runs already, Prefect starts
-    none, and need not import it: a second or two.
-    """
-    if os.environ.get("PREFECT_API_URL"):
-        return
-    from prefect.server.api import server
+class PrefectServer:
+    """A server of Prefect's on the loopback interface, which prefect uses if this is made before it
+    is imported, unless PREFECT_API_URL names another. It ends when this process does, however it
+    does.
 
-    # there is no setting for it
-    server.subprocess = cast(Any, SimpleNamespace(**{**vars(subprocess), "Popen": OwnSession}))
+    Parameters
+    ----------
+    port
+        The port to listen on, if it is free; else, and with 0, another one.
+    """
+
+    def __init__(self, port: int = 0) -> None:
+        self.process: subprocess.Popen[bytes] | None = None
+        self.log = private_folder("prefect") / "server.log"
+        self.port = 0 if os.environ.get("PREFECT_API_URL") else free_port(port)
+        self.pages = f"http://127.0.0.1:{self.port}"
+        os.environ.setdefault("PREFECT_API_URL", f"{self.pages}/api")
+
+    def start(self, *options: str) -> None:
+        """Start it, with these options of `prefect server start`, unless there is another.
+
+        It has a session of its own: what a terminal, or a batch system, sends to this process ends
+        a flow, and the flow can still tell the server so.
+        """
+        if not self.port:
+            return
+        address = ("--host", "127.0.0.1", "--port", str(self.port))
+        words = [sys.executable, "-m", "prefect", "server", "start", *address, *options]
+        with self.log.open("wb") as out:
+            self.process = subprocess.Popen(
+                words, stdout=out, stderr=out, stdin=subprocess.DEVNULL, start_new_session=True
+            )
+        end_with_driver(self.process.pid)
+        atexit.register(_end, self.process)  # after what prefect, imported later, does at exit
+
+    def wait(self) -> None:
+        """Wait until the server answers. Raises `RuntimeError` if it does not start."""
+        until = time.monotonic() + START_SECONDS
+        while self.process and not self._answers():
+            if self.process.poll() is not None or time.monotonic() > until:
+                raise RuntimeError(f"Prefect's server did not start; what it said is in {self.log}")
+            time.sleep(0.1)
+
+    def _answers(self) -> bool:
+        try:
+            return httpx.get(f"{self.pages}/api/health", trust_env=False).status_code == 200
+        except httpx.HTTPError:
+            return False
+
+    def check(self) -> None:
+        """Raise `RuntimeError` if the server has ended."""
+        if self.process and self.process.poll() is not None:
+            raise RuntimeError(f"Prefect's server has ended; what it said is in {self.log}")
+
+
+def free_port(wished: int) -> int:
+    """The port `wished`, or a free one."""
+    with socket.socket() as probe:
+        try:
+            probe.bind(("127.0.0.1", wished))
+        except OSError:
+            return free_port(0)
+        return int(probe.getsockname()[1])
+
+
+def _end(server: subprocess.Popen[bytes]) -> None:
+    server.terminate()
+    try:
+        server.wait(END_SECONDS)
+    except subprocess.TimeoutExpired:
+        server.kill()
+        server.wait()

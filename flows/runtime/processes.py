@@ -1,7 +1,9 @@
-"""Processes and signals: what interrupts work and what does not, and which process ends with
-which.
+"""Processes: what interrupts work and what does not, which process ends with which, and locks on a
+store that only one of them holds.
 """
 
+import atexit
+import fcntl
 import os
 import signal
 import subprocess
@@ -9,12 +11,14 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+
+from flows.runtime.console import say
+from koco_stream.io.cache import private_folder
+from koco_stream.io.files import text_hash
+from koco_stream.io.paths import AnyPath, LocalPath, store_path
 
 SERVER = "KOCO_SERVER_PROCESS"  # the number of the process that serves
-
-
-LOOK_SECONDS = 0.2
+WATCH_SECONDS = 0.2
 
 
 @contextmanager
@@ -30,8 +34,8 @@ def shielded() -> Iterator[None]:
 
 
 def interrupt(*_: object) -> None:
-    """A termination is a Ctrl-C, also where a shell has started this in the background and made it
-    deaf to that. For `signal.signal`.
+    """Handle a termination as a Ctrl-C, also where a shell has started this in the background and
+    made it deaf to that.
     """
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -43,20 +47,8 @@ def end_with_driver(pid: int) -> None:
     this process holds open.
     """
     words = ["sh", "-c", 'read _; kill "$0" 2>/dev/null', str(pid)]
-    _watchers.append(subprocess.Popen(words, stdin=subprocess.PIPE, start_new_session=True))
-
-
-_watchers: list[subprocess.Popen[bytes]] = []
-
-
-class OwnSession(subprocess.Popen[Any]):
-    """A process that hears of nothing that a terminal, or a batch system, sends to the group of
-    this one.
-    """
-
-    def __init__(self, *args: Any, **more: Any) -> None:
-        super().__init__(*args, **more, start_new_session=True)
-        end_with_driver(self.pid)
+    watcher = subprocess.Popen(words, stdin=subprocess.PIPE, start_new_session=True)
+    atexit.register(watcher.communicate)  # until then it holds the pipe
 
 
 def end_with_server() -> None:
@@ -67,5 +59,28 @@ def end_with_server() -> None:
 
 def _watch(serving: int) -> None:
     while os.getppid() == serving:
-        time.sleep(LOOK_SECONDS)
+        time.sleep(WATCH_SECONDS)
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+@contextmanager
+def locked(store: AnyPath, name: str, waiting: str | None) -> Iterator[None]:
+    """Hold the store's lock of this name: that of a folder is in it, that of an object store, which
+    has none, in this machine's cache folder. If another process has it: say `waiting` and wait, or,
+    if that is None, raise `BlockingIOError`.
+    """
+    root = store_path(store)
+    file = (
+        root.path / f"{name}.lock"
+        if isinstance(root, LocalPath)
+        else private_folder("locks") / f"{text_hash(str(root))}-{name}.lock"
+    )
+    with file.open("a") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if waiting is None:
+                raise
+            say(waiting)
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield

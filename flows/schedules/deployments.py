@@ -38,8 +38,8 @@ from flows.nightly.times import Times
 from flows.runtime.console import say
 from flows.schedules.file import Schedule
 
-POLL_SECONDS = 5.0  # between two looks of the runner
-LOOK_SECONDS = 10.0  # between two looks at what is due
+POLL_SECONDS = 5.0  # between two times that the runner asks what to run
+CHECK_SECONDS = 10.0  # between two times that it is asked what is due
 GRACE = timedelta(seconds=20)  # Prefect's own run of a planned time may take so long to appear
 UNDER_WAY = (StateType.PENDING, StateType.RUNNING, StateType.CANCELLING)
 
@@ -56,9 +56,8 @@ async def serve(
     async with get_client() as client:
         deployments = {}
         for schedule in schedules:
-            Times(schedule.store, schedule.name).begin(
-                schedule.cron, schedule.timezone, datetime.now(UTC)
-            )
+            times = Times(schedule.store, schedule.name)
+            times.begin(schedule.cron, schedule.timezone, datetime.now(UTC))
             await clear_up(client, schedule)
             deployments[schedule.name] = await runner.add_deployment(await deployment_of(schedule))
             say(
@@ -67,13 +66,13 @@ async def serve(
             )
         running = asyncio.create_task(runner.start())
         try:
-            await _look(client, schedules, deployments, check, running)
+            await _make_up_all(client, schedules, deployments, check, running)
         finally:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
 
 
-async def _look(
+async def _make_up_all(
     client: PrefectClient,
     schedules: list[Schedule],
     deployments: dict[str, UUID],
@@ -94,7 +93,7 @@ async def _look(
             except httpx.HTTPError as error:  # a server of somebody else's may be away for a while
                 say(f"Prefect's server does not answer ({type(error).__name__}); trying again")
         grace = GRACE
-        await asyncio.sleep(LOOK_SECONDS)
+        await asyncio.sleep(CHECK_SECONDS)
 
 
 async def deployment_of(schedule: Schedule) -> RunnerDeployment:
@@ -111,6 +110,11 @@ async def deployment_of(schedule: Schedule) -> RunnerDeployment:
     )
 
 
+async def due_of(schedule: Schedule, now: datetime) -> datetime | None:
+    """The planned time of a schedule that is due; None if none is."""
+    return await asyncio.to_thread(Times(schedule.store, schedule.name).due, now)
+
+
 async def clear_up(client: PrefectClient, schedule: Schedule) -> None:
     """What an earlier process left in Prefect: runs that ended with it, and times that passed and
     are not to be made up for.
@@ -124,7 +128,7 @@ async def clear_up(client: PrefectClient, schedule: Schedule) -> None:
             run.id, Crashed(message="koco serve ended while this was under way"), force=True
         )
     now = datetime.now(UTC)
-    due = Times(schedule.store, schedule.name).due(now)
+    due = await due_of(schedule, now)
     for run in await runs_of_deployment(client, deployment.id, StateType.SCHEDULED):
         planned = datetime.fromtimestamp(run.expected_start_time.timestamp(), UTC)
         if run.auto_scheduled and planned <= now and planned != due:
@@ -138,7 +142,7 @@ async def make_up(
 ) -> None:
     """Have the planned time that is due done, if Prefect does not have it any more."""
     now = datetime.now(UTC)
-    due = Times(schedule.store, schedule.name).due(now)
+    due = await due_of(schedule, now)
     if due is None or now - due < grace:
         return
     every = [state for state in StateType if state != StateType.CRASHED]

@@ -1,24 +1,23 @@
 """The schedules file: TOML, a [[schedule]] table for each nightly sweep, checked key by key."""
 
-import tomllib
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from zoneinfo import available_timezones
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt
 
 from cluster.clusters import LOCAL, cluster_named
 from cluster.machine import cores
 from cluster.site import Clock, clock_seconds
+from flows.nightly.times import planned_times
 from flows.sweep.file import read_sweep
-from flows.sweep.keys import explained, spot
+from flows.sweep.toml_file import TomlFile
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.io.files import text_hash
 from koco_stream.io.paths import store_path
 from storage.store import check_store
-
-EXAMPLE = "flows/schedules.toml is an example"
 
 
 class ScheduleTable(BaseModel):
@@ -60,20 +59,17 @@ class Schedule:
 
     @property
     def deployment(self) -> str:
-        """The name of its deployment: others may use the same server, with schedules of the same
-        name.
+        """The name of its deployment. Schedules of other stores on the same server may have the
+        same name.
         """
         return f"{self.name}-{text_hash(self.store)[:6]}"
 
     def parameters(self) -> dict[str, Any]:
         """What its nightly flow is given."""
+        given = ("store", "cluster", "workers", "certificates", "seconds")
         return {
             "sweep_file": str(self.sweep),
-            "store": self.store,
-            "cluster": self.cluster,
-            "workers": self.workers,
-            "certificates": self.certificates,
-            "seconds": self.seconds,
+            **{name: getattr(self, name) for name in given},
             "schedule": self.name,
         }
 
@@ -83,58 +79,37 @@ def read_schedules(path: Path, store: str) -> list[Schedule]:
     naming the file, the line or key, and the remedy: also for a sweep file, a cluster or a store
     that cannot be used.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-        content = tomllib.loads(text)
-    except FileNotFoundError:
-        raise WrongInput(f"{path}: no such schedules file; {EXAMPLE}") from None
-    except OSError as error:
-        raise WrongInput(f"{path}: {error}") from None
-    except ValueError as error:  # also what is not UTF-8
-        raise WrongInput(f"{path}: {error}; the file is TOML") from None
-    try:
-        tables = SchedulesFile.model_validate(content).schedule
-    except ValidationError as error:
-        raise WrongInput(
-            explained(path, text, error, SchedulesFile, {"schedule": ScheduleTable}, EXAMPLE)
-        ) from None
-    found: list[Schedule] = []
-    for number, table in enumerate(tables):
-        if table.name in [schedule.name for schedule in found]:
+    file = TomlFile(
+        path, "schedules", "flows/schedules.toml is an example", {"schedule": ScheduleTable}
+    )
+    found: dict[str, Schedule] = {}
+    for number, table in enumerate(file.as_model(SchedulesFile).schedule):
+        with file.blaming("schedule", number, "name"):
+            if table.name in found:
+                raise WrongInput(f"two schedules are called {table.name!r}; rename one")
+        found[table.name] = _schedule(file, number, table, store)
+    return list(found.values())
+
+
+def _schedule(file: TomlFile, number: int, table: ScheduleTable, store: str) -> Schedule:
+    """One schedule; all that it names is checked."""
+    with file.blaming("schedule", number, "timezone"):
+        if table.timezone not in available_timezones():
             raise WrongInput(
-                f"{spot(path, text, 'schedule', number, 'name')}: two schedules are called"
-                f" {table.name!r}; rename one"
+                f"no time zone is called {table.timezone!r}{_nearest_zone(table.timezone)}"
             )
-        found.append(_schedule(path, text, number, table, store))
-    return found
-
-
-def _schedule(path: Path, text: str, number: int, table: ScheduleTable, store: str) -> Schedule:
-    """One schedule, with all that it names looked at."""
-
-    def wrong(key: str, reason: object) -> WrongInput:
-        return WrongInput(f"{spot(path, text, 'schedule', number, key)}: {reason}")
-
-    if table.timezone not in available_timezones():
-        raise wrong(
-            "timezone", f"no time zone is called {table.timezone!r}{_nearest_zone(table.timezone)}"
-        )
-    folder = path.absolute().parent
+    folder = file.path.absolute().parent
     sweep = folder / Path(table.sweep).expanduser()
     if table.store is not None:
         local = "://" not in table.store
         store = str(folder / Path(table.store).expanduser()) if local else table.store
     workers = cores() if table.workers is None else table.workers
-    try:
-        key = "sweep"
+    with file.blaming("schedule", number, "sweep"):
         read_sweep(sweep)
-        key = "store"
+    with file.blaming("schedule", number, "store"):
         check_store(store)
-        key = "cluster"
+    with file.blaming("schedule", number, "cluster"):
         cluster_named(table.cluster, workers, 0, table.certificates)
-    except WrongInput as error:
-        raise wrong(key, error) from None
-    seconds = float(clock_seconds(table.time_limit)) if table.time_limit else None
     return Schedule(
         table.name,
         table.cron,
@@ -144,8 +119,8 @@ def _schedule(path: Path, text: str, number: int, table: ScheduleTable, store: s
         table.cluster,
         workers,
         table.certificates,
-        seconds,
-        spot(path, text, "schedule", number, "cron"),
+        float(clock_seconds(table.time_limit)) if table.time_limit else None,
+        file.at("schedule", number, "cron"),
     )
 
 
@@ -153,17 +128,9 @@ def check_crons(schedules: list[Schedule]) -> None:
     """Refuse what Prefect does not take for a cron expression. Imports prefect. Raises
     `WrongInput`.
     """
-    from prefect.server.schemas.schedules import CronSchedule
-
     for schedule in schedules:
         try:
-            next(
-                iter(
-                    CronSchedule(
-                        cron=schedule.cron, timezone=schedule.timezone
-                    )._get_dates_generator(n=1)
-                )
-            )
+            planned_times(schedule.cron, schedule.timezone, datetime.now(UTC))
         except ValueError:  # also of one that names no time, such as the 30th of February
             raise WrongInput(
                 f"{schedule.where}: {schedule.cron!r} is no cron expression; five fields (minute,"

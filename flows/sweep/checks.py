@@ -1,116 +1,171 @@
-"""What can be wrong with a sweep, and what it would compute: found before anything starts."""
+"""What a sweep is to compute, and what can be wrong with it: found before anything starts."""
 
-from pathlib import Path
-from typing import Any
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from flows.sweep.file import Sweep, read_sweep
+from flows.sweep.file import DatasetUse, Sweep, read_sweep
+from flows.sweep.halving import losses_of, stages
 from flows.sweep.request import SweepRequest
 from koco_stream.errors import WrongInput
-from koco_stream.io.paths import StorePath, store_path
+from koco_stream.io.paths import store_path
 from koco_stream.runs.cost_model import DataSize
-from koco_stream.runs.planner import plan
-from koco_stream.runs.run import Run
+from koco_stream.runs.run import Cohort, Run, without_repeats
 from koco_stream.streams.manifest import Manifest, load_manifest
 from koco_stream.streams.orders import SHUFFLED
-from koco_stream.streams.shard_cache import cache_limit, check_room
+from koco_stream.streams.shard_cache import check_room, copy_bytes
+from koco_stream.streams.stream import Stream, sharding_of
 from storage.generated.generators import GENERATORS, existing_synthetic
 from storage.results import finished_runs
 from storage.store import check_store
 
 
-def known_manifests(sweep: Sweep, store: StorePath) -> dict[str, Manifest | None]:
-    """The manifests that there are; None for a generated dataset that is not made yet. Raises
-    `WrongInput` if another is missing.
+class CheckedSweep:
+    """A sweep that can be run: what was asked for, its datasets and its runs.
+
+    The steps of a sweep share it. It is a plain object on purpose: Prefect looks into every list
+    and dataclass that a task is given.
+
+    Parameters
+    ----------
+    request
+        What is to be swept, and where.
+    sweep
+        The sweep, if its file was read before.
+
+    Attributes
+    ----------
+    manifests
+        Of the datasets, by name; None for a generated one that is not made yet.
+    runs
+        All runs of the sweep.
+    missing
+        Those of them that are to be computed.
+    cohorts
+        The missing runs, grouped, once they are planned.
+
+    Raises
+    ------
+    WrongInput
+        If the sweep cannot be run: its file, a dataset or the store is not as it must be.
     """
-    manifests: dict[str, Manifest | None] = {}
-    for use in sweep.datasets:
-        try:
-            if use.given is not None:
-                manifests[use.name] = existing_synthetic(store, use.generator, use.given)
-            else:
-                manifests[use.name] = load_manifest(store, use.name)
-        except WrongInput as error:
-            raise WrongInput(
-                f"{sweep.path}: {error}. Generated datasets: {', '.join(GENERATORS)}"
-            ) from None
-    return manifests
+
+    def __init__(self, request: SweepRequest, sweep: Sweep | None = None) -> None:
+        self.request = request
+        self.sweep = sweep or read_sweep(request.sweep_file)
+        check_store(request.store)
+        self.manifests = self._known_manifests()
+        for use in self.sweep.datasets:
+            manifest = self.manifests[use.name]
+            if manifest and use.orders[0][0] == SHUFFLED:
+                check_room(manifest)
+        self.runs = all_runs(self.sweep, self.manifests)
+        self.missing = self.not_in_store(self.runs)
+        self.cohorts: Sequence[Cohort] = ()
+
+    def _known_manifests(self) -> dict[str, Manifest | None]:
+        store = store_path(self.request.store)
+        manifests: dict[str, Manifest | None] = {}
+        for use in self.sweep.datasets:
+            try:
+                if use.given is not None:
+                    manifests[use.name] = existing_synthetic(store, use.generator, use.given)
+                else:
+                    manifests[use.name] = load_manifest(store, use.name)
+            except WrongInput as error:
+                raise WrongInput(
+                    f"{self.sweep.path}: {error}. Generated datasets: {', '.join(GENERATORS)}"
+                ) from None
+        return manifests
+
+    def not_in_store(self, runs: Sequence[Run]) -> list[Run]:
+        """Those of these runs that the store does not have; failed ones too, if they are to be run
+        again.
+        """
+        finished = finished_runs(self.request.store, self.request.retry_failed)
+        return [run for run in runs if run.run_id not in finished]
+
+    @property
+    def prepared(self) -> list[Manifest]:
+        """The manifests of the datasets that are prepared."""
+        return [manifest for manifest in self.manifests.values() if manifest]
+
+    @property
+    def value_types(self) -> dict[str, str]:
+        """The types of the datasets' values, by dataset hash; a guess until one is prepared."""
+        return {
+            use.identity(manifest): manifest.value_type if manifest else "float64"
+            for use, manifest in zip(self.sweep.datasets, self.manifests.values(), strict=True)
+        }
+
+    @property
+    def sizes(self) -> dict[str, DataSize]:
+        """The sizes of all datasets, by dataset hash or what stands for it in the runs."""
+        return {
+            use.identity(manifest): use.size(manifest)
+            for use, manifest in zip(self.sweep.datasets, self.manifests.values(), strict=True)
+        }
+
+    @property
+    def mapped_bytes(self) -> int:
+        """Bytes of the largest dataset's copies, which the workers of a machine share."""
+        copies = (
+            sum(copy_bytes(manifest, shard) for shard in manifest.shards)
+            for manifest in self.prepared
+        )
+        return max(copies, default=0)
+
+    def stages(self, decisions: list[dict[str, object]]) -> Iterator[list[Run]]:
+        """The runs of each stage of the sweep's halving, and the decisions: see
+        `flows.sweep.halving.stages`.
+        """
+        n_rows = {identity: size.n_rows for identity, size in self.sizes.items()}
+        return stages(
+            self.runs,
+            n_rows,
+            self.sweep.halving,
+            lambda run_ids: losses_of(self.request.store, run_ids),
+            decisions,
+        )
 
 
-def checked(
-    spec: str | Path, store: str, retry_failed: bool = False
-) -> tuple[Sweep, dict[str, Manifest | None], list[Run], list[Run]]:
-    """The sweep, its manifests, its runs, and those to be computed. What can be wrong is found
-    here, before anything starts.
+def all_runs(sweep: Sweep, manifests: dict[str, Manifest | None]) -> list[Run]:
+    """All runs of a sweep, each once.
+
+    Parameters
+    ----------
+    sweep
+        The sweep.
+    manifests
+        Of its datasets, by name. One that is not prepared yet (None) gets a placeholder for a hash:
+        enough to count its runs, not to run them.
+
+    Raises
+    ------
+    WrongInput
+        If a dataset's labels do not fit.
     """
-    sweep = read_sweep(spec)
-    root = store_path(store)
-    check_store(root)
-    manifests = known_manifests(sweep, root)
+    runs: list[Run] = []
     for use in sweep.datasets:
         manifest = manifests[use.name]
-        if manifest and use.orders[0][0] == SHUFFLED:
-            check_room(manifest)
-    runs = sweep.runs(manifests)
-    finished = finished_runs(root, retry_failed)
-    return sweep, manifests, runs, [run for run in runs if run.run_id not in finished]
+        classes = manifest.classes if manifest else [-1.0, 1.0]
+        task = manifest.task if manifest else "classification"
+        for whole in streams(use, manifest):
+            stream = whole.reduced(use.size(manifest).n_rows, classes)
+            mine = [Run(stream, *configuration) for configuration in sweep.configurations]
+            for run in {run.params["loss"]: run for run in mine}.values():
+                try:
+                    replace(run, stream=whole).check_labels(classes, task)
+                except WrongInput as error:
+                    raise WrongInput(f"{sweep.path}: {error}") from None
+            runs += mine
+    return without_repeats(runs)
 
 
-def sizes_of_all(sweep: Sweep, manifests: dict[str, Manifest | None]) -> dict[str, DataSize]:
-    """The sizes of all datasets, by dataset hash or what stands for it in the runs."""
-    return {
-        use.identity(manifest): DataSize.of(manifest) if manifest else use.unprepared_size()
-        for use, manifest in ((use, manifests[use.name]) for use in sweep.datasets)
-    }
-
-
-def dry_run_of(request: SweepRequest) -> dict[str, Any]:
-    """The plan in numbers: runs, passes, expected seconds, memory and disk in bytes. Nothing is
-    written.
-    """
-    from flows.sweep.planning import cost_factors, limits_of
-
-    sweep, manifests, runs, missing = checked(request.sweep_file, request.store)
-    sizes = sizes_of_all(sweep, manifests)
-    todo = plan(
-        missing,
-        sizes,
-        limits_of(request.cluster, request.workers),
-        factors=cost_factors(request.store, sizes),
-    )
-    return {
-        "sweep": sweep.name,
-        "runs": len(runs),
-        "in the store": len(runs) - len(missing),
-        "to compute": len(missing),
-        **({"halving": "not counted: these are the numbers without it"} if sweep.halving else {}),
-        "orders": sorted({use.order_text for use in sweep.datasets}),
-        "passes": len(todo.cohorts),
-        "computing seconds on one core": round(todo.seconds, 1),
-        "memory of a worker": {name: value for name, value in todo.memory.items()},
-        "memory of a worker in bytes": sum(todo.memory.values()),
-        "disk of the results in bytes": 700 * len(missing),
-        "disk of the shared copies in bytes": sum(
-            12 * size.n_values + 16 * size.n_rows for size in sizes.values()
-        ),
-        "limit of the shared copies in bytes": cache_limit(),
-    }
-
-
-def next_missing(
-    sweep: Sweep,
-    manifests: dict[str, Manifest | None],
-    runs: list[Run],
-    store: str,
-    retry_failed: bool,
-) -> list[Run]:
-    """With halving: what is to be computed of the first stage that is not in the store; nothing if
-    all stages are.
-    """
-    from flows.sweep.halving import losses_of, stages
-
-    finished = finished_runs(store, retry_failed)
-    n_rows = {identity: size.n_rows for identity, size in sizes_of_all(sweep, manifests).items()}
-    for stage in stages(runs, n_rows, sweep.halving, lambda ids: losses_of(store, ids), []):
-        if missing := [run for run in stage if run.run_id not in finished]:
-            return missing
-    return []
+def streams(use: DatasetUse, manifest: Manifest | None) -> Iterator[Stream]:
+    """The streams of a dataset: each order with each positive class."""
+    identity = use.identity(manifest)
+    sharding = sharding_of(manifest) if manifest and use.window_rows else None
+    limits = (use.max_rows, use.window_rows, sharding)
+    for (order, seed), positive in itertools.product(use.orders, use.positive_classes):
+        yield Stream(use.name, identity, order, seed, positive, *limits)

@@ -9,12 +9,11 @@ from typing import Any
 from prefect import Flow, flow, task
 from prefect.cache_policies import NO_CACHE
 
+from flows.sweep.checks import CheckedSweep
 from flows.sweep.request import SweepRequest
-from flows.sweep.steps import PLAIN, Steps, Work, run_sweep
+from flows.sweep.steps import PLAIN, run_sweep
 
-TASKS = Steps(
-    *(task(step, name=name, cache_policy=NO_CACHE) for name, step in PLAIN._asdict().items())
-)
+TASKS = {name: task(step, name=name, cache_policy=NO_CACHE) for name, step in PLAIN.items()}
 
 
 @flow(name="sweep", validate_parameters=False)
@@ -28,16 +27,23 @@ def sweep_flow(
     certificates: str | None = None,
     insecure: bool = False,
 ) -> dict[str, Any]:
-    """Run the sweep in `sweep_file` on `store`; returns a summary: runs, those computed, their
-    statuses, seconds by phase, the report's path. The parameters are those of `SweepRequest`.
+    """Run the sweep in `sweep_file` on `store`. The parameters are those of `SweepRequest`.
 
-    Raises `WrongInput` as `read_sweep` and `Sweep.runs` do, for workers that cannot be used, and at
-    the end for datasets that were found damaged.
+    Returns
+    -------
+    dict
+        A summary: runs, those computed, their statuses, seconds by phase, the report's path.
+
+    Raises
+    ------
+    WrongInput
+        As `CheckedSweep` does; for workers that cannot be used; and at the end for datasets that
+        were found damaged.
     """
     request = SweepRequest(
         sweep_file, store, workers, block_rows, cluster, retry_failed, certificates, insecure
     )
-    return run_sweep(Work(request), TASKS)
+    return run_sweep(CheckedSweep(request), TASKS)
 
 
 def flow_of(known: Flow[..., Any], work: Callable[[], Any]) -> Flow[..., Any]:

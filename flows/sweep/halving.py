@@ -9,13 +9,15 @@ by their mean loss over orders and seeds, and 1/factor of them, rounded up, go o
 on recorded losses alone: the same sweep decides the same.
 """
 
+import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import fmean
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt
 
 from koco_stream.io.files import canonical_json
 from koco_stream.io.paths import AnyPath
@@ -26,14 +28,14 @@ LARGEST = 2**63 - 1
 Losses = Callable[[Sequence[str]], dict[str, float]]  # run_ids → mean losses of those that are ok
 
 
-@dataclass(frozen=True)
-class Halving:
-    """1/`factor` of the configurations go on after each rung; the first rung is after `first`
-    rounds.
+class Halving(BaseModel):
+    """`halving = { factor = 3, first = 1000 }` of a sweep file: 1/`factor` of the configurations go
+    on after each rung; the first rung is after `first` rounds.
     """
 
-    factor: int
-    first: int
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    factor: int = Field(default=3, ge=2)
+    first: PositiveInt
 
     def rungs(self, n_rounds: int) -> list[int]:
         """The rungs of a stream of `n_rounds` rounds; the last is its end."""
@@ -51,9 +53,20 @@ def stages(
     losses: Losses,
     decisions: list[dict[str, object]],
 ) -> Iterator[list[Run]]:
-    """The runs of each stage, in turn; those of one are decided from the losses of the one before,
-    and the decisions appended. Without halving there is one stage with all `runs`. `n_rows` are the
-    datasets' numbers of rows, by dataset hash.
+    """The runs of each stage, in turn.
+
+    Parameters
+    ----------
+    runs
+        All runs of the sweep. Without halving they are the one stage that there is.
+    n_rows
+        The datasets' numbers of rows, by dataset hash.
+    halving
+        How many go on, and when; None without halving.
+    losses
+        What gives the recorded losses, from which each stage is decided after the one before.
+    decisions
+        The decisions are appended to it.
     """
     if halving is None:
         yield list(runs)
@@ -64,42 +77,39 @@ def stages(
         )
         for run in runs
     }
-    alive, stage = list(runs), 0
-    while True:
-        now = [at_rung(run, rungs[run.stream], stage) for run in alive]
+    alive = list(runs)
+    for stage in itertools.count():
+        now = [_at_rung(run, rungs[run.stream], stage) for run in alive]
         yield now
-        open_ended = {run.run_id for run in alive if stage < len(rungs[run.stream]) - 1}
-        if not open_ended:
-            return
-        found = losses([run.run_id for run in now])
         groups: dict[tuple[object, ...], list[tuple[Run, Run]]] = {}
         for run, cut in zip(alive, now, strict=True):
-            if run.run_id in open_ended:
+            if stage < len(rungs[run.stream]) - 1:
                 groups.setdefault((run.stream.group, run.learner), []).append((run, cut))
-        alive = []
+        if not groups:
+            return
+        alive, found = [], losses([run.run_id for run in now])
         for pairs in groups.values():
-            kept, rows = decided(
-                pairs, stage, rungs[pairs[0][0].stream][stage], halving.factor, found
-            )
-            alive += kept
-            decisions += rows
-        stage += 1
+            rounds = rungs[pairs[0][0].stream][stage]
+            alive += _going_on(pairs, stage, rounds, halving.factor, found, decisions)
 
 
-def at_rung(run: Run, rungs: Sequence[int], stage: int) -> Run:
+def _at_rung(run: Run, rungs: Sequence[int], stage: int) -> Run:
     """The run up to its rung of that stage; the whole run from the last rung on."""
-    return (
-        run
-        if stage >= len(rungs) - 1
-        else replace(run, stream=replace(run.stream, max_rows=rungs[stage]))
-    )
+    if stage >= len(rungs) - 1:
+        return run
+    return replace(run, stream=replace(run.stream, max_rows=rungs[stage]))
 
 
-def decided(
-    pairs: Sequence[tuple[Run, Run]], stage: int, rounds: int, factor: int, losses: dict[str, float]
-) -> tuple[list[Run], list[dict[str, object]]]:
-    """Which runs of one learner on one stream go on, and the decisions: `pairs` are the runs
-    and what they did up to the rung.
+def _going_on(
+    pairs: Sequence[tuple[Run, Run]],
+    stage: int,
+    rounds: int,
+    factor: int,
+    losses: dict[str, float],
+    decisions: list[dict[str, object]],
+) -> list[Run]:
+    """Which runs of one learner on one stream go on: `pairs` are the runs and what they did up to
+    the rung. The decisions are appended.
     """
     configurations: dict[str, list[tuple[Run, Run]]] = {}
     for run, cut in pairs:
@@ -111,7 +121,7 @@ def decided(
     ranked = sorted(means, key=lambda params: (means[params], params))
     going = ranked[: math.ceil(len(ranked) / factor)]
     stream, learner = pairs[0][0].stream, pairs[0][0].learner
-    rows: list[dict[str, object]] = [
+    decisions += [
         {
             "rung": stage + 1,
             "rounds": rounds,
@@ -127,17 +137,14 @@ def decided(
         }
         for number, params in enumerate(ranked, 1)
     ]
-    return [run for params in going for run, _ in configurations[params]], rows
+    return [run for params in going for run, _ in configurations[params]]
 
 
 def losses_of(store: AnyPath, run_ids: Sequence[str]) -> dict[str, float]:
     """The mean losses of those of these runs that were collected and are ok."""
     runs = read_columns(store, ("run_id", "status", "mean_loss"))
-    wanted = pc.and_(
-        pc.is_in(runs.column("run_id"), pa.array(run_ids, pa.string())),
-        pc.equal(runs.column("status"), "ok"),
-    )
-    runs = runs.filter(wanted)
+    wanted = pc.is_in(runs.column("run_id"), pa.array(run_ids, pa.string()))
+    ok = runs.filter(pc.and_(wanted, pc.equal(runs.column("status"), "ok")))
     return dict(
-        zip(runs.column("run_id").to_pylist(), runs.column("mean_loss").to_pylist(), strict=True)
+        zip(ok.column("run_id").to_pylist(), ok.column("mean_loss").to_pylist(), strict=True)
     )

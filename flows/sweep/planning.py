@@ -1,9 +1,11 @@
-"""What the plan of a sweep is made from: sizes of datasets, limits of workers, and costs measured
-before.
+"""What the plan of a sweep is made from, limits of workers and costs measured before; and what a
+sweep would take: its plan in numbers, and on more machines than there are here, by the simulator.
 """
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,23 +13,37 @@ from distributed import Client
 
 from cluster.clusters import LOCAL, capacity, site_named
 from cluster.machine import worker_bytes
+from cluster.simulation import Machines, simulate
 from cluster.workers import LostCluster, wait_for
+from flows.sweep.checks import CheckedSweep
+from flows.sweep.request import SweepRequest
 from koco_stream.engine.result_file import machine
 from koco_stream.io.paths import AnyPath
 from koco_stream.learners import StreamSize
 from koco_stream.runs.cost_model import DataSize, Timing, factors_of
-from koco_stream.runs.planner import Limits
-from koco_stream.streams.manifest import Manifest
-from koco_stream.streams.shard_cache import copy_bytes
+from koco_stream.runs.planner import Limits, plan
+from koco_stream.streams.shard_cache import cache_limit
 from storage.results import read_columns
 
 SAMPLE = 200  # runs of a learner whose timings are looked at
+RESULT_BYTES = 700  # of a run, on disk
+PREDICTED = (
+    "workers",
+    "cohorts",
+    "runs",
+    "wall",
+    "efficiency",
+    "scheduler",
+    "deaths",
+    "parts_a_second",
+    "bytes_a_second",
+)
 TIMED = ("learner", "params", "dataset_hash", "rounds", "seconds", "cohort_size", "host", "status")
 
 
 def limits_of(cluster: str, workers: int, client: Client | None = None) -> Limits:
-    """The limits of a plan: for so many local workers (none is this process only), for what a site
-    requests, or for those of the cluster that `client` is of. Waits for the first workers of a site
+    """The limits of a plan: of so many local workers (none is this process only), of what a site
+    requests, or of the cluster that `client` is connected to. Waits for the first workers of a site
     and of an address.
     """
     if site := site_named(cluster):
@@ -40,19 +56,6 @@ def limits_of(cluster: str, workers: int, client: Client | None = None) -> Limit
     if cluster != LOCAL and client is not None:
         return Limits(*capacity(client))
     return Limits(max(workers, 1), worker_bytes(max(workers, 1)))
-
-
-def sizes_of(manifests: Sequence[Manifest]) -> dict[str, DataSize]:
-    """The sizes of prepared datasets, by dataset hash."""
-    return {manifest.dataset_hash: DataSize.of(manifest) for manifest in manifests}
-
-
-def mapped_bytes(manifests: Sequence[Manifest]) -> int:
-    """Bytes of the largest dataset's copies, which the workers of a machine share."""
-    return max(
-        (sum(copy_bytes(manifest, shard) for shard in manifest.shards) for manifest in manifests),
-        default=0,
-    )
 
 
 def cost_factors(
@@ -75,10 +78,71 @@ def finished_timings(store: AnyPath, sizes: dict[str, DataSize]) -> Iterator[Tim
     )
     for learner in pc.unique(runs.column("learner")).to_pylist():
         mine = runs.filter(pc.equal(runs.column("learner"), learner))
-        for row in mine.take(
-            list(range(0, mine.num_rows, -(-mine.num_rows // SAMPLE)))
-        ).to_pylist():
+        sample = range(0, mine.num_rows, -(-mine.num_rows // SAMPLE))
+        for row in mine.take(list(sample)).to_pylist():
             size, params = sizes[row["dataset_hash"]], json.loads(row["params"])
             d = size.n_features + int(bool(params["fit_intercept"]))
             stream = StreamSize(row["rounds"], d, size.n_values / max(size.n_rows, 1))
             yield Timing(learner, params, stream, row["seconds"], row["cohort_size"])
+
+
+def dry_run_of(request: SweepRequest) -> dict[str, Any]:
+    """The plan in numbers: runs, passes, expected seconds, memory and disk in bytes. Raises
+    `WrongInput` as `CheckedSweep` does.
+    """
+    checked = CheckedSweep(request)
+    sizes, missing = checked.sizes, checked.missing
+    limits = limits_of(request.cluster, request.workers)
+    todo = plan(missing, sizes, limits, factors=cost_factors(request.store, sizes))
+    halving = {"halving": "not counted: these are the numbers without it"}
+    return {
+        "sweep": checked.sweep.name,
+        "runs": len(checked.runs),
+        "in the store": len(checked.runs) - len(missing),
+        "to compute": len(missing),
+        **(halving if checked.sweep.halving else {}),
+        "orders": sorted({use.order_text for use in checked.sweep.datasets}),
+        "passes": len(todo.cohorts),
+        "computing seconds on one core": round(todo.seconds, 1),
+        "memory of a worker": todo.memory,
+        "memory of a worker in bytes": sum(todo.memory.values()),
+        "disk of the results in bytes": RESULT_BYTES * len(missing),
+        "disk of the shared copies in bytes": sum(
+            12 * size.n_values + 16 * size.n_rows for size in sizes.values()
+        ),
+        "limit of the shared copies in bytes": cache_limit(),
+    }
+
+
+def predictions(
+    request: SweepRequest,
+    workers: Sequence[int],
+    worker_bytes: int,
+    cores: int | None = None,
+    deaths_an_hour: float = 0.0,
+) -> Iterator[dict[str, Any]]:
+    """What the sweep would take on clusters of other sizes: see `cluster.simulation.Prediction`.
+
+    All runs of the sweep are counted, whether the store has them or not; the costs are what the
+    store's finished runs have taken on this machine, where there are any.
+
+    Parameters
+    ----------
+    request
+        The sweep and its store.
+    workers
+        The numbers of workers; each gives a row.
+    worker_bytes
+        The memory of a worker.
+    cores
+        Cores that all workers share; None if each has its own.
+    deaths_an_hour
+        How often a worker dies.
+    """
+    checked = CheckedSweep(request)
+    sizes = checked.sizes
+    factors = cost_factors(request.store, sizes)
+    for count in workers:
+        cohorts = plan(checked.runs, sizes, Limits(count, worker_bytes), factors=factors).cohorts
+        rounds = [sizes[cohort.stream.dataset_hash].rounds(cohort.stream) for cohort in cohorts]
+        yield asdict(simulate(cohorts, rounds, Machines(count, cores, deaths_an_hour)))

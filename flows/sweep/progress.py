@@ -1,26 +1,82 @@
-"""Progress of long work: a live line on a terminal, a plain line now and then in a log. Always on
-stderr.
+"""Progress of a sweep: a live line on a terminal, a plain line now and then in a log, always on
+stderr; and in the store, for `koco status` in another shell.
 """
 
+from __future__ import annotations
+
+import json
 import os
 import socket
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import nullcontext, suppress
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
+from psutil import pid_exists
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from flows.runtime.console import say
-from flows.sweep.status import Status, tell
-from koco_stream.engine.cohort import Receipt
-from koco_stream.io.paths import AnyPath
+from koco_stream.io.paths import AnyPath, store_path
+
+if TYPE_CHECKING:
+    from koco_stream.engine.cohort import Receipt  # `koco status` does not wait for the compiler
 
 LINE_EVERY = 60.0  # seconds: of a sweep, in a log
 STATUS_EVERY = 3.0  # seconds: of what `koco status` reads
+SILENT_SECONDS = 60.0  # a sweep on another machine that said nothing for so long is taken for dead
+
+
+@dataclass(frozen=True)
+class Status:
+    """A sweep's progress. `state` is running, done, stopped (by Ctrl-C), ended by an error, or
+    killed: it said running and is no more.
+    """
+
+    sweep: str
+    state: str = "running"
+    runs: int = 0
+    done: int = 0
+    diverged: int = 0
+    failed: int = 0
+    rounds_per_second: float = 0.0
+    seconds_left: float | None = None
+    dashboard: str | None = None
+    host: str = ""
+    process: int = 0
+    begun: str = ""
+    updated: str = ""
+    error: str | None = None
+
+
+COLUMNS = tuple(field.name for field in fields(Status))
+
+
+def tell(store: AnyPath, status: Status) -> None:
+    """Write the sweep's status into the store."""
+    file = store_path(store) / "status" / f"{status.sweep}.json"
+    file.write_text(json.dumps(asdict(status)) + "\n")
+
+
+def statuses(store: AnyPath) -> Iterator[Status]:
+    """What each sweep of the store said last."""
+    for file in (store_path(store) / "status").files(".json"):
+        status = Status(**json.loads(file.read_text()))
+        if status.state == "running" and is_dead(status):
+            status = replace(status, state="killed", dashboard=None, seconds_left=None)
+        yield status
+
+
+def is_dead(status: Status) -> bool:
+    """Whether the process that wrote this is gone."""
+    if status.host == socket.gethostname():
+        return not pid_exists(status.process)
+    silent = datetime.now(UTC) - datetime.fromisoformat(status.updated)
+    return silent.total_seconds() > SILENT_SECONDS
 
 
 class SweepProgress:
@@ -31,15 +87,12 @@ class SweepProgress:
     """
 
     def __init__(self, store: AnyPath, sweep: str) -> None:
-        self.store, self.sweep, self.total, self.done, self.computed = store, sweep, 0, 0, 0
-        self.rounds, self.diverged, self.failed, self.scan_seconds = 0, 0, 0, 0.0
-        self.dashboard: str | None = None
+        self.store = store
+        self.status = Status(sweep, host=socket.gethostname(), process=os.getpid(), begun=now())
+        self.computed, self.rounds, self.scan_seconds = 0, 0, 0.0
         self.begun = self.last_line = time.monotonic()
-        self.over, self.beating = (
-            threading.Event(),
-            threading.Thread(target=self._beat, daemon=True),
-        )
-        self.started_at = datetime.now(UTC)
+        self.over = threading.Event()
+        self.beating = threading.Thread(target=self._beat, daemon=True)
         console = Console(stderr=True)
         self.live = Progress(
             TextColumn("runs"),
@@ -54,7 +107,7 @@ class SweepProgress:
 
     def __enter__(self) -> Self:
         self.live.start()
-        self._tell("running")
+        self._tell()
         self.beating.start()
         return self
 
@@ -67,26 +120,25 @@ class SweepProgress:
         self.over.set()
         self.beating.join()
         self.live.stop()
-        ended = (
-            "done"
-            if error is None
-            else "ended by an error"
-            if isinstance(error, Exception)
-            else "stopped"
-        )  # Ctrl-C, SIGTERM
-        with (
-            nullcontext() if error is None else suppress(OSError)
-        ):  # on a full disk, what ended the sweep is to be heard
-            self._tell(ended, None if error is None or ended == "stopped" else str(error))
+        ended = replace(self.status, dashboard=None, state="done")
+        if isinstance(error, Exception):
+            ended = replace(ended, state="ended by an error", error=str(error))
+        elif error is not None:  # Ctrl-C, SIGTERM
+            ended = replace(ended, state="stopped")
+        self.status = ended
+        # on a full disk, what ended the sweep is to be heard
+        with nullcontext() if error is None else suppress(OSError):
+            self._tell()
 
     def more(self, runs: int, there: int) -> None:
         """So many more runs are wanted, some of which the store has already."""
-        again = " more" if self.total else ""
-        self.total += runs
-        self.done += there
-        self.live.update(self.task, total=self.total, completed=self.done)
+        again = " more" if self.status.runs else ""
+        self.status = replace(
+            self.status, runs=self.status.runs + runs, done=self.status.done + there
+        )
+        self.live.update(self.task, total=self.status.runs, completed=self.status.done)
         say(
-            f"sweep {self.sweep}: {runs:,}{again} runs, {there:,} in the store already,"
+            f"sweep {self.status.sweep}: {runs:,}{again} runs, {there:,} in the store already,"
             f" {runs - there:,} to compute"
         )
 
@@ -94,20 +146,23 @@ class SweepProgress:
         """The workers are ready: from now on runs are computed. `dashboard` is the address of
         Dask's page.
         """
-        self.begun, self.dashboard = time.monotonic(), dashboard
+        self.begun, self.status = time.monotonic(), replace(self.status, dashboard=dashboard)
         if dashboard:
             say(f"  what the workers do: {dashboard}")
 
     def receive(self, receipt: Receipt) -> None:
         """Note a finished cohort."""
-        self.done += receipt.runs
+        self.status = replace(
+            self.status,
+            done=self.status.done + receipt.runs,
+            diverged=self.status.diverged + receipt.diverged,
+            failed=self.status.failed + receipt.failed,
+        )
         self.computed += receipt.runs
         self.rounds += receipt.rounds
-        self.diverged += receipt.diverged
-        self.failed += receipt.failed
         self.scan_seconds += receipt.scan_seconds
-        self.live.update(self.task, completed=self.done, speed=self._speed(time.monotonic()))
-        if self.done == self.total:
+        self.live.update(self.task, completed=self.status.done, speed=self._speed())
+        if self.status.done == self.status.runs:
             self._line()
 
     def _beat(self) -> None:
@@ -116,46 +171,39 @@ class SweepProgress:
         """
         while not self.over.wait(STATUS_EVERY):
             with suppress(OSError):  # a full disk is met, and said, by who writes results
-                self._tell("running")
+                self._tell()
             if time.monotonic() - self.last_line > LINE_EVERY:
                 self._line()
 
     def _line(self) -> None:
         if self.live.disable:
-            now = self.last_line = time.monotonic()
-            left = f"about {self._left(now):.0f} s left" if self.computed else "none finished yet"
-            say(f"  {self.done:,} of {self.total:,} runs, {self._speed(now)}, {left}")
+            self.last_line = time.monotonic()
+            left = f"about {self._pace()[1]:.0f} s left" if self.computed else "none finished yet"
+            say(f"  {self.status.done:,} of {self.status.runs:,} runs, {self._speed()}, {left}")
 
-    def _speed(self, now: float) -> str:
-        speed = f"{self.rounds / max(now - self.begun, 1e-9):,.0f} rounds/s"
-        not_ok = [
-            f", {count:,} {status}"
-            for count, status in ((self.diverged, "diverged"), (self.failed, "failed"))
-            if count
-        ]
-        return speed + "".join(not_ok)
+    def _pace(self) -> tuple[float, float]:
+        """Rounds per second, and seconds to the end."""
+        elapsed = max(time.monotonic() - self.begun, 1e-9)
+        to_do = self.status.runs - self.status.done
+        return self.rounds / elapsed, elapsed * to_do / max(self.computed, 1)
 
-    def _left(self, now: float) -> float:
-        return (now - self.begun) * (self.total - self.done) / max(self.computed, 1)
+    def _speed(self) -> str:
+        counts = {"diverged": self.status.diverged, "failed": self.status.failed}
+        not_ok = [f", {count:,} {status}" for status, count in counts.items() if count]
+        return f"{self._pace()[0]:,.0f} rounds/s" + "".join(not_ok)
 
-    def _tell(self, state: str, error: str | None = None) -> None:
-        now = time.monotonic()
-        tell(
-            self.store,
-            Status(
-                sweep=self.sweep,
-                state=state,
-                runs=self.total,
-                done=self.done,
-                diverged=self.diverged,
-                failed=self.failed,
-                rounds_per_second=self.rounds / max(now - self.begun, 1e-9),
-                seconds_left=self._left(now) if self.computed and state == "running" else None,
-                dashboard=self.dashboard if state == "running" else None,
-                host=socket.gethostname(),
-                process=os.getpid(),
-                begun=self.started_at.isoformat(timespec="seconds"),
-                updated=datetime.now(UTC).isoformat(timespec="seconds"),
-                error=error,
-            ),
+    def _tell(self) -> None:
+        speed, left = self._pace()
+        known = self.computed and self.status.state == "running"
+        status = replace(
+            self.status,
+            rounds_per_second=speed,
+            seconds_left=left if known else None,
+            updated=now(),
         )
+        tell(self.store, status)
+
+
+def now() -> str:
+    """The time, as `Status` has it."""
+    return datetime.now(UTC).isoformat(timespec="seconds")

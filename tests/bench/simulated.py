@@ -4,7 +4,9 @@ workers.
 
 from pathlib import Path
 
-from flows.sweep.simulation import predictions
+from cluster.local import worker_bytes
+from flows.sweep.planning import predictions
+from flows.sweep.request import SweepRequest
 from tests.bench.sweeping import our_sweep, spec
 from tests.bench.table import show
 
@@ -29,9 +31,9 @@ def simulated(folder: Path, cores: set[int], quick: bool) -> dict[str, float]:
         sketch_rate=[1.0, 1.25, 1.5, 1.75, 2.0],
     )
     our_sweep(path, folder / "timed", cores, workers=1)
+    request = SweepRequest(str(path), str(folder / "timed"))
     predicted = {
-        row["workers"]: row
-        for row in predictions(path, str(folder / "timed"), WORKERS, cores=len(cores))
+        row["workers"]: row for row in predictions(request, WORKERS, worker_bytes(1), len(cores))
     }
     measured = {
         workers: our_sweep(path, folder / f"with-{workers}", cores, workers=workers).computing

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from cluster.executors import run_serially
+from flows.sweep.checks import all_runs
 from flows.sweep.file import read_sweep
 from koco_stream.engine.cohort import Receipt
 from koco_stream.engine.result_file import result_files_folder
@@ -148,7 +149,8 @@ def peak(pid: int) -> int:
 def runs_of(path: Path, store: Path) -> list[Run]:
     """The runs of a sweep file whose datasets the store has."""
     sweep = read_sweep(path)
-    return sweep.runs({use.name: load_manifest(store, use.name) for use in sweep.datasets})
+    manifests = {use.name: load_manifest(store, use.name) for use in sweep.datasets}
+    return all_runs(sweep, manifests)
 
 
 def serially(store: Path, cohort: Cohort) -> Receipt:

@@ -158,10 +158,11 @@ def test_site__has_every_command_column_and_parameter(built):
 
 
 def test_sweep_file_s_page__has_every_key():
-    from flows.sweep.file import DatasetTable, HalvingTable, LearnerTable, ReportTable, SweepFile
+    from flows.sweep.file import DatasetTable, LearnerTable, ReportTable, SweepFile
+    from flows.sweep.halving import Halving
 
     text = (DOCS / "sweep-file.md").read_text()
-    for table in (SweepFile, DatasetTable, LearnerTable, ReportTable, HalvingTable):
+    for table in (SweepFile, DatasetTable, LearnerTable, ReportTable, Halving):
         for name, field in table.model_fields.items():
             assert f"`{name}`" in text, name
             if not field.is_required() and isinstance(field.default, int | str):

@@ -24,9 +24,6 @@ import pyarrow as pa
 
 import koco_stream
 from cluster.executors import run_serially
-from flows.sweep.checks import checked
-from flows.sweep.file import read_sweep
-from flows.sweep.planning import sizes_of
 from flows.sweep.steps import remember
 from koco_stream.engine.checkpoint import checkpoint_of, save_cohort
 from koco_stream.engine.cohort import advance_runs, run_cohort
@@ -44,6 +41,7 @@ from storage.generated.generators import prepare_synthetic
 from storage.preparing.prepare import prepare_file
 from storage.results import read_curves, read_runs
 from tests.golden.cases import BASES, cases_of, environment
+from tests.helpers.sweeps import checked, sizes_of
 
 STORED = Path(__file__).parent / "stored"
 SOURCES = STORED / "sources"
@@ -157,7 +155,7 @@ def expanded_ids(folder: Path) -> list[str]:
     prepare(folder / "store", "real")
     prepare(folder / "store", "words")
     (folder / "expanded.toml").write_text(EXPANDED)
-    _, _, runs, _ = checked(folder / "expanded.toml", str(folder / "store"))
+    runs = checked(folder / "expanded.toml", folder / "store").runs
     return [run.run_id for run in runs]
 
 
@@ -660,9 +658,9 @@ def old_store() -> dict[str, Any]:
         prepare_file(store, "real", SOURCES / "real.csv", target="y", values_per_shard=200)
         prepare_file(store, "words", SOURCES / "words.svm", scale="unit-rows")
         prepare_synthetic(store, "ill-conditioned", {"n_rows": 60, "n_features": 4})
-        _, _, runs, missing = checked(spec, str(store))
-        swept(store, missing)
-        remember(str(store), read_sweep(spec), runs)
+        sweep = checked(spec, store)
+        swept(store, sweep.missing)
+        remember(str(store), sweep.sweep, sweep.runs)
         collect(store)
         stream = orders_of(load_manifest(store, "real"))[2]
         apart = [Run.of(stream, learner, BASES[learner], 1) for learner in ("OGD", "KORS")]
@@ -672,7 +670,7 @@ def old_store() -> dict[str, Any]:
         shutil.copytree(store, OLD_STORE)
         return {
             "sweep": OLD_SWEEP,
-            "runs_of_the_sweep": len(runs),
+            "runs_of_the_sweep": len(sweep.runs),
             "apart": [run.run_id for run in apart],
             "orders": {
                 name: [rows_of(store, order) for order in orders_of(load_manifest(store, name))]

@@ -16,8 +16,6 @@ import pytest
 import koco_stream
 from cluster.executors import run_serially
 from flows.results.tables import runs_of, summary_of
-from flows.sweep.checks import checked
-from flows.sweep.planning import sizes_of
 from koco_stream.engine.checkpoint import checkpoint_of, unfinished
 from koco_stream.engine.cohort import run_cohort
 from koco_stream.io.array_file import read_arrays, write_arrays
@@ -34,6 +32,7 @@ from storage.verify import dataset_problems, result_problems
 from tests.golden import make_stored as made
 from tests.golden.cases import environment
 from tests.helpers.in_process import koco  # noqa: F401  (a fixture)
+from tests.helpers.sweeps import checked
 
 HERE = environment()
 ROUNDING = 1e-6
@@ -332,8 +331,9 @@ def test_old_results__are_read_and_collected(old, koco):
 def test_old_sweep__computes_nothing_anew(old, koco, tmp_path):
     spec = tmp_path / "old.toml"
     spec.write_text(VALUES["old_store"]["sweep"])
-    _, _, runs, missing = checked(spec, str(old))
-    assert (len(runs), missing) == (VALUES["old_store"]["runs_of_the_sweep"], [])
+    sweep = checked(spec, old)
+    runs = sweep.runs
+    assert (len(runs), sweep.missing) == (VALUES["old_store"]["runs_of_the_sweep"], [])
     files = {f.name: f.read_bytes() for t in ("runs", "curves") for f in table_files(old, t)}
     done = koco("sweep", spec, "--store", old, "--json")
     assert done.exit_code == 0, done.output
@@ -351,9 +351,9 @@ def test_old_sweep__computed_again_gives_the_old_results(old, tmp_path):
     shutil.rmtree(old / "results")
     spec = tmp_path / "old.toml"
     spec.write_text(known["sweep"])
-    _, _, runs, missing = checked(spec, str(old))
-    assert len(missing) == len(runs)
-    sizes = sizes_of([load_manifest(old, name) for name in prepared_names(old)])
-    run_serially(str(old), "old", plan(runs, sizes, Limits(1, 8 << 30)).cohorts, lambda r: None)
+    sweep = checked(spec, old)
+    assert len(sweep.missing) == len(sweep.runs)
+    cohorts = plan(sweep.runs, sweep.sizes, Limits(1, 8 << 30)).cohorts
+    run_serially(str(old), "old", cohorts, lambda r: None)
     expected = {i: row for i, row in known["rows"].items() if i not in known["apart"]}
     check_rows(made.stored_rows(old, known["columns"]), expected, SAME["old_store"])

@@ -13,10 +13,12 @@ def koco(monkeypatch):
     monkeypatch.setenv("PREFECT_LOGGING_LEVEL", "CRITICAL")
     import flows.sweep.launch
     from flows.cli import koco as command
-    from flows.sweep.steps import PLAIN, run_sweep
+    from flows.sweep.steps import run_sweep
 
     monkeypatch.setattr(flows.sweep.launch, "configure_prefect", lambda: None)
-    monkeypatch.setattr(flows.sweep.launch, "through_prefect", lambda work: run_sweep(work, PLAIN))
+    monkeypatch.setattr(
+        flows.sweep.launch, "through_prefect", lambda checked, start: run_sweep(checked)
+    )
 
     def run(*words):
         words = [str(word) for word in words]

@@ -2,10 +2,9 @@
 
 import subprocess
 
-from flows.sweep.checks import checked
-from koco_stream.runs.cost_model import DataSize
 from koco_stream.runs.planner import Limits, plan
 from tests.helpers.project import command, environment
+from tests.helpers.sweeps import checked
 
 SWEEP = """
 name = "try"
@@ -31,14 +30,9 @@ step_size = [0.1, 1]
 def plan_for(store, tmp_path, workers, cohort_runs=4096):
     spec = tmp_path / "try.toml"
     spec.write_text(SWEEP)
-    _, manifests, runs, _ = checked(spec, str(store))
-    sizes = {
-        m.dataset_hash: DataSize(m.n_rows, m.n_features, m.n_values) for m in manifests.values()
-    }
-    return (
-        plan(runs, sizes, Limits(workers, 4 << 30, 0.001 * workers, cohort_runs=cohort_runs)),
-        manifests,
-    )
+    sweep = checked(spec, store)
+    limits = Limits(workers, 4 << 30, 0.001 * workers, cohort_runs=cohort_runs)
+    return plan(sweep.runs, sweep.sizes, limits), sweep.manifests
 
 
 def koco(*words, cwd, **more):

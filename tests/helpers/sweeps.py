@@ -1,14 +1,26 @@
 """What sweeps are made of, how they are run in this process, and the tables they leave."""
 
 from cluster.executors import run_serially
-from flows.sweep.planning import sizes_of
+from flows.sweep.checks import CheckedSweep
+from flows.sweep.request import SweepRequest
 from koco_stream.engine.warm_up import needed, warm_up
+from koco_stream.runs.cost_model import DataSize
 from koco_stream.runs.schemas import RUNS
 from koco_stream.streams.manifest import load_manifest
 from koco_stream.streams.stream import Stream
 from storage.results import read_curves, read_runs
 
 MEASURED = [column.name for column in RUNS if column.measured]
+
+
+def checked(spec, store):
+    """The sweep of this file on this store, checked."""
+    return CheckedSweep(SweepRequest(str(spec), str(store)))
+
+
+def sizes_of(manifests):
+    """The sizes of prepared datasets, by dataset hash."""
+    return {manifest.dataset_hash: DataSize.of(manifest) for manifest in manifests}
 
 
 def stream_of(store, name, *more, **given):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from flows.sweep.planning import cost_factors, sizes_of
+from flows.sweep.planning import cost_factors
 from koco_stream.engine.cohort import run_cohort
 from koco_stream.learners import StreamSize, learner_named
 from koco_stream.runs.cost_model import (
@@ -29,6 +29,7 @@ from koco_stream.streams.manifest import load_manifest
 from koco_stream.streams.stream import Stream
 from storage.collecting import collect
 from tests.helpers.examples import EXAMPLES
+from tests.helpers.sweeps import sizes_of
 
 GENEROUS = 64 << 30
 LEARNERS = (

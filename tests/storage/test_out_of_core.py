@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import storage.verify
 from cluster.local import local_cluster
-from flows.prepare.verification import verified
+from flows.prepare.preparation import verified
 from koco_stream import WrongInput
 from koco_stream.streams.manifest import load_manifest
 from koco_stream.streams.reader import StreamReader

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flows.sweep.checks import all_runs
 from flows.sweep.file import read_sweep
 from koco_stream import WrongInput
 from koco_stream.streams.manifest import load_manifest
@@ -241,7 +242,7 @@ def test_sweep_file__names_streams_with_their_parameters(tmp_path):
     assert (
         sweep.datasets[0].unprepared_size().n_values == 94_000_000_000
     )  # the non-zeros, not rows times features
-    assert len(sweep.runs(dict.fromkeys((use.name for use in sweep.datasets), None))) == 4
+    assert len(all_runs(sweep, dict.fromkeys((use.name for use in sweep.datasets), None))) == 4
 
 
 def test_expected_values__are_those_of_the_made_rows():

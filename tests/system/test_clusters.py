@@ -19,8 +19,6 @@ from distributed import Client
 from cluster.certificates import make_certificates
 from cluster.commands import start_commands
 from cluster.executors import run_on_dask
-from flows.sweep.checks import checked
-from flows.sweep.planning import sizes_of
 from koco_stream.engine.result_file import result_files_folder
 from koco_stream.runs.planner import Limits, plan
 from koco_stream.runs.run import Cohort, Run
@@ -32,7 +30,7 @@ from tests.helpers.hosts import hosts, why_not
 from tests.helpers.listening import family, listeners, loopback
 from tests.helpers.project import ROOT, command, environment
 from tests.helpers.stores import wide_store
-from tests.helpers.sweeps import compiled, run_here, tables
+from tests.helpers.sweeps import checked, compiled, run_here, tables
 
 SWEEP = """
 name = "try"
@@ -83,9 +81,8 @@ def on_three_hosts(tmp_path, rows, alphas, timeout, cut_seconds):
     spec = tmp_path / "try.toml"
     spec.write_text(SWEEP.format(alphas=", ".join(str(k / 8) for k in range(1, alphas + 1))))
     reference = shutil.copytree(store, tmp_path / "reference")
-    _, manifests, runs, _ = checked(spec, str(reference))
-    sets = list(manifests.values())
-    run_here(reference, plan(runs, sizes_of(sets), Limits(2, 4 << 30)).cohorts)
+    sweep = checked(spec, reference)
+    run_here(reference, plan(sweep.runs, sweep.sizes, Limits(2, 4 << 30)).cohorts)
     expected = tables(reference)
     short = {"DASK_DISTRIBUTED__COMM__TIMEOUTS__TCP": f"{timeout}s"}
     with hosts("s", "w1", "w2") as network, processes(tmp_path / "processes") as started:
@@ -168,7 +165,7 @@ def on_three_hosts(tmp_path, rows, alphas, timeout, cut_seconds):
                 60 + timeout,
                 "it goes on",
             )
-            assert read_runs(store).num_rows < 0.9 * len(runs), (
+            assert read_runs(store).num_rows < 0.9 * len(sweep.runs), (
                 "the sweep was almost over before the second link was cut"
             )
             network.cut("w2")

@@ -21,8 +21,7 @@ from click.testing import CliRunner
 
 from cluster.local import local_cluster
 from flows import cli
-from flows.prepare.preparation import dataset_rows
-from flows.prepare.verification import verified
+from flows.prepare.preparation import dataset_rows, verified
 from koco_stream.errors import StoreUnavailable, WrongInput
 from koco_stream.io.cache import private_folder
 from koco_stream.io.paths import store_path

@@ -31,7 +31,7 @@ from koco_stream.runs.schemas import schema
 from koco_stream.streams.manifest import BORROWED, load_manifest
 from storage.catalogue.fetch import Unreachable, WrongChecksum
 from storage.nights import NUMBERS, add_night, numbers_of, read_nights
-from storage.results import read_runs, result_files
+from storage.results import result_files, read_runs
 from storage.store import open_store
 from tests.helpers.disturbed import prefect_server
 from tests.helpers.nights import SLOWER, TWELFTH_DIGIT, altered, in_environment, nights
@@ -203,18 +203,12 @@ def test_changes__name_learner_and_dataset_and_what_it_is():
         change.what
         for change in changes(numbers(params=["a"], mean_loss=[1.0], digest=["x"]), other)
     ] == ["data"]
+    curve = numbers(params=["a"], mean_loss=[1.0], digest=["y"])
+    (change,) = changes(numbers(params=["a"], mean_loss=[1.0], digest=["x"]), curve)
+    assert (change.what, change.largest) == ("numbers", 0.0)  # a curve alone is enough
     only_new = [change for change in changes(before, after) if change.what == "new"]
     assert result_of(False, only_new, []) == "same numbers"
     assert result_of(False, changes(before, after), []) == "changed numbers"
-
-
-def test_changes__a_curve_alone_is_enough():
-    a, b = (
-        numbers(params=["a"], mean_loss=[1.0], digest=["x"]),
-        numbers(params=["a"], mean_loss=[1.0], digest=["y"]),
-    )
-    (change,) = changes(a, b)
-    assert (change.what, change.largest) == ("numbers", 0.0)
 
 
 def test_band__takes_in_noise_and_not_thirty_per_cent():
@@ -226,11 +220,13 @@ def test_band__takes_in_noise_and_not_thirty_per_cent():
         assert verdict_of(centre / 1.3, ratios) == "faster"
         assert verdict_of(1.1 * centre, ratios) == "same"
     assert verdict_of(4.0, []) == "first"
+    assert "+30%" in str(Speed("d", "L", "p", 9, 1.3, 1.0, "slower"))
+    # a busy machine
     assert [verdict_of(ratio, [1.0], others=0.5) for ratio in (1.1, 1.3, 1.6)] == [
         "same",
         "unclear",
         "slower",
-    ]  # a busy machine
+    ]
 
 
 def test_earlier_ratios__are_of_the_same_rounds_on_the_same_machine_since_the_accepted_night():
@@ -289,10 +285,6 @@ def test_retries__only_where_waiting_may_help(capsys):
         assert task.retry_delay_seconds == [30.0, 60.0, 120.0, 240.0]
 
 
-def test_speed__says_by_how_much():
-    assert "+30%" in str(Speed("d", "L", "p", 9, 1.3, 1.0, "slower"))
-
-
 def test_history__a_night_that_is_compared_again_is_there_once(tmp_path):
     row = {
         "night": "1",
@@ -325,14 +317,6 @@ def test_datasets__are_lent_only_by_the_store_that_a_store_is_inside_of(small_st
 def test_twenty_nights__of_unchanged_code_raise_no_alarm(spec, tmp_path):
     # each in a process of its own: where arrays lie in memory differs from process to process
     results = [nights(ROOT, spec, tmp_path / "store")[0]["result"] for _ in range(21)]
-    speeds = read_nights(tmp_path / "store", "small").to_pylist()
-    print(
-        "\n ",
-        {
-            name: [round(row["ratio"], 2) for row in speeds if row["learner"] == name]
-            for name in ("OGD", "AdaGrad")
-        },
-    )
     assert results == ["first", *["same numbers"] * 20]
 
 
@@ -353,18 +337,9 @@ def test_command__ends_as_the_result_says(spec, tmp_path):
         server = {"PREFECT_API_URL": address, "PREFECT_HOME": str(tmp_path / "prefect")}
 
         def night(root, status, result):
-            begun = time.monotonic()
             done = koco(root, "nightly", spec, "--workers", "0", "--json", **server)
-            ogd = next(
-                row
-                for row in reversed(read_nights(store, "small").to_pylist())
-                if row["learner"] == "OGD"
-            )
-            print(
-                f"\n  {result}: {time.monotonic() - begun:.1f} s, OGD {ogd['ratio']:.3f},"
-                f" {ogd['speed']}",
-                end="",
-            )
+            history = read_nights(store, "small").to_pylist()
+            ogd = [row for row in history if row["learner"] == "OGD"][-1]
             if result == "slower" and ogd["speed"] in ("first", "unclear"):
                 pytest.skip("the machine is busy with something else: no speed can be judged")
             assert json.loads(done.stdout)["result"] == result

@@ -18,7 +18,7 @@ import psutil
 import pytest
 
 from flows.nightly.times import KEPT, Times, last_planned
-from flows.runtime.locks import locked
+from flows.runtime.processes import locked
 from flows.schedules.file import check_crons, read_schedules
 from koco_stream import WrongInput
 from storage.nights import read_nights
@@ -113,12 +113,8 @@ def test_schedules_file__the_one_that_is_shipped_can_be_read():
         ("0 2 * * *", "Europe/Paris", "2026-03-04T12:00:00+00:00", "2026-03-04T01:00:00+00:00"),
         ("0 2 * * *", "Europe/Paris", "2026-07-04T12:00:00+00:00", "2026-07-04T00:00:00+00:00"),
         ("0 3 1 1 *", "UTC", "2026-03-04T12:00:00+00:00", "2026-01-01T03:00:00+00:00"),
-        (
-            "30 2 * * 0",
-            "Europe/Paris",
-            "2026-10-25T23:00:00+00:00",
-            "2026-10-25T00:30:00+00:00",
-        ),  # that hour comes twice
+        # that hour comes twice
+        ("30 2 * * 0", "Europe/Paris", "2026-10-25T23:00:00+00:00", "2026-10-25T00:30:00+00:00"),
         ("0 0 29 2 *", "UTC", "2026-03-04T12:00:00+00:00", "2024-02-29T00:00:00+00:00"),
     ],
 )
@@ -146,9 +142,8 @@ def test_times__of_those_that_passed_the_last_is_due_until_it_has_ended(tmp_path
     times.note_ended(NOON + 5 * minute, now, "Same numbers")
     assert times.due(now) is None
     assert "has ended already: Same numbers" in times.why_not(NOON + 5 * minute, now)
-    assert times.begin("* * * * *", "UTC", now) == NOON + timedelta(
-        seconds=1
-    )  # started again: nothing is forgotten
+    # started again: nothing is forgotten
+    assert times.begin("* * * * *", "UTC", now) == NOON + timedelta(seconds=1)
     assert times.begin("0 * * * *", "UTC", now) == now
     assert times.due(now) is None
     for k in range(KEPT + 5):
@@ -308,9 +303,8 @@ def test_serve__each_minute_once__also_when_it_is_killed(database, file, tmp_pat
         ended = max(
             datetime.fromisoformat(planned) for planned, noted in before.items() if "ended" in noted
         )
-        wait_until(
-            lambda: datetime.now(UTC) > ended + timedelta(seconds=135), "time passes", 200.0
-        )  # two times at least pass
+        # two times at least pass
+        wait_until(lambda: datetime.now(UTC) > ended + timedelta(seconds=135), "time passes", 200.0)
         second = served()
         second.wait_for(sum("ended" in noted for noted in before.values()) + 2, 260)
         second.kill(signal.SIGINT)
@@ -323,9 +317,8 @@ def test_serve__each_minute_once__also_when_it_is_killed(database, file, tmp_pat
         print(f"\n  {database}: " + ", ".join(f"{planned:%H:%M}" for planned in done))
         restarted = [planned for planned in done if planned > ended]
         assert all(b - a == timedelta(minutes=1) for a, b in pairwise(restarted)), after
-        assert restarted[0] - ended > timedelta(
-            minutes=1
-        )  # of those that passed meanwhile only the last
+        # of those that passed meanwhile only the last
+        assert restarted[0] - ended > timedelta(minutes=1)
         nights = read_nights(store, "small").to_pylist()
         assert [night["planned"] for night in nights] == done  # each once
         assert [night["result"] for night in nights] == [

@@ -16,8 +16,7 @@ import pytest
 from cluster.executors import run_on_dask, run_serially
 from cluster.local import local_cluster
 from flows.results.tables import summary_of
-from flows.sweep.checks import checked
-from flows.sweep.status import statuses
+from flows.sweep.progress import statuses
 from koco_stream import OjaSON
 from koco_stream.runs.cost_model import DataSize
 from koco_stream.runs.planner import Limits, plan
@@ -28,7 +27,7 @@ from storage.results import finished_runs, read_curves, read_runs, result_files
 from storage.verify import result_problems
 from tests.helpers.project import command, environment
 from tests.helpers.small_sweep import SWEEP, koco, plan_for
-from tests.helpers.sweeps import compiled, run_here, tables
+from tests.helpers.sweeps import checked, compiled, run_here, tables
 
 
 def copy_of(store, place):
@@ -70,24 +69,6 @@ def test_tables__do_not_depend_on_workers_cohorts_or_blocks(small_store, tmp_pat
             table = pq.read_table(Path(store) / "results" / name)
             assert table.column_names == [c.name for c in columns]
             assert all(table.schema.field(c.name).metadata[b"meaning"] for c in columns)
-
-
-def test_only_the_library_s_functions_cross_the_wire(small_store, tmp_path, monkeypatch):
-    from distributed import Client
-
-    sent = []
-    submit = Client.submit
-
-    def noted(self, function, *args, **kwargs):
-        sent.append((function.__module__, {type(a).__module__.split(".")[0] for a in args}))
-        return submit(self, function, *args, **kwargs)
-
-    monkeypatch.setattr(Client, "submit", noted)
-    todo, _ = plan_for(small_store, tmp_path, 1)
-    with local_cluster(1) as client:
-        run_on_dask(client, str(small_store), "try", todo.cohorts, lambda receipt: None)
-    assert {module for module, _ in sent} == {"koco_stream.engine.cohort"}
-    assert set().union(*(kinds for _, kinds in sent)) == {"builtins", "koco_stream"}
 
 
 def test_runs__equal_the_python_interface(small_store, tmp_path, reference):
@@ -184,10 +165,8 @@ def test_verify__names_the_tables_of_results_that_were_altered(small_store, tmp_
         for place in places:
             path.write_bytes(whole[:place] + bytes([whole[place] ^ 16]) + whole[place + 1 :])
             found = any(str(path) in problem for problem in result_problems(store))
-            assert found or pq.read_table(path).equals(table), (
-                path,
-                place,
-            )  # a page's header says more than is needed to read it
+            # a page's header says more than is needed to read it
+            assert found or pq.read_table(path).equals(table), (path, place)
             noticed += found
         assert noticed > len(places) / 4
         path.write_bytes(whole)
@@ -210,7 +189,7 @@ def test_summary__keeps_streams_apart(small_store, tmp_path):
         spec.write_text(
             f'name = "{name}"\n[[dataset]]\nname = "real"\n{more}\n[[learner]]\nname = "OGD"'
         )
-        _, _, runs, _ = checked(spec, str(small_store))
+        runs = checked(spec, small_store).runs
         run_serially(
             str(small_store),
             name,
@@ -249,7 +228,7 @@ def test_diverging_run__is_a_row_and_leaves_its_cohort_alone(small_store, tmp_pa
         'name = "d"\n[[dataset]]\nname = "real"\n[[learner]]\nname = "OGD"\nclip = 1e300\nstep_size'
         " = [0.01, 1e9]"
     )
-    _, _, runs, _ = checked(spec, str(small_store))
+    runs = checked(spec, small_store).runs
     todo = plan(runs, {runs[0].stream.dataset_hash: DataSize(500, 6, 3000)}, Limits(1, 4 << 30))
     assert len(todo.cohorts) == 1
     run_serially(str(small_store), "d", todo.cohorts, lambda receipt: None)
@@ -329,12 +308,10 @@ def test_help__has_an_example_and_names_what_is_written(command, tmp_path):
 @pytest.mark.parametrize(
     "interrupt",
     [
-        pytest.param(
-            lambda pid: os.killpg(pid, signal.SIGINT), id="Ctrl-C"
-        ),  # a terminal sends it to all processes of the group
-        pytest.param(
-            lambda pid: os.killpg(pid, signal.SIGTERM), id="end-of-job"
-        ),  # as a batch system does
+        # a terminal sends it to all processes of the group
+        pytest.param(lambda pid: os.killpg(pid, signal.SIGINT), id="Ctrl-C"),
+        # as a batch system does
+        pytest.param(lambda pid: os.killpg(pid, signal.SIGTERM), id="end-of-job"),
         pytest.param(lambda pid: os.kill(pid, signal.SIGTERM), id="kill", marks=pytest.mark.soak),
     ],
 )

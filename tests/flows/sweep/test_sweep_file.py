@@ -4,16 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from flows.sweep.checks import checked, dry_run_of
 from flows.sweep.file import read_sweep, values_of
+from flows.sweep.planning import dry_run_of
 from flows.sweep.request import SweepRequest
 from koco_stream import WrongInput
 from koco_stream.runs.cost_model import DataSize, pass_bytes
-from koco_stream.runs.planner import Limits, plan
 from koco_stream.streams.manifest import load_manifest
 from koco_stream.streams.stream import Stream, sharding_of
 from storage.preparing.prepare import prepare_file
 from tests.helpers.project import SWEEPS
+from tests.helpers.sweeps import checked
 
 GOOD = """
 name = "try"
@@ -42,7 +42,8 @@ def written(tmp_path, text):
 
 
 def test_expansion__counts_each_run_once(tmp_path, small_store):
-    _, _, runs, missing = checked(written(tmp_path, GOOD), str(small_store))
+    sweep = checked(written(tmp_path, GOOD), small_store)
+    runs, missing = sweep.runs, sweep.missing
     # 6 streams; without a sketch neither its rate nor the seed matters; AdaGrad draws nothing.
     assert len(runs) == len(missing) == 6 * (3 * 1 + 3 * 2 * 2 + 1)
     assert len({run.run_id for run in runs}) == len(runs)
@@ -57,17 +58,17 @@ def test_identity__does_not_depend_on_how_a_number_is_written(tmp_path, small_st
             'name = "a"\n[[dataset]]\nname = "real"\n[[learner]]\nname = "OjaSON"\nalpha ='
             f" {alpha}\ncurvature = 0.125"
         )
-        ids.append([run.run_id for run in checked(written(tmp_path, text), str(small_store))[2]])
+        ids.append([run.run_id for run in checked(written(tmp_path, text), small_store).runs])
     # the defaults: alpha 1, σ = 1/8 for clip 1
     text = 'name = "b"\n[[dataset]]\nname = "real"\n[[learner]]\nname = "OjaSON"\n'
-    ids.append([run.run_id for run in checked(written(tmp_path, text), str(small_store))[2]])
+    ids.append([run.run_id for run in checked(written(tmp_path, text), small_store).runs])
     assert ids[0] == ids[1] == ids[2] == ids[3]
 
 
 def test_grid__values():
-    assert values_of({"powers_of_two": [-1, 2]}, "x") == [0.5, 1, 2, 4]
-    assert values_of({"powers_of_ten": [0, 1]}, "x") == [1, 10]
-    assert values_of("hinge", "x") == ["hinge"]
+    assert values_of({"powers_of_two": [-1, 2]}) == [0.5, 1, 2, 4]
+    assert values_of({"powers_of_ten": [0, 1]}) == [1, 10]
+    assert values_of("hinge") == ["hinge"]
 
 
 WRONG = [
@@ -204,7 +205,7 @@ WRONG = [
 def test_wrong_sweep__is_refused_with_its_place(old, new, message, tmp_path, small_store):
     assert old in GOOD
     with pytest.raises(WrongInput, match=message):
-        checked(written(tmp_path, GOOD.replace(old, new)), str(small_store))
+        checked(written(tmp_path, GOOD.replace(old, new)), small_store)
 
 
 @pytest.mark.parametrize(
@@ -223,26 +224,12 @@ def test_file_that_is_no_text__is_refused(make, message, tmp_path):
 def test_loss__that_does_not_fit_the_labels(tmp_path, small_store):
     text = 'name = "a"\n[[dataset]]\nname = "real"\n[[learner]]\nname = "OGD"\nloss = "logistic"'
     with pytest.raises(WrongInput, match="regression set"):
-        checked(written(tmp_path, text), str(small_store))
+        checked(written(tmp_path, text), small_store)
 
 
 def test_shipped_sweeps__are_read():
     for path in SWEEPS.glob("*.toml"):
         assert read_sweep(path).configurations
-
-
-@pytest.mark.parametrize("workers", [1, 2, 7])
-def test_plan__holds_every_run_once_within_memory(workers, tmp_path, small_store):
-    runs = checked(written(tmp_path, GOOD), str(small_store))[2]
-    size = DataSize(10_000, 1000, 50_000)
-    limits = Limits(workers, 250 << 20, cohort_seconds=0.3)
-    todo = plan(runs, {runs[0].stream.dataset_hash: size}, limits)
-    assert sorted(r.run_id for r in todo.runs) == sorted(r.run_id for r in runs)
-    assert sum(todo.memory.values()) <= limits.worker_bytes
-    assert all(run.stream == cohort.stream for cohort in todo.cohorts for run in cohort.runs)
-    assert plan(runs, {runs[0].stream.dataset_hash: size}, limits) == todo
-    with pytest.raises(MemoryError, match="MiB"):
-        plan(runs, {runs[0].stream.dataset_hash: DataSize(10, 10**8, 100)}, limits)
 
 
 def test_streams__that_read_the_same_are_one(tmp_path, small_store):
@@ -251,7 +238,7 @@ def test_streams__that_read_the_same_are_one(tmp_path, small_store):
 
     def runs_of(keys, name="two"):
         text = f'name = "a"\n[[dataset]]\nname = "{name}"\n{keys}\n[[learner]]\nname = "OGD"'
-        return [run.run_id for run in checked(written(tmp_path, text), str(small_store))[2]]
+        return [run.run_id for run in checked(written(tmp_path, text), small_store).runs]
 
     for name in ("two", "ill-conditioned"):
         assert (
@@ -269,7 +256,7 @@ def test_windows__are_part_of_the_streams_of_their_order_alone(tmp_path, small_s
             'name = "a"\n[[dataset]]\nname = "sparse"\npositive_class ='
             f' 1\n{keys}\n[[learner]]\nname = "OGD"'
         )
-        return [run.stream for run in checked(written(tmp_path, text), str(small_store))[2]]
+        return [run.stream for run in checked(written(tmp_path, text), small_store).runs]
 
     sharding = sharding_of(load_manifest(small_store, "sparse"))
     two = streams_of('order = "shuffled-in-windows"\norder_seeds = 2\nwindow_rows = 100')
@@ -290,7 +277,7 @@ def test_full_shuffle__beyond_the_cache_s_limit_is_refused_before_anything_start
 ):
     monkeypatch.setenv("KOCO_CACHE_BYTES", "10000")
     with pytest.raises(WrongInput, match="shuffled-in-windows"):
-        checked(written(tmp_path, GOOD), str(small_store))
+        checked(written(tmp_path, GOOD), small_store)
     written(tmp_path, GOOD.replace('"shuffled"', '"shuffled-in-windows"'))
     assert (
         dry_run_of(SweepRequest(str(tmp_path / "try.toml"), str(small_store), 1))[
@@ -326,4 +313,4 @@ def test_generated_name__taken_by_a_user_s_dataset_is_refused(tmp_path, small_st
     prepare_file(small_store, "ill-conditioned", tmp_path / "two.svm")
     text = 'name = "a"\n[[dataset]]\nname = "ill-conditioned"\n[[learner]]\nname = "OGD"'
     with pytest.raises(WrongInput, match="was not made by the generator"):
-        checked(written(tmp_path, text), str(small_store))
+        checked(written(tmp_path, text), small_store)
