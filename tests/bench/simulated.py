@@ -4,7 +4,7 @@ workers.
 
 from pathlib import Path
 
-from cluster.local import worker_bytes
+from cluster.machine import worker_bytes
 from flows.sweep.planning import predictions
 from flows.sweep.request import SweepRequest
 from tests.bench.sweeping import our_sweep, spec
