@@ -31,7 +31,7 @@ from koco_stream.runs.schemas import schema
 from koco_stream.streams.manifest import BORROWED, load_manifest
 from storage.catalogue.fetch import Unreachable, WrongChecksum
 from storage.nights import NUMBERS, add_night, numbers_of, read_nights
-from storage.results import result_files, read_runs
+from storage.results import read_runs, result_files
 from storage.store import open_store
 from tests.helpers.disturbed import prefect_server
 from tests.helpers.nights import SLOWER, TWELFTH_DIGIT, altered, in_environment, nights
