@@ -1,3 +1,1 @@
-"""Preparation of datasets: source rows are read, transformed, written as shards and described by a
-manifest.
-"""
+"""Preparation of datasets: source rows are read, transformed and written as shards."""

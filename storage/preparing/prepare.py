@@ -1,5 +1,4 @@
-"""Preparation of a dataset: source, chunks, statistics, shards and manifest, out of core and
-atomic.
+"""Preparation of a dataset: source, chunks, statistics, shards and manifest.
 
 Every step works on pieces of bounded size, so the memory of a process is bounded whatever the size
 of the source: a piece is at most 8 MB of text or one line, and a shard at most 4 million values or
@@ -184,7 +183,7 @@ def prepared_in(
 
 
 def read_chunks(source: Source, scratch: Path, how: Preparing) -> Iterator[Chunk]:
-    """Read all pieces of a source into files in `scratch`. Raises `WrongInput` as the source
+    """Read all pieces of a source into files in `scratch`. Raises `WrongInput` as its `read`
     does.
     """
     done = rows = 0

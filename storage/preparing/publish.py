@@ -1,6 +1,4 @@
-"""Publication of a prepared dataset: shards are added to the store first, then the manifest makes
-them visible atomically.
-"""
+"""Publication of a dataset: shards are added to the store, then a manifest makes them visible."""
 
 from dataclasses import replace
 from pathlib import Path

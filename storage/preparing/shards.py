@@ -1,5 +1,5 @@
-"""Shards: Parquet files with consecutive rows of a dataset; and the dataset's identity hash, which
-does not depend on the sharding.
+"""Shards, the Parquet files of a dataset; and its identity hash, which is the same for any
+sharding.
 """
 
 import hashlib
@@ -80,9 +80,7 @@ def ranges_of(
 
 
 def whole_blocks(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Row ranges with their ends moved up to multiples of `BLOCK`; ranges that become empty are
-    dropped.
-    """
+    """Row ranges with their ends moved up to multiples of `BLOCK`; empty ranges are dropped."""
     n_rows = max(stop for _, stop in ranges)
     moved = [(block_end(start, n_rows), block_end(stop, n_rows)) for start, stop in ranges]
     return [(start, stop) for start, stop in moved if start < stop]
@@ -143,9 +141,7 @@ def write_shard(
 
 
 def narrowed(rows: Piece, single: bool) -> Piece:
-    """Convert rows to the dataset's value type, and -0 to 0, so that equal rows have equal
-    hashes.
-    """
+    """Convert values to the dataset's type, and -0 to 0, so that equal rows have equal hashes."""
     values: Array = rows.values.astype(np.float32 if single else np.float64)
     return Piece(np.add(rows.labels, 0.0), rows.indptr, rows.indices, np.add(values, 0.0))
 

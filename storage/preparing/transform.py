@@ -262,9 +262,7 @@ def without_zeros(rows: Piece) -> Piece:
 
 
 def to_unit(values: Array, low: Array, high: Array) -> Array:
-    """Map [low, high] to [0, 1]; 0 where low equals high. Halves the numbers if the range
-    overflows.
-    """
+    """Map [low, high] to [0, 1], and to 0 if low equals high; wide ranges do not overflow."""
     with np.errstate(over="ignore"):
         half = np.where(np.isfinite(high - low), 1.0, 0.5)
     span = np.where(high > low, high * half - low * half, 1.0)

@@ -1,3 +1,1 @@
-"""Data sources of the preparation pipeline: the source interface, and readers for text files,
-Parquet files and document collections.
-"""
+"""Data sources: the source interface, and readers for text, Parquet files and documents."""

@@ -39,9 +39,7 @@ class ConcatenatedStreams(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Decompress into `buffer`; return the number of bytes written, 0 at the end of the
-        file.
-        """
+        """Decompress into `buffer`; return the number of bytes, 0 at the end of the file."""
         while True:
             data = b""
             if self.decompressor.eof:
@@ -59,9 +57,7 @@ class ConcatenatedStreams(io.RawIOBase):
                 return len(text)
 
     def _next(self) -> bytes:
-        """Compressed bytes of the next stream without the padding before it; empty at the end of
-        the file.
-        """
+        """Start of the next stream, without the padding before it; empty at the end of the file."""
         data: bytes = self.decompressor.unused_data.lstrip(b"\0")
         while not data and (read := self.raw.read(READ_BYTES)):
             data = read.lstrip(b"\0")

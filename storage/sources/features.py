@@ -1,6 +1,4 @@
-"""Mapping of table columns to features: selection of the target and feature columns, and one-hot
-encoding of text columns.
-"""
+"""Mapping of table columns to features: target and feature columns, and one-hot encoding."""
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -126,8 +124,9 @@ def chosen_columns(
 
 
 def _column(path: Path, names: Sequence[str], width: int, option: str, wanted: str) -> int:
-    """Index, from 0, of the column that a command-line option names by its name or by its number
-    from 1.
+    """Index of the column that a command-line option names.
+
+    The option has the column's name, or its number from 1; the index counts from 0.
     """
     if wanted in names:
         return names.index(wanted)

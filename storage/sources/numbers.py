@@ -96,8 +96,9 @@ class LabelRule:
     def __call__(
         self, token: bytes, path: Path, line: int, what: str, column: int | None = None
     ) -> float:
-        """Number of a label text. Raises `WrongInput` with the position if the rule does not have
-        it.
+        """Map a label text to its number.
+
+        Raises `WrongInput` with the position of a label that the rule does not have.
         """
         if self.text is None:
             return number_of(

@@ -1,7 +1,7 @@
-"""Opening of source files of any supported format: LIBSVM, VW, CSV or space-separated text (plain
-or compressed), Parquet, or document collections.
+"""Opening of source files of any supported format.
 
-Input that violates its format is rejected with the position of the error.
+Formats are LIBSVM, VW, CSV and space-separated text (plain or compressed), Parquet, and document
+collections. Input that violates its format is rejected with the position of the error.
 """
 
 import re

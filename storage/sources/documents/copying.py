@@ -71,8 +71,7 @@ class Copy:
     groups: list[str]
 
     def ranges(self, n_rows: int, most_bytes: int) -> Iterator[tuple[int, int]]:
-        """Split the first `n_rows` rows into ranges (first row, end row) of about `most_bytes` of
-        text.
+        """Split the first `n_rows` rows into (first, end) ranges of about `most_bytes` of text.
 
         Each range has at least one row; the end row is exclusive.
         """
@@ -188,8 +187,9 @@ def _copy_texts(path: Path, target: Path) -> list[Document]:
 
 
 def _path_components(path: Path, name: str) -> list[str]:
-    """Path components of a document. Raises `WrongInput` if it is misplaced or hidden, or not
-    UTF-8.
+    """Path components of a document.
+
+    Raises `WrongInput` if the path is hidden, misplaced or not UTF-8.
     """
     names = name.split("/")
     hidden = next((one for one in names if one.startswith(".")), None)

@@ -1,5 +1,6 @@
-"""Source of documents: each document is a row of term counts (scikit-learn's CountVectorizer), and
-its label is the number of its group folder.
+"""Source of documents: each document is a row of term counts, labelled by its group folder.
+
+Terms are counted by scikit-learn's CountVectorizer.
 """
 
 import hashlib
@@ -80,8 +81,7 @@ class Documents(Source):
     vocabulary: Path = Path()
 
     def surveyed(self, parallel_map: ParallelMap, scratch: Path) -> Self:
-        """Copy of this source with its texts copied to `scratch` and its vocabulary collected
-        there.
+        """Copy of this source with its vocabulary, collected from texts copied to `scratch`.
 
         Raises `WrongInput` as `copy_documents` does, and if there are no terms, too many, or more
         than `n_features`.

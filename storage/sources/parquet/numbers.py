@@ -1,5 +1,6 @@
-"""Conversion of Arrow columns to finite, exactly represented numbers; other values are rejected
-with their position.
+"""Conversion of Arrow columns to finite, exactly represented numbers.
+
+Other values are rejected with their position.
 """
 
 from collections.abc import Callable
@@ -36,9 +37,7 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 def refuse_nulls(column: pa.Array, locate: Locate, what: str) -> None:
-    """Raise `WrongInput` for the first null of a column; `what` describes the column in the
-    message.
-    """
+    """Raise `WrongInput` for the first null of a column, which `what` describes in the message."""
     if column.null_count:
         row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
         raise WrongInput(f"{locate(row)}: {what} is null; remove the row or fill the value in")

@@ -31,9 +31,7 @@ MOST_FEATURES = np.iinfo(np.int32).max
 
 
 def is_prepared(schema: pa.Schema) -> bool:
-    """Whether a Parquet file with this schema holds prepared rows, that is, a list column
-    `values`.
-    """
+    """Whether a Parquet schema is that of prepared rows: it has a list column `values`."""
     return "values" in schema.names and _is_list(schema.field("values").type)
 
 
@@ -100,8 +98,9 @@ def prepared_rows(
 
 @dataclass(kw_only=True)
 class PreparedRows(ParquetRows):
-    """Source of prepared rows, written by this or another program; stored zeros of sparse rows are
-    dropped.
+    """Source of prepared rows, written by this or another program.
+
+    Stored zeros of sparse rows are dropped.
     """
 
     def decoded_bytes(self, file: pq.ParquetFile, group: int) -> int:

@@ -1,8 +1,7 @@
-"""Common base of the text sources: files are split into blocks of whole lines, and each block is
-parsed by a fast parser, or line by line if that fails.
+"""Common base of the text sources, which split files into blocks of whole lines.
 
-A plain file is split into byte ranges. A compressed file is decompressed into small files, one per
-block.
+A block is parsed by a fast parser, or line by line if that fails. A plain file is split into byte
+ranges. A compressed file is decompressed into small files, one per block.
 """
 
 from abc import abstractmethod
@@ -130,8 +129,9 @@ class TextSource(Source, Generic[Rows]):
 
 
 def _unpacked_blocks(file: TextFile, block_bytes: int, prefix: Path) -> Iterator[Block]:
-    """Blocks of a compressed file, each decompressed into its own file; file names begin with
-    `prefix`.
+    """Decompress a file into one file per block, and yield the blocks.
+
+    The names of the decompressed files begin with `prefix`.
     """
     with opened(file.path) as (raw, text):
         text.read(file.begin)
@@ -191,9 +191,7 @@ def _line_start(handle: BinaryIO, position: int) -> int:
 
 
 def with_unix_ends(text: bytes) -> bytes | None:
-    """Convert CRLF line ends to LF; None if the text has other carriage returns or mixed line
-    ends.
-    """
+    """Convert CRLF line ends to LF; None for mixed line ends or other carriage returns."""
     returns = text.count(b"\r")
     if not returns:
         return text

@@ -137,8 +137,9 @@ def sparse_source(
 
 
 def _apply_rule(rule: LabelRule, labels: Array) -> Array | None:
-    """Apply a label rule to numeric labels; None if the rule needs their texts or lacks one of
-    them.
+    """Apply a label rule to numeric labels.
+
+    Returns None if the rule depends on the labels' texts or does not have one of them.
     """
     if rule.text is None:
         return labels

@@ -27,10 +27,10 @@ def sparse_lines(
     first: int,
     n_features: int | None,
 ) -> Piece:
-    """Parse rows of a LIBSVM or VW file from (number, line) pairs; features are counted from
-    `first`.
+    """Parse the rows of a LIBSVM or VW file from (number, line) pairs.
 
-    Raises `WrongInput` for a malformed line or a feature beyond `n_features`.
+    `form` is "libsvm" or "vw"; `first` is the number of the first feature. Raises `WrongInput` for
+    a malformed line or a feature beyond `n_features`.
     """
     labels, indptr, indices, values = array("d"), array("q", [0]), array("i"), array("d")
     parse = libsvm_line if form == "libsvm" else vw_line
