@@ -1,1 +1,1 @@
-"""Parquet datasets in, Arrow result tables out. Knows nothing of clusters."""
+"""Storage: preparation of Parquet datasets, and tables of results. Independent of clusters."""

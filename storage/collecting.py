@@ -1,4 +1,4 @@
-"""Collecting: result files are moved into few files of the tables `runs` and `curves`."""
+"""Collection of result files into a few Parquet files of the tables `runs` and `curves`."""
 
 from collections import Counter
 from contextlib import suppress
@@ -32,57 +32,67 @@ from storage.results import (
 )
 from storage.store import LOCK
 
-MANY_FILES = 32  # of a table: more become one when results are collected
-FULL_FILE = 1_000_000  # runs: what is as large is left alone
-LEFT_SECONDS = 3600.0  # nobody writes one file for so long
-ORDER = ("dataset", "learner", "params", "order_seed", "learner_seed", "run_id")  # of the rows
+MANY_FILES = 32  # files of a table; with more, small ones are merged when results are collected
+FULL_FILE = 1_000_000  # runs in a file; files are merged up to this size
+LEFT_SECONDS = 3600.0  # age from which an unfinished file counts as abandoned
+ORDER = ("dataset", "learner", "params", "order_seed", "learner_seed", "run_id")  # sort keys
 
 
 def collect(store: AnyPath) -> int:
-    """Move all result files into one more file of each table. When there are many files, the small
-    ones become one.
+    """Move all result files into one new file of each table; merge small files if there are many.
+
+    Parameters
+    ----------
+    store : AnyPath
+        The store.
 
     Returns
     -------
-    How many runs were added or replaced.
+    int
+        Number of runs that were added or replaced.
 
     Notes
     -----
-    A run that failed is replaced by the same run done again; otherwise what is there stays. First
-    the new curves' file appears, then its runs' file, then what they replace goes: wherever this is
-    cut no run is lost, and the next call finishes it without doubling one. A curves' file without
-    its runs' file is what a cut left; it goes once another file has its runs.
+    A failed run is replaced if the same run was repeated; other existing runs are kept. Files are
+    written in the order curves, then runs, and only then are the old files deleted. An interruption
+    at any point therefore loses no run, and the next call completes the work without duplicates. A
+    curves file without a runs file of the same name is the result of an interruption; it is deleted
+    once another file has its runs.
 
-    In a folder a lock lets only one process do so at a time. An object store has no lock, and
-    several may: nothing is lost then either. A file goes only after its runs are in another runs'
-    file, whose curves are complete. Collectors that saw the same files write the same, by name and
-    content. If they saw others, a run may be in two files of a table: `read_runs` and
-    `read_curves` count it once, the next collector removes one, and who reads the files directly
-    meanwhile takes each run_id once.
+    In a folder, a lock admits one process at a time. An object store has no lock, so several
+    processes may collect concurrently. This loses nothing either: a file is deleted only after its
+    runs are in another runs file with complete curves. Processes that saw the same files write the
+    same file, by name and content. If they saw different files, a run may be in two files of a
+    table: `read_runs` and `read_curves` return it once, and the next collection removes the
+    duplicate. Programs that read the files directly must keep one row per run_id.
     """
     runs, curves = (
         [file.name for file in table_files(store, table)] for table in ("runs", "curves")
     )
     if not result_files(store) and len(runs) < 2 and runs == curves:
         return 0
-    return _rewritten(store, everything=False)
+    return _collect_locked(store, everything=False)
 
 
 def compact(store: AnyPath) -> tuple[int, int]:
-    """Collect, and make one file of all that are not large already.
+    """Collect all result files, and merge the files of each table that are not full.
 
-    A reader sees each run at any moment: see `collect`. Returns how many files of runs there were
-    and are.
+    Readers see every run at any moment (see `collect`).
+
+    Returns
+    -------
+    tuple of (int, int)
+        Number of runs files before (with result files) and after.
     """
     before = len(table_files(store, "runs")) + len(result_files(store))
-    _rewritten(store, everything=True)
+    _collect_locked(store, everything=True)
     return before, len(table_files(store, "runs"))
 
 
 def remove_left(store: AnyPath) -> None:
-    """Remove half-written files that killed processes left where results and checkpoints are.
+    """Delete unfinished files that terminated processes left in a store.
 
-    An object store has none.
+    They are files of results and checkpoints in a folder; an object store has none.
     """
     root = store_path(store)
     tables = root / "results" / "runs", root / "results" / "curves"
@@ -91,9 +101,10 @@ def remove_left(store: AnyPath) -> None:
             remove_unfinished(folder.path, LEFT_SECONDS)
 
 
-def _rewritten(store: AnyPath, everything: bool) -> int:
-    """`_collect` under the lock; where there is none, again if another collector took a file
-    away.
+def _collect_locked(store: AnyPath, everything: bool) -> int:
+    """Run `_collect` under the store's lock.
+
+    Without a lock (object store), it is repeated if another process deleted a file meanwhile.
     """
     for _ in range(ATTEMPTS - 1):
         with (store_path(store) / LOCK).locked(), suppress(FileNotFoundError):
@@ -105,7 +116,7 @@ def _rewritten(store: AnyPath, everything: bool) -> int:
 def _collect(store: AnyPath, everything: bool) -> int:
     found = existing(result_files(store), _runs_in)
     new = [(file, runs) for file, runs in found if runs is not None]
-    # after the result files were read: what another collector has taken away by now is in it
+    # listed after the result files were read, so that runs of deleted result files are included
     files = table_files(store, "runs")
     there = [file.read_table(["run_id", "status"]) for file in files]
     ids = [ids_of(table) for table in there]
@@ -114,7 +125,7 @@ def _collect(store: AnyPath, everything: bool) -> int:
     again = failed & set().union(*(ids_of(without_failed(runs)) for _, runs in new))
     fresh = [(file, _without(runs, known - again)) for file, runs in new]
     done = set().union(*(ids_of(runs) for _, runs in fresh))
-    absorbed = [files[number] for number in _absorbed(ids, again, everything)]
+    absorbed = [files[number] for number in _files_to_merge(ids, again, everything)]
     if done or absorbed:
         _replace(store, fresh, absorbed, done)
     known |= done
@@ -133,8 +144,10 @@ def _replace(
     absorbed: list[StorePath],
     done: set[str],
 ) -> None:
-    """Write a file of each table with the `fresh` runs of result files and those of the `absorbed`
-    files that were not `done` again. Then the absorbed files go.
+    """Merge runs into one new file of each table, then delete the files they came from.
+
+    The runs are the `fresh` ones of result files, and those of the `absorbed` files that are not in
+    `done`.
     """
     results = store_path(store) / "results"
     kept = [(file, _without(conformed(RUNS, file.read_table()), done)) for file in absorbed]
@@ -152,11 +165,14 @@ def _replace(
                 (results / table / file.name).remove()
 
 
-def _absorbed(ids: list[set[str]], again: set[str], everything: bool) -> list[int]:
-    """Which files, by number, are to become part of the new one, given their run_ids.
+def _files_to_merge(ids: list[set[str]], again: set[str], everything: bool) -> list[int]:
+    """Choose the runs files that are merged into the new one.
 
-    They are those with runs that were done again or that another file has too; and when they are
-    many, or `everything` is to be compacted, the smallest up to a full file.
+    These are files with runs that were repeated (`again`) or that are also in another file. If
+    there are many files, or with `everything`, the smallest files are added, up to `FULL_FILE`
+    runs.
+
+    `ids` has the run_ids of each file; the result has indices of files.
     """
     times = Counter(run_id for file in ids for run_id in file)
     touched = again | {run_id for run_id, n in times.items() if n > 1}

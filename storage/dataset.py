@@ -1,4 +1,4 @@
-"""A prepared dataset in Python: its manifest, its rows as a dask array, shard by shard."""
+"""Access to a prepared dataset from Python: its manifest, and its rows as a dask array."""
 
 from typing import Any
 
@@ -11,24 +11,24 @@ from storage.sources.source import Piece, dense_piece
 
 
 class Dataset:
-    """A prepared dataset.
+    """A prepared dataset of a store.
 
     Parameters
     ----------
-    store
-        The store that has it.
-    name
-        Its name there.
+    store : AnyPath
+        The store.
+    name : str
+        Name of the dataset.
 
     Attributes
     ----------
-    manifest
-        What is known of it.
+    manifest : Manifest
+        Description of the dataset.
 
     Raises
     ------
     WrongInput
-        If it is not there.
+        If the store has no such dataset.
     """
 
     def __init__(self, store: AnyPath, name: str) -> None:
@@ -36,9 +36,9 @@ class Dataset:
         self.manifest: Manifest = load_manifest(self.store, name)
 
     def to_dask_array(self) -> Any:
-        """The rows as a dask array (n, d), one chunk a shard, read when computed.
+        """Lazy dask array (n, d) of the rows, with one chunk per shard.
 
-        A chunk is a `sparse.GCXS` by rows, or a NumPy array where rows are dense.
+        A chunk is a `sparse.GCXS` compressed by rows, or a NumPy array if rows are dense.
         """
         import dask.array
         import sparse
@@ -57,7 +57,7 @@ class Dataset:
         return dask.array.concatenate(chunks)
 
     def labels(self) -> Any:
-        """The labels as a dask array (n,), in the same chunks."""
+        """Lazy dask array (n,) of the labels, with one chunk per shard."""
         import dask.array
         from dask import delayed
 
@@ -75,7 +75,7 @@ class Dataset:
 
 
 def shard_chunk(path: StorePath, n_features: int, layout: str) -> Any:
-    """A shard as `sparse.GCXS` or a NumPy array (rows, d)."""
+    """Rows of one shard as a `sparse.GCXS` or NumPy array, (rows, d)."""
     import sparse
 
     rows = prepared_rows(path.read_table(), layout)
@@ -89,12 +89,12 @@ def shard_chunk(path: StorePath, n_features: int, layout: str) -> Any:
 
 
 def shard_labels(path: StorePath) -> Any:
-    """A shard's labels, (rows,)."""
+    """Labels of one shard, (rows,)."""
     return path.read_table(["label"]).column("label").to_numpy()
 
 
 def prepared_rows(table: pa.Table, layout: str) -> Piece:
-    """An Arrow table of prepared rows as arrays."""
+    """Convert an Arrow table of prepared rows to arrays."""
     table = table.combine_chunks()
     labels = table.column("label").to_numpy()
     values = table.column("values").combine_chunks()

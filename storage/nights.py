@@ -1,8 +1,8 @@
-"""The nightly runs: what they came to, and the numbers of the run that was accepted last.
+"""Tables of the nightly runs of a sweep: history of the results, and accepted reference numbers.
 
-`history/SWEEP.parquet` has a row for each night, dataset and learner. It is written whole each
-time: whoever does so holds the lock of nightly runs. `accepted/SWEEP.parquet` has a row for each
-run: what must come out again, to the bit.
+`history/SWEEP.parquet` has a row per night, dataset and learner. It is rewritten as a whole by the
+process that holds the lock of nightly runs. `accepted/SWEEP.parquet` has a row per run with the
+numbers that later nights must reproduce bit for bit.
 """
 
 import hashlib
@@ -108,7 +108,7 @@ HISTORY: tuple[Column, ...] = (
 
 
 def read_nights(store: AnyPath, sweep: str) -> pa.Table:
-    """The nights of a sweep, oldest first; empty if there is none."""
+    """History of a sweep's nightly runs, oldest first; empty if there are none."""
     file = _file(store, "history", sweep)
     return (
         conformed(HISTORY, file.read_table()) if file.is_file() else schema(HISTORY).empty_table()
@@ -116,8 +116,10 @@ def read_nights(store: AnyPath, sweep: str) -> pa.Table:
 
 
 def add_night(store: AnyPath, sweep: str, rows: list[dict[str, Any]]) -> None:
-    """Add a night's rows, in place of those it may have already: a night that was killed after this
-    is compared again.
+    """Add the rows of one nightly run to the history of a sweep.
+
+    They replace earlier rows of the same night, which exist if it was interrupted and compared
+    again.
     """
     (night,) = {row["night"] for row in rows}
     kept = [row for row in read_nights(store, sweep).to_pylist() if row["night"] != night]
@@ -125,7 +127,7 @@ def add_night(store: AnyPath, sweep: str, rows: list[dict[str, Any]]) -> None:
 
 
 def accept(store: AnyPath, sweep: str, night: str, numbers: pa.Table) -> None:
-    """Make a night the accepted one, with these numbers."""
+    """Accept a night: its numbers become the reference for later nights of the sweep."""
     write_tables([numbers], _file(store, "accepted", sweep))
     rows = read_nights(store, sweep).to_pylist()
     for row in rows:
@@ -134,13 +136,13 @@ def accept(store: AnyPath, sweep: str, night: str, numbers: pa.Table) -> None:
 
 
 def read_accepted(store: AnyPath, sweep: str) -> pa.Table | None:
-    """The accepted numbers of a sweep; None if nothing was accepted yet."""
+    """Accepted reference numbers of a sweep; None if no night has been accepted."""
     file = _file(store, "accepted", sweep)
     return conformed(NUMBERS, file.read_table()) if file.is_file() else None
 
 
 def numbers_of(store: AnyPath) -> pa.Table:
-    """The numbers of all runs in a store, with their digests, in a fixed order."""
+    """Outcomes of all runs in a store, with a digest of each run, sorted by the runs' identity."""
     runs = read_runs(store)
     curves = curve_hashes(read_curves(store))
     outcomes = zip(*(runs.column(name).to_pylist() for name in OUTCOME), strict=True)
@@ -153,7 +155,7 @@ def numbers_of(store: AnyPath) -> pa.Table:
 
 
 def curve_hashes(curves: pa.Table) -> dict[str, str]:
-    """A hash of each run's curve, by run_id."""
+    """Hash of each run's curve, by run_id."""
     curves = curves.sort_by([("run_id", "ascending"), ("t", "ascending")]).combine_chunks()
     ids = curves.column("run_id").to_numpy(zero_copy_only=False)
     names = [name for name in curves.column_names if name != "run_id"]
@@ -167,7 +169,7 @@ def curve_hashes(curves: pa.Table) -> dict[str, str]:
 
 
 def exact(value: Any) -> str:
-    """A value as text, a float to its last bit."""
+    """Text that represents a value exactly; floats are written in hexadecimal."""
     return value.hex() if isinstance(value, float) else repr(value)
 
 

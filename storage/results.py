@@ -1,7 +1,8 @@
-"""Reading the result tables `runs` and `curves`.
+"""Reading of the result tables `runs` and `curves`.
 
-Workers write result files; `storage.collecting` moves these into the files of the tables. What is
-read is all of it, collected or not.
+Workers write a result file for each cohort, a set of runs that are computed at the same time.
+`storage.collecting` merges these files into the files of the tables. Reading returns all runs,
+collected or not.
 """
 
 import hashlib
@@ -21,46 +22,49 @@ from koco_stream.runs.schemas import CURVES, RUNS, Column, schema
 ATTEMPTS = 20
 FAILED = "failed"
 T = TypeVar("T")
-# runs, of which run_id and status are read, and how to get their curves
+# runs, with the columns run_id and status at least, and a function that reads their curves
 WithCurves = tuple[pa.Table, Callable[[], pa.Table]]
 
 
 def table_files(store: AnyPath, table: str) -> list[StorePath]:
-    """The Parquet files of `runs` or `curves`, in the order of their names."""
+    """Parquet files of the table `runs` or `curves`, sorted by name."""
     return (store_path(store) / "results" / table).files(".parquet")
 
 
 def result_files(store: AnyPath) -> list[StorePath]:
-    """The result files that were not collected yet."""
+    """Result files that have not been collected yet."""
     return result_files_folder(store).files(".parquet")
 
 
 def finished_runs(store: AnyPath, but_failed: bool = False) -> set[str]:
-    """The run_ids of all runs in the store.
+    """Run ids of all runs in the store.
 
-    Those that failed are left out if they are to be tried again (`but_failed`).
+    With `but_failed`, failed runs are left out, so that they are repeated.
     """
     runs = read_runs(store, ["run_id", "status"])
     return ids_of(without_failed(runs) if but_failed else runs)
 
 
 def read_runs(store: AnyPath, names: Sequence[str] | None = None) -> pa.Table:
-    """The `runs` table: one row a run.
+    """Read the table `runs`, with one row per run.
 
-    With `names` it has only these columns, `run_id` and `status` among them.
+    Parameters
+    ----------
+    store : AnyPath
+        The store.
+    names : sequence of str, optional
+        Columns to read, `run_id` and `status` among them; None reads all.
     """
     columns = RUNS if names is None else _named(names)
     read = [column.name for column in columns]
-    tables = _each(store, lambda _, table: conformed(columns, table), read)
-    # making arrays, as empty_table does, would import pandas: a third of a second
+    tables = _read_each(store, lambda _, table: conformed(columns, table), read)
+    # empty_table would make arrays, which imports pandas and costs a third of a second
     none = pa.Table.from_batches([], schema(columns))
     return first_of_each(pa.concat_tables([none, *tables]))
 
 
 def read_columns(store: AnyPath, names: Sequence[str]) -> pa.Table:
-    """These columns of the collected runs, file after file: a run that two files have is there
-    twice.
-    """
+    """Read columns of the collected runs, file by file; a run that two files have occurs twice."""
     columns = _named(names)
     tables = existing(
         table_files(store, "runs"), lambda file: conformed(columns, _read(file, names))
@@ -69,9 +73,14 @@ def read_columns(store: AnyPath, names: Sequence[str]) -> pa.Table:
 
 
 def read_curves(store: AnyPath, run_ids: Sequence[str] | None = None) -> pa.Table:
-    """The `curves` table.
+    """Read the table `curves`.
 
-    With `run_ids` it has only their curves, and takes little memory however many there are.
+    Parameters
+    ----------
+    store : AnyPath
+        The store.
+    run_ids : sequence of str, optional
+        Runs whose curves are read, with little memory even from large tables; None reads all.
     """
     only = None if run_ids is None else pc.field("run_id").isin(pa.array(run_ids, pa.string()))
 
@@ -82,11 +91,11 @@ def read_curves(store: AnyPath, run_ids: Sequence[str] | None = None) -> pa.Tabl
             return table, partial(curves_of, table)
         return with_curves(store, file, table, only)
 
-    return pa.concat_tables(curves_once(_each(store, curves, ["run_id", "status"])))
+    return pa.concat_tables(curves_once(_read_each(store, curves, ["run_id", "status"])))
 
 
 def file_name(runs: pa.Table) -> str:
-    """The name of the files of these runs: a hash of their run_ids and of which have failed."""
+    """File name for a set of runs: a hash of their run_ids and of which of them failed."""
     ids = runs.column("run_id").to_pylist()
     failed = only_failed(runs).column("run_id").to_pylist()
     return f"{hashlib.sha256(''.join([*ids, *failed]).encode()).hexdigest()[:32]}.parquet"
@@ -96,14 +105,13 @@ def _named(names: Sequence[str]) -> tuple[Column, ...]:
     return tuple(column for column in RUNS if column.name in names)
 
 
-def _each(
+def _read_each(
     store: AnyPath, read: Callable[[StorePath, pa.Table], T], columns: Sequence[str]
 ) -> list[T]:
-    """What `read` gives for each file of runs, of which these columns are read, then for each
-    result file that is whole.
+    """Apply `read` to every runs file, with these columns, and then to every undamaged result file.
 
-    Another process may be collecting. Result files are therefore listed first, so that a run is
-    seen in one or the other; and when a file has gone in between, all is read again.
+    Another process may be collecting meanwhile. Result files are therefore listed first, so that
+    each run is seen at least once; if a file has disappeared, everything is read again.
     """
     for attempt in range(ATTEMPTS):
         uncollected = result_files(store)
@@ -120,7 +128,7 @@ def _each(
 
 
 def _read(file: StorePath, names: Sequence[str]) -> pa.Table:
-    """These columns of a file; all it has, if an older version did not write one of them.
+    """Read columns of a file; all columns if the file, of an older version, lacks one of them.
 
     Raises `WrongInput` for a damaged file.
     """
@@ -138,13 +146,13 @@ def _read(file: StorePath, names: Sequence[str]) -> pa.Table:
         ) from error
 
 
-# What collecting needs too.
+# Functions that collecting uses too.
 
 
 def existing(files: Iterable[StorePath], read: Callable[[StorePath], T]) -> list[T]:
-    """What `read` gives for the files that are still there.
+    """Results of `read` for the files that still exist.
 
-    A result file that has gone is in the tables.
+    A result file that has disappeared has been collected into the tables.
     """
     found = []
     for file in files:
@@ -156,9 +164,9 @@ def existing(files: Iterable[StorePath], read: Callable[[StorePath], T]) -> list
 
 
 def conformed(columns: tuple[Column, ...], table: pa.Table) -> pa.Table:
-    """The table with these columns, in their types of now.
+    """Table with exactly these columns, in their current types.
 
-    Those that an older version did not write are null.
+    Columns that an older version did not write are null.
     """
     for column in columns:
         if column.name not in table.column_names:
@@ -167,27 +175,27 @@ def conformed(columns: tuple[Column, ...], table: pa.Table) -> pa.Table:
 
 
 def ids_of(table: pa.Table) -> set[str]:
-    """The run_ids of a table."""
+    """Run ids of a table."""
     return set(table.column("run_id").to_pylist())
 
 
 def only_failed(runs: pa.Table) -> pa.Table:
-    """The runs that failed."""
+    """Rows of the runs that failed."""
     return runs.filter(pc.equal(runs.column("status"), FAILED))
 
 
 def without_failed(runs: pa.Table) -> pa.Table:
-    """The runs that did not fail."""
+    """Rows of the runs that did not fail."""
     return runs.filter(pc.not_equal(runs.column("status"), FAILED))
 
 
 def among(table: pa.Table, run_ids: set[str]) -> pa.ChunkedArray:
-    """Which rows are of these runs."""
+    """Mask of the rows that belong to these runs."""
     return pc.is_in(table.column("run_id"), pa.array(sorted(run_ids), pa.string()))
 
 
 def first_of_each(table: pa.Table) -> pa.Table:
-    """Each run once: the first row that did not fail, or the first."""
+    """One row per run: its first row that did not fail, or else its first row."""
     if pc.count_distinct(table.column("run_id")).as_py() == table.num_rows:
         return table
     ids, statuses = table.column("run_id").to_pylist(), table.column("status").to_pylist()
@@ -200,10 +208,11 @@ def first_of_each(table: pa.Table) -> pa.Table:
 def with_curves(
     store: AnyPath, file: StorePath, runs: pa.Table, only: pc.Expression | None = None
 ) -> WithCurves:
-    """The runs of a collected file and their curves, those that are asked for.
+    """Runs of a runs file, and a function that reads their curves.
 
-    There are none of either if another collector took the curves for those of a cut: the runs are
-    then in its file too. Raises `FileNotFoundError` if the file itself has gone.
+    Both are empty if another process replaced the curves file of an interrupted collection; the
+    runs are then in the file of that process too. `only` filters the curves. Raises
+    `FileNotFoundError` if the runs file itself has disappeared.
     """
     none = schema(CURVES).empty_table
     if only is not None and not runs.num_rows:
@@ -219,8 +228,9 @@ def with_curves(
 
 
 def curves_once(tables: list[WithCurves]) -> Iterator[pa.Table]:
-    """The curves of all tables, one after the other, each run's from the row that `first_of_each`
-    takes: the first that did not fail, or the first.
+    """Curves of all tables, one table after the other, without duplicates.
+
+    Each run's curve belongs to the row that `first_of_each` selects.
     """
     yield schema(CURVES).empty_table()
     ended = [(ids_of(without_failed(runs)), curves) for runs, curves in tables]
@@ -235,7 +245,7 @@ def curves_once(tables: list[WithCurves]) -> Iterator[pa.Table]:
 
 
 def curves_of(results: pa.Table) -> pa.Table:
-    """The nested curves of a result file as rows of the `curves` table."""
+    """Unnest the curves of a result file to rows of the table `curves`."""
     nested = results.column("curve").combine_chunks()
     which = pc.list_parent_indices(nested)
     points = pc.list_flatten(nested)
@@ -246,7 +256,7 @@ def curves_of(results: pa.Table) -> pa.Table:
 
 
 def write_tables(tables: Iterable[pa.Table], file: StorePath) -> None:
-    """The tables, which have one schema, as one file. Only one of them is held at a time."""
+    """Write tables with one schema to one Parquet file, with one table in memory at a time."""
     each = iter(tables)
     first = next(each)
     with (

@@ -1,5 +1,6 @@
-"""The store: a folder or object-store prefix that holds datasets, results and reports, and says
-which format they have.
+"""The store: a folder or object-store prefix with datasets, results and reports.
+
+A file in it, the store mark, says which format version the store has.
 """
 
 import json
@@ -23,9 +24,9 @@ LOCK = "koco-store.lock"
 
 
 def open_store(where: AnyPath) -> StorePath:
-    """The store at `where`, created if there is none.
+    """Open the store at `where`, or create it.
 
-    Raises `WrongInput` if something else is there, or a store of a newer format.
+    Raises `WrongInput` if other files are there, or a store of a newer format.
     """
     store = store_path(where)
     if not check_store(store):
@@ -36,7 +37,7 @@ def open_store(where: AnyPath) -> StorePath:
 
 
 def existing_store(where: AnyPath) -> StorePath:
-    """The store at `where`. Raises `WrongInput` if there is none."""
+    """Open the existing store at `where`. Raises `WrongInput` if there is none."""
     store = store_path(where)
     if not check_store(store):
         raise WrongInput(
@@ -47,10 +48,10 @@ def existing_store(where: AnyPath) -> StorePath:
 
 
 def check_store(where: AnyPath) -> bool:
-    """Whether there is a store at this place; False if nothing is there yet, or an empty folder.
+    """Whether there is a store at `where`; False if nothing or an empty folder is there.
 
-    Raises `WrongInput` if something else is there, or a store of a newer format; `StoreUnavailable`
-    for an object store that does not answer, refuses access or has no such bucket.
+    Raises `WrongInput` if other files are there, or a store of a newer format. Raises
+    `StoreUnavailable` if an object store does not answer, refuses access or has no such bucket.
     """
     store = store_path(where)
     mark = store / MARK
@@ -74,7 +75,8 @@ def check_store(where: AnyPath) -> bool:
         raise WrongInput(
             f"{store} is a file; a store is a folder: choose another --store"
         ) from None
-    if not free and mark.is_file():  # another process has made it one meanwhile
+    # another process may have created the store meanwhile
+    if not free and mark.is_file():
         return check_store(store)
     if not free:
         raise WrongInput(
@@ -84,17 +86,16 @@ def check_store(where: AnyPath) -> bool:
 
 
 def _unfinished_mark(name: str) -> bool:
-    """Whether this is the name of a mark that is being written, or that a killed process left."""
+    """Whether a file name is that of a store mark in writing, or left by a terminated process."""
     return name.startswith(f".{MARK}.") and name.endswith(".tmp")
 
 
 @contextmanager
 def staging_folder(store: Path) -> Iterator[Path]:
-    """A folder inside the store for unfinished work; removed at the end, together with those that
-    dead processes of this machine left.
+    """Temporary folder inside the store for unfinished work, deleted at the end.
 
-    Its name is the machine's, the process's number and something unique: the store may be shared,
-    and numbers come again.
+    Folders of terminated processes of this machine are deleted, too. The folder's name has the host
+    name, the process id and a unique suffix, because stores may be shared and process ids recur.
     """
     root = store / ".staging"
     created = [path for path in (root, *root.parents) if not path.exists()]
@@ -103,22 +104,24 @@ def staging_folder(store: Path) -> Iterator[Path]:
             host, _, process = left.name.rpartition("-")[0].rpartition("-")
             if host == socket.gethostname() and process.isdigit() and not pid_exists(int(process)):
                 shutil.rmtree(left, ignore_errors=True)
-    folder = _made_in(root)
+    folder = _make_unique_folder(root)
     try:
         yield folder
     finally:
-        # workers that were told to stop may still write: under its new name they do not find it
+        # rename first, so that workers that are still stopping can no longer write into the folder
         with suppress(OSError):
             folder = folder.rename(folder.with_name(f"{folder.name}.gone"))
         shutil.rmtree(folder, ignore_errors=True)
-        with suppress(OSError):  # only what is empty: on failure the disk is as it was
+        # remove only empty folders, so that a failure leaves the disk as it was
+        with suppress(OSError):
             for path in dict.fromkeys((root, *created)):
                 path.rmdir()
 
 
-def _made_in(root: Path) -> Path:
-    """A new folder in `root`, which another process may remove at any time as long as it is
-    empty.
+def _make_unique_folder(root: Path) -> Path:
+    """Create a uniquely named folder in `root`.
+
+    Another process may delete `root` while it is empty; it is then created again.
     """
     while True:
         root.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Verifying a store: every hash that it holds is computed again."""
+"""Verification of a store: recomputes the hashes of its datasets and results."""
 
 from collections.abc import Iterator
 
@@ -12,15 +12,15 @@ from storage.preparing.shards import BLOCK, digests_of, identity_of
 from storage.results import file_name, result_files, table_files
 from storage.sources.source import Piece, concatenated
 
-# the format of manifests from which on the identity is the one of `storage.preparing.shards`
+# first manifest format whose identity hash is that of `storage.preparing.shards`
 IDENTITY_SINCE = 2
 
 
 def dataset_problems(store: AnyPath, name: str) -> list[str]:
-    """What is wrong with a dataset, each as one line.
+    """Describe what is wrong with a dataset, one line per problem; empty if it is intact.
 
-    There is nothing if every file is the one that was prepared and holds the rows of its identity.
-    A dataset that is prepared anew meanwhile is verified again: the files of the old one go.
+    A dataset is intact if every file has its recorded hash and the rows have the dataset's identity
+    hash. If the dataset is replaced meanwhile, the new version is verified.
     """
     while True:
         try:
@@ -36,9 +36,9 @@ def dataset_problems(store: AnyPath, name: str) -> list[str]:
 
 
 def problems_of(store: AnyPath, name: str, manifest: Manifest) -> list[str]:
-    """As `dataset_problems`, with this manifest.
+    """Describe what is wrong with the dataset of one manifest, one line per problem.
 
-    Raises `FileNotFoundError` for a shard that goes while it is read.
+    Raises `FileNotFoundError` for a shard that disappears while it is read.
     """
     problems = []
     folder = dataset_path(store, name)
@@ -69,7 +69,7 @@ def problems_of(store: AnyPath, name: str, manifest: Manifest) -> list[str]:
 
 
 def block_digests(store: AnyPath, manifest: Manifest) -> Iterator[bytes]:
-    """The hashes of the dataset's blocks of rows, read from its shards one after the other."""
+    """Hashes of a dataset's blocks of rows, computed from its shards in order."""
     left: Piece | None = None
     for number, shard in enumerate(manifest.shards):
         path = dataset_path(store, manifest.name) / shard.path
@@ -87,10 +87,10 @@ def block_digests(store: AnyPath, manifest: Manifest) -> Iterator[bytes]:
 
 
 def result_problems(store: AnyPath) -> list[str]:
-    """What is wrong with the tables of results, each as one line.
+    """Describe what is wrong with the result tables, one line per problem.
 
-    A file's pages have checksums, the name of a file of runs is the hash of its runs, and a file of
-    curves of that name is there.
+    Page checksums must match, the name of a runs file must be the hash of its runs, and a curves
+    file of the same name must exist.
     """
     problems = []
     curves = {path.name for path in table_files(store, "curves")}

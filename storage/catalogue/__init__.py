@@ -1,3 +1,1 @@
-"""The datasets of the papers: which files they are, and how these are fetched, unpacked and
-checked.
-"""
+"""Catalogue of the papers' datasets: their files, and how to fetch, unpack and verify them."""

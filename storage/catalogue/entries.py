@@ -1,6 +1,4 @@
-"""The catalogue: the datasets of the papers, read from `papers.toml`; finding their files, and what
-a user is told of them.
-"""
+"""The catalogue of the papers' datasets (`papers.toml`), and the search for their files."""
 
 import tomllib
 from pathlib import Path
@@ -22,16 +20,16 @@ class Address:
 
     Parameters
     ----------
-    url
-        Of the file, or of the archive that holds it.
-    member
-        The file's name in the archive, after those of the archives between.
-    sha256
-        Of the file as published, where that is known.
-    skip_lines
-        How many lines at its beginning are no rows. They are left out after fetching.
-    suffix
-        Of the file's compression (".gz"), if its name does not say it.
+    url : str
+        URL of the file, or of the archive that holds it.
+    member : tuple of str
+        Path of the file in the archive; with nested archives, the inner archives first.
+    sha256 : str, optional
+        Hash of the file as published, where known.
+    skip_lines : int
+        Number of leading lines that are not rows; they are removed after fetching.
+    suffix : str, optional
+        Suffix of the file's compression (".gz"), if its name does not have it.
     """
 
     url: str
@@ -41,17 +39,14 @@ class Address:
     suffix: str | None = None
 
     def name_of(self, file: str) -> str:
-        """The name that an edition's `file` has on disk once fetched.
-
-        It ends in the suffix of its compression.
-        """
+        """Name on disk of an edition's `file`, with the suffix of its compression."""
         if self.suffix is not None:
             return file + self.suffix
         published = Path((self.url, *self.member)[-1]).suffix
         return file + published if published in OPENERS else file
 
     def text(self) -> str:
-        """The address, and what to take out of the archive there."""
+        """The URL, with the path of the file if it is in an archive, for messages."""
         inside = f" (in it {', in that '.join(self.member)})" if self.member else ""
         if not self.skip_lines:
             return self.url + inside
@@ -61,22 +56,22 @@ class Address:
 
 @dataclass(frozen=True, config=CHECKED)
 class Edition:
-    """Files that make a dataset when they are read in order.
+    """Files that form a dataset, or a subset of it, when read in order.
 
     Parameters
     ----------
-    files
-        Their names, without a suffix for compression.
-    n_rows, n_features
-        What comes out, features after one-hot encoding; None if that is not known.
-    options
-        How the files are prepared: those of `storage.preparing.prepare.prepare_file`.
-    part
-        What it is of the whole dataset, if it is not the whole.
-    tested
-        Whether this project has the files, and its tests prepare them.
-    addresses
-        One for each file, in order; none if they cannot be fetched.
+    files : tuple of str
+        File names, without a suffix for compression.
+    n_rows, n_features : int
+        Size of the prepared dataset, after one-hot encoding; `n_features` None if unknown.
+    options : dict
+        Options for `storage.preparing.prepare.prepare_file`.
+    part : str, optional
+        Description of the subset, if the files are not the whole dataset.
+    tested : bool
+        Whether the project has the files and prepares them in its tests.
+    addresses : tuple of Address
+        One per file, in order; empty if the files cannot be fetched.
     """
 
     files: tuple[str, ...]
@@ -94,19 +89,19 @@ class Entry:
 
     Parameters
     ----------
-    name
-        Its name in the papers.
-    task
-        `binary`, `regression`, or how many classes: `7 classes`.
-    source
-        Who publishes it, by name.
-    editions
-        Its files. The whole dataset is first, if it is published.
-    papers
-        Those that use it.
-    positive_class
-        The class that this project's sweeps set against the rest; None if the labels are two
-        classes or real numbers.
+    name : str
+        Name in the papers.
+    task : str
+        `binary`, `regression`, or the number of classes: `7 classes`.
+    source : str
+        Description of the publisher.
+    editions : tuple of Edition
+        Alternative sets of files; the whole dataset comes first if it is published.
+    papers : tuple of str
+        Papers that use the dataset.
+    positive_class : int, optional
+        Class that the project's sweeps separate from the others; None for two classes or
+        regression.
     """
 
     name: str
@@ -118,25 +113,28 @@ class Entry:
 
     @property
     def absent(self) -> bool:
-        """Whether this project has no copy: the numbers are the publisher's, and no test checks
-        them.
+        """Whether the project has no copy of the dataset.
+
+        Sizes are then those stated by the publisher, and no test checks them.
         """
         return not any(edition.tested for edition in self.editions)
 
     @property
     def partial(self) -> str | None:
-        """What part this project has; None if it has the whole, or nothing."""
+        """Description of the subset that the project has; None if it has the whole dataset or
+        nothing.
+        """
         tested = [edition.part for edition in self.editions if edition.tested]
         return tested[0] if tested and None not in tested else None
 
     @property
     def fetchable(self) -> Edition | None:
-        """The first edition whose files have addresses; None if they must be brought along."""
+        """First edition whose files can be fetched; None if the user must provide them."""
         return next((edition for edition in self.editions if edition.addresses), None)
 
 
 def _read() -> dict[str, Entry]:
-    """The entries of `papers.toml` by name."""
+    """Read the entries of `papers.toml`, by name."""
     content = tomllib.loads(Path(__file__).with_name("papers.toml").read_text(encoding="utf-8"))
     return {name: Entry(name, **entry) for name, entry in content.items()}
 
@@ -145,7 +143,7 @@ CATALOGUE: dict[str, Entry] = _read()
 
 
 def entry_named(name: str) -> Entry:
-    """The entry of a dataset. Raises `WrongInput` with the nearest name if there is none."""
+    """Catalogue entry of a dataset. Raises `WrongInput` with the nearest name if there is none."""
     if name not in CATALOGUE:
         raise WrongInput(
             f"koco prepare {name} --from FILE needs a file, because the catalogue does not have"
@@ -155,7 +153,9 @@ def entry_named(name: str) -> Entry:
 
 
 def how_to_get(entry: Entry) -> str:
-    """Which files an entry needs, where they come from, and how they are passed."""
+    """Instructions for the user: files of a dataset, their sources, and the command to prepare
+    them.
+    """
     lines = []
     for edition in entry.editions:
         lines.append(f"  or {edition_text(edition)}")
@@ -170,7 +170,7 @@ def how_to_get(entry: Entry) -> str:
 
 
 def edition_text(edition: Edition) -> str:
-    """`a9a and a9a.t (48,842 rows, 123 features)`."""
+    """Description of an edition, such as `a9a and a9a.t (48,842 rows, 123 features)`."""
     size = f"{edition.n_rows:,} rows"
     if edition.n_features:
         size += f", {edition.n_features:,} features"
@@ -178,16 +178,17 @@ def edition_text(edition: Edition) -> str:
 
 
 def find_edition(entry: Entry, folder: Path) -> tuple[Edition, list[Path]]:
-    """The first edition whose files are all in `folder` or its subfolder `entry.name`.
+    """Find the first edition whose files are all in `folder` or its subfolder `entry.name`.
 
     Returns
     -------
-    The edition, and the paths of its files in order.
+    tuple of (Edition, list of Path)
+        The edition, and its files in order.
 
     Raises
     ------
     WrongInput
-        If there is none; it says what is missing and where to get it.
+        If there is none, with the missing files and their sources.
     """
     found: dict[str, Path] = {}
     for edition in entry.editions:
@@ -209,8 +210,14 @@ def find_edition(entry: Entry, folder: Path) -> tuple[Edition, list[Path]]:
 
 
 def remarks(entry: Entry, edition: Edition, n_rows: int, n_features: int) -> list[str]:
-    """What a user must know of a dataset with so many rows and features, made from `edition`: that
-    it is a part, or not what the catalogue expects.
+    """Warnings about a prepared dataset: that it is a subset, or that its size is unexpected.
+
+    Parameters
+    ----------
+    entry, edition : Entry, Edition
+        Catalogue entry, and the edition that was prepared.
+    n_rows, n_features : int
+        Size of the prepared dataset.
     """
     said = []
     if edition.part:

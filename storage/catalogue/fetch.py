@@ -1,10 +1,9 @@
-"""Fetching a file: it goes on where it was cut, its checksum is verified, and a file that is there
-already is not asked for again.
+"""Download of files over HTTP, with resumption, checksums and reuse of files already fetched.
 
-What an address gave once, it must give again: the checksums of fetched files are kept in the store
-(`sources.json`).
+Checksums of fetched files are kept in the store (`sources.json`), so that a file that has changed
+at its URL is detected.
 
-This is our own code because libraries such as pooch fetch a file that was cut from its beginning.
+Libraries such as pooch restart an interrupted download from the beginning, hence our own code.
 """
 
 import json
@@ -23,9 +22,9 @@ from koco_stream.io.files import file_hash, locked, sync_file, sync_folder, writ
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 from storage.store import LOCK, check_store, open_store
 
-TIMES = httpx.Timeout(60.0, connect=20.0)  # seconds without a byte
-TRIES = 5  # in a row that bring nothing new
-LONGEST_PAUSE = 30.0
+TIMES = httpx.Timeout(60.0, connect=20.0)  # seconds without data, and to connect
+TRIES = 5  # consecutive requests without new data
+LONGEST_PAUSE = 30.0  # seconds between requests
 NO_WAY = (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError)
 CHECKSUMS = "sources.json"
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -34,19 +33,19 @@ Progress = Callable[[int, int | None], object]
 
 
 class Unreachable(ConnectionError):
-    """There is no connection to the server at all: no network, or no such server."""
+    """No connection to the server can be made: no network, or no such server."""
 
 
 class Gone(WrongInput):
-    """The server answers, and does not give the file under this address."""
+    """The server answers but does not provide the file at this URL."""
 
 
 class WrongChecksum(WrongInput):
-    """The file that came is not the one that is expected."""
+    """The fetched file does not have the expected checksum."""
 
 
-class _Again(Exception):
-    """This request failed in a way that the next one may not."""
+class _RetryableError(Exception):
+    """A request failed in a way that may not recur, so it should be repeated."""
 
 
 def fetch(
@@ -58,42 +57,43 @@ def fetch(
     name: str | None = None,
     pause: Callable[[float], object] = time.sleep,
 ) -> Path:
-    """Fetch a file, unless it is there as expected.
+    """Fetch a file, unless an identical copy is there already.
 
-    What came before a cut is kept in NAME.part and asked for no second time, if the server says
-    that the file is still the same one.
+    The data of an interrupted download is kept in NAME.part and resumed if the server confirms that
+    the file has not changed.
 
     Parameters
     ----------
-    address
-        Where the file is.
-    expected_sha256
-        Its checksum, if it is known.
-    folder
-        Where it is put.
-    progress
-        Is told the bytes so far and in all (None if the server does not say).
-    name
-        The file's name there; without it the address's last part.
-    pause
-        Waits for so many seconds before the next request.
+    address : str
+        URL of the file.
+    expected_sha256 : str, optional
+        Checksum of the file, if known.
+    folder : Path
+        Folder for the file.
+    progress : callable
+        Called with the bytes so far and in total (None if the server does not say).
+    name : str, optional
+        Name of the file; by default the last component of the URL.
+    pause : callable
+        Waits the given number of seconds before the next request.
 
     Returns
     -------
-    The path of the file.
+    Path
+        The file.
 
     Raises
     ------
     Unreachable
-        If there is no connection to the server.
+        If no connection to the server can be made.
     Gone
-        If the server does not give the file.
+        If the server does not provide the file.
     WrongChecksum
-        If it is another file than expected.
+        If the file does not have the expected checksum.
     ConnectionError
-        If the server fails again and again.
+        If the server fails repeatedly.
     WrongInput
-        For an address that is not https, nor http on this machine.
+        If the URL is neither https nor http on this machine.
     OSError
         If the file cannot be written.
     """
@@ -112,13 +112,13 @@ def fetch(
         download = _Download(address, folder / f"{name}.part", progress, pause)
         resumed = download.run()
         found = file_hash(download.part)
-        # two files may have been put together: a server that does not say so
+        # the file may have changed between the requests without the server saying so
         if resumed and expected_sha256 not in (None, found):
-            download.forget()
+            download.discard()
             download.run()
             found = file_hash(download.part)
         if expected_sha256 not in (None, found):
-            download.forget()
+            download.discard()
             raise WrongChecksum(
                 f"{address} gave a file with the sha256 {found}, and {expected_sha256} is expected"
             )
@@ -126,13 +126,13 @@ def fetch(
         note = {"address": address, "sha256": found, "bytes": download.part.stat().st_size}
         write_text(about, json.dumps(note) + "\n")
         download.part.replace(target)
-        download.forget()
+        download.discard()
         sync_folder(folder)
     return target
 
 
 def check_address(address: str) -> None:
-    """Refuse what is not an https address, nor http on this machine. Raises `WrongInput`."""
+    """Raise `WrongInput` for a URL that is neither https nor http on this machine."""
     try:
         url = httpx.URL(address)
     except httpx.InvalidURL as error:
@@ -143,8 +143,9 @@ def check_address(address: str) -> None:
 
 
 def _read_note(path: Path) -> dict[str, Any]:
-    """A small JSON file of ours; empty if it is not there or damaged, which costs no more than
-    fetching again.
+    """Read a small JSON file written by this module; empty if it is missing or damaged.
+
+    The file is then fetched again, which is the only loss.
     """
     try:
         noted = json.loads(path.read_text(encoding="utf-8"))
@@ -154,8 +155,9 @@ def _read_note(path: Path) -> dict[str, Any]:
 
 
 class _Download:
-    """One file on its way: the bytes that are here (`part`), and which version of the file they are
-    of (`note`).
+    """A download in progress.
+
+    `part` is the file with the data so far, `note` a file that says of which version it is.
     """
 
     def __init__(
@@ -166,8 +168,9 @@ class _Download:
         self.answered = False
 
     def run(self) -> bool:
-        """Bring the file to its end, with as many requests as it takes; whether bytes of an earlier
-        request are in it.
+        """Complete the download with as many requests as needed.
+
+        Returns whether the file contains data of more than one request.
         """
         resumed, tries = False, 0
         headers = {
@@ -179,18 +182,19 @@ class _Download:
             follow_redirects=True,
             headers=headers,
             trust_env=httpx.URL(self.address).host not in LOOPBACK,
-            # every address on the way, redirections too
+            # check every URL, including those of redirections
             event_hooks={"request": [lambda request: check_address(str(request.url))]},
         ) as client:
             while True:
-                before = self.here()
+                before = self.bytes_here()
                 try:
-                    return self.ask(client) or resumed
-                except (_Again, httpx.TransportError) as error:
+                    return self.request(client) or resumed
+                except (_RetryableError, httpx.TransportError) as error:
                     why = str(error) or type(error).__name__
-                    if not self.answered and isinstance(error, NO_WAY):  # told at once
+                    # without any answer so far, repeating the request is useless
+                    if not self.answered and isinstance(error, NO_WAY):
                         raise Unreachable(f"no connection to {self.address} ({why})") from None
-                    tries = 0 if self.here() > before else tries + 1
+                    tries = 0 if self.bytes_here() > before else tries + 1
                     if tries == TRIES:
                         raise ConnectionError(
                             f"{self.address}: {why}, {TRIES} times in a row; what came is kept, try"
@@ -201,30 +205,34 @@ class _Download:
                     raise Gone(f"{self.address}: {error}") from None
                 resumed = True
 
-    def here(self) -> int:
-        """How many bytes there are."""
+    def bytes_here(self) -> int:
+        """Number of bytes fetched so far."""
         return self.part.stat().st_size if self.part.is_file() else 0
 
-    def forget(self) -> None:
-        """Begin from nothing the next time."""
+    def discard(self) -> None:
+        """Delete the data fetched so far."""
         self.part.unlink(missing_ok=True)
         self.note.unlink(missing_ok=True)
 
-    def ask(self, client: httpx.Client) -> bool:
-        """One request, to the file's end; whether it went on from bytes that were here."""
-        noted, here = _read_note(self.note), self.here()
+    def request(self, client: httpx.Client) -> bool:
+        """Send one request and read its response to the end.
+
+        Returns whether the response continued earlier data.
+        """
+        noted, here = _read_note(self.note), self.bytes_here()
         if noted.get("address") != self.address or not isinstance(noted.get("version"), str):
-            here = 0  # nothing says which file these bytes are of
-        elif here and here == noted.get("bytes"):  # the process ended before it could say so
+            here = 0  # it is unknown to which version of the file the data belongs
+        # all data had arrived when the process was terminated
+        elif here and here == noted.get("bytes"):
             return True
         headers = {"Range": f"bytes={here}-", "If-Range": noted["version"]} if here else {}
         with client.stream("GET", self.address, headers=headers) as answer:
             self.answered = True
-            self.check(answer, here, noted.get("version"))
+            self.check_response(answer, here, noted.get("version"))
             goes_on = answer.status_code == 206
             if not goes_on:
                 here = 0
-                self.forget()
+                self.discard()
                 self.part.touch()
                 length = answer.headers.get("Content-Length", "")
                 noted = {
@@ -234,7 +242,7 @@ class _Download:
                 }
                 write_text(self.note, json.dumps(noted) + "\n")
             total = noted.get("bytes")
-            # unbuffered: what came is in the file, whatever happens to this process
+            # unbuffered, so that all data is in the file even if this process is terminated
             with self.part.open("ab", buffering=0) as handle:
                 for chunk in answer.iter_raw():
                     handle.write(chunk)
@@ -242,24 +250,25 @@ class _Download:
                     self.progress(here, total)
         if total is not None and here != total:
             if here > total:
-                self.forget()
-            raise _Again(f"the server sent {here:,} of {total:,} bytes")
+                self.discard()
+            raise _RetryableError(f"the server sent {here:,} of {total:,} bytes")
         return goes_on
 
-    def check(self, answer: httpx.Response, here: int, version: str | None) -> None:
-        """Whether the answer holds bytes of the file.
+    def check_response(self, answer: httpx.Response, here: int, version: str | None) -> None:
+        """Check that a response holds the requested data of the file.
 
-        A part of it (206) must begin where ours ends, and be of the same version: not every server
-        heeds If-Range. Raises `Gone` if not, `_Again` if the next answer may.
+        A partial response (206) must start where the data so far ends and must be of the same
+        version, because some servers ignore If-Range. Raises `Gone` if the file is not available,
+        and `_RetryableError` if another request may succeed.
         """
         status = answer.status_code
         begins = answer.headers.get("Content-Range", "").startswith(f"bytes {here}-")
         goes_on = here > 0 and begins and _version(answer) in (None, version)
         if status == 416 or (status == 206 and not goes_on):
-            self.forget()
-            raise _Again("the server's file is another one than before")
+            self.discard()
+            raise _RetryableError("the server's file is another one than before")
         if status == 429 or status >= 500:
-            raise _Again(f"the server says {status} {answer.reason_phrase}")
+            raise _RetryableError(f"the server says {status} {answer.reason_phrase}")
         if status not in (200, 206):
             raise Gone(f"{self.address}: the server says {status} {answer.reason_phrase}")
         if answer.headers.get("Content-Type", "").startswith("text/html"):
@@ -267,17 +276,15 @@ class _Download:
 
 
 def _version(answer: httpx.Response) -> str | None:
-    """What tells this version of the file from others: its strong ETag, else its date; None if the
-    server says neither.
-    """
+    """Identifier of the file's version: its strong ETag, else its modification date, else None."""
     etag = answer.headers.get("ETag", "")
     return etag if etag.startswith('"') else answer.headers.get("Last-Modified")
 
 
 def recorded(store: AnyPath) -> dict[str, str]:
-    """The SHA-256 by address; empty if the store has none yet.
+    """Recorded SHA-256 of each URL; empty if the store has none yet.
 
-    Raises `WrongInput` if the file is damaged.
+    Raises `WrongInput` if the record is damaged.
     """
     root = store_path(store)
     if not check_store(root):
@@ -287,7 +294,7 @@ def recorded(store: AnyPath) -> dict[str, str]:
 
 
 def record(store: AnyPath, address: str, sha256: str, n_bytes: int) -> None:
-    """Record what `address` gave, and when, unless it is there already."""
+    """Record checksum, size and time of the file at a URL, unless the URL is recorded already."""
     root = open_store(store)
     with (root / LOCK).locked():
         known = _read_checksums(root / CHECKSUMS)

@@ -1,4 +1,4 @@
-"""Taking one file out of an archive: zip, or tar compressed with gzip, or one inside the other."""
+"""Extraction of one file from an archive: zip, gzip-compressed tar, or nested."""
 
 import gzip
 import hashlib
@@ -23,28 +23,26 @@ def unpack(
     expected_sha256: str | None = None,
     skip_lines: int = 0,
 ) -> Path:
-    """Write a member of an archive to a file, which is whole or as before.
-
-    The archive's own checksums are verified.
+    """Extract a member of an archive to a file, atomically, and verify the archive's checksums.
 
     Parameters
     ----------
-    archive
-        The archive's path.
-    member
-        The member's name, after those of the archives around it.
-    target
-        Where it is written; also returned.
-    expected_sha256
-        Its checksum, if that is known.
-    skip_lines
-        How many lines at its beginning are left out.
+    archive : Path
+        The archive.
+    member : sequence of str
+        Path of the member; with nested archives, the inner archives first.
+    target : Path
+        File to write; also returned.
+    expected_sha256 : str, optional
+        Checksum of the member, if known.
+    skip_lines : int
+        Number of leading lines that are left out.
 
     Raises
     ------
     WrongInput
-        For a damaged archive, a member that is not there or not a file, a name that leads out of a
-        folder, or another checksum.
+        If the archive is damaged, if the member is missing, not a file or has an unsafe name, or if
+        its checksum is wrong.
     """
     for name in member:
         path = Path(name.replace("\\", "/"))
@@ -72,8 +70,7 @@ def unpack(
         raise WrongInput(
             f"{archive} does not have the file {'/'.join(member)}; the archive is another version"
         ) from None
-    # The last two are zipfile's own words for a compression that it does not know and for an
-    # encrypted member.
+    # zipfile raises the last two for an unknown compression and for an encrypted member
     except (
         zipfile.BadZipFile,
         tarfile.TarError,
@@ -92,8 +89,9 @@ def unpack(
 
 @contextmanager
 def _opened(handle: Any, name: str, member: list[str]) -> Iterator[IO[bytes]]:
-    """What lies inside, read to its end afterwards, because only there the archives compare their
-    checksums.
+    """Open a member of an archive; on exit, read on to the end, where the checksum is verified.
+
+    `member` is the member's path within nested archives.
     """
     if not member:
         yield handle

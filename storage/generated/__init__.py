@@ -1,1 +1,1 @@
-"""Synthetic datasets, made from a seed."""
+"""Synthetic datasets, generated from a seed."""

@@ -1,6 +1,4 @@
-"""Synthetic datasets by name: the generators, their parameters, and the datasets that come of them,
-which are prepared like any other unless the store has them.
-"""
+"""Registry of the synthetic dataset generators, and preparation of their datasets."""
 
 import inspect
 from collections.abc import Callable
@@ -17,7 +15,7 @@ from storage.preparing.prepare import Preparing, prepare_source
 from storage.preparing.transform import MOST_DENSE_VALUES, SCALES
 from storage.sources.source import ParallelMap, Piece, Source
 
-VERSION = 2  # 1: the rows of ill-conditioned were scaled to a mean square norm of 1
+VERSION = 2  # version 1 scaled the rows of ill-conditioned to a mean square norm of 1
 LIMIT = 2**63
 TABLES: dict[str, Callable[..., Piece]] = {
     "ill-conditioned": ill_conditioned,
@@ -29,7 +27,7 @@ STREAMS: dict[str, Callable[..., Blocks]] = {
     "dense-stream": dense_stream,
 }
 GENERATORS: dict[str, Callable[..., Piece] | Callable[..., Blocks]] = {**TABLES, **STREAMS}
-# how rows are scaled: by a generator itself, or once they are made
+# scales that a generator applies itself, and scales applied to the rows of other generators
 OWN_SCALES = {"sparse-text": ("unit-rows", "none")}
 OF_DENSE_ROWS = tuple(scale for scale in SCALES if scale != "tf-idf")
 ABOUT = {
@@ -42,34 +40,36 @@ ABOUT = {
 
 
 def own_parameters(generator: str) -> dict[str, Any]:
-    """The generator's own parameters and their defaults."""
+    """Parameters of a generator's function, with their defaults."""
     return {
         name: p.default for name, p in inspect.signature(GENERATORS[generator]).parameters.items()
     }
 
 
 def parameters_of(generator: str) -> dict[str, Any]:
-    """The parameters of a generated dataset and their defaults: the generator's, and `scale`, which
-    is done to the rows that were made if the generator does not do it.
+    """Parameters of a generated dataset, with their defaults.
+
+    These are the generator's own and `scale`, which is applied to the generated rows unless the
+    generator applies it itself.
     """
     own = own_parameters(generator)
     return {**own, "scale": own.get("scale", "none")}
 
 
 def synthetic_name(generator: str, given: dict[str, Any]) -> str:
-    """The dataset's name: the generator's, then what was given, in the generator's order.
+    """Name of a generated dataset: the generator, then the given parameters in a fixed order.
 
-    Raises `WrongInput` for what it does not take.
+    Raises `WrongInput` for an unknown parameter or an invalid value.
     """
     known = parameters_of(generator)
     for name, value in given.items():
         if name not in known:
             raise WrongInput(f"{generator} has no parameter {name!r}{nearest(name, list(known))}")
-        if wrong := _why_not(generator, known[name], value):
+        if wrong := _requirement(generator, known[name], value):
             raise WrongInput(f"{generator}: {name} must be {wrong}, not {value!r}")
     values = all_values(generator, given)
     if generator in STREAMS:
-        # which makes no rows, and refuses parameters that do not go together
+        # generates no rows yet, but rejects incompatible parameters
         STREAMS[generator](**own_values(generator, given))
     elif values["n_rows"] * values["n_features"] > MOST_DENSE_VALUES:
         raise WrongInput(
@@ -81,8 +81,11 @@ def synthetic_name(generator: str, given: dict[str, Any]) -> str:
     return ",".join([generator, *(f"{name}={text}" for name, text in texts.items())])
 
 
-def _why_not(generator: str, default: Any, value: Any) -> str | None:
-    """What a parameter with this default must be, if the value is not."""
+def _requirement(generator: str, default: Any, value: Any) -> str | None:
+    """Requirement that a parameter's value violates, as text; None if the value is valid.
+
+    `default` is the parameter's default, which determines its type.
+    """
     if isinstance(default, str):
         choices = OWN_SCALES.get(generator, OF_DENSE_ROWS)
         return None if value in choices else f"one of {', '.join(choices)}"
@@ -93,7 +96,7 @@ def _why_not(generator: str, default: Any, value: Any) -> str | None:
 
 
 def all_values(generator: str, given: dict[str, Any]) -> dict[str, Any]:
-    """All parameters, those that were not given by default, in the type of their defaults."""
+    """Values of all parameters, given or default, in the types of the defaults."""
     return {
         name: type(default)(given.get(name, default))
         for name, default in parameters_of(generator).items()
@@ -101,26 +104,26 @@ def all_values(generator: str, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def own_values(generator: str, given: dict[str, Any]) -> dict[str, Any]:
-    """`all_values` of the generator's own parameters."""
+    """Values of the parameters of the generator's function, given or default."""
     values = all_values(generator, given)
     return {name: values[name] for name in own_parameters(generator)}
 
 
 def scale_of(generator: str, given: dict[str, Any]) -> str:
-    """How the rows are to be scaled once they are made; none if the generator scales them."""
+    """Scale that preparation applies to the generated rows; "none" if the generator scales them."""
     return "none" if generator in OWN_SCALES else str(given.get("scale", "none"))
 
 
 def expected_values(generator: str, given: dict[str, Any]) -> int:
-    """About how many values the dataset will have, non-zeros if it is sparse, before it is made."""
+    """Approximate number of values that the dataset will have (non-zeros if sparse)."""
     values = all_values(generator, given)
     return int(values["n_rows"] * values.get("mean_nonzeros", values["n_features"]))
 
 
 def synthetic_source(generator: str, values: dict[str, Any]) -> Source:
-    """The rows of a generator with these parameters, as a source.
+    """Source of the rows of a generator with these parameters.
 
-    Raises `WrongInput` for parameters that do not go together.
+    Raises `WrongInput` for incompatible parameters.
     """
     origin = _origin(generator, values)
     if generator in STREAMS:
@@ -141,26 +144,29 @@ def synthetic_source(generator: str, values: dict[str, Any]) -> Source:
 
 @lru_cache(maxsize=1)
 def _table(generator: str, values: tuple[tuple[str, Any], ...]) -> Piece:
-    """The table, made once in each process that reads pieces of it."""
+    """Generate a table; each process that reads pieces of it generates it once."""
     return TABLES[generator](**dict(values))
 
 
 def _block_of_table(number: int, generator: str, values: tuple[tuple[str, Any], ...]) -> Piece:
-    """Rows of a table that is made whole: all its rows depend on one sequence of random numbers."""
+    """Block `number` of the rows of a table.
+
+    The whole table is generated first, because all its rows depend on one random sequence.
+    """
     rows, start = _table(generator, values), number * BLOCK_ROWS
     return rows.between(start, min(start + BLOCK_ROWS, rows.n_rows))
 
 
 def existing_synthetic(store: AnyPath, generator: str, given: dict[str, Any]) -> Manifest | None:
-    """The dataset if the store has it, as this version makes it.
+    """Manifest of a generated dataset; None unless the store has it as this version generates it.
 
-    Raises `WrongInput` if its name is taken by another dataset.
+    Raises `WrongInput` if another dataset has its name.
     """
     name = synthetic_name(generator, given)
     try:
         manifest = load_manifest(store, name)
     except WrongInput:
-        return None  # not there yet, or not readable: made anew
+        return None  # missing or unreadable, so it is generated again
     if manifest.source.get("generator") != generator:
         raise WrongInput(
             f"the dataset {name!r} in {store} was not made by the generator {generator}, whose name"
@@ -173,7 +179,7 @@ def existing_synthetic(store: AnyPath, generator: str, given: dict[str, Any]) ->
 def prepare_synthetic(
     store: AnyPath, generator: str, given: dict[str, Any], parallel_map: ParallelMap = map
 ) -> Manifest:
-    """The dataset, made now unless the store has it already.
+    """Generate and prepare a dataset, unless the store has it already; return its manifest.
 
     Raises `WrongInput` as `existing_synthetic` does.
     """

@@ -1,8 +1,8 @@
-"""Synthetic streams of any size, made block by block: a block's rows depend on the parameters and
-the block's number, on nothing else.
+"""Synthetic streams of any size, generated block by block.
 
-They are made up, and stand for no real dataset: they have the shape of two, so that what is
-measured on them says something of these.
+The rows of a block depend only on the parameters and the block's number. The streams resemble two
+real datasets in size and shape, so that measurements on them are indicative for these, but the data
+are not real.
 """
 
 import math
@@ -20,31 +20,33 @@ from koco_stream.types import Array
 from storage.sources.source import Piece, Source, dense_piece
 
 BLOCK_ROWS = 16_384
-BLOCK_VALUES = 1 << 22  # of one block, about: rows of many values make blocks of fewer rows
-MODEL = 1 << 47  # the number of the block that holds no rows, but what all rows share
+BLOCK_VALUES = 1 << 22  # approximate limit on the values of a block
+MODEL = 1 << 47  # block number reserved for the random numbers that all rows share
 SPARSE, DENSE = 0x7E, 0xDE
-# the most frequent feature is about as frequent as the third of Zipf's law: 3 % of the words of
-# 100,000
+# offset c of the word distribution: the most frequent word is about as frequent as the third word
+# of Zipf's law, 3 % of all words for a vocabulary of 100,000
 HEAD = 3.0
-SHAPE = 2.0  # of the Gamma distribution of the rows' lengths
-RELEVANT = 0.1  # the share of the features that the labels depend on
-MOST_DENSE_FEATURES = 4096  # the map of dense features is a full matrix
+SHAPE = 2.0  # shape of the Gamma distribution of the row lengths
+RELEVANT = 0.1  # fraction of the features on which the labels depend
+MOST_DENSE_FEATURES = 4096  # the mixing matrix of dense features is (d, d)
 
 
 @dataclass(kw_only=True)
 class Blocks(Source):
-    """A source of rows that are made block by block.
+    """Source of rows that are generated block by block.
 
     Parameters
     ----------
-    make
-        A function of a module. `make(number, **model)` gives the number-th block.
-    model
-        Its parameters.
-    block_rows
-        How many rows a block has. The last is made whole, and cut.
-    row_bytes
-        About what a row takes in memory.
+    make : callable
+        Module-level function; `make(number, **model)` generates one block.
+    model : dict
+        Keyword arguments of `make`.
+    n_rows : int
+        Number of rows.
+    block_rows : int
+        Rows per block; the last block is generated in full and truncated.
+    row_bytes : int
+        Approximate memory of a row, in bytes.
     """
 
     make: Callable[..., Piece]
@@ -58,18 +60,18 @@ class Blocks(Source):
         self.n_bytes = self.n_rows * self.row_bytes
 
     def pieces(self, scratch: Path) -> Iterator[tuple[int, int]]:
-        """(first row, number of rows) of each block; the last may be a part of one."""
+        """(first row, number of rows) of each block; the last block may be truncated."""
         for first in range(0, self.n_rows, self.block_rows):
             yield first, min(self.block_rows, self.n_rows - first)
 
     def read(self, piece: tuple[int, int]) -> Piece:
-        """The rows of a piece, or of any range of rows within a block."""
+        """Generate the rows of a piece, or of any range of rows within one block."""
         first, n = piece
         number, begin = divmod(first, self.block_rows)
         return self.make(number, **self.model).between(begin, begin + n)
 
     def piece_bytes(self, piece: tuple[int, int]) -> int:
-        """What the piece counts for in `n_bytes`."""
+        """Bytes that a piece adds to the progress."""
         return piece[1] * self.row_bytes
 
 
@@ -81,34 +83,35 @@ def sparse_text(
     scale: str = "unit-rows",
     data_seed: int = 1,
 ) -> Blocks:
-    """Sparse rows like those of 20 Newsgroups, which they are not: counts of words.
+    """Synthetic sparse word counts of the size and shape of 20 Newsgroups.
 
     Parameters
     ----------
-    n_rows, n_features
-        The size of the dataset.
-    mean_nonzeros
-        How many different words a row has on average.
-    noise
-        The share of wrong labels.
-    scale
-        `unit-rows`, or `none` for the counts themselves.
-    data_seed
-        The seed.
+    n_rows, n_features : int
+        Size of the dataset.
+    mean_nonzeros : float
+        Mean number of distinct words per row.
+    noise : float
+        Probability of a wrong label.
+    scale : {"unit-rows", "none"}
+        Rows of unit norm, or counts.
+    data_seed : int
+        Random seed.
 
     Raises
     ------
     WrongInput
-        If the parameters do not go together.
+        If the parameters are incompatible.
 
     Notes
     -----
-    The words of a row are Poisson, with a Gamma mean; that mean is such that a row has
-    `mean_nonzeros` different ones on average (a short row may have none). Word r of n_features, by
-    popularity, has a probability ∝ log((r + 1 + c)/(r + c)) with c = 3; the features' numbers are
-    in no order. Labels are −1 and +1, about as often: whether the row's counts weigh more than
-    expected of its number of words, a tenth of the features having Gaussian weights; a label is
-    flipped with probability `noise`. Values are float32.
+    The number of words in a row is Poisson with a Gamma-distributed mean, which is chosen such that
+    a row has `mean_nonzeros` distinct words on average (a short row may be empty). The word of
+    popularity rank r, from 0, has a probability ∝ log((r + 1 + c)/(r + c)) with c = 3; feature
+    numbers are a random permutation of the ranks. A tenth of the features have Gaussian weights.
+    The label is +1 if the total weight of a row's words is at least its expectation for that number
+    of words, else −1; both are about equally frequent. A label is flipped with probability `noise`.
+    Values are float32.
     """
     if mean_nonzeros > n_features / 2:
         raise WrongInput(
@@ -142,19 +145,19 @@ def dense_stream(
     noise: float = 0.3,
     data_seed: int = 1,
 ) -> Blocks:
-    """Dense rows of the size of YearPredictionMSD, which they are not: correlated Gaussian features
-    and a real target in [0, 1].
+    """Synthetic regression rows of the size of YearPredictionMSD, with Gaussian features.
 
+    The features are correlated, and the target is in [0, 1].
     Parameters
     ----------
-    n_rows, n_features
-        The size of the dataset.
-    condition_number
-        The largest eigenvalue of the features' covariance over the smallest.
-    noise
-        The standard deviation of what the features do not explain.
-    data_seed
-        The seed.
+    n_rows, n_features : int
+        Size of the dataset.
+    condition_number : float
+        Ratio of the largest to the smallest eigenvalue of the features' covariance.
+    noise : float
+        Standard deviation of the noise in the target's score.
+    data_seed : int
+        Random seed.
 
     Raises
     ------
@@ -163,10 +166,10 @@ def dense_stream(
 
     Notes
     -----
-    x = V diag(λ)^½ z with z Gaussian and V a random orthonormal basis; the eigenvalues λ fall from
-    the first to the last by `condition_number`, evenly in the logarithm, and add up to 1, the mean
-    square norm. The target is ½ + ½ u/(1 + |u|) with u = θᵀz + `noise` times a Gaussian number, θ a
-    random unit vector: the directions in which x varies least count as much as the others. Values
+    x = V diag(λ)^½ z with z Gaussian and V a random orthonormal basis. The eigenvalues λ decrease
+    geometrically by a total factor of `condition_number` and sum to 1, which is the mean square
+    norm. The target is ½ + ½ u/(1 + |u|) with u = θᵀz + `noise` times a standard Gaussian and θ a
+    random unit vector, so directions of small variance in x matter as much as the others. Values
     are float32.
     """
     if n_features > MOST_DENSE_FEATURES:
@@ -192,7 +195,7 @@ def _block_rows(values_per_row: float) -> int:
 
 
 def _draw(data_seed: int, kind: int, number: int) -> np.random.Generator:
-    """The generator of one block: a counter-based one under a key of its own."""
+    """Counter-based random number generator of one block, with its own key."""
     return np.random.Generator(
         np.random.Philox(key=np.array([data_seed, (kind << 48) + number], np.uint64))
     )
@@ -202,8 +205,10 @@ def _draw(data_seed: int, kind: int, number: int) -> np.random.Generator:
 def _words(
     n_features: int, mean_nonzeros: float, data_seed: int
 ) -> tuple[float, Array, Array, float]:
-    """What all rows of a sparse stream share: the scale of their Gamma numbers, the feature (d,) of
-    each word by popularity, its weight (d,), and the weight expected of a word.
+    """Parameters that all rows of a sparse stream share.
+
+    Returns the scale of the Gamma distribution, the feature number (d,) of each word by popularity,
+    the weight (d,) of each word, and the expected weight of a word.
     """
     chance = np.diff(np.log(HEAD + np.arange(n_features + 1))) / math.log1p(n_features / HEAD)
     low, high = 0.0, 1.0
@@ -221,8 +226,10 @@ def _words(
 
 
 def _expected_nonzeros(chance: Array, unit: float) -> float:
-    """Of a row whose number of words is Poisson with a mean of `unit` times a Gamma number: its
-    different words, summed over the words.
+    """Expected number of distinct words in a row.
+
+    The number of words is Poisson, with `unit` times a Gamma number as its mean; `chance` (d,) has
+    the word probabilities.
     """
     return float((1.0 - (1.0 + chance * unit) ** -SHAPE).sum())
 
@@ -241,7 +248,7 @@ def _sparse_block(
     n_words = draw.poisson(length * draw.standard_gamma(SHAPE, block_rows))
     row = np.repeat(np.arange(block_rows), n_words)
     word = (HEAD * np.expm1(draw.random(row.size) * math.log1p(n_features / HEAD))).astype(np.int64)
-    word = np.minimum(word, n_features - 1)  # where the product above was rounded up
+    word = np.minimum(word, n_features - 1)  # the product above may have been rounded up
     score = np.bincount(row, weight[word], block_rows) - expected * n_words
     flipped = draw.random(block_rows) < noise
     labels = np.where((score >= 0) != flipped, 1.0, -1.0)
@@ -256,7 +263,7 @@ def _sparse_block(
 
 @lru_cache(maxsize=2)
 def _mixing(n_features: int, condition_number: float, data_seed: int) -> tuple[Array, Array]:
-    """What all rows of a dense stream share: diag(λ)^½ Vᵀ (d, d) and θ (d, 1)."""
+    """Parameters that all rows of a dense stream share: diag(λ)^½ Vᵀ (d, d) and θ (d, 1)."""
     draw = _draw(data_seed, DENSE, MODEL)
     V, theta = draw.standard_normal((n_features, n_features)), draw.standard_normal((n_features, 1))
     for _ in range(2):

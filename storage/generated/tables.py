@@ -1,5 +1,6 @@
-"""Synthetic tables, made whole: every product is summed in a fixed order, so the same seed gives
-the same bytes.
+"""Synthetic tables, generated as a whole.
+
+Every product is summed in a fixed order, so a seed always gives the same bytes.
 """
 
 import numpy as np
@@ -11,23 +12,22 @@ from storage.sources.source import Piece, dense_piece
 def ill_conditioned(
     condition_number: float = 10.0, data_seed: int = 1, n_rows: int = 10_000, n_features: int = 100
 ) -> Piece:
-    """The data of section 5.1 of Luo et al. (2016), as they are there: not scaled (docs/errata.md,
-    S8 and S11).
+    """Data of section 5.1 of Luo et al. (2016), not scaled (docs/errata.md, S8 and S11).
 
     Parameters
     ----------
-    condition_number
-        The largest eigenvalue of the features' covariance.
-    data_seed
-        The seed.
-    n_rows, n_features
-        The size of the dataset.
+    condition_number : float
+        Largest eigenvalue of the features' covariance; the smallest is 1.
+    data_seed : int
+        Random seed.
+    n_rows, n_features : int
+        Size of the dataset.
 
     Notes
     -----
-    X = Z diag(λ)^½ Vᵀ with Z Gaussian and V a random orthonormal basis; λ is 1 but for its last ten
-    entries, which grow linearly to `condition_number`. The labels are sign(θᵀz) with z the row of
-    Z: the same for every condition number.
+    X = Z diag(λ)^½ Vᵀ with Z Gaussian and V a random orthonormal basis. λ is 1 except for its last
+    ten entries, which grow linearly to `condition_number`. The labels are sign(θᵀz), with z the row
+    of Z and θ Gaussian; they do not depend on the condition number.
     """
     draw = np.random.default_rng([data_seed, 0x11])
     Z = draw.standard_normal((n_rows, n_features))
@@ -45,28 +45,28 @@ def ill_conditioned(
 
 
 def adversary(clip: float = 1.0, n_rows: int = 10_000, n_features: int = 1) -> Piece:
-    """The adversary of section 6 of Calandriello et al. (ICML 2017).
+    """Adversary of section 6 of Calandriello et al. (ICML 2017).
 
     Parameters
     ----------
-    clip
+    clip : float
         The paper's C, the largest absolute label.
-    n_rows, n_features
-        The size of the dataset.
+    n_rows, n_features : int
+        Size of the dataset.
 
     Notes
     -----
-    There is one unit vector x in every round; the label is −C in odd rounds and +C in even ones.
-    Every entry of x is 1/√n_features.
+    Every round has the same unit vector x, whose entries are 1/√n_features; the label is −C in odd
+    rounds and +C in even ones.
 
-    In numbers, with the squared loss, σ = η = 1/(8C²), k(x, x) = 1, T rounds and the ridge α:
+    For the squared loss, σ = η = 1/(8C²), k(x, x) = 1, T rounds and the ridge α:
 
     - the best weight in hindsight is 0 for an even T, with the loss TC²; for an odd T it predicts
       −C/T, with the loss TC² − C²/T;
     - τ_{t,t}(α) = 1/(t + α), d_onl = Σ 1/(t + α), d_eff = T/(T + α), log det(K/α + I) = log(1 +
       T/α);
-    - R_D = 0, and R_G = Σ ġ_t²/(α + σ Σ_{s≤t} ġ_s²) ≤ 8C² log(1 + 2T/α), because |ġ| ≤ 4C (the
-      printed middle term, with C² for ġ², is no bound: ġ_1² is 4C² already; docs/errata.md, K15).
+    - R_D = 0, and R_G = Σ ġ_t²/(α + σ Σ_{s≤t} ġ_s²) ≤ 8C² log(1 + 2T/α), because |ġ| ≤ 4C. The
+      printed middle term, with C² for ġ², is not a bound: ġ_1² is 4C² (docs/errata.md, K15).
     """
     X = np.full((n_rows, n_features), 1.0 / np.sqrt(n_features))
     return dense_piece(np.where(np.arange(n_rows) % 2 == 0, -clip, clip), X)
@@ -75,19 +75,19 @@ def adversary(clip: float = 1.0, n_rows: int = 10_000, n_features: int = 1) -> P
 def slice_like(
     n_rows: int = 53_500, n_features: int = 385, data_seed: int = 1, n_factors: int = 24
 ) -> Piece:
-    """A stand-in of the size of the poster's slice set, whose dictionaries grow large.
+    """Synthetic table of the size of the poster's slice dataset, on which dictionaries grow large.
 
-    It is not the slice set, and its losses mean nothing for it.
+    It is not that dataset, and losses on it are not comparable.
 
     Parameters
     ----------
-    n_rows, n_features
-        The size of the dataset.
-    data_seed
-        The seed.
-    n_factors
-        How many hidden uniform numbers a row has. The features, in [0, 1], are smooth functions of
-        them, and the label, in [0, 1], is another.
+    n_rows, n_features : int
+        Size of the dataset.
+    data_seed : int
+        Random seed.
+    n_factors : int
+        Number of hidden uniform variables per row. The features and the label, all in [0, 1], are
+        smooth functions of them.
     """
     draw = np.random.default_rng([data_seed, 0x51])
     hidden = draw.random((n_rows, n_factors))
