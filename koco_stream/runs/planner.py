@@ -131,8 +131,9 @@ def plan(
                 for run_id in ids:
                     del left[run_id]
     streams: dict[Stream, list[tuple[Run, RunCost]]] = {}
-    for run in left.values():
-        streams.setdefault(run.stream, []).append((run, costs.of(run)))
+    for run in runs:
+        if run.run_id in left:
+            streams.setdefault(run.stream, []).append((run, costs.of(run)))
     total = sum(cost.seconds for costed in streams.values() for _, cost in costed)
     workers = max(limits.workers, 1)
     shortest = max(SHORTEST, SERVING_SECONDS * workers)  # in which each worker is served once
