@@ -92,7 +92,7 @@ def compact(store: AnyPath) -> tuple[int, int]:
 def remove_left(store: AnyPath) -> None:
     """Delete unfinished files that terminated processes left in a store.
 
-    They are files of results and checkpoints in a folder; an object store has none.
+    Only a store in a folder can have such files, among its results and checkpoints.
     """
     root = store_path(store)
     tables = root / "results" / "runs", root / "results" / "curves"

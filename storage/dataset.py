@@ -36,7 +36,7 @@ class Dataset:
         self.manifest: Manifest = load_manifest(self.store, name)
 
     def to_dask_array(self) -> Any:
-        """Lazy dask array (n, d) of the rows, with one chunk per shard.
+        """Rows of the dataset as a lazy dask array (n, d), with one chunk per shard.
 
         A chunk is a `sparse.GCXS` compressed by rows, or a NumPy array if rows are dense.
         """
@@ -57,17 +57,17 @@ class Dataset:
         return dask.array.concatenate(chunks)
 
     def labels(self) -> Any:
-        """Lazy dask array (n,) of the labels, with one chunk per shard."""
+        """Labels of the dataset as a lazy dask array (n,), with one chunk per shard."""
         import dask.array
         from dask import delayed
 
-        blocks = [
+        chunks = [
             dask.array.from_delayed(
                 delayed(shard_labels, pure=True)(path), (shard.n_rows,), meta=np.zeros(0)
             )
             for path, shard in zip(self._paths(), self.manifest.shards, strict=True)
         ]
-        return dask.array.concatenate(blocks)
+        return dask.array.concatenate(chunks)
 
     def _paths(self) -> list[StorePath]:
         folder = dataset_path(self.store, self.manifest.name)

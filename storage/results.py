@@ -1,6 +1,6 @@
 """Reading of the result tables `runs` and `curves`.
 
-Workers write a result file for each cohort, a set of runs that are computed at the same time.
+Workers write a result file for each cohort, a set of runs that share a pass over a stream.
 `storage.collecting` merges these files into the files of the tables. Reading returns all runs,
 collected or not.
 """

@@ -100,7 +100,7 @@ def result_problems(store: AnyPath) -> list[str]:
         try:
             table = path.read_table()
             table.column("run_id")
-        except FileNotFoundError:  # collected meanwhile
+        except FileNotFoundError:  # another process has collected the file
             continue
         except (OSError, KeyError, pa.ArrowInvalid) as error:
             problems.append(

@@ -143,7 +143,10 @@ CATALOGUE: dict[str, Entry] = _read()
 
 
 def entry_named(name: str) -> Entry:
-    """Catalogue entry of a dataset. Raises `WrongInput` with the nearest name if there is none."""
+    """Catalogue entry of a dataset, by its name on the command line.
+
+    Raises `WrongInput` with the nearest name if there is none.
+    """
     if name not in CATALOGUE:
         raise WrongInput(
             f"koco prepare {name} --from FILE needs a file, because the catalogue does not have"

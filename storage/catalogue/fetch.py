@@ -257,9 +257,10 @@ class _Download:
     def check_response(self, answer: httpx.Response, here: int, version: str | None) -> None:
         """Check that a response holds the requested data of the file.
 
-        A partial response (206) must start where the data so far ends and must be of the same
-        version, because some servers ignore If-Range. Raises `Gone` if the file is not available,
-        and `_RetryableError` if another request may succeed.
+        `here` is the number of bytes fetched so far, and `version` the file's version then. A
+        partial response (206) must start there and be of that version, because some servers ignore
+        If-Range. Raises `Gone` if the file is not available, and `_RetryableError` if another
+        request may succeed.
         """
         status = answer.status_code
         begins = answer.headers.get("Content-Range", "").startswith(f"bytes {here}-")

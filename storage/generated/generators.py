@@ -76,7 +76,7 @@ def synthetic_name(generator: str, given: dict[str, Any]) -> str:
             f"{generator}: n_rows = {values['n_rows']} of n_features = {values['n_features']} are"
             f" more than {MOST_DENSE_VALUES:,} values"
         )
-    # the shortest text that says exactly this number: 10 for 10.0
+    # shortest text of the number: 10 for 10.0
     texts = {name: str(values[name]).removesuffix(".0") for name in known if name in given}
     return ",".join([generator, *(f"{name}={text}" for name, text in texts.items())])
 
@@ -96,7 +96,9 @@ def _requirement(generator: str, default: Any, value: Any) -> str | None:
 
 
 def all_values(generator: str, given: dict[str, Any]) -> dict[str, Any]:
-    """Values of all parameters, given or default, in the types of the defaults."""
+    """Values of all parameters of a generated dataset, given or default, in the types of the
+    defaults.
+    """
     return {
         name: type(default)(given.get(name, default))
         for name, default in parameters_of(generator).items()
@@ -115,7 +117,7 @@ def scale_of(generator: str, given: dict[str, Any]) -> str:
 
 
 def expected_values(generator: str, given: dict[str, Any]) -> int:
-    """Approximate number of values that the dataset will have (non-zeros if sparse)."""
+    """Approximate number of values that a generated dataset will have (non-zeros if sparse)."""
     values = all_values(generator, given)
     return int(values["n_rows"] * values.get("mean_nonzeros", values["n_features"]))
 
@@ -144,7 +146,7 @@ def synthetic_source(generator: str, values: dict[str, Any]) -> Source:
 
 @lru_cache(maxsize=1)
 def _table(generator: str, values: tuple[tuple[str, Any], ...]) -> Piece:
-    """Generate a table; each process that reads pieces of it generates it once."""
+    """Rows of a table generator; each process that reads pieces of a table generates it once."""
     return TABLES[generator](**dict(values))
 
 

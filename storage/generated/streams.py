@@ -60,18 +60,18 @@ class Blocks(Source):
         self.n_bytes = self.n_rows * self.row_bytes
 
     def pieces(self, scratch: Path) -> Iterator[tuple[int, int]]:
-        """(first row, number of rows) of each block; the last block may be truncated."""
+        """Blocks of generated rows as (first row, number of rows); the last may be truncated."""
         for first in range(0, self.n_rows, self.block_rows):
             yield first, min(self.block_rows, self.n_rows - first)
 
     def read(self, piece: tuple[int, int]) -> Piece:
-        """Generate the rows of a piece, or of any range of rows within one block."""
+        """Generate the rows of a block, or of any range of rows within one block."""
         first, n = piece
         number, begin = divmod(first, self.block_rows)
         return self.make(number, **self.model).between(begin, begin + n)
 
     def piece_bytes(self, piece: tuple[int, int]) -> int:
-        """Bytes that a piece adds to the progress."""
+        """Bytes that a block of generated rows adds to the progress."""
         return piece[1] * self.row_bytes
 
 

@@ -12,7 +12,7 @@ from storage.sources.source import Piece, dense_piece
 def ill_conditioned(
     condition_number: float = 10.0, data_seed: int = 1, n_rows: int = 10_000, n_features: int = 100
 ) -> Piece:
-    """Data of section 5.1 of Luo et al. (2016), not scaled (docs/errata.md, S8 and S11).
+    """Synthetic data of section 5.1 of Luo et al. (2016), not scaled (docs/errata.md, S8 and S11).
 
     Parameters
     ----------

@@ -9,7 +9,7 @@ IN_FLIGHT = 3
 
 
 def map_on_dask(client: Any, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
-    """Apply a function to items on a Dask cluster, equivalent to `map`.
+    """Apply a function to items on the workers of a Dask cluster, like `map`.
 
     Results come in the order of the items, and the first exception in that order is raised.
 

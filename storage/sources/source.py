@@ -68,7 +68,7 @@ class Reading:
     strip: tuple[str, ...] = ()
 
     def given(self) -> dict[str, Any]:
-        """Options that differ from their defaults, for the manifest."""
+        """Reading options that differ from their defaults, for the manifest."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         return {
             f.name: list(values[f.name]) if isinstance(f.default, tuple) else values[f.name]
@@ -102,11 +102,11 @@ class Piece:
 
     @property
     def n_rows(self) -> int:
-        """Number of rows n."""
+        """Number of rows n of the piece."""
         return int(self.labels.size)
 
     def between(self, start: int, stop: int) -> "Piece":
-        """Rows from `start` (inclusive) to `stop` (exclusive) as a piece."""
+        """Rows `start` (inclusive) to `stop` (exclusive) of the piece, as a piece."""
         a, b = int(self.indptr[start]), int(self.indptr[stop])
         indptr = self.indptr[start : stop + 1] - a
         return Piece(self.labels[start:stop], indptr, self.indices[a:b], self.values[a:b])
@@ -119,7 +119,7 @@ def dense_piece(labels: Array, matrix: Array) -> Piece:
 
 
 def concatenated(pieces: Sequence[Piece]) -> Piece:
-    """Concatenate one or more pieces in order."""
+    """Concatenate the rows of one or more pieces in order."""
     if len(pieces) == 1:
         return pieces[0]
     sizes = np.concatenate([np.diff(piece.indptr) for piece in pieces])
@@ -165,7 +165,7 @@ class Source(ABC):
     origin: dict[str, Any] = field(default_factory=dict)
 
     def surveyed(self, parallel_map: ParallelMap, scratch: Path) -> Self:
-        """Copy of this source with what must be known of all of it before the first piece is read.
+        """Copy of this source with what must be known of all rows before the first piece is read.
 
         The base class computes the file hashes; subclasses add the distinct texts of columns or a
         vocabulary. `scratch` is a folder for temporary files. Raises `WrongInput` if the source is
@@ -179,14 +179,14 @@ class Source(ABC):
 
     @abstractmethod
     def pieces(self, scratch: Path) -> Iterator[Any]:
-        """Descriptions of the pieces in row order, each small and picklable.
+        """Descriptions of the source's pieces in row order, each small and picklable.
 
         Temporary files may be written to `scratch`. Raises `WrongInput` if the source is damaged.
         """
 
     @abstractmethod
     def read(self, piece: Any) -> Piece:
-        """Read the rows of one piece.
+        """Read the rows of one piece of the source.
 
         Raises `WrongInput` with the file, line, column, offending text and remedy.
         """

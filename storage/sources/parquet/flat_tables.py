@@ -118,7 +118,7 @@ class FlatTable(ParquetRows, ColumnSource):
         return {name: {} for name in self.columns[:-1] if name in self.texts}
 
     def decoded_bytes(self, file: pq.ParquetFile, group: int) -> int:
-        """Estimated memory of a row group as a piece.
+        """Estimated memory in bytes of a Parquet row group after decoding to a piece.
 
         A label or value takes 8 bytes, a feature index 4, and texts their stored size.
         """
@@ -127,7 +127,7 @@ class FlatTable(ParquetRows, ColumnSource):
         return int(numbers_only + (meta.total_byte_size if self.texts else 0))
 
     def piece(self, rows: pa.RecordBatch, source: Slice) -> Piece:
-        """Convert decoded columns to rows.
+        """Convert the decoded columns of a table to a piece.
 
         Raises `WrongInput` for a bad value, and `OSError` for a text that was absent during the
         survey.

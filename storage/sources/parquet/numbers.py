@@ -51,7 +51,7 @@ def numbers(column: pa.Array, locate: Locate, what: str) -> Array:
     """
     refuse_nulls(column, locate, what)
     if types.is_decimal(column.type):
-        # correctly rounded, as numbers in text are; a direct cast is not
+        # conversion via text rounds correctly; a direct cast to float64 does not
         column = column.cast(pa.string()).cast(pa.float64())
     elif types.is_boolean(column.type):
         column = column.cast(pa.uint8())
@@ -78,7 +78,7 @@ def _inexact(raw: Array) -> Array:
     These have more than 53 significant bits, not counting trailing zeros.
     """
     unsigned = raw.astype(np.uint64)
-    size = np.where(raw < 0, -unsigned, unsigned)  # modulo 2^64, which is right for −2^63 too
+    size = np.where(raw < 0, -unsigned, unsigned)  # modulo 2^64, so also correct for −2^63
     lowest = np.maximum(size & -size, 1)
     return size // lowest > 2**53
 

@@ -104,11 +104,17 @@ class PreparedRows(ParquetRows):
     """
 
     def decoded_bytes(self, file: pq.ParquetFile, group: int) -> int:
-        """Memory of a row group as a piece: 8 bytes per label or value, 4 per feature index."""
+        """Memory in bytes of a Parquet row group after decoding to a piece.
+
+        A label or value takes 8 bytes, a feature index 4.
+        """
         return 8 * file.metadata.row_group(group).num_rows + 12 * values_in(file, group, "values")
 
     def piece(self, rows: pa.RecordBatch, source: Slice) -> Piece:
-        """Convert decoded columns to rows and check them. Raises `WrongInput` for a bad value."""
+        """Convert the decoded columns of prepared rows to a piece.
+
+        Raises `WrongInput` for a bad value.
+        """
         known = labels(rows.column("label"), self.rule, source.at, "column 'label'")
         ends, items = _flattened(rows.column("values"), source, "values")
         values = numbers(items, _locate(source, ends), "an item of column 'values'")
@@ -123,7 +129,7 @@ class PreparedRows(ParquetRows):
         return Piece(known, before[indptr], indices[kept], values[kept])
 
     def _indices(self, column: pa.Array, ends: Array, source: Slice) -> Array:
-        """Feature numbers of all values, row by row.
+        """Feature numbers of all values of sparse rows, row by row.
 
         Raises `WrongInput` unless each row has as many as values, in increasing order and below d.
         """

@@ -146,7 +146,7 @@ class ParquetRows(Source):
 
     @abstractmethod
     def decoded_bytes(self, file: pq.ParquetFile, group: int) -> int:
-        """Estimated memory in bytes of a row group as a piece."""
+        """Estimated memory in bytes of a Parquet row group after decoding to a piece."""
 
     @abstractmethod
     def piece(self, rows: pa.RecordBatch, source: Slice) -> Piece:

@@ -1,6 +1,4 @@
-"""Opening of Parquet files as a source, either of prepared rows or of tables with one column per
-feature.
-"""
+"""Opening of Parquet files as a source of prepared rows or of tables."""
 
 from collections.abc import Sequence
 from pathlib import Path

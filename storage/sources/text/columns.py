@@ -1,9 +1,8 @@
-"""Source of CSV or space-separated files: all rows have the columns of the first row, and one
-column is the target.
+"""Source of CSV or space-separated files, whose rows all have the columns of the first row.
 
-Blocks of lines are parsed by pyarrow's CSV reader if every line is plain. Redundant quotes and
-spaces are removed first. Input that the reader accepts but `columns_lines` rejects is detected here
-and left to `columns_lines`.
+One column is the target. Blocks of lines are parsed by pyarrow's CSV reader if every line is plain.
+Redundant quotes and spaces are removed first. Input that the reader accepts but `columns_lines`
+rejects is detected here and left to `columns_lines`.
 """
 
 from bisect import bisect_left
@@ -46,7 +45,7 @@ class ColumnText(TextSource[Parsed], ColumnSource):
     choice: Choice
 
     def fast(self, text: bytes) -> Parsed | None:
-        """Parse lines with pyarrow's CSV reader; None if a line is not plain."""
+        """Parse lines of a table with pyarrow's CSV reader; None if a line is not plain."""
         plain = with_unix_ends(text)
         if plain is None or b"\0" in plain or not _is_utf8(plain):
             return None
@@ -79,7 +78,7 @@ class ColumnText(TextSource[Parsed], ColumnSource):
         return Parsed(labels, values, texts)
 
     def slow(self, text: bytes, path: Path, line: int) -> Parsed:
-        """Parse lines one by one. Raises `WrongInput` for the first malformed line."""
+        """Parse lines of a table one by one. Raises `WrongInput` for the first malformed line."""
         lines = checked_lines(path, text.split(b"\n"), line)
         return column_lines(lines, path, self.choice, self.rule)
 
@@ -103,13 +102,17 @@ class ColumnText(TextSource[Parsed], ColumnSource):
         return source.with_texts(met, ((k, names[k], choice.called(k)) for k in choice.features))
 
     def texts_of(self, block: Block) -> dict[int, list[str]]:
-        """Distinct texts of a block, by column. Raises `WrongInput` for a malformed row."""
+        """Distinct texts of the text columns in a block of lines, by column.
+
+        Raises `WrongInput` for a malformed row.
+        """
         texts = self.rows(block).texts
         self.release(block)
         return texts
 
     def piece(self, rows: Parsed) -> Piece:
-        """Convert parsed rows to a piece: dense, or sparse with a 1 at the feature of each text.
+        """Convert parsed table rows to a piece: dense, or sparse with a 1 at the feature of each
+        text.
 
         Raises `WrongInput` for a text that was absent during the survey.
         """

@@ -55,7 +55,7 @@ class Choice:
     one_hot: bool
 
     def called(self, column: int) -> str:
-        """Description of a column in messages."""
+        """Description of a column in messages: its name, or its number counted from 1."""
         return called(self.names, column)
 
 
@@ -81,7 +81,7 @@ class Parsed:
 def column_lines(
     lines: Iterable[tuple[int, bytes]], path: Path, choice: Choice, rule: LabelRule
 ) -> Parsed:
-    """Parse rows from (number, line) pairs.
+    """Parse rows of CSV or space-separated text from (number, line) pairs.
 
     Raises `WrongInput` with the line and column of an error.
     """
@@ -232,7 +232,7 @@ class Chooser:
         return len(texts) == len(fields)
 
     def _choose(self, path: Path, names: list[str], first: list[str]) -> Choice:
-        """Assign the roles of the columns; `first` is the first row."""
+        """Assign the roles of a table's columns; `first` is its first row."""
         width = len(names or first)
         target, features, dropped = chosen_columns(path, names, width, self.reading)
         texts = tuple(

@@ -19,7 +19,7 @@ from storage.sources.numbers import LabelRule, at
 from storage.sources.source import Piece, Source
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-# bytes read at once from a compressed file; the line that a damage error names is only so exact
+# decompressed bytes read at once; the line number in an error about damage is exact up to this much
 STEP = 1 << 16
 
 Rows = TypeVar("Rows")
@@ -81,21 +81,21 @@ class TextSource(Source, Generic[Rows]):
 
     @abstractmethod
     def fast(self, text: bytes) -> Rows | None:
-        """Parse whole lines quickly; None if anything in them is unusual or wrong."""
+        """Parse whole lines of text quickly; None if anything in them is unusual or wrong."""
 
     @abstractmethod
     def slow(self, text: bytes, path: Path, line: int) -> Rows:
-        """Parse whole lines one by one; the first is line `line` of `path`.
+        """Parse whole lines of text one by one; the first is line `line` of `path`.
 
         Raises `WrongInput` with the position of an error.
         """
 
     @abstractmethod
     def piece(self, rows: Rows) -> Piece:
-        """Convert parsed rows to a piece."""
+        """Convert the parsed rows of a block of text to a piece."""
 
     def rows(self, block: Block) -> Rows:
-        """Parse a block. Raises `WrongInput` for a malformed line."""
+        """Parse a block of text. Raises `WrongInput` for a malformed line."""
         text = text_of(block)
         rows = self.fast(text)
         if rows is not None:
@@ -107,7 +107,10 @@ class TextSource(Source, Generic[Rows]):
             return self.slow(text, block.path, first_line(block))
 
     def pieces(self, scratch: Path) -> Iterator[Block]:
-        """Blocks of all files. Raises `WrongInput` for a truncated or damaged compressed file."""
+        """Blocks of all files of the source.
+
+        Raises `WrongInput` for a truncated or damaged compressed file.
+        """
         for number, file in enumerate(self.files):
             if file.path.suffix in OPENERS:
                 yield from _unpacked_blocks(file, self.block_bytes, scratch / f"{number:04d}")
@@ -119,11 +122,11 @@ class TextSource(Source, Generic[Rows]):
                 yield Block(file.path, file.path, start, stop, line, n_bytes)
 
     def read(self, piece: Block) -> Piece:
-        """Read the rows of a block. Raises `WrongInput` for a malformed line."""
+        """Read and parse a block of text. Raises `WrongInput` for a malformed line."""
         return self.piece(self.rows(piece))
 
     def release(self, piece: Block) -> None:
-        """Delete the decompressed text of a block."""
+        """Delete the file with the decompressed text of a block, if there is one."""
         if piece.unpacked != piece.path:
             piece.unpacked.unlink(missing_ok=True)
 

@@ -44,7 +44,7 @@ class SparseText(TextSource[Piece]):
     first: int
 
     def fast(self, text: bytes) -> Piece | None:
-        """Parse lines with pyarrow's CSV reader; None if a line is not plain."""
+        """Parse LIBSVM or VW lines with pyarrow's CSV reader; None if a line is not plain."""
         lines = text.count(b"\n")
         plain = with_unix_ends(text)
         if plain is None:
@@ -86,7 +86,7 @@ class SparseText(TextSource[Piece]):
         return Piece(labels, indptr, indices, values[kept])
 
     def slow(self, text: bytes, path: Path, line: int) -> Piece:
-        """Parse lines one by one. Raises `WrongInput` for the first malformed line."""
+        """Parse LIBSVM or VW lines one by one. Raises `WrongInput` for the first malformed line."""
         lines = checked_lines(path, text.split(b"\n"), line)
         return sparse_lines(lines, self.format, path, self.rule, self.first, self.n_features)
 
