@@ -1,7 +1,4 @@
-"""The store: a folder or object-store prefix with datasets, results and reports.
-
-A file in it, the store mark, says which format version the store has.
-"""
+"""The store: a folder or object-store prefix with datasets, results and reports."""
 
 import json
 import os

@@ -89,8 +89,8 @@ def block_digests(store: AnyPath, manifest: Manifest) -> Iterator[bytes]:
 def result_problems(store: AnyPath) -> list[str]:
     """Describe what is wrong with the result tables, one line per problem.
 
-    Page checksums must match, the name of a runs file must be the hash of its runs, and a curves
-    file of the same name must exist.
+    Checked are page checksums, the names of runs files (hashes of their runs) and their curves
+    files.
     """
     problems = []
     curves = {path.name for path in table_files(store, "curves")}

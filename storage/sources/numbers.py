@@ -1,6 +1,4 @@
-"""Parsing of text fields to finite numbers, with the position of a bad field in the error, and the
-rule that maps label texts to numbers.
-"""
+"""Parsing of text fields to finite numbers, and the rule that maps label texts to numbers."""
 
 import math
 import re
@@ -25,25 +23,11 @@ def number_of(
     remedy: str = "correct it",
     column: int | None = None,
 ) -> float:
-    """Parse a field as a finite decimal number.
+    """Parse a field as a finite decimal number; unlike `float`, without "nan", "inf" or "1_000".
 
-    Stricter than Python's `float`: no underscores, no "nan", no "inf".
-
-    Parameters
-    ----------
-    token : bytes
-        The field.
-    path, line, column
-        Position of the field; line and column from 1.
-    what : str
-        Description of the field for the error message.
-    remedy : str
-        Advice in the error message, unless the field marks a missing value.
-
-    Raises
-    ------
-    WrongInput
-        If the field is not a finite number.
+    `path`, `line` and `column` (from 1) are the position of the field, and `what` describes it in
+    the error message. `remedy` is the advice there, unless the field marks a missing value. Raises
+    `WrongInput` for a field that is not such a number.
     """
     if NUMBER.match(token):
         value = float(token)
