@@ -89,8 +89,7 @@ def block_digests(store: AnyPath, manifest: Manifest) -> Iterator[bytes]:
 def result_problems(store: AnyPath) -> list[str]:
     """Describe what is wrong with the result tables, one line per problem.
 
-    Checked are page checksums, the names of runs files (hashes of their runs) and their curves
-    files.
+    Checks page checksums, names of runs files (hashes of their runs) and their curves files.
     """
     problems = []
     curves = {path.name for path in table_files(store, "curves")}
