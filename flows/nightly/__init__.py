@@ -1,1 +1,1 @@
-"""The nightly flow: a sweep anew, and what has changed since the accepted one."""
+"""Nightly regression runs: all runs of a sweep are recomputed and compared with the accepted ones."""

@@ -1,5 +1,7 @@
-"""The nightly flow: prepare → sweep → report → compare. All runs of a sweep anew, in a store of
-their own; then what has changed since the accepted run, and what has become slower.
+"""The Prefect flow of a nightly run: prepare → sweep → report → compare.
+
+It recomputes all runs of a sweep in a separate store, then reports changed numbers and slower
+learners relative to the accepted nightly run.
 """
 
 import time
@@ -35,12 +37,12 @@ from storage.generated.generators import prepare_synthetic
 from storage.nights import accept, add_night, numbers_of, read_accepted, read_nights
 from storage.store import open_store
 
-EARLY_SECONDS = 5.0  # Prefect starts a run up to a second before its time
-NIGHTLY = "nightly"  # the lock, and the flow
+EARLY_SECONDS = 5.0  # longest wait: Prefect may start a run up to a second early
+NIGHTLY = "nightly"  # name of the lock and of the flow
 
 
 def store_unavailable(task: Any, run: Any, state: State[Any]) -> bool:
-    """Whether a task failed because an object store did not answer: then it is tried again."""
+    """Whether a task failed because an object store did not answer, so that Prefect retries it."""
     error = state.result(raise_on_failure=False)
     if isinstance(error, StoreUnavailable):
         say(f"{error}; trying again after a while")
@@ -57,8 +59,10 @@ RETRIED = {
 
 
 def prepare_missing(store: str, sweep: Sweep) -> None:
-    """Prepare what the sweep needs and the store does not have: generated datasets, and those of
-    the catalogue. Others are left to the sweep, which says what to do.
+    """Prepare the datasets of a sweep that the store lacks: generated ones and those of the
+    catalogue.
+
+    Other missing datasets are reported by the sweep itself.
     """
     there = set(prepared_names(store))
     for use in sweep.datasets:
@@ -70,8 +74,9 @@ def prepare_missing(store: str, sweep: Sweep) -> None:
 
 @task(name="sweep", **RETRIED)
 def compute(night: Night) -> None:
-    """All runs of the sweep that this night has not computed yet, and their report; within the
-    night's seconds.
+    """Run the sweep and write its report, within the time limit of the nightly run.
+
+    Runs that this nightly run finished before an interruption are not computed again.
     """
     checked = CheckedSweep(replace(night.request, store=str(night.path)), night.sweep)
     limited = flow_of(sweep_flow, lambda: run_sweep(checked, TASKS)).with_options(
@@ -82,8 +87,9 @@ def compute(night: Night) -> None:
 
 @task(name="compare", **RETRIED)
 def compare(night: Night) -> None:
-    """Compare the night with the accepted one, and add it to the history; the first one, and one
-    that is to be, is accepted.
+    """Compare a nightly run with the accepted one, and add the result to the history.
+
+    The run becomes the accepted one if it is the first of its sweep, or if the user asked for that.
     """
     store, name = night.store, night.sweep.name
     numbers, accepted = numbers_of(night.path), read_accepted(store, name)
@@ -112,25 +118,27 @@ def nightly_flow(
     schedule: str | None = None,
     planned: str | None = None,
 ) -> State[Any]:
-    """Run the sweep in `sweep_file` anew and compare it with the last accepted nightly run on
-    `store`.
+    """Recompute the sweep in `sweep_file` and compare it with the accepted nightly run in `store`.
 
     Parameters
     ----------
     sweep_file, store, cluster, workers, certificates, insecure
-        As of `SweepRequest`.
-    accepting
-        Whether what comes out is accepted.
-    seconds
-        The time limit of the sweep.
-    schedule, planned
-        Of a schedule that `koco serve` knows, a planned time is done once, however often this is
-        started for it.
+        Those of `SweepRequest`.
+    accepting : bool
+        Whether to accept the new numbers and speeds, whatever the comparison finds.
+    seconds : float or None
+        Time limit of the sweep.
+    schedule : str or None
+        Name of the schedule in `koco serve` that this run belongs to.
+    planned : str or None
+        Planned time in ISO format. The run of a schedule's planned time is done once, even if
+        the flow is started for it several times.
 
     Returns
     -------
     State
-        What came out: Completed (first, same numbers, faster) or Failed (changed numbers, slower).
+        Completed (first, same numbers, faster), Failed (changed numbers, slower, time limit,
+        given up) or Cancelled (the planned time needs no run).
 
     Raises
     ------
@@ -146,7 +154,9 @@ def nightly_flow(
 
 
 def run_night(night: Night) -> State[Any]:
-    """The night, when the store's lock is free."""
+    """Do a nightly run as soon as the store's lock for nightly runs is free; returns its final
+    state.
+    """
     open_store(night.store)
     waiting = f"another nightly run is under way on {night.store}; waiting for it"
     with locked(night.store, NIGHTLY, waiting):
@@ -156,7 +166,10 @@ def run_night(night: Night) -> State[Any]:
 
 
 def planned_night(night: Night, times: Times, planned: datetime) -> State[Any]:
-    """The night of a planned time: once, however often this is begun for it."""
+    """Do the nightly run of a schedule's planned time, unless that time was handled before.
+
+    An interrupted run is repeated at most `TRIES` times in all.
+    """
     time.sleep(min(max((planned - datetime.now(UTC)).total_seconds(), 0.0), EARLY_SECONDS))
     now = datetime.now(UTC)
     if reason := times.why_not(planned, now):
@@ -174,7 +187,7 @@ def planned_night(night: Night, times: Times, planned: datetime) -> State[Any]:
 
 
 def limited_night(night: Night, why: str) -> State[Any]:
-    """The night; a failed state if it takes longer than it may."""
+    """Do a nightly run; returns a failed state if it exceeds its time limit."""
     say(f"nightly {night.sweep.name}: {why}")
     try:
         return one_night(night)
@@ -184,8 +197,9 @@ def limited_night(night: Night, why: str) -> State[Any]:
 
 
 def one_night(night: Night) -> State[Any]:
-    """The night itself, by whoever holds the lock: prepare, sweep, report, compare; the state that
-    its result asks for.
+    """Prepare, sweep, report and compare; returns the final state with a summary.
+
+    The caller holds the lock for nightly runs.
     """
     begun = time.monotonic()
     prepare_missing(night.store, night.sweep)
@@ -225,7 +239,7 @@ SHOWN = (
 
 
 def show(night: Night, history: Sequence[dict[str, Any]], lines: Sequence[str]) -> None:
-    """The result as an artifact of the flow run."""
+    """Add a table with the result of a nightly run to the flow run's page in Prefect."""
     rows = [{name: row[name] for name in SHOWN} for row in history if row["night"] == night.name]
     about = [
         f"**{night.result}**",
@@ -237,8 +251,9 @@ def show(night: Night, history: Sequence[dict[str, Any]], lines: Sequence[str]) 
 
 
 def planned_time(given: str | None) -> datetime | None:
-    """The time that this flow run was planned for: as it was told, or, if Prefect's scheduler made
-    it, as that says; None if somebody started it now.
+    """Planned time of this flow run in UTC; None if somebody started it by hand.
+
+    It is `given` if that is set, else the time for which Prefect's scheduler created the flow run.
     """
     if given:
         return datetime.fromisoformat(given).astimezone(UTC)

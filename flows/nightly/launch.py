@@ -12,8 +12,21 @@ from storage.store import check_store
 
 
 def launch_nightly(request: SweepRequest, accepting: bool) -> dict[str, Any]:
-    """Run the sweep anew through the nightly flow, and compare it; the summary. What can be wrong
-    is found before anything starts.
+    """Start a nightly run through its Prefect flow and wait for it.
+
+    Wrong input is found before anything starts.
+
+    Parameters
+    ----------
+    request : SweepRequest
+        The sweep to recompute, its store, and the cluster.
+    accepting : bool
+        Whether to accept the new numbers and speeds, whatever the comparison finds.
+
+    Returns
+    -------
+    dict
+        Summary of the run: its result, the changes, counts of runs, and the path of the report.
     """
     configure_prefect()
     sweep = read_sweep(request.sweep_file)
@@ -22,7 +35,8 @@ def launch_nightly(request: SweepRequest, accepting: bool) -> dict[str, Any]:
     given = replace(request, store=str(store_path(request.store)))
     server = PrefectServer()
     server.start("--no-services", "--no-ui")
-    from flows.nightly.flow import nightly_flow, run_night  # seconds
+    # these imports take seconds, while the server starts
+    from flows.nightly.flow import nightly_flow, run_night
     from flows.sweep.flow import flow_of
 
     server.wait()

@@ -1,9 +1,9 @@
-"""A nightly run: what it came to, and its store inside the store, with the datasets of the one it
-is in and results of its own.
+"""State of a nightly run, its own store inside the main store, and its rows in the history.
 
-A sweep does not compute what its store has; a nightly run must. It therefore has results,
-checkpoints and a report of its own, in `nights/SWEEP`, and goes on there after it was killed. The
-next night begins with an empty one: there is never more than one a sweep.
+A sweep skips runs that its store already has, but a nightly run must recompute them all. It
+therefore keeps its results, checkpoints and report in `nights/SWEEP`, reads the datasets of the
+main store, and resumes there after an interruption. The next nightly run of the sweep starts with
+an empty store in that folder.
 """
 
 import json
@@ -33,18 +33,19 @@ NOTE = "night.json"
 
 
 def code() -> str:
-    """The code and the versions that numbers may depend on, as canonical JSON."""
+    """The code and library versions that numbers may depend on, as canonical JSON."""
     return canonical_json(versions())
 
 
 def night_path(store: AnyPath, sweep: str) -> StorePath:
-    """Where the last nightly run of a sweep is."""
+    """Path of the store of a sweep's latest nightly run."""
     return store_path(store) / "nights" / sweep
 
 
 def read_note(night: StorePath) -> dict[str, Any]:
-    """What the night's store says of it: when it was begun, by which code, of which sweep file, and
-    whether it has ended. Empty if nothing is there.
+    """Read the note in a nightly run's store; empty if there is none.
+
+    It has the start time, the code, the hash of the sweep file, and whether the run has ended.
     """
     try:
         return json.loads((night / NOTE).read_text())  # type: ignore[no-any-return]
@@ -53,8 +54,10 @@ def read_note(night: StorePath) -> dict[str, Any]:
 
 
 def opened_night(store: AnyPath, sweep: Sweep) -> tuple[StorePath, str]:
-    """The path for tonight, and when the night was begun: the one that was cut, if it was of this
-    code and this sweep file, else an empty one.
+    """Open the store of a sweep's nightly run; returns its path and the start time of the run.
+
+    An interrupted run is resumed if it had the same code and sweep file. Otherwise the store is
+    emptied.
     """
     night = night_path(store, sweep.name)
     note = read_note(night)
@@ -70,13 +73,14 @@ def opened_night(store: AnyPath, sweep: Sweep) -> tuple[StorePath, str]:
 
 
 def end_night(night: StorePath) -> None:
-    """Note that the night was compared: the next one begins anew."""
+    """Mark a nightly run as ended, so that the next one starts with an empty store."""
     (night / NOTE).write_text(json.dumps({**read_note(night), "ended": True}) + "\n")
 
 
 def ended_night(store: AnyPath, sweep: str) -> tuple[StorePath, str]:
-    """The last night, and when it was begun. Raises `WrongInput` if there is none, or if it has not
-    ended.
+    """Path of a sweep's latest nightly run, and the time when it started.
+
+    Raises `WrongInput` if there is none, or if it has not ended.
     """
     night = night_path(store, sweep)
     note = read_note(night)
@@ -94,8 +98,9 @@ def ended_night(store: AnyPath, sweep: str) -> tuple[StorePath, str]:
 
 
 def accept_last(store: AnyPath, sweep: str) -> str:
-    """Accept the last nightly run of a sweep; returns when it was begun. Raises `WrongInput` if
-    there is none, or if it has not ended.
+    """Make a sweep's latest nightly run the accepted one; returns the time when it started.
+
+    Raises `WrongInput` if there is none, or if it has not ended.
     """
     existing_store(store)
     ended_night(store, sweep)
@@ -106,31 +111,39 @@ def accept_last(store: AnyPath, sweep: str) -> str:
 
 
 class Night:
-    """A nightly run: what the tasks of one night share.
+    """A nightly run: its settings, and the results that its tasks add.
 
-    A plain object on purpose: see `flows.sweep.checks.CheckedSweep`.
+    It is not a dataclass on purpose: see `flows.sweep.checks.CheckedSweep`.
 
     Parameters
     ----------
-    sweep
-        The sweep that is run anew.
-    request
-        Where, and how.
-    accepting
-        Whether what comes out is accepted.
-    seconds
-        The time limit of the sweep, if there is one.
-    schedule, planned
-        The schedule, and the time, that it was planned for, if it was.
+    sweep : Sweep
+        The sweep to recompute.
+    request : SweepRequest
+        The store of the datasets, the cluster, and how to run.
+    accepting : bool
+        Whether to accept the new numbers and speeds, whatever the comparison finds.
+    seconds : float or None
+        Time limit of the sweep.
+    schedule : str or None
+        Name of the schedule that the run belongs to.
+    planned : datetime or None
+        Time for which the schedule planned it.
 
     Attributes
     ----------
-    path, name
-        The store of the night, and when it was begun.
-    summary
-        The sweep's own.
-    changes, speeds, result
-        What the comparison with the accepted night came to.
+    path : StorePath
+        The store with the results of this run.
+    name : str
+        Start time in ISO format, which identifies the run.
+    summary : dict
+        Summary of the sweep.
+    changes : list of Change
+        Numbers that differ from the accepted run.
+    speeds : list of Speed
+        Speed of each learner on each dataset.
+    result : str
+        Overall result: first, same numbers, changed numbers, slower or faster.
     """
 
     def __init__(
@@ -153,7 +166,10 @@ class Night:
 
 
 def history_rows(night: Night, numbers: pa.Table, is_first: bool) -> list[dict[str, Any]]:
-    """The night's rows of the table `history`."""
+    """Rows that a nightly run adds to the table `history`: one per dataset and learner.
+
+    `numbers` is the table of this run's numbers; `is_first` says that no run was accepted before.
+    """
     common = {
         "night": night.name,
         "ended": datetime.now(UTC),
@@ -188,7 +204,7 @@ def history_rows(night: Night, numbers: pa.Table, is_first: bool) -> list[dict[s
 def numbers_columns(
     night: Night, pair: Pair, rows: Sequence[dict[str, Any]], is_first: bool
 ) -> dict[str, Any]:
-    """What the history says of the numbers of a learner on a dataset."""
+    """Columns of a history row on the numbers of one learner on one dataset."""
     found = [change for change in night.changes if (change.dataset, change.learner) == pair]
     other = [change for change in found if change.what != "new"]
     losses = [row["mean_loss"] for row in rows if row["mean_loss"] is not None]
@@ -212,7 +228,9 @@ def numbers_columns(
 
 
 def speed_columns(night: Night, pair: Pair) -> dict[str, Any]:
-    """What the history says of the speed of a learner on a dataset: nothing if it was not timed."""
+    """Columns of a history row on the speed of one learner on one dataset; None if it was not
+    timed.
+    """
     for speed in night.speeds:
         if (speed.dataset, speed.learner) == pair:
             return {
@@ -226,8 +244,8 @@ def speed_columns(night: Night, pair: Pair) -> dict[str, Any]:
 
 
 def lines_of(night: Night, history: Sequence[dict[str, Any]]) -> list[str]:
-    """The night's result in lines for people: what has changed, where, by how much, and what else
-    is not as it was.
+    """Sentences for the user on what a nightly run found: changed numbers, changed or unclear
+    speeds, and what to do about them.
     """
     lines = [str(change) for change in night.changes]
     lines += [str(speed) for speed in night.speeds if speed.verdict in (SLOWER, FASTER, UNCLEAR)]

@@ -1,6 +1,4 @@
-"""Tonight's numbers and speeds against those that were accepted. Pure comparison: nothing is read
-or written here.
-"""
+"""Comparison of a nightly run's numbers and speeds with accepted ones, without access to files."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -19,22 +17,31 @@ FIRST, SAME, CHANGED, SLOWER, FASTER = (
     "slower",
     "faster",
 )
-UNCLEAR = "unclear"  # of a speed: not as before, and the machine was busy with something else
-BUSY, BUSY_HALF = 0.25, 0.5  # so much of all cores taken by other processes; and half the band then
-FAILING = (CHANGED, SLOWER)  # of a night: exit status 1, and a failed state
-FLOOR, CAP = 0.15, 0.20  # half the band, as a share of the expected ratio: at least, and at most
-WIDTH = 4 * 1.4826  # times the median deviation: four standard deviations, if the noise were normal
-REMEMBERED = 30  # nights that the band is made from
+UNCLEAR = "unclear"  # verdict on a speed measured while other processes kept the machine busy
+# the machine is busy if others take more than this share of its cores; half-width of the band then
+BUSY, BUSY_HALF = 0.25, 0.5
+FAILING = (CHANGED, SLOWER)  # results that give exit status 1 and a failed state
+FLOOR, CAP = 0.15, 0.20  # limits of the band's half-width, as a share of the expected ratio
+WIDTH = 4 * 1.4826  # median deviations in four standard deviations of normal noise
+REMEMBERED = 30  # number of latest ratios that give the band
 
 Pair = tuple[str, str]  # dataset, learner
 
 
 @dataclass(frozen=True)
 class Change:
-    """What is not as in the accepted run, of one learner on one dataset: `runs` of `of` runs.
-    `what` is "numbers", "data" (the dataset has other rows), "gone" (the accepted run had them) or
-    "new" (it had not). `largest` is the largest relative change of a mean loss, None where there is
-    none to compare.
+    """A difference between a nightly run and the accepted one, for a learner on a dataset.
+
+    Attributes
+    ----------
+    dataset, learner : str
+        Names of the dataset and the learner.
+    what : {"numbers", "data", "gone", "new"}
+        Results differ; the dataset has other rows; runs are missing; runs were added.
+    runs, of : int
+        Number of runs affected, and of runs compared.
+    largest : float or None
+        Largest relative change of a mean loss; None if no losses can be compared.
     """
 
     dataset: str
@@ -59,8 +66,9 @@ class Change:
 
 
 def changes(accepted: pa.Table, tonight: pa.Table) -> list[Change]:
-    """What has changed from one table of numbers (`storage.nights.NUMBERS`) to the other, by
-    dataset and learner.
+    """List the differences between two tables of numbers, by dataset and learner.
+
+    Both have the columns of `storage.nights.NUMBERS`.
     """
     before, after = _by_identity(accepted), _by_identity(tonight)
     pairs: dict[Pair, list[tuple[dict[str, Any] | None, dict[str, Any] | None]]] = defaultdict(list)
@@ -103,10 +111,24 @@ def _relative(before: float | None, after: float | None) -> float | None:
 
 @dataclass(frozen=True)
 class Speed:
-    """How fast a learner is on a dataset: `rows` rounds of the run `probe` take `ratio` times as
-    long as the calibration loop. `expected` is that ratio in the nights since the accepted one,
-    None if there are none; `others` the share of all cores that other processes took meanwhile;
-    `verdict` first, same, slower, faster or unclear.
+    """Speed of a learner on a dataset, relative to a calibration loop on the same machine.
+
+    Attributes
+    ----------
+    dataset, learner : str
+        Names of the dataset and the learner.
+    probe : str
+        Identifies the run that was timed.
+    rows : int
+        Number of its rounds that were timed.
+    ratio : float
+        Time of these rounds divided by the time of the calibration loop.
+    expected : float or None
+        Median ratio of earlier nightly runs since the accepted one; None if there are none.
+    verdict : {"first", "same", "slower", "faster", "unclear"}
+        The ratio compared with earlier ones.
+    others : float
+        Share of all cores that other processes took during the measurement.
     """
 
     dataset: str
@@ -131,9 +153,10 @@ class Speed:
 
 
 def band(ratios: Sequence[float]) -> tuple[float, float, float]:
-    """The expected ratio, and the least and the largest that are taken for the same speed: the
-    median of earlier nights, give or take four standard deviations of theirs, though no less than
-    15 % and no more than 20 %.
+    """Range of ratios that count as the same speed: its centre, lower end and upper end.
+
+    The centre is the median of the earlier ratios. The half-width is four standard deviations,
+    estimated from their median deviation, limited to between 15 % and 20 % of the centre.
     """
     centre = median(ratios)
     half = min(
@@ -143,9 +166,11 @@ def band(ratios: Sequence[float]) -> tuple[float, float, float]:
 
 
 def verdict_of(ratio: float, ratios: Sequence[float], others: float = 0.0) -> str:
-    """first, same, slower or faster: this ratio among those of earlier nights. Unclear while other
-    processes take more than a quarter of the machine: if it is the first, or not the same though no
-    more than half away. What cores share, caches and dividers, is worth a third then.
+    """Judge a ratio by those of earlier nightly runs: first, same, slower, faster or unclear.
+
+    While other processes take more than a quarter of all cores, shared caches and dividers may cost
+    a third of the speed. A first ratio is then unclear, and so is one outside the band whose
+    deviation is at most half the centre.
     """
     if not ratios:
         return UNCLEAR if others > BUSY else FIRST
@@ -163,9 +188,11 @@ def earlier_ratios(
     host: str,
     calibration: int,
 ) -> list[float]:
-    """The ratios that this one can be compared with: of the accepted night and the later ones, on
-    this machine, of the same rounds; without those that were found slower or faster, unless they
-    were accepted, and without those that were unclear.
+    """Ratios from the history with which a new measurement can be compared, oldest first.
+
+    They are those of the same rounds of the same run, on the same machine and with the same
+    calibration, from the accepted nightly run on. Ratios judged slower or faster are left out
+    unless they were accepted, and unclear ones always.
     """
     same = [
         row
@@ -185,7 +212,7 @@ def earlier_ratios(
 
 
 def result_of(is_first: bool, found: Sequence[Change], speeds: Sequence[Speed]) -> str:
-    """What the night came to."""
+    """Overall result of a nightly run, from its changed numbers and its speeds."""
     if is_first:
         return FIRST
     if any(change.what != "new" for change in found):

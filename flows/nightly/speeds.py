@@ -1,4 +1,4 @@
-"""How fast each learner is on each dataset tonight: a run of it, timed beside the calibration
+"""Measurement of each learner's speed on each dataset: one of its runs, timed next to a calibration
 loop.
 """
 
@@ -16,15 +16,16 @@ from koco_stream.io.files import canonical_json
 from koco_stream.io.paths import AnyPath
 from koco_stream.runs.run import Run
 
-SHORTEST = 2e-4  # seconds: of less the call is too large a part
-AGAIN = 4  # times that a learner is timed again before it is called slower or faster
-FIRST_TIMES = 3  # what is timed for the first time is what later nights are compared with
-PAUSE = 0.4  # seconds, and more each time: a busy neighbour goes
+SHORTEST = 2e-4  # seconds; in a shorter scan the overhead of the call dominates
+AGAIN = 4  # most repetitions before a learner is called slower or faster
+FIRST_TIMES = 3  # measurements of a first speed, because later ones are compared with it
+PAUSE = 0.4  # seconds times the attempt: the other processes may have ended by then
 
 
 def probe_of(run: Run) -> str:
-    """What says which run of a learner on a dataset is timed: whatever the dataset holds and the
-    code's version is.
+    """Identifier of the run that is timed, as canonical JSON.
+
+    It does not depend on the dataset's content or on the version of the code.
     """
     stream = {
         name: value
@@ -37,11 +38,27 @@ def probe_of(run: Run) -> str:
 def measure_speeds(
     store: AnyPath, runs: Sequence[Run], numbers: pa.Table, history: Sequence[dict[str, Any]]
 ) -> list[Speed]:
-    """The speed of each learner on each dataset, of which a run ended well: of the run, and the
-    rounds of it, that were timed last; else of the first one.
+    """Measure the speed of each learner on each dataset that has a run with status ok.
 
-    What is not as in earlier nights is timed again, after a while, and what is nearest to them
-    counts: noise passes, other code does not.
+    A measurement that differs from earlier nightly runs is repeated after a pause, and the one
+    nearest to the expected ratio counts: noise passes, but slower code stays slow.
+
+    Parameters
+    ----------
+    store : path
+        The store of the nightly run.
+    runs : sequence of Run
+        All runs of the sweep.
+    numbers : Table
+        The numbers of these runs, with their statuses.
+    history : sequence of dict
+        Rows of earlier nightly runs. The run and the rounds that were timed last are timed
+        again.
+
+    Returns
+    -------
+    list of Speed
+        One per dataset and learner. Runs too short to be timed are left out.
     """
     probes: list[tuple[Pair, str, Probe]] = []
     for pair, candidates in by_pair(runs, numbers).items():
@@ -73,13 +90,15 @@ def measure_speeds(
 
 
 def is_doubtful(speed: Speed, times: int) -> bool:
-    """Whether this, measured so often, is to be measured again."""
+    """Whether a speed that was measured `times` times should be measured again."""
     return times < FIRST_TIMES if speed.verdict == FIRST else speed.verdict != "same"
 
 
 def better(one: Speed, other: Speed) -> Speed:
-    """Of two measurements the clear one; of such, the one nearer to what was expected, or the
-    shorter one, if nothing was.
+    """The more reliable of two measurements.
+
+    A clear one is preferred to an unclear one, then the one nearer to the expected ratio, or the
+    faster one if no ratio is expected.
     """
 
     def doubt(speed: Speed) -> tuple[bool, float]:
@@ -91,7 +110,7 @@ def better(one: Speed, other: Speed) -> Speed:
 
 
 def by_pair(runs: Sequence[Run], numbers: pa.Table) -> dict[Pair, dict[str, Run]]:
-    """The runs that ended well, by dataset and learner, then by what names them."""
+    """Runs with status ok, by (dataset, learner), then by the identifier of `probe_of`."""
     well = {
         (row["dataset"], row["learner"], row["params"], row["order_seed"], row["learner_seed"])
         for row in numbers.to_pylist()
@@ -112,13 +131,13 @@ def by_pair(runs: Sequence[Run], numbers: pa.Table) -> dict[Pair, dict[str, Run]
 
 
 def timed(pair: Pair, name: str, probe: Probe, history: Sequence[dict[str, Any]]) -> Speed:
-    """One measurement, and what it means among the earlier ones."""
+    """Time a run once, and judge its speed by those of earlier nightly runs."""
     earlier = earlier_ratios(history, pair, name, probe.rows, machine(), VERSION)
     psutil.cpu_percent()
     begun, own = time.monotonic(), time.process_time()
     ratio = probe.ratio()
     cores_seconds = (time.monotonic() - begun) * (psutil.cpu_count() or 1)
-    busy = psutil.cpu_percent() / 100  # of all cores, since it was asked last
+    busy = psutil.cpu_percent() / 100  # share of all cores, since the call above
     others = max(0.0, busy - (time.process_time() - own) / max(cores_seconds, 1e-9))
     expected = band(earlier)[0] if earlier else None
     verdict = verdict_of(ratio, earlier, others)

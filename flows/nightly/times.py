@@ -1,9 +1,9 @@
-"""The planned times of schedules: which one is due, which were done. The store remembers, so that
-neither a killed process nor a lost database of Prefect's misses a time or does one twice.
+"""Planned times of schedules: which one is due, and which are done.
 
-Of the times that have passed only the last is due. What is due is done once: a time whose run was
-cut is due until its run has ended, and whoever does it holds the lock of nightly runs while he
-looks and while he works.
+The store has this record, so that no time is missed or done twice if a process is killed or
+Prefect's database is lost. Of the times that have passed, only the last one is due. It stays due
+until its run has ended. Whoever runs it holds the lock for nightly runs, from reading the record to
+the end of the run.
 """
 
 import asyncio
@@ -13,20 +13,20 @@ from typing import Any
 
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 
-KEPT = 200  # times of a schedule that are remembered
+KEPT = 200  # planned times of a schedule in the record
 WINDOWS = (timedelta(hours=2), timedelta(days=2), timedelta(days=70), timedelta(days=1500))
-MOST = 500  # times that Prefect is asked for at once
-TRIES = 3  # a time whose run was cut so often is given up
+MOST = 500  # planned times that one call to Prefect returns
+TRIES = 3  # a planned time is given up after so many interrupted runs
 
 
 def planned_times(
     cron: str, timezone: str, start: datetime, end: datetime | None = None
 ) -> list[datetime]:
-    """The first times from `start` to `end`, at most `MOST`, that the cron expression names in this
-    time zone; without an end the first one only.
+    """Times from `start` to `end` at which a cron expression is due; without an end, the first one.
 
-    Prefect's own rules, also where clocks change. Raises `ValueError` for what Prefect does not
-    take, and where no time is found in years. Not for a thread with an event loop.
+    At most `MOST` times are returned. They follow Prefect's rules, also for daylight saving time.
+    Must not be called in a thread with an event loop. Raises `ValueError` if Prefect does not
+    accept the expression, or if it names no time for years.
     """
     from prefect.server.schemas.schedules import CronSchedule
 
@@ -36,8 +36,8 @@ def planned_times(
 
 
 def last_planned(cron: str, timezone: str, now: datetime) -> datetime | None:
-    """The last time at or before `now` that the cron expression names in this time zone; None if it
-    names none in years.
+    """The last time at or before `now` at which a cron expression was due; None if there was none
+    for years.
     """
     for window in WINDOWS:
         start, found = now - window, None
@@ -50,15 +50,17 @@ def last_planned(cron: str, timezone: str, now: datetime) -> datetime | None:
 
 
 class Times:
-    """The times of one schedule that a store remembers."""
+    """Record in a store of the planned times of one schedule."""
 
     def __init__(self, store: AnyPath, name: str) -> None:
         folder = store_path(store) / "schedules"
         self.rule, self.times = folder / f"{name}.json", folder / f"{name}.times.json"
 
     def begin(self, cron: str, timezone: str, now: datetime) -> datetime:
-        """Since when the schedule is as it is: times before that were not missed. It begins now if
-        it is new or has another cron.
+        """Time since which the schedule has its present cron expression; earlier times were not
+        missed.
+
+        It is `now` for a new schedule or a changed expression.
         """
         noted, rule = _read(self.rule), {"cron": cron, "timezone": timezone}
         if not rule.items() <= noted.items():
@@ -77,11 +79,11 @@ class Times:
         return last
 
     def has_ended(self, planned: datetime) -> bool:
-        """Whether the run of a planned time has ended, one way or the other."""
+        """Whether the run of a planned time has ended, with any result."""
         return "ended" in self.done().get(_key(planned), {})
 
     def why_not(self, planned: datetime, now: datetime) -> str | None:
-        """Why the run of a planned time is not to be done now; None if it is."""
+        """Reason why the run of a planned time must not be done now; None if it should be done."""
         if self.has_ended(planned):
             result = self.done()[_key(planned)]["result"]
             return f"the run of {_key(planned)} has ended already: {result}"
@@ -94,18 +96,18 @@ class Times:
         return None
 
     def note_begun(self, planned: datetime, now: datetime) -> int:
-        """Note that a run begins; returns how often it has begun."""
+        """Record that a run begins; returns how often the run of this planned time has begun."""
         begun = [*self._noted(planned)["begun"], now.isoformat(timespec="seconds")]
         self._note(planned, begun=begun)
         return len(begun)
 
     def note_ended(self, planned: datetime, now: datetime, result: str) -> None:
-        """Note that a run has ended, and how."""
+        """Record that the run of a planned time has ended, and its result."""
         self._note(planned, ended=now.isoformat(timespec="seconds"), result=result)
 
     def done(self) -> dict[str, dict[str, Any]]:
-        """What is remembered of each planned time: when it was begun, each time, when it has ended,
-        and the result.
+        """The record of each planned time: when its run began (each time), when it ended, and the
+        result.
         """
         return _read(self.times)
 

@@ -1,1 +1,1 @@
-"""The prepare flow: datasets of the catalogue and of files, into a store."""
+"""Preparation of datasets from the catalogue and from files into a store."""

@@ -1,5 +1,6 @@
-"""Fetching the files of a dataset of the catalogue into the cache folder, with progress; what came
-is recorded in the store.
+"""Download of the files of a catalogue dataset into the cache folder, with progress on stderr.
+
+The checksums of downloaded files are recorded in the store.
 """
 
 from functools import partial
@@ -24,12 +25,31 @@ from storage.catalogue.unpack import unpack
 
 
 def fetch_edition(store: str, entry: Entry) -> tuple[Edition, list[Path], dict[str, Path]]:
-    """Fetch the entry's edition that has addresses: the edition, its files in order, and what came
-    from each address.
+    """Download the files of a catalogue entry.
 
-    Raises `WrongInput` naming the files, their addresses and how to pass them, if there is no
-    address, no network, or another file than expected; OSError if the server keeps failing or the
-    cache cannot be written.
+    Parameters
+    ----------
+    store : str
+        Store with the checksums of earlier downloads.
+    entry : Entry
+        Entry of the catalogue; its edition that has addresses is used.
+
+    Returns
+    -------
+    edition : Edition
+        The edition that was downloaded.
+    paths : list of Path
+        Its files, in order.
+    came : dict of str to Path
+        What was downloaded from each address.
+
+    Raises
+    ------
+    WrongInput
+        If there is no address, no network, or a file differs from the expected one. The message
+        names the files, their addresses, and how to pass them.
+    OSError
+        If the server keeps failing, or the cache cannot be written.
     """
     edition = entry.fetchable
     if edition is None:
@@ -55,8 +75,9 @@ def fetch_edition(store: str, entry: Entry) -> tuple[Edition, list[Path], dict[s
 
 
 def record_edition(store: str, came: dict[str, Path]) -> None:
-    """Record the checksums of what came, once it has been prepared: a file that is no dataset is
-    not what an address stands for.
+    """Record the checksums of downloaded files, by address.
+
+    Call it after the dataset was prepared, so that no checksum of a faulty file is recorded.
     """
     for url, path in came.items():
         record(store, url, file_hash(path), path.stat().st_size)
@@ -65,7 +86,7 @@ def record_edition(store: str, came: dict[str, Path]) -> None:
 def _fetch(
     store: str, entry: Entry, file: str, address: Address, recorded_sha256: str | None, folder: Path
 ) -> Path:
-    """Fetch one address; what goes wrong is told with the remedy."""
+    """Download the file at one address; errors are raised with their remedy."""
     expected = recorded_sha256 if address.member else address.sha256 or recorded_sha256
     name = None if address.member else address.name_of(file)
     say(f"fetching {address.url}")

@@ -1,4 +1,4 @@
-"""The prepare flow: datasets of the catalogue, fetched and prepared."""
+"""The Prefect flow that downloads and prepares datasets of the catalogue."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ from storage.store import open_store
 
 
 def may_pass(task: Any, run: Any, state: State[Any]) -> bool:
-    """Whether what a task failed by may be over after a while: a server that does not answer."""
+    """Whether a task failed because a server did not answer, so that Prefect retries it."""
     error = state.result(raise_on_failure=False)
     told = error.__cause__ or error.__context__ if isinstance(error, WrongInput) else error
     if isinstance(told, StoreUnavailable | Unreachable | ConnectionError):
@@ -35,13 +35,15 @@ def may_pass(task: Any, run: Any, state: State[Any]) -> bool:
     retry_condition_fn=may_pass,
 )
 def prepare_one(store: str, name: str) -> Manifest:
-    """One dataset of the catalogue, its files fetched if need be."""
+    """Prepare one dataset of the catalogue; its files are downloaded if needed."""
     return prepare_named(store, name, (), {}, cores())
 
 
 @flow(name="prepare", validate_parameters=False)
 def prepare_flow(datasets: list[str], store: str) -> list[str]:
-    """Prepare these datasets of the catalogue unless the store has them; returns their identities.
+    """Prepare datasets of the catalogue that the store lacks; returns the hashes of all named
+    datasets.
+
     Raises `WrongInput` as `koco prepare` does.
     """
     open_store(store)

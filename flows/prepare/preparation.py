@@ -1,6 +1,4 @@
-"""Preparing and verifying from the command line, and the list of datasets: of the store, of the
-catalogue and of the generators.
-"""
+"""Implementation of `koco prepare`, `koco verify` and `koco datasets`."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -21,8 +19,8 @@ from storage.store import check_store, existing_store
 from storage.verify import dataset_problems, result_problems
 
 DATASETS = ("name", "task", "n_rows", "n_features", "prepared", "papers")
-LARGE = 64 << 20  # bytes of text from which on starting workers, some seconds, is worth it
-PACKED = 4  # times smaller than its text a compressed file is, about
+LARGE = 64 << 20  # bytes of text for which starting workers, which takes seconds, pays
+PACKED = 4  # typical ratio of the text's size to that of a compressed file
 VERIFIED = ("what", "state")
 DETAILS = (*DATASETS, "source", "editions")
 
@@ -30,13 +28,34 @@ DETAILS = (*DATASETS, "source", "editions")
 def prepare_named(
     store: str, name: str, sources: Sequence[Path], given: dict[str, Any], workers: int = 0
 ) -> Manifest:
-    """Prepare `name` from files, with the options `given`; or, from one folder, as the catalogue
-    says, `given` coming first. Without sources the files are fetched from the catalogue's
-    addresses.
+    """Prepare a dataset from files, from a folder, or from the catalogue's addresses.
 
-    Raises `WrongInput` if something is wrong; if files cannot be fetched it says what to get, and
-    how to pass it. What a user must know of the result (a part, or not of the expected size) is
-    said on stderr. Large files are prepared by `workers` processes, if any.
+    Warnings on the result, such as an incomplete dataset, are printed on stderr.
+
+    Parameters
+    ----------
+    store : str
+        Where the dataset is stored.
+    name : str
+        Name of the dataset.
+    sources : sequence of Path
+        Files; or one folder with the files of a catalogue dataset; or nothing, to download
+        them.
+    given : dict
+        Options of `prepare_file`, which override those of the catalogue.
+    workers : int
+        Number of processes for large files; below 2, this process does the work.
+
+    Returns
+    -------
+    Manifest
+        Manifest of the prepared dataset.
+
+    Raises
+    ------
+    WrongInput
+        If a source or an option is wrong, or files cannot be downloaded; the message says which
+        files are needed and how to pass them.
     """
     check_name(name)
     if name.split(",")[0] in GENERATORS:
@@ -71,7 +90,7 @@ def _prepare_edition(
     given: dict[str, Any],
     workers: int,
 ) -> Manifest:
-    """Prepare an edition of the catalogue, and say what is not as expected."""
+    """Prepare an edition of a catalogue dataset, and warn on stderr of unexpected sizes."""
     manifest = _prepare(store, entry.name, paths, {**edition.options, **given}, workers)
     for remark in remarks(entry, edition, manifest.n_rows, manifest.n_features):
         say(f"koco: warning: {remark}")
@@ -79,12 +98,15 @@ def _prepare_edition(
 
 
 def dataset_rows(store: str) -> list[dict[str, Any]]:
-    """One row (`DETAILS`) for each dataset of the store, of the catalogue and of the generators."""
+    """Rows of `koco datasets`: one for each dataset of the store, the catalogue and the generators.
+
+    The columns are those of `DETAILS`.
+    """
     check_store(store)
     known = recorded(store)
     there = {name: load_manifest(store, name) for name in prepared_names(store)}
     rows: list[tuple[Any, ...]] = []
-    shown: tuple[Any, ...]  # task, rows, features, whether it is prepared
+    shown: tuple[Any, ...]  # task, number of rows, number of features, whether prepared
     for name in sorted({*there, *CATALOGUE}):
         manifest, entry = there.get(name), CATALOGUE.get(name)
         if manifest:
@@ -107,8 +129,10 @@ def dataset_rows(store: str) -> list[dict[str, Any]]:
 
 
 def _edition_row(edition: Edition, recorded: dict[str, str]) -> dict[str, Any]:
-    """An edition as `koco datasets --json` shows it. `sha256` is that of the file as published,
-    `recorded_sha256` what came from the address when it was first fetched into this store.
+    """Describe an edition of a dataset for `koco datasets --json`.
+
+    `sha256` is the checksum of the published file, and `recorded_sha256` that of the file first
+    downloaded from the address into this store.
     """
     files: list[dict[str, Any]] = [{"file": name} for name in edition.files]
     # an edition without addresses has none for any file
@@ -131,7 +155,7 @@ def _edition_row(edition: Edition, recorded: dict[str, str]) -> dict[str, Any]:
 def _prepare(
     store: str, name: str, paths: list[Path], options: dict[str, Any], workers: int
 ) -> Manifest:
-    """Prepare files, with progress; on a cluster of this machine if they are large."""
+    """Prepare files, with progress on stderr; large ones on a local Dask cluster."""
     text_bytes = 0
     for path in paths:
         if path.is_file():
@@ -154,13 +178,15 @@ def _prepare(
 
 
 def verified(store: str, names: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """A row (`VERIFIED`) for each problem, and one for what is ok. Raises `WrongInput` if there is
-    no such store or dataset.
+    """Check datasets and results: a row for each problem, and one for each dataset without any.
+
+    The columns are those of `VERIFIED`; without `names` everything in the store is checked. Raises
+    `WrongInput` if the store or a dataset does not exist.
     """
     existing_store(store)
     for name in names:
         if name not in prepared_names(store):
-            load_manifest(store, name)  # which says what there is instead
+            load_manifest(store, name)  # raises `WrongInput` that names similar datasets
     for name in names or prepared_names(store):
         for problem in dataset_problems(store, name) or ["ok"]:
             yield {"what": f"dataset {name}", "state": problem}
