@@ -1,1 +1,1 @@
-"""Where cohorts run: executors and Dask clusters. Knows nothing of storage."""
+"""Execution of cohorts: serially or on Dask clusters. Imports no storage package."""

@@ -1,10 +1,9 @@
-"""Certificates for a cluster: making a folder of them, and using it.
+"""TLS certificates of a Dask cluster: creating a folder of them, and using it.
 
-A folder has the certificate of an authority made for the purpose, and a key and a certificate for
-the scheduler, the workers and the client. The authority's own key is forgotten as soon as it has
-signed, so that the folder can admit nobody else; when the certificates expire, a new folder takes
-the old one's place. Dask's scheduler, workers and clients admit whoever shows a certificate of the
-same authority.
+The folder has the certificate of a new authority, and a key and a certificate for each of
+scheduler, workers and client. Each of these admits whoever shows a certificate of the same
+authority. The authority's private key is never stored, so nobody can be added later; expired
+certificates are replaced by a new folder.
 """
 
 import os
@@ -27,42 +26,43 @@ from koco_stream.errors import WrongInput
 AUTHORITY = "authority.pem"
 ROLES = ("scheduler", "worker", "client")
 DAYS = 7
-EARLIER = timedelta(minutes=10)  # valid from: the clocks of a cluster differ
+EARLIER = timedelta(minutes=10)  # validity starts earlier, because clocks of a cluster differ
 MAKE = "koco cluster certificates"
 
 
 def certificate_file(folder: Path, role: str) -> Path:
-    """Where the certificate of a role is."""
+    """Path of a role's certificate."""
     return folder / f"{role}.pem"
 
 
 def key_file(folder: Path, role: str) -> Path:
-    """Where the private key of a role is."""
+    """Path of a role's private key."""
     return folder / f"{role}-key.pem"
 
 
 def make_certificates(folder: Path, hosts: Sequence[str] = (), days: float = DAYS) -> datetime:
-    """Write certificates into a new folder.
+    """Create a folder with certificates for a scheduler, workers and a client.
 
-    The folder is for its owner only (0700), and so are the files (0600).
+    Only the owner can access the folder (mode 0700) and its files (0600).
 
     Parameters
     ----------
-    folder
+    folder : Path
         The new folder.
-    hosts
-        The host names and addresses that they are for, beside this machine's.
-    days
-        How long they are valid.
+    hosts : sequence of str
+        Host names and addresses that the certificates cover, in addition to this machine's.
+    days : float
+        Validity in days.
 
     Returns
     -------
-    Until when they are valid.
+    datetime
+        End of the validity, in UTC.
 
     Raises
     ------
     WrongInput
-        If the folder is there and not empty, or a host is neither an address nor a name.
+        If the folder exists and is not empty, or a host is neither an address nor a name.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise WrongInput(
@@ -95,7 +95,7 @@ def make_certificates(folder: Path, hosts: Sequence[str] = (), days: float = DAY
     )
     _write(folder / AUTHORITY, authority.public_bytes(serialization.Encoding.PEM))
     issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key())
-    # both: a worker listens, and connects
+    # both usages, because a worker listens and connects
     usage = x509.ExtendedKeyUsage(
         [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
     )
@@ -120,7 +120,7 @@ def make_certificates(folder: Path, hosts: Sequence[str] = (), days: float = DAY
 
 
 def security_of(folder: Path, roles: Sequence[str] = ("client",)) -> Security:
-    """What Dask needs to be in these roles, and no other role's key.
+    """Dask's TLS settings for some roles, with the keys of these roles only.
 
     Raises `WrongInput` with the remedy if the folder cannot be used.
     """
@@ -133,9 +133,9 @@ def security_of(folder: Path, roles: Sequence[str] = ("client",)) -> Security:
 
 
 def check_folder(folder: Path, role: str = "client") -> None:
-    """Raise `WrongInput` if a file that `role` needs is missing, open to others or expired.
+    """Raise `WrongInput` if a file that `role` needs is missing, readable by others or expired.
 
-    Keys of other roles need not be there.
+    Keys of other roles may be missing.
     """
     if not folder.is_dir():
         raise WrongInput(
@@ -176,7 +176,7 @@ def check_folder(folder: Path, role: str = "client") -> None:
 def _begun(
     name: str, key: ec.EllipticCurvePrivateKey, begin: datetime, end: datetime
 ) -> x509.CertificateBuilder:
-    """A certificate of our authority, as far as all are alike: whose key, and for how long."""
+    """Start building a certificate: subject, issuer, public key and validity."""
     subject, issuer = (
         x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"koco-stream {one}")])
         for one in (name, "cluster")
@@ -203,6 +203,6 @@ def _general_name(host: str) -> x509.GeneralName:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """A new file that only its owner can read, from the beginning."""
+    """Write a new file that only its owner can read from the moment it exists."""
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(content)

@@ -1,6 +1,4 @@
-"""Which cluster a user names: `local`, the address of a scheduler that runs already, or a site
-file's workers.
-"""
+"""Resolution of `--cluster`: `local`, the address of a running scheduler, or a site file."""
 
 import logging
 import re
@@ -21,7 +19,7 @@ from cluster.workers import ANSWER_SECONDS, WITHOUT_WORKERS, wait_for_worker, wo
 from koco_stream.errors import WrongInput, nearest
 
 LOCAL = "local"
-UNLIMITED = 1 << 50  # bytes, for a worker that was given no memory limit
+UNLIMITED = 1 << 50  # bytes; stands for the memory of a worker without a limit
 
 Cluster = Callable[[], AbstractContextManager[Client]]
 
@@ -33,32 +31,33 @@ def cluster_named(
     certificates: str | None = None,
     insecure: bool = False,
 ) -> Cluster | None:
-    """How to start, or reach, a cluster.
+    """Look up a cluster by name. Nothing is started.
 
     Parameters
     ----------
-    name
-        `local`, a scheduler's address, or a site.
-    workers
-        How many processes the local one has.
-    mapped_bytes
-        What the copies of the datasets take of each worker's memory.
-    certificates
-        Their folder. A `tls://` scheduler is shown the client's; a site's scheduler, which is
-        started here, and its workers use all of them.
-    insecure
-        Whether an address that others can reach is used without certificates.
+    name : str
+        `local`, the address of a scheduler, or a site (a shipped name or a path).
+    workers : int
+        Number of processes of the local cluster.
+    mapped_bytes : int
+        Size of the mapped copies of datasets, allowed on top of each worker's memory limit.
+    certificates : str or None
+        Folder of certificates. The client's is used for a `tls://` address, and all for a site,
+        whose scheduler runs in this process.
+    insecure : bool
+        Whether an address that other machines can reach may be used without certificates.
 
     Returns
     -------
-    What starts it, as a context with a client; None for this process alone (`local` with no
-    workers).
+    callable or None
+        Starts or connects to the cluster, as a context manager that gives a Dask client. None
+        for `local` without workers: runs are computed in this process.
 
     Raises
     ------
     WrongInput
-        If there is no such cluster, or the certificates cannot be used; if others can reach the
-        address without any, unless `insecure`.
+        If there is no such cluster, the certificates cannot be used, or the address is open to
+        other machines without certificates and `insecure` is not set.
     """
     if name == LOCAL:
         return partial(local_cluster, workers, mapped_bytes) if workers else None
@@ -93,12 +92,12 @@ def cluster_named(
 
 
 def submission(site: JobSite | KubernetesSite) -> str:
-    """The job script or the manifest that would be submitted. Nothing is started."""
+    """Text of the job script or Kubernetes manifest that a sweep on a site would submit."""
     return job_script(site) if isinstance(site, JobSite) else manifest_text(site)
 
 
 def on_loopback(host: str) -> bool:
-    """Whether this host, as written in an address, is this machine's loopback interface."""
+    """Whether a host, as written in an address, is this machine's loopback interface."""
     try:
         return host == "localhost" or ip_address(host.strip("[]")).is_loopback
     except ValueError:
@@ -107,11 +106,11 @@ def on_loopback(host: str) -> bool:
 
 @contextmanager
 def connected(address: str, security: Security | None = None) -> Iterator[Client]:
-    """A client of the scheduler at `address`, which stays when the client goes.
+    """Connect to the scheduler at `address`, which keeps running when the client closes.
 
-    Raises `WrongInput` if none answers.
+    Raises `WrongInput` if no scheduler answers.
     """
-    # what is wrong reaches whoever waits, and is said there, once
+    # Dask's own log would repeat the errors that this function raises
     for name in ("distributed", "distributed.client"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
@@ -126,21 +125,21 @@ def connected(address: str, security: Security | None = None) -> Iterator[Client
 
 
 def site_named(name: str) -> JobSite | KubernetesSite | None:
-    """The site called `name`, or None for `local` and for a scheduler's address.
+    """Read the site called `name`; None for `local` and for a scheduler's address.
 
-    Raises `WrongInput`.
+    Raises `WrongInput` if there is no such site or its file is wrong.
     """
     return None if name == LOCAL or "://" in name else read_site(name)
 
 
 def patience_of(name: str) -> float:
-    """Seconds that a sweep on the cluster called `name` goes on while there is no worker."""
+    """Seconds for which a sweep on the cluster called `name` waits when there is no worker."""
     site = site_named(name)
     return site.patience_seconds if site else WITHOUT_WORKERS
 
 
 def capacity(client: Client) -> tuple[int, int]:
-    """How many cohorts the cluster runs at once, and the least memory in bytes that one has.
+    """Number of cohorts that a cluster runs at once, and the least memory in bytes for one of them.
 
     Waits for the first worker. Raises `WrongInput` if none comes.
     """

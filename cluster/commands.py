@@ -1,6 +1,4 @@
-"""The commands that start a scheduler and workers by hand, with certificates and with the settings
-that sweeps want.
-"""
+"""Commands that start a Dask scheduler and workers by hand, with certificates and Dask settings."""
 
 import shlex
 from pathlib import Path
@@ -9,7 +7,7 @@ from cluster.certificates import AUTHORITY, certificate_file, key_file
 from cluster.settings import LOOPBACK_PAGE, PRELOADS, settings_of, variables_of
 
 PORT = 8786
-# a link may be cut for so long and nothing is lost; after that the worker's cohorts go to others
+# a connection may fail for so long without loss; then the worker's cohorts are run by others
 CUT_SECONDS = 60
 
 LINKS: dict[str, object] = {
@@ -19,14 +17,14 @@ LINKS: dict[str, object] = {
 SCHEDULER_SETTINGS: dict[str, object] = {
     **LINKS,
     **settings_of(("distributed.scheduler.worker-saturation",)),
-    # a process that answers the network and nothing else is given up after this
+    # the scheduler gives up a worker that sends no heartbeat for so long
     "distributed.scheduler.worker-ttl": "5 minutes",
 }
 WORKER_SETTINGS: dict[str, object] = {**LINKS, **settings_of(("distributed.worker.memory.",))}
 
 
 def start_commands(folder: Path, host: str, port: int = PORT) -> dict[str, str]:
-    """The commands for the scheduler on `host`, for a worker, and for the sweep, by their names."""
+    """Commands to start the scheduler on `host`, a worker, and the sweep, by these names."""
     address = f"tls://{host}:{port}"
     scheduler = f"dask scheduler --host {host} --port {port} --protocol tls"
     scheduler += " --dashboard-address 127.0.0.1:8787"
@@ -46,13 +44,13 @@ def start_commands(folder: Path, host: str, port: int = PORT) -> dict[str, str]:
 
 
 def tls_words(folder: Path, role: str) -> list[str]:
-    """What `dask scheduler` and `dask worker` are told of certificates."""
+    """Options that give `dask scheduler` or `dask worker` its certificates."""
     authority, certificate = folder / AUTHORITY, certificate_file(folder, role)
     files = {"ca-file": authority, "cert": certificate, "key": key_file(folder, role)}
     return [word for name, file in files.items() for word in (f"--tls-{name}", str(file))]
 
 
 def shown(settings: dict[str, object], words: list[str]) -> str:
-    """A command as a user types it, with its settings before it."""
+    """A shell command with Dask settings as environment variables before it."""
     variables = [f"{name}={shlex.quote(value)}" for name, value in variables_of(settings).items()]
     return " ".join([*variables, shlex.join(words)])

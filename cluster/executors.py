@@ -1,6 +1,6 @@
-"""Executors: they take cohorts and give receipts.
+"""Executors run cohorts and return their receipts.
 
-`run_serially` is the specification; the others must leave the same tables.
+`run_serially` is the reference: `run_on_dask` must leave the same result tables.
 """
 
 import queue
@@ -23,8 +23,8 @@ from koco_stream.runs.run import Cohort
 
 OnReceipt = Callable[[Receipt], None]
 Ended = Receipt | BaseException
-POLL_SECONDS = 1.0  # between two looks at the scheduler and its workers
-SUSPECT = "suspect-"  # begins the keys of single runs that are run with nothing beside them
+POLL_SECONDS = 1.0  # interval between checks of the scheduler and its workers
+SUSPECT = "suspect-"  # prefix of the keys of single runs that lost their workers before
 LOST = (
     "its worker died each time it was run, the last times with nothing beside it; it may need more"
     " memory than a worker has"
@@ -32,12 +32,14 @@ LOST = (
 
 
 class Refused(dict[str, WrongInput]):
-    """Datasets, by their hash, that were found missing, damaged or changed while the sweep ran, and
-    why. Their cohorts are left out, the others run.
+    """Datasets that were found missing, damaged or changed during a sweep: the error by dataset
+    hash.
+
+    Their cohorts are skipped, and those on other datasets run.
     """
 
     def tell(self) -> None:
-        """Raise `WrongInput` with all reasons, if there are any."""
+        """Raise `WrongInput` with all collected errors, if there are any."""
         if self:
             raise WrongInput(
                 "; ".join(map(str, self.values()))
@@ -52,25 +54,25 @@ def run_serially(
     on_receipt: OnReceipt,
     block_rows: int | None = None,
 ) -> None:
-    """One cohort after the other, in this process.
+    """Run cohorts one after the other in this process.
 
     Parameters
     ----------
-    store
-        Where the datasets are, and the results go.
-    sweep
+    store : str
+        The store with the datasets, which receives the results.
+    sweep : str
         The sweep's name.
-    cohorts
-        What is to be run.
-    on_receipt
-        Is called with the receipt of each cohort.
-    block_rows
-        How many rows are read at once, if that is not to be chosen by the engine.
+    cohorts : sequence of Cohort
+        Cohorts to run.
+    on_receipt : callable
+        Called with the receipt of each cohort.
+    block_rows : int or None
+        Number of rows that are read at once; None for the engine's choice.
 
     Raises
     ------
     WrongInput
-        At the end, for datasets that were found damaged.
+        At the end, if datasets were missing, damaged or changed.
     OSError
         At once, if the disk fails or is full.
     """
@@ -96,35 +98,38 @@ def run_on_dask(
     block_rows: int | None = None,
     patience: float = WITHOUT_WORKERS,
 ) -> None:
-    """Cohorts as Dask futures, keyed by their content, a bounded number in flight.
+    """Run cohorts as Dask futures, at most two per worker thread at a time.
 
-    Only functions of `koco_stream.engine.cohort` and names cross the wire. A worker that is
-    preempted saves what it is at, and another goes on from there (`koco_stream.engine.preemption`).
-
-    A worker that is lost is not a run's fault: Dask gives its cohort to another. A cohort that has
-    cost more workers than the scheduler allows (`cluster.settings`: two) is cut in two. Single runs
-    left by that wait until all else is done and are then run one at a time, with nothing beside
-    them; one that loses its workers even so is a row with the status failed.
-
-    Parameters and errors are those of `run_serially`, and:
+    A preempted worker saves the state of its cohort, and another resumes it
+    (`koco_stream.engine.preemption`). The cohort of a lost worker is run by another one. A cohort
+    that lost more workers than the scheduler allows (two: `cluster.settings`) is split in half. A
+    single run that still loses its workers is repeated when no other cohort is running; if that
+    fails too, its row has the status failed.
 
     Parameters
     ----------
-    client
-        Of the cluster.
-    patience
-        Seconds for which the sweep goes on with no worker.
+    client : Client
+        Client of the cluster.
+    store, sweep, cohorts, on_receipt, block_rows
+        As of `run_serially`.
+    patience : float
+        Seconds for which the sweep waits when there is no worker.
 
     Raises
     ------
     LostCluster
-        If the scheduler has gone, or there has been no worker for so long.
+        If the scheduler is gone, or there was no worker for `patience` seconds.
+    WrongInput, OSError
+        As `run_serially` does.
     """
     DaskExecutor(client, store, sweep, on_receipt, block_rows, patience).run(cohorts)
 
 
 class DaskExecutor:
-    """One sweep on one client: which cohorts wait, which are under way. See `run_on_dask`."""
+    """State of a sweep on a Dask cluster: the cohorts that wait, and those submitted.
+
+    See `run_on_dask`.
+    """
 
     def __init__(
         self,
@@ -143,12 +148,12 @@ class DaskExecutor:
         self.ended: queue.SimpleQueue[tuple[str, Ended]] = queue.SimpleQueue()
         self.refused = Refused()
         self.submissions = 0
-        self.known: set[str] = set()  # workers
-        self.tried_again: set[str] = set()  # cohorts whose dataset could not be read
+        self.known: set[str] = set()  # addresses of workers that were checked
+        self.tried_again: set[str] = set()  # ids of cohorts whose dataset could not be read once
         self.threads, self.polled, self.last_seen = 1, 0.0, time.monotonic()
 
     def run(self, cohorts: Sequence[Cohort]) -> None:
-        """Run all of them."""
+        """Run all cohorts."""
         self.waiting.extend(cohorts)
         try:
             while self.waiting or self.under_way or self.suspects:
@@ -165,9 +170,9 @@ class DaskExecutor:
         self.refused.tell()
 
     def _poll(self) -> None:
-        """See now and then how many threads there are.
+        """Update the number of worker threads, at most once a second.
 
-        Raises `LostCluster` if the scheduler is gone, or all workers for long.
+        Raises `LostCluster` if the scheduler is gone, or there was no worker for too long.
         """
         now = time.monotonic()
         if now - self.polled < POLL_SECONDS:
@@ -189,9 +194,7 @@ class DaskExecutor:
             raise LostCluster(f"there has been no worker for {self.patience:.0f} s")
 
     def _inspect(self, workers: set[str]) -> None:
-        """Send away workers that have joined and cannot be used: `preflight` saw only those that
-        were there.
-        """
+        """Check workers that joined after `preflight`, and retire those that cannot be used."""
         joined, self.known = workers - self.known, workers
         wrong = inspect(self.client, self.store, sorted(joined))[0] if joined else {}
         if wrong:
@@ -201,8 +204,8 @@ class DaskExecutor:
             self.client.retire_workers(addresses, close_workers=True)
 
     def _submit(self) -> None:
-        """Keep two cohorts a thread under way; suspects one at a time, when nothing else is
-        left.
+        """Keep two cohorts per thread submitted. Suspect runs follow when no other cohort is
+        running, one at a time.
         """
         while self.waiting and len(self.under_way) < 2 * max(self.threads, 1):
             cohort = self.waiting.popleft()
@@ -219,33 +222,33 @@ class DaskExecutor:
         future.add_done_callback(self._note)
 
     def _note(self, done: Future) -> None:
-        """Called in a thread of Dask's when a future has ended.
+        """Queue the result of a future that has ended; called in one of Dask's threads.
 
-        If its worker died with the receipt in its hands this waits for the next one, which finds
-        the result file and says so.
+        If a worker dies before its receipt arrives, this waits for the next worker, which finds the
+        result file and returns the receipt.
         """
         try:
             self.ended.put((done.key, done.result()))
-        except BaseException as error:  # handed to the sweep's thread
+        except BaseException as error:  # raised in the sweep's thread
             self.ended.put((done.key, error))
 
     def _receive(self, key: str, ended: Ended) -> None:
-        """Take what ended: a receipt, a lost worker, a dataset that cannot be read.
+        """Handle a future's result: a receipt, a lost worker, or a dataset that cannot be read.
 
-        Anything else is raised: the sweep cannot go on.
+        Raises any other error, which ends the sweep.
         """
         cohort, future = self.under_way.pop(key)
         future.release()
         match ended:
             case Receipt():
                 self.on_receipt(ended)
-            # its worker was preempted, or is about to be sent away
+            # the worker was preempted, or is about to be retired
             case Preempted() | VersionMismatch() | ImportError():
                 self._send_again(key, cohort)
             case KilledWorker():
                 self._lost_workers(key, cohort)
             case WrongInput() if cohort.cohort_id not in self.tried_again:
-                # a worker that has joined may have another store: it is sent away first
+                # a new worker may see another store; it is retired before the second try
                 self.tried_again.add(cohort.cohort_id)
                 self._inspect(set(self.client.nthreads()))
                 self._send_again(key, cohort)
@@ -257,14 +260,14 @@ class DaskExecutor:
                 raise ended
 
     def _send_again(self, key: str, cohort: Cohort) -> None:
-        """Submit a cohort once more, under another key: the old one stands for what came of it."""
+        """Submit a cohort again, under a new key because Dask keeps the old key's result."""
         self.submissions += 1
         self._send(cohort, f"{key.partition('.')[0]}.{self.submissions}")
 
     def _lost_workers(self, key: str, cohort: Cohort) -> None:
-        """Halve a cohort that costs its workers their lives.
+        """Split a cohort that lost too many workers in half.
 
-        A single run is tried once more with nothing beside it, and then has failed.
+        A single run is tried once more with no other cohort running, and then fails.
         """
         if len(cohort.runs) > 1:
             middle, seconds = len(cohort.runs) // 2, cohort.seconds / 2

@@ -1,4 +1,4 @@
-"""Workers as jobs of a batch queue: Slurm, PBS, SGE or LSF, by dask-jobqueue."""
+"""Dask workers as jobs of a batch queue (Slurm, PBS, SGE or LSF), through dask-jobqueue."""
 
 import shlex
 import signal
@@ -21,24 +21,25 @@ from cluster.site import JobSite
 from koco_stream.errors import WrongInput
 from koco_stream.io.cache import cache_folder, private_folder
 
-# dask-jobqueue's class for each kind of site, and what it calls the account
+# dask-jobqueue's class for each kind of site, and its name for the account option
 CLASSES = {
     "slurm": ("SLURMCluster", "account"),
     "pbs": ("PBSCluster", "account"),
     "sge": ("SGECluster", "project"),
     "lsf": ("LSFCluster", "project"),
 }
-SEEN = "tcp://SCHEDULER:PORT"  # in a script that is only shown
-# seconds before its walltime at which a worker leaves by itself: a tenth of it, within these
+SEEN = "tcp://SCHEDULER:PORT"  # placeholder in a script that is only printed
+# a worker closes a tenth of the walltime before its end, within these limits in seconds
 LEAVE_BEFORE = (10, 300)
 
 
 def job_arguments(site: JobSite, mapped_bytes: int = 0) -> dict[str, Any]:
-    """What dask-jobqueue's job is made from: one process a core, each with one thread and a nanny.
+    """Arguments of dask-jobqueue's job class: one process per core, each with one thread and a
+    nanny.
 
-    A worker leaves before the job's end, so that this takes nothing by surprise: what it was doing
-    goes to another. Its memory limit stands again among the extra arguments, where it is the last
-    word: `mapped_bytes` are allowed on top of its share of the job's memory, as in `cluster.local`.
+    A worker closes before the job's walltime ends, so that its cohort continues on another worker.
+    `mapped_bytes` are allowed on top of its share of the job's memory, as in `cluster.local`. The
+    memory limit is repeated among the extra arguments, because there it takes precedence.
     """
     least, most = LEAVE_BEFORE
     lifetime = site.walltime_seconds - min(max(site.walltime_seconds // 10, least), most)
@@ -48,7 +49,7 @@ def job_arguments(site: JobSite, mapped_bytes: int = 0) -> dict[str, Any]:
     for option, ports in (("--worker-port", site.worker_ports), ("--nanny-port", site.nanny_ports)):
         extra += [option, ports] if ports else []
     exports = [f"export {name}={shlex.quote(value)}" for name, value in environment(site).items()]
-    hours, minutes = divmod(-(-site.walltime_seconds // 60), 60)  # LSF knows no seconds
+    hours, minutes = divmod(-(-site.walltime_seconds // 60), 60)  # LSF takes HH:MM
     arguments = {
         "cores": site.cores,
         "processes": site.cores,
@@ -70,25 +71,38 @@ def job_arguments(site: JobSite, mapped_bytes: int = 0) -> dict[str, Any]:
 
 
 def job_script(site: JobSite) -> str:
-    """The script that would be submitted, but for the scheduler's address and the job's name.
-
-    Nothing is started.
-    """
+    """Text of the job script, with placeholders for the scheduler's address and the job's name."""
     return str(_cluster_class(site).job_cls(SEEN, name="NAME", **job_arguments(site)).job_script())
 
 
 def job_cluster(
     site: JobSite, mapped_bytes: int = 0, security: Any = None, insecure: bool = False
 ) -> Callable[[], AbstractContextManager[Client]]:
-    """How to start a scheduler in this process whose workers are the site's jobs.
+    """How to start a scheduler in this process with the site's jobs as workers. Nothing is started.
 
-    To be called in the main thread; nothing is started.
+    Must be called in the main thread.
+
+    Parameters
+    ----------
+    site : JobSite
+        The batch queue and its jobs.
+    mapped_bytes : int
+        Size of the mapped copies of datasets, allowed on top of each worker's memory limit.
+    security : Security or None
+        Certificates of scheduler, workers and client.
+    insecure : bool
+        Whether the scheduler may listen beyond the loopback interface without certificates.
+
+    Returns
+    -------
+    callable
+        Starts the cluster, as a context manager that gives a client.
 
     Raises
     ------
     WrongInput
-        If the scheduler would listen off the loopback interface without `security`, unless
-        `insecure`.
+        If the scheduler would listen beyond the loopback interface without `security`, unless
+        `insecure` is set.
     """
     kind, address = _cluster_class(site), interface_address(site.interface)
     if security is None and not insecure and not ip_address(address).is_loopback:
@@ -111,10 +125,10 @@ def job_cluster(
 
 @contextmanager
 def running_jobs(start: Callable[[], Any], site: JobSite) -> Iterator[Client]:
-    """A client of the site's cluster.
+    """Submit the site's jobs, and give a client of their cluster.
 
-    Jobs are submitted at once, not waited for; their number is kept up; at the end they are
-    cancelled. Raises `RuntimeError` if the queue does not take them.
+    Does not wait for workers. The number of jobs is maintained, and all are cancelled at the end.
+    Raises `RuntimeError` if the queue refuses them.
     """
     logs = private_folder("jobs")
     settings = {**SETTINGS, "temporary-directory": str(private_folder("dask"))}
@@ -128,7 +142,7 @@ def running_jobs(start: Callable[[], Any], site: JobSite) -> Iterator[Client]:
 
 
 def interface_address(interface: str) -> str:
-    """This machine's address on a network interface.
+    """IP address of a network interface of this machine.
 
     Raises `WrongInput` if there is no such interface.
     """
@@ -143,9 +157,9 @@ def interface_address(interface: str) -> str:
 
 
 def _cluster_class(site: JobSite) -> Any:
-    """dask-jobqueue's class.
+    """dask-jobqueue's cluster class for the kind of a site.
 
-    Its import takes the handlers of signals away from whoever has them; they are given back.
+    Importing dask-jobqueue replaces signal handlers, which are restored here.
     """
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

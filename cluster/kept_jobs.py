@@ -1,7 +1,6 @@
-"""As many jobs of a batch queue as there is work for.
+"""Keeping as many jobs in a batch queue as there are cohorts for.
 
-One that has ended, by its walltime or by anyone's hand, is submitted again, and one that no cohort
-is left for is given back.
+A job that ended is replaced by a new one, and a job without remaining cohorts is cancelled.
 """
 
 import asyncio
@@ -19,13 +18,12 @@ from distributed import Status
 from cluster.site import JobSite
 from koco_stream.errors import WrongInput
 
-POLL_SECONDS = 5.0  # between two questions to the queue: one for all jobs
+POLL_SECONDS = 5.0  # interval between listings of the queue, each of which covers all jobs
 ANSWER_SECONDS = 60.0
-# times as many jobs as there are to be, that ended in a row without a worker: then no more are
-# submitted
+# no more jobs are submitted after this multiple of the most jobs ended in a row without a worker
 USELESS = 3
 
-# The user's jobs that wait or run, one a line, the line beginning with the job's number.
+# Commands that list the user's unfinished jobs, one a line that begins with the job's number.
 LISTINGS = {
     "slurm": (
         "squeue --noheader --user={user} --format=%i --states=PENDING,CONFIGURING,RUNNING,SUSPENDED"
@@ -34,36 +32,35 @@ LISTINGS = {
     "sge": "qstat -u {user}",
     "lsf": "bjobs -noheader -u {user} -o jobid",
 }
-NONE_LEFT = "No unfinished job found"  # so LSF says, with an exit status as if it had failed
+NONE_LEFT = "No unfinished job found"  # LSF's message for an empty list, with an error status
 
 
 def job_numbers(listing: str) -> set[str]:
-    """The numbers that a listing's lines begin with."""
+    """Job numbers at the beginning of a listing's lines."""
     return set(re.findall(r"^\s*(\d+)", listing, re.MULTILINE))
 
 
 def job_of(worker: Any) -> str:
-    """The name of a worker's job: `koco-7` of `koco-7-0`, or of itself."""
+    """Name of the job that a worker belongs to: `koco-7` for the worker `koco-7-0` or `koco-7`."""
     return "-".join(str(worker.name).split("-")[:2])
 
 
 class KeptJobs:
-    """A context in which a cluster of dask-jobqueue has the jobs that it needs.
+    """Context manager that keeps the number of jobs of a dask-jobqueue cluster at what is needed.
 
-    It looks at the queue now and then: dask-jobqueue itself does not notice that a job has ended.
-    There are at least and at most as many jobs as the site says, and between the two as many as
-    `cluster.left` has a use for, where the executor notes how many cohorts are not done yet. When
-    no job brings a worker any more, the reason is left as `cluster.lost`, which whoever waits for
-    workers looks at.
+    It polls the queue, because dask-jobqueue does not notice that a job has ended. The number of
+    jobs follows the number of unfinished cohorts, which the executor writes into `cluster.left`,
+    within the site's limits. If jobs keep ending without a worker, the reason is written into
+    `cluster.lost`, and whoever waits for workers raises it.
 
     Parameters
     ----------
-    cluster
-        dask-jobqueue's.
-    site
-        How many jobs there are to be, and of which queue.
-    logs
-        Where jobs leave what they print.
+    cluster : JobQueueCluster
+        dask-jobqueue's cluster.
+    site : JobSite
+        The batch queue, and the limits of the number of jobs.
+    logs : Path
+        Folder of the jobs' logs.
     """
 
     def __init__(self, cluster: Any, site: JobSite, logs: Path) -> None:
@@ -102,15 +99,15 @@ class KeptJobs:
         await asyncio.gather(self.keeping, return_exceptions=True)
 
     def wanted(self) -> int:
-        """How many jobs there are to be: the most, as long as it is not known how many cohorts are
-        left.
+        """Number of jobs needed now; the site's maximum while the number of unfinished cohorts is
+        unknown.
         """
         least, most = self.site.jobs
         left = self.cluster.left
         return most if left is None else min(most, max(least, -(-left // self.site.cores)))
 
     async def _fill(self) -> None:
-        """Submit as many jobs as are missing. Raises what the queue says against them."""
+        """Submit the missing jobs. Raises the queue's error if it refuses one."""
         while len(self.cluster.worker_spec) < self.wanted():
             self.cluster.worker_spec[f"koco-{next(self.numbers)}"] = self.cluster.new_spec
         try:
@@ -128,7 +125,7 @@ class KeptJobs:
                 await self._replace()
 
     async def _listed(self) -> str:
-        """What the queue answers. Raises if it does not."""
+        """List the user's jobs in the queue; raises if the queue does not answer."""
         question = self.cluster.job_cls._call(self.listing)
         try:
             return str(await asyncio.wait_for(question, ANSWER_SECONDS))
@@ -138,9 +135,10 @@ class KeptJobs:
             raise
 
     async def _replace(self) -> None:
-        """Submit again what has ended, or give back what is not wanted any more.
+        """Replace jobs that have ended, or else cancel those that are not needed any more.
 
-        Jobs are noted before the queue is asked, so that one submitted meanwhile is not missed.
+        The job numbers are read before the queue is asked, so that a job submitted meanwhile does
+        not count as ended.
         """
         noted = {name: job.job_id for name, job in self.cluster.workers.items()}
         self.fruitful |= noted.keys() & set(map(job_of, self.cluster.scheduler.workers.values()))
@@ -162,8 +160,9 @@ class KeptJobs:
         await self._fill()
 
     def _not_wanted(self) -> list[str]:
-        """Jobs that nothing is left for: those that wait in the queue, then those whose workers do
-        nothing. One that is busy stays.
+        """Names of the jobs to cancel: first those still queued, then those with idle workers.
+
+        Jobs with a busy worker are kept.
         """
         workers = self.cluster.scheduler.workers.values()
         busy = {job_of(worker) for worker in workers if worker.processing}

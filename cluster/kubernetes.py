@@ -1,4 +1,4 @@
-"""Workers as pods of Kubernetes, by dask-kubernetes and Dask's operator."""
+"""Dask workers as Kubernetes pods, through dask-kubernetes and Dask's operator."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -13,17 +13,17 @@ from cluster.site import KubernetesSite
 from koco_stream.errors import WrongInput
 
 NAME = "koco"
-CACHE = "/cache"  # in a pod, unless the site says another place
+CACHE = "/cache"  # path in a pod, unless the site gives another one
 SCHEDULER = {"cpu": "1", "memory": "1Gi"}
-USER = 10001  # of the image: see cluster/deploy/Containerfile
+USER = 10001  # the image's user id: see cluster/deploy/Containerfile
 
 
 def manifest(site: KubernetesSite, mapped_bytes: int = 0) -> dict[str, Any]:
-    """The DaskCluster that Dask's operator is asked for.
+    """Manifest of the `DaskCluster` resource that Dask's operator creates.
 
-    It has a scheduler, and `workers.max` pods with one worker of one thread each. Nothing in it is
-    secret: what the pods need to know, such as an object store's keys, they take from the secret
-    that the site names.
+    It has a scheduler and `workers.max` pods, each with one worker of one thread. It has no
+    secrets: pods take keys, such as those of an object store, from the Kubernetes secret that the
+    site names.
     """
     cache = site.cache or CACHE
     limit = str(site.worker_bytes + mapped_bytes)
@@ -42,7 +42,7 @@ def manifest(site: KubernetesSite, mapped_bytes: int = 0) -> dict[str, Any]:
         (scheduler, OF_SCHEDULERS, SCHEDULER),
     ):
         variables = {**environment(site, prefixes), "KOCO_CACHE": cache}
-        variables.pop("PYTHONPATH", None)  # this machine's, not the image's
+        variables.pop("PYTHONPATH", None)  # it is this machine's, and wrong in the image
         pod["containers"][0]["env"] = [
             {"name": name, "value": value} for name, value in variables.items()
         ]
@@ -51,8 +51,8 @@ def manifest(site: KubernetesSite, mapped_bytes: int = 0) -> dict[str, Any]:
 
 
 def _secured(pod: dict[str, Any], site: KubernetesSite, share: dict[str, str], cache: str) -> None:
-    """Not as root, with nothing but the cache and the store to write to, and no more than its
-    share.
+    """Restrict a pod: no root, limited CPU and memory, and only the cache and the store
+    writable.
     """
     container = pod["containers"][0]
     pod["automountServiceAccountToken"] = False
@@ -83,7 +83,7 @@ def _secured(pod: dict[str, Any], site: KubernetesSite, share: dict[str, str], c
 
 
 def manifest_text(site: KubernetesSite) -> str:
-    """The manifest as YAML."""
+    """The manifest of a site's cluster as YAML."""
     return yaml.safe_dump(manifest(site), sort_keys=False)
 
 
@@ -92,10 +92,9 @@ def pod_cluster(
 ) -> Callable[[], AbstractContextManager[Client]]:
     """How to start a scheduler and workers in Kubernetes. Nothing is started.
 
-    Raises
-    ------
-    WrongInput
-        Unless it may be `insecure`: Dask's operator speaks plain TCP among pods.
+    Returns a function that starts them, as a context manager that gives a client. Raises
+    `WrongInput` unless `insecure` is set, because Dask's operator uses TCP without certificates
+    between pods.
     """
     if not insecure:
         raise WrongInput(
@@ -110,8 +109,9 @@ def pod_cluster(
 
 @contextmanager
 def running_pods(kind: Any, made: dict[str, Any], namespace: str) -> Iterator[Client]:
-    """A client of the cluster that the manifest describes; workers are not waited for; all is
-    deleted at the end.
+    """Create the cluster of a manifest, and give a client of it.
+
+    Does not wait for workers. The cluster is deleted at the end.
     """
     with (
         kind(custom_cluster_spec=made, namespace=namespace, quiet=True) as cluster,

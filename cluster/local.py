@@ -1,6 +1,4 @@
-"""A Dask cluster on this machine: one process a core, one thread each, on the loopback interface
-only.
-"""
+"""A Dask cluster on this machine: single-threaded worker processes on the loopback interface."""
 
 import os
 from collections.abc import Iterator
@@ -18,16 +16,16 @@ STARTS = 3
 
 @contextmanager
 def local_cluster(workers: int, mapped_bytes: int = 0) -> Iterator[Client]:
-    """A client of a cluster on this machine, which is closed at the end.
+    """Start a cluster on this machine, give a client of it, and close it at the end.
 
     Parameters
     ----------
-    workers
-        How many worker processes there are.
-    mapped_bytes
-        The size of the copies of datasets. Dask counts what a worker has mapped as its memory. All
-        workers share these copies, and the system takes them back when it must. They are therefore
-        allowed on top of a worker's limit.
+    workers : int
+        Number of worker processes, of one thread each.
+    mapped_bytes : int
+        Size of the mapped copies of datasets. Dask counts mapped pages as a worker's memory,
+        although all workers share them and the system can drop them. They are therefore allowed
+        on top of a worker's memory limit.
     """
     settings = {**SETTINGS, "temporary-directory": str(private_folder("dask"))}
     with (
@@ -41,9 +39,9 @@ def local_cluster(workers: int, mapped_bytes: int = 0) -> Iterator[Client]:
 
 @contextmanager
 def environment_kept() -> Iterator[None]:
-    """Keep this process's environment as it is.
+    """Restore this process's environment variables at the end.
 
-    Dask puts what its workers' environment is to have into this process's own, and leaves it there.
+    Dask sets the variables meant for its workers in this process too, and leaves them there.
     """
     names = (*ONE_THREAD, *QUIET)
     before = {name: os.environ[name] for name in names if name in os.environ}
@@ -56,10 +54,9 @@ def environment_kept() -> Iterator[None]:
 
 
 def started(workers: int, limit: int, starts: int = STARTS) -> LocalCluster:
-    """A cluster of so many workers with this limit of memory.
+    """Start a cluster with `workers` workers, each with a memory limit of `limit` bytes.
 
-    A worker that is lost while it starts fails the start of the cluster, which is then tried again:
-    `starts` times in all.
+    A worker that dies while it starts makes the start fail; it is tried up to `starts` times.
     """
     try:
         return LocalCluster(

@@ -1,4 +1,4 @@
-"""The cores and the memory of this machine: apart, so that asking does not import Dask."""
+"""Cores and memory of this machine, in a module that does not import Dask."""
 
 import os
 
@@ -6,13 +6,13 @@ import psutil
 
 
 def cores() -> int:
-    """The cores that this process may use."""
+    """Number of cores that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
 def worker_bytes(workers: int) -> int:
-    """The memory limit of each of `workers` workers.
+    """Memory limit in bytes of each of `workers` workers on this machine.
 
-    Four fifths of what the machine has free are divided among them.
+    Together they get four fifths of the available memory.
     """
     return int(0.8 * psutil.virtual_memory().available / max(workers, 1))

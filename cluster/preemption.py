@@ -1,10 +1,10 @@
-"""What a worker does when it is told to leave (SIGTERM): save what it is at, hand over, go.
+"""Preemption of a Dask worker: on SIGTERM it saves its state, hands over its work, and closes.
 
-Given to workers as `--preload cluster.preemption --preload-nanny cluster.preemption`. Without it
-Dask ends the process within seconds, and what was done since the last checkpoint is done again
-elsewhere. Order: no new work, the running cohorts save their states at the end of their blocks
-(`koco_stream.engine.preemption`), the scheduler hears of it, the worker closes; all within `GRACE`,
-after which Dask's own way is taken.
+Loaded into workers by `--preload cluster.preemption --preload-nanny cluster.preemption`. Without
+it, Dask ends the process within seconds, and the rounds since the last checkpoint are computed
+again. The worker takes no new tasks, the running cohorts save their states at the end of their
+blocks (`koco_stream.engine.preemption`), the scheduler is informed, and the worker closes. After
+`GRACE` seconds, Dask's own handler of SIGTERM ends it.
 """
 
 import asyncio
@@ -18,14 +18,14 @@ from distributed import Nanny, Status, Worker
 
 from koco_stream.engine.preemption import requested
 
-GRACE = 25.0  # seconds: Kubernetes and Slurm kill after 30, if they are not told otherwise
+GRACE = 25.0  # seconds; by default Kubernetes and Slurm kill a process 30 s after SIGTERM
 POLL_SECONDS = 0.05
 
 
 def dask_setup(server: Any) -> None:
-    """Catch SIGTERM in a worker's process.
+    """Install the handler of SIGTERM in a worker's process.
 
-    Dask calls it when the worker, or its nanny, has started.
+    Dask calls this hook when a worker or nanny has started.
     """
     if isinstance(server, Worker) and threading.current_thread() is threading.main_thread():
         loop, tasks = asyncio.get_running_loop(), list[asyncio.Task[None]]()
@@ -42,9 +42,9 @@ def dask_setup(server: Any) -> None:
 
 
 async def dask_teardown(server: Any) -> None:
-    """Have a nanny that closes pass the word on to its worker, and wait for it.
+    """Make a nanny that closes send SIGTERM to its worker and wait for it.
 
-    Dask calls it when either closes.
+    Dask calls this hook when a worker or nanny closes.
     """
     if isinstance(server, Nanny) and server.is_alive():
         os.kill(server.pid, signal.SIGTERM)
@@ -52,8 +52,9 @@ async def dask_teardown(server: Any) -> None:
 
 
 async def leave(worker: Worker, before: Any) -> None:
-    """Finish up and close the worker; if that fails, or takes too long, end by the handler that was
-    there `before`.
+    """Hand over the worker's tasks and close it.
+
+    If that fails or takes too long, call `before`, the previous handler of SIGTERM.
     """
     try:
         async with asyncio.timeout(GRACE):
@@ -65,8 +66,9 @@ async def leave(worker: Worker, before: Any) -> None:
 
 
 async def hand_over(worker: Worker) -> None:
-    """Take no new tasks, wait for the running ones, and have what they return fetched; the
-    scheduler then knows that nothing died here.
+    """Stop taking tasks, wait until the running ones end and their results are fetched, and retire.
+
+    A retired worker does not count as lost, so its tasks are not blamed for its end.
     """
     worker.status = Status.closing_gracefully
     await until(lambda: not worker.state.executing, GRACE)
@@ -77,7 +79,7 @@ async def hand_over(worker: Worker) -> None:
 
 
 async def until(there: Any, seconds: float) -> None:
-    """Wait until `there()`, at most so long."""
+    """Wait until `there()` is true, at most `seconds`."""
     clock = asyncio.get_running_loop()
     end = clock.time() + seconds
     while not there() and clock.time() < end:

@@ -1,11 +1,9 @@
-"""What a sweep would take on a cluster of any size: the plan's own cohorts, run by a model of
-workers, scheduler and store.
+"""Simulation of a sweep on a cluster of any size, with the cohorts of the real plan.
 
-The model: the driver and the scheduler serve one message at a time; a worker runs one cohort at a
-time, for as long as the plan expects it to take; workers on one machine share its cores; a worker
-dies now and then, is away for a while, and its cohort goes on from its last checkpoint on another.
-What the sweep writes and reads is counted. Nothing is learnt and nothing is random but the deaths,
-which come from a seed.
+The driver and the scheduler serve one message at a time. A worker runs one cohort at a time, for as
+long as the plan expects. Workers on one machine share its cores. A worker dies at random times and
+is away for a while; its cohort resumes from the last checkpoint on another worker. The number and
+size of result files are counted. Deaths are drawn with a seed, and nothing else is random.
 """
 
 import heapq
@@ -21,33 +19,31 @@ import numpy as np
 from koco_stream.runs.planner import SERVING_SECONDS
 from koco_stream.runs.run import Cohort
 
-FILE_BYTES_A_RUN = 700  # of a result file: a run's row and its curve, compressed
-FILE_BYTES = 30_000  # of a result file, whatever its runs: its schema
-RUN_BYTES = 130  # on the wire: a run's parameters
+FILE_BYTES_A_RUN = 700  # bytes of a run's row and curve in a result file, compressed
+FILE_BYTES = 30_000  # bytes of a result file without runs: its schema
+RUN_BYTES = 130  # bytes of a run's parameters in a message
 
 
 @dataclass(frozen=True)
 class Machines:
-    """A cluster.
+    """A cluster to be simulated.
 
     Parameters
     ----------
-    workers
-        How many there are.
-    cores
-        Those that the workers share; None if each has its own.
-    deaths_an_hour
-        How often a worker dies.
-    away_seconds
-        How long it is away then.
-    message_seconds, byte_seconds
-        What the driver and the scheduler do for a cohort, one after the other, and for each byte
-        of it.
-    loading_seconds
-        What a worker needs to load the library and the compiled code, before its first cohort and
-        when it is back.
-    seed
-        Of the deaths.
+    workers : int
+        Number of workers.
+    cores : int or None
+        Cores that all workers share; None if each has its own.
+    deaths_an_hour : float
+        Rate at which a worker dies.
+    away_seconds : float
+        Time from a worker's death to its return.
+    message_seconds, byte_seconds : float
+        Time that the driver and the scheduler take for a message, and for each of its bytes.
+    loading_seconds : float
+        Time in which a worker loads the library and the compiled code, at its start and return.
+    seed : int
+        Seed of the deaths.
     """
 
     workers: int
@@ -62,22 +58,22 @@ class Machines:
 
 @dataclass(frozen=True)
 class Prediction:
-    """What the sweep took.
+    """Predicted course of a sweep on a cluster.
 
-    Parameters
+    Attributes
     ----------
-    workers, cohorts, runs
-        How many there were.
-    wall
-        Seconds of wall time.
-    efficiency
-        The share of the workers' time that went into cohorts that were finished.
-    scheduler
-        The share of the time that the scheduler was busy.
-    deaths
-        How often a worker died with a cohort.
-    parts_a_second, bytes_a_second
-        What the store was written: result files, and bytes.
+    workers, cohorts, runs : int
+        Number of each.
+    wall : float
+        Wall time in seconds.
+    efficiency : float
+        Share of the workers' time spent on cohorts, without work that was lost.
+    scheduler : float
+        Share of the time in which the scheduler is busy.
+    deaths : int
+        Number of workers that died while they ran a cohort.
+    parts_a_second, bytes_a_second : float
+        Result files, and their bytes, written to the store per second.
     """
 
     workers: int
@@ -93,7 +89,7 @@ class Prediction:
 
 @dataclass
 class Worker:
-    """A worker: when it dies next, and whether it has loaded the library."""
+    """A simulated worker: the time of its next death, and whether it has loaded the library."""
 
     dies: float
     loaded: bool = False
@@ -101,8 +97,18 @@ class Worker:
 
 @dataclass
 class Job:
-    """A cohort to be run: its seconds, those between two checkpoints, its runs, and the seconds of
-    it that are done.
+    """A cohort in the simulation.
+
+    Attributes
+    ----------
+    seconds : float
+        Expected computing time.
+    between : float
+        Computing time between two checkpoints; infinite without checkpoints.
+    size : int
+        Number of runs.
+    done : float
+        Computing time that the last checkpoint saved.
     """
 
     seconds: float
@@ -111,16 +117,14 @@ class Job:
     done: float = 0.0
 
     def cut(self, ran: float) -> None:
-        """Its worker died after so many more seconds: what is done is what the last checkpoint
-        has.
-        """
+        """Account for a worker's death after `ran` seconds: only checkpointed work counts."""
         if math.isfinite(self.between):
             self.done += math.floor((self.done % self.between + ran) / self.between) * self.between
             self.done = min(self.done, self.seconds)
 
 
 class Simulation:
-    """The jobs that wait, the workers that are free, and what happens to them next."""
+    """Discrete-event simulation of a cluster: waiting jobs, free workers, and coming events."""
 
     def __init__(self, jobs: Sequence[Job], machines: Machines) -> None:
         self.machines, self.waiting, self.left = machines, deque(jobs), len(jobs)
@@ -134,7 +138,7 @@ class Simulation:
         self.deaths = 0
 
     def run(self) -> None:
-        """Go from event to event until the last job has ended."""
+        """Process events in order of time until the last job has ended."""
         self.give(0.0)
         while self.left:
             now, _, happen = heapq.heappop(self.events)
@@ -142,23 +146,25 @@ class Simulation:
             self.give(now)
 
     def lifetime(self) -> float:
-        """How long a worker lives from now on."""
+        """Draw the time until a worker's next death, in seconds."""
         rate = self.machines.deaths_an_hour
         return float(self.random.exponential(3600.0 / rate)) if rate else math.inf
 
     def at(self, when: float, happen: Callable[[float], None]) -> None:
-        """Have something happen."""
+        """Schedule an event: `happen` is called with the time `when`."""
         heapq.heappush(self.events, (when, next(self.numbers), happen))
 
     def serve(self, now: float, size: int) -> float:
-        """A message through the driver and the scheduler: when it has arrived."""
+        """Pass a message about `size` runs through driver and scheduler; returns its time of
+        arrival.
+        """
         took = self.machines.message_seconds + size * RUN_BYTES * self.machines.byte_seconds
         self.served_until = max(self.served_until, now) + took
         self.served += took
         return self.served_until
 
     def give(self, now: float) -> None:
-        """Send what waits to who is free."""
+        """Send waiting jobs to free workers."""
         while self.waiting and self.free:
             worker, job = self.free.pop(), self.waiting.popleft()
             begins = self.serve(now, job.size)
@@ -172,28 +178,40 @@ class Simulation:
                 self.at(max(worker.dies, now), partial(self.die, worker, job, begins))
 
     def end(self, worker: Worker, now: float) -> None:
-        """The worker has finished its job, and sends the receipt."""
+        """Event: the worker has finished its job, and sends the receipt."""
         self.left -= 1
         self.last = self.serve(now, 0)
         self.free.append(worker)
 
     def die(self, worker: Worker, job: Job, begun: float, now: float) -> None:
-        """The worker dies, and its job waits again."""
+        """Event: the worker dies, and its job waits again."""
         self.deaths += 1
         job.cut(max(now - begun, 0.0) / self.slowdown)
         self.waiting.appendleft(job)
         self.at(now + self.machines.away_seconds, partial(self.come_back, worker))
 
     def come_back(self, worker: Worker, now: float) -> None:
-        """The worker is there again."""
+        """Event: the worker has been restarted."""
         worker.dies, worker.loaded = now + self.lifetime(), False
         self.free.append(worker)
 
 
 def simulate(cohorts: Sequence[Cohort], rounds: Sequence[int], machines: Machines) -> Prediction:
-    """Run the cohorts of a plan, in its order, on these machines.
+    """Simulate the cohorts of a plan, in its order, on a cluster.
 
-    `rounds` are those of each cohort's stream: checkpoints are by rounds.
+    Parameters
+    ----------
+    cohorts : sequence of Cohort
+        Cohorts of the plan.
+    rounds : sequence of int
+        Rounds of each cohort's stream, which give the times of its checkpoints.
+    machines : Machines
+        The cluster.
+
+    Returns
+    -------
+    Prediction
+        Wall time, efficiency, and load of the scheduler and the store.
     """
     jobs = []
     for cohort, n_rounds in zip(cohorts, rounds, strict=True):

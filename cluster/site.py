@@ -1,7 +1,6 @@
-"""Site files: the cluster of workers that a sweep asks a batch queue or Kubernetes for.
+"""Site files (YAML): the workers that a sweep requests from a batch queue or from Kubernetes.
 
-They are data, read and checked here. Some come with the package (`cluster/sites`); a user's own is
-named by its path.
+Some come with the package (`cluster/sites`); a user's own file is given by its path.
 """
 
 import re
@@ -15,11 +14,11 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from koco_stream.errors import WrongInput, nearest
 
 HERE = Path(__file__).parent / "sites"
-LEAST_WALLTIME = 60  # seconds: no queue has a shorter one
+LEAST_WALLTIME = 60  # seconds; queues have no shorter walltime
 
 
 def clock_seconds(text: str) -> int:
-    """`HH:MM:SS` in seconds. Raises `ValueError`."""
+    """Convert `HH:MM:SS` to seconds. Raises `ValueError` for other text."""
     found = re.fullmatch(r"(\d+):([0-5]\d):([0-5]\d)", text)
     if not found:
         raise ValueError('a time is written "HH:MM:SS", in quotation marks')
@@ -72,14 +71,14 @@ Variable = Annotated[str, Field(pattern=r"^[A-Za-z_]\w*$")]
 
 
 class Strict(BaseModel):
-    """Unknown keys are refused, and nothing is converted."""
+    """Base model that refuses unknown keys and converts no types."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
 class Workers(Strict):
-    """How many workers: a sweep begins with `min` of them, asks for `max`, and gives back what no
-    cohort is left for, down to `min`.
+    """Number of workers of a site: a sweep requests `max`, and releases those that have no cohort
+    left, down to `min`.
     """
 
     min: int = Field(1, ge=1)
@@ -93,7 +92,7 @@ class Workers(Strict):
 
 
 class Site(Strict):
-    """What every kind of site says."""
+    """Keys that all kinds of site have."""
 
     workers: Workers
     memory: Memory
@@ -103,17 +102,17 @@ class Site(Strict):
 
     @property
     def worker_bytes(self) -> int:
-        """The memory of one worker."""
+        """Memory of one worker in bytes."""
         return int(parse_bytes(self.memory))
 
     @property
     def patience_seconds(self) -> int:
-        """How long a sweep goes on while there is no worker."""
+        """Seconds for which a sweep waits when there is no worker."""
         return clock_seconds(self.patience)
 
 
 class JobSite(Site):
-    """A batch queue: a job has `cores` workers, one thread each, on one machine."""
+    """Site with a batch queue. A job has `cores` single-threaded workers on one machine."""
 
     kind: Literal["slurm", "pbs", "sge", "lsf"]
     cores: int = Field(ge=1)
@@ -138,22 +137,22 @@ class JobSite(Site):
 
     @property
     def jobs(self) -> tuple[int, int]:
-        """How many jobs there are at least and at most."""
+        """Least and largest number of jobs."""
         return -(-self.workers.min // self.cores), self.workers.max // self.cores
 
     @property
     def walltime_seconds(self) -> int:
-        """How long a job may run."""
+        """Walltime of a job in seconds."""
         return clock_seconds(self.walltime)
 
     @property
     def worker_bytes(self) -> int:
-        """The memory of one worker."""
+        """Memory of one worker in bytes: its share of the job's memory."""
         return super().worker_bytes // self.cores
 
 
 class KubernetesSite(Site):
-    """Kubernetes with Dask's operator: a pod has one worker."""
+    """Site on Kubernetes with Dask's operator. A pod has one worker."""
 
     kind: Literal["kubernetes"]
     image: Word
@@ -180,19 +179,19 @@ KINDS: dict[str, type[AnySite]] = {
 
 
 def shipped() -> dict[str, Path]:
-    """The site files that come with the package, by name."""
+    """Paths of the site files that come with the package, by name."""
     return {path.stem: path for path in sorted(HERE.glob("*.yaml"))}
 
 
 def may_be_site(name: str) -> bool:
-    """Whether the name is one that comes with the package, or looks like a path."""
+    """Whether a name is that of a shipped site, or looks like a path."""
     return name in shipped() or name.endswith((".yaml", ".yml")) or "/" in name
 
 
 def read_site(name: str) -> AnySite:
-    """The site called `name`, checked.
+    """Read and check a site file, given by its shipped name or its path.
 
-    Raises `WrongInput` with the file, the key and the remedy.
+    Raises `WrongInput` that names the file, the key and the remedy.
     """
     known = shipped()
     if not may_be_site(name):
@@ -231,7 +230,9 @@ def read_site(name: str) -> AnySite:
 
 
 def _spot(path: Path, text: str, *keys: str) -> str:
-    """`FILE, line N, workers.max`: where a key is written; without the line if it is not there."""
+    """Location of a key for messages: `FILE, line N, workers.max`, without the line if it is not
+    found.
+    """
     if not keys:
         return str(path)
     written = re.compile(rf"[\s{{]*{re.escape(keys[-1])}\s*:")
@@ -240,9 +241,7 @@ def _spot(path: Path, text: str, *keys: str) -> str:
 
 
 def _explain(path: Path, text: str, model: type[AnySite], error: ValidationError) -> str:
-    """The first of pydantic's complaints, with the line and the nearest name: a key that is unknown
-    before one that is missing.
-    """
+    """Message for the most helpful of pydantic's errors: unknown keys come before missing ones."""
     first = min(error.errors(), key=lambda complaint: complaint["type"] != "extra_forbidden")
     keys = [str(key) for key in first["loc"] if isinstance(key, str) and key != "[key]"]
     spot = _spot(path, text, *keys)

@@ -1,8 +1,8 @@
-"""The workers of a cluster: waiting for them, and whether they can be used.
+"""The workers of a cluster: waiting for them, and checks that they can be used.
 
-Before work is given to workers they are asked: do they have the same versions, see the same store,
-and have the memory and disk it takes? What would change numbers, lose results or kill workers is
-refused with a table of who differs; the rest is said.
+Before a sweep, workers report their versions, the store that they see, their memory and their disk.
+Differences that would change numbers, lose results or kill workers are refused with a table of the
+workers concerned. Others give warnings.
 """
 
 import sys
@@ -20,10 +20,10 @@ from koco_stream.io.paths import store_path
 
 ANSWER_SECONDS = 20.0
 SILENT_SECONDS = 10.0
-WITHOUT_WORKERS = 60.0  # seconds: a lost worker comes back well before
+WITHOUT_WORKERS = 60.0  # seconds; a lost worker is usually back much sooner
 CLOCK_SECONDS = 5.0
 LITTLE_DISK = 1 << 30
-# Dask sends them as such, or as an Exception with their text
+# Dask returns these errors themselves, or an Exception with their text
 IMPORT_ERRORS = ("ImportError", "ModuleNotFoundError")
 REMEDY = (
     "install the same versions everywhere (pip install -c constraints.txt), with --store where all"
@@ -32,32 +32,28 @@ REMEDY = (
 
 
 class LostCluster(RuntimeError):
-    """The scheduler does not answer any more, or has had no worker for long."""
+    """The scheduler does not answer any more, or had no worker for too long."""
 
     def __init__(self, why: str) -> None:
         super().__init__(f"{why}; start it and its workers again")
 
 
 def check_hope(client: Client) -> None:
-    """Raise `LostCluster` with the reason if who keeps up the number of workers has given up
-    (`cluster.kept_jobs`).
-    """
+    """Raise `LostCluster` with the reason if `cluster.kept_jobs` has given up submitting jobs."""
     if lost := getattr(client.cluster, "lost", None):
         raise LostCluster(lost)
 
 
 def say_left(client: Client, cohorts: int) -> None:
-    """Say to who keeps up the number of workers (`cluster.kept_jobs`), if anybody does, how many
-    cohorts are not done yet.
-    """
+    """Tell `cluster.kept_jobs`, if the cluster has such jobs, how many cohorts are unfinished."""
     if hasattr(client.cluster, "left"):
         client.cluster.left = cohorts
 
 
 def workers_of(client: Client) -> dict[str, dict[str, Any]]:
-    """What the scheduler knows of its workers, by address.
+    """Dask's information on the workers of a cluster, by address.
 
-    Raises `LostCluster` if it does not answer.
+    Raises `LostCluster` if the scheduler does not answer.
     """
     try:
         return dict(client.scheduler_info(n_workers=-1)["workers"])
@@ -67,9 +63,9 @@ def workers_of(client: Client) -> dict[str, dict[str, Any]]:
 
 
 def wait_for(client: Client, workers: int, seconds: float) -> bool:
-    """Wait until there are so many workers, and say so if it takes long; whether they came.
+    """Wait up to `seconds` for a number of workers; returns whether they came.
 
-    Raises `LostCluster` if they never will.
+    Prints a message if that takes long. Raises `LostCluster` if no workers can be expected.
     """
     begun, told = time.monotonic(), False
     while (there := len(workers_of(client))) < workers:
@@ -95,20 +91,21 @@ def wait_for_worker(client: Client) -> None:
 
 
 def preflight(client: Client, store: str, disk: int = 0) -> list[str]:
-    """Inspect all workers of the cluster, of which one must be there or come soon.
+    """Check all workers of a cluster, after waiting for the first one.
 
     Parameters
     ----------
-    client
-        Of the cluster.
-    store
-        The store that all must see.
-    disk
-        What the copies of the datasets take in the cache folder, in bytes.
+    client : Client
+        Client of the cluster.
+    store : str
+        The store that all workers must see.
+    disk : int
+        Size in bytes of the copies of datasets in a worker's cache folder.
 
     Returns
     -------
-    What is worth saying, in lines.
+    list of str
+        Warnings, one a line.
 
     Raises
     ------
@@ -127,7 +124,11 @@ def preflight(client: Client, store: str, disk: int = 0) -> list[str]:
 def inspect(
     client: Client, store: str, workers: list[str] | None, disk: int = 0
 ) -> tuple[dict[str, list[str]], list[str]]:
-    """Ask the workers (all, if none are named): why some cannot be used, and what is only said."""
+    """Question workers, or all if `workers` is None.
+
+    Returns the reasons why workers cannot be used, by worker, and a list of warnings. `disk` is the
+    size in bytes of the copies of datasets.
+    """
     token = uuid4().hex
     folder = store_path(store) / question_folder(token)
     begun = time.time()
@@ -154,7 +155,10 @@ def inspect(
 
 
 def reasons_against(answer: Any, store: str, answered: set[str]) -> list[str]:
-    """Why a worker that said this cannot be used, if so."""
+    """Reasons why a worker that gave this answer cannot be used; empty if it can.
+
+    `answered` names the files that workers wrote into the store.
+    """
     if isinstance(answer, Exception) and any(kind in repr(answer) for kind in IMPORT_ERRORS):
         return [f"koco_stream cannot be imported there: {answer}"]
     if not isinstance(answer, dict):
@@ -177,9 +181,9 @@ def reasons_against(answer: Any, store: str, answered: set[str]) -> list[str]:
 def worth_saying(
     workers: dict[str, dict[str, Any]], during: tuple[float, float], disk: int
 ) -> list[str]:
-    """Differences that change no number and lose nothing.
+    """Warnings on differences between workers that neither change numbers nor lose results.
 
-    `during` is when the workers were asked, by this machine's clock.
+    `during` has the start and end of the questioning, by this machine's clock.
     """
     lines = []
     for title, name in (
@@ -212,7 +216,7 @@ def worth_saying(
 
 
 def memory_table(client: Client) -> str:
-    """Who has how much memory for a cohort, the least first."""
+    """Table of the workers' memory for a cohort, the least first."""
     rows = sorted(
         (info["memory_limit"] // info["nthreads"], shown(worker, info))
         for worker, info in workers_of(client).items()
@@ -229,7 +233,7 @@ def shown(address: str, info: dict[str, Any]) -> str:
 
 
 def table(rows: dict[str, list[str]]) -> str:
-    """Workers and reasons in two columns."""
+    """Format workers and reasons as two columns of text."""
     width = max((len(worker) for worker in rows), default=0)
     return "\n".join(
         f"  {worker.ljust(width)}  {reason}"

@@ -1,1 +1,1 @@
-"""Nightly regression runs: all runs of a sweep are recomputed and compared with the accepted ones."""
+"""Nightly runs: all runs of a sweep are recomputed and compared with the accepted ones."""
