@@ -51,9 +51,7 @@ def manifest(site: KubernetesSite, mapped_bytes: int = 0) -> dict[str, Any]:
 
 
 def _secured(pod: dict[str, Any], site: KubernetesSite, share: dict[str, str], cache: str) -> None:
-    """Restrict a pod: no root, limited CPU and memory, and only the cache and the store
-    writable.
-    """
+    """Restrict a pod: no root, limited CPU and memory, read-only except for cache and store."""
     container = pod["containers"][0]
     pod["automountServiceAccountToken"] = False
     pod["securityContext"] = {

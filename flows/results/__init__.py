@@ -1,1 +1,1 @@
-"""Results, read for people: tables of runs, conditions on them, decisions of halvings."""
+"""Tables of results for people: runs, averages, conditions, decisions of successive halving."""

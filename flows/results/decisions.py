@@ -1,4 +1,4 @@
-"""The decisions of sweeps with halving: a table in the store for each sweep."""
+"""Decisions of successive halving: one table in the store for each sweep."""
 
 from collections.abc import Sequence
 
@@ -35,9 +35,7 @@ DECISIONS = pa.schema(
 
 
 def write_decisions(store: AnyPath, sweep: str, decisions: Sequence[dict[str, object]]) -> None:
-    """Put the decisions of a sweep into the store, as a table; without any, take away those of an
-    earlier sweep of the name.
-    """
+    """Write the decisions of a sweep as a table; without any, remove the table of that name."""
     file = store_path(store) / "results" / "halving" / f"{sweep}.parquet"
     if not decisions:
         file.remove()
@@ -48,6 +46,6 @@ def write_decisions(store: AnyPath, sweep: str, decisions: Sequence[dict[str, ob
 
 
 def read_decisions(store: AnyPath, sweep: str) -> pa.Table:
-    """The decisions of a sweep; no rows if it has none."""
+    """Read the decisions of a sweep; a table without rows if it has none."""
     file = store_path(store) / "results" / "halving" / f"{sweep}.parquet"
     return file.read_table() if file.is_file() else DECISIONS.empty_table()

@@ -1,6 +1,4 @@
-"""Conditions on runs, as `koco results --where` takes them: COLUMN=VALUE, or with != < <= > >= for
-=.
-"""
+"""Conditions of `koco results --where`: a column, one of = != < <= > >=, and a value."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -20,15 +18,15 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     ">": pc.greater,
 }
 CONDITION = re.compile(r"\s*(\w+)\s*(!=|<=|>=|=|<|>)\s*(.*?)\s*\Z", re.DOTALL)
-NOTHING = "none"  # a value that is not there: order_seed=none
+NOTHING = "none"  # stands for a missing value: order_seed=none
 
 
 def filtered(runs: pa.Table, conditions: Sequence[str]) -> pa.Table:
-    """The rows of `runs` for which all conditions hold. A value that is not there is equal to
-    `none` alone, and neither less nor more than anything.
+    """The rows of `runs` that meet all conditions.
 
-    Raises `WrongInput` for a condition that is none, a column that is not there, or a value that
-    its column cannot have.
+    A missing value equals only `none`, and is neither less nor greater than anything. Raises
+    `WrongInput` for a malformed condition, an unknown column, or a value that its column cannot
+    have.
     """
     for condition in conditions:
         runs = runs.filter(_holds(runs, condition))

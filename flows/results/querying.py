@@ -1,4 +1,4 @@
-"""What `koco results` shows, as one table for the screen, JSON, CSV and Arrow alike."""
+"""Queries of `koco results`, answered with one table for the screen, JSON, CSV and Arrow."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -22,8 +22,22 @@ from koco_stream.runs.schemas import RUNS
 
 
 class Query(NamedTuple):
-    """Which runs, by sweep and conditions (`filters`); single ones, or averages: of configurations,
-    of the best of them, or of groups by columns; and another sweep, to see beside the first.
+    """Which runs `koco results` shows, and how they are averaged.
+
+    Attributes
+    ----------
+    sweep : str or None
+        Only runs of this sweep.
+    conditions : sequence of str
+        Only runs that meet these conditions (`flows.results.filters`).
+    single : bool
+        Show single runs instead of averages over a configuration's runs.
+    best : bool
+        Show only the best configuration of each stream and learner.
+    group : sequence of str
+        Average over runs that are equal in these columns.
+    other : str or None
+        A second sweep to compare with.
     """
 
     sweep: str | None = None
@@ -35,8 +49,9 @@ class Query(NamedTuple):
 
 
 def answer(store: StorePath, query: Query) -> pa.Table:
-    """The table of the query. Raises `WrongInput` for a sweep or column that is not there, and
-    for options that exclude each other.
+    """Answer a query with a table.
+
+    Raises `WrongInput` for an unknown sweep or column, and for options that exclude each other.
     """
     if query.single + query.best + bool(query.group) > 1:
         raise WrongInput("--runs, --best and --group do not go together; take one of them")

@@ -1,4 +1,4 @@
-"""Reading results for people: the runs of a sweep, and the best configurations."""
+"""Reading results for people: the runs of a sweep, averages, and the best configurations."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -47,8 +47,9 @@ BEST_OF = ("dataset", "dataset_hash", "order", "window_rows", "max_rows", "learn
 
 
 def sweep_note(store: AnyPath, name: str) -> dict[str, Any]:
-    """What the store remembers of a sweep. Raises `WrongInput` with the nearest name if it has not
-    run here.
+    """What the store has recorded of a sweep: its file, its run_ids and its figures.
+
+    Raises `WrongInput` with the nearest name if no such sweep has run.
     """
     notes = store_path(store) / "sweeps"
     note = notes / f"{name}.json"
@@ -61,9 +62,7 @@ def sweep_note(store: AnyPath, name: str) -> dict[str, Any]:
 
 
 def runs_of(store: AnyPath, sweep: str | None, columns: Sequence[str] | None = None) -> pa.Table:
-    """The `runs` table, or the rows of it that belong to a sweep; only these columns, if they are
-    given.
-    """
+    """Rows of the table `runs` that belong to a sweep, or all; with all columns or only some."""
     table = read_runs(store, columns)
     if sweep is None:
         return table
@@ -72,13 +71,14 @@ def runs_of(store: AnyPath, sweep: str | None, columns: Sequence[str] | None = N
 
 
 def summary_of(runs: pa.Table) -> list[dict[str, Any]]:
-    """The rows of `summary_table`, with the columns of `SUMMARY`."""
+    """`summary_table` as a list of rows, with the columns of `SUMMARY`."""
     return list(rows_of(summary_table(runs).select(SUMMARY)))
 
 
 def best_of(runs: pa.Table) -> list[dict[str, Any]]:
-    """The best row of each stream and learner (Oja-SON by sketch size), with the columns of `BEST`,
-    in the order of the summary.
+    """The best configuration of each stream and learner (Oja-SON by sketch size).
+
+    The rows have the columns of `BEST`, in the order of the summary.
     """
     table = summary_table(runs)
     first = (
@@ -90,12 +90,11 @@ def best_of(runs: pa.Table) -> list[dict[str, Any]]:
 
 
 def summary_table(runs: pa.Table) -> pa.Table:
-    """One row for each stream and configuration, over order seeds and learner seeds; by dataset,
-    then best first: by error rate, or by loss where there is none.
+    """Average of each configuration on each stream, over order seeds and learner seeds.
 
-    A stream here is a dataset (what it holds, not its name alone), its positive class, its order,
-    and how many rows of it are read. Of runs that older code has computed too, only the newest
-    count.
+    Rows are sorted by dataset, then best first: by error rate, or by loss where there is none. A
+    stream here is a dataset with a given content, its positive class, its order, and the number of
+    rows read. Runs of older code are ignored if newer code has computed them too.
     """
     table = of_newest_code(runs).select(
         [*STREAM_AND_CONFIGURATION, "sketch_size", "status", "mean_loss", "error_rate", "seconds"]
@@ -127,13 +126,13 @@ def summary_table(runs: pa.Table) -> pa.Table:
 
 
 def dataset_text(name: str, positive_class: float | None) -> str:
-    """A dataset as tables show it: with its positive class, if it has one."""
+    """A dataset's name with its positive class, if it has one."""
     return name if positive_class is None else f"{name}:{positive_class:g}"
 
 
 def of_newest_code(runs: pa.Table) -> pa.Table:
-    """The runs without those whose stream and configuration newer code (`numbers_version`) has
-    computed too.
+    """Leave out runs whose stream and configuration newer code (`numbers_version`) has computed
+    too.
     """
     table = runs.select(STREAM_AND_CONFIGURATION).append_column(
         "version", pc.fill_null(runs.column("numbers_version"), 0)
@@ -162,13 +161,15 @@ def of_newest_code(runs: pa.Table) -> pa.Table:
 
 
 def averages(runs: pa.Table, by: Sequence[str]) -> pa.Table:
-    """One row for each value of the columns `by`: how many runs are ok, and the means and standard
-    deviations of what they reached.
+    """Average runs that are equal in the columns `by`.
+
+    Each row has the number of runs with status ok, and means and standard deviations of their
+    results.
     """
     runs = runs.filter(
         pc.and_(pc.equal(runs.column("status"), "ok"), pc.is_valid(runs.column("mean_loss")))
     )
-    deviation = pc.VarianceOptions(ddof=1)  # null for a single run
+    deviation = pc.VarianceOptions(ddof=1)  # of a sample; null for a single run
     found = runs.group_by(list(by)).aggregate(
         [
             ("mean_loss", "count"),
@@ -188,8 +189,9 @@ def averages(runs: pa.Table, by: Sequence[str]) -> pa.Table:
 
 
 def groups_of(runs: pa.Table, by: Sequence[str]) -> list[dict[str, Any]]:
-    """`averages` as rows, in the order of the columns `by`. Raises `WrongInput` for a column that
-    is not there, or a measure.
+    """`averages` as a list of rows, sorted by the columns `by`.
+
+    Raises `WrongInput` for an unknown column, or a column with a result.
     """
     for name in by:
         if name not in runs.column_names:
@@ -211,8 +213,9 @@ def groups_of(runs: pa.Table, by: Sequence[str]) -> list[dict[str, Any]]:
 def differences(
     mine: Sequence[dict[str, Any]], others: Sequence[dict[str, Any]], by: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """Rows of two tables side by side, matched by the columns `by`: what each reached, and how far
-    the second is from the first. A row that only one of them has has nothing on the other's side.
+    """Join two lists of averages by the columns `by`, with the difference of their mean losses.
+
+    Columns of the side that lacks a row are None.
     """
     sides = [{tuple(row[name] for name in by): row for row in rows} for rows in (mine, others)]
     compared = [
@@ -234,11 +237,11 @@ def differences(
 
 
 def lists_of(table: pa.Table, names: Sequence[str]) -> Iterator[list[Any]]:
-    """These columns as lists."""
+    """Yield the columns `names` of a table as lists."""
     return (table.column(name).to_pylist() for name in names)
 
 
 def rows_of(table: pa.Table) -> Iterator[dict[str, Any]]:
-    """The table's rows: `to_pylist`, but column by column, which is much faster for many rows."""
+    """Yield a table's rows as dicts, much faster than `to_pylist` for many rows."""
     for values in zip(*lists_of(table, table.column_names), strict=True):
         yield dict(zip(table.column_names, values, strict=True))

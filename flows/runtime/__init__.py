@@ -1,1 +1,1 @@
-"""What any flow needs while it runs: what is said on stderr, locks, signals, Dask and Prefect."""
+"""Shared by all flows: messages on stderr, locks, signals, and starting Dask and Prefect."""

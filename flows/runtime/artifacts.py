@@ -1,5 +1,6 @@
-"""What a flow run shows in Prefect's pages: tables, links and how far it is. Without a flow run,
-and where Prefect's server cannot be reached, nothing: the work goes on without.
+"""Artifacts of a flow run in Prefect's pages: tables, links and progress.
+
+Nothing happens without a flow run, or if Prefect's server does not answer.
 """
 
 import re
@@ -20,23 +21,23 @@ from prefect.artifacts import (
 )
 from prefect.context import FlowRunContext
 
-EVERY = 10.0  # seconds between two notes of how far it is
-LAST_SECONDS = 5.0  # that the last of them may take
-SHOWN = 50  # rows of a table
+EVERY = 10.0  # seconds between updates of the progress
+LAST_SECONDS = 5.0  # longest wait for the last update
+SHOWN = 50  # most rows of a table
 
 
 def key(*words: str) -> str:
-    """A key that Prefect allows: small letters, digits and dashes."""
+    """Turn words into a key that Prefect allows: lower-case letters, digits and dashes."""
     return re.sub(r"[^a-z0-9]+", "-", "-".join(words).lower()).strip("-")
 
 
 def in_flow() -> bool:
-    """Whether a flow run is under way, which artifacts belong to."""
+    """Whether this code runs within a Prefect flow run, to which artifacts can be added."""
     return FlowRunContext.get() is not None
 
 
 def table_artifact(name: str, rows: Sequence[dict[str, Any]], about: str) -> None:
-    """A table on the flow run, of the first rows; `about` stands above it."""
+    """Add a table with the first rows to the flow run, below the text `about`."""
     if in_flow():
         with suppress(httpx.HTTPError):
             create_markdown_artifact(f"{about}\n\n{markdown_table(rows[:SHOWN])}", key=key(name))
@@ -48,7 +49,7 @@ def linked(path: str) -> str:
 
 
 def markdown_table(rows: Sequence[dict[str, Any]]) -> str:
-    """Rows as a table in Markdown."""
+    """Format rows as a Markdown table."""
     if not rows:
         return "(nothing)"
     lines = ["| " + " | ".join(rows[0]) + " |", "| " + " | ".join("---" for _ in rows[0]) + " |"]
@@ -62,8 +63,10 @@ def markdown_table(rows: Sequence[dict[str, Any]]) -> str:
 
 
 class ProgressArtifact:
-    """How far a flow run is, noted now and then by a thread of its own while this is entered: the
-    work never waits for Prefect's server. `share`: of the work that is done, between 0 and 1.
+    """Context manager that shows a flow run's progress in Prefect's pages.
+
+    Set `share`, the share of the work that is done, between 0 and 1. A thread sends it, so the work
+    never waits for Prefect's server.
     """
 
     def __init__(self, name: str, description: str) -> None:
@@ -71,7 +74,7 @@ class ProgressArtifact:
         self.share, self.noted = 0.0, -1.0
         self.artifact: UUID | None = None
         self.over = threading.Event()
-        # the context knows the flow run
+        # the thread needs this context, which has the flow run
         self.writing = threading.Thread(target=copy_context().run, args=(self._write,), daemon=True)
 
     def __enter__(self) -> Self:

@@ -1,6 +1,4 @@
-"""What is said on stderr: messages, and how far long work is: a live line on a terminal, a
-plain line now and then in a log.
-"""
+"""Messages and progress on stderr: a live line on a terminal, plain lines in a log."""
 
 import sys
 import time
@@ -17,17 +15,17 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 
-PLAIN_EVERY = 10.0  # seconds: of preparing and fetching, in a log
+PLAIN_EVERY = 10.0  # seconds between lines in a log
 
 
 def say(message: str) -> None:
-    """A line on stderr."""
+    """Print a line on stderr."""
     print(message, file=sys.stderr, flush=True)
 
 
 class BytesProgress:
-    """Counts bytes, and rows where there are any: what is being done, how much of it is done, how
-    fast, time left.
+    """Context manager that shows on stderr the bytes and rows processed, the speed and the time
+    left.
     """
 
     def __init__(self, what: str) -> None:
@@ -58,8 +56,9 @@ class BytesProgress:
         self.live.stop()
 
     def step(self, what: str, done: int, total: int | None, rows: int = 0) -> None:
-        """Note how many bytes of a step of the work are done, of how many if that is known, and how
-        many rows.
+        """Update the progress of a step called `what`.
+
+        `done` of `total` bytes (None if unknown) and `rows` rows are processed.
         """
         if what != self.what:
             self.what = what

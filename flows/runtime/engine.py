@@ -1,4 +1,4 @@
-"""Starting what runs cohorts: the Dask cluster and the compilation of learners, side by side."""
+"""Start of what runs cohorts: the Dask cluster and the compilation of learners, in parallel."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ from koco_stream.learners import StreamSize
 from koco_stream.runs.cost_model import Timing
 
 if TYPE_CHECKING:
-    # a second to import, and a sweep that has nothing to compute needs none
+    # its import takes a second, which a sweep without runs to compute can save
     from distributed import Client
 
 
 class Engine(NamedTuple):
-    """What runs cohorts: a client of Dask, or none for this process only; and timings of each
-    learner on a few rows.
+    """What runs cohorts: a Dask client, or None for this process alone.
+
+    `timings` has measured times of each learner on a few rows.
     """
 
     client: Client | None
@@ -34,17 +35,17 @@ class Engine(NamedTuple):
 
 
 class Start:
-    """A cluster and the compilation of what its workers need, both begun when this is made.
+    """A cluster and a compiler process that start in parallel when this object is made.
 
     Parameters
     ----------
-    cluster
-        What starts the cluster.
-    kinds
-        What its workers need compiled.
-    loads
-        Whether the workers, which share the cache, load what was compiled before they are given
-        anything to do.
+    cluster : callable
+        Starts the cluster, as a context manager that gives a client.
+    kinds : list of Needed
+        Learners, parameters and value types to compile.
+    loads : bool
+        Whether the workers load the compiled code before their first cohort. They must share
+        this machine's cache.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class Start:
         self.kinds, self.loads, self.timings = kinds, loads, list[Timing]()
         self.stack = ExitStack()
         self.client: Future[Client] = Future()
-        # its start, which Dask would cause, lets the signals through again
+        # started before the signals are blocked, because its start in Dask would unblock them
         resource_tracker.ensure_running()
         self.compiling = compiling(kinds) if kinds else None
         with shielded():
@@ -67,17 +68,19 @@ class Start:
         try:
             client = self.stack.enter_context(cluster())
             if self.loads and compiler is not None and compiler.wait() == 0:
-                # a worker that dies of it will die again, of a cohort, and that is said
+                # if a worker dies here, it will die in a cohort too, which is reported
                 client.run(load, self.kinds, on_error="ignore")
             self.client.set_result(client)
-        except BaseException as error:  # handed to whoever waits for the client
+        except BaseException as error:  # raised where the client is awaited
             self.client.set_exception(error)
 
     def ready(self, kinds: list[Needed]) -> Engine:
-        """The client, once the workers are up and `kinds` are compiled: of data that was not there
-        at the start the type was a guess.
+        """Wait for the workers and the compiler, and return the engine.
+
+        `kinds` not compiled yet are compiled now: value types were guessed for datasets that were
+        not prepared at the start.
         """
-        self._compiled()  # first: the compiler ends when what it prints is read
+        self._compiled()  # first, because the compiler ends only when its output is read
         client = self.client.result()
         known = set(map(_identity, self.kinds))
         rest = [kind for kind in kinds if _identity(kind) not in known]
@@ -87,7 +90,7 @@ class Start:
         return Engine(client, self.timings)
 
     def _compiled(self) -> None:
-        """Wait for the compiler, and take the timings that it prints."""
+        """Wait for the compiler, and read the timings that it prints."""
         if self.compiling is None:
             return
         printed = self.compiling.communicate()[0]
@@ -100,7 +103,7 @@ class Start:
         self.compiling = None
 
     def close(self) -> None:
-        """Stop the workers."""
+        """Stop the compiler and the workers."""
         if self.compiling is not None and self.compiling.poll() is None:
             self.compiling.terminate()
             self.compiling.wait()
@@ -113,7 +116,7 @@ def _identity(kind: Needed) -> tuple[str, str, str]:
 
 
 def compiling(kinds: list[Needed]) -> subprocess.Popen[str]:
-    """A process that compiles what these need, and prints how long each took for a few rows."""
+    """Start a process that compiles learners and prints their times on a few rows."""
     from cluster.settings import ONE_THREAD
 
     command = [sys.executable, "-m", "koco_stream.engine.warm_up", json.dumps(kinds)]
@@ -129,16 +132,16 @@ def engine(
     kinds: list[Needed],
     start: Start | None = None,
 ) -> Iterator[Engine]:
-    """What runs cohorts, closed at the end.
+    """Start what runs cohorts, and close it at the end.
 
     Parameters
     ----------
-    cluster
-        What starts the cluster; None for this process only.
-    kinds
-        What is to be compiled.
-    start
-        The cluster, if its start has begun already.
+    cluster : callable or None
+        Starts the cluster; None for this process alone.
+    kinds : list of Needed
+        Learners, parameters and value types to compile.
+    start : Start or None
+        The cluster, if it is already starting.
     """
     if cluster is None:
         yield Engine(None, warm_up(kinds))

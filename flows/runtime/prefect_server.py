@@ -1,4 +1,4 @@
-"""Prefect's settings and a server of its own: both are set before prefect is imported."""
+"""Prefect's settings and server, which must be configured before prefect is imported."""
 
 import atexit
 import os
@@ -12,13 +12,14 @@ import httpx
 from flows.runtime.processes import end_with_driver
 from koco_stream.io.cache import private_folder
 
-START_SECONDS = 120.0  # for the server to answer
-END_SECONDS = 30.0  # for it to end by itself
+START_SECONDS = 120.0  # longest wait for the server's first answer
+END_SECONDS = 30.0  # longest wait for its end before it is killed
 
 
 def configure_prefect() -> None:
-    """Prefect's home in the cache folder, nothing sent out, quiet logs. Must come before prefect is
-    imported; what the user has set stays.
+    """Set Prefect's environment: home in the cache folder, no telemetry, quiet logs.
+
+    Must be called before prefect is imported. Variables that the user has set stay.
     """
     settings = {
         "PREFECT_HOME": str(private_folder("prefect")),
@@ -33,14 +34,15 @@ def configure_prefect() -> None:
 
 
 class PrefectServer:
-    """A server of Prefect's on the loopback interface, which prefect uses if this is made before it
-    is imported, unless PREFECT_API_URL names another. It ends when this process does, however it
-    does.
+    """A Prefect server on the loopback interface that ends with this process.
+
+    It must be made before prefect is imported, which then uses it. If PREFECT_API_URL names another
+    server, none is started.
 
     Parameters
     ----------
-    port
-        The port to listen on, if it is free; else, and with 0, another one.
+    port : int
+        Preferred port; another one is used if it is taken, or with 0.
     """
 
     def __init__(self, port: int = 0) -> None:
@@ -51,10 +53,11 @@ class PrefectServer:
         os.environ.setdefault("PREFECT_API_URL", f"{self.pages}/api")
 
     def start(self, *options: str) -> None:
-        """Start it, with these options of `prefect server start`, unless there is another.
+        """Start the server with options of `prefect server start`, unless PREFECT_API_URL names
+        one.
 
-        It has a session of its own: what a terminal, or a batch system, sends to this process ends
-        a flow, and the flow can still tell the server so.
+        The server has its own session, so that signals from a terminal or batch system end the flow
+        first, which can still report its state.
         """
         if not self.port:
             return
@@ -65,7 +68,8 @@ class PrefectServer:
                 words, stdout=out, stderr=out, stdin=subprocess.DEVNULL, start_new_session=True
             )
         end_with_driver(self.process.pid)
-        atexit.register(_end, self.process)  # after what prefect, imported later, does at exit
+        # prefect is imported later, so its own exit handlers run before this one
+        atexit.register(_end, self.process)
 
     def wait(self) -> None:
         """Wait until the server answers. Raises `RuntimeError` if it does not start."""
@@ -88,7 +92,7 @@ class PrefectServer:
 
 
 def free_port(wished: int) -> int:
-    """The port `wished`, or a free one."""
+    """The port `wished` if it is free, else another free port."""
     with socket.socket() as probe:
         try:
             probe.bind(("127.0.0.1", wished))

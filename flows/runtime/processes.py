@@ -1,6 +1,4 @@
-"""Processes: what interrupts work and what does not, which process ends with which, and locks on a
-store that only one of them holds.
-"""
+"""Signals, processes that end with others, and locks on a store."""
 
 import atexit
 import fcntl
@@ -17,14 +15,15 @@ from koco_stream.io.cache import private_folder
 from koco_stream.io.files import text_hash
 from koco_stream.io.paths import AnyPath, LocalPath, store_path
 
-SERVER = "KOCO_SERVER_PROCESS"  # the number of the process that serves
+SERVER = "KOCO_SERVER_PROCESS"  # environment variable with the process id of koco serve
 WATCH_SECONDS = 0.2
 
 
 @contextmanager
 def shielded() -> Iterator[None]:
-    """Processes and threads started within do not receive the terminal's Ctrl-C: the driver does,
-    and ends them.
+    """Context in which processes and threads are started that do not receive Ctrl-C.
+
+    This process receives it and ends them.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -34,8 +33,9 @@ def shielded() -> Iterator[None]:
 
 
 def interrupt(*_: object) -> None:
-    """Handle a termination as a Ctrl-C, also where a shell has started this in the background and
-    made it deaf to that.
+    """Signal handler that treats a termination like Ctrl-C.
+
+    It also works where a shell has started this process in the background with SIGINT ignored.
     """
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -43,16 +43,21 @@ def interrupt(*_: object) -> None:
 
 
 def end_with_driver(pid: int) -> None:
-    """Have process `pid` end when this one does, however it does: a shell waits on a pipe that only
-    this process holds open.
+    """Make process `pid` end when this process ends, in any way.
+
+    A shell process reads from a pipe that only this process holds open, and kills `pid` when it
+    closes.
     """
     words = ["sh", "-c", 'read _; kill "$0" 2>/dev/null', str(pid)]
     watcher = subprocess.Popen(words, stdin=subprocess.PIPE, start_new_session=True)
-    atexit.register(watcher.communicate)  # until then it holds the pipe
+    atexit.register(watcher.communicate)  # keeps the pipe open until this process ends
 
 
 def end_with_server() -> None:
-    """End this process when the one that serves is gone. Nothing happens where none does."""
+    """End this process when the `koco serve` process that started it is gone.
+
+    Nothing happens if no such process started it.
+    """
     if serving := os.environ.get(SERVER):
         threading.Thread(target=_watch, args=(int(serving),), daemon=True).start()
 
@@ -65,9 +70,11 @@ def _watch(serving: int) -> None:
 
 @contextmanager
 def locked(store: AnyPath, name: str, waiting: str | None) -> Iterator[None]:
-    """Hold the store's lock of this name: that of a folder is in it, that of an object store, which
-    has none, in this machine's cache folder. If another process has it: say `waiting` and wait, or,
-    if that is None, raise `BlockingIOError`.
+    """Hold a named lock of a store.
+
+    If another process holds it, print `waiting` and wait, or raise `BlockingIOError` if `waiting`
+    is None. The lock file is in the store's folder. For an object store it is in the cache folder,
+    so the lock then holds for this machine only.
     """
     root = store_path(store)
     file = (

@@ -1,1 +1,1 @@
-"""Nightly sweeps at planned times: koco serve."""
+"""Nightly runs at planned times: `koco serve`."""

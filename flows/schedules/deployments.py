@@ -1,13 +1,10 @@
-"""Planned times, done: deployments for Prefect's scheduler and runner, and what makes each time
-happen once.
+"""Prefect deployments for scheduled nightly runs, each planned time done exactly once.
 
-Prefect's scheduler is the clock, and Prefect's runner starts a process for each flow run, one at a
-time: two nightly runs would disturb each other's measurements. What makes each planned time happen
-once is the store's own note of them (`flows.nightly.times`): a flow run reads it, holding the
-store's lock, before it does anything. Prefect by itself would do a time twice, or not at all, where
-its schedules are registered anew while a time passes, and does every time that has passed
-meanwhile; what it has lost is therefore created here, and what is not to be made up for is
-cancelled.
+Prefect's scheduler keeps the time. Its runner starts one process at a time, because parallel runs
+would disturb each other's measurements. Prefect alone may do a planned time twice or never while
+schedules are registered again, and later does all times that passed while it was down. Therefore
+each flow run first reads the store's record of planned times (`flows.nightly.times`) under the
+store's lock. This module creates runs that Prefect has lost, and cancels those that are not needed.
 """
 
 import asyncio
@@ -38,18 +35,19 @@ from flows.nightly.times import Times
 from flows.runtime.console import say
 from flows.schedules.file import Schedule
 
-POLL_SECONDS = 5.0  # between two times that the runner asks what to run
-CHECK_SECONDS = 10.0  # between two times that it is asked what is due
-GRACE = timedelta(seconds=20)  # Prefect's own run of a planned time may take so long to appear
+POLL_SECONDS = 5.0  # interval at which Prefect's runner asks for runs to start
+CHECK_SECONDS = 10.0  # interval between checks of what is due
+GRACE = timedelta(seconds=20)  # time that Prefect has to create the run of a planned time
 UNDER_WAY = (StateType.PENDING, StateType.RUNNING, StateType.CANCELLING)
 
 
 async def serve(
     schedules: list[Schedule], check: Callable[[], None], interrupt: Callable[..., None]
 ) -> None:
-    """Register the schedules, then run what is due until this is cancelled. `check` is called now
-    and then, to raise if something that is needed has ended; `interrupt` is what a termination
-    signal does.
+    """Register schedules, and run what is due until cancelled.
+
+    `check` is called regularly, and raises if a required process has ended. `interrupt` handles the
+    termination signal.
     """
     runner = Runner(name="koco", limit=1, pause_on_shutdown=False, query_seconds=POLL_SECONDS)
     runner.handle_sigterm = interrupt  # type: ignore[method-assign]
@@ -79,8 +77,9 @@ async def _make_up_all(
     check: Callable[[], None],
     running: asyncio.Task[None],
 ) -> None:
-    """See to it, now and then, that what is due is done; once at the start, where nothing is waited
-    for.
+    """Create the missing runs of planned times that are due, every `CHECK_SECONDS`.
+
+    In the first check, Prefect gets no time to create them itself.
     """
     grace = timedelta()
     while True:
@@ -90,14 +89,14 @@ async def _make_up_all(
         for schedule in schedules:
             try:
                 await make_up(client, schedule, deployments[schedule.name], grace)
-            except httpx.HTTPError as error:  # a server of somebody else's may be away for a while
+            except httpx.HTTPError as error:  # a server that somebody else runs may be down
                 say(f"Prefect's server does not answer ({type(error).__name__}); trying again")
         grace = GRACE
         await asyncio.sleep(CHECK_SECONDS)
 
 
 async def deployment_of(schedule: Schedule) -> RunnerDeployment:
-    """The deployment of the nightly flow that a schedule stands for."""
+    """Prefect deployment of the nightly flow for a schedule."""
     return await nightly_flow.to_deployment(
         schedule.deployment,
         schedule=Cron(schedule.cron, timezone=schedule.timezone),
@@ -111,13 +110,13 @@ async def deployment_of(schedule: Schedule) -> RunnerDeployment:
 
 
 async def due_of(schedule: Schedule, now: datetime) -> datetime | None:
-    """The planned time of a schedule that is due; None if none is."""
+    """Planned time of a schedule that is due; None if none is."""
     return await asyncio.to_thread(Times(schedule.store, schedule.name).due, now)
 
 
 async def clear_up(client: PrefectClient, schedule: Schedule) -> None:
-    """What an earlier process left in Prefect: runs that ended with it, and times that passed and
-    are not to be made up for.
+    """Close what an earlier process left in Prefect: unfinished runs, and past times that are not
+    due.
     """
     try:
         deployment = await client.read_deployment_by_name(f"nightly/{schedule.deployment}")
@@ -140,7 +139,7 @@ async def clear_up(client: PrefectClient, schedule: Schedule) -> None:
 async def make_up(
     client: PrefectClient, schedule: Schedule, deployment: UUID, grace: timedelta
 ) -> None:
-    """Have the planned time that is due done, if Prefect does not have it any more."""
+    """Create the run of a planned time that has been due for `grace`, unless Prefect has it."""
     now = datetime.now(UTC)
     due = await due_of(schedule, now)
     if due is None or now - due < grace:
@@ -160,9 +159,7 @@ async def make_up(
 async def runs_of_deployment(
     client: PrefectClient, deployment: UUID, *states: StateType, planned: datetime | None = None
 ) -> list[FlowRun]:
-    """The flow runs of a deployment in these states; only those of one planned time, if it is
-    given.
-    """
+    """Flow runs of a deployment in the given states, optionally of one planned time."""
     around = timedelta(seconds=1)
     wanted = FlowRunFilter(
         deployment_id=FlowRunFilterDeploymentId(any_=[deployment]),

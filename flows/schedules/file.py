@@ -1,4 +1,4 @@
-"""The schedules file: TOML, a [[schedule]] table for each nightly sweep, checked key by key."""
+"""The schedules file (TOML): a [[schedule]] table for each nightly sweep, checked key by key."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -36,7 +36,7 @@ class ScheduleTable(BaseModel):
 
 
 class SchedulesFile(BaseModel):
-    """A schedules file as written."""
+    """The content of a schedules file."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
     schedule: list[ScheduleTable] = Field(min_length=1)
@@ -44,7 +44,7 @@ class SchedulesFile(BaseModel):
 
 @dataclass(frozen=True)
 class Schedule:
-    """When which sweep is run anew, where, and for how long at most."""
+    """Schedule of a nightly sweep: its cron expression, store, cluster and time limit."""
 
     name: str
     cron: str
@@ -55,17 +55,15 @@ class Schedule:
     workers: int
     certificates: str | None
     seconds: float | None
-    where: str  # in the file, for messages
+    where: str  # location in the file, for messages
 
     @property
     def deployment(self) -> str:
-        """The name of its deployment. Schedules of other stores on the same server may have the
-        same name.
-        """
+        """Name of the Prefect deployment, distinct from those of other stores' schedules."""
         return f"{self.name}-{text_hash(self.store)[:6]}"
 
     def parameters(self) -> dict[str, Any]:
-        """What its nightly flow is given."""
+        """Parameters of the nightly flow."""
         given = ("store", "cluster", "workers", "certificates", "seconds")
         return {
             "sweep_file": str(self.sweep),
@@ -75,9 +73,10 @@ class Schedule:
 
 
 def read_schedules(path: Path, store: str) -> list[Schedule]:
-    """Read and check a schedules file; `store` is for schedules that name none. Raises `WrongInput`
-    naming the file, the line or key, and the remedy: also for a sweep file, a cluster or a store
-    that cannot be used.
+    """Read and check a schedules file; `store` is the default for schedules that name none.
+
+    Raises `WrongInput` that names the file, the line or key, and the remedy. Sweep files, clusters
+    and stores are checked too.
     """
     file = TomlFile(
         path, "schedules", "flows/schedules.toml is an example", {"schedule": ScheduleTable}
@@ -92,7 +91,7 @@ def read_schedules(path: Path, store: str) -> list[Schedule]:
 
 
 def _schedule(file: TomlFile, number: int, table: ScheduleTable, store: str) -> Schedule:
-    """One schedule; all that it names is checked."""
+    """Make a schedule from its table, and check the sweep, cluster and store that it names."""
     with file.blaming("schedule", number, "timezone"):
         if table.timezone not in available_timezones():
             raise WrongInput(
@@ -125,13 +124,11 @@ def _schedule(file: TomlFile, number: int, table: ScheduleTable, store: str) -> 
 
 
 def check_crons(schedules: list[Schedule]) -> None:
-    """Refuse what Prefect does not take for a cron expression. Imports prefect. Raises
-    `WrongInput`.
-    """
+    """Raise `WrongInput` for a cron expression that Prefect does not accept. Imports prefect."""
     for schedule in schedules:
         try:
             planned_times(schedule.cron, schedule.timezone, datetime.now(UTC))
-        except ValueError:  # also of one that names no time, such as the 30th of February
+        except ValueError:  # raised too for a time that never comes, such as the 30th of February
             raise WrongInput(
                 f"{schedule.where}: {schedule.cron!r} is no cron expression; five fields (minute,"
                 ' hour, day, month, day of the week), for example "0 2 * * *" for two o\'clock'

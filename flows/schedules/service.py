@@ -1,7 +1,7 @@
-"""koco serve: nightly sweeps at planned times, until it is stopped.
+"""Implementation of `koco serve`: nightly runs at planned times until it is stopped.
 
-What is done when, and why it is done once, is in `flows.schedules.deployments`; here is what it
-takes: the locks, Prefect's server, the signals.
+This module takes the locks, starts Prefect's server and handles signals. See
+`flows.schedules.deployments` for the scheduling.
 """
 
 import asyncio
@@ -16,13 +16,14 @@ from flows.runtime.processes import SERVER, interrupt, locked
 from flows.schedules.file import check_crons, read_schedules
 from storage.store import open_store
 
-PORT = 4200  # Prefect's usual one; another, if it is taken
+PORT = 4200  # Prefect's default; another is used if it is taken
 
 
 def serve_schedules(file: Path, store: str) -> None:
-    """Serve the schedules of a file until this process is stopped. Raises `WrongInput` as
-    `read_schedules` does, `RuntimeError` if another process serves one of the stores, or if
-    Prefect's server does not start or ends.
+    """Serve the schedules of a file until this process is stopped.
+
+    Raises `WrongInput` as `read_schedules` does, and `RuntimeError` if another process serves one
+    of the stores, or if Prefect's server does not start or ends.
     """
     configure_prefect()
     os.environ[SERVER] = str(os.getpid())
@@ -41,6 +42,7 @@ def serve_schedules(file: Path, store: str) -> None:
         if server.process:
             say(f"Prefect's pages: {server.pages}")
         signal.signal(signal.SIGTERM, interrupt)
-        from flows.schedules.deployments import serve  # prefect reads its settings only now
+        # imported here, because prefect reads its settings when it is imported
+        from flows.schedules.deployments import serve
 
         asyncio.run(serve(schedules, server.check, interrupt))

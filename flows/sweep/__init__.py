@@ -1,1 +1,1 @@
-"""The sweep flow: the sweep file, its plan, its steps, its progress."""
+"""Running a sweep: its file, its checks, its plan, its steps and its progress."""

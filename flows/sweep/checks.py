@@ -1,4 +1,4 @@
-"""What a sweep is to compute, and what can be wrong with it: found before anything starts."""
+"""Checks of a sweep before anything starts, and the list of its runs."""
 
 import itertools
 from collections.abc import Iterator, Sequence
@@ -21,33 +21,34 @@ from storage.store import check_store
 
 
 class CheckedSweep:
-    """A sweep that can be run: what was asked for, its datasets and its runs.
+    """A sweep that has been checked and can be run: the request, its datasets and its runs.
 
-    The steps of a sweep share it. It is a plain object on purpose: Prefect looks into every list
-    and dataclass that a task is given.
+    The steps of a sweep share and update it. It is not a dataclass on purpose, because Prefect
+    traverses every list and dataclass that is passed to a task.
 
     Parameters
     ----------
-    request
-        What is to be swept, and where.
-    sweep
+    request : SweepRequest
+        The sweep file, the store and the cluster.
+    sweep : Sweep or None
         The sweep, if its file was read before.
 
     Attributes
     ----------
-    manifests
-        Of the datasets, by name; None for a generated one that is not made yet.
-    runs
+    manifests : dict of str to (Manifest or None)
+        Manifests of the datasets, by name; None for a generated dataset that is not prepared
+        yet.
+    runs : list of Run
         All runs of the sweep.
-    missing
-        Those of them that are to be computed.
-    cohorts
-        The missing runs, grouped, once they are planned.
+    missing : list of Run
+        Runs that must be computed.
+    cohorts : sequence of Cohort
+        The missing runs as planned; empty before planning.
 
     Raises
     ------
     WrongInput
-        If the sweep cannot be run: its file, a dataset or the store is not as it must be.
+        If the sweep file, a dataset or the store cannot be used.
     """
 
     def __init__(self, request: SweepRequest, sweep: Sweep | None = None) -> None:
@@ -79,20 +80,18 @@ class CheckedSweep:
         return manifests
 
     def not_in_store(self, runs: Sequence[Run]) -> list[Run]:
-        """Those of these runs that the store does not have; failed ones too, if they are to be run
-        again.
-        """
+        """Those of `runs` that the store lacks, with failed ones if they are to be repeated."""
         finished = finished_runs(self.request.store, self.request.retry_failed)
         return [run for run in runs if run.run_id not in finished]
 
     @property
     def prepared(self) -> list[Manifest]:
-        """The manifests of the datasets that are prepared."""
+        """Manifests of the datasets that are prepared."""
         return [manifest for manifest in self.manifests.values() if manifest]
 
     @property
     def value_types(self) -> dict[str, str]:
-        """The types of the datasets' values, by dataset hash; a guess until one is prepared."""
+        """Value type of each dataset, by dataset hash; float64 is assumed until it is prepared."""
         return {
             use.identity(manifest): manifest.value_type if manifest else "float64"
             for use, manifest in zip(self.sweep.datasets, self.manifests.values(), strict=True)
@@ -100,7 +99,7 @@ class CheckedSweep:
 
     @property
     def sizes(self) -> dict[str, DataSize]:
-        """The sizes of all datasets, by dataset hash or what stands for it in the runs."""
+        """Size of each dataset, by dataset hash or its placeholder."""
         return {
             use.identity(manifest): use.size(manifest)
             for use, manifest in zip(self.sweep.datasets, self.manifests.values(), strict=True)
@@ -108,7 +107,7 @@ class CheckedSweep:
 
     @property
     def mapped_bytes(self) -> int:
-        """Bytes of the largest dataset's copies, which the workers of a machine share."""
+        """Size in bytes of the largest dataset's copies, which the workers of a machine share."""
         copies = (
             sum(copy_bytes(manifest, shard) for shard in manifest.shards)
             for manifest in self.prepared
@@ -116,9 +115,7 @@ class CheckedSweep:
         return max(copies, default=0)
 
     def stages(self, decisions: list[dict[str, object]]) -> Iterator[list[Run]]:
-        """The runs of each stage of the sweep's halving, and the decisions: see
-        `flows.sweep.halving.stages`.
-        """
+        """Yield the runs of each stage of successive halving; see `flows.sweep.halving.stages`."""
         n_rows = {identity: size.n_rows for identity, size in self.sizes.items()}
         return stages(
             self.runs,
@@ -130,20 +127,25 @@ class CheckedSweep:
 
 
 def all_runs(sweep: Sweep, manifests: dict[str, Manifest | None]) -> list[Run]:
-    """All runs of a sweep, each once.
+    """List all runs of a sweep, without duplicates.
 
     Parameters
     ----------
-    sweep
+    sweep : Sweep
         The sweep.
-    manifests
-        Of its datasets, by name. One that is not prepared yet (None) gets a placeholder for a hash:
-        enough to count its runs, not to run them.
+    manifests : dict of str to (Manifest or None)
+        Manifests of its datasets, by name. A dataset that is not prepared yet (None) gets a
+        placeholder for its hash, which is enough to count its runs, but not to run them.
+
+    Returns
+    -------
+    list of Run
+        The runs.
 
     Raises
     ------
     WrongInput
-        If a dataset's labels do not fit.
+        If a dataset's labels do not fit a loss or a positive class.
     """
     runs: list[Run] = []
     for use in sweep.datasets:
@@ -163,7 +165,7 @@ def all_runs(sweep: Sweep, manifests: dict[str, Manifest | None]) -> list[Run]:
 
 
 def streams(use: DatasetUse, manifest: Manifest | None) -> Iterator[Stream]:
-    """The streams of a dataset: each order with each positive class."""
+    """Yield the streams of a dataset: each order with each positive class."""
     identity = use.identity(manifest)
     sharding = sharding_of(manifest) if manifest and use.window_rows else None
     limits = (use.max_rows, use.window_rows, sharding)

@@ -1,4 +1,4 @@
-"""The sweep file: TOML, checked key by key, expanded into datasets and configurations."""
+"""The sweep file (TOML): checked key by key, and expanded into datasets and configurations."""
 
 import itertools
 import math
@@ -32,7 +32,7 @@ MOST_RUNS = 10_000_000
 BASES = {"powers_of_two": 2.0, "powers_of_ten": 10.0}
 Label = Annotated[float, Field(allow_inf_nan=False)] | int
 Seeds = PositiveInt | Annotated[list[NonNegativeInt], Field(min_length=1)]
-Grids = dict[str, list[Any]]  # the values of each key
+Grids = dict[str, list[Any]]  # values of each parameter
 
 
 class DatasetTable(BaseModel):
@@ -48,30 +48,28 @@ class DatasetTable(BaseModel):
 
     @property
     def positive_classes(self) -> Sequence[Label | None]:
-        """The positive classes, one or a list."""
+        """The positive classes as a list; [None] if none is given."""
         return (
             self.positive_class if isinstance(self.positive_class, list) else [self.positive_class]
         )
 
 
 class LearnerTable(BaseModel):
-    """A [[learner]] table: a learner's name; every other key is one of its parameters, with a value
-    or a grid of values.
-    """
+    """A [[learner]] table: the learner's name, and values or grids of values for its parameters."""
 
     model_config = ConfigDict(extra="allow", strict=True)
     name: str
 
 
 class ReportTable(BaseModel):
-    """The [report] table: which published figures the report draws, one or a list."""
+    """The [report] table: names of the published figures that the report draws."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
     figure: FigureName | list[FigureName] = Field(default_factory=list)
 
 
 class SweepFile(BaseModel):
-    """A sweep file as written."""
+    """The content of a sweep file, before grids are expanded."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
@@ -92,8 +90,9 @@ TABLES: dict[str, type[BaseModel]] = {
 
 @dataclass(frozen=True)
 class DatasetUse:
-    """One dataset that a sweep needs, and the orders and positive classes in which it is read.
-    `given` are a generator's parameters, None for a prepared dataset.
+    """A dataset of a sweep, with the orders and positive classes in which it is read.
+
+    `given` has the parameters of a generator, and is None for a prepared dataset.
     """
 
     name: str
@@ -106,7 +105,7 @@ class DatasetUse:
 
     @property
     def order_text(self) -> str:
-        """The order in words: `shuffled-in-windows, window_rows = 65536, 3 order seeds`."""
+        """Description of the order: `shuffled-in-windows, window_rows = 65536, 3 order seeds`."""
         order, seed = self.orders[0]
         windows = f", window_rows = {self.window_rows}" if self.window_rows else ""
         plural = "s" * (len(self.orders) > 1)
@@ -114,11 +113,11 @@ class DatasetUse:
         return f"{order}{windows}{seeds}"
 
     def identity(self, manifest: Manifest | None) -> str:
-        """The dataset's hash, or what stands for it in the runs until it is prepared."""
+        """The dataset's hash, or a placeholder while it is not prepared (`manifest` is None)."""
         return manifest.dataset_hash if manifest else f"not prepared: {self.name}"
 
     def size(self, manifest: Manifest | None) -> DataSize:
-        """The dataset's size; that of a generated one is known before it is made."""
+        """The dataset's size. That of a generated dataset is known before it is prepared."""
         if manifest:
             return DataSize.of(manifest)
         given = self.given or {}
@@ -129,8 +128,9 @@ class DatasetUse:
 
 @dataclass(frozen=True)
 class Sweep:
-    """A sweep, expanded: its datasets and its configurations (learner, parameters, learner_seed:
-    see `configuration_of`).
+    """A sweep file after expansion of its grids.
+
+    Each configuration is a learner, its parameters and a learner seed (see `configuration_of`).
     """
 
     path: Path
@@ -143,8 +143,9 @@ class Sweep:
 
 
 def read_sweep(path: str | Path) -> Sweep:
-    """Read and check a sweep file. Raises `WrongInput` naming the file, the line or key, and the
-    remedy.
+    """Read, check and expand a sweep file.
+
+    Raises `WrongInput` that names the file, the line or key, and the remedy.
     """
     path = Path(path)
     file = TomlFile(path, "sweep", "flows/sweeps/ has examples", TABLES)
@@ -183,7 +184,7 @@ def read_sweep(path: str | Path) -> Sweep:
 def _refuse_many_runs(
     path: Path, spec: SweepFile, dataset_grids: list[Grids], learner_grids: list[Grids]
 ) -> None:
-    """Refuse more than `MOST_RUNS` runs before any of them is made."""
+    """Raise `WrongInput` for more than `MOST_RUNS` runs, before the list of runs takes memory."""
     streams = sum(
         math.prod(map(len, grids.values()))
         * len(use.positive_classes)
@@ -200,8 +201,10 @@ def _refuse_many_runs(
 
 
 def values_of(value: Any) -> list[Any]:
-    """The values of a grid: a single value, a list, `{ powers_of_two = [a, b] }` or `{
-    powers_of_ten = [a, b] }`. Raises `WrongInput`.
+    """Values of a parameter in a sweep file, as a list.
+
+    `value` is a single value, a list, `{ powers_of_two = [first, last] }` or `{ powers_of_ten =
+    [first, last] }`. Raises `WrongInput` for an empty grid or other tables.
     """
     if isinstance(value, list) and not value:
         raise WrongInput(
@@ -230,7 +233,7 @@ def values_of(value: Any) -> list[Any]:
 
 
 def _learner_grids(file: TomlFile, number: int, table: LearnerTable) -> Grids:
-    """The values of each of a learner's parameters, checked."""
+    """The checked values of each parameter in a [[learner]] table."""
     with file.blaming("learner", number, "name"):
         learner = learner_named(table.name)
     grids = {}
@@ -244,7 +247,7 @@ def _learner_grids(file: TomlFile, number: int, table: LearnerTable) -> Grids:
 def _configurations(
     file: TomlFile, number: int, learner: str, grids: Grids, seeds: Sequence[int]
 ) -> Iterator[tuple[str, dict[str, Any], int | None]]:
-    """The product of a learner's grids and the seeds."""
+    """Yield a learner's configurations: all combinations of parameter values and seeds."""
     for given in _combinations(grids):
         with file.blaming("learner", number, "name"):
             name, params, seed = configuration_of(learner, given, seeds[0])
@@ -253,7 +256,7 @@ def _configurations(
 
 
 def _dataset_grids(file: TomlFile, number: int, table: DatasetTable) -> Grids:
-    """The values of each of a generator's parameters; a prepared dataset has none."""
+    """The values of each generator parameter in a [[dataset]] table; empty without a generator."""
     known = [*DatasetTable.model_fields]
     if table.name in GENERATORS:
         known += parameters_of(table.name)
@@ -269,7 +272,7 @@ def _dataset_grids(file: TomlFile, number: int, table: DatasetTable) -> Grids:
 def _datasets(
     file: TomlFile, number: int, table: DatasetTable, grids: Grids
 ) -> Iterator[DatasetUse]:
-    """The datasets of one table: one, or one for each combination of a generator's parameters."""
+    """Yield the datasets of a [[dataset]] table: one per combination of generator parameters."""
     shuffled, in_windows = table.order != AS_STORED, table.order == IN_WINDOWS
     if not shuffled and "order_seeds" in table.model_fields_set:
         raise WrongInput(

@@ -1,5 +1,6 @@
-"""The sweep flow: prepare → plan → run → collect → report, a few coarse Prefect tasks with Dask
-futures inside.
+"""The Prefect flow of a sweep: prepare → plan → run → collect → report.
+
+It has few, long tasks; cohorts are Dask futures within one of them.
 """
 
 from collections.abc import Callable
@@ -32,13 +33,14 @@ def sweep_flow(
     Returns
     -------
     dict
-        A summary: runs, those computed, their statuses, seconds by phase, the report's path.
+        Summary: number of runs and of computed ones, their statuses, seconds by phase, and the
+        report's path.
 
     Raises
     ------
     WrongInput
-        As `CheckedSweep` does; for workers that cannot be used; and at the end for datasets that
-        were found damaged.
+        As `CheckedSweep` does; for workers that cannot be used; and at the end for datasets
+        that were found damaged.
     """
     request = SweepRequest(
         sweep_file, store, workers, block_rows, cluster, retry_failed, certificates, insecure
@@ -47,8 +49,9 @@ def sweep_flow(
 
 
 def flow_of(known: Flow[..., Any], work: Callable[[], Any]) -> Flow[..., Any]:
-    """The flow `known` with its name and parameters, doing `work`: what its parameters name was
-    read and started before.
+    """A flow with the name and parameters of `known` that calls `work` instead of its function.
+
+    It is used where files were read and processes started before the flow.
     """
 
     @wraps(known.fn)

@@ -1,12 +1,12 @@
-"""Successive halving: all configurations run for some rounds, the better part of them for `factor`
-times as many, and so on to the end.
+"""Successive halving: all configurations run for some rounds, the best of them for `factor` times
+as many, and so on until the end of the stream.
 
-A rung is a number of rounds: `first`, `first`·factor, … below the stream's length, and that length.
-What a run does up to a rung is a run of its own, on the stream cut there (`max_rows`), so that
-every number in the tables means what it says, and a sweep with halving and one without share what
-they have in common. After a rung, the configurations of one learner on one stream are put in order
-by their mean loss over orders and seeds, and 1/factor of them, rounded up, go on. The order depends
-on recorded losses alone: the same sweep decides the same.
+A rung is a number of rounds: `first`, `first`·factor, … and finally the stream's length. A run up
+to a rung is a run on the stream cut there (`max_rows`), so that its recorded numbers are those of a
+whole run, and sweeps with and without halving share runs. After a rung, the configurations of a
+learner on a stream are sorted by their mean loss over orders and seeds, and the best 1/factor of
+them, rounded up, continue. Decisions depend on recorded losses only, so a repeated sweep takes the
+same ones.
 """
 
 import itertools
@@ -25,12 +25,13 @@ from koco_stream.runs.run import Run
 from storage.results import read_columns
 
 LARGEST = 2**63 - 1
-Losses = Callable[[Sequence[str]], dict[str, float]]  # run_ids → mean losses of those that are ok
+Losses = Callable[[Sequence[str]], dict[str, float]]  # run_ids → mean losses of runs that are ok
 
 
 class Halving(BaseModel):
-    """`halving = { factor = 3, first = 1000 }` of a sweep file: 1/`factor` of the configurations go
-    on after each rung; the first rung is after `first` rounds.
+    """The [halving] table of a sweep file: the first rung's rounds, and the factor between rungs.
+
+    After each rung, 1/`factor` of the configurations continue.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
@@ -38,7 +39,7 @@ class Halving(BaseModel):
     first: PositiveInt
 
     def rungs(self, n_rounds: int) -> list[int]:
-        """The rungs of a stream of `n_rounds` rounds; the last is its end."""
+        """Numbers of rounds of a stream's rungs; the last is `n_rounds`, the stream's length."""
         found, rung = [], self.first
         while rung < n_rounds:
             found.append(rung)
@@ -53,20 +54,20 @@ def stages(
     losses: Losses,
     decisions: list[dict[str, object]],
 ) -> Iterator[list[Run]]:
-    """The runs of each stage, in turn.
+    """Yield the runs of each stage of successive halving.
 
     Parameters
     ----------
-    runs
-        All runs of the sweep. Without halving they are the one stage that there is.
-    n_rows
-        The datasets' numbers of rows, by dataset hash.
-    halving
-        How many go on, and when; None without halving.
-    losses
-        What gives the recorded losses, from which each stage is decided after the one before.
-    decisions
-        The decisions are appended to it.
+    runs : sequence of Run
+        All runs of the sweep.
+    n_rows : dict of str to int
+        Number of rows of each dataset, by dataset hash.
+    halving : Halving or None
+        Rungs and factor; None for a single stage with all runs.
+    losses : callable
+        Gives the recorded mean losses of runs, by run_id. It is called after each stage.
+    decisions : list of dict
+        The decisions of each stage are appended to it.
     """
     if halving is None:
         yield list(runs)
@@ -94,7 +95,7 @@ def stages(
 
 
 def _at_rung(run: Run, rungs: Sequence[int], stage: int) -> Run:
-    """The run up to its rung of that stage; the whole run from the last rung on."""
+    """The run cut at its rung of a stage; the whole run from the last rung on."""
     if stage >= len(rungs) - 1:
         return run
     return replace(run, stream=replace(run.stream, max_rows=rungs[stage]))
@@ -108,8 +109,10 @@ def _going_on(
     losses: dict[str, float],
     decisions: list[dict[str, object]],
 ) -> list[Run]:
-    """Which runs of one learner on one stream go on: `pairs` are the runs and what they did up to
-    the rung. The decisions are appended.
+    """Select the runs of a learner on a stream that continue after a rung.
+
+    `pairs` are the whole runs and the runs up to the rung. The decisions are appended to
+    `decisions`.
     """
     configurations: dict[str, list[tuple[Run, Run]]] = {}
     for run, cut in pairs:
@@ -141,7 +144,7 @@ def _going_on(
 
 
 def losses_of(store: AnyPath, run_ids: Sequence[str]) -> dict[str, float]:
-    """The mean losses of those of these runs that were collected and are ok."""
+    """Mean losses by run_id, of those runs that are in the collected tables with status ok."""
     runs = read_columns(store, ("run_id", "status", "mean_loss"))
     wanted = pc.is_in(runs.column("run_id"), pa.array(run_ids, pa.string()))
     ok = runs.filter(pc.and_(wanted, pc.equal(runs.column("status"), "ok")))

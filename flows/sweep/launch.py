@@ -1,6 +1,4 @@
-"""Launching a sweep from the command line: check everything first, then start what is slow side by
-side.
-"""
+"""Launching a sweep from the command line: all checks first, then slow starts in parallel."""
 
 import time
 from dataclasses import replace
@@ -17,8 +15,14 @@ from koco_stream.io.paths import store_path
 
 
 def launch(request: SweepRequest) -> dict[str, Any]:
-    """Run the sweep through its Prefect flow; without it if the store has all its runs. The
-    cluster, the compiler and Prefect's server start side by side.
+    """Run a sweep through its Prefect flow, or without Prefect if the store has all its runs.
+
+    The cluster, the compiler and Prefect's server start in parallel.
+
+    Parameters
+    ----------
+    request : SweepRequest
+        The sweep file, the store and the cluster.
 
     Returns
     -------
@@ -38,12 +42,13 @@ def launch(request: SweepRequest) -> dict[str, Any]:
         stages = map(checked.not_in_store, checked.stages([]))
         missing = next(filter(None, stages), [])
     cluster = None
-    # a name is checked in any case; who computes nothing does not wait for Dask
+    # the name of a cluster is always checked; `local` needs no check, which would import Dask
     if missing or request.cluster != "local":
         cluster = request.start_of_cluster(checked.mapped_bytes)
     checked.request = replace(request, store=str(store_path(request.store)))
     phases = {"check": round(time.monotonic() - begun, 2)}
-    if not missing:  # Prefect takes seconds to start, and there is nothing for its pages to show
+    # without runs to compute, starting Prefect would only cost seconds
+    if not missing:
         summary = run_sweep(checked)
         return {**summary, "seconds": {**phases, **summary["seconds"]}}
     say("starting Prefect and the workers")
@@ -51,7 +56,7 @@ def launch(request: SweepRequest) -> dict[str, Any]:
     if cluster:
         kinds = needed(missing, checked.value_types, checked.sizes)
         start = Start(cluster, kinds, loads=request.cluster == "local")
-    # the steps find the runs again, and let them go: many take much memory
+    # free the lists, which can be large; the steps make them again
     missing = checked.missing = []
     try:
         begun = time.monotonic()
@@ -65,10 +70,11 @@ def launch(request: SweepRequest) -> dict[str, Any]:
 
 
 def through_prefect(checked: CheckedSweep, start: Start | None) -> dict[str, Any]:
-    """Run the sweep as Prefect's flow; its summary."""
+    """Run a checked sweep as a Prefect flow; returns its summary."""
     server = PrefectServer()
     server.start("--no-services", "--no-ui")
-    from flows.sweep.flow import TASKS, flow_of, sweep_flow  # seconds, while the server starts
+    # importing Prefect takes seconds; the server starts meanwhile
+    from flows.sweep.flow import TASKS, flow_of, sweep_flow
 
     server.wait()
     flow = flow_of(sweep_flow, lambda: run_sweep(checked, TASKS, start))

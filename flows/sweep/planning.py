@@ -1,6 +1,4 @@
-"""What the plan of a sweep is made from, limits of workers and costs measured before; and what a
-sweep would take: its plan in numbers, and on more machines than there are here, by the simulator.
-"""
+"""A sweep's plan in numbers: worker limits, measured costs, the dry run, and predictions."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -25,8 +23,8 @@ from koco_stream.runs.planner import Limits, plan
 from koco_stream.streams.shard_cache import cache_limit
 from storage.results import read_columns
 
-SAMPLE = 200  # runs of a learner whose timings are looked at
-RESULT_BYTES = 700  # of a run, on disk
+SAMPLE = 200  # largest number of timings per learner
+RESULT_BYTES = 700  # bytes of a run's results on disk
 PREDICTED = (
     "workers",
     "cohorts",
@@ -42,9 +40,11 @@ TIMED = ("learner", "params", "dataset_hash", "rounds", "seconds", "cohort_size"
 
 
 def limits_of(cluster: str, workers: int, client: Client | None = None) -> Limits:
-    """The limits of a plan: of so many local workers (none is this process only), of what a site
-    requests, or of the cluster that `client` is connected to. Waits for the first workers of a site
-    and of an address.
+    """Number of workers and memory per worker for the plan of a sweep.
+
+    They come from the site, from the cluster that `client` is connected to, or, for the local
+    cluster, from `workers` (0 means this process alone) and this machine's memory. Waits for the
+    first workers of a site or of a scheduler's address.
     """
     if site := site_named(cluster):
         if client is not None and not wait_for(client, site.workers.min, site.patience_seconds):
@@ -61,15 +61,17 @@ def limits_of(cluster: str, workers: int, client: Client | None = None) -> Limit
 def cost_factors(
     store: AnyPath, sizes: dict[str, DataSize], measured: Sequence[Timing] = ()
 ) -> dict[str, float]:
-    """What the learners' costs are to be multiplied with, by learner: from runs that this machine
-    has finished on these datasets; for learners without any, from what was `measured` just now.
+    """Factors, by learner, that correct the cost model's times.
+
+    They come from finished runs on these datasets on this machine, or else from `measured` timings.
     """
     return {**factors_of(measured), **factors_of(finished_timings(store, sizes))}
 
 
 def finished_timings(store: AnyPath, sizes: dict[str, DataSize]) -> Iterator[Timing]:
-    """Timings of runs in the store: of each learner a sample, all from this machine and on these
-    datasets.
+    """Yield timings of finished runs in the store, at most `SAMPLE` per learner.
+
+    Only runs on this machine and on the datasets in `sizes` count.
     """
     runs = read_columns(store, TIMED)
     here = pc.and_(pc.equal(runs.column("host"), machine()), pc.equal(runs.column("status"), "ok"))
@@ -87,8 +89,9 @@ def finished_timings(store: AnyPath, sizes: dict[str, DataSize]) -> Iterator[Tim
 
 
 def dry_run_of(request: SweepRequest) -> dict[str, Any]:
-    """The plan in numbers: runs, passes, expected seconds, memory and disk in bytes. Raises
-    `WrongInput` as `CheckedSweep` does.
+    """Summary of a sweep's plan: runs, passes over the data, expected seconds, memory and disk.
+
+    Raises `WrongInput` as `CheckedSweep` does.
     """
     checked = CheckedSweep(request)
     sizes, missing = checked.sizes, checked.missing
@@ -121,23 +124,28 @@ def predictions(
     cores: int | None = None,
     deaths_an_hour: float = 0.0,
 ) -> Iterator[dict[str, Any]]:
-    """What the sweep would take on clusters of other sizes: see `cluster.simulation.Prediction`.
+    """Predict the course of a sweep on clusters of several sizes.
 
-    All runs of the sweep are counted, whether the store has them or not; the costs are what the
-    store's finished runs have taken on this machine, where there are any.
+    All runs of the sweep count, whether or not the store has them. Their costs are corrected by
+    finished runs of this machine, if the store has any.
 
     Parameters
     ----------
-    request
+    request : SweepRequest
         The sweep and its store.
-    workers
-        The numbers of workers; each gives a row.
-    worker_bytes
-        The memory of a worker.
-    cores
+    workers : sequence of int
+        Numbers of workers; each gives a row.
+    worker_bytes : int
+        Memory of a worker in bytes.
+    cores : int or None
         Cores that all workers share; None if each has its own.
-    deaths_an_hour
-        How often a worker dies.
+    deaths_an_hour : float
+        Rate at which a worker dies.
+
+    Yields
+    ------
+    dict
+        The fields of `cluster.simulation.Prediction`.
     """
     checked = CheckedSweep(request)
     sizes = checked.sizes

@@ -1,5 +1,6 @@
-"""Progress of a sweep: a live line on a terminal, a plain line now and then in a log, always on
-stderr; and in the store, for `koco status` in another shell.
+"""Progress of a sweep, on stderr and in the store.
+
+It is a live line on a terminal and a plain line a minute in a log. `koco status` reads the store.
 """
 
 from __future__ import annotations
@@ -24,17 +25,19 @@ from flows.runtime.console import say
 from koco_stream.io.paths import AnyPath, store_path
 
 if TYPE_CHECKING:
-    from koco_stream.engine.cohort import Receipt  # `koco status` does not wait for the compiler
+    from koco_stream.engine.cohort import Receipt  # slow: it imports the compiler
 
-LINE_EVERY = 60.0  # seconds: of a sweep, in a log
-STATUS_EVERY = 3.0  # seconds: of what `koco status` reads
-SILENT_SECONDS = 60.0  # a sweep on another machine that said nothing for so long is taken for dead
+LINE_EVERY = 60.0  # seconds between lines in a log
+STATUS_EVERY = 3.0  # seconds between updates of the status in the store
+SILENT_SECONDS = 60.0  # without updates for so long, a sweep on another machine counts as killed
 
 
 @dataclass(frozen=True)
 class Status:
-    """A sweep's progress. `state` is running, done, stopped (by Ctrl-C), ended by an error, or
-    killed: it said running and is no more.
+    """Progress of a sweep, as stored for `koco status`.
+
+    `state` is running, done, stopped (by Ctrl-C), ended by an error, or killed. A killed sweep is
+    stored as running, but its process is gone.
     """
 
     sweep: str
@@ -57,13 +60,13 @@ COLUMNS = tuple(field.name for field in fields(Status))
 
 
 def tell(store: AnyPath, status: Status) -> None:
-    """Write the sweep's status into the store."""
+    """Write a sweep's status into the store."""
     file = store_path(store) / "status" / f"{status.sweep}.json"
     file.write_text(json.dumps(asdict(status)) + "\n")
 
 
 def statuses(store: AnyPath) -> Iterator[Status]:
-    """What each sweep of the store said last."""
+    """Yield the last status of each sweep in the store."""
     for file in (store_path(store) / "status").files(".json"):
         status = Status(**json.loads(file.read_text()))
         if status.state == "running" and is_dead(status):
@@ -72,7 +75,10 @@ def statuses(store: AnyPath) -> Iterator[Status]:
 
 
 def is_dead(status: Status) -> bool:
-    """Whether the process that wrote this is gone."""
+    """Whether the process that wrote a status is gone.
+
+    A process on another machine counts as gone after `SILENT_SECONDS` without an update.
+    """
     if status.host == socket.gethostname():
         return not pid_exists(status.process)
     silent = datetime.now(UTC) - datetime.fromisoformat(status.updated)
@@ -80,10 +86,10 @@ def is_dead(status: Status) -> bool:
 
 
 class SweepProgress:
-    """Counts receipts: runs done of total, rounds per second, runs that were not ok, time left.
+    """Context manager that counts the receipts of a sweep and shows its progress.
 
-    On a terminal it is a live line, in a log a line a minute; `koco status` shows the same from the
-    store.
+    It shows the number of finished runs, rounds per second, runs that diverged or failed, and the
+    time left: on stderr, and in the store for `koco status`.
     """
 
     def __init__(self, store: AnyPath, sweep: str) -> None:
@@ -126,12 +132,12 @@ class SweepProgress:
         elif error is not None:  # Ctrl-C, SIGTERM
             ended = replace(ended, state="stopped")
         self.status = ended
-        # on a full disk, what ended the sweep is to be heard
+        # on a full disk, the error that ended the sweep is raised, not that of the status
         with nullcontext() if error is None else suppress(OSError):
             self._tell()
 
     def more(self, runs: int, there: int) -> None:
-        """So many more runs are wanted, some of which the store has already."""
+        """Add `runs` to the runs of the sweep, of which `there` are in the store already."""
         again = " more" if self.status.runs else ""
         self.status = replace(
             self.status, runs=self.status.runs + runs, done=self.status.done + there
@@ -143,15 +149,13 @@ class SweepProgress:
         )
 
     def computing(self, dashboard: str | None) -> None:
-        """The workers are ready: from now on runs are computed. `dashboard` is the address of
-        Dask's page.
-        """
+        """Start the clock, as the workers are ready. `dashboard` is the address of Dask's pages."""
         self.begun, self.status = time.monotonic(), replace(self.status, dashboard=dashboard)
         if dashboard:
             say(f"  what the workers do: {dashboard}")
 
     def receive(self, receipt: Receipt) -> None:
-        """Note a finished cohort."""
+        """Count the runs of a finished cohort."""
         self.status = replace(
             self.status,
             done=self.status.done + receipt.runs,
@@ -166,11 +170,11 @@ class SweepProgress:
             self._line()
 
     def _beat(self) -> None:
-        """In a thread of its own: a long cohort gives no receipt for long, and the sweep lives all
-        the same.
+        """Update the status regularly in a thread, because a long cohort sends no receipt for a
+        while.
         """
         while not self.over.wait(STATUS_EVERY):
-            with suppress(OSError):  # a full disk is met, and said, by who writes results
+            with suppress(OSError):  # a full disk is reported when results are written
                 self._tell()
             if time.monotonic() - self.last_line > LINE_EVERY:
                 self._line()
@@ -182,7 +186,7 @@ class SweepProgress:
             say(f"  {self.status.done:,} of {self.status.runs:,} runs, {self._speed()}, {left}")
 
     def _pace(self) -> tuple[float, float]:
-        """Rounds per second, and seconds to the end."""
+        """Rounds per second, and expected seconds until the end."""
         elapsed = max(time.monotonic() - self.begun, 1e-9)
         to_do = self.status.runs - self.status.done
         return self.rounds / elapsed, elapsed * to_do / max(self.computed, 1)
@@ -205,5 +209,5 @@ class SweepProgress:
 
 
 def now() -> str:
-    """The time, as `Status` has it."""
+    """The current time in the format of `Status`."""
     return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,4 +1,4 @@
-"""What is to be swept, and where: handed from the command or a schedule to the steps."""
+"""The request to run a sweep, which commands and schedules pass to its steps."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -8,26 +8,26 @@ from typing import Any
 
 @dataclass(frozen=True)
 class SweepRequest:
-    """A sweep file, the store, and where the runs are computed.
+    """Request to run a sweep: its file, its store, and where runs are computed.
 
     Parameters
     ----------
-    sweep_file
-        The path of the sweep file.
-    store
-        The store's name.
-    workers
+    sweep_file : str
+        Path of the sweep file.
+    store : str
+        Path or URL of the store.
+    workers : int
         Processes of the local cluster; with 0, runs are computed in this process.
-    block_rows
-        Rows read at a time; None for the usual number. Changes no result.
-    cluster
+    block_rows : int or None
+        Rows read at a time; None for the engine's choice. Changes no result.
+    cluster : str
         `local`, a scheduler's address, or a site.
-    retry_failed
-        Whether runs that failed are run again.
-    certificates
-        The folder of certificates, for an address that asks for them and for sites.
-    insecure
-        Whether an address may be used that others can reach without certificates.
+    retry_failed : bool
+        Whether failed runs are repeated.
+    certificates : str or None
+        Folder of certificates, for `tls://` addresses and sites.
+    insecure : bool
+        Whether an address that other machines can reach may be used without certificates.
     """
 
     sweep_file: str
@@ -42,10 +42,13 @@ class SweepRequest:
     def start_of_cluster(
         self, mapped_bytes: int
     ) -> Callable[[], AbstractContextManager[Any]] | None:
-        """What starts the cluster, whose workers map so many bytes of datasets; None without one.
-        Raises `WrongInput` as `cluster_named` does.
+        """How to start the cluster, as of `cluster.clusters.cluster_named`; None for this process
+        alone.
+
+        `mapped_bytes` is the size of the datasets' copies that workers map. Raises `WrongInput` as
+        `cluster_named` does.
         """
-        from cluster.clusters import cluster_named  # imports Dask
+        from cluster.clusters import cluster_named  # slow: it imports Dask
 
         return cluster_named(
             self.cluster, self.workers, mapped_bytes, self.certificates, self.insecure

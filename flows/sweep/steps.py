@@ -1,7 +1,7 @@
-"""The steps of a sweep: prepare → plan → run → collect → report. The flow makes each a task of
-Prefect; where nothing is to be computed, they are done without it.
+"""The steps of a sweep: prepare → plan → run → collect → report.
 
-Dask and Prefect, which take seconds to import, are imported where they are needed.
+The Prefect flow makes each a task. Without runs to compute they are called directly. Dask and
+Prefect, whose import takes seconds, are imported where they are needed.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ if TYPE_CHECKING:
     from flows.runtime.engine import Engine, Start
 
 SHOWN = 20  # failed runs in a summary
-MANY_RUNS = 20_000  # a report of so many is written by a process of its own
-MANY_FILES = 500  # result files: those of a sweep that runs long become tables now and then
+MANY_RUNS = 20_000  # a report of more runs is written by a process of its own
+MANY_FILES = 500  # number of new result files after which they are collected into tables
 
 
 def prepare_datasets(checked: CheckedSweep) -> None:
-    """Make the generated datasets that are not there yet. What a killed sweep left is collected."""
+    """Prepare the sweep's generated datasets, and collect results that a killed sweep left."""
     store = checked.request.store
     prepared = {
         use.name: load_manifest(store, use.name)
@@ -64,8 +64,9 @@ def prepare_datasets(checked: CheckedSweep) -> None:
 
 
 def plan_runs(checked: CheckedSweep, engine: Engine) -> None:
-    """Group the missing runs in cohorts; those that were begun stay as they were. Raises
-    `WrongInput` if a run does not fit the cluster's workers.
+    """Group the missing runs into cohorts. Cohorts with a checkpoint keep their runs.
+
+    Raises `WrongInput` if a run needs more memory than the cluster's workers have.
     """
     from cluster.workers import memory_table
     from flows.sweep.planning import cost_factors, limits_of
@@ -84,7 +85,7 @@ def plan_runs(checked: CheckedSweep, engine: Engine) -> None:
 
 
 def run_cohorts(checked: CheckedSweep, engine: Engine, progress: SweepProgress) -> None:
-    """Run the cohorts, on Dask or in this process."""
+    """Run the cohorts on Dask or in this process, and count their receipts."""
     from cluster.clusters import patience_of
     from cluster.executors import run_on_dask, run_serially
     from flows.runtime.artifacts import ProgressArtifact
@@ -108,7 +109,7 @@ def run_cohorts(checked: CheckedSweep, engine: Engine, progress: SweepProgress) 
 
 
 def collect_results(store: str) -> None:
-    """Result files into tables; checkpoints that nobody needs any more go."""
+    """Collect result files into tables, and remove checkpoints that are not needed any more."""
     collect(store)
     pa.default_memory_pool().release_unused()
     remove_left(store)
@@ -116,10 +117,10 @@ def collect_results(store: str) -> None:
 
 
 def write_sweep_report(store: str, name: str) -> str:
-    """Write the HTML report of the sweep, and return its path.
+    """Write the HTML report of a sweep; returns its path.
 
-    Of many runs it takes most of a gigabyte, which this process, with Dask's scheduler in it, had
-    better not: another one writes it. Raises `RuntimeError` with what that one says if it fails.
+    A report of many runs takes most of a gigabyte, so a process of its own writes it: this one may
+    hold Dask's scheduler. Raises `RuntimeError` with the output of that process if it fails.
     """
     if len(sweep_note(store, name)["run_ids"]) > MANY_RUNS:
         written = subprocess.run(
@@ -137,8 +138,9 @@ def write_sweep_report(store: str, name: str) -> str:
 
 
 def report_of(store: str, name: str, write: Callable[[str, str], str]) -> str:
-    """The report's path; written by `write`, which takes seconds, unless the one that is there is
-    of the same runs and the same version.
+    """Path of a sweep's report, which `write` makes unless it is up to date.
+
+    It is up to date if the sweep's runs, the result tables and the code have not changed since.
     """
     note = (store_path(store) / "sweeps" / f"{name}.json").read_text()
     tables = [file.name for file in table_files(store, "runs")]
@@ -156,7 +158,7 @@ def report_of(store: str, name: str, write: Callable[[str, str], str]) -> str:
     return report
 
 
-# The steps of a sweep that take long, by name: as they are here, or each a task of the flow.
+# The long steps of a sweep, by name: plain functions, or tasks of the Prefect flow.
 Steps = Mapping[str, Callable[..., Any]]
 PLAIN: Steps = {
     "prepare": prepare_datasets,
@@ -168,9 +170,7 @@ PLAIN: Steps = {
 
 
 def remember(store: str, sweep: Sweep, runs: Sequence[Run]) -> None:
-    """Note in the store what the sweep consists of: its file and its run_ids, which reports and
-    results are read by.
-    """
+    """Record the sweep's file and run_ids in the store, where results and reports find them."""
     content: dict[str, Any] = {
         "name": sweep.name,
         "file": sweep.text,
@@ -183,16 +183,21 @@ def remember(store: str, sweep: Sweep, runs: Sequence[Run]) -> None:
 def run_sweep(
     checked: CheckedSweep, steps: Steps = PLAIN, start: Start | None = None
 ) -> dict[str, Any]:
-    """Run the sweep; a summary of it, as of `flows.sweep.flow.sweep_flow`.
+    """Run a checked sweep; returns the summary described at `flows.sweep.flow.sweep_flow`.
 
     Parameters
     ----------
-    checked
+    checked : CheckedSweep
         The sweep.
-    steps
-        Its steps: plain functions or Prefect's tasks.
-    start
-        The cluster, if its start has begun already.
+    steps : mapping of str to callable
+        Its steps: plain functions or Prefect tasks.
+    start : Start or None
+        The cluster, if it is already starting.
+
+    Returns
+    -------
+    dict
+        The summary.
     """
     store, name = checked.request.store, checked.sweep.name
     seconds: dict[str, float] = defaultdict(float)
@@ -220,12 +225,12 @@ def run_sweep(
                 with timed(seconds, "computing"):
                     steps["run"](checked, engine, progress)
                 computed += len(checked.missing)
-                checked.cohorts, checked.missing = (), []  # of many runs they are large
+                checked.cohorts, checked.missing = (), []  # frees memory
             with timed(seconds, "collect"):
                 steps["collect"](store)
     write_decisions(store, name, decisions)
     count = len(runs)
-    # the runs go: of many they take as much memory as what comes next
+    # free the list of runs, which can take as much memory as the report
     runs = stage = checked.runs = []
     with timed(seconds, "report"):
         report = report_of(store, name, steps["report"])
@@ -250,7 +255,10 @@ def run_sweep(
 def started(
     checked: CheckedSweep, start: Start | None, seconds: dict[str, float]
 ) -> Iterator[Engine]:
-    """What runs the cohorts: the workers are up and looked at, the learners compiled."""
+    """Start what runs the cohorts: workers that were checked, and compiled learners.
+
+    The seconds of each phase are added to `seconds`.
+    """
     from cluster.workers import preflight
     from flows.runtime.engine import engine
 
@@ -268,9 +276,7 @@ def started(
 
 
 def outcome(store: str, name: str) -> dict[str, Any]:
-    """How the sweep's runs ended: how many by status, and the first few that failed, with their
-    reasons.
-    """
+    """Number of a sweep's runs by status, and the first failed runs with their errors."""
     mine, runs = set(sweep_note(store, name)["run_ids"]), read_runs(store, ("run_id", "status"))
     ended = zip(runs.column("run_id").to_pylist(), runs.column("status").to_pylist(), strict=True)
     statuses = dict(Counter(status for run_id, status in ended if run_id in mine))
@@ -283,7 +289,7 @@ def outcome(store: str, name: str) -> dict[str, Any]:
 
 @contextmanager
 def timed(seconds: dict[str, float], phase: str) -> Iterator[None]:
-    """Add to the seconds of `phase` how long the block takes."""
+    """Add the duration of the block to the seconds of `phase`."""
     begun = time.monotonic()
     try:
         yield

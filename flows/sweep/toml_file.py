@@ -1,4 +1,4 @@
-"""TOML files that users write: read and checked, and what is wrong in them named with its line."""
+"""TOML files written by users: reading, checking, and error messages with line numbers."""
 
 import re
 import tomllib
@@ -16,23 +16,23 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 class TomlFile:
-    """A TOML file as text and as content.
+    """The text and content of a TOML file.
 
     Parameters
     ----------
-    path
-        Where it is.
-    kind
-        What messages call it: a `sweep` file, a `schedules` file.
-    examples
-        Where there are examples, for messages.
-    tables
-        The models of its tables, by name.
+    path : Path
+        Path of the file.
+    kind : str
+        Kind of file for messages: `sweep` or `schedules`.
+    examples : str
+        Words for messages that say where examples are.
+    tables : dict of str to model
+        Pydantic models of its tables, by name.
 
     Raises
     ------
     WrongInput
-        If it cannot be read, is no TOML, or has a whole number of more than 64 bits.
+        If the file cannot be read, is not TOML, or has an integer of more than 64 bits.
     """
 
     def __init__(
@@ -59,8 +59,10 @@ class TomlFile:
             raise WrongInput(f"{self.at(*keys)}: a whole number in TOML is at most {LARGEST}")
 
     def as_model(self, model: type[Model]) -> Model:
-        """The content, checked. Raises `WrongInput` with the first of pydantic's complaints, of
-        unknown keys before others, with the line and the nearest name.
+        """The content, checked by a pydantic model.
+
+        Raises `WrongInput` for the first error, unknown keys before others, with the line and the
+        nearest known key.
         """
         try:
             return model.model_validate(self.content)
@@ -87,15 +89,16 @@ class TomlFile:
 
     @contextmanager
     def blaming(self, *keys: str | int) -> Iterator[None]:
-        """Within, `WrongInput` is told with where this key is written."""
+        """Context manager that adds the location of a key to any `WrongInput` raised within."""
         try:
             yield
         except WrongInput as error:
             raise WrongInput(f"{self.at(*keys)}: {error}") from None
 
     def at(self, *keys: str | int) -> str:
-        """`FILE, line N, learner 2, alpha`: where a key is written, by its path in the content;
-        without the line if it is not found.
+        """Location of a key for messages: `FILE, line N, learner 2, alpha`.
+
+        `keys` is the path to it in the content. The line is left out if it is not found.
         """
         keys = self._shown(keys)
         line = self._line(*keys)
@@ -105,13 +108,13 @@ class TomlFile:
         return f"{self.path}{f', line {line}' if line else ''}, {shown}"
 
     def _shown(self, keys: tuple[str | int, ...]) -> tuple[str | int, ...]:
-        """The keys down to one of a table; those inside its value are left out."""
+        """The path to a table's key, without keys inside its value."""
         if len(keys) > 2 and isinstance(keys[1], int):
             return keys[:3]
         return keys[: 2 if keys[0] in self.tables else 1]
 
     def _line(self, name: str | int, *rest: str | int) -> int | None:
-        """The line of a key, or else of its table; None if neither is there."""
+        """Line number of a key, or else of its table; None if neither is found."""
         lines = list(enumerate(self.text.splitlines(), 1))
         headers = [
             n for n, line in lines if re.match(rf'\s*\[*\s*"?{re.escape(str(name))}\b', line)
@@ -128,7 +131,7 @@ class TomlFile:
 
 
 def _large_numbers(value: Any, *keys: str | int) -> Iterator[tuple[str | int, ...]]:
-    """The path of each whole number of more than 64 bits: TOML does not have them."""
+    """Yield the path to each integer of more than 64 bits, which TOML does not allow."""
     if isinstance(value, int) and not -LARGEST - 1 <= value <= LARGEST:
         yield keys
     if isinstance(value, dict | list):
