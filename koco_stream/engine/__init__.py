@@ -1,1 +1,3 @@
-"""What a worker does: advance a cohort over a stream, save it, and write what came out."""
+"""The worker's side of a sweep: advance a cohort of runs over a stream, checkpoint it, and write
+its result file.
+"""

@@ -1,7 +1,8 @@
-"""How fast this machine is just now: a fixed compiled loop, and scans of a learner timed beside it.
+"""Scan speed relative to this machine's current speed.
 
-The speed of a scan is given as a ratio to the loop's time. A slower processor, a lower clock or a
-busy neighbour slows both down, so that the ratio says more of the code than the seconds do.
+A learner's scan is timed next to a fixed compiled loop, and its speed is given as the ratio of the
+two times. A slower processor, a lower clock or a busy neighbour slows both down, so the ratio
+depends on the code more than the seconds do.
 """
 
 import time
@@ -18,20 +19,22 @@ from koco_stream.streams.reader import Block, StreamReader
 from koco_stream.streams.rows import with_intercept
 from koco_stream.types import Array
 
-VERSION = 2  # of the loop and of how it is measured: ratios to another one cannot be compared
+VERSION = 2  # of the loop and its measurement: ratios of different versions are not comparable
 LOOP_ROWS, LOOP_FEATURES = 16_384, 24
 FIRST_ROWS = 512
-PROBE_SECONDS = 0.1  # rows are taken until a scan takes so long, or the stream ends
-TURN_SECONDS = 0.05  # scans of a turn: as many as take so long
+PROBE_SECONDS = 0.1  # rows are added until a scan takes this long, or the stream ends
+TURN_SECONDS = 0.05  # scans are repeated for this long in each turn
 TURNS = 7
-LOOPS = 8  # in a turn
-LARGEST_KEPT = 100_000  # bytes
+LOOPS = 8  # calibration loops in each turn
+LARGEST_KEPT = 100_000  # bytes: larger states always begin at a page boundary
 
 
 @jit
 def calibration_loop(weights: Array, values: Array) -> float:
-    """Predict and correct, as a learner does: `weights` (d,), `values` (n, d), which are more than
-    the nearest cache holds.
+    """A fixed amount of predict-and-correct work, like a learner's, used as the unit of scan time.
+
+    `weights` is (d,) and is updated in place; `values` is (n, d) and larger than the nearest cache.
+    Returns the sum of squared errors.
     """
     total = 0.0
     for t in range(values.shape[0]):
@@ -48,7 +51,7 @@ def calibration_loop(weights: Array, values: Array) -> float:
 
 @cache
 def calibration_values() -> Array:
-    """The loop's rows: always the same."""
+    """The fixed input rows of the calibration loop, (LOOP_ROWS, LOOP_FEATURES)."""
     return (
         np.cos(np.arange(LOOP_ROWS * LOOP_FEATURES, dtype=np.float64)).reshape(
             LOOP_ROWS, LOOP_FEATURES
@@ -58,8 +61,8 @@ def calibration_values() -> Array:
 
 
 def calibrate() -> float:
-    """Seconds that the loop takes, of this thread's time on a processor: while others have it the
-    clock stands.
+    """Run the calibration loop once and return its thread CPU time in seconds. Time in which the
+    thread is not scheduled does not count.
     """
     weights, values = np.zeros(LOOP_FEATURES), calibration_values()
     begun = time.thread_time()
@@ -68,8 +71,22 @@ def calibrate() -> float:
 
 
 class Probe:
-    """The first `rows` rounds of a run, to be timed again and again; if that is None, as many as
-    take a tenth of a second, and `rows` says how many. Raises as `StreamReader` does.
+    """The first rounds of a run, held in memory so that their scan can be timed repeatedly.
+
+    Parameters
+    ----------
+    store : str, Path or StorePath
+        The store that has the run's dataset.
+    run : Run
+        The run to time.
+    rows : int, optional
+        Number of rounds. By default, as many as take a tenth of a second; the attribute `rows`
+        holds the number in use.
+
+    Raises
+    ------
+    WrongInput
+        As `StreamReader` does.
     """
 
     def __init__(self, store: AnyPath, run: Run, rows: int | None = None) -> None:
@@ -77,7 +94,7 @@ class Probe:
         self.rows = min(rows or FIRST_ROWS, self.reader.n_rows)
         calibrate()
         self._read()
-        self.scan()  # what must be compiled is compiled now
+        self.scan()  # the first scan compiles the learner's code, and is not timed
         while rows is None and self.rows < self.reader.n_rows and self.scan() < PROBE_SECONDS:
             self.rows = min(2 * self.rows, self.reader.n_rows)
             self._read()
@@ -90,8 +107,11 @@ class Probe:
         ]
 
     def scan(self, kept: list[object] | None = None) -> float:
-        """Seconds of one scan over the rows, from the first state on; measured as the loop is. A
-        list of what is `kept` gets the state: the next one is then in another place.
+        """Scan the rows once from the run's initial state and return the thread CPU time in
+        seconds.
+
+        If the list `kept` is given, the final state is appended to it, which forces the next scan's
+        state to another memory address.
         """
         run_state = RunState.start(self.run, self.reader.manifest.n_features, np.zeros(0))
         learner, spent = learner_named(self.run.learner), 0.0
@@ -110,11 +130,12 @@ class Probe:
         return spent
 
     def ratio(self) -> float:
-        """Seconds of a scan over seconds of the loop beside it, each the shortest of several turns:
-        whatever else the machine does makes both longer, never shorter. Where a state lies in
-        memory is worth up to a third of a short round's time and differs from process to process:
-        each scan of a turn therefore has another place, unless states are so large that they always
-        begin with a page.
+        """The time of a scan divided by the time of the calibration loop, each the minimum over
+        several repetitions: other load on the machine makes both longer, never shorter.
+
+        The memory address of a state changes the time of a short round by up to a third, and
+        differs between processes. Scans therefore use several addresses, unless the state is so
+        large that it is always page-aligned.
         """
         loops: list[float] = []
         scans: list[float] = []

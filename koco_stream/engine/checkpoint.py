@@ -1,8 +1,8 @@
-"""Checkpoints of cohorts: the states of its runs at a round that the plan fixed, in the store, so
-that any worker goes on from there to the same bits.
+"""Checkpoints of cohorts: the states of a cohort's runs after a given round, kept in the store, so
+that any worker can resume the cohort and get bit-identical results.
 
-A checkpoint says which code wrote it: other code may have other numbers, and begins again. So does
-whoever finds it damaged: all that it saves is time.
+A checkpoint names the code that wrote it. One written by other code, whose numbers may differ, is
+ignored, and so is a damaged one: the cohort then starts again from its first round.
 """
 
 import mmap
@@ -22,17 +22,19 @@ KEPT = ("at", "seconds", "status", "error")
 
 
 def checkpoints_folder(store: AnyPath) -> StorePath:
-    """Where cohorts keep their checkpoints."""
+    """The store's folder of cohort checkpoints."""
     return store_path(store) / "checkpoints"
 
 
 def checkpoint_of(store: AnyPath, cohort: Cohort) -> StorePath:
-    """Where this cohort keeps its checkpoint."""
+    """The path of a cohort's checkpoint file."""
     return checkpoints_folder(store) / f"{cohort.cohort_id}.koco"
 
 
 def save_cohort(where: StorePath, rounds: int, run_states: Sequence[RunState]) -> None:
-    """Save the runs after so many rounds. What they share (the rows seen) is written once."""
+    """Write the states of a cohort's runs after `rounds` rounds to the checkpoint file `where`. An
+    array that several runs share is written once.
+    """
     written: dict[int, str] = {}
     arrays: dict[str, Array] = {}
     shared: dict[str, str] = {}
@@ -53,7 +55,7 @@ def save_cohort(where: StorePath, rounds: int, run_states: Sequence[RunState]) -
         "code": code_hash(),
         "rounds": rounds,
         "runs": [run_state.run.run_id for run_state in run_states],
-        # in the file since its first format: a run's progress beside its arrays
+        # The key's name is part of the file format. It holds each run's progress and status.
         "members": [{name: getattr(run_state, name) for name in KEPT} for run_state in run_states],
         "shared": shared,
     }
@@ -62,8 +64,20 @@ def save_cohort(where: StorePath, rounds: int, run_states: Sequence[RunState]) -
 
 
 def resumed(where: StorePath, run_states: Sequence[RunState]) -> int:
-    """Put the runs where their checkpoint has them; returns the rounds done, 0 if there is none
-    of these runs by this code, or a damaged one.
+    """Load a cohort's checkpoint into its runs, and return the number of rounds they had done.
+
+    Parameters
+    ----------
+    where : StorePath
+        The checkpoint file.
+    run_states : sequence of RunState
+        The runs, each freshly started; changed in place.
+
+    Returns
+    -------
+    int
+        Rounds done; 0 if there is no usable checkpoint: missing, damaged, of other runs or by other
+        code. The runs are then unchanged.
     """
     header, arrays = read_checkpoint(where)
     if header.get("code") != code_hash() or header["runs"] != [
@@ -79,24 +93,24 @@ def resumed(where: StorePath, run_states: Sequence[RunState]) -> int:
             states[int(number)][inside] = array
     for k, (run_state, kept) in enumerate(zip(run_states, header["members"], strict=True)):
         if run_state.state is None and states[k]:
-            continue  # it began then, and now it failed to
+            continue  # the run could start when the checkpoint was written, but not now
         for name in KEPT:
             setattr(run_state, name, kept[name])
         run_state.totals[:], run_state.curve[:] = arrays[f"{k}.totals"], arrays[f"{k}.curve"]
         if not states[k]:
-            run_state.state = None  # it failed to begin
+            run_state.state = None  # the run could not start when the checkpoint was written
             continue
         grows = learner_named(run_state.run.learner).grows
         state = run_state.state = restored(run_state.state, states[k], grows)
-        if "history" in state._fields:  # one for all that share it, as it was
+        if "history" in state._fields:  # runs that shared one history share it again
             history = histories.setdefault(id(states[k]["history.n"]), state.history)
             run_state.state = state._replace(history=history)
     return int(header["rounds"])
 
 
 def read_checkpoint(where: StorePath) -> tuple[dict[str, Any], dict[str, Array]]:
-    """A checkpoint's header and arrays, which are views of the mapped file; nothing if there is
-    none, or it is damaged or of a newer format.
+    """The header and the arrays of a checkpoint file. The arrays are views of the memory-mapped
+    file. Both are empty if the file is missing, damaged or of a newer format.
     """
     try:
         with where.local() as path, path.open("rb") as handle:
@@ -106,8 +120,8 @@ def read_checkpoint(where: StorePath) -> tuple[dict[str, Any], dict[str, Array]]
 
 
 def header_of(where: StorePath) -> dict[str, Any]:
-    """A checkpoint's header; nothing if there is none, or it cannot be read. Whether the arrays are
-    whole is seen by who opens it.
+    """The header of a checkpoint file; empty if the file is missing or unreadable. The arrays are
+    not verified.
     """
     try:
         with where.local() as path:
@@ -117,8 +131,10 @@ def header_of(where: StorePath) -> dict[str, Any]:
 
 
 def remove_finished(store: AnyPath, finished: Callable[[], set[str]]) -> None:
-    """Remove the checkpoints of which all runs are among `finished`, which is asked if there are
-    any: of cohorts that were cut in two, or planned anew.
+    """Remove the checkpoints all of whose runs have finished: what is left of cohorts that were
+    split or planned anew.
+
+    `finished` returns the run_ids of the finished runs. It is called only if there are checkpoints.
     """
     left = [
         (path, header)
@@ -132,6 +148,6 @@ def remove_finished(store: AnyPath, finished: Callable[[], set[str]]) -> None:
 
 
 def unfinished(store: AnyPath) -> list[tuple[str, ...]]:
-    """The run_ids of each cohort that left a checkpoint which this code can go on from."""
+    """The run_ids of each cohort that has a checkpoint written by this version of the code."""
     headers = [header_of(path) for path in checkpoints_folder(store).files(".koco")]
     return [tuple(header["runs"]) for header in headers if header.get("code") == code_hash()]

@@ -1,4 +1,4 @@
-"""What a worker does: read a stream once, advance every run of a cohort block by block, write one
+"""Running a cohort on a worker: read a stream once, advance every run block by block, and write one
 result file.
 """
 
@@ -25,16 +25,19 @@ from koco_stream.streams.rows import Rows, with_intercept
 from koco_stream.theory.comparator import Comparator, comparator_of
 from koco_stream.types import Array
 
-# times a state's bytes are read of the stream before the next run's turn, where states are large
+# Where states are large, a run reads at least this multiple of its state's bytes from the stream
+# before the next run's turn.
 TURN = 4
 LONGEST_BLOCK = 65536  # rows
 
 
 @dataclass(frozen=True)
 class Receipt:
-    """What comes back over the wire: which cohort, how many runs, diverged and failed ones among
-    them, and rounds, how long. Never data. `found` says that the result file was there already:
-    then no round was done.
+    """A worker's summary of a processed cohort, small enough to send over the network.
+
+    `rounds` and `scan_seconds` are totals over the cohort's runs for the work done now; `seconds`
+    is the wall-clock time. `found` is true if the result file existed already: then no round was
+    done.
     """
 
     cohort_id: str
@@ -55,7 +58,9 @@ class Receipt:
         scan_seconds: float = 0.0,
         found: bool = False,
     ) -> "Receipt":
-        """The receipt of a cohort whose runs ended so; `begun` is by `time.perf_counter`."""
+        """The receipt of a cohort whose runs ended with these statuses. `begun` is the start time
+        by `time.perf_counter`.
+        """
         return Receipt(
             cohort.cohort_id,
             len(statuses),
@@ -75,13 +80,40 @@ def run_cohort(
     block_rows: int | None = None,
     expected: dict[str, str] | None = None,
 ) -> Receipt:
-    """Run a cohort over its stream and write its result file. If the file is there, nothing is done
-    again. If it was cut, it goes on from its last checkpoint, which goes when the file is there.
+    """Run a cohort over its stream and write its result file.
 
-    Raises `WrongInput` if the dataset is missing, damaged or changed, `OSError` if the disk fails
-    or is full, `Preempted` if this process was told to stop: what was done is then saved, whether
-    or not the cohort has checkpoints; and `VersionMismatch` if this process, which may have joined
-    a moment ago, has others than the `expected` versions.
+    Nothing is computed if the result file exists. An interrupted cohort resumes from its last
+    checkpoint, which is removed once the result file is written.
+
+    Parameters
+    ----------
+    store : str
+        The store: a folder, or an `s3://` or `gs://` address.
+    sweep : str
+        The sweep's name, recorded with each result.
+    cohort : Cohort
+        The runs and the stream that they share.
+    block_rows : int, optional
+        Rows in a block; by default chosen from the sizes of the states.
+    expected : dict of str to str, optional
+        Package versions that this process must have.
+
+    Returns
+    -------
+    Receipt
+        The numbers of runs and rounds, and the time taken.
+
+    Raises
+    ------
+    WrongInput
+        The dataset is missing, damaged or changed.
+    OSError
+        The disk fails or is full.
+    Preempted
+        This process was told to stop. The states are saved, even for a cohort planned without
+        checkpoints.
+    VersionMismatch
+        This process has other versions than `expected`.
     """
     begun = time.perf_counter()
     if expected is not None:
@@ -90,7 +122,7 @@ def run_cohort(
         raise Preempted
     checkpoint = checkpoint_of(store, cohort)
     statuses = committed(store, cohort)
-    if statuses is not None:  # whoever committed it may have died before it could say so
+    if statuses is not None:  # an earlier worker wrote the file and stopped before it reported
         checkpoint.remove()
         return Receipt.of(cohort, statuses, begun, found=True)
     reader = StreamReader(store, cohort.stream)
@@ -122,8 +154,8 @@ def run_cohort(
 
 
 def fail_cohort(store: str, sweep: str, cohort: Cohort, error: str) -> Receipt:
-    """Write a result file in which every run of the cohort has failed with `error`, none of its
-    rounds done.
+    """Write a result file in which every run of the cohort has the status "failed", the message
+    `error` and no rounds.
     """
     begun = time.perf_counter()
     reader = StreamReader(store, cohort.stream)
@@ -139,9 +171,11 @@ def fail_cohort(store: str, sweep: str, cohort: Cohort, error: str) -> Receipt:
 
 
 def fitting_rows(reader: StreamReader, run_states: list[RunState]) -> int:
-    """Rows of a block. Runs take turns at each block, and a run's state has to come back to
-    the processor's cache each time: where states are large the turns are longer. Only as stored,
-    where a block is a view and its size costs no memory.
+    """The number of rows in a block that suits the sizes of the runs' states.
+
+    Runs take turns at each block, and each turn brings the run's state back into the processor's
+    cache. Large states therefore get longer blocks. This applies only to sparse data in stored
+    order, where a block is a view and its length costs no memory.
     """
     if reader.order is not None or reader.manifest.layout == "dense" or len(run_states) == 1:
         return BLOCK_ROWS
@@ -163,9 +197,10 @@ def advance_runs(
     block_rows: int,
     points: Array,
 ) -> int:
-    """Rounds `first` to `last` of the stream, for all runs that are still ok. Returns the round
-    that was reached: `last`, or the end of the block after which this process was found to have
-    been told to stop.
+    """Advance all runs with status "ok" through rounds `first` to `last` of the stream.
+
+    Returns the round reached: `last`, or the end of the current block if this process was told to
+    stop.
     """
     groups, done = grouped(run_states), first
     for block in reader.blocks(block_rows, start=first, stop=last):
@@ -184,9 +219,10 @@ def advance_runs(
 
 
 def comparators_for(reader: StreamReader, run_states: list[RunState]) -> dict[bool, Comparator]:
-    """The comparators, by `fit_intercept`, of the runs that have one: those with the squared loss
-    that went through the whole stream. None where it could not be found at a fair price: see
-    `comparator.least_squares`.
+    """The least-squares comparators for the runs' regret, by `fit_intercept`.
+
+    Only runs with the squared loss that completed the stream need one. It is missing where
+    computing it would cost too much: see `comparator.least_squares`.
     """
     wanted = {
         bool(run_state.run.params["fit_intercept"])
@@ -198,8 +234,8 @@ def comparators_for(reader: StreamReader, run_states: list[RunState]) -> dict[bo
 
 
 def grouped(run_states: list[RunState]) -> dict[tuple[bool, Any], list[RunState]]:
-    """Runs that share their kernel values in one group, each of the others in its own; by whether
-    they have an intercept, and what they share.
+    """The runs grouped by `fit_intercept` and by the kernel values that they can share. A run that
+    shares none is a group of its own.
     """
     groups: dict[tuple[bool, Any], list[RunState]] = {}
     for i, run_state in enumerate(run_states):
@@ -210,11 +246,11 @@ def grouped(run_states: list[RunState]) -> dict[tuple[bool, Any], list[RunState]
 
 
 def advance_group(run_states: list[RunState], rows: Rows, labels: Array, points: Array) -> None:
-    """One block of rounds of runs that share a scan, timed; what they share is counted in equal
-    parts.
+    """Advance a group of runs that share a scan over one block of rows, and add the time, in equal
+    shares, to each.
 
-    What a learner raises is its run's failure, with the rounds of earlier blocks done; if it comes
-    from what they share, that of all.
+    An exception from one run's learner ends that run as failed, with the rounds of earlier blocks
+    counted. An exception from shared work ends all runs of the group.
     """
     predictions = np.empty((len(run_states), labels.size))
     learners = [learner_named(run_state.run.learner) for run_state in run_states]
@@ -243,8 +279,8 @@ def advance_group(run_states: list[RunState], rows: Rows, labels: Array, points:
 
 
 def count(run_state: RunState, predictions: Array, labels: Array, done: int, points: Array) -> None:
-    """Add a block's rounds to a run's totals. A prediction that is not finite ends the run as
-    diverged.
+    """Add the losses and mistakes of a block's rounds to a run's totals and curve. A prediction
+    that is not finite ends the run as diverged.
     """
     loss = LOSSES[str(run_state.run.params.get("loss", "squared"))]
     totals = run_state.totals

@@ -1,6 +1,6 @@
-"""Preemption: a worker that was told to stop soon saves the cohort it is at, and stops.
+"""Preemption: a worker that is told to stop soon saves its current cohort and stops.
 
-Whoever catches the signal sets `requested`; a cohort asks for it after each block of rows.
+A signal handler sets the event `requested`; a cohort checks it after each block of rows.
 """
 
 import threading
@@ -9,6 +9,6 @@ requested = threading.Event()
 
 
 class Preempted(Exception):
-    """The worker was told to stop. What it had done of the cohort is saved; another goes on from
-    there.
+    """The worker was told to stop. Its cohort's states are saved, and another worker can resume
+    from them.
     """

@@ -1,5 +1,5 @@
-"""A result file: what the runs of a cohort came to, one row a run, its curve nested in the row. It
-appears at once.
+"""Result files: the results of one cohort as a Parquet file with one row per run, the run's loss
+curve nested in its row. The file appears in one atomic step.
 """
 
 import socket
@@ -28,27 +28,27 @@ from koco_stream.version import __version__
 
 
 def result_files_folder(store: AnyPath) -> StorePath:
-    """Where workers put result files, until they are collected."""
+    """The store's folder of result files that are not collected yet."""
     return store_path(store) / "results" / "parts"
 
 
 def result_path(store: AnyPath, cohort: Cohort) -> StorePath:
-    """Where this cohort's result file is, once it is written."""
+    """The path of a cohort's result file."""
     return result_files_folder(store) / f"{cohort.cohort_id}.parquet"
 
 
 def commit(store: AnyPath, cohort: Cohort, table: pa.Table) -> None:
-    """Write `table` as the cohort's result file, at once."""
+    """Write `table` atomically as the cohort's result file."""
     with result_path(store, cohort).written() as temporary:
         pq.write_table(table, temporary, compression="zstd", write_page_checksum=True)
 
 
 def read_result(file: StorePath) -> pa.Table | None:
-    """A result file; None if it is damaged: its runs are then run again. Raises
-    `FileNotFoundError` if it is not there.
+    """The table in a result file, or None if the file is damaged. Raises `FileNotFoundError` if it
+    does not exist.
     """
     try:
-        return file.read_table()  # all columns: each page has a checksum
+        return file.read_table()  # reading all columns verifies every page's checksum
     except (FileNotFoundError, StoreUnavailable):
         raise
     except (OSError, pa.ArrowInvalid):
@@ -56,8 +56,8 @@ def read_result(file: StorePath) -> pa.Table | None:
 
 
 def committed(store: AnyPath, cohort: Cohort) -> list[str] | None:
-    """The statuses of the cohort's runs, if its result file is there and whole; None if it is to be
-    computed.
+    """The run statuses in a cohort's result file, or None if the file is missing or damaged and the
+    cohort has to run.
     """
     try:
         table = read_result(result_path(store, cohort))
@@ -74,8 +74,30 @@ def result_table(
     task: str,
     comparators: dict[bool, Comparator],
 ) -> pa.Table:
-    """The cohort's results: see `schemas.result_schema`. Built by columns: of short runs it is a
-    good part of the work.
+    """The result table of a finished cohort, in the schema `schemas.result_schema`.
+
+    It is built column by column, because with short runs building it takes a noticeable part of the
+    time.
+
+    Parameters
+    ----------
+    sweep : str
+        The sweep's name.
+    cohort : Cohort
+        The cohort.
+    run_states : list of RunState
+        Its runs, finished.
+    points : ndarray, (k,)
+        The rounds at which the curves have points.
+    task : str
+        "classification" or "regression"; mistakes are counted for classification only.
+    comparators : dict of bool to Comparator
+        Least-squares comparators, by `fit_intercept`. A run without one has no regret.
+
+    Returns
+    -------
+    pyarrow.Table
+        One row per run.
     """
     classification = task == "classification" or cohort.stream.positive_class is not None
     runs, stream, n = [run_state.run for run_state in run_states], cohort.stream, len(run_states)
@@ -141,7 +163,9 @@ def result_table(
 
 
 def in_column(value: Value, column: Column) -> Value:
-    """A parameter's value as the column has it: text for what may be true, false or a word."""
+    """A parameter's value converted to the type of its result column: booleans become text in a
+    text column.
+    """
     return str(value).lower() if isinstance(value, bool) and column.type == pa.string() else value
 
 
@@ -151,7 +175,9 @@ def nested_curves(
     sizes: list[tuple[int | None, list[int | None]]],
     classification: bool,
 ) -> pa.Array:
-    """The runs' curves, each as far as its run came."""
+    """The loss curves of all runs as one nested Arrow array, each curve up to the last round that
+    its run reached.
+    """
     at = [run_state.at for run_state in run_states]
     lines = np.concatenate([run_state.curve[: run_state.at] for run_state in run_states])
     rounds = np.concatenate([points[:reached] for reached in at])
@@ -171,8 +197,8 @@ def nested_curves(
 
 
 def dictionary_sizes(run_state: RunState, points: Array) -> tuple[int | None, list[int | None]]:
-    """The dictionary's size at the end, and at each of these rounds where its points stay once they
-    have joined; None if there is none.
+    """The final size of a run's dictionary, and its size at each round in `points`. Sizes at points
+    are None if dictionary rows can leave again; all are None for a learner without a dictionary.
     """
     if run_state.state is None:
         return None, [None] * points.size
@@ -185,5 +211,5 @@ def dictionary_sizes(run_state: RunState, points: Array) -> tuple[int | None, li
 
 @cache
 def machine() -> str:
-    """This machine's name and processor."""
+    """The host name and processor of this machine."""
     return f"{socket.gethostname()} ({processor()})"

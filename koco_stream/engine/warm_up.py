@@ -1,7 +1,7 @@
-"""Compile what a sweep needs before its workers start, and time each learner on a few rows: `python
--m koco_stream.engine.warm_up '[[…], …]'`.
+"""Compile what a sweep needs before its workers start, and time each learner on a few rows.
 
-It prints the timings as JSON; the planner's costs are corrected by them.
+Run as `python -m koco_stream.engine.warm_up '[[…], …]'`, it prints the timings as JSON. The planner
+corrects its cost estimates by them.
 """
 
 import json
@@ -21,14 +21,13 @@ from koco_stream.theory.comparator import add_squares, normal_rows, scaled_norm2
 
 TIMED_SECONDS = 0.02
 TIMED_ROWS = 256  # in a block
-# features of the rows that are timed, at most: the state of more would take longer to make than the
-# rest
+# The most features of timed rows: with more, creating the state would take longer than the timing.
 WIDEST = 100_000
 
 
 class Needed(NamedTuple):
-    """An example of what must be compiled: a learner's parameters, the type of the values, and how
-    wide and full the rows are.
+    """One specialization to compile: a learner's parameters, the value type of the rows, their
+    number of features and their mean number of non-zeros.
     """
 
     learner: str
@@ -41,15 +40,15 @@ class Needed(NamedTuple):
 def needed(
     runs: Iterable[Run], value_types: dict[str, str], sizes: dict[str, DataSize]
 ) -> list[Needed]:
-    """One example of everything that must be compiled for these runs; `value_types` and `sizes` are
-    by dataset hash.
+    """One example of each specialization that must be compiled for these runs. `value_types` and
+    `sizes` are keyed by dataset hash.
     """
     kinds: dict[tuple[object, ...], Needed] = {}
     shapes: dict[tuple[object, ...], tuple[int, ...]] = {}
     for run in runs:
         value_type = value_types[run.stream.dataset_hash]
         alike = (run.learner, run.params.get("kernel"), run.params.get("sketch_size"), value_type)
-        if alike in shapes:  # what is compiled depends on nothing else
+        if alike in shapes:  # the compiled code depends on nothing else
             continue
         learner = learner_named(run.learner)
         params = learner.to_params(learner.complete(run.params))
@@ -63,13 +62,15 @@ def needed(
 
 
 def warm_up(kinds: Sequence[Needed]) -> list[Timing]:
-    """Compile the scans, or load them; then time each."""
+    """Compile each specialization, or load it from the cache, and return a timing of each."""
     load(kinds)
     return [timed(kind) for kind in kinds]
 
 
 def load(kinds: Sequence[Needed]) -> None:
-    """Compile the scans (or read them from the cache) by running each over a row of one."""
+    """Compile each specialization, or load it from the cache, by running it on a single row with
+    one feature.
+    """
     for kind in kinds:
         learner = learner_named(kind.learner)
         params = learner.to_params(learner.complete(kind.params))
@@ -97,7 +98,9 @@ def load(kinds: Sequence[Needed]) -> None:
 
 
 def timed(kind: Needed) -> Timing:
-    """The time that the learner takes for rounds of made-up rows like those of the stream."""
+    """Time a learner's scan on synthetic rows with the width, density and value type of the
+    stream.
+    """
     learner, d = learner_named(kind.learner), max(1, min(kind.n_features, WIDEST))
     params = learner.to_params(learner.complete(kind.params))
     rows = made_up(d, max(1, min(round(kind.non_zeros), d)), kind.value_type)
@@ -108,19 +111,19 @@ def timed(kind: Needed) -> Timing:
         state, rounds = learner.advance(params, state, rows, labels, predictions)
         done += rounds
         if rounds < rows.n_rows:
-            break  # it diverges on rows like these
+            break  # the learner diverges on these rows
     size = StreamSize(done, d, rows.indptr[-1] / rows.n_rows)
     return Timing(kind.learner, kind.params, size, time.perf_counter() - begun)
 
 
 def made_up(d: int, s: int, value_type: str) -> Rows:
-    """Rows of norm one with `s` non-zeros among `d` features."""
+    """Random rows of unit norm with `s` non-zeros among `d` features, for timing."""
     draw = np.random.default_rng(0)
     values = draw.standard_normal((TIMED_ROWS, s))
     values /= np.linalg.norm(values, axis=1, keepdims=True)
     if s == d:
         return dense_rows(values.astype(value_type))
-    # increasing in each row
+    # The feature numbers increase within each row.
     indices = np.sort(draw.integers(0, d - s + 1, (TIMED_ROWS, s)), axis=1) + np.arange(s)
     indptr = np.arange(0, TIMED_ROWS * s + 1, s, dtype=np.int64)
     return sparse_rows(
