@@ -1,1 +1,1 @@
-"""Files, paths and object stores: everything that touches a disk."""
+"""File and path operations, local or in an object store, and hashes of content."""

@@ -1,9 +1,9 @@
-"""Arrays with a header in a file: no pickle, checked to the last byte. Saved learners and
-checkpoints of cohorts are such files.
+"""A file format for named arrays with a JSON header, without pickle and verified by a checksum.
+Saved learners and checkpoints of cohorts use it.
 
-Layout: the line `KOCO\\n`, the header's length (8 bytes, little endian), the header (JSON, with a
+Layout: the line `KOCO\n`, the header's length (8 bytes, little endian), the header (JSON, with a
 `format` and the arrays' names, types and shapes), the arrays as raw bytes in that order, and the
-SHA-256 (32 bytes) of all before it.
+SHA-256 (32 bytes) of everything before it.
 """
 
 import hashlib
@@ -23,11 +23,11 @@ MAGIC = b"KOCO\n"
 
 
 class NotWhole(ValueError):
-    """The file is cut short, altered, or not of this kind; the message says which."""
+    """An array file is truncated, altered, or of another kind; the message says which."""
 
 
 class TooNew(ValueError):
-    """The file's format is newer than `format` says; `header` is its header."""
+    """An array file's format number is higher than this version reads; `header` is its header."""
 
     def __init__(self, header: dict[str, Any]) -> None:
         super().__init__(f"format {header['format']}")
@@ -35,8 +35,8 @@ class TooNew(ValueError):
 
 
 def write_arrays(path: Path, header: dict[str, Any], arrays: dict[str, Array]) -> None:
-    """Write a file. The header may hold NumPy's numbers and infinities; it gets the entry
-    `arrays`.
+    """Write named arrays and a header to an array file. The header may contain NumPy scalars and
+    infinities; the entry `arrays` is added to it.
     """
     arrays = {name: np.asarray(a, order="C") for name, a in arrays.items()}
     entries = [{"name": n, "dtype": a.dtype.str, "shape": list(a.shape)} for n, a in arrays.items()]
@@ -51,7 +51,9 @@ def write_arrays(path: Path, header: dict[str, Any], arrays: dict[str, Array]) -
 
 
 def read_header(path: Path) -> dict[str, Any]:
-    """A file's header alone, with nothing checked but that it can be read. Raises `NotWhole`."""
+    """Read only the header of an array file, without verifying the checksum. Raises `NotWhole` if
+    it cannot be read.
+    """
     with path.open("rb") as handle:
         start = handle.read(len(MAGIC) + 8)
         if not start.startswith(MAGIC) or len(start) < len(MAGIC) + 8:
@@ -65,9 +67,28 @@ def read_header(path: Path) -> dict[str, Any]:
 
 
 def read_arrays(data: bytes | mmap.mmap, newest: int) -> tuple[dict[str, Any], dict[str, Array]]:
-    """The header, without `arrays`, and the arrays, read-only, of a file's bytes.
+    """Parse an array file from its bytes.
 
-    Raises `NotWhole`, or `TooNew` for a format above `newest`.
+    Parameters
+    ----------
+    data : bytes or mmap
+        The content of the whole file.
+    newest : int
+        The highest format number that the caller can read.
+
+    Returns
+    -------
+    header : dict
+        The header without its entry `arrays`.
+    arrays : dict of str to ndarray
+        The arrays, read-only views of `data`.
+
+    Raises
+    ------
+    NotWhole
+        The file is truncated, altered, or of another kind.
+    TooNew
+        Its format is above `newest`.
     """
     if len(data) < len(MAGIC) + 40 or data[: len(MAGIC)] != MAGIC:
         raise NotWhole("it does not begin with a whole header")
@@ -87,7 +108,9 @@ def read_arrays(data: bytes | mmap.mmap, newest: int) -> tuple[dict[str, Any], d
 
 
 def _plain(value: Any) -> Any:
-    """NumPy scalars as Python's, infinities as text, inside nested dictionaries and lists."""
+    """A header value with NumPy scalars converted to Python's and infinities to text, in nested
+    dictionaries and lists too.
+    """
     if isinstance(value, dict):
         return {k: _plain(v) for k, v in value.items()}
     if isinstance(value, list):
@@ -100,5 +123,7 @@ def _plain(value: Any) -> Any:
 
 
 def _special(entries: dict[str, Any]) -> Any:
-    """A dictionary of a header as it was before `_plain`: a float if it stands for one."""
+    """The inverse of `_plain` for one JSON object: a float if it stands for an infinity, else
+    itself.
+    """
     return float(entries["float"]) if entries.keys() == {"float"} else entries

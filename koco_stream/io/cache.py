@@ -1,7 +1,7 @@
 """The cache folder: compiled code, memory-mapped copies of datasets, Prefect's home, Dask's scratch
 space.
 
-Everything in it can be deleted at any time. It is `$KOCO_CACHE` if set, else `koco-stream` in
+All of its content can be deleted at any time. It is `$KOCO_CACHE` if set, else `koco-stream` in
 `$XDG_CACHE_HOME` or `~/.cache`. `$KOCO_CACHE_BYTES` limits the copies of datasets (see
 `koco_stream.streams.shard_cache`).
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def cache_folder() -> Path:
-    """Where the cache folder is (it need not exist yet)."""
+    """The path of the cache folder, which may not exist yet."""
     if chosen := os.environ.get("KOCO_CACHE"):
         return Path(chosen).expanduser().absolute()
     base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"

@@ -1,4 +1,4 @@
-"""Writing files that are either whole or absent, and hashing what identifies things."""
+"""Atomic file writing, file locks, and content hashes."""
 
 import errno
 import fcntl
@@ -17,8 +17,8 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 @contextmanager
 def written_atomically(path: Path) -> Iterator[Path]:
-    """Give a temporary path beside `path`; when the block ends well it is synced and takes `path`'s
-    place, else it is removed.
+    """Context manager that gives a temporary path beside `path`. On success the file is synced and
+    renamed to `path`; on an exception it is removed.
 
     Raises `OSError` with the path and the remedy if the disk is full.
     """
@@ -40,7 +40,7 @@ def written_atomically(path: Path) -> Iterator[Path]:
 
 
 def remove_unfinished(folder: Path, older_than: float) -> None:
-    """Remove what killed processes left half written in `folder`, if it was not touched for so many
+    """Remove temporary files that killed processes left in `folder`, if they are older than so many
     seconds.
     """
     for path in folder.glob(".*.tmp"):
@@ -50,15 +50,16 @@ def remove_unfinished(folder: Path, older_than: float) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write `text` to `path`, atomically."""
+    """Write `text` to the file `path` atomically."""
     with written_atomically(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
 @contextmanager
 def locked(path: Path, wait: bool = True) -> Iterator[None]:
-    """Hold the lock file `path` (created if it is not there), waiting for whoever has it, or else
-    raising `BlockingIOError`. It is free again when its holder dies.
+    """Context manager that holds the lock file `path`, created if missing. It waits for another
+    holder, or raises `BlockingIOError` if `wait` is false. The lock is released when its holder
+    dies.
     """
     with path.open("a") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -66,13 +67,13 @@ def locked(path: Path, wait: bool = True) -> Iterator[None]:
 
 
 def sync_file(path: Path) -> None:
-    """Make what was written to `path` durable."""
+    """Flush a file's content to disk."""
     with path.open("rb+") as handle:
         os.fsync(handle.fileno())
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names in `folder` durable."""
+    """Flush a folder's entries to disk, so that new file names survive a power failure."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -81,23 +82,23 @@ def sync_folder(folder: Path) -> None:
 
 
 def canonical_json(value: Any) -> str:
-    """JSON with sorted keys and no spaces: equal values give equal text. Raises `ValueError` for
-    NaN or infinity.
+    """JSON with sorted keys and without spaces, so that equal values give equal text. Raises
+    `ValueError` for NaN or infinity.
     """
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def content_hash(value: Any) -> str:
-    """The first 32 hexadecimal digits of the SHA-256 of `value` as canonical JSON."""
+    """The first 32 hexadecimal digits of the SHA-256 of a value's canonical JSON."""
     return text_hash(canonical_json(value))
 
 
 def text_hash(text: str) -> str:
-    """The first 32 hexadecimal digits of the SHA-256 of `text`."""
+    """The first 32 hexadecimal digits of the SHA-256 of a text."""
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def file_hash(path: Path) -> str:
-    """The SHA-256 of a file."""
+    """The SHA-256 of a file's content, in hexadecimal."""
     with path.open("rb") as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()

@@ -1,7 +1,8 @@
-"""What a process has to say of itself before it is given work: versions, machine, disks, and
-whether it sees the store. Plain values.
+"""What a worker process reports before it gets work: versions, machine, free disk space, and
+whether it can access the store. All values are plain Python types.
 
-It can be imported where a package that workers need is missing, so that this is what is reported.
+The module can be imported even if a package that workers need is missing, so that the missing
+package can be reported.
 """
 
 import hashlib
@@ -23,14 +24,14 @@ PACKAGES = ("numpy", "numba", "llvmlite", "pyarrow", "scipy")
 
 
 class VersionMismatch(Exception):
-    """This process has other versions than the one that the work comes from: its numbers might be
-    others.
+    """This process has other package versions than the process that sends the work, so its results
+    could differ.
     """
 
 
 @cache
 def source_hash() -> str:
-    """Hash of every source file of `koco_stream` (64 hexadecimal digits)."""
+    """A hash of all source files of `koco_stream` (64 hexadecimal digits)."""
     digest = hashlib.sha256()
     for source in sorted(PACKAGE.rglob("*.py")):
         digest.update(
@@ -41,14 +42,14 @@ def source_hash() -> str:
 
 @cache
 def versions() -> dict[str, str]:
-    """The versions that must be the same everywhere, by name; what cannot be imported is there with
-    the reason instead.
+    """The versions, by package name, that must be equal on all workers. A package that cannot be
+    imported has the error's text instead.
     """
     found = {"python": ".".join(platform.python_version_tuple()[:2])}
     for name in PACKAGES:
         try:
             found[name] = str(import_module(name).__version__)
-        except Exception as error:  # a package may fail in any way while it is imported
+        except Exception as error:  # importing a package may raise anything
             found[name] = (
                 f"missing ({error})"
                 if isinstance(error, ImportError)
@@ -58,7 +59,7 @@ def versions() -> dict[str, str]:
 
 
 def check_versions(expected: dict[str, str]) -> None:
-    """Raise `VersionMismatch` if this process has others than the `expected` versions."""
+    """Raise `VersionMismatch` if this process has other versions than `expected`."""
     differ = [
         f"{name} {have}, not {expected.get(name)}"
         for name, have in versions().items()
@@ -69,8 +70,10 @@ def check_versions(expected: dict[str, str]) -> None:
 
 
 def facts(store: str, token: str) -> dict[str, Any]:
-    """All that a preflight asks of a worker. `token` is in the store's folder `question_folder`, if
-    it is the same store from here; an answer is then put beside it.
+    """Everything that the preflight check asks of a worker.
+
+    To check that `store` is the same store for both, the asking process writes the file `token` to
+    its folder `question_folder`. If the worker finds it, it puts an answer beside it.
     """
     found: dict[str, Any] = {
         "versions": versions(),
@@ -82,18 +85,22 @@ def facts(store: str, token: str) -> dict[str, Any]:
     }
     try:
         found["answer"], found["store_problem"] = answer(store, token), None
-    except Exception as error:  # whatever it is, the store cannot be used from here
+    except Exception as error:  # any failure means that the store cannot be used
         found["answer"], found["store_problem"] = None, f"{type(error).__name__}: {error}"
     return {**found, "clock": time.time()}
 
 
 def question_folder(token: str) -> str:
-    """The name of the folder in which a preflight asks and is answered."""
+    """The name of the folder in a store through which a preflight check and the workers exchange
+    files.
+    """
     return f".preflight-{token}"
 
 
 def answer(store: str, token: str) -> str | None:
-    """Answer in the store; returns the name of the file, or None if the question is not there."""
+    """Answer the preflight check in the store. Returns the answer file's name, or None if the
+    check's own file is not there.
+    """
     from koco_stream.io.paths import store_path
 
     folder = store_path(store) / question_folder(token)
@@ -108,7 +115,7 @@ def answer(store: str, token: str) -> str | None:
 
 
 def free_bytes(path: Path) -> int | None:
-    """The free bytes of the disk on which `path` is, or would be; None if that cannot be seen."""
+    """The free bytes on the disk of `path`, which need not exist yet; None if unknown."""
     try:
         return shutil.disk_usage(
             next(there for there in (path, *path.parents) if there.exists())
@@ -118,11 +125,11 @@ def free_bytes(path: Path) -> int | None:
 
 
 def processor() -> str:
-    """This machine's processor."""
+    """The model name of this machine's processor."""
     try:
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):
                 return line.split(":", 1)[1].strip()
     except OSError:
-        pass  # not Linux: the architecture's name has to do
+        pass  # not Linux: use the architecture's name
     return platform.machine()

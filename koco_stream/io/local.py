@@ -1,4 +1,4 @@
-"""Paths in a store: what one is, and those on this machine."""
+"""Paths in a store: the abstract interface, and its implementation for local files."""
 
 import shutil
 from abc import ABC, abstractmethod
@@ -14,12 +14,12 @@ from koco_stream.io.files import file_hash, locked, written_atomically
 
 
 class StorePath(ABC):
-    """A folder or file of a store; it need not exist. `str` of it is what a user would write, and
-    `store_path` gives it back.
+    """A file or folder in a store, local or in an object store; it need not exist.
 
-    Every file is written whole or not at all, and replaces what was there. A folder is there as
-    soon as a file is in it. What is missing raises `FileNotFoundError`; another failure of the disk
-    or of the object store an `OSError`.
+    `str` of a path is the address as a user writes it, and `store_path` parses it back. Files are
+    written atomically and replace existing ones. Folders exist as soon as they contain a file. A
+    missing file raises `FileNotFoundError`; other failures of the disk or object store raise an
+    `OSError`.
     """
 
     @abstractmethod
@@ -28,92 +28,92 @@ class StorePath(ABC):
 
     @property
     def name(self) -> str:
-        """The last part."""
+        """The last component of the path."""
         return str(self).rpartition("/")[2]
 
     @abstractmethod
     def is_file(self) -> bool:
-        """Whether a file is here."""
+        """Whether this path is an existing file."""
 
     @abstractmethod
     def names(self) -> list[str]:
-        """The names of what is directly inside, sorted; none if nothing is here. Raises
-        `NotADirectoryError` on a local file.
+        """The names of the entries of this folder, sorted; empty if it does not exist. Raises
+        `NotADirectoryError` for a local file.
         """
 
     def files(self, ending: str) -> "list[StorePath]":
-        """The files directly inside whose names have this ending, by name."""
+        """The files directly in this folder whose names end with `ending`, sorted by name."""
         return [self / name for name in self.names() if name.endswith(ending)]
 
     def read_bytes(self) -> bytes:
-        """What the file holds."""
+        """The file's content as bytes."""
         with self.local() as path:
             return path.read_bytes()
 
     def read_text(self) -> str:
-        """What the file holds, as UTF-8."""
+        """The file's content as UTF-8 text."""
         return self.read_bytes().decode("utf-8")
 
     @abstractmethod
     def read_table(
         self, columns: list[str] | None = None, only: pc.Expression | None = None
     ) -> pa.Table:
-        """The Parquet file, or only these of its columns, and the rows that `only` keeps. Raises
-        `OSError` if it has checksums and they are not its content's.
+        """Read the Parquet file: the given columns (default all), and the rows that the filter
+        `only` selects. Raises `OSError` if a page checksum does not match.
         """
 
     def sha256(self) -> str:
-        """The SHA-256 of the file."""
+        """The SHA-256 of the file's content, in hexadecimal."""
         with self.local() as path:
             return file_hash(path)
 
     @abstractmethod
     def local(self) -> AbstractContextManager[Path]:
-        """The file as one on this machine, to be read only: itself, or a copy that is removed at
-        the end.
+        """Context manager that gives a local path to read the file from: the file itself, or a
+        temporary copy.
         """
 
     @abstractmethod
     def written(self) -> AbstractContextManager[Path]:
-        """A temporary path on this machine: what it holds when the block ends well becomes this
-        file. If the block fails nothing does.
+        """Context manager that gives a temporary local path. On success its content becomes this
+        file; on an exception this file is unchanged.
         """
 
     def write_bytes(self, content: bytes) -> None:
-        """Make this the file's content."""
+        """Write bytes to the file atomically."""
         with self.written() as temporary:
             temporary.write_bytes(content)
 
     def write_text(self, text: str) -> None:
-        """Make this, as UTF-8, the file's content."""
+        """Write UTF-8 text to the file atomically."""
         self.write_bytes(text.encode("utf-8"))
 
     def put(self, path: Path) -> None:
-        """Make the content of the local file `path` this file's."""
+        """Copy the local file `path` to this path, atomically."""
         with self.written() as temporary:
             shutil.copyfile(path, temporary)
 
     @abstractmethod
     def remove(self) -> None:
-        """Remove the file, if it is there."""
+        """Remove the file if it exists."""
 
     @abstractmethod
     def remove_tree(self) -> None:
-        """Remove the folder and all that is in it, if it is there. Files go one by one: a reader
-        may meet some of them.
+        """Remove the folder and its content if it exists. Files are removed one by one, so a
+        concurrent reader may still see some.
         """
 
     @abstractmethod
     def locked(self) -> AbstractContextManager[None]:
-        """Hold the lock file that is here, waiting for whoever has it. An object store has no
-        locks: there nothing is held, and what is done inside must be right when several do it at
-        once.
+        """Context manager that holds the lock file at this path, waiting for another holder. Object
+        stores have no locks: there nothing is held, and the work inside must be safe if several
+        processes do it at once.
         """
 
 
 @dataclass(frozen=True)
 class LocalPath(StorePath):
-    """A path on this machine."""
+    """A file or folder of a store on this machine's file system."""
 
     path: Path
 
@@ -127,11 +127,11 @@ class LocalPath(StorePath):
         return LocalPath(self.path / part)
 
     def is_file(self) -> bool:
-        """Whether a file is here."""
+        """Whether this path is an existing file."""
         return self.path.is_file()
 
     def names(self) -> list[str]:
-        """The names of what is directly inside, sorted."""
+        """The names of the entries of this folder, sorted; empty if it does not exist."""
         try:
             return sorted(inside.name for inside in self.path.iterdir())
         except FileNotFoundError:
@@ -140,7 +140,9 @@ class LocalPath(StorePath):
     def read_table(
         self, columns: list[str] | None = None, only: pc.Expression | None = None
     ) -> pa.Table:
-        """The Parquet file; nothing is read into the names of its folders."""
+        """Read the Parquet file, or only some columns and rows of it. No partition columns are
+        inferred from folder names.
+        """
         if only is not None:
             return pq.read_table(
                 self.path,
@@ -149,7 +151,7 @@ class LocalPath(StorePath):
                 partitioning=None,
                 page_checksum_verification=True,
             )
-        # pq.read_table would import pandas: a third of a second.
+        # pq.read_table would import pandas, which takes a third of a second.
         with pq.ParquetFile(self.path, page_checksum_verification=True) as file:
             missing = [name for name in columns or () if name not in file.schema_arrow.names]
             if missing:
@@ -158,22 +160,26 @@ class LocalPath(StorePath):
         return table if columns is None else table.select(columns)
 
     def local(self) -> AbstractContextManager[Path]:
-        """The file itself."""
+        """Context manager that gives the path of the file itself, for reading."""
         return nullcontext(self.path)
 
     def written(self) -> AbstractContextManager[Path]:
-        """A path beside this one; it is synced and renamed at the end."""
+        """Context manager that gives a temporary path beside this one. On success the file is
+        synced and renamed.
+        """
         return written_atomically(self.path)
 
     def remove(self) -> None:
-        """Remove the file, if it is there."""
+        """Remove the file if it exists."""
         self.path.unlink(missing_ok=True)
 
     def remove_tree(self) -> None:
-        """Remove the folder and all that is in it, if it is there."""
+        """Remove the folder and its content if it exists."""
         if self.path.exists():
             shutil.rmtree(self.path)
 
     def locked(self) -> AbstractContextManager[None]:
-        """Hold the lock file; it is free again when its holder dies."""
+        """Context manager that holds the lock file at this path. The lock is released when its
+        holder dies.
+        """
         return locked(self.path)

@@ -1,16 +1,16 @@
-"""Paths in an object store (S3 and what speaks its protocol, Google Cloud Storage), through
-pyarrow's filesystems.
+"""Paths in an object store (S3 or compatible servers, or Google Cloud Storage), through pyarrow's
+filesystems.
 
-Credentials and region come from where the makers' own tools have them: AWS_ACCESS_KEY_ID,
+Credentials and region are found as by the vendors' own tools: AWS_ACCESS_KEY_ID,
 AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_PROFILE, AWS_REGION and a machine's role for s3://,
-GOOGLE_APPLICATION_CREDENTIALS for gs://. AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL name a server that
-is not Amazon's; pyarrow does not read them when it is given options, so this module does.
+GOOGLE_APPLICATION_CREDENTIALS for gs://. AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL name a server
+other than Amazon's. pyarrow ignores these two when it is given options, so this module reads them.
 
-An object appears when its put, or the last call of its upload in parts, has ended, whole and in the
-place of the one before: no rename is needed. Listings show it from then on, as S3's, Google's and
-the other current servers' do. Reading takes several requests (the size, then ranges), between which
-another object may come in its place; what was read is therefore used only if it is still the same
-one afterwards.
+An object appears or is replaced atomically when its put, or the last call of its multipart upload,
+has ended, so no rename is needed. Listings show it from then on; S3, Google and the other current
+servers guarantee this. A read takes several requests (the size, then ranges), between which the
+object may be replaced. A result is therefore used only if the object is still the same one
+afterwards.
 """
 
 import os
@@ -36,16 +36,16 @@ from koco_stream.io.cache import private_folder
 from koco_stream.io.local import StorePath
 
 CONNECT_SECONDS = 5.0
-SILENT_SECONDS = 20.0  # without a byte: then the server counts as gone
+SILENT_SECONDS = 20.0  # without a byte, after which the server counts as unreachable
 ATTEMPTS = 3
 READINGS = 20
-READ_BYTES = 16 << 20  # a request brings so much at most where an object is read through
+READ_BYTES = 16 << 20  # the most that one request fetches of an object that is read from end to end
 KEYS = {
     "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE,",
     "gs": "GOOGLE_APPLICATION_CREDENTIALS",
 }
 
-# What the libraries say (parts of it), and what it means.
+# Parts of the libraries' error texts, by meaning.
 NO_BUCKET = ("NO_SUCH_BUCKET", "not find region", "bucket does not exist")
 REFUSED = (
     "ACCESS_DENIED",
@@ -62,7 +62,9 @@ NO_ANSWER = ("NETWORK_CONNECTION", "CURL error", "UNAVAILABLE")
 
 @dataclass(frozen=True)
 class ObjectPath(StorePath):
-    """A path under a prefix of an object store. `address` is its whole address."""
+    """A file or folder in an object store. `address` is its full address, such as
+    `s3://bucket/prefix`.
+    """
 
     address: str
     filesystem: pyarrow.fs.FileSystem = field(repr=False, compare=False)
@@ -75,17 +77,17 @@ class ObjectPath(StorePath):
 
     @property
     def key(self) -> str:
-        """Bucket and key, as pyarrow has them."""
+        """Bucket and key, as pyarrow's filesystems expect them."""
         return self.address.partition("://")[2]
 
     def is_file(self) -> bool:
-        """Whether an object is here."""
+        """Whether an object exists at this path."""
         with self._explained_failures():
             return bool(self.filesystem.get_file_info(self.key).is_file)
 
     def names(self) -> list[str]:
-        """The names of what is directly inside, sorted. Raises `StoreUnavailable` if there is no
-        such bucket.
+        """The names of the entries directly below this path, sorted. Raises `StoreUnavailable` if
+        the bucket does not exist.
         """
         with self._explained_failures():
             try:
@@ -97,7 +99,9 @@ class ObjectPath(StorePath):
     def read_table(
         self, columns: list[str] | None = None, only: pc.Expression | None = None
     ) -> pa.Table:
-        """The Parquet file; of columns that are not asked for nothing is fetched."""
+        """Read the Parquet file, or only some columns and rows of it. Columns that are not
+        requested are not downloaded.
+        """
         return self._read(
             lambda handle: pq.read_table(
                 handle, columns=columns, filters=only, page_checksum_verification=True
@@ -106,7 +110,7 @@ class ObjectPath(StorePath):
 
     @contextmanager
     def local(self) -> Iterator[Path]:
-        """A copy in the cache folder, removed at the end."""
+        """Context manager that gives a temporary copy of the object in the cache folder."""
 
         def copy(handle: pa.NativeFile) -> None:
             with path.open("wb") as out:
@@ -118,17 +122,20 @@ class ObjectPath(StorePath):
 
     @contextmanager
     def written(self) -> Iterator[Path]:
-        """A path in the cache folder; what it holds is put here at the end."""
+        """Context manager that gives a temporary path in the cache folder. On success its content
+        is uploaded as this object.
+        """
         with _temporary(self.name) as path:
             yield path
             self.put(path)
 
     def put(self, path: Path) -> None:
-        """Make the content of the local file `path` this object's.
+        """Upload the local file `path` as this object.
 
-        pyarrow completes an object when its stream is closed or forgotten, also because of an
-        exception, and half a file would appear: a thread is not interrupted. pyarrow's own
-        `copy_files` is no help: it says nothing if the object cannot be completed.
+        pyarrow completes an object whenever its stream is closed or collected, even after an
+        exception, so an interrupted upload would leave a truncated object. The upload therefore
+        runs in a thread, which is not interrupted. pyarrow's `copy_files` is not used, because it
+        does not report that an object could not be completed.
         """
         with self._explained_failures(), ThreadPoolExecutor(1) as thread:
             thread.submit(self._upload, path).result()
@@ -138,23 +145,23 @@ class ObjectPath(StorePath):
             shutil.copyfileobj(source, target, READ_BYTES)
 
     def remove(self) -> None:
-        """Remove the object, if it is there. pyarrow then leaves an empty object for the folder,
-        which no listing here shows.
+        """Remove the object if it exists. pyarrow then creates an empty object for the folder,
+        which listings by this class do not show.
         """
         with self._explained_failures(), suppress(FileNotFoundError):
             self.filesystem.delete_file(self.key)
 
     def remove_tree(self) -> None:
-        """Remove all objects below, if there are any."""
+        """Remove all objects below this path."""
         with self._explained_failures(), suppress(FileNotFoundError):
             self.filesystem.delete_dir(self.key)
 
     def locked(self) -> AbstractContextManager[None]:
-        """Nothing: there are no locks."""
+        """Context manager that does nothing, since object stores have no locks."""
         return nullcontext()
 
     def _read(self, read: Callable[[pa.NativeFile], Any]) -> Any:
-        """What `read` makes of the object; read again if another one has come in its place
+        """The result of `read` on the opened object. It is repeated if the object was replaced
         meanwhile.
         """
         for _ in range(READINGS):
@@ -164,7 +171,7 @@ class ObjectPath(StorePath):
                     version = handle.metadata()
                     try:
                         found = read(handle)
-                    # perhaps it is half of one object and half of another
+                    # The content may be mixed from two versions of the object.
                     except (OSError, pa.ArrowInvalid) as error:
                         failure = error
                 with self.filesystem.open_input_file(self.key) as handle:
@@ -180,8 +187,8 @@ class ObjectPath(StorePath):
 
     @contextmanager
     def _explained_failures(self) -> Iterator[None]:
-        """Say what a failure means and what to do. Local failures, such as a full disk, stay as
-        they are.
+        """Context manager that turns a failure of the object store into `StoreUnavailable` with its
+        meaning and the remedy. Local failures, such as a full disk, are not changed.
         """
         try:
             yield
@@ -197,8 +204,8 @@ class ObjectPath(StorePath):
 
 
 def object_path(address: str) -> ObjectPath:
-    """The path at `s3://bucket/prefix` or `gs://bucket/prefix`. Raises `WrongInput` if the address
-    is not of this form.
+    """The path at `s3://bucket/prefix` or `gs://bucket/prefix`. Raises `WrongInput` for an address
+    of another form.
     """
     scheme, _, key = address.partition("://")
     parts = key.rstrip("/").split("/")
@@ -223,8 +230,8 @@ def object_path(address: str) -> ObjectPath:
 
 
 def _s3(bucket: str) -> pyarrow.fs.FileSystem:
-    """pyarrow's S3 filesystem with limits on waiting. It is not kept between calls: one that
-    outlives the program's end may hang it.
+    """pyarrow's S3 filesystem, with timeouts. It is not cached: one that is still alive when the
+    program ends may hang it.
     """
     endpoint = _endpoint()
     region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
@@ -234,13 +241,13 @@ def _s3(bucket: str) -> pyarrow.fs.FileSystem:
         connect_timeout=CONNECT_SECONDS,
         request_timeout=SILENT_SECONDS,
         retry_strategy=pyarrow.fs.AwsStandardS3RetryStrategy(max_attempts=ATTEMPTS),
-        allow_delayed_open=True,  # a small file is then one put
+        allow_delayed_open=True,  # a small file then takes a single request
     )
 
 
 @cache
 def _region(bucket: str) -> str:
-    """Where Amazon has the bucket: a request to another region fails."""
+    """The AWS region of a bucket; requests to another region fail."""
     try:
         return str(pyarrow.fs.resolve_s3_region(bucket))
     except OSError as error:
@@ -252,7 +259,7 @@ def _endpoint() -> str | None:
 
 
 def _explained(scheme: str, said: str) -> str:
-    """What the library said, in terms of what to do."""
+    """The library's error text, translated into what the user can do."""
     if any(word in said for word in NO_BUCKET):
         return "there is no such bucket; make it, or name another --store"
     if any(word in said for word in REFUSED):
@@ -267,8 +274,8 @@ def _explained(scheme: str, said: str) -> str:
 
 @contextmanager
 def _temporary(name: str) -> Iterator[Path]:
-    """A path for a file of this name in a folder of its own in the cache folder, which goes at the
-    end.
+    """Context manager that gives a path for a file of this name in a temporary folder below the
+    cache folder.
     """
     with tempfile.TemporaryDirectory(dir=private_folder("transfers")) as folder:
         yield Path(folder) / name

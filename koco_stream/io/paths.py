@@ -1,6 +1,6 @@
-"""Paths in a store: a folder or file on this machine, or under a prefix of an object store.
-Everything that is kept in a store goes through here; what is certainly local (the cache folder,
-source files) stays a Path.
+"""Paths in a store: a folder or file on this machine, or below a prefix of an object store.
+Everything in a store is accessed through these classes; paths that are always local (the cache
+folder, source files) are plain `Path` objects.
 """
 
 import re
@@ -15,11 +15,12 @@ AnyPath = str | Path | StorePath
 
 
 def store_path(where: AnyPath) -> StorePath:
-    """The path that a user names: a folder, or `s3://bucket/prefix` or `gs://bucket/prefix`.
+    """Parse a store's address as a user writes it: a folder, `s3://bucket/prefix` or
+    `gs://bucket/prefix`.
 
-    Nothing is looked up there yet (of a bucket of Amazon's perhaps the region, where the
-    environment does not say it). Raises `WrongInput` if it is an address of another kind, or has
-    more in it than a bucket and a prefix.
+    The store is not contacted, except that Amazon may be asked for a bucket's region if the
+    environment does not set it. Raises `WrongInput` for any other kind of address, or one with more
+    than a bucket and a prefix.
     """
     if isinstance(where, StorePath):
         return where
@@ -31,7 +32,7 @@ def store_path(where: AnyPath) -> StorePath:
             "a store is a folder, s3://BUCKET/PREFIX or gs://BUCKET/PREFIX, not an address of"
             f" {scheme[1]}://"
         )
-    # Only now: who keeps a store in a folder does not wait for its library.
+    # Imported here, so that local stores do not wait for the object store library.
     from koco_stream.io.object_store import object_path
 
     return object_path(str(where))

@@ -1,1 +1,1 @@
-"""Runs and cohorts, their identity, their tables, what they cost, and the plan."""
+"""Runs and cohorts: their identity, their result schema, their cost, and the plan of a sweep."""

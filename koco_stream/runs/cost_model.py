@@ -1,9 +1,8 @@
-"""What runs cost, as the planner sees it: seconds and bytes, from what each learner declares,
-corrected by what was measured.
+"""The planner's cost model: the time and memory that runs take.
 
-A learner declares about how long a round takes on some machine. On this machine, with these data,
-it may be twice that or half: what was timed, just now on a few rows or earlier on whole runs, gives
-each learner a factor.
+Each learner declares the approximate time of a round on a typical machine. Actual times differ by
+machine and data, so each learner's declared time is multiplied by a correction factor, measured on
+a few rows just before the sweep or on earlier runs.
 """
 
 import math
@@ -20,18 +19,18 @@ from koco_stream.streams.orders import AS_STORED, IN_WINDOWS, SHUFFLED
 from koco_stream.streams.shard_cache import copy_bytes
 from koco_stream.streams.stream import Stream
 
-WORKER_BYTES = 180 << 20  # a worker with its libraries loaded, before any data
-RUN_SECONDS = 1e-4  # of a run whatever its rounds: its state made, its row and curve written
-COMMIT_SECONDS = 0.02  # a cohort's result file: written, synced, renamed
-READ_NS = 2.5  # a stored value of a block: dropped if it is zero, or gathered
-SAVED_BYTES_PER_SECOND = 2e8  # a checkpoint: hashed, written, synced
-TRUSTED = (0.02, 50.0)  # a factor beyond these is a mistake of the clock, not of the declaration
+WORKER_BYTES = 180 << 20  # a worker process with its libraries loaded, without data
+RUN_SECONDS = 1e-4  # the fixed cost of a run: creating its state, writing its row and curve
+COMMIT_SECONDS = 0.02  # writing, syncing and renaming a cohort's result file
+READ_NS = 2.5  # reading one stored value: dropping zeros, or gathering rows
+SAVED_BYTES_PER_SECOND = 2e8  # hashing, writing and syncing a checkpoint
+TRUSTED = (0.02, 50.0)  # correction factors outside of this range are measurement errors
 
 
 @dataclass(frozen=True)
 class DataSize:
-    """What the plan needs to know of a dataset: rows, features, stored values in all, and the bytes
-    of its largest shard's copy (0 while there are no shards).
+    """A dataset's number of rows, features and stored values, and the bytes of its largest shard's
+    cached copy (0 if there are no shards yet).
     """
 
     n_rows: int
@@ -46,18 +45,18 @@ class DataSize:
         return DataSize(manifest.n_rows, manifest.n_features, manifest.n_values, shard_bytes)
 
     def rounds(self, stream: Stream) -> int:
-        """Rounds of a stream of it."""
+        """The number of rounds in a stream of this dataset."""
         return min(self.n_rows, stream.max_rows or self.n_rows)
 
     def seen_by(self, run: Run) -> StreamSize:
-        """What the run's stream is to its learner."""
+        """The size of a run's stream as its learner sees it, with the intercept feature counted."""
         d = self.n_features + int(bool(run.params["fit_intercept"]))
         return StreamSize(self.rounds(run.stream), d, self.n_values / max(self.n_rows, 1))
 
 
 class RunCost(NamedTuple):
-    """What a run costs by itself, in seconds and bytes, and what it does once with all runs of its
-    cohort that have the same `key`.
+    """The cost of a run in seconds and bytes. The work in `shared_seconds` and `shared_bytes` is
+    done only once for all runs of a cohort with the same `key`.
     """
 
     seconds: float
@@ -69,15 +68,21 @@ class RunCost(NamedTuple):
 
 @dataclass(frozen=True)
 class Costs:
-    """The costs of runs on datasets of these `sizes` (by dataset hash). `factors` are measured over
-    declared seconds, by learner.
+    """Estimates the costs of runs.
+
+    Parameters
+    ----------
+    sizes : dict of str to DataSize
+        The datasets' sizes, by dataset hash.
+    factors : dict of str to float
+        The ratio of measured to declared seconds, by learner; 1 for a learner that is missing.
     """
 
     sizes: dict[str, DataSize]
     factors: dict[str, float] = field(default_factory=dict)
 
     def of(self, run: Run) -> RunCost:
-        """What `run` costs on one core."""
+        """The estimated cost of a run on one core."""
         learner, size = learner_named(run.learner), self.sizes[run.stream.dataset_hash]
         stream, factor = size.seen_by(run), self.factors.get(run.learner, 1.0)
         cost = learner.cost(run.params, stream)
@@ -91,15 +96,17 @@ class Costs:
         )
 
     def reading(self, stream: Stream) -> float:
-        """Seconds of a pass over the stream with nobody learning from it."""
+        """The estimated seconds of one pass over the stream without any learning, including writing
+        the result file.
+        """
         size = self.sizes[stream.dataset_hash]
         reading = READ_NS * 1e-9 * size.n_values * size.rounds(stream) / max(size.n_rows, 1)
         return COMMIT_SECONDS + reading
 
 
 class Timing(NamedTuple):
-    """What was measured of a learner: `seconds` of its scan on a stream of that size, sharing its
-    cohort with others.
+    """A measured scan of a learner: its time in seconds, the size of its stream, and the number of
+    runs in its cohort.
     """
 
     learner: str
@@ -110,7 +117,7 @@ class Timing(NamedTuple):
 
 
 def factors_of(timings: Iterable[Timing]) -> dict[str, float]:
-    """By learner, the median of measured seconds over those that it declares."""
+    """The correction factor of each learner: the median ratio of measured to declared seconds."""
     ratios: dict[str, list[float]] = {}
     for timing in timings:
         cost = learner_named(timing.learner).cost(timing.params, timing.stream)
@@ -128,11 +135,13 @@ def factors_of(timings: Iterable[Timing]) -> dict[str, float]:
 
 
 def pass_bytes(stream: Stream, size: DataSize) -> dict[str, int]:
-    """Memory that the runs of a cohort share, as named terms: the worker itself, the copy of a
-    shard being made, a block of rows (with an intercept it is copied; in another order than stored,
-    gathered before), the order's numbers, and the comparator of the regret (six vectors, and a
-    gathered block if it may read only some rows). What is mapped of the copies, which all workers
-    share, is apart.
+    """The memory, in bytes by named term, that a worker needs for a pass over a stream besides the
+    states of its runs.
+
+    The terms are the worker process, the copy of a shard while it is made, a block of rows (copied
+    if there is an intercept, gathered first if the order is shuffled), the row numbers of the
+    order, and the regret's comparator (six vectors, and a gathered block if it reads only some of
+    the rows). Memory-mapped shard copies are not counted, since all workers share them.
     """
     block = 4096 * (16 + math.ceil(12 * size.n_values / max(size.n_rows, 1)))
     gathered = stream.order != AS_STORED
@@ -144,7 +153,7 @@ def pass_bytes(stream: Stream, size: DataSize) -> dict[str, int]:
     return {
         "worker": WORKER_BYTES,
         "copy of a shard": 4
-        # measured: the columns, what they are decoded from, and what Arrow's allocator keeps
+        # Measured: the columns, their encoded source, and what Arrow's allocator keeps.
         * size.shard_bytes,
         "block": (1 + gathered) * block,
         "order": 8 * numbers,

@@ -1,8 +1,9 @@
-"""The plan: runs → cohorts. Pure arithmetic, no I/O; the same input gives the same plan.
+"""The sweep planner, which groups runs into cohorts. It does arithmetic only, no I/O, and the same
+input always gives the same plan.
 
-Two aims are balanced: few passes over the data, since what a pass reads, and kernel values, are
-shared by the runs of a cohort; and all workers busy to the end, which takes many cohorts, the
-longest first. Memory is a limit, not an aim.
+It balances two aims. Few passes over the data, because the runs of a cohort share what a pass reads
+and its kernel values. And all workers busy until the end, which needs many cohorts, started longest
+first. Memory is a hard limit.
 """
 
 import math
@@ -13,25 +14,37 @@ from koco_stream.runs.cost_model import SAVED_BYTES_PER_SECOND, Costs, DataSize,
 from koco_stream.runs.run import Cohort, Run
 from koco_stream.streams.stream import Stream
 
-# seconds of a cohort, where there is work for more: what sending and committing it costs is then
-# small
+# The minimum duration of a cohort in seconds, if there is enough work. It keeps the overhead of
+# sending and committing small.
 SHORTEST = 0.25
-# of the driver and the scheduler, for a cohort there and back: they serve one after the other, for
-# all workers
+# The time of the driver and scheduler to dispatch a cohort and receive its result. They handle
+# one cohort at a time for all workers.
 SERVING_SECONDS = 0.006
-PASSES = 10  # a cohort takes at least so many times what reading its stream does
-COHORTS_A_WORKER = 12  # so that the last one, which others wait for, is a small part of the whole
-LAST_PIECES = 3  # at most, in which the last cohort of a worker is cut: a half and two quarters
-# times what they share, at least, is the own work of runs that share something, before they are
-# parted further
+PASSES = 10  # a cohort's minimum duration, as a multiple of the time to read its stream
+COHORTS_A_WORKER = 12  # many, so that waiting for the last cohort is a small share of the time
+LAST_PIECES = 3  # the most pieces of a worker's last cohort: a half and two quarters
+# Runs that share work are split further only if their own work is at least this multiple of what
+# they share.
 OUTWEIGHS = 8
-SAVING_SHARE = 0.01  # of a cohort's time, at most, for its checkpoints
+SAVING_SHARE = 0.01  # the largest share of a cohort's time that checkpoints may take
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a plan must respect: workers, the memory of each in bytes; the longest cohort wished for
-    and how much of a longer one may be lost, both in seconds; the most runs of a cohort.
+    """The limits of a plan.
+
+    Parameters
+    ----------
+    workers : int
+        Number of worker processes.
+    worker_bytes : int
+        Memory of each worker, in bytes.
+    cohort_seconds : float
+        The preferred maximum duration of a cohort.
+    checkpoint_seconds : float
+        The most work, in seconds, that an interrupted cohort may lose.
+    cohort_runs : int
+        The maximum number of runs in a cohort.
     """
 
     workers: int
@@ -43,9 +56,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Plan:
-    """Cohorts, the longest first, and the most memory one of them needs on a worker, as named terms
-    in bytes.
-    """
+    """A sweep's cohorts, longest first, and the peak memory of a worker in bytes, by named term."""
 
     cohorts: tuple[Cohort, ...]
     memory: dict[str, int]
@@ -57,13 +68,13 @@ class Plan:
 
     @property
     def seconds(self) -> float:
-        """The expected computing time of all cohorts together, on one core."""
+        """The expected computing time of all cohorts in total, on one core."""
         return sum(cohort.seconds for cohort in self.cohorts)
 
 
 @dataclass
 class Batch:
-    """A cohort being filled."""
+    """A cohort under construction, with its expected time and memory."""
 
     stream: Stream
     costs: Costs
@@ -73,11 +84,13 @@ class Batch:
     shared: dict[tuple[object, ...], tuple[float, int]] = field(default_factory=dict)
 
     def more_bytes(self, cost: RunCost) -> int:
-        """What a run of this cost would add."""
+        """The additional memory that a run of this cost would need in the cohort."""
         return cost.bytes + max(cost.shared_bytes - self.shared.get(cost.key, (0.0, 0))[1], 0)
 
     def add(self, run: Run, cost: RunCost) -> None:
-        """Take a run in. Of what runs share, that of the one that needs most of it counts."""
+        """Add a run to the cohort. For work that runs share, the largest requirement among them
+        counts once.
+        """
         seconds, held = self.shared.get(cost.key, (0.0, 0))
         self.runs.append(run)
         self.bytes += self.more_bytes(cost)
@@ -86,15 +99,15 @@ class Batch:
 
     @property
     def memory(self) -> dict[str, int]:
-        """What a worker needs for it, as named terms in bytes."""
+        """The memory that a worker needs for the cohort, in bytes by named term."""
         return {
             **pass_bytes(self.stream, self.costs.sizes[self.stream.dataset_hash]),
             "states of a cohort": self.bytes,
         }
 
     def cohort(self, limits: Limits) -> Cohort:
-        """The cohort, with checkpoints if it takes longer than may be lost: rarely enough that
-        saving takes little of its time.
+        """The finished cohort. It gets checkpoints if it runs longer than the limit on lost work,
+        spaced so that saving takes a small share of its time.
         """
         seconds = self.seconds + self.costs.reading(self.stream)
         between = max(limits.checkpoint_seconds, self.bytes / SAVED_BYTES_PER_SECOND / SAVING_SHARE)
@@ -112,11 +125,29 @@ def plan(
 ) -> Plan:
     """Group runs into cohorts: few passes, all workers busy to the end, memory within the limit.
 
-    `sizes` is by dataset hash; `factors` correct the declared costs, by learner (see
-    `cost_model.factors_of`). Cohorts that were begun and left a checkpoint, named by their run_ids,
-    stay as they were, if they fit.
+    Parameters
+    ----------
+    runs : sequence of Run
+        The runs, each identity once.
+    sizes : dict of str to DataSize
+        The datasets' sizes, by dataset hash.
+    limits : Limits
+        Workers, memory and durations.
+    begun : sequence of sequence of str
+        The run_ids of each cohort that has a checkpoint. Such a cohort is kept as it is if all of
+        its runs are in `runs` and it fits the memory.
+    factors : dict of str to float, optional
+        Corrections of the declared costs, by learner; see `cost_model.factors_of`.
 
-    Raises `MemoryError` with the sum if a single run does not fit a worker.
+    Returns
+    -------
+    Plan
+        The cohorts, longest first.
+
+    Raises
+    ------
+    MemoryError
+        A single run does not fit a worker; the message has the number of bytes.
     """
     costs = Costs(sizes, factors or {})
     left = {run.run_id: run for run in runs}
@@ -136,7 +167,7 @@ def plan(
             streams.setdefault(run.stream, []).append((run, costs.of(run)))
     total = sum(cost.seconds for costed in streams.values() for _, cost in costed)
     workers = max(limits.workers, 1)
-    shortest = max(SHORTEST, SERVING_SECONDS * workers)  # in which each worker is served once
+    shortest = max(SHORTEST, SERVING_SECONDS * workers)  # each worker is served once in this time
     target = min(limits.cohort_seconds, max(shortest, total / (COHORTS_A_WORKER * workers)))
     for stream, costed in streams.items():
         taken = sum(Batch(stream, costs).memory.values())
@@ -160,8 +191,10 @@ def batches_of(
     aims: tuple[float, float],
     taken: int,
 ) -> list[Batch]:
-    """The runs of one stream in batches that take `aims` seconds, the least and the usual; `taken`
-    are the bytes of a worker without any run.
+    """Split the runs of one stream into batches.
+
+    `aims` are the minimum and the usual duration of a batch in seconds; `taken` is the memory in
+    bytes of a worker before any run.
     """
     by_key: dict[tuple[object, ...], list[tuple[Run, RunCost]]] = {}
     for one in costed:
@@ -177,9 +210,9 @@ def batches_of(
                 or taken + batch.bytes + batch.more_bytes(cost) > limits.worker_bytes
             )
             if batch.runs and (full or batch.seconds + cost.seconds / 2 > longest):
-                # What one batch has too little or too much, the next one gets or lacks: else their
-                # number would not be the one wished for, and a worker would wait for the last. The
-                # half is for a single run that is much longer than others.
+                # A batch's deviation from its intended duration is carried over to the next one.
+                # Otherwise the number of batches would not be the intended one, and workers would
+                # wait for the last. The lower limit is for a run much longer than the others.
                 carried = 0.0 if full else max(longest - batch.seconds, -wished / 2)
                 wished = next(lengths)
                 longest = wished + carried
@@ -199,10 +232,12 @@ def batches_of(
 def batch_lengths(
     alike: list[tuple[Run, RunCost]], limits: Limits, least: float, target: float
 ) -> Iterator[float]:
-    """The seconds that batches of these runs, which share something, are to take, one by one:
-    equal parts, as many as keep all workers busy, of which the last of each worker is cut in
-    smaller ones, since nobody knows exactly how long one takes. Runs that share much stay together
-    until their own work outweighs it by far, if that leaves something for every worker.
+    """Yield the durations, in seconds, of successive batches of runs that share work.
+
+    The batches are of equal length, enough of them to keep all workers busy. Each worker's last one
+    is cut into smaller pieces, since the estimates are not exact. Runs that share much work stay
+    together until their own work clearly exceeds it, provided every worker still has something to
+    do.
     """
     workers = max(limits.workers, 1)
     own, shared = sum(cost.seconds for _, cost in alike), alike[0][1].shared_seconds
@@ -216,5 +251,5 @@ def batch_lengths(
     yield from [shared + own / parts] * (parts - workers)
     for piece in last:
         yield from [shared + piece] * min(parts, workers)
-    while True:  # where other limits have cut them shorter
+    while True:  # further batches, if other limits have made them shorter
         yield shared + own / parts

@@ -1,4 +1,4 @@
-"""Runs and cohorts, their identities, which are hashes of their content, and runs under way."""
+"""Runs, cohorts and runs in progress. The identity of a run or cohort is a hash of its content."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,11 +17,11 @@ from koco_stream.types import Array
 
 @dataclass(frozen=True)
 class Run:
-    """One configuration (learner, parameters, learner_seed) on one stream.
+    """One configuration (a learner, its parameters and its seed) on one stream.
 
-    `params` are complete, but for those that cannot matter and those that were added after runs
-    were made and are at their default: these are no part of the identity, nor is the seed of a
-    learner that draws nothing.
+    `params` holds all parameters except those that cannot change the result and those that were
+    introduced later and are at their default. These are not part of the run's identity. Neither is
+    the seed of a deterministic learner, which is None.
     """
 
     stream: Stream
@@ -31,15 +31,17 @@ class Run:
 
     @staticmethod
     def of(stream: Stream, learner: str, given: dict[str, Any], learner_seed: int) -> "Run":
-        """The run of parameters that are checked, completed and reduced to what matters."""
+        """Make a run from user-given parameters, which are checked, completed with defaults, and
+        reduced to those that affect the result. Raises `WrongInput` as `Learner.complete` does.
+        """
         return Run(stream, *configuration_of(learner, given, learner_seed))
 
     @cached_property
     def run_id(self) -> str:
-        """Hash of everything that can change the run's numbers (32 hexadecimal digits): the content
-        hash of its stream's identity, its learner, that one's numbers_version, its params and its
-        learner_seed. The text is put together here, since the stream's part is the same for many
-        runs.
+        """A hash (32 hexadecimal digits) of everything that can change the run's numbers: the
+        stream's identity, the learner, its numbers_version, its parameters and its seed.
+
+        The canonical JSON is assembled here, since many runs have the same stream part.
         """
         seed = "null" if self.learner_seed is None else self.learner_seed
         version = learner_named(self.learner).numbers_version
@@ -49,7 +51,9 @@ class Run:
         )
 
     def check_labels(self, classes: list[float], task: str) -> None:
-        """Raise `WrongInput`, with the remedy, if the loss cannot take the dataset's labels."""
+        """Raise `WrongInput`, with the remedy, if the run's loss does not support the dataset's
+        labels.
+        """
         name, positive = repr(self.stream.dataset), self.stream.positive_class
         shown = ", ".join(f"{c:g}" for c in classes[:30])
         if positive is not None and task == "regression":
@@ -74,8 +78,8 @@ class Run:
 def configuration_of(
     learner: str, given: dict[str, Any], learner_seed: int
 ) -> tuple[str, dict[str, Any], int | None]:
-    """Learner, parameters and learner_seed, reduced to what matters. Raises `WrongInput` as
-    `Learner.complete` does.
+    """A learner's name, its parameters and its seed, reduced to what can affect the result. Raises
+    `WrongInput` as `Learner.complete` does.
     """
     chosen = learner_named(learner)
     public = chosen.complete(given)
@@ -84,8 +88,11 @@ def configuration_of(
 
 @dataclass
 class RunState:
-    """A run under way: its learner's state (None if it could not begin), totals (rounds, loss,
-    mistakes), curve (`at` points of it filled), and the seconds spent in its scan.
+    """A run in progress.
+
+    `state` is its learner's state (None if the learner could not start). `totals` are rounds,
+    cumulative loss and mistakes. `curve` (k, 3) has the totals at given rounds, `at` of its lines
+    filled so far. `seconds` is the time spent in its scan.
     """
 
     run: Run
@@ -100,8 +107,8 @@ class RunState:
 
     @staticmethod
     def start(run: Run, n_features: int, points: Array) -> "RunState":
-        """The run before its first round; its curve has these points. What fails here is the run's
-        own fault and becomes its status.
+        """A run before its first round, with a curve at the rounds `points`. If the learner cannot
+        start, the run has the status "failed".
         """
         learner = learner_named(run.learner)
         params = learner.to_params(learner.refilled(run.params))
@@ -115,15 +122,17 @@ class RunState:
         return started
 
     def fail(self, error: Exception) -> None:
-        """End the run as failed, for this reason."""
+        """Set the run's status to "failed", with the error's text."""
         self.status = "failed"
         self.error = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
 @dataclass(frozen=True)
 class Cohort:
-    """Runs that share a pass over `stream`. `seconds` is what the planner expects it to take. After
-    each `checkpoint_rounds` rounds their states are saved; 0 for never.
+    """A group of runs that share one pass over a stream.
+
+    `seconds` is the planner's estimate of its duration. The states of its runs are saved every
+    `checkpoint_rounds` rounds (0: never).
     """
 
     stream: Stream
@@ -133,10 +142,10 @@ class Cohort:
 
     @cached_property
     def cohort_id(self) -> str:
-        """Hash of its runs' identities."""
+        """A hash of the run_ids of the cohort's runs."""
         return content_hash([run.run_id for run in self.runs])
 
 
 def without_repeats(runs: Sequence[Run]) -> list[Run]:
-    """The runs in their order, each identity once."""
+    """The runs in their given order, duplicates (equal run_id) removed."""
     return list({run.run_id: run for run in reversed(runs)}.values())[::-1]

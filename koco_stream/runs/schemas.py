@@ -1,5 +1,5 @@
-"""The columns of the result tables, declared once: name, type, unit and meaning. The schema, the
-checks and the docs come from here.
+"""The columns of the result tables: name, type, unit and meaning. The Arrow schemas, the checks and
+the documentation are generated from them.
 """
 
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ from koco_stream.types import Array
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table. `measured` marks what may differ from one execution to the next: times,
-    hosts, cohorts.
+    """A column of a result table. `measured` marks values that may differ between executions of the
+    same run: times, hosts, cohorts.
     """
 
     name: str
@@ -29,7 +29,7 @@ def _parameter_columns() -> list[Column]:
     kinds = {float: pa.float64(), int: pa.int64(), bool: pa.bool_(), str: pa.string()}
     parameters = {q.name: q for learner in LEARNERS.values() for q in learner.parameters}
     return [
-        # What may be true, false or a word is text.
+        # A parameter that may be true, false or a word is stored as text.
         Column(name, pa.string() if q.choices else kinds[q.kind], f"parameter: {q.meaning}")
         for name, q in sorted(parameters.items())
     ]
@@ -131,7 +131,7 @@ CURVES: tuple[Column, ...] = (
 
 
 def schema(columns: tuple[Column, ...]) -> pa.Schema:
-    """The Arrow schema of a table, meanings and units in its metadata."""
+    """The Arrow schema of a table, with the columns' meanings and units as metadata."""
     return pa.schema(
         [
             pa.field(
@@ -147,8 +147,8 @@ def schema(columns: tuple[Column, ...]) -> pa.Schema:
 
 
 def result_schema() -> pa.Schema:
-    """The schema of a result file: one row a run, its curve nested in the row, so that both appear
-    in one rename.
+    """The Arrow schema of a result file: one row per run, with the run's curve nested in it, so
+    that both appear in one atomic rename.
     """
     curve = pa.list_(pa.struct([(c.name, c.type) for c in CURVES if c.name != "run_id"]))
     return schema(RUNS).append(pa.field("curve", curve))
@@ -156,8 +156,8 @@ def result_schema() -> pa.Schema:
 
 @cache
 def curve_points(n_rounds: int) -> Array:
-    """Rounds spaced evenly in log t, eight a decade, from 1 to `n_rounds`, both included: (k,)
-    float64, increasing.
+    """The rounds at which loss curves have points: eight per decade, evenly spaced in log t from 1
+    to `n_rounds` inclusive; (k,) float64, increasing.
     """
     if n_rounds < 1:
         return np.zeros(0)

@@ -1,1 +1,1 @@
-"""A prepared dataset as rows in order: manifest, orders, the shard cache, rows, the reader."""
+"""Streams: prepared datasets, and reading their rows in a given order."""

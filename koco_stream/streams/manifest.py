@@ -1,4 +1,4 @@
-"""The manifest of a prepared dataset: its shards in order, its identity, and all that was done to
+"""The manifest of a prepared dataset: its shards in order, its identity, and the transformations of
 its source.
 """
 
@@ -13,13 +13,16 @@ from koco_stream.io.paths import AnyPath, StorePath, store_path
 
 FORMAT = 2
 SEAL = "manifest_hash"
-# in a store inside another one whose datasets it uses: that one's name
+# A file in a store that is nested in another store and uses its datasets. It holds the outer
+# store's name.
 BORROWED = "koco-datasets.txt"
 
 
 @dataclass(frozen=True)
 class Shard:
-    """One Parquet file: a contiguous range of rows. `path` is relative to the dataset's folder."""
+    """One Parquet file of a dataset, holding a contiguous range of its rows. `path` is relative to
+    the dataset's folder.
+    """
 
     path: str
     n_rows: int
@@ -29,12 +32,12 @@ class Shard:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What is known of a dataset.
+    """The description of a prepared dataset.
 
-    `dataset_hash` identifies its rows in canonical form and its schema, whatever the sharding.
-    `layout` is "sparse" or "dense", `task` "classification" or "regression"; `classes` are the
-    distinct labels of a classification set. `statistics` holds the label's and the rows' summary;
-    `transformations` says in order what was done to the source's values.
+    `dataset_hash` identifies its rows in canonical form and its schema, independently of the
+    sharding. `layout` is "sparse" or "dense", `task` is "classification" or "regression"; `classes`
+    are the distinct labels of a classification dataset. `statistics` summarises labels and rows;
+    `transformations` lists in order what was done to the source's values.
     """
 
     name: str
@@ -54,8 +57,8 @@ class Manifest:
     feature_names: list[str] = field(default_factory=list)
 
     def to_json(self) -> str:
-        """The manifest file's text. It ends up with a hash of all the rest: what is read from it
-        later is what was written.
+        """The text of the manifest file. Its last entry is a hash of the rest, by which a reader
+        detects changes.
         """
         content = asdict(self)
         return json.dumps({**content, SEAL: seal_of(content)}, indent=1, sort_keys=True) + "\n"
@@ -67,8 +70,8 @@ def seal_of(content: dict[str, Any]) -> str:
 
 
 def datasets_path(store: AnyPath) -> StorePath:
-    """Where a store has its datasets: its own folder, or that of the store it is inside of, if it
-    says so. Raises `WrongInput` if it names another one: nothing leads out of a store.
+    """The folder of a store's datasets: its own, or that of the enclosing store if a file in it
+    says so. Raises `WrongInput` if that file names any other store.
     """
     own = store_path(store)
     try:
@@ -84,19 +87,19 @@ def datasets_path(store: AnyPath) -> StorePath:
 
 
 def dataset_path(store: AnyPath, name: str) -> StorePath:
-    """Where a store has dataset `name`: its manifest and, below, its shards."""
+    """The folder of dataset `name` in a store, which holds its manifest and shards."""
     return datasets_path(store) / name
 
 
 def prepared_names(store: AnyPath) -> list[str]:
-    """The names of the datasets in a store, sorted."""
+    """The names of all prepared datasets in a store, sorted."""
     folder = datasets_path(store)
     return [name for name in folder.names() if (folder / name / "manifest.json").is_file()]
 
 
 def load_manifest(store: AnyPath, name: str) -> Manifest:
-    """The manifest of dataset `name`. Raises `WrongInput` if it is not prepared, of a newer format,
-    damaged or altered, or if it leads to files that are not the dataset's own.
+    """Read the manifest of dataset `name`. Raises `WrongInput` if the dataset is not prepared, the
+    manifest is of a newer format, damaged or altered, or it refers to files outside the dataset.
     """
     path = dataset_path(store, name) / "manifest.json"
     if not path.is_file():
@@ -113,7 +116,7 @@ def load_manifest(store: AnyPath, name: str) -> Manifest:
                 f"{path} has format {content['format']}; this version reads up to {FORMAT}: upgrade"
                 " koco-stream"
             )
-        seal = content.pop(SEAL, None)  # manifests of the first version have none
+        seal = content.pop(SEAL, None)  # manifests of the first version have no hash
         if seal is not None and seal != seal_of(content):
             raise WrongInput(f"{path} was altered after it was written; prepare the dataset again")
         content["shards"] = [Shard(**shard) for shard in content["shards"]]
@@ -127,8 +130,8 @@ def load_manifest(store: AnyPath, name: str) -> Manifest:
 
 
 def _check_own(manifest: Manifest, name: str, path: StorePath) -> None:
-    """Refuse a manifest of another dataset, with shards outside of the dataset's folder, or whose
-    shards do not have its rows.
+    """Raise `WrongInput` if the manifest is of another dataset, has shards outside the dataset's
+    folder, or if the shards' row counts do not add up.
     """
     if manifest.name != name:
         raise WrongInput(

@@ -1,5 +1,5 @@
-"""The shuffled orders of a stream: which row of the dataset comes in which round, and which shards
-that takes.
+"""The shuffled orders of a stream: which dataset row comes in which round, and which shards must be
+open for it.
 """
 
 from collections.abc import Sequence
@@ -13,8 +13,8 @@ WINDOW_ROWS = 65536
 
 
 class Shuffled:
-    """A full permutation by `seed`: the same whatever the sharding. It holds n numbers, and reads
-    all shards at once.
+    """A full random permutation of a dataset's rows, determined by `seed` and independent of the
+    sharding. It keeps n row numbers in memory and needs all shards open.
     """
 
     def __init__(self, shard_rows: Sequence[int], seed: int) -> None:
@@ -22,31 +22,33 @@ class Shuffled:
         self.permutation = np.random.default_rng([seed, 0x0D]).permutation(sum(shard_rows))
 
     def rows(self, start: int, stop: int) -> Array:
-        """The numbers of the rows of rounds `start` to `stop` (from 0), (stop − start,) int64."""
+        """The row numbers of rounds `start` (from 0) to `stop`, (stop − start,) int64."""
         return self.permutation[start:stop]
 
     def shards(self, start: int, stop: int) -> set[int]:
-        """The shards to be kept open for these rounds: all."""
+        """The numbers of the shards to keep open for these rounds: all shards."""
         return self.everything
 
 
 class ShuffledInWindows:
-    """The shards in random order, and in the sequence of rows that they then form, each window of
-    `window_rows` rows in random order, by `seed`. It depends on the sharding. It holds the numbers
-    of one window, and reads its shards only.
+    """A permutation of a dataset's rows that needs few shards open at a time.
+
+    The shards are put in random order, and each window of `window_rows` rows of the resulting
+    sequence is shuffled. The result is determined by `seed` and the sharding. Only one window's row
+    numbers are kept in memory.
     """
 
     def __init__(self, shard_rows: Sequence[int], seed: int, window_rows: int) -> None:
         self.seed, self.window_rows, self.n_rows = seed, window_rows, sum(shard_rows)
         self.sequence = np.random.default_rng([seed, 0x0E]).permutation(len(shard_rows))
         sizes = np.asarray(shard_rows, np.int64)
-        self.ends = np.cumsum(sizes[self.sequence])  # of the shards, in the sequence
-        # from a position in the sequence to a row
+        self.ends = np.cumsum(sizes[self.sequence])  # each shard's end in the sequence
+        # Added to a position in the sequence, this gives the row's number in the dataset.
         self.moved = (np.cumsum(sizes) - sizes)[self.sequence] - (self.ends - sizes[self.sequence])
         self.last = (-1, np.zeros(0, np.int64))
 
     def rows(self, start: int, stop: int) -> Array:
-        """The numbers of the rows of rounds `start` to `stop` (from 0), (stop − start,) int64."""
+        """The row numbers of rounds `start` (from 0) to `stop`, (stop − start,) int64."""
         W = self.window_rows
         positions = np.concatenate(
             [
@@ -57,8 +59,8 @@ class ShuffledInWindows:
         return positions + self.moved[np.searchsorted(self.ends, positions, side="right")]
 
     def shards(self, start: int, stop: int) -> set[int]:
-        """The shards to be kept open for these rounds: those that the rounds around them read
-        too.
+        """The numbers of the shards to keep open for these rounds: those that their windows
+        overlap.
         """
         W = self.window_rows
         first, last = start // W * W, min(-(-stop // W) * W, self.n_rows) - 1
@@ -66,9 +68,7 @@ class ShuffledInWindows:
         return set(self.sequence[lo : hi + 1].tolist())
 
     def _window(self, k: int) -> Array:
-        """The positions in the sequence of the rows of window k, in the order in which they are
-        read.
-        """
+        """The positions, in the sequence of shards, of the rows of window k in shuffled order."""
         if self.last[0] != k:
             first = k * self.window_rows
             size = min(self.window_rows, self.n_rows - first)

@@ -1,8 +1,9 @@
 """Reading a dataset as a stream: blocks of rows, in order, from memory-mapped copies that all
 workers of a machine share.
 
-Shards are opened when their rows are reached. As stored and in windows only those in use are open,
-so a dataset may be larger than the cache and than memory; a full shuffle has all of them open.
+Shards are opened when their rows are reached. In stored order and in windows, only the shards in
+use are open, so a dataset may be larger than the cache and than memory. A full shuffle keeps all
+shards open.
 """
 
 from collections.abc import Iterator
@@ -24,16 +25,28 @@ BLOCK_ROWS = 4096
 
 
 class Block(NamedTuple):
-    """Consecutive rounds of a stream: rows and labels (n,)."""
+    """Consecutive rounds of a stream: their rows and labels (n,)."""
 
     rows: Rows
     labels: Array
 
 
 class StreamReader:
-    """One stream, opened. Raises `WrongInput` if the dataset is not prepared, has changed since the
-    sweep was planned, or is to be fully shuffled and is larger than the cache may be. Shards are
-    looked at when they are read: see `shard_cache.open_copy` for what that raises.
+    """Reads one stream of a prepared dataset in blocks of rows.
+
+    Parameters
+    ----------
+    store : str, Path or StorePath
+        The store that has the dataset.
+    stream : Stream
+        The dataset, order and labels to read.
+
+    Raises
+    ------
+    WrongInput
+        The dataset is not prepared, has changed since the sweep was planned, or is to be fully
+        shuffled and exceeds the cache limit. Reading a shard raises what `shard_cache.open_copy`
+        does.
     """
 
     def __init__(self, store: AnyPath, stream: Stream) -> None:
@@ -59,7 +72,7 @@ class StreamReader:
 
     @property
     def n_rows(self) -> int:
-        """Rounds in the stream."""
+        """The number of rounds in the stream."""
         return min(self.manifest.n_rows, self.stream.max_rows or self.manifest.n_rows)
 
     def blocks(
@@ -69,12 +82,18 @@ class StreamReader:
         start: int = 0,
         stop: int | None = None,
     ) -> Iterator[Block]:
-        """Rounds `start` to `stop` of the stream (all of it, if not told) in blocks of at most
-        `block_rows` rows. The size of a block changes no number.
+        """Yield rounds `start` to `stop` of the stream in blocks of at most `block_rows` rows.
+        Results do not depend on the block size.
 
-        As stored, a block ends where its shard does, and its values are a view. With `zeros`, dense
-        rows keep their zeros: for sums, which zeros do not change, without the work of dropping
-        them.
+        Parameters
+        ----------
+        block_rows : int
+            The most rows in a block. In stored order a block also ends with its shard, and is a
+            view of the shard's memory.
+        zeros : bool
+            Whether dense rows keep their zeros. Sums do not need them dropped, which saves time.
+        start, stop : int
+            The first round (from 0) and the end; by default the whole stream.
         """
         last = self.n_rows if stop is None else stop
         while start < last:
@@ -90,7 +109,7 @@ class StreamReader:
             start = end
 
     def whole(self) -> Block:
-        """The stream as one block, for a dataset that memory holds."""
+        """The entire stream as one block, for datasets that fit in memory."""
         numbers = np.arange(self.n_rows)
         if self.order is not None:
             numbers = self.order.rows(0, self.n_rows)
@@ -98,14 +117,16 @@ class StreamReader:
         return self._gathered(numbers, False)
 
     def _open(self, numbers: set[int]) -> None:
-        """Have these shards open, and no others: what is mapped counts as this process's memory."""
+        """Keep exactly these shards open; others are closed, since mapped memory counts as this
+        process's.
+        """
         self.opened = {
             number: self.opened.get(number) or shard_arrays(self.store, self.manifest, number)
             for number in numbers
         }
 
     def _viewed(self, number: int, lo: int, hi: int, zeros: bool) -> Block:
-        """Rows lo to hi of a shard."""
+        """Rows `lo` to `hi` of one shard as a view."""
         shard = self.opened[number]
         if self.manifest.layout == "dense":
             return self._block(dense_rows(shard.values[lo:hi], zeros), shard.labels[lo:hi])
@@ -117,10 +138,10 @@ class StreamReader:
         )
 
     def _gathered(self, numbers: Array, zeros: bool) -> Block:
-        """The rows with these numbers, in this order, copied from their shards."""
+        """The rows with these numbers, in the given order, copied from their shards."""
         where = np.searchsorted(self.firsts, numbers, side="right") - 1
         by_shard = np.argsort(where, kind="stable")
-        parts = []  # of each shard: its arrays, the rows' numbers in it, their positions here
+        parts = []  # for each shard: its arrays, row numbers within it, and output positions
         for mine in np.split(by_shard, np.flatnonzero(np.diff(where[by_shard])) + 1):
             k = int(where[mine[0]])
             parts.append((self.opened[k], numbers[mine] - self.firsts[k], mine))
@@ -151,8 +172,10 @@ class StreamReader:
 
 
 class ShardArrays(NamedTuple):
-    """A shard as views into its mapped copy: labels (n,); sparse, row t at offsets[t] to offsets[t
-    + 1] (int32) of indices and values; dense, values (n, d) and neither offsets nor indices.
+    """Views of a shard's memory-mapped copy: labels (n,) and values.
+
+    In a sparse shard, row t has the entries offsets[t] to offsets[t + 1] (int32) of `indices` and
+    `values`. In a dense shard `values` is (n, d), and `offsets` and `indices` are empty.
     """
 
     labels: Array
@@ -162,9 +185,9 @@ class ShardArrays(NamedTuple):
 
 
 def shard_arrays(store: AnyPath, manifest: Manifest, number: int) -> ShardArrays:
-    """A shard of the dataset, opened. Raises as `shard_cache.open_copy` does."""
-    # `to_numpy` would import pandas, if it is installed: a third of a second and 30 MB for each
-    # worker
+    """Open shard `number` of a dataset as arrays. Raises as `shard_cache.open_copy` does."""
+    # `to_numpy` would import pandas if it is installed, which costs each worker a third of a
+    # second and 30 MB.
     view = np.from_dlpack
     batch = open_copy(store, manifest, number)
     labels = view(batch.column("label"))
@@ -186,7 +209,7 @@ def copy_rows(
     indices_out: Array,
     values_out: Array,
 ) -> None:
-    """Copy the given rows of a sparse shard to the positions `to` (one a row) of the outputs."""
+    """Copy the given rows of a sparse shard to the positions `to` (one per row) of the outputs."""
     for k in range(rows.size):
         lo, hi = offsets[rows[k]], offsets[rows[k] + 1]
         for i in range(hi - lo):

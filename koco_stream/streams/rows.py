@@ -1,8 +1,8 @@
-"""Rows in canonical form: what every input becomes before a learner sees it.
+"""Rows in canonical form, into which every input is converted before a learner sees it.
 
-A row is its non-zero values, sorted by feature, duplicates summed: zeros are dropped from dense
-input too (a matrix without zeros is read as it is, without feature numbers of its own). All forms
-of one matrix therefore give the same bits.
+A canonical row is its non-zero values, sorted by feature, with duplicates summed. Zeros are dropped
+from dense input too; a matrix without zeros is used as it is, with one common list of feature
+numbers. All representations of one matrix therefore give bit-identical results.
 """
 
 from typing import Any, NamedTuple
@@ -15,9 +15,11 @@ from koco_stream.types import Array
 
 
 class Rows(NamedTuple):
-    """n rows. Row t has the values `values[indptr[t]:indptr[t+1]]`; its feature numbers lie at the
-    same place of `indices` (int32) when `index_stride` is 1, and are all of `indices` when it is 0
-    (dense). `values` is float32 or float64. All read-only.
+    """A block of n rows in canonical sparse form, or dense without zeros. All arrays are read-only.
+
+    Row t has the values `values[indptr[t]:indptr[t+1]]` (float32 or float64). Its feature numbers
+    are `indices[indptr[t]:indptr[t+1]]` (int32) if `index_stride` is 1, and all of `indices` if it
+    is 0 (dense rows).
     """
 
     indptr: Array
@@ -28,13 +30,13 @@ class Rows(NamedTuple):
 
     @property
     def n_rows(self) -> int:
-        """n."""
+        """The number of rows."""
         return int(self.indptr.size) - 1
 
 
 def frozen(array: Any, dtype: Any) -> Array:
-    """A read-only view of `array`, contiguous and of type `dtype` (the compiler sees one kind of
-    array only).
+    """A read-only, contiguous view of `array` with type `dtype`, so that compiled functions see a
+    single array type.
     """
     view = np.ascontiguousarray(array, dtype=dtype).view()
     view.flags.writeable = False
@@ -42,8 +44,8 @@ def frozen(array: Any, dtype: Any) -> Array:
 
 
 def dense_rows(matrix: Array, keep_zeros: bool = False) -> Rows:
-    """Rows of a C-ordered matrix (n, d) of float32 or float64; its zeros are dropped, or among
-    their values.
+    """Canonical rows of a C-ordered float32 or float64 matrix (n, d). Zeros are dropped, unless
+    `keep_zeros` is set.
     """
     n, d = matrix.shape
     if not keep_zeros:
@@ -61,7 +63,7 @@ def dense_rows(matrix: Array, keep_zeros: bool = False) -> Rows:
 
 
 def sparse_rows(indptr: Any, indices: Any, values: Array, n_features: int) -> Rows:
-    """Rows from canonical CSR arrays."""
+    """Rows from CSR arrays that are canonical already: sorted, without duplicates and zeros."""
     return Rows(
         frozen(indptr, np.int64),
         frozen(indices, np.int32),
@@ -72,11 +74,23 @@ def sparse_rows(indptr: Any, indices: Any, values: Array, n_features: int) -> Ro
 
 
 def as_rows(X: Any, n_features: int | None = None, model: str = "the learner") -> Rows:
-    """Rows of `X`: a NumPy array (n, d), any SciPy sparse matrix, `sparse.COO` or `sparse.GCXS`, an
-    Arrow table of prepared rows, or `Rows` in canonical form.
+    """Convert any supported input to canonical rows.
 
-    Raises `WrongInput` if X is not two-dimensional, not numeric, holds NaN or infinity (the row is
-    named), or has another number of features than `n_features`, which `model` has learnt from.
+    Parameters
+    ----------
+    X : array-like, (n, d)
+        A NumPy array, any SciPy sparse matrix, `sparse.COO` or `sparse.GCXS`, an Arrow table of
+        prepared rows, or `Rows`.
+    n_features : int, optional
+        The number of features that X must have.
+    model : str
+        What has learnt from that number of features, for the message.
+
+    Raises
+    ------
+    WrongInput
+        X is not two-dimensional or not numeric, holds NaN or infinity (the row is named), or has
+        another number of features.
     """
     if isinstance(X, Rows):
         rows = X
@@ -102,8 +116,8 @@ def as_rows(X: Any, n_features: int | None = None, model: str = "the learner") -
 
 
 def label_vector(y: Any) -> Array:
-    """Labels as an array (n,) of whatever type they are. Raises `WrongInput` if there are none, or
-    if they have more dimensions.
+    """Labels as a one-dimensional array (n,), their type unchanged. Raises `WrongInput` if `y` is
+    None or has more dimensions.
     """
     if y is None:
         raise WrongInput("requires y to be passed, but the target y is None")
@@ -128,7 +142,9 @@ def as_labels(y: Any, n_rows: int) -> Array:
 
 
 def _from_table(table: Any) -> Rows:
-    """Rows of an Arrow table with the columns `indices` and `values`, or `values` of fixed size."""
+    """Canonical rows of an Arrow table with the columns `indices` and `values`, or with fixed-size
+    lists `values` only.
+    """
     import pyarrow as pa
     from scipy.sparse import csr_matrix
 
@@ -155,7 +171,7 @@ def _from_table(table: Any) -> Rows:
     numbers = indices.flatten().to_numpy(zero_copy_only=False)
     metadata = table.schema.metadata or {}
     n_features = int(metadata.get(b"n_features", int(numbers.max(initial=-1)) + 1))
-    # without the checks of its constructor, which do not name the number that is out of range
+    # The arrays are set directly: the constructor's checks do not name a number out of range.
     matrix = csr_matrix((len(values), n_features), dtype=flat.dtype)
     matrix.indptr = np.concatenate([[0], np.cumsum(sizes)])
     matrix.indices, matrix.data = numbers, flat
@@ -164,7 +180,7 @@ def _from_table(table: Any) -> Rows:
 
 
 def with_intercept(rows: Rows) -> Rows:
-    """The rows with one more feature, numbered d, whose value is 1. An empty row gets it too."""
+    """The rows with an additional feature, numbered d, whose value is 1 in every row."""
     n, d = rows.n_rows, rows.n_features
     if rows.index_stride == 0:
         ones = np.ones((n, 1), rows.values.dtype)
@@ -179,7 +195,7 @@ def with_intercept(rows: Rows) -> Rows:
 
 
 def _numeric(array: Array, name: str) -> Array:
-    """float32 stays, every other number becomes float64."""
+    """The array as float32 if it is float32, else as float64."""
     if array.dtype == np.float32:
         return array
     if array.dtype.kind == "c":
@@ -217,7 +233,7 @@ def _from_sparse(X: Any) -> Rows:
         )
     values = _numeric(csr.data, "X")
     if not csr.has_canonical_format or values is not csr.data or (values == 0).any():
-        csr = csr.copy()  # the caller's matrix stays as it was
+        csr = csr.copy()  # the caller's matrix must not change
         csr.data = values.copy()
         csr.has_sorted_indices = csr.has_canonical_format = False
         csr.sum_duplicates()

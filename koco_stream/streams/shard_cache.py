@@ -1,20 +1,19 @@
-"""Copies of shards in the cache folder: uncompressed Arrow files, which all processes of a machine
-map into their memory.
+"""Cached copies of dataset shards: uncompressed Arrow files that all processes of a machine map
+into their memory.
 
-A copy is made once, by whoever needs it first, under the lock of its shard; the others wait. It is
-written beside its place and takes it in one rename, so a maker that is killed leaves no half copy:
-what it wrote is removed by the next one, or by whoever needs room.
+The first process that needs a copy makes it while holding the shard's lock; others wait. The copy
+is written to a temporary file and renamed, so that a process that is killed leaves no partial copy.
+Its temporary file is removed by the next process that makes this copy or needs room.
 
-`KOCO_CACHE_BYTES` limits what all copies take together; by default it is half of what the cache's
-disk would have free without them: the other half is for results and for others, and the limit does
-not move as the cache fills. Room is made by removing copies, the least recently used first and
-never one that is being made. Removing a copy that others have mapped is safe: on POSIX systems its
-bytes stay until the last map is gone. A copy larger than the limit is made all the same, with none
-beside it.
+`KOCO_CACHE_BYTES` limits the total size of the copies. The default is half of what the disk would
+have free without them, so the limit does not change as the cache fills. Room is made by removing
+copies, least recently used first, but never one that is being made. A removed copy stays readable
+where it is mapped: POSIX systems keep its bytes until the last map is gone. A copy larger than the
+limit is still made, after all others are removed.
 
-A copy is believed if it ends as an Arrow file does and has the rows of its shard: a file that was
-cut has lost its end. Its bytes are not hashed each time it is opened; the shard's are, when the
-copy is made.
+A copy is accepted if it ends as an Arrow file does, which a truncated file does not, and has its
+shard's number of rows. Copies are not hashed when opened; the shard is hashed when its copy is
+made.
 """
 
 import errno
@@ -36,16 +35,16 @@ from koco_stream.streams.manifest import Manifest, Shard, dataset_path
 
 LIMIT = "KOCO_CACHE_BYTES"
 FOLDER = "datasets"
-FRAME_BYTES = 1 << 13  # at most: what an Arrow file holds besides its columns
+FRAME_BYTES = 1 << 13  # an upper bound on an Arrow file's size besides its columns
 
 
 def read_shard(store: AnyPath, manifest: Manifest, shard: Shard) -> pa.Table:
-    """The shard's rows, each column in one piece. Raises `WrongInput` if the shard is missing, or
-    not what was prepared.
+    """Read a shard from the store and verify its hash; each column is one contiguous array. Raises
+    `WrongInput` if the shard is missing or has changed since it was prepared.
     """
     source = dataset_path(store, manifest.name) / shard.path
     try:
-        with source.local() as file:  # of an object store, fetched once, to be hashed and read
+        with source.local() as file:  # downloads once from an object store
             if file_hash(file) != shard.sha256:
                 raise WrongInput(
                     f"{source} is not the file that was prepared: it was altered or damaged;"
@@ -63,8 +62,8 @@ def read_shard(store: AnyPath, manifest: Manifest, shard: Shard) -> pa.Table:
 
 
 def open_copy(store: AnyPath, manifest: Manifest, number: int) -> pa.RecordBatch:
-    """Shard `number` as a view of its mapped copy, which is made if it is not there. Raises
-    `WrongInput` as `read_shard` does, and `OSError` if the copy cannot be written.
+    """Shard `number` as a view of its memory-mapped copy, which is made if it does not exist.
+    Raises `WrongInput` as `read_shard` does, and `OSError` if the copy cannot be written.
     """
     shard = manifest.shards[number]
     path = (
@@ -79,13 +78,13 @@ def open_copy(store: AnyPath, manifest: Manifest, number: int) -> pa.RecordBatch
                 _make(path, read_shard(store, manifest, shard))
                 batch = _mapped(path, shard)
                 pa.default_memory_pool().release_unused()
-    assert batch is not None  # nobody removes a copy whose lock is held
+    assert batch is not None  # no process removes a copy whose lock is held
     return batch
 
 
 def check_room(manifest: Manifest) -> None:
-    """Refuse a dataset whose copies are larger than the limit together. Raises `WrongInput` with
-    the numbers and the remedy.
+    """Raise `WrongInput`, with the sizes and the remedy, if the copies of all of a dataset's shards
+    exceed the cache limit.
     """
     needed, limit = sum(copy_bytes(manifest, shard) for shard in manifest.shards), cache_limit()
     if needed > limit:
@@ -98,8 +97,8 @@ def check_room(manifest: Manifest) -> None:
 
 
 def cache_limit() -> int:
-    """Bytes that all copies may take together. Raises `WrongInput` if `KOCO_CACHE_BYTES` is not a
-    positive whole number.
+    """The maximum total size of all shard copies, in bytes. Raises `WrongInput` if
+    `KOCO_CACHE_BYTES` is not a positive whole number.
     """
     given = os.environ.get(LIMIT)
     if given is not None:
@@ -116,7 +115,7 @@ def cache_limit() -> int:
 
 
 def copy_bytes(manifest: Manifest, shard: Shard) -> int:
-    """The size of a shard's copy, at most."""
+    """An upper bound on the size of a shard's copy, in bytes."""
     value = 4 if manifest.value_type == "float32" else 8
     if manifest.layout == "dense":
         return 8 * shard.n_rows + value * shard.n_values + FRAME_BYTES
@@ -124,22 +123,22 @@ def copy_bytes(manifest: Manifest, shard: Shard) -> int:
 
 
 def _mapped(path: Path, shard: Shard) -> pa.RecordBatch | None:
-    """The copy's rows, now the most recently used; None if it is not there, cut short, or of
-    another number of rows.
+    """Open a copy and mark it as most recently used; None if it is missing, truncated, or has
+    another number of rows than its shard.
     """
     try:
-        # the views keep the map; closing gives the file handle back
+        # The views keep the memory map alive; closing the source releases the file handle.
         with pa.memory_map(str(path)) as source:
             reader = pa.ipc.open_file(source)
             batch = reader.get_batch(0) if reader.num_record_batches == 1 else None
-        os.utime(path, ns=(time.time_ns(),) * 2)  # the clock of files is coarser
+        os.utime(path, ns=(time.time_ns(),) * 2)  # the file system's own clock is too coarse
     except (FileNotFoundError, pa.ArrowInvalid):
         return None
     return batch if batch is not None and batch.num_rows == shard.n_rows else None
 
 
 def _make(path: Path, table: pa.Table) -> None:
-    """Write a copy. The shard's lock is held."""
+    """Write a shard's copy. The caller holds the shard's lock."""
     unfinished = path.with_suffix(".part")
     needed = table.nbytes + FRAME_BYTES
     try:
@@ -149,7 +148,8 @@ def _make(path: Path, table: pa.Table) -> None:
                 writer.write_table(table)
             handle.truncate()
             handle.flush()
-            # no copy with holes after a power cut; its name may be lost, then it is made again
+            # Synced, so that no copy has holes after a power failure. If only the new name is
+            # lost, the copy is made again.
             os.fsync(handle.fileno())
         unfinished.replace(path)
     except OSError as error:
@@ -164,8 +164,8 @@ def _make(path: Path, table: pa.Table) -> None:
 
 
 def _reserve(handle: int, needed: int, path: Path) -> None:
-    """Make room within the limit for the copy `path`, and give the open file its size: for whoever
-    looks, it counts from now on.
+    """Make room within the cache limit for a new copy, and extend the open file to its full size,
+    so that other processes count it.
     """
     root = private_folder(FOLDER)
     with locked(root / "room.lock"):
@@ -176,14 +176,14 @@ def _reserve(handle: int, needed: int, path: Path) -> None:
         ]
         limit, used = cache_limit(), needed + sum(size for _, size in others)
         for file, size in others:
-            # an unfinished copy whose lock is free has lost its maker
+            # An unfinished copy whose lock is free was left by a process that has ended.
             if (used > limit or file.suffix == ".part") and _removed(file):
                 used -= size
         os.ftruncate(handle, needed)
 
 
 def _removed(path: Path) -> bool:
-    """Remove a copy, unless somebody holds its lock."""
+    """Remove a copy unless another process holds its lock; returns whether it was removed."""
     with suppress(BlockingIOError), locked(path.with_suffix(".lock"), wait=False):
         path.unlink(missing_ok=True)
         return True
@@ -191,7 +191,9 @@ def _removed(path: Path) -> bool:
 
 
 def _files(root: Path) -> Iterator[tuple[int, Path, int]]:
-    """Each copy, finished or not: when it was last used, its path, and its size in bytes."""
+    """Yield each finished or unfinished copy: the time of its last use, its path, and its size in
+    bytes.
+    """
     for path in root.glob("*/*"):
         if path.suffix in (".arrow", ".part"):
             with suppress(FileNotFoundError):

@@ -11,10 +11,22 @@ from koco_stream.streams.manifest import Manifest
 
 @dataclass(frozen=True)
 class Stream:
-    """A dataset read in one order. `order` is "as-stored", or by `order_seed` "shuffled" or
-    "shuffled-in-windows", which depends on `window_rows` and on the dataset's `sharding` too. With
-    `positive_class`, labels become +1 for it and −1 for all others while reading. `max_rows` reads
-    only the first rows of the stream.
+    """A dataset read in one order.
+
+    Parameters
+    ----------
+    dataset, dataset_hash : str
+        The dataset's name and the hash of its content.
+    order : str
+        "as-stored", "shuffled" or "shuffled-in-windows".
+    order_seed : int, optional
+        Seed of a shuffled order.
+    positive_class : float, optional
+        If given, this label is read as +1 and all others as −1.
+    max_rows : int, optional
+        If given, the stream ends after this many rows.
+    window_rows, sharding : int and str, optional
+        Rows of a window, and `sharding_of` the dataset; for "shuffled-in-windows" only.
     """
 
     dataset: str
@@ -27,8 +39,9 @@ class Stream:
     sharding: str | None = None
 
     def reduced(self, n_rows: int, classes: Sequence[float]) -> "Stream":
-        """The stream without what changes nothing on a dataset of `n_rows` rows and these classes:
-        a limit or a window beyond its rows, the positive class 1 of labels -1 and +1.
+        """The same stream in canonical form, without settings that have no effect on a dataset of
+        `n_rows` rows and these classes: a limit or window beyond its rows, or positive class 1 for
+        labels −1 and +1.
         """
         limit = self.max_rows if self.max_rows is not None and self.max_rows < n_rows else None
         as_read = self.positive_class == 1.0 and bool(classes) and set(classes) <= {-1.0, 1.0}
@@ -42,12 +55,12 @@ class Stream:
 
     @cached_property
     def identity_text(self) -> str:
-        """`identity` as canonical JSON."""
+        """The stream's identity as canonical JSON."""
         return canonical_json(self.identity())
 
     @property
     def group(self) -> tuple[Any, ...]:
-        """What the streams of one dataset have in common that differ in their `order_seed` only."""
+        """A key that is equal for streams that differ in their `order_seed` only."""
         return (
             self.dataset_hash,
             self.order,
@@ -58,8 +71,8 @@ class Stream:
         )
 
     def identity(self) -> dict[str, Any]:
-        """All that decides which rows come in which order (the name does not). What only windows
-        have is not in that of other orders.
+        """Everything that determines the stream's rows and their order. The dataset's name is not
+        included, and windows only where the order has them.
         """
         windows = (
             {}
@@ -77,7 +90,5 @@ class Stream:
 
 
 def sharding_of(manifest: Manifest) -> str:
-    """What a shuffle in windows depends on besides the rows: the hash of the shards' numbers of
-    rows.
-    """
+    """A hash of the shards' row counts, on which the order "shuffled-in-windows" depends."""
     return content_hash([shard.n_rows for shard in manifest.shards])
