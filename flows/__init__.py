@@ -1,3 +1,4 @@
-"""The application: the koco command (`cli`, `commands`), and a folder for each thing that it does;
-`runtime` is what they share.
+"""The application: the koco command (`cli`, `commands`), and one package for each of its tasks.
+
+`runtime` has what they share.
 """

@@ -1,4 +1,4 @@
-"""The koco command."""
+"""Entry point of the koco command, with all its subcommands."""
 
 import os
 import signal
@@ -52,14 +52,14 @@ for command in (
 
 
 def main() -> None:
-    """The entry point of the koco command."""
+    """Run the koco command."""
     signal.signal(signal.SIGTERM, interrupt)
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         koco(prog_name="koco")
     except BrokenPipeError:
-        # the reader went away: `koco results | head`
+        # the reader of stdout has ended, as in `koco results | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

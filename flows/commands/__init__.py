@@ -1,3 +1,4 @@
-"""The subcommands of koco, a group of them a file. Each imports what it needs when it runs, so that
-`--help` answers at once.
+"""The subcommands of koco, several in a module.
+
+Their implementations are imported when a command runs, so that `--help` answers at once.
 """

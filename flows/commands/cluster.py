@@ -1,4 +1,4 @@
-"""koco cluster: what sweeps run on."""
+"""The commands `koco cluster show`, `koco cluster simulate` and `koco cluster certificates`."""
 
 from pathlib import Path
 

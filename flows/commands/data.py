@@ -1,4 +1,4 @@
-"""koco prepare, datasets and verify: what is in a store's datasets."""
+"""The commands `koco prepare`, `koco datasets` and `koco verify`."""
 
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,7 @@ import click
 from cluster.machine import cores
 from flows.commands.shared import JSON, STORE, example, show
 
-# storage.sources.reading has them too, but takes its time to import
+# a copy of those in storage.sources.reading, whose import is slow
 FORMATS = ("libsvm", "vw", "csv", "space", "parquet", "documents")
 
 
@@ -170,7 +170,7 @@ def verify(names: tuple[str, ...], store: str, as_json: bool) -> None:
 
 
 def labels_of(classes: list[float]) -> str:
-    """A dataset's labels in words; `classes` are sorted, or none for real targets."""
+    """Describe a dataset's labels in words. `classes` is sorted, and empty for real targets."""
     if not classes:
         return "real targets"
     if len(classes) > 12:

@@ -1,4 +1,4 @@
-"""koco nightly and accept: a sweep anew, and whether it came out as before."""
+"""The commands `koco nightly` and `koco accept`."""
 
 import json
 

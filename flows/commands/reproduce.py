@@ -1,4 +1,4 @@
-"""koco reproduce: the papers' figures and tables, from the data to the claims."""
+"""The command `koco reproduce`."""
 
 import json
 from pathlib import Path

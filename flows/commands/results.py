@@ -1,4 +1,4 @@
-"""koco results, report and compact: what came out of sweeps."""
+"""The commands `koco results`, `koco report` and `koco compact`."""
 
 import json
 import sys

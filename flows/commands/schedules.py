@@ -1,4 +1,4 @@
-"""koco serve: sweeps on a schedule."""
+"""The command `koco serve`."""
 
 from pathlib import Path
 

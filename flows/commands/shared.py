@@ -1,4 +1,4 @@
-"""What all subcommands share: options, how errors end them, and tables on the terminal."""
+"""Shared by all subcommands: common options, error handling, and tables on the terminal."""
 
 import json
 import sys
@@ -24,7 +24,7 @@ STORE = click.option(
         "The store: a folder, or s3://BUCKET/PREFIX or gs://BUCKET/PREFIX; KOCO_STORE sets it too."
     ),
 )
-KEPT = "what was finished is kept. To go on:"  # the same command
+KEPT = "what was finished is kept. To go on:"  # the command that was run follows
 CLUSTER = click.option(
     "--cluster",
     default="local",
@@ -53,10 +53,13 @@ JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 class Usage(click.Group):
-    """Ends wrong input with exit status 2 and one message, a failure of the work with 1."""
+    """Command group that turns errors into one message and an exit status.
+
+    The status is 2 for wrong input, and 1 for a failure of the work.
+    """
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the subcommand."""
+        """Run the subcommand, and end the process with a message if it raises a known error."""
         from koco_stream.errors import WrongInput
 
         again = " ".join(["koco", *sys.argv[1:]])
@@ -77,8 +80,10 @@ class Usage(click.Group):
 
 
 def of_a_sweep(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A sweep file, its store, and where it is to run: the command is given them, and those of its
-    own options that are of it too, as a `SweepRequest`.
+    """Decorator that adds a sweep file, its store and cluster options to a command.
+
+    The command gets them as a `SweepRequest`, together with those of its own options that are
+    fields of `SweepRequest`.
     """
 
     @wraps(function)
@@ -101,7 +106,7 @@ def of_a_sweep(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def example(text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Append an example to the command's help."""
+    """Decorator that appends an example to a command's help."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         function.__doc__ = f"{cleandoc(function.__doc__ or '')}\n\n\b\nExample:\n  {text}"
@@ -111,7 +116,7 @@ def example(text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 
 def in_words(planned: Any) -> str:
-    """A value of the plan for people: large numbers with commas, lists and tables on one line."""
+    """Format a value of a dry run as text: numbers with commas, lists and dicts on one line."""
     if isinstance(planned, dict):
         return ", ".join(f"{name} {in_words(value)}" for name, value in planned.items())
     if isinstance(planned, list):
@@ -120,7 +125,7 @@ def in_words(planned: Any) -> str:
 
 
 def show(rows: Iterable[dict[str, Any]], columns: tuple[str, ...], as_json: bool) -> None:
-    """Print rows as JSON or as an aligned table."""
+    """Print some columns of rows as JSON or as an aligned table."""
     rows = list(rows)
     if as_json:
         click.echo(json.dumps([{c: row[c] for c in columns} for row in rows], default=str))

@@ -1,4 +1,4 @@
-"""koco sweep and status: sweeps, run and watched."""
+"""The commands `koco sweep` and `koco status`."""
 
 import json
 import time

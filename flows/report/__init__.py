@@ -1,1 +1,1 @@
-"""The report of a sweep: its sections, the papers' figures, and the pages that they are put on."""
+"""Reports of sweeps: sections, the papers' figures, and the pages that contain them."""

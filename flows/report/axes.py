@@ -1,4 +1,4 @@
-"""An axis of a plot: which values it can show, where its ticks are, and how they are written."""
+"""Axes of plots: the values that they can show, their ticks, and the ticks' labels."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ import numpy as np
 from koco_stream.types import Array
 
 if TYPE_CHECKING:
-    # half a second to import, and most of what imports this draws nothing
+    # its import takes half a second, and most importers of this module draw nothing
     from matplotlib.ticker import Locator
 
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 FEW_TICKS, MOST_TICKS = 4, 6
 ROUND = (1, 2, 5, 10)
-# of a power of ten that get a tick, by how many powers of ten there are
+# for axes of at least so many decades: multiples of each power of ten that get a tick
 FACTORS = ((0.7, (1.0, 2.0, 3.0, 5.0)), (1.1, (1.0, 2.0, 5.0)), (1.7, (1.0, 3.0)), (3.0, (1.0,)))
 
 
 @dataclass(frozen=True)
 class Axis:
-    """A label, and whether the axis is logarithmic. `low`: where a vertical, linear one begins at
-    the latest (0 for errors).
+    """An axis of a plot: its label, and whether it is logarithmic.
+
+    A linear vertical axis starts at `low` or below, such as 0 for errors.
     """
 
     label: str
@@ -33,15 +34,16 @@ class Axis:
     low: float | None = None
 
     def shown(self, values: Iterable[float]) -> Array:
-        """The values, NaN for those that the axis cannot show: they are infinite, or not positive
-        on a logarithmic one.
+        """The values, with NaN for those that the axis cannot show.
+
+        These are infinite values and, on a logarithmic axis, values that are not positive.
         """
         given = np.array(list(values), float)
         return np.where(np.isfinite(given) & ((given > 0) | (not self.log)), given, np.nan)
 
     def locator(self, low: float, high: float) -> Locator:
-        """Where an axis from `low` to `high` has ticks: at round values, few enough to be
-        labelled.
+        """Matplotlib locator for round ticks on an axis from `low` to `high`, few enough for
+        labels.
         """
         from matplotlib.ticker import LogLocator, MaxNLocator
 
@@ -53,7 +55,7 @@ class Axis:
 
 
 def tick_text(value: float) -> str:
-    """A tick's label: `0.05`, `20,000`, `10⁶`, `2·10⁻⁷`."""
+    """Format a tick's label: `0.05`, `20,000`, `10⁶`, `2·10⁻⁷`."""
     if value == 0 or 1e-3 <= abs(value) < 1e5:
         return (f"{value:,.6g}" if value == int(value) else f"{value:.6g}").replace("-", "−")
     exponent = math.floor(math.log10(abs(value)) + 1e-12)

@@ -1,6 +1,4 @@
-"""The report of a sweep: one HTML file that needs nothing else, and the same in words and tables as
-Markdown.
-"""
+"""The report of a sweep: a self-contained HTML file, and its text and tables as Markdown."""
 
 import json
 from collections import Counter, defaultdict
@@ -33,7 +31,7 @@ from koco_stream.io.paths import AnyPath, StorePath
 from koco_stream.streams.manifest import Manifest, load_manifest
 from koco_stream.streams.orders import AS_STORED
 
-MOST_STREAMS = 24  # that have plots
+MOST_STREAMS = 24  # most streams with plots
 MOST_NOT_OK = 50
 BEST = (
     *("dataset", "learner", "parameters", "runs", "error rate", "± std", "mean loss", "± std"),
@@ -47,15 +45,17 @@ RUNGS = (
 
 
 def write_report(store: AnyPath, sweep: str) -> StorePath:
-    """Write the report of a sweep that has run on `store`, as HTML and as Markdown beside it;
-    returns the HTML file's path. Raises `WrongInput` if it has not run.
+    """Write the report of a sweep as HTML and Markdown; returns the path of the HTML file.
+
+    Raises `WrongInput` if the sweep has not run on `store`.
     """
     return write_pages(store, sweep, "report", report=report_of(store, sweep))
 
 
 def report_of(store: AnyPath, sweep: str) -> dict[str, Any]:
-    """What the templates of a report are filled with: text, figures, and rows of tables. Raises
-    `WrongInput` if the sweep has not run on `store`.
+    """Content of a sweep's report for the templates: text, figures and table rows.
+
+    Raises `WrongInput` if the sweep has not run on `store`.
     """
     note = sweep_note(store, sweep)
     runs = runs_of(store, sweep, READ)
@@ -70,7 +70,7 @@ def report_of(store: AnyPath, sweep: str) -> dict[str, Any]:
     summary = f"{runs.num_rows:,} of {planned:,} runs on {len(datasets):,} datasets"
     if counts:
         summary += ": " + ", ".join(f"{count:,} {status}" for status, count in counts.items())
-    # older stores have one figure
+    # older versions stored a single name of a figure
     published = (
         note["figures"] if "figures" in note else [note["figure"]] if note.get("figure") else []
     )
@@ -104,7 +104,7 @@ def report_of(store: AnyPath, sweep: str) -> dict[str, Any]:
 
 
 def whole_streams(results: Results) -> list[StreamResults]:
-    """The streams that no other one continues: with halving, those of its last rung."""
+    """The streams that no longer stream continues; with halving, those of the last rung."""
     longest = {
         tuple(value for key, value in stream.how.items() if key != "max_rows"): stream.anchor
         for stream in sorted(results.streams, key=lambda stream: stream.rounds)
@@ -114,9 +114,7 @@ def whole_streams(results: Results) -> list[StreamResults]:
 
 
 def manifests_of(store: AnyPath, results: Results) -> dict[str, Manifest]:
-    """The manifests, by dataset hash, of the datasets that the store still has as they were
-    read.
-    """
+    """Manifests, by dataset hash, of the datasets that are unchanged in the store."""
     found = {}
     for stream in results.streams:
         try:
@@ -131,7 +129,7 @@ def manifests_of(store: AnyPath, results: Results) -> dict[str, Manifest]:
 def sections_of(
     store: AnyPath, streams: list[StreamResults], results: Results, manifests: dict[str, Manifest]
 ) -> list[tuple[StreamResults, list[Figure]]]:
-    """These streams, each with the figures that its results allow."""
+    """The streams, each with the figures that can be drawn from its results."""
     curves, styles = curves_of_best(store, streams), results.styles
     found = []
     for stream in streams:
@@ -148,8 +146,8 @@ def sections_of(
 
 
 def flags_of(streams: list[StreamResults], planned: int, counts: dict[str, int]) -> list[str]:
-    """What a reader must not overlook: runs that are missing or not ok, optima on the edge of their
-    grid, what is not drawn.
+    """Warnings for the reader: missing or failed runs, optima at the edge of a grid, left-out
+    plots.
     """
     missing = planned - sum(counts.values())
     flags = [f"{missing:,} of {planned:,} runs are not there yet"] if missing > 0 else []
@@ -168,7 +166,7 @@ def flags_of(streams: list[StreamResults], planned: int, counts: dict[str, int])
 
 
 def best_row(stream: StreamResults, line: Line, best: Configuration) -> list[Any]:
-    """A row of `BEST`."""
+    """Table row with the columns of `BEST` for the best configuration of a learner on a stream."""
     edges = ", ".join(f"{name} ({end})" for name, end in edges_of(line).items())
     means, deviations = best.means, best.deviations
     return [
@@ -184,8 +182,9 @@ def best_row(stream: StreamResults, line: Line, best: Configuration) -> list[Any
 
 
 def rung_rows(decisions: pa.Table) -> list[list[Any]]:
-    """The rows of `RUNGS`, one for each rung of a learner on a stream: how many configurations
-    there were, how many went on, and the best of them.
+    """Table rows with the columns of `RUNGS`, one for each rung of a learner on a stream.
+
+    They have the number of configurations, the number that continued, and the best one.
     """
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
     for row in decisions.to_pylist():
@@ -203,7 +202,7 @@ def rung_rows(decisions: pa.Table) -> list[list[Any]]:
 
 
 def data_row(results: Results, manifests: dict[str, Manifest], name: str) -> list[Any]:
-    """A row of `DATA`; of a dataset that is no longer in the store only its identity."""
+    """Table row with the columns of `DATA`; only the identity if the dataset is gone."""
     hashes = dict.fromkeys(one.dataset_hash for one in results.streams if one.dataset == name)
     m = next((manifests[one] for one in hashes if one in manifests), None)
     if m is None:
@@ -221,7 +220,7 @@ def data_row(results: Results, manifests: dict[str, Manifest], name: str) -> lis
 
 
 def circumstances_of(runs: pa.Table) -> list[list[Any]]:
-    """Where, when and with what the runs were computed."""
+    """Table rows on when, where and with which versions the runs were computed."""
     learners = runs.group_by("learner").aggregate([("numbers_version", "max")]).sort_by("learner")
     versions = (f"{row['learner']} {row['numbers_version_max']}" for row in learners.to_pylist())
     hosts, software, sweeps = (
@@ -240,9 +239,7 @@ def circumstances_of(runs: pa.Table) -> list[list[Any]]:
 
 
 def came_from(source: dict[str, Any]) -> str:
-    """A manifest's source in a few words: its files, its folder of documents, its generator; – if
-    it says nothing.
-    """
+    """A dataset's source in a few words: files, folder of documents, or generator; – if unknown."""
     files = source.get("files") or [source]
     return ", ".join(
         str(file.get("file") or file.get("folder") or file.get("generator") or "–")

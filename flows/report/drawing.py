@@ -1,8 +1,8 @@
-"""Drawing: plots as SVG text, and the figure of a report that they belong to.
+"""Plots as SVG text, and the figures of a report that contain them.
 
-Matplotlib draws; what is done to its SVG here makes it part of a page: text and axes take the
-page's colour and font, series the colours of CSS variables, so that the same plot is readable on a
-light page, on a dark one, and on paper; and no two plots of a page share an id.
+Matplotlib draws them. Its SVG is changed so that text and axes take the page's colour and font, and
+series the colours of CSS variables. Plots are therefore readable on light and dark pages and on
+paper. No two plots of a page share an id.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 # colour, marker ("" for none), dash ("" for points that are not joined)
 Style = tuple[str, str, str]
 
-# Okabe and Ito's palette, told apart by readers who do not see all colours; markers and dashes say
-# the same again. The values are what a plot has outside of a page of ours, whose
-# templates/style.css has those for light and dark. Black is the colour of the text around it.
+# Okabe and Ito's palette, safe for colour-blind readers; markers and dashes distinguish series too.
+# On our pages, templates/style.css replaces these values by those for light and dark pages. Black
+# stands for the colour of the surrounding text.
 COLOURS = {
     "blue": "#0072b2",
     "vermilion": "#c04f00",
@@ -49,15 +49,16 @@ MARKERS = ("o", "^", "s", "v", "D", "x", "P")
 DASHES = ("-", "--", ":", "-.")
 # pixels, as all lengths here
 WIDTH, PLOT_HEIGHT, LEFT, RIGHT, BELOW, ROW = 480.0, 260.0, 76.0, 26.0, 56.0, 21.0
-CHARACTER = 7.4  # of the text, about so wide
-HANDLE = 60.0  # what an entry of the legend has besides its text
-MOST_MARKERS = 14  # on one line
+CHARACTER = 7.4  # approximate width of a character
+HANDLE = 60.0  # width of a legend entry without its text
+MOST_MARKERS = 14  # most markers on one line
 LOOKS = Path(__file__).parent.parent / "templates" / "plots.mplstyle"
 
 
 class Claim(NamedTuple):
-    """What a paper says, by which criterion it is judged, what came out, and whether it holds: None
-    for a remark, which is not judged.
+    """A claim of a paper, the criterion by which it is judged, our outcome, and whether it holds.
+
+    `holds` is None for a remark, which is not judged.
     """
 
     claim: str
@@ -68,7 +69,7 @@ class Claim(NamedTuple):
 
 @dataclass(frozen=True)
 class Drawing:
-    """A plot: SVG text, and what it shows in words."""
+    """A plot as SVG text, and its description in words."""
 
     svg: str
     alt: str
@@ -76,9 +77,10 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Figure:
-    """Plots, the claims that they test, the table of the numbers behind them, and a note on how to
-    read them and what is missing (a line is a paragraph). `opened`: the report shows the table
-    without being asked. Cells of `rows` are whole numbers, floats or text; None is shown as –.
+    """Plots with the claims that they test, a table of their numbers, and a note for the reader.
+
+    Each line of `note` is a paragraph. With `opened`, the table is shown unfolded. Cells of `rows`
+    are integers, floats or text; None is shown as –.
     """
 
     title: str
@@ -88,13 +90,14 @@ class Figure:
     rows: list[list[Any]]
     note: str
     opened: bool = False
-    flags: list[str] = field(default_factory=list)  # what a reader must not overlook
+    flags: list[str] = field(default_factory=list)  # warnings for the reader
 
 
 @dataclass(frozen=True)
 class Series:
-    """Points in the order of x. `low` and `high` make a band. `ringed`: the numbers of points that
-    get a ring. `labels` names points, each once in a plot.
+    """Points of a plot by increasing x, with an optional band from `low` to `high`.
+
+    `ringed` has the indices of points with a ring. `labels` names the points; a name is drawn once.
     """
 
     name: str
@@ -107,9 +110,7 @@ class Series:
 
 
 def style_of(number: int) -> Style:
-    """A colour, marker and dash for the number-th series of a plot; no two of the first 49 are
-    alike.
-    """
+    """Colour, marker and dash of a plot's series by its number; the first 49 are distinct."""
     names = [name for name in COLOURS if name != "grey"]
     return (
         names[number % 7],
@@ -127,11 +128,12 @@ def plot(
     title: str = "",
     square: bool = False,
 ) -> Drawing:
-    """The series in one plot, with a legend below. `styles`: by the series' names; without them
-    they are those of `style_of`, in turn. `square`: both axes have one scale, and the diagonal is
-    drawn.
+    """Draw series in one plot, with a legend below.
+
+    `styles` maps names of series to styles; without it they come from `style_of`. `alt` describes
+    the plot in words. With `square`, both axes have the same scale and the diagonal is drawn.
     """
-    # where matplotlib keeps what it knows of fonts; it reads this when it is imported
+    # folder of matplotlib's font cache, which is read when matplotlib is imported
     os.environ.setdefault("MPLCONFIGDIR", str(private_folder("matplotlib")))
     from matplotlib import style
     from matplotlib.figure import Figure as Picture
@@ -144,13 +146,13 @@ def plot(
     below = BELOW + ROW * math.ceil(len(names) / columns)
     up = across if square else PLOT_HEIGHT
     height = (36.0 if title else 12.0) + up + below
-    # of the SVG's ids: the same for the same plot, and for no other
+    # determines the SVG's ids: equal for the same plot, distinct otherwise
     salt = sha256(repr((series, x, y, alt, title)).encode()).hexdigest()
     with (
         style.context([LOOKS, {"svg.hashsalt": salt}], after_reset=True),
         warnings.catch_warnings(),
     ):
-        # from the font that measures text; the page's will have the glyph
+        # the font that measures text may lack a glyph that the page's font has
         warnings.filterwarnings("ignore", "Glyph .* missing")
         picture, file = Picture((WIDTH / 72, height / 72), dpi=72), StringIO()
         axes = picture.add_axes(
@@ -177,8 +179,9 @@ def plot(
 
 
 def _draw(axes: Axes, one: Series, style: Style, number: int, x: Axis, y: Axis) -> Line2D:
-    """A band, a line with its markers, and rings; returns the line. Nothing is clipped: the limits
-    are those of what is drawn.
+    """Draw a series: a band, a line with markers, and rings; returns the line.
+
+    Nothing is clipped, because the axes' limits follow from the data.
     """
     colour, marker, dash = COLOURS[style[0]], style[1], style[2]
     xs, ys = x.shown(one.x), y.shown(one.y)
@@ -217,7 +220,7 @@ def _draw(axes: Axes, one: Series, style: Style, number: int, x: Axis, y: Axis) 
 
 
 def _scale(axes: Axes, x: Axis, y: Axis, square: bool) -> None:
-    """Limits and ticks; and the diagonal of a plot that is square."""
+    """Set limits and ticks, and draw the diagonal of a square plot."""
     if y.low is not None and not axes.dataLim.y0 < y.low:
         axes.set_ylim(bottom=y.low)
     if square:
@@ -234,8 +237,9 @@ def _scale(axes: Axes, x: Axis, y: Axis, square: bool) -> None:
 
 
 def _name_points(axes: Axes, series: Sequence[Series], x: Axis, y: Axis) -> None:
-    """Points of one name are joined by a thin line, and the name stands near the last, at the first
-    spot that is free; at the first spot if none is.
+    """Label the points: those of one name are joined by a thin line, with the name near the last.
+
+    The label is put at the first free position, or at the first one if none is free.
     """
     from matplotlib.transforms import Bbox
 
@@ -272,7 +276,7 @@ def _name_points(axes: Axes, series: Sequence[Series], x: Axis, y: Axis) -> None
 
 
 def _of_a_page(drawn: str) -> str:
-    """Matplotlib's SVG without its head, in the colours and the font of the page around it."""
+    """Matplotlib's SVG without its header, with the colours and font of the surrounding page."""
     variables = {
         value: "currentColor" if name == "black" else f"var(--{name},{value})"
         for name, value in COLOURS.items()
@@ -294,7 +298,7 @@ def scatter(
     alt: str,
     title: str,
 ) -> Drawing:
-    """Points (x, y) by series and name, beside the diagonal; both axes are logarithmic."""
+    """Draw points (x, y), by series and name, on logarithmic axes with the diagonal."""
     series = [
         Series(
             kind, [x for x, _ in named.values()], [y for _, y in named.values()], labels=list(named)
@@ -309,9 +313,7 @@ def scatter(
 def mean_and_band(
     name: str, x: Sequence[float], runs: Sequence[Sequence[float] | Array] | Array
 ) -> Series:
-    """The mean over `runs` (n, k) at each of the k values of x; of several runs with a band from
-    the least to the largest.
-    """
+    """Series of the mean over `runs` (n, k) at each x (k,), with a band from minimum to maximum."""
     values = np.asarray(runs, float)
     if len(values) == 1:
         return Series(name, x, values[0].tolist())

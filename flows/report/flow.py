@@ -1,4 +1,4 @@
-"""The report flow: the report of a sweep, written again."""
+"""The Prefect flow that writes the report of a sweep again."""
 
 from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
@@ -10,14 +10,15 @@ from flows.runtime.artifacts import linked, table_artifact
 
 @task(name="report", cache_policy=NO_CACHE)
 def write_again(store: str, sweep: str) -> str:
-    """Write the report; returns its path."""
+    """Write the report of a sweep; returns its path."""
     return str(write_report(store, sweep))
 
 
 @flow(name="report", validate_parameters=False)
 def report_flow(sweep: str, store: str) -> str:
-    """Write the report of a sweep that has run on `store` again; returns its path. Raises
-    `WrongInput` if it has not.
+    """Write the report of a sweep that has run on `store` again; returns its path.
+
+    Raises `WrongInput` if the sweep has not run.
     """
     written = write_again(store, sweep)
     results_artifact(store, sweep, written)
@@ -25,7 +26,7 @@ def report_flow(sweep: str, store: str) -> str:
 
 
 def results_artifact(store: str, sweep: str, report: str) -> None:
-    """The best configurations of a sweep, the report's path and the store's."""
+    """Add a table of a sweep's best configurations, with links, to the flow run's Prefect page."""
     shown = [
         {
             name: row[name]

@@ -1,4 +1,4 @@
-"""Pages: templates filled in as self-contained HTML and as Markdown."""
+"""Pages from templates, as self-contained HTML and as Markdown."""
 
 import base64
 import hashlib
@@ -15,15 +15,15 @@ from koco_stream.io.paths import AnyPath, StorePath, store_path
 
 MISSING = "–"
 CLAIM_COLUMNS = ("Holds", "The paper says", "Criterion", "Came out")
-LONG = 40  # characters of a cell that gets room on a narrow screen, where tables scroll
+LONG = 40  # characters from which a cell gets a minimum width on narrow screens
 
 
 def write_pages(store: AnyPath, name: str, template: str, **content: Any) -> StorePath:
-    """Fill in a template, and write the page into the store's reports: as HTML, and as Markdown
-    without plots beside it. Returns the HTML file's path.
+    """Fill in a template, and write the page into the store's reports.
 
-    The HTML has its style and script in it. Its security policy lets only that script run, and
-    nothing be loaded from anywhere.
+    It is written as HTML, with style and script included, and as Markdown without plots. The page's
+    security policy allows only that script, and no loading of other files. Returns the path of the
+    HTML file.
     """
     folder, content = store_path(store) / "reports", {"version": koco_stream.__version__, **content}
     markdown = _environment(False).get_template(f"{template}.md").render(**content)
@@ -55,9 +55,7 @@ def _environment(html: bool) -> Environment:
 
 
 def text_of(value: Any) -> str:
-    """A table's cell as people read it: numbers to five digits, whole ones with commas, – for what
-    is missing.
-    """
+    """Text of a table cell: floats to five digits, integers with commas, – for None."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float | int):
@@ -66,9 +64,7 @@ def text_of(value: Any) -> str:
 
 
 def cell(value: Any) -> Markup:
-    """A table's cell in HTML. Where what is read is not the whole value, `data-v` has it: tables
-    sort by it, and their CSV has it.
-    """
+    """HTML of a table cell. Its attribute `data-v` has the exact value, for sorting and CSV."""
     shown = escape(text_of(value))
     if isinstance(value, bool):
         return Markup(f'<td class="{shown}">{shown}</td>')
@@ -82,23 +78,21 @@ def cell(value: Any) -> Markup:
 
 
 def soft(value: object) -> Markup:
-    """Text in HTML whose lines may break after a comma and an underscore: names of generated
-    datasets are long.
-    """
+    """HTML of a text that may break after commas and underscores, for long dataset names."""
     return Markup(re.sub("(_|,(?=[a-z]))", r"\1<wbr>", str(escape(value))))
 
 
 def markdown_of(value: object) -> str:
-    """Text that Markdown shows as it is, on one line, in a table too."""
+    """Escape a text for one line of Markdown, also within a table."""
     text = re.sub(r"([\\`*|\[\]])", r"\\\1", str(value))
     return text.replace("&", "&amp;").replace("<", "&lt;").replace("\n", " ")
 
 
 def claim_rows(claims: Sequence[Claim]) -> list[list[Any]]:
-    """Claims as rows of `CLAIM_COLUMNS`."""
+    """Claims as table rows with the columns `CLAIM_COLUMNS`."""
     return [[one.holds, one.claim, one.criterion, one.came_out] for one in claims]
 
 
 def fence_for(text: str) -> str:
-    """A fence of backticks that does not occur in the text."""
+    """A fence of backticks that does not occur in the text, for a Markdown code block."""
     return "`" * max([3, *(len(run) + 1 for run in re.findall("`+", text))])

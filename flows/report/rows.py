@@ -1,4 +1,4 @@
-"""What a figure reads and computes: runs, curves, the rows of a dataset, results that are kept."""
+"""Input of figures: runs, their curves, rows of datasets, and cached results."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,14 +23,15 @@ READ = ("dataset", "dataset_hash", "order", "order_seed", "max_rows", "window_ro
 
 
 def ok_runs(runs: pa.Table, columns: Iterable[str]) -> list[dict[str, Any]]:
-    """The runs that ended well, as rows of these columns, with `params` decoded."""
+    """Runs with status ok, as dicts of some columns, with `params` decoded."""
     table = runs.filter(pc.equal(runs.column("status"), "ok")).select([*columns, "params"])
     return [row | {"params": json.loads(row["params"])} for row in table.to_pylist()]
 
 
 class Curve(NamedTuple):
-    """A run's curve at rounds `t` (k,): its cumulative loss, its mistakes and the size of its
-    dictionary, NaN where it has none.
+    """A run's cumulative loss, number of mistakes and dictionary size at rounds `t` (k,).
+
+    Values are NaN where a run has none.
     """
 
     t: Array
@@ -40,7 +41,7 @@ class Curve(NamedTuple):
 
 
 def curves_of(store: AnyPath, run_ids: Sequence[str]) -> dict[str, Curve]:
-    """The curves of these runs, by run_id. Those of other runs are not held."""
+    """Curves of runs, by run_id."""
     table = read_curves(store, run_ids).sort_by([("run_id", "ascending"), ("t", "ascending")])
     ids = table.column("run_id").to_pylist()
     arrays = [
@@ -52,12 +53,12 @@ def curves_of(store: AnyPath, run_ids: Sequence[str]) -> dict[str, Curve]:
 
 
 def stream_of(run: Mapping[str, Any]) -> Stream:
-    """The stream that a run has read, by those of the columns `READ` that it has."""
+    """The stream that a run has read, from its values in the columns `READ`."""
     return Stream(**{name: run[name] for name in READ if name in run})
 
 
 def rows_of_stream(store: AnyPath, stream: Stream) -> tuple[csr_array, Array]:
-    """The rows (n, d) of a stream, and their labels (n,)."""
+    """Rows (n, d) of a stream, and their labels (n,)."""
     block = StreamReader(store, stream).whole()
     rows = block.rows
     indices = rows.indices if rows.index_stride else np.tile(rows.indices, rows.n_rows)
@@ -66,8 +67,9 @@ def rows_of_stream(store: AnyPath, stream: Stream) -> tuple[csr_array, Array]:
 
 
 def kernel_matrix(X: Array | csr_array, params: dict[str, Any]) -> Array:
-    """The kernel matrix (n, n) of the rows X (n, d), for the kernel that the parameters say (none:
-    linear), the intercept included.
+    """Kernel matrix (n, n) of rows X (n, d), including the intercept.
+
+    The kernel is that of a learner's parameters; without one it is linear.
     """
     inner: Any = X @ X.T
     products = inner.toarray() if issparse(inner) else inner
@@ -81,7 +83,9 @@ def kernel_matrix(X: Array | csr_array, params: dict[str, Any]) -> Array:
 
 
 def computed_once(folder: str, identity: object, compute: Callable[[], Any]) -> Any:
-    """What `compute` gives, as JSON has it; from the cache folder if it was computed before."""
+    """Result of `compute` as decoded from JSON, cached in `folder` of the cache folder by
+    `identity`.
+    """
     path = Path(private_folder(folder)) / f"{content_hash(identity)}.json"
     if not path.is_file():
         write_text(path, json.dumps(compute()))

@@ -1,1 +1,1 @@
-"""koco reproduce: the papers' figures and tables, from the data to the claims."""
+"""Implementation of `koco reproduce`: the papers' figures and tables, from data to claims."""

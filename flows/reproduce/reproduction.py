@@ -1,6 +1,4 @@
-"""Reproducing a published figure or table: prepare what is needed, run the sweeps, hold the results
-against the paper's claims.
-"""
+"""Reproduction of a published figure or table: prepare data, run sweeps, judge the claims."""
 
 from contextlib import suppress
 from dataclasses import dataclass
@@ -39,13 +37,16 @@ QUICK = (
     f" one), {QUICK_SEEDS} seeds, and a part of each grid. It shows that all of it works; its"
     " numbers are not the paper's experiment."
 )
-TAKES_MORE = "son-figure-3"  # a point a dataset: those that our sweep file leaves out can be added
+TAKES_MORE = "son-figure-3"  # target with one point per dataset, to which datasets can be added
 
 
 @dataclass(frozen=True)
 class Reproduction:
-    """What came of a target: `sets` are rows of `SETS`; figures stand beside the sweep that they
-    are of, and `reports` are the sweeps' own reports.
+    """Outcome of reproducing a target.
+
+    `sets` are rows on its datasets, with the columns of `SETS`. `figures` are those of the target's
+    sweeps and `searches` those of its searches, each with the name of the sweep. `reports` are
+    names of sweeps, and `failed` is the number of failed runs.
     """
 
     target: Target
@@ -59,29 +60,33 @@ class Reproduction:
 
     @property
     def name(self) -> str:
-        """The page's."""
+        """Name of the page, without a suffix."""
         return f"reproduce-{self.target.name}" + ("-quick" if self.quick else "")
 
     @property
     def claims(self) -> list[tuple[str, Claim]]:
-        """Of all figures but those of searches, each with its sweep."""
+        """The claims of all figures except those of searches, each with the name of its sweep."""
         return [(sweep, claim) for sweep, figure in self.figures for claim in figure.claims]
 
     @property
     def claim_rows(self) -> list[list[Any]]:
-        """The claims as `pages.claim_rows` has them, each with its sweep."""
+        """The claims as table rows (`flows.report.pages.claim_rows`), each with the name of its
+        sweep.
+        """
         return [[*claim_rows([claim])[0], sweep] for sweep, claim in self.claims]
 
     @property
     def summary(self) -> str:
-        """How many claims are reproduced."""
+        """Sentence on how many claims are reproduced."""
         judged = [claim.holds for _, claim in self.claims if claim.holds is not None]
         counted = f"{sum(judged)} of {len(judged)} claims reproduced"
         return counted if judged else "no claim could be tested"
 
     @property
     def lines(self) -> list[str]:
-        """A line for each claim, and what could not be tested."""
+        """Lines for the terminal: one for each claim, then what could not be tested, then the
+        summary.
+        """
         words = {True: "reproduced", False: "not reproduced", None: "remark"}
         lines = [
             f"{words[one.holds]}: {one.claim} | criterion: {one.criterion}"
@@ -99,8 +104,10 @@ class Reproduction:
 
 @dataclass(frozen=True)
 class Dataset:
-    """One of a target's datasets, and what there is of it: its manifest if it is at hand. `state`
-    says it in words: whole, a part and which, not at hand and why, or not compared.
+    """A dataset of a target, and whether it is available.
+
+    `state` says in words whether it is whole, partial, not available (with the reason) or not
+    compared. `manifest` is None if it is not available.
     """
 
     name: str
@@ -109,7 +116,7 @@ class Dataset:
 
     @property
     def row(self) -> list[Any]:
-        """A row of `SETS`."""
+        """The dataset as a table row with the columns of `SETS`."""
         n_rows = self.manifest.n_rows if self.manifest else None
         return [self.name, entry_of(self.name).editions[0].n_rows, n_rows, self.state]
 
@@ -117,11 +124,34 @@ class Dataset:
 def reproduce(
     name: str, store: str, data: Path | None, quick: bool, workers: int, cluster: str = "local"
 ) -> tuple[Reproduction, str]:
-    """Reproduce the target `name` on `store`: what came out, and the path of its page.
+    """Reproduce a published figure or table, and write a page about it.
 
-    Datasets that the store does not have are prepared from the folder `data`, or fetched if there
-    is none. What is not at hand is said on stderr and in the page. Raises `WrongInput` for a target
-    that there is not, and as a sweep does.
+    Parameters
+    ----------
+    name : str
+        Name of the target.
+    store : str
+        The store for datasets and results.
+    data : Path or None
+        Folder with the source files of datasets that the store lacks; None to download them.
+    quick : bool
+        Whether to use fewer rows, seeds and values.
+    workers : int
+        Processes of the local cluster.
+    cluster : str
+        `local`, a scheduler's address, or a site.
+
+    Returns
+    -------
+    Reproduction
+        The outcome. Datasets that are not available are listed, and reported on stderr.
+    str
+        Path of the page.
+
+    Raises
+    ------
+    WrongInput
+        If there is no such target or folder, or as a sweep does.
     """
     target = target_named(name)
     if data is not None and not data.is_dir():
@@ -159,8 +189,10 @@ def reproduce(
 
 
 def datasets_of(target: Target, store: str, data: Path | None, workers: int) -> list[Dataset]:
-    """The datasets that must be prepared, those of the sweeps and the paper's that a sweep can take
-    in addition, all prepared now if they can be; then the paper's that no sweep has.
+    """Prepare a target's datasets as far as possible, and list them with their availability.
+
+    These are the datasets of its sweeps, and those of the paper that a sweep can take in addition.
+    The paper's other datasets follow as not compared.
     """
     sweeps = (*target.sweeps, *target.searches)
     wanted = dict.fromkeys(one for sweep in sweeps for one in prepared_datasets(sweep))
@@ -184,9 +216,10 @@ def datasets_of(target: Target, store: str, data: Path | None, workers: int) -> 
 
 
 def more_tables(target: Target, sweep: str, at_hand: list[str]) -> list[dict[str, Any]]:
-    """[[dataset]] tables for those of the paper's datasets that are at hand, are whole, and are not
-    in the sweep file because this project has no copy. Only a figure that has a point a dataset
-    takes them.
+    """[[dataset]] tables for available datasets of the paper that the sweep file does not have.
+
+    Only the target `TAKES_MORE` uses them. The sweep file lacks these datasets because this project
+    has no copy of them.
     """
     if target.figure != TAKES_MORE:
         return []
@@ -200,8 +233,9 @@ def more_tables(target: Target, sweep: str, at_hand: list[str]) -> list[dict[str
 
 
 def prepared(store: str, name: str, data: Path | None, workers: int) -> Manifest:
-    """The dataset's manifest, prepared now if it is not in the store. Raises `WrongInput` if it is
-    not at hand.
+    """Manifest of a dataset, which is prepared if the store lacks it.
+
+    Raises `WrongInput` if it is not available.
     """
     with suppress(WrongInput):
         return load_manifest(store, name)
@@ -214,7 +248,7 @@ def prepared(store: str, name: str, data: Path | None, workers: int) -> Manifest
 
 
 def state_of(name: str, n_rows: int) -> str:
-    """Of a dataset at hand with so many rows: whole, or a part and which."""
+    """Whether a dataset with `n_rows` rows is whole or partial, in words."""
     editions = entry_of(name).editions
     if n_rows >= editions[0].n_rows:
         return "whole"
@@ -223,7 +257,7 @@ def state_of(name: str, n_rows: int) -> str:
 
 
 def flags_of(target: Target, sets: list[Dataset], quick: bool, failed: int) -> list[str]:
-    """What a reader must know first."""
+    """Warnings that a reader of the page must see first."""
     absent = [one.name for one in sets if one.state.startswith("not at hand")]
     parts = [
         f"{one.name} ({one.state.removeprefix('a part: ')})"
@@ -243,8 +277,9 @@ def flags_of(target: Target, sets: list[Dataset], quick: bool, failed: int) -> l
 
 
 def stand_in_figure(runs: pa.Table, sweep: str, dataset: str, what: str) -> Figure:
-    """What became of the runs on a stand-in for a dataset on which, the paper says, they did not
-    complete.
+    """Figure with the outcome of runs on a stand-in dataset.
+
+    The stand-in replaces a dataset on which, according to the paper, the learners did not complete.
     """
     rows = runs.select(["learner", "status", "rounds", "mean_loss", "dictionary_size", "seconds"])
     claims = [

@@ -1,8 +1,7 @@
-"""What `koco reproduce` can reproduce: for each target the sweeps, the figure that states the
-claims, and the paper's datasets.
+"""Targets of `koco reproduce`: for each its sweeps, the figure with the claims, and its datasets.
 
-A sweep file is run as it stands if all its datasets are at hand; else a copy is made that has those
-that are, and a quick one with fewer rows, seeds and values.
+A sweep file is run as it is if all its datasets are available. Otherwise, and for a quick run, a
+changed copy is run.
 """
 
 import tomllib
@@ -21,17 +20,29 @@ from storage.catalogue.entries import CATALOGUE, PROS, SON, Entry
 from storage.generated.generators import GENERATORS, parameters_of
 
 SWEEPS = Path(__file__).parents[1] / "sweeps"
-QUICK_ROWS = 1_000  # of a prepared dataset; of a generated one QUICK_GENERATED, if it has more
+QUICK_ROWS = 1_000  # most rows of a prepared dataset; for generated ones see QUICK_GENERATED
 QUICK_GENERATED = 1_500
 QUICK_SEEDS = 2
 
 
 @dataclass(frozen=True)
 class Target:
-    """A published figure or table. `figure` draws it from each of `sweeps`, whose claims count, and
-    of `searches`, which look for what the paper does not state; `datasets` are the paper's, by
-    their names in the catalogue; `stand_ins` are sweeps on made data in place of a dataset: its
-    name, and what the stand-in is.
+    """A published figure or table that can be reproduced.
+
+    Attributes
+    ----------
+    name, about : str
+        Name for the command line, and a sentence about it.
+    sweeps : tuple of str
+        Sweeps whose results are held against the paper's claims.
+    figure : str
+        Name of the figure that is drawn from each sweep.
+    searches : tuple of str
+        Sweeps over what the paper does not state; their claims do not count.
+    datasets : tuple of str
+        The paper's datasets, by their names in the catalogue.
+    stand_ins : tuple of (str, str, str)
+        Sweeps on generated data in place of a dataset: sweep, dataset, description.
     """
 
     name: str
@@ -40,7 +51,7 @@ class Target:
     figure: str
     searches: tuple[str, ...] = ()
     datasets: tuple[str, ...] = ()
-    stand_ins: tuple[tuple[str, str, str], ...] = ()  # (sweep, dataset, what it is)
+    stand_ins: tuple[tuple[str, str, str], ...] = ()
 
 
 def _of(paper: str) -> tuple[str, ...]:
@@ -111,7 +122,7 @@ TARGETS = {
     )
 }
 
-# Datasets of a sweep that are a catalogue's files read otherwise: the entry, and the options.
+# Datasets made from a catalogue entry's files with other options: the entry and these options.
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "parkinsons-motor": ("parkinsons", {"target": "motor_UPDRS", "drop": ("total_UPDRS",)}),
     **{
@@ -124,14 +135,12 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def entry_of(name: str) -> Entry:
-    """The catalogue's entry of a sweep's dataset. Raises `KeyError` for one that is not of the
-    catalogue.
-    """
+    """Catalogue entry of a dataset in a sweep. Raises `KeyError` if the catalogue has none."""
     return CATALOGUE[VARIANTS[name][0] if name in VARIANTS else name]
 
 
 def target_named(name: str) -> Target:
-    """The target. Raises `WrongInput` with the nearest name if there is none."""
+    """Look up a target. Raises `WrongInput` with the nearest name if there is none."""
     if name not in TARGETS:
         raise WrongInput(
             f"there is nothing to reproduce called {name!r}{nearest(name, list(TARGETS))}"
@@ -140,7 +149,7 @@ def target_named(name: str) -> Target:
 
 
 def prepared_datasets(sweep: str) -> list[str]:
-    """The datasets of a sweep file that must be prepared: those that no generator makes."""
+    """Names of a sweep file's datasets that must be prepared because no generator makes them."""
     return [
         table["name"] for table in _content(sweep)["dataset"] if table["name"] not in GENERATORS
     ]
@@ -149,9 +158,23 @@ def prepared_datasets(sweep: str) -> list[str]:
 def sweep_for(
     sweep: str, at_hand: Sequence[str], more: Sequence[dict[str, Any]], quick: bool
 ) -> Path | None:
-    """The sweep file to run, with the prepared datasets that are `at_hand` and the tables of
-    `more`: the file itself, if these are its own and all is to be run; None if there is nothing
-    left to run.
+    """Path of the sweep file to run; None if no dataset of it is available.
+
+    Parameters
+    ----------
+    sweep : str
+        Name of a shipped sweep file.
+    at_hand : sequence of str
+        Available prepared datasets; others are left out.
+    more : sequence of dict
+        [[dataset]] tables to add.
+    quick : bool
+        Whether to use fewer rows, seeds and values.
+
+    Returns
+    -------
+    Path or None
+        The shipped file if nothing has to change, else a copy in the cache folder.
     """
     content = _content(sweep)
     kept = [
@@ -179,8 +202,9 @@ def _content(sweep: str) -> dict[str, Any]:
 
 
 def _shorten(content: dict[str, Any]) -> None:
-    """Fewer rows, seeds and values: the first and the last of a dataset's grid, and the middle one
-    too of a learner's.
+    """Reduce a sweep's content to few rows and seeds, and to few values of each grid.
+
+    The first and last value of a dataset's grid are kept, and of a learner's also the middle one.
     """
     content["learner_seeds"] = _fewer_seeds(content.get("learner_seeds", 1))
     for table in content["dataset"]:

@@ -191,7 +191,7 @@ def averages(runs: pa.Table, by: Sequence[str]) -> pa.Table:
 def groups_of(runs: pa.Table, by: Sequence[str]) -> list[dict[str, Any]]:
     """`averages` as a list of rows, sorted by the columns `by`.
 
-    Raises `WrongInput` for an unknown column, or a column with a result.
+    Raises `WrongInput` for an unknown column, or for one of the averaged measures.
     """
     for name in by:
         if name not in runs.column_names:

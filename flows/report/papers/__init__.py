@@ -1,1 +1,1 @@
-"""The papers' figures and tables, drawn from a sweep's results."""
+"""Figures and tables of the papers, drawn from a sweep's results."""

@@ -1,4 +1,4 @@
-"""The published figures that a report can draw, by name."""
+"""The papers' figures that a report can draw, by name."""
 
 from collections.abc import Callable
 

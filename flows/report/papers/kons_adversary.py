@@ -1,6 +1,4 @@
-"""Section 6 of Calandriello, Lazaric, Valko (ICML 2017): an adversary that shows one point again
-and again.
-"""
+"""Section 6 of Calandriello, Lazaric, Valko (ICML 2017): an adversary that repeats one point."""
 
 import math
 from collections.abc import Mapping
@@ -16,11 +14,11 @@ from flows.report.rows import curves_of, ok_runs
 from koco_stream.io.paths import AnyPath
 from koco_stream.types import Array
 
-# a regret a·log t has at T = 2,000 the exponent 0.16 over the last factor of ten, √t has 0.5, t/log
-# t about 0.86
+# At T = 2,000, a regret a·log t has the exponent 0.16 over the last decade, √t has 0.5, and t/log t
+# about 0.86.
 LOGARITHMIC = 0.25
 LINEAR = 0.8
-# sketches that are a choice of weighted points: the class that the section speaks of
+# learners that sample and weight points, the class that Section 6 is about
 SAMPLED = ("SketchedKONS",)
 EMBEDDED = ("PROSNKONS", "CONKONS", "BKONS")  # dictionaries that span an exact second-order step
 NAMES = {
@@ -35,20 +33,21 @@ TOLD = {"sampling_floor": "floor", "sketch_size": "m =", "step_size": "step"}
 
 @dataclass(frozen=True)
 class Growth:
-    """A quantity after each of `rounds`, by seed."""
+    """Values of a regret or dictionary size after each of `rounds`, for each seed."""
 
     rounds: list[int]
     by_seed: dict[int, Array]
 
     @property
     def mean(self) -> list[float]:
-        """Over the seeds, after each of the rounds."""
+        """Mean value over the seeds after each of the rounds."""
         return [fmean(column) for column in zip(*self.by_seed.values(), strict=True)]
 
     @property
     def exponent(self) -> float:
-        """The b of values ~ t^b between a tenth of the rounds and their end: 1 for linear growth;
-        NaN where a value is not positive.
+        """Exponent b of growth as t^b over the last decade of rounds: 1 for linear growth.
+
+        NaN if a value at its ends is not positive.
         """
         rounds, values = self.rounds, self.mean
         first = min(range(len(rounds)), key=lambda k: abs(math.log(10 * rounds[k] / rounds[-1])))
@@ -57,14 +56,16 @@ class Growth:
         return math.log(values[-1] / values[first]) / math.log(rounds[-1] / rounds[first])
 
     def series(self, name: str) -> Series:
-        """Where it is positive, as a logarithmic axis can show it."""
+        """Series for a logarithmic plot: the mean, where it is positive, and the range over
+        seeds.
+        """
         values = np.array(list(self.by_seed.values()))
         return mean_and_band(name, self.rounds, np.where(values > 0, values, np.nan))
 
 
 @dataclass(frozen=True)
 class Line:
-    """A configuration: its regret against w = 0, and the size of its dictionary, if it has one."""
+    """A configuration's regret against w = 0, and the size of its dictionary if it has one."""
 
     learner: str
     regret: Growth
@@ -72,9 +73,7 @@ class Line:
 
 
 def lines_of(store: AnyPath, runs: pa.Table) -> dict[str, Line]:
-    """The adversary's runs as lines, by a name that says the learner and the parameter that
-    matters.
-    """
+    """Group the adversary's runs by configuration, named by its learner and main parameter."""
     rows = [
         row | {"learner_seed": row["learner_seed"] or 0}
         for row in ok_runs(runs, ("run_id", "dataset", "learner", "learner_seed"))
@@ -96,7 +95,7 @@ def lines_of(store: AnyPath, runs: pa.Table) -> dict[str, Line]:
         rounds = curve.t.astype(int).tolist()
         size = None if np.isnan(curve.size[0]) else Growth(rounds, {})
         line = found.setdefault(name, Line(row["learner"], Growth(rounds, {}), size))
-        # the labels are −C and C: w = 0 loses C² a round
+        # the labels are −C and C, so the loss of w = 0 is C² a round
         regret = curve.loss - curve.t * params["clip"] * params["clip"]
         line.regret.by_seed[row["learner_seed"]] = regret
         if line.size is not None:
@@ -105,8 +104,8 @@ def lines_of(store: AnyPath, runs: pa.Table) -> dict[str, Line]:
 
 
 def kons_adversary(store: AnyPath, runs: pa.Table) -> Figure:
-    """The regret against w = 0 and the dictionary's size over the rounds, and the section's
-    claims.
+    """Figure of regret against w = 0 and dictionary size over the rounds, with the claims of
+    Section 6.
     """
     lines = lines_of(store, runs)
     sizes = {name: line.size for name, line in lines.items() if line.size}
@@ -160,7 +159,7 @@ def kons_adversary(store: AnyPath, runs: pa.Table) -> Figure:
 
 
 def claims_of(lines: Mapping[str, Line]) -> list[Claim]:
-    """What section 6 says, and what came out; without what these runs cannot test."""
+    """The claims of Section 6 that these runs can test, judged by the results."""
     claims: list[Claim] = []
     regret_is_low = f"the regret's exponent at most {LOGARITHMIC:g}"
     for name, line in lines.items():

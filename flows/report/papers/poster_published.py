@@ -4,8 +4,10 @@ from typing import NamedTuple
 
 
 class Published(NamedTuple):
-    """A row: mean and standard deviation of the loss (regression) or the error rate, #SV, seconds;
-    None where the paper has none.
+    """A row of Table 1 or 2: mean and standard deviation, dictionary size (#SV) and seconds.
+
+    The mean is of the loss for regression, and of the error rate for classification. Values that
+    the paper does not give are None.
     """
 
     mean: float
@@ -14,8 +16,8 @@ class Published(NamedTuple):
     seconds: float | None = None
 
 
-# Digit by digit; Table 2's percentages as fractions (docs/errata.md, T1). FOGD's and NOGD's #SV are
-# budgets, not outcomes (T3): left out.
+# As printed, but Table 2's percentages as fractions (docs/errata.md, T1). #SV of FOGD and NOGD are
+# left out, because they are budgets and not results (T3).
 ROUNDS = {
     "parkinsons": 5_875,
     "cpusmall": 8_192,

@@ -1,8 +1,7 @@
-"""What the PROS-N-KONS paper leaves open, and how well our runs fit its tables under each reading.
+"""Interpretations ("readings") of what the PROS-N-KONS paper leaves open, and how well each fits.
 
-What the paper states is fixed by the sweep; what it does not (C, the curvature, the kernel's width,
-KORS's factor, parkinsons' target, the order of the rows, what CON-KONS carries across) is a
-reading.
+The sweep fixes what the paper states. A reading fixes the rest: C, the curvature, the kernel's
+width, KORS's factor, parkinsons' target, the order of the rows, and what CON-KONS carries over.
 """
 
 import json
@@ -22,12 +21,26 @@ CARRIES = {"both": "CON-KONS carries ω and Ã", "weights": "CON-KONS carries ω
 SQUARED_BANDWIDTHS = {64.0: "exp(−‖x − x'‖²/(2·8²))", 32.0: "exp(−‖x − x'‖²/8²)"}
 STATED = {"kernel": "gaussian", "beta": 1.0, "epsilon": 0.5}
 
-Key = tuple[str, float, str]  # the paper's dataset, α = γ, learner
+Key = tuple[str, float, str]  # a row of the paper's tables: dataset, α = γ, learner
 
 
 class Reading(NamedTuple):
-    """What the paper leaves open. `target`: parkinsons' column, `carry`: what CON-KONS carries
-    across when a point joins; each matters to its own rows alone ("" for the rows of others).
+    """Values of what the PROS-N-KONS paper leaves open.
+
+    Attributes
+    ----------
+    clip, curvature, bandwidth : float
+        C, the curvature, and the bandwidth of the Gaussian kernel.
+    schedule : str
+        Schedule of the curvature.
+    estimate : str
+        Factor in KORS's estimate: "icml" for 1 + ε.
+    order : str
+        Order of the rows.
+    target : str
+        Target column of parkinsons; empty for other datasets.
+    carry : str
+        What CON-KONS carries over when a point joins; empty for other learners.
     """
 
     clip: float
@@ -54,8 +67,22 @@ class Reading(NamedTuple):
 
 
 class Ours(NamedTuple):
-    """A configuration over its runs (orders, seeds): means, the standard deviation of the loss (0
-    for one run), the first run's row.
+    """Averages of one of our configurations over its orders and seeds.
+
+    Attributes
+    ----------
+    params : dict
+        Its parameters.
+    mean, std : float
+        Mean and standard deviation of the error rate, or of the loss; std is 0 for one run.
+    size : float or None
+        Mean dictionary size.
+    round_us : float
+        Mean microseconds a round.
+    n_runs : int
+        Number of runs.
+    first : dict
+        Row of the first run.
     """
 
     params: dict[str, Any]
@@ -68,9 +95,7 @@ class Ours(NamedTuple):
 
 
 def groups_of(runs: pa.Table) -> dict[tuple[str, str], list[Ours]]:
-    """The configurations that ended well, by dataset and learner; those of which any run did not
-    are left out.
-    """
+    """Our configurations by dataset and learner; those with a failed run are left out."""
     columns = [name for name in READ if name != "max_rows"]
     columns += ["run_id", "learner", "learner_seed", "params", "status", "rounds", "seconds"]
     columns += ["mean_loss", "error_rate", "dictionary_size"]
@@ -101,7 +126,7 @@ def _averaged(rows: list[dict[str, Any]]) -> Ours:
 
 
 def readings_of(groups: dict[tuple[str, str], list[Ours]]) -> dict[Key, dict[Reading, Ours]]:
-    """For each of the paper's rows of a Newton learner, ours under each reading."""
+    """Our results for each row of the paper's tables with a Newton learner, by reading."""
     found: dict[Key, dict[Reading, Ours]] = defaultdict(dict)
     for (dataset, learner), configurations in groups.items():
         name = "parkinsons" if dataset in TARGETS else dataset
@@ -124,7 +149,10 @@ def readings_of(groups: dict[tuple[str, str], list[Ours]]) -> dict[Key, dict[Rea
 
 
 def misfit(published: Published, ours: Ours) -> float:
-    """Squared logarithm of the ratio of the losses, and of that of the dictionaries' sizes."""
+    """Distance of our result from a published one, on a logarithmic scale.
+
+    It is log² of the ratio of losses, plus log² of the ratio of dictionary sizes if both are known.
+    """
     both = math.log(ours.mean / published.mean) ** 2 if ours.mean > 0 else math.inf
     if published.size and ours.size:
         both += math.log(ours.size / published.size) ** 2
@@ -132,8 +160,9 @@ def misfit(published: Published, ours: Ours) -> float:
 
 
 def fits_of(found: dict[Key, dict[Reading, Ours]]) -> tuple[list[tuple[float, Reading]], list[Key]]:
-    """Single readings for all rows, (sum of misfits, reading), the best first; and the rows in the
-    sum: those that every reading has.
+    """Readings with their misfit summed over rows, the best first, and the rows in the sum.
+
+    Each reading is applied to all rows. Only rows with a result under every reading count.
     """
     readings = {reading for by_reading in found.values() for reading in by_reading}
     targets = sorted({reading.target for reading in readings} - {""}) or [""]
@@ -157,8 +186,9 @@ def fits_of(found: dict[Key, dict[Reading, Ours]]) -> tuple[list[tuple[float, Re
 
 
 def under(by_reading: dict[Reading, Ours], reading: Reading) -> Ours | None:
-    """Ours under a reading for all rows; its target and what is carried count where there is a
-    choice.
+    """Our result under a reading; None if there is none.
+
+    Its target and carry are ignored for rows to which they do not apply.
     """
     alike = (
         reading._replace(target=t, carry=c)

@@ -1,4 +1,4 @@
-"""The rows of the PROS-N-KONS paper's tables, each with what our runs have of it."""
+"""The rows of the PROS-N-KONS paper's tables, each compared with our results."""
 
 import math
 from dataclasses import dataclass
@@ -17,13 +17,14 @@ NAMES = {
     "Batch": "BATCH",
     "DualSGD": "Dual-SGD",
 }
-# rows times points: beyond it the best function in hindsight is not computed for the report
+# largest product of rows and dictionary points for which `batch_of` computes a value
 MOST_BATCH_VALUES = 15_000_000
 
 
 def verdict(published: Published, mean: float, std: float) -> str:
-    """agrees: |ours − published| ≤ 2·√(std² + std²), the distance of two means in their own spread;
-    else better or worse.
+    """Compare our mean with a published one: agrees, better or worse.
+
+    They agree if |ours − published| ≤ 2·√(std² + std²), with both standard deviations.
     """
     if abs(mean - published.mean) <= 2.0 * math.hypot(std, published.std):
         return "agrees"
@@ -31,9 +32,10 @@ def verdict(published: Published, mean: float, std: float) -> str:
 
 
 def batch_of(store: AnyPath, ours: Ours) -> float | None:
-    """The loss (error rate for labels −1, +1) of the best function in hindsight in the space of the
-    final dictionary of the group's first run, from the cache folder if it was computed before; None
-    if that is too much work for a report.
+    """Error rate or loss of the best function in hindsight, for the table's row BATCH.
+
+    It is restricted to the span of the final dictionary of the configuration's first run, and
+    cached in the cache folder. None if the computation is too long for a report.
     """
     if ours.size is None or ours.size * ours.first["rounds"] > MOST_BATCH_VALUES:
         return None
@@ -51,8 +53,24 @@ def batch_of(store: AnyPath, ours: Ours) -> float | None:
 
 @dataclass(frozen=True)
 class Row:
-    """One of the paper's rows and what we have: under the single reading, under the reading that
-    fits it best, and at our best.
+    """A row of the paper's tables, with our results for it.
+
+    Attributes
+    ----------
+    key : tuple of (str, float, str)
+        Dataset, α = γ, and learner.
+    published : Published
+        The paper's values.
+    single : Ours or None
+        Our result under the reading that fits all rows best.
+    own : (Reading, Ours) or None
+        The reading that fits this row best, and our result under it.
+    tuned : Ours or None
+        Our best result over all configurations.
+    batch : float or None
+        Our value for a row of BATCH.
+    target : str
+        Target of parkinsons, if each target has a row.
     """
 
     key: Key
@@ -65,7 +83,7 @@ class Row:
 
     @property
     def name(self) -> str:
-        """`PROS-N-KONS on ijcnn1, α = γ = 0.01`."""
+        """Name of the row: `PROS-N-KONS on ijcnn1, α = γ = 0.01`."""
         _, alpha, learner = self.key
         return f"{NAMES.get(learner, learner)} on {self.dataset}" + (
             f", α = γ = {alpha:g}" if alpha != 1.0 else ""
@@ -73,22 +91,23 @@ class Row:
 
     @property
     def dataset(self) -> str:
-        """The dataset, with the target where each has a row, and its rows where they are not the
-        paper's.
-        """
+        """Name of the dataset, with its target or number of rows where they are needed."""
         name = self.key[0] + (f" ({self.target})" if self.target else "")
         rounds = self.ours.first["rounds"] if self.ours else None
         return name if rounds in (None, ROUNDS[self.key[0]]) else f"{name} ({rounds:,} rows)"
 
     @property
     def ours(self) -> Ours | None:
-        """Ours under the single reading; at our best, where there is none."""
+        """Our result under the reading that fits all rows best, or else the tuned one."""
         return self.single or self.tuned
 
     @property
     def mean_std(self) -> tuple[float, float] | None:
-        """What is compared with the paper: of the single reading, or BATCH; of the best step for
-        the baselines.
+        """Our mean and standard deviation that are compared with the paper's; None if there are
+        none.
+
+        For Newton learners they are of the reading that fits all rows best, and for baselines of
+        the best step size.
         """
         if self.batch is not None:
             return self.batch, 0.0
@@ -97,11 +116,11 @@ class Row:
 
     @property
     def verdict(self) -> str:
-        """Of what is compared."""
+        """Result of the comparison with the paper: agrees, better, worse, or – if there is none."""
         return verdict(self.published, *self.mean_std) if self.mean_std else "–"
 
     def shown(self, mean: float | None, std: float | None = None) -> str:
-        """A loss, or a rate in per cent, with its standard deviation."""
+        """Format a loss, or an error rate in per cent, with its standard deviation."""
         if mean is None:
             return "–"
         percent = self.key[0] in ("ijcnn1", "cod-rna")
@@ -116,10 +135,10 @@ def rows_of(
     found: dict[Key, dict[Reading, Ours]],
     best: Reading,
 ) -> list[Row]:
-    """The paper's rows that these runs can be held against, in the paper's order.
+    """The rows of the paper's tables that our runs can be compared with, in the paper's order.
 
-    Parkinsons' target belongs to the reading; for baselines, quoted from elsewhere, and for BATCH
-    each target has a row.
+    Parkinsons has two possible targets. For Newton learners the reading says which; baselines,
+    which the paper quotes, and BATCH have a row for each target.
     """
     keys = [(*at, learner) for at, learners in TABLES.items() for learner in learners]
     rows = []

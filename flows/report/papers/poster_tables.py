@@ -1,6 +1,5 @@
-"""Tables 1 and 2 of the PROS-N-KONS paper (Calandriello, Lazaric, Valko, NIPS 2017), and ours
-beside them: under the one reading that fits all rows best, under each row's own best, and at our
-best.
+"""Tables 1 and 2 of the PROS-N-KONS paper (Calandriello, Lazaric, Valko, NIPS 2017) next to our
+results.
 """
 
 import math
@@ -61,8 +60,10 @@ COLUMNS = [
 
 
 def poster_tables(store: AnyPath, runs: pa.Table) -> Figure:
-    """The paper's tables and ours: under the one reading that fits all rows best, under each row's
-    own best, and the tuned best.
+    """Figure with the paper's tables and our results.
+
+    Our results are given under the reading that fits all rows best, under the reading that fits
+    each row best, and with tuned parameters.
     """
     groups = groups_of(runs)
     found = readings_of(groups)
@@ -81,7 +82,7 @@ def poster_tables(store: AnyPath, runs: pa.Table) -> Figure:
 
 
 def summary_of_verdicts(rows: Sequence[Row]) -> str:
-    """Which rows agree, which are better, which are worse."""
+    """Sentence on the rows that agree with the paper, are better, or are worse."""
     by = {kind: [row.name for row in rows if row.verdict == kind] for kind in VERDICTS}
     return " ".join(
         f"{VERDICTS[kind]} ({len(names)}): {'; '.join(names) or 'none'}."
@@ -131,12 +132,12 @@ def _cells(row: Row) -> list[Any]:
 
 
 def published_us(row: Row) -> float:
-    """The paper's microseconds a round."""
+    """Microseconds a round in the paper, for a row of its tables."""
     return 1e6 * (row.published.seconds or math.nan) / ROUNDS[row.key[0]]
 
 
 def _chosen(ours: Ours) -> str:
-    """The parameters that a sweep chose."""
+    """Text of the parameters that a sweep chose for a configuration."""
     return ", ".join(
         f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"
         for name in CHOSEN

@@ -1,4 +1,4 @@
-"""The abstract of the ICML 2017 paper: Sketched-KONS has 1/γ times KONS's regret at γ² of its
+"""A claim of the ICML 2017 abstract: Sketched-KONS has 1/γ times KONS's regret at γ² of its
 cost.
 """
 
@@ -17,14 +17,24 @@ from koco_stream.io.paths import AnyPath
 from koco_stream.streams.orders import IN_WINDOWS
 from koco_stream.theory import best_in_hindsight
 
-EXACT = 1.0  # the floor at which every coin is 1: KONS
+EXACT = 1.0  # the floor at which every row is kept, which is KONS
 COLUMNS = (*READ, "learner", "rounds", "mean_loss", "dictionary_size", "seconds")
 
 
 @dataclass(frozen=True)
 class Point:
-    """The runs of one floor on one dataset: their regrets, the rounds of each, means of the points
-    kept at the end and of the seconds.
+    """Runs with one sampling floor on one dataset.
+
+    Attributes
+    ----------
+    floor : float
+        The sampling floor γ.
+    regrets : list of float
+        Regret of each run.
+    rounds : int
+        Rounds of each run.
+    size, seconds : float
+        Mean number of points kept at the end, and mean time.
     """
 
     floor: float
@@ -35,24 +45,24 @@ class Point:
 
     @property
     def regret(self) -> float:
-        """The mean over the seeds."""
+        """Mean regret over the seeds."""
         return fmean(self.regrets)
 
     @property
     def share(self) -> float:
-        """The points over the rounds: 1 for KONS."""
+        """Share of the rounds whose points are kept: 1 for KONS."""
         return self.size / self.rounds
 
 
 def sampling_floor(store: AnyPath, runs: pa.Table) -> Figure:
-    """Regret and seconds against the floor, and whether they are within 1/γ and γ² of KONS's."""
+    """Figure of regret and seconds against the sampling floor, with the claims on 1/γ and γ²."""
     found = points_of(store, runs)
     regret, seconds, rows = list[Series](), list[Series](), list[list[Any]]()
     for dataset, points in found.items():
         exact = next((point for point in points if point.floor == EXACT), None)
         drawn = [point for point in points if point.floor > 0]
         floors = [point.floor for point in drawn]
-        # what a logarithmic axis can show
+        # a logarithmic axis cannot show regrets that are not positive
         shown = [[one if one > 0 else math.nan for one in point.regrets] for point in drawn]
         means = [point.regret if point.regret > 0 else math.nan for point in drawn]
         regret.append(Series(dataset, floors, means, [*map(min, shown)], [*map(max, shown)]))
@@ -119,8 +129,9 @@ def sampling_floor(store: AnyPath, runs: pa.Table) -> Figure:
 
 
 def points_of(store: AnyPath, runs: pa.Table) -> dict[str, list[Point]]:
-    """The points by dataset, the smallest floor first, of the runs with the squared loss that ended
-    well; without those that were shuffled in windows.
+    """Points by dataset, the smallest floor first.
+
+    Only runs with the squared loss and status ok count, without rows shuffled in windows.
     """
     groups: dict[str, dict[float, list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
     best: dict[tuple[str, int | None], float] = {}
@@ -152,15 +163,19 @@ def points_of(store: AnyPath, runs: pa.Table) -> dict[str, list[Point]]:
 
 
 def hindsight_loss(store: AnyPath, run: dict[str, Any]) -> float:
-    """Σ (f(x_t) − y_t)² of the best function of a run's own space, shrunk into its clip."""
+    """Cumulative loss Σ (f(x_t) − y_t)² of the best function in hindsight in a run's space.
+
+    The function is shrunk into the run's clip.
+    """
     X, y = rows_of_stream(store, stream_of(run))
     best = best_in_hindsight(kernel_matrix(X, run["params"]), y, run["params"]["alpha"])
     return best.scaled_into(run["params"]["clip"]).loss
 
 
 def claims_of(dataset: str, points: list[Point]) -> list[Claim]:
-    """The two halves of the claim, each over all floors between 0 and 1; none without KONS and such
-    a floor.
+    """The claims on regret (1/γ) and on cost (γ²) for a dataset, over all floors between 0 and 1.
+
+    Empty without KONS or without such floors.
     """
     by_floor = {point.floor: point for point in points}
     between = [point for point in points if 0 < point.floor < EXACT]

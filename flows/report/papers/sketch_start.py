@@ -1,4 +1,4 @@
-"""Which start of Oja's sketch errs less: the first gradients, or random rows."""
+"""Comparison of two initial values of Oja's sketch: the first gradients, or random rows."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -17,22 +17,23 @@ STYLES: dict[str, Style] = {
     "unit-rows": ("blue", "^", ""),
     "unit-mean-square": ("green", "o", ""),
 }
-MARGIN = 1e-3  # of an error; 1 % of a loss
+MARGIN = 1e-3  # smaller differences of error rates count as equal; for losses it is 1 %
 PRINTED_RATE = 1.0
-SMALLEST = 1e-4  # what a logarithmic axis shows an error of 0 as
+SMALLEST = 1e-4  # an error of 0 is drawn at this value on a logarithmic axis
 CRITERION = (
     "the start that errs less on more streams at the printed rate, by more than 0.001 in the error,"
     " or 1 % in the loss; the first gradients if there are as many, since they cost less (fixed"
     " before the run)"
 )
 
-# (dataset, scale): (start, rate): the least error, or loss
+# least error or loss, by (dataset, scale), then by (start, rate)
 Best = dict[tuple[str, str], dict[tuple[str, float], float]]
 
 
 def least(runs: pa.Table) -> tuple[Best, set[str]]:
-    """The least error of each start and rate on each stream, and the datasets that have losses in
-    place of errors.
+    """Least error of each start and rate on each stream, and the names of regression datasets.
+
+    For these datasets it is the least mean loss.
     """
     best: Best = {}
     losses = set()
@@ -52,9 +53,7 @@ def least(runs: pa.Table) -> tuple[Best, set[str]]:
 
 
 def sketch_start(store: AnyPath, runs: pa.Table) -> Figure:
-    """The least errors of both starts on each stream, at each rate, and which start is the better
-    default.
-    """
+    """Figure of the least errors of both starts on each stream, with the better default."""
     best, losses = least(runs)
     rates = sorted({rate for by_start in best.values() for _, rate in by_start})
     scales = [scale for scale in SCALES if any(scale == other for _, other in best)]
@@ -97,8 +96,9 @@ def sketch_start(store: AnyPath, runs: pa.Table) -> Figure:
 
 
 def _winner(by_start: dict[tuple[str, float], float], rate: float, is_loss: bool) -> str:
-    """The start that errs less on a stream, `equal` within the margin, or – where one of them is
-    missing.
+    """Name of the start with the smaller error on a stream.
+
+    It is `equal` if they differ by less than the margin, and – if one error is missing.
     """
     if any((start, rate) not in by_start for start in STARTS):
         return "–"

@@ -17,7 +17,7 @@ STYLES = {
     "Oja-SON m = 5": ("blue", "^", "-"),
     "Oja-SON m = 10": ("green", "o", "-"),
 }
-# of how predictions are bounded
+# two interpretations of how predictions are bounded
 READINGS = {"weights": "projected weights", "prediction": "truncated predictions"}
 NOTE = (
     "Lines are means over the data seeds, bands their range; each point is the best over all"
@@ -27,12 +27,13 @@ NOTE = (
     " ran on. AdaGrad truncates in both."
 )
 
-Errors = dict[str, dict[int, list[float]]]  # by line and data seed, one for each condition number
+Errors = dict[str, dict[int, list[float]]]  # line, data seed: error for each condition number
 
 
 def son_figure_1(store: AnyPath, runs: pa.Table) -> Figure:
-    """SON's Figure 1: the best final progressive error against the condition number, one line a
-    learner, over the data seeds.
+    """Figure of the best final progressive error against the condition number, by learner.
+
+    It has the mean and range over the data seeds.
     """
     best: dict[str, dict[str, dict[tuple[int, float], float]]] = {
         reading: defaultdict(dict) for reading in READINGS.values()

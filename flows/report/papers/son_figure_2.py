@@ -1,6 +1,4 @@
-"""Figure 2 of Luo et al. (2016): how well Oja's sketch recovers the largest eigenvalues of what it
-was given to sketch.
-"""
+"""Figure 2 of Luo et al. (2016): relative error of the eigenvalues that Oja's sketch recovers."""
 
 from collections import defaultdict
 from typing import Any
@@ -19,9 +17,9 @@ from koco_stream.streams.manifest import load_manifest
 from koco_stream.streams.stream import Stream
 from koco_stream.types import Array
 
-FIRST_ROUND = 30  # before it the tenth eigenvalue of a sum of a few outer products says little
+FIRST_ROUND = 30  # earlier, the tenth eigenvalue of a sum of few outer products says little
 SKETCH_SIZE = 10
-STARTS = 7  # random ones; from one to another the error at a round varies several times
+STARTS = 7  # number of random starts, between which an error varies by a factor of several
 STEEP, MOST_LEFT, MOST_AT_END = 100.0, 0.75, 0.25
 CRITERION = (
     f"the error at round 500, the mean over {STARTS} random starts, at most {MOST_LEFT:g} of that"
@@ -31,11 +29,23 @@ CRITERION = (
 
 
 def recovery_errors(X: Array, y: Array, model: OjaSON, rounds: Array) -> Array:
-    """max_i |tΛ_i − λ_i|/λ_i after each of `rounds` (increasing), (k,): the sketch's eigenvalues,
-    in order of size, against the true largest ones of Σ ĝĝᵀ, ĝ = √curvature · 2(ŷ − y) x.
+    """Largest relative error of the sketch's eigenvalues, max_i |tΛ_i − λ_i|/λ_i, at some rounds.
 
-    `model` is a new OjaSON with squared loss, a constant curvature and no diagonal; X (n, d) is
-    dense.
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        Dense rows.
+    y : ndarray of shape (n,)
+        Labels.
+    model : OjaSON
+        New model with squared loss, constant curvature and no diagonal adaptation.
+    rounds : ndarray of shape (k,)
+        Increasing rounds after which the error is computed.
+
+    Returns
+    -------
+    ndarray of shape (k,)
+        Errors with respect to the largest eigenvalues λ of Σ ĝĝᵀ, ĝ = √curvature · 2(ŷ − y) x.
     """
     curvature = curvature_of(model.loss, model.clip) if model.curvature is None else model.curvature
     gram = np.zeros((X.shape[1], X.shape[1]))
@@ -54,10 +64,9 @@ def recovery_errors(X: Array, y: Array, model: OjaSON, rounds: Array) -> Array:
 
 
 def son_figure_2(store: AnyPath, runs: pa.Table) -> Figure:
-    """The recovery error over the rounds, one line a condition number, over the data seeds.
+    """Figure of the recovery error over the rounds for each condition number, over the data seeds.
 
-    The model of a line has the parameters of the best run with m = 10 and projected weights on that
-    dataset.
+    Each model has the parameters of the best run with m = 10 and projected weights on its dataset.
     """
     best: dict[tuple[float, int], dict[str, Any]] = {}
     sources = {
@@ -108,7 +117,7 @@ def son_figure_2(store: AnyPath, runs: pa.Table) -> Figure:
 
 
 def _is_printed(params: dict[str, Any]) -> bool:
-    """Whether the parameters are the paper's algorithm with a sketch of the figure's size."""
+    """Whether the parameters are those of the paper's algorithm with the figure's sketch size."""
     return (
         params["sketch_size"] == SKETCH_SIZE
         and not params.get("diagonal")
@@ -117,9 +126,7 @@ def _is_printed(params: dict[str, Any]) -> bool:
 
 
 def _kept_errors(store: AnyPath, row: dict[str, Any], points: Array) -> list[float]:
-    """The recovery errors of a run's model on its dataset, the mean over `STARTS` random starts;
-    from the cache folder if they were computed before.
-    """
+    """Recovery errors of a run's model, averaged over `STARTS` random starts and cached."""
     told = {"run_id": row["run_id"], "rounds": points.tolist(), "starts": STARTS, "version": 2}
 
     def computed() -> list[float]:
@@ -132,7 +139,9 @@ def _kept_errors(store: AnyPath, row: dict[str, Any], points: Array) -> list[flo
 
 
 def _drops(kappa: float, by_seed: dict[int, list[float]], points: Array) -> Claim:
-    """The claim for a condition number, or a remark where it is not claimed."""
+    """Claim that the error drops for a condition number, or a remark where the paper has no
+    claim.
+    """
     first, middle = (int(np.abs(points - t).argmin()) for t in (FIRST_ROUND, 500))
     drops = [errors[middle] / errors[first] for errors in by_seed.values()]
     ends = [errors[-1] for errors in by_seed.values()]

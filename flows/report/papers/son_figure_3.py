@@ -1,6 +1,4 @@
-"""Figure 3 of Luo et al. (2016): on real data, Oja-SON with and without a sketch, and against
-AdaGrad.
-"""
+"""Figure 3 of Luo et al. (2016), on real data: Oja-SON with and without a sketch, and AdaGrad."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -23,18 +21,18 @@ STYLES: dict[str, Style] = {
 ADA = ("AdaGrad", "AdaGrad, any step")
 DIAGONAL = ("m = 0, diagonal", "m = 10, diagonal")
 READINGS = {"printed": "as printed", "system": "as Vowpal Wabbit has it"}
-# where the paper saw a significant gain of m = 10 over m = 0
+# datasets on which the paper reports a significant gain of m = 10 over m = 0
 IMPROVED = ("acoustic", "census", "heart", "ionosphere", "letter")
-# Sets whose files are tables: few columns, all of them with a value. In adult and census some are
-# words, and one-hot coded.
+# Datasets made from tables with few columns and no missing values. Text columns of adult and census
+# are one-hot coded.
 TABLES = tuple(
     "adult australian breast-cancer census cod-rna covtype diabetes german heart ijcnn1 ionosphere"
     " letter magic04 mnist splice".split()
 )
 MOST_TABLES = 11
 CLEARLY = 0.05
-NO_WIN = 1e-3  # a difference of errors below this is none
-SMALLEST = 1e-4  # what a logarithmic axis shows an error of 0 as
+NO_WIN = 1e-3  # smaller differences of errors count as equal
+SMALLEST = 1e-4  # an error of 0 is drawn at this value on a logarithmic axis
 LEAST_STEP = 0.125  # the paper's steps are 2⁻³ to 2⁶
 MOST = f"its error lower by more than {NO_WIN:g} on more than half of the datasets"
 ON_TABLES = (
@@ -54,7 +52,7 @@ Errors = dict[str, dict[str, float]]  # line, dataset: error
 
 
 def reading_of(params: dict[str, Any]) -> str | None:
-    """Which of `READINGS` an Oja-SON's parameters are; None for others."""
+    """The interpretation in `READINGS` to which Oja-SON's parameters belong; None if to none."""
     projected = params.get("projection", "weights") == "weights"
     half = params["loss"] == "half_squared"
     if projected and not half and params["diagonal"] in (False, True):
@@ -63,8 +61,10 @@ def reading_of(params: dict[str, Any]) -> str | None:
 
 
 def errors_of(runs: pa.Table) -> dict[str, Errors]:
-    """By reading: the least error of each line (AdaGrad, AdaGrad with any step, and those of
-    `STYLES`) on each dataset: over parameters, of the mean over orders and seeds.
+    """Least errors by interpretation, line and dataset.
+
+    An error is the mean over orders and seeds; the least is over parameters. Lines are AdaGrad,
+    AdaGrad with any step, and those of `STYLES`.
     """
     single: dict[tuple[str | None, str, str, str], list[float]] = defaultdict(list)
     for row in ok_runs(runs, ("dataset", "learner", "error_rate")):
@@ -94,8 +94,9 @@ def errors_of(runs: pa.Table) -> dict[str, Errors]:
 
 
 def son_figure_3(store: AnyPath, runs: pa.Table) -> Figure:
-    """SON's Figure 3 in both readings: (a) m = 10 against m = 0, (b) m = 10, with and without
-    diagonal adaptation, against AdaGrad.
+    """Figure in both interpretations: (a) m = 10 against m = 0, (b) m = 10 against AdaGrad.
+
+    In (b), m = 10 is with and without diagonal adaptation.
     """
     readings = {READINGS[reading]: best for reading, best in errors_of(runs).items()}
     names = sorted(
@@ -122,9 +123,7 @@ def son_figure_3(store: AnyPath, runs: pa.Table) -> Figure:
 
 
 def missing(names: list[str]) -> str:
-    """Which of the paper's datasets are not in the figure, and of which this project has a part
-    only.
-    """
+    """Sentence on the paper's datasets that the figure lacks, or has only a part of."""
     son = [entry for entry in CATALOGUE.values() if SON in entry.papers]
     absent = [entry.name for entry in son if entry.absent]
     left = [entry.name for entry in son if not entry.absent and entry.name not in names]
@@ -137,9 +136,7 @@ def missing(names: list[str]) -> str:
 
 
 def claims_of(reading: str, best: Errors) -> list[Claim]:
-    """What the paper says of its Figure 3, and what came out in a reading; without the claims that
-    these runs cannot test.
-    """
+    """The paper's claims on Figure 3 that these runs can test, judged for one interpretation."""
     claims: list[Claim] = []
     plain, sketched, ada = best["m = 0"], best["m = 10"], best["AdaGrad"]
     flat, steep = (best[line] for line in DIAGONAL)
@@ -195,9 +192,7 @@ def claims_of(reading: str, best: Errors) -> list[Claim]:
 def _gains(
     errors: dict[str, float], others: dict[str, float], names: Iterable[str]
 ) -> dict[str, float]:
-    """By which share the errors are lower than the others, on those of the datasets that have
-    both.
-    """
+    """Relative reductions of the error against `others`, for those of `names` that have both."""
     return {
         name: 1 - errors[name] / others[name]
         for name in names
@@ -212,8 +207,9 @@ def _most(
     criterion: str = MOST,
     least: int | None = None,
 ) -> list[Claim]:
-    """The claim that the errors are lower on at least `least` datasets (more than half, if it is
-    not given); none without datasets that have both.
+    """Claim that the errors are lower on at least `least` datasets; by default on more than half.
+
+    Empty if no dataset has both errors.
     """
     both = [name for name in errors if name in others]
     lower = sum(errors[name] < others[name] - NO_WIN for name in both)

@@ -1,3 +1,1 @@
-"""The sections of a sweep's report: what is computed and drawn for any sweep, from its runs and
-curves.
-"""
+"""Sections of a sweep's report: tables and plots that can be made for any sweep."""

@@ -1,9 +1,8 @@
-"""The bound on a run's regret, for the run's own rows: of KONS, of ONS, and of FD-SON
-(`koco_stream.theory`).
+"""Regret bounds of KONS, ONS and FD-SON, evaluated on a run's own rows (`koco_stream.theory`).
 
-For the squared loss, whose slopes are at most L = 4C. The slopes of a run are not recorded, so L
-stands for each: the bounds are of the rows alone, and the same for every seed and, after the last
-round, for every order.
+They hold for the squared loss, whose derivative is at most L = 4C. L replaces the derivatives of a
+run, which are not recorded. The bounds therefore depend on the rows alone: they are equal for all
+seeds and, after the last round, for all orders.
 """
 
 from collections.abc import Sequence
@@ -28,7 +27,7 @@ from koco_stream.theory import (
 from koco_stream.theory.terms import Hindsight
 from koco_stream.types import Array
 
-# The learners that a theorem is about, and which.
+# Learners with a regret bound, and its theorem.
 THEOREMS = {
     "KONS": (
         "Theorem 1 of Calandriello, Lazaric, Valko (ICML 2017), second form, as corrected in"
@@ -40,19 +39,21 @@ THEOREMS = {
         " its best k"
     ),
 }
-# Those that belong to them, and have none.
+# Related learners without a regret bound.
 WITHOUT = {
     "OjaSON": "no bound is known for Oja's sketch (docs/errata.md, S18)",
     "RPSON": "the bound for random projections is not computed here (docs/errata.md, S18)",
 }
-MOST_ROUNDS = 2_000  # a kernel matrix of so many rows is decomposed in seconds
+MOST_ROUNDS = 2_000  # the kernel matrix of so many rows is decomposed within seconds
 VERSION = 2
 
 
 @dataclass(frozen=True)
 class Bound:
-    """At the rounds `t`: Σ (f(x_s) − y_s)² of the competitor f, and the bound on how far above it
-    the learner's loss may be.
+    """Bound on a learner's regret against a competitor f, at rounds `t`.
+
+    It has the competitor's cumulative loss Σ (f(x_s) − y_s)², and how far the learner's may exceed
+    it.
     """
 
     t: list[int]
@@ -61,7 +62,7 @@ class Bound:
 
 
 def why_not(learner: str, params: dict[str, Any], rounds: int) -> str | None:
-    """Why no theorem says anything of such a run, in words; None if one does."""
+    """Why no regret bound applies to a run, in words; None if one does."""
     if learner not in THEOREMS:
         other = "it is not an online Newton step that a theorem here is about"
         return f"{learner}: {WITHOUT.get(learner, other)}"
@@ -94,8 +95,9 @@ def why_not(learner: str, params: dict[str, Any], rounds: int) -> str | None:
 def bound_of(
     store: AnyPath, stream: Stream, learner: str, params: dict[str, Any], rounds: Sequence[int]
 ) -> Bound | None:
-    """The bound after each of `rounds` (increasing) on a stream, from the cache folder if it was
-    computed before; None if a label is beyond the clip, which the theorems do not allow.
+    """Regret bound of a run after each of `rounds` (increasing), cached in the cache folder.
+
+    None if a label exceeds the clip, which the theorems do not allow.
     """
     told = {
         "stream": stream.identity(),
@@ -118,11 +120,11 @@ def bound_of(
 
 
 def newton_bound(K: Array, y: Array, params: dict[str, Any], rounds: Sequence[int]) -> Bound:
-    """`theorem_1_curved` (corrected: docs/errata.md, K10) for the first t rows, against all rows'
-    best function, shrunk into the clip.
+    """Regret bound of KONS for the first t rows, from `theorem_1_curved` (docs/errata.md, K10).
 
-    K (n, n) is the rows' kernel matrix. The theorem wants k(x, x) ≤ 1: where a value is larger the
-    rows, and α with them, are scaled down, which changes no prediction of the learner.
+    The competitor is the best function on all rows, shrunk into the clip. K (n, n) is the rows'
+    kernel matrix. The theorem requires k(x, x) ≤ 1; for larger values the rows and α are scaled
+    down, which leaves the learner's predictions unchanged.
     """
     scale = max(1.0, float(np.diag(K).max(initial=0.0)))
     K, alpha, clip, sigma = K / scale, params["alpha"] / scale, params["clip"], params["curvature"]
@@ -144,7 +146,7 @@ def newton_bound(K: Array, y: Array, params: dict[str, Any], rounds: Sequence[in
 
 
 def losses_of(best: Hindsight, rounds: Sequence[int]) -> list[float]:
-    """Σ (f(x_s) − y_s)² of a function after each of `rounds`."""
+    """Cumulative loss Σ (f(x_s) − y_s)² of a competitor after each of `rounds`."""
     losses = np.cumsum((best.predictions - best.labels) ** 2)
     return [float(losses[t - 1]) for t in rounds]
 
@@ -152,11 +154,11 @@ def losses_of(best: Hindsight, rounds: Sequence[int]) -> list[float]:
 def son_bound(
     X: Array | csr_array, y: Array, learner: str, params: dict[str, Any], rounds: Sequence[int]
 ) -> Bound:
-    """`son_theorem_2` for ONS, `son_theorem_3` for FDSON with the k of the least bound, for the
-    first t rows X (n, d) and the competitor of `newton_bound`.
+    """Regret bound of ONS (`son_theorem_2`) or FD-SON (`son_theorem_3`, with the best k).
 
-    The coefficient of g gᵀ is σ + η: what is above the loss's curvature is η, and all of it if it
-    decreases (ONS only).
+    It is for the first t rows X (n, d) and the competitor of `newton_bound`. The coefficient of g
+    gᵀ is σ + η: σ is the loss's curvature and η the excess. If the coefficient decreases (ONS
+    only), all of it is η.
     """
     rows = csr_array(X)
     if params.get("fit_intercept"):

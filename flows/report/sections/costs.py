@@ -1,6 +1,4 @@
-"""What an error costs: time and memory against error, with the configurations that nothing else
-beats in both.
-"""
+"""Cost against error: time and memory of each configuration, with the Pareto front."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,15 +9,29 @@ from flows.report.sections.lines import Configuration, Line, StreamResults, para
 from koco_stream.learners import StreamSize, learner_named
 from koco_stream.streams.manifest import Manifest
 
-MOST_POINTS = 16  # of a line, besides the front
+MOST_POINTS = 16  # most points of a learner, not counting the front
 FRONT = "Pareto front"
 STYLE: Style = ("grey", "", "--")
 
 
 @dataclass(frozen=True)
 class Point:
-    """A configuration's costs: microseconds a round, the points of its dictionary or else the bytes
-    of its state; and its error.
+    """Costs and error of a configuration.
+
+    Attributes
+    ----------
+    line : Line
+        The learner.
+    configuration : Configuration
+        Its parameters.
+    micros : float
+        Microseconds a round.
+    size : float or None
+        Mean number of points in the dictionary.
+    n_bytes : float or None
+        Size of the state of a learner without a dictionary.
+    merit : float
+        Error rate or mean loss.
     """
 
     line: Line
@@ -31,9 +43,7 @@ class Point:
 
 
 def front_of(points: Sequence[tuple[float, float]]) -> list[int]:
-    """The numbers of the points (cost, error) that no other point equals or beats in both and beats
-    in one, by increasing cost.
-    """
+    """Indices of the Pareto-optimal points (cost, error), by increasing cost."""
     found: list[int] = []
     for k in sorted(range(len(points)), key=lambda k: points[k]):
         if not found or points[k][1] < points[found[-1]][1]:
@@ -44,8 +54,9 @@ def front_of(points: Sequence[tuple[float, float]]) -> list[int]:
 def cost_against_error(
     stream: StreamResults, manifest: Manifest | None, styles: Mapping[str, Style]
 ) -> Figure | None:
-    """Time a round against error, then the dictionary's size, or the state's, against error. The
-    state's size needs the manifest.
+    """Figure of a stream: time a round, dictionary size and state size against error.
+
+    The state's size needs the manifest. None if fewer than two configurations can be compared.
     """
     every = [
         _point(line, one, manifest, stream.rounds)
@@ -127,7 +138,9 @@ def _point(line: Line, one: Configuration, manifest: Manifest | None, rounds: in
 
 
 def _some(points: Sequence[Point], numbers: Sequence[int]) -> set[int]:
-    """At most `MOST_POINTS` of each line: its best, and others spread over its errors."""
+    """Indices of at most `MOST_POINTS` points of each learner: its best, and others spread over its
+    errors.
+    """
     by_line: dict[str, list[int]] = {}
     for k in sorted(numbers, key=lambda k: points[k].merit):
         by_line.setdefault(points[k].line.name, []).append(k)

@@ -1,6 +1,4 @@
-"""The best configuration of each line over the rounds: its error, and the size of its
-dictionary.
-"""
+"""Plots over the rounds, for the best configuration of each learner: error, and dictionary size."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,36 +11,37 @@ from flows.report.rows import Curve, curves_of
 from flows.report.sections.lines import Configuration, Line, StreamResults, params_text
 from koco_stream.io.paths import AnyPath
 
-FIRST_ROUND = 10  # before it an error is an average over too few rounds to say anything
-MOST_LINES = 10  # in a plot over the rounds
-MOST_RUNS = 30  # behind a line
+FIRST_ROUND = 10  # earlier errors are averages over too few rounds
+MOST_LINES = 10  # most learners in a plot over the rounds
+MOST_RUNS = 30  # most runs that a mean curve averages
 WIDE = 20.0  # values that differ by this factor are drawn on a logarithmic axis
 ROUNDS = Axis("round t", log=True)
 
 
 def drawn_lines(stream: StreamResults) -> list[tuple[Line, Configuration]]:
-    """The lines that plots over the rounds show, each with its best configuration: the best
-    `MOST_LINES` of those with a run that ended well.
+    """Learners shown in plots over the rounds: the best `MOST_LINES`, with their best
+    configurations.
     """
     return stream.best_lines[:MOST_LINES]
 
 
 def curves_of_best(store: AnyPath, streams: Sequence[StreamResults]) -> dict[str, Curve]:
-    """The curves, by run_id, of the best configuration of each line that is drawn."""
+    """Curves, by run_id, of the best configurations that plots over the rounds show."""
     drawn = [best for stream in streams for _, best in drawn_lines(stream)]
     return curves_of(store, [run_id for best in drawn for run_id in best.run_ids[:MOST_RUNS]])
 
 
 def longest_curves(best: Configuration, curves: Mapping[str, Curve]) -> list[Curve]:
-    """The curves of a configuration's runs, those over the most rounds."""
+    """Curves of those runs of a configuration that have the most rounds."""
     found = [curves[run_id] for run_id in best.run_ids[:MOST_RUNS] if run_id in curves]
     longest = max((curve.t.size for curve in found), default=0)
     return [curve for curve in found if curve.t.size == longest and curve.t.size]
 
 
 def numbers_of(series: Sequence[Series]) -> tuple[list[str], list[list[Any]]]:
-    """A table of series over the rounds: columns and rows. The least and the largest stand beside a
-    mean over several runs.
+    """Columns and rows of a table of series over the rounds.
+
+    A series with a band has two more columns, for its least and largest values.
     """
     columns: dict[str, dict[float, float]] = {}
     for one in series:
@@ -56,14 +55,12 @@ def numbers_of(series: Sequence[Series]) -> tuple[list[str], list[list[Any]]]:
 
 
 def is_steep(values: Sequence[float], factor: float) -> bool:
-    """Whether all values are positive, and the largest is more than `factor` times the least: then
-    a plot of them is logarithmic.
-    """
+    """Whether values need a logarithmic axis: positive, with a ratio of extremes above `factor`."""
     return min(values) > 0 and max(values) > factor * min(values)
 
 
 def left_out(stream: StreamResults) -> str:
-    """In words, which lines are not drawn."""
+    """A sentence for the report that names the learners left out of plots over the rounds."""
     silent = [line.name for line in stream.lines if line.best is None]
     drawn, every = len(drawn_lines(stream)), len(stream.best_lines)
     said = f" Of {every} lines the best {drawn} are drawn." if drawn < every else ""
@@ -73,7 +70,7 @@ def left_out(stream: StreamResults) -> str:
 def error_over_rounds(
     stream: StreamResults, curves: Mapping[str, Curve], styles: Mapping[str, Style]
 ) -> Figure | None:
-    """The progressive error, or mean loss, up to each round."""
+    """Figure of the progressive error or mean loss up to each round; None without curves."""
     series, told = [], []
     for line, best in drawn_lines(stream):
         if own := longest_curves(best, curves):
@@ -107,7 +104,7 @@ def error_over_rounds(
 def dictionary_over_rounds(
     stream: StreamResults, curves: Mapping[str, Curve], styles: Mapping[str, Style]
 ) -> Figure | None:
-    """The size of the dictionary, for the lines that have one; None if none has."""
+    """Figure of the dictionary size at each round; None if no learner has a dictionary."""
     series = []
     for line, best in drawn_lines(stream):
         own = [one for one in longest_curves(best, curves) if not np.isnan(one.size).any()]

@@ -1,9 +1,8 @@
-"""A sweep's results as a report needs them: streams, in each the lines that are compared, and their
-configurations.
+"""A sweep's results as a report needs them: streams, their lines, and the lines' configurations.
 
-A stream here is a dataset read in one way, over its order seeds; a line is a learner, by the size
-of its sketch if it has one; a configuration is a line's parameters, over order seeds and learner
-seeds.
+A stream here is a dataset read in one way, over all order seeds. A line is a learner, separate for
+each sketch size; a plot shows it as one line. A configuration is a line's parameters, averaged over
+order seeds and learner seeds.
 """
 
 import json
@@ -35,9 +34,26 @@ SPREAD = ("mean_loss", "error_rate", "dictionary_size", "regret")
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """A line's parameters and what came of them: means and standard deviations (of a sample; None
-    for one run) over the `n_runs` that ended well, of those `planned`. `merit` is the error rate,
-    the loss where there is none, from `least` to `largest`; None if no run ended well.
+    """Parameters of a learner and the averages of its runs with them.
+
+    Attributes
+    ----------
+    params : dict
+        The parameters.
+    n_runs, planned : int
+        Number of runs with status ok, and of all runs.
+    merit : float or None
+        Mean error rate, or mean loss where there is no error rate; None without ok runs.
+    least, largest : float
+        Range of that measure over the runs.
+    means, deviations : dict of str to (float or None)
+        Mean and sample standard deviation of each measure; the latter is None for one run.
+    comparator_largest : float or None
+        Largest absolute prediction of the best linear predictor in hindsight.
+    rounds : int
+        Rounds of the longest run.
+    run_ids : list of str
+        The runs with status ok.
     """
 
     params: dict[str, Any]
@@ -55,7 +71,7 @@ class Configuration:
 
 @dataclass(frozen=True)
 class Line:
-    """A learner, by the size of its sketch, on one stream: its configurations."""
+    """A learner on one stream, separate for each sketch size, with its configurations."""
 
     name: str
     learner: str
@@ -63,16 +79,16 @@ class Line:
 
     @cached_property
     def best(self) -> Configuration | None:
-        """The configuration of the least merit; of equal ones the first by its parameters' text."""
+        """The configuration with the least error; among equal ones, the first by its parameters'
+        text.
+        """
         return best_of(
             sorted(self.configurations, key=lambda one: json.dumps(one.params, sort_keys=True))
         )
 
     @cached_property
     def tried(self) -> dict[str, list[Any]]:
-        """The parameters that take several values in the grid, in the order in which the learner
-        lists them, and these values.
-        """
+        """Values of each parameter that the sweep varies, in the learner's order of parameters."""
         values: dict[str, set[Any]] = defaultdict(set)
         if self.learner in LEARNERS:
             values |= {parameter.name: set() for parameter in LEARNERS[self.learner].parameters}
@@ -83,34 +99,35 @@ class Line:
 
     @cached_property
     def step(self) -> str | None:
-        """The step parameter: alpha or step_size if the grid has several, else the first number of
-        which it has several.
+        """Name of the step parameter: alpha or step_size if it varies, else the first varied
+        number.
         """
         numbers = [name for name, values in self.tried.items() if all(map(is_number, values))]
         return next((name for name in ("alpha", "step_size", *numbers) if name in numbers), None)
 
 
 def best_of(configurations: Iterable[Configuration]) -> Configuration | None:
-    """The first configuration of the least merit; None if no run of any ended well."""
+    """The first configuration with the least error; None if no run has status ok."""
     found = [(one.merit, one) for one in configurations if one.merit is not None]
     return min(found, key=lambda pair: pair[0], default=(None, None))[1]
 
 
 def is_number(value: object) -> bool:
-    """Whether a parameter's value is a number, and no switch."""
+    """Whether a parameter's value is a number and not a boolean."""
     return isinstance(value, float | int) and not isinstance(value, bool)
 
 
 def _order(value: Any) -> tuple[bool, Any]:
-    """Numbers first, then text and what is missing."""
+    """Sort key that puts numbers first, then text and None."""
     is_text = value is None or isinstance(value, str)
     return is_text, str(value) if is_text else value
 
 
 @dataclass(frozen=True)
 class StreamResults:
-    """One stream: how it is read, and its lines, the best first. `rounds` is the longest run's;
-    `anchor` names it in a page.
+    """Results on one stream: how it is read (`how`), and its lines, the best first.
+
+    `anchor` is its id in a page.
     """
 
     dataset: str
@@ -121,7 +138,7 @@ class StreamResults:
 
     @property
     def title(self) -> str:
-        """The dataset and how it is read."""
+        """Name of the dataset and how it is read."""
         positive, window, rows = (
             self.how[key] for key in ("positive_class", "window_rows", "max_rows")
         )
@@ -132,35 +149,35 @@ class StreamResults:
 
     @cached_property
     def best_lines(self) -> list[tuple[Line, Configuration]]:
-        """The lines of which a run ended well, and the best configuration of each."""
+        """Lines with a run of status ok, each with its best configuration."""
         return [(line, line.best) for line in self.lines if line.best is not None]
 
     @cached_property
     def rounds(self) -> int:
-        """The rounds of its runs."""
+        """Number of rounds of the longest run."""
         return max((c.rounds for line in self.lines for c in line.configurations), default=0)
 
     @cached_property
     def has_errors(self) -> bool:
-        """Whether what counts is an error rate; else it is a mean loss."""
+        """Whether configurations are compared by error rate; otherwise by mean loss."""
         return any(best.means["error_rate"] is not None for _, best in self.best_lines)
 
     @property
     def measure(self) -> str:
-        """What merit is, in words."""
+        """Name of the measure by which configurations are compared."""
         return "error rate" if self.has_errors else "mean loss"
 
 
 @dataclass(frozen=True)
 class Results:
-    """The streams of a sweep, and a style for each name of a line."""
+    """The streams of a sweep, and the plot style of each line by its name."""
 
     streams: list[StreamResults]
     styles: dict[str, Style]
 
 
 def results_of(runs: pa.Table) -> Results:
-    """The results of runs (with the columns of `READ`), by stream, line and configuration."""
+    """Group runs (with the columns of `READ`) by stream, line and configuration."""
     by_stream: dict[tuple[Any, ...], dict[tuple[str, int | None], list[Configuration]]] = (
         defaultdict(lambda: defaultdict(list))
     )
@@ -191,7 +208,7 @@ def results_of(runs: pa.Table) -> Results:
 
 
 def _configurations(runs: pa.Table) -> Iterator[dict[str, Any]]:
-    """A row for each stream and configuration."""
+    """Yield a row of averages for each stream and configuration."""
     table = of_newest_code(runs)
     well = pc.and_(pc.equal(table.column("status"), "ok"), pc.is_valid(table.column("mean_loss")))
     merit = pc.if_else(
@@ -239,9 +256,7 @@ def _configuration(row: dict[str, Any]) -> Configuration:
 
 
 def telling(line: Line, params: dict[str, Any]) -> list[str]:
-    """The parameters that say which configuration this is: those that the grid varies, and those
-    that are not at their default.
-    """
+    """Parameters that distinguish a configuration: varied by the sweep, or not at their default."""
     if line.learner not in LEARNERS:
         return list(params)
     learner = LEARNERS[line.learner]
@@ -256,7 +271,7 @@ def telling(line: Line, params: dict[str, Any]) -> list[str]:
 
 
 def params_text(params: dict[str, Any], only: Sequence[str] | None = None) -> str:
-    """`alpha=4 clip=1`: parameters in a line."""
+    """Format parameters as text: `alpha=4 clip=1`."""
     return " ".join(
         f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}"
         for name, value in sorted(params.items())

@@ -1,6 +1,4 @@
-"""Regret: against the best linear predictor in hindsight, and, where the project computes one,
-against its bound.
-"""
+"""Regret against the best linear predictor in hindsight, and against its bound if there is one."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,7 +16,7 @@ from koco_stream.streams.manifest import Manifest
 from koco_stream.streams.orders import AS_STORED
 from koco_stream.streams.stream import Stream
 
-EVERY = 4  # of the curve's rounds: two a factor of ten
+EVERY = 4  # every fourth recorded round has a bound: two a decade
 
 
 def regret_and_bound(
@@ -28,7 +26,7 @@ def regret_and_bound(
     curves: Mapping[str, Curve],
     styles: Mapping[str, Style],
 ) -> Figure | None:
-    """The regret of the best configurations; None if no regret is known and no bound applies."""
+    """Figure of the best configurations' regret; None without known regrets and bounds."""
     drawings, reasons, rows = list[Drawing](), list[str](), list[list[Any]]()
     theorems: dict[str, None] = {}
     for line, best in drawn_lines(stream):
@@ -91,9 +89,10 @@ def _against_bound(
     curves: Mapping[str, Curve],
     styles: Mapping[str, Style],
 ) -> tuple[list[Drawing], tuple[float, float] | None]:
-    """The line's regret below its bound over the rounds, and both at the end; None if there is no
-    bound. Of rows that are shuffled only the end: it is the same for every order, what lies before
-    is not.
+    """Plot a learner's regret and its bound over the rounds, and return both at the end.
+
+    The end is None if there is no bound. For shuffled rows only the end is given, because earlier
+    bounds depend on the order.
     """
     own = longest_curves(best, curves)
     if not own:

@@ -1,4 +1,4 @@
-"""The error against the step parameter, and optima on the edge of their grid."""
+"""Error against the step parameter, and optima at the edge of their grid."""
 
 import math
 from collections import defaultdict
@@ -11,15 +11,16 @@ from flows.report.drawing import Drawing, Figure, Series, Style, plot
 from flows.report.sections.curves import drawn_lines, left_out
 from flows.report.sections.lines import Configuration, Line, StreamResults, best_of, is_number
 
-LOGARITHMIC = 8.0  # a grid whose ends are further apart is drawn on a logarithmic axis
+LOGARITHMIC = 8.0  # a grid whose ends have a larger ratio is drawn on a logarithmic axis
 WIDE = 20.0
-FEWEST = 3  # values of a grid that has an inside
+FEWEST = 3  # least number of values of a grid that has inner ones
 
 
 def edges_of(line: Line) -> dict[str, str]:
-    """The parameters whose best value is the first or the last of its grid, and which: "smallest"
-    or "largest". A value inside that is as good is taken for the best; values beyond that were
-    tried and did not end well are part of the grid.
+    """Parameters whose best value is at an edge of its grid: "smallest" or "largest", by name.
+
+    If a value inside the grid is as good, it counts as the best. Values whose runs failed belong to
+    the grid too.
     """
     if line.best is None:
         return {}
@@ -34,7 +35,7 @@ def edges_of(line: Line) -> dict[str, str]:
 
 
 def edge_words(line: Line) -> list[str]:
-    """The same in words."""
+    """Sentences on a learner's best values at the edge of their grid."""
     best = line.best.params if line.best else {}
     return [
         f"{line.name}: the best {name}, {best[name]:g}, is the {end} of its grid"
@@ -44,8 +45,9 @@ def edge_words(line: Line) -> list[str]:
 
 
 def best_by_value(line: Line, name: str) -> dict[float, Configuration | None]:
-    """The best configuration for each value of a parameter, None where no run ended well; by
-    increasing value.
+    """Best configuration for each value of a parameter, by increasing value.
+
+    It is None for a value without ok runs.
     """
     by_value: dict[float, list[Configuration]] = defaultdict(list)
     for one in line.configurations:
@@ -55,8 +57,9 @@ def best_by_value(line: Line, name: str) -> dict[float, Configuration | None]:
 
 
 def error_against_step(stream: StreamResults, styles: Mapping[str, Style]) -> Figure | None:
-    """The least error for each value of the step parameter, in a plot for each parameter; None if
-    no line has several values of one.
+    """Figure of the least error for each value of the step parameter, one plot per parameter.
+
+    None if no learner has several values of one.
     """
     by_name: dict[str, list[Line]] = defaultdict(list)
     for line, _ in drawn_lines(stream):
