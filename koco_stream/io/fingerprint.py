@@ -72,8 +72,8 @@ def check_versions(expected: dict[str, str]) -> None:
 def facts(store: str, token: str) -> dict[str, Any]:
     """Everything that the preflight check asks of a worker.
 
-    To check that `store` is the same store for both, the asking process writes the file `token` to
-    its folder `question_folder`. If the worker finds it, it puts an answer beside it.
+    To find out whether both see the same store, the check writes `token` to a file in the store's
+    folder `question_folder(token)`. A worker that finds it writes an answer beside it.
     """
     found: dict[str, Any] = {
         "versions": versions(),

@@ -1,9 +1,9 @@
-"""The points of a dictionary, kept so that the kernel values of a row with all of them are computed
-side by side.
+"""The points of a dictionary, stored so that the kernel values of a row with all of them are
+computed side by side.
 
-A row's features that no point has cost nothing but a look-up: the memory is that of the features in
-use times the points, also where d is large. When there is no room for another point the compiled
-code stops before the round, and `grown` makes more: arrays double.
+Memory is proportional to the number of points times the number of features in use, even if d is
+large. A feature of a row that no point has costs only a look-up. If there is no room for another
+point, the compiled code stops before the round, and `grown` doubles the arrays.
 """
 
 from typing import NamedTuple
@@ -16,15 +16,18 @@ from koco_stream.numerics.llvm.feature_lines import aligned_zeros
 from koco_stream.numerics.llvm.point_panels import BLOCK, products, room_for
 from koco_stream.types import Array
 
-# Then 2n + 16: an odd number of panels, so that lines of a panel do not all fall on the same places
-# of a cache.
+# Room grows from n to 2n + 16. The number of panels stays odd, so that the lines of a panel do not
+# all map to the same cache sets.
 FIRST_ROOM = 3 * BLOCK
 
 
 class Points(NamedTuple):
-    """n: () points. used: () lines in use, the first of them zero. features (panels, lines, 16):
-    line l of panel p holds one feature of 16 points. line_of (d,) int32: the line of a feature, 0
-    if no point has it. norms (room,): ‖x_p‖². rounds (room,): when each joined.
+    """The points of a dictionary, in panels of 16 points.
+
+    `n` () is the number of points and `used` () the number of lines in use, of which line 0 is all
+    zeros. `features` (panels, lines, 16): line l of panel p holds one feature of 16 points.
+    `line_of` (d,) int32 is the line of each feature, 0 if no point has it. `norms` (room,) are
+    ‖x_p‖², and `rounds` (room,) the rounds in which the points joined.
     """
 
     n: Array
@@ -36,7 +39,7 @@ class Points(NamedTuple):
 
 
 def no_points(d: int, room: int = FIRST_ROOM) -> Points:
-    """An empty dictionary for rows of d features."""
+    """An empty dictionary for rows with d features."""
     return Points(
         n=np.zeros((), np.int64),
         used=np.ones((), np.int64),
@@ -48,33 +51,33 @@ def no_points(d: int, room: int = FIRST_ROOM) -> Points:
 
 
 def panels(room: int, lines: int) -> Array:
-    """A zero table (room/16, lines, 16) of float64 that begins at a line of the processor's
-    cache.
-    """
+    """A zero float64 table (room/16, lines, 16), aligned to the processor's cache lines."""
     return aligned_zeros(room, lines).reshape(room // BLOCK, lines, BLOCK)
 
 
 def more_room(room: int) -> int:
-    """What a room grows to: a little more than twice, an odd number of panels."""
+    """The next larger capacity: a little more than double, and an odd number of panels."""
     return 2 * room + BLOCK
 
 
 def enlarged(table: Array, room: int, lines: int) -> Array:
-    """A table in panels with more room and more lines, the rest zero."""
+    """A copy of a panel table with larger capacity for points and lines, padded with zeros."""
     new = panels(room, lines)
     new[: table.shape[0], : table.shape[1]] = table
     return new
 
 
 def lengthened(vectors: Array, room: int) -> Array:
-    """Vectors (..., room) with more room, the rest zero."""
+    """A copy of vectors (..., room) with larger capacity, padded with zeros."""
     new = np.zeros((*vectors.shape[:-1], room), vectors.dtype)
     new[..., : vectors.shape[-1]] = vectors
     return new
 
 
 def grown(points: Points, s: int, more_points: bool = True) -> Points:
-    """The same points with room for one more that has s features, or only with lines for these."""
+    """The same points with room for one more that has s features, or with `more_points` false, only
+    with lines for s more features.
+    """
     room, lines = points.norms.size, points.features.shape[1]
     if more_points and points.n[()] == room:
         room = more_room(room)
@@ -89,13 +92,15 @@ def grown(points: Points, s: int, more_points: bool = True) -> Points:
 
 @inlined
 def lacks_room(points: Points, s: int) -> bool:
-    """Whether one more point, with s features, might not fit."""
+    """Whether there may be no room for one more point with s features."""
     return bool(points.n[()] == points.norms.size or lacks_lines(points, s))
 
 
 @inlined
 def lacks_lines(points: Points, s: int) -> bool:
-    """Whether s features might not fit; where all features have lines, they do."""
+    """Whether there may be too few lines for s more features. There are enough if every feature has
+    a line.
+    """
     lines = points.features.shape[1]
     return bool(points.used[()] + s > lines and lines <= points.line_of.size)
 
@@ -104,7 +109,7 @@ def lacks_lines(points: Points, s: int) -> bool:
 def kernel_row(
     kernel: Kernel, points: Points, idx: Array, val: Array, k: Array
 ) -> tuple[float, float]:
-    """(k(x, x), ‖x‖²) of the row x = (idx, val); leaves k(x, x_p) in k[p], (room,)."""
+    """Compute k[p] = k(x, x_p), (room,), for the row x = (idx, val). Returns k(x, x) and ‖x‖²."""
     n = int(points.n[()])
     n2 = products(points.features, points.line_of, idx, val, n, k, 0)
     values_of(kernel, points.norms, n2, n, k)
@@ -115,7 +120,9 @@ def kernel_row(
 
 @inlined
 def add_point(points: Points, idx: Array, val: Array, n2: float, t: int) -> None:
-    """The row (idx, val), which came in round t, becomes the next point. There must be room."""
+    """Append the row (idx, val) of round t, with square norm n2, as the next point. There must be
+    room.
+    """
     p = int(points.n[()])
     _write(points, p, idx, val, n2, t)
     points.n[()] = p + 1
@@ -123,10 +130,10 @@ def add_point(points: Points, idx: Array, val: Array, n2: float, t: int) -> None
 
 @inlined
 def replace_point(points: Points, p: int, idx: Array, val: Array, n2: float, t: int) -> None:
-    """The row (idx, val), which came in round t, takes the place of point p. There must be lines
-    for its features; none are given back.
+    """Replace point p by the row (idx, val) of round t. There must be lines for its features; the
+    lines of features no longer used are not freed.
 
-    The place is cleared first, in all lines in use.
+    All lines in use are first set to zero for this point.
     """
     for line in range(points.used[()]):
         points.features[p // BLOCK, line, p % BLOCK] = 0.0
@@ -147,5 +154,5 @@ def _write(points: Points, p: int, idx: Array, val: Array, n2: float, t: int) ->
 
 
 def points_floats(n: int, lines: int, d: int) -> int:
-    """Size of a dictionary of n points with this many features in use, in 8-byte numbers."""
+    """The size of a dictionary of n points with this many features in use, in 8-byte numbers."""
     return room_for(n) * (lines + 2) + d // 2 + 2

@@ -1,10 +1,10 @@
-"""The rows that a learner has seen, and the kernel values of sixteen new ones with all of them.
+"""The history of a stream's rows, and the kernel values of up to sixteen new rows with all of them.
 
 Learners whose prediction needs k(x_s, x_t) for past rows s share this work: the kernel values
-depend on the stream and the kernel alone, so a cohort computes them once. A tile (rows, 16) holds
-k(x_s, x_r) for past rows s and the rows r of a block of at most sixteen, the rows of the block
-among the past ones. Computing rows side by side changes no number: each value and each sum has its
-own order.
+depend only on the stream and the kernel, so a cohort computes them once. A tile (rows, 16) holds
+k(x_s, x_r) for all past rows s and the rows r of a block of at most sixteen; the block's own rows
+count as past rows too. Each value and each sum has a fixed order of its own, so computing rows side
+by side does not change any number.
 """
 
 from typing import NamedTuple
@@ -18,12 +18,12 @@ from koco_stream.numerics.llvm.point_panels import BLOCK, accumulate, products
 from koco_stream.streams.rows import Rows
 from koco_stream.types import Array
 
-CHUNK = 256  # past rows whose kernel values stay near while all runs of a cohort use them
+CHUNK = 256  # past rows whose kernel values stay in the cache while all runs of a cohort use them
 
 
 class History(NamedTuple):
-    """n: () rows. indptr (room + 1,), indices, values: the rows, sparse. norms (room,): their
-    ‖x‖².
+    """The rows of a stream seen so far: their number `n` (), the sparse rows `indptr` (room + 1,),
+    `indices` and `values`, and `norms` (room,), their ‖x‖².
     """
 
     n: Array
@@ -34,7 +34,7 @@ class History(NamedTuple):
 
 
 def no_rows() -> History:
-    """Nothing seen yet."""
+    """An empty history."""
     return History(
         np.zeros((), np.int64),
         np.zeros(1, np.int64),
@@ -45,7 +45,7 @@ def no_rows() -> History:
 
 
 def with_room(history: History, rows: int, non_zeros: int) -> History:
-    """The same rows with room for so many more: arrays double."""
+    """The same history with room for this many more rows and non-zeros; arrays at least double."""
     n = int(history.n)
     held = int(history.indptr[n])
     room, places = history.norms.size, history.indices.size
@@ -63,13 +63,13 @@ def with_room(history: History, rows: int, non_zeros: int) -> History:
     )
 
 
-# Tables `line_of` of blocks that are given back, all zero: to make one takes O(d), which a call for
-# one row would feel.
+# All-zero `line_of` tables of returned blocks. Creating one takes O(d), which would dominate a call
+# for a single row.
 _free: list[Array] = []
 
 
 def block_of(rows: Rows) -> Points:
-    """An empty block with room for any sixteen of these rows that follow each other."""
+    """An empty block with room for any sixteen consecutive rows of `rows`."""
     first = np.arange(0, rows.n_rows, BLOCK)
     non_zeros = rows.indptr[np.minimum(first + BLOCK, rows.n_rows)] - rows.indptr[first]
     lines = 1 + min(rows.n_features, int(non_zeros.max(initial=0)))
@@ -83,16 +83,16 @@ def block_of(rows: Rows) -> Points:
 
 
 def give_back(block: Points) -> None:
-    """Keep the table of a block that is empty and of no more use. One that never comes back, after
-    an error, is not missed.
+    """Return an empty block's feature table for reuse. A table that is not returned, because of an
+    error, is simply collected.
     """
     _free.append(block.line_of)
 
 
 @jit
 def clear_block(block: Points, rows: Rows) -> None:
-    """Empty a block of some of these rows. Only what they wrote is cleared: O(their non-zeros),
-    whatever d is.
+    """Empty a block that holds some of `rows`. Only the entries that they set are cleared, so the
+    time is proportional to their non-zeros, not to d.
     """
     block.features[0, : block.used[()]] = 0.0
     for r in range(block.n[()]):
@@ -105,7 +105,7 @@ def clear_block(block: Points, rows: Rows) -> None:
 
 @jit
 def load_block(block: Points, rows: Rows, first: int, end: int) -> None:
-    """The rows first to end − 1 become the block, which is empty."""
+    """Load rows `first` to `end` − 1 into an empty block."""
     for row in range(first, end):
         lo, hi = rows.indptr[row], rows.indptr[row + 1]
         at = lo * rows.index_stride
@@ -122,7 +122,7 @@ def load_block(block: Points, rows: Rows, first: int, end: int) -> None:
 
 @jit
 def remember(history: History, rows: Rows, block: Points) -> None:
-    """Append the rows of a block of these to the history. There must be room."""
+    """Append the rows of a block to the history. There must be room."""
     for r in range(block.n[()]):
         row, n = block.rounds[r], history.n[()]
         lo, place = rows.indptr[row], history.indptr[n]
@@ -147,11 +147,26 @@ def fill_tile(
     coefficients: Array,
     sums: Array,
 ) -> None:
-    """tile[s] ← k(x_s, x_r) for the rows s ≥ first of the history and all r of the block; own[r] ←
-    k(x_r, x_r).
+    """Compute the kernel values of a block's rows with the history, and the runs' sums over it.
 
-    `coefficients` (runs, room) are the c_s of the cohort's runs for s < known: sums[i, s mod 2, r]
-    ← Σ_s c_s·k(x_s, x_r), (runs, 2, 16), even and odd s apart, in order.
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel.
+    history : History
+        The past rows.
+    block : Points
+        The new rows, at most sixteen.
+    first, known : int
+        The first past row that is needed, and the end of the rows whose coefficients are known.
+    tile : ndarray of shape (rows, 16)
+        Output: k(x_s, x_r) for past rows s ≥ `first` and rows r of the block.
+    own : ndarray of shape (16,)
+        Output: k(x_r, x_r).
+    coefficients : ndarray of shape (runs, room)
+        c_s of each run, for s < `known`.
+    sums : ndarray of shape (runs, 2, 16)
+        Output: Σ_s c_s·k(x_s, x_r) for each run, over even s and over odd s, in order.
     """
     for r in range(BLOCK):
         own[r] = value_at_itself(kernel, block.norms[r])

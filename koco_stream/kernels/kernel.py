@@ -1,6 +1,6 @@
 """The kernels: gaussian exp(−‖x − x'‖²/(2·bandwidth²)), polynomial (xᵀx' + 1)^degree, linear xᵀx'.
 
-Values come from inner products and square norms, for all points of a dictionary at once.
+Values are computed from inner products and square norms, for all points of a dictionary at once.
 """
 
 from typing import NamedTuple
@@ -15,7 +15,9 @@ KERNELS = {"gaussian": GAUSSIAN, "polynomial": POLYNOMIAL, "linear": LINEAR}
 
 
 class Kernel(NamedTuple):
-    """kind: its code. scale: 1/(2·bandwidth²) of a Gaussian. degree: of a polynomial."""
+    """A kernel for compiled code: the code of its kind, 1/(2·bandwidth²) as `scale` if it is
+    Gaussian, and the degree if it is polynomial.
+    """
 
     kind: int
     scale: float
@@ -23,8 +25,8 @@ class Kernel(NamedTuple):
 
 
 def gaussian_kernel(bandwidth: float) -> Kernel:
-    """The Gaussian kernel of this bandwidth; one too small to be squared makes all rows but equal
-    ones orthogonal.
+    """The Gaussian kernel of this bandwidth. If the bandwidth's square underflows, all rows that
+    differ are orthogonal.
     """
     square = 2.0 * bandwidth * bandwidth
     return Kernel(GAUSSIAN, 1.0 / square if square > 1e-300 else 1e300, 1)
@@ -32,11 +34,11 @@ def gaussian_kernel(bandwidth: float) -> Kernel:
 
 @inlined
 def values_of(kernel: Kernel, norms: Array, n2: float, n: int, out: Array) -> None:
-    """out[p]: from xᵀx_p to k(x, x_p), for p < n, where n2 = ‖x‖² and norms (room,) are the
-    ‖x_p‖².
+    """Replace the inner products out[p] = xᵀx_p by kernel values k(x, x_p) for p < n, given n2 =
+    ‖x‖² and norms (room,) with ‖x_p‖².
     """
     if kernel.kind == GAUSSIAN:
-        # To the end of a panel, so that all are computed side by side.
+        # Up to the end of a panel, so that the loop vectorises without a remainder.
         for p in range(BLOCK * ((n + BLOCK - 1) // BLOCK)):
             distance = (n2 + norms[p]) - 2.0 * out[p]
             distance = 0.0 if distance < 0.0 else distance
@@ -48,7 +50,7 @@ def values_of(kernel: Kernel, norms: Array, n2: float, n: int, out: Array) -> No
 
 @inlined
 def value_at_itself(kernel: Kernel, n2: float) -> float:
-    """k(x, x), by the same operations as `values_of`."""
+    """k(x, x) for a row with square norm n2, by the same operations as `values_of`."""
     if kernel.kind == GAUSSIAN:
         return 1.0
     if kernel.kind == LINEAR:
@@ -58,7 +60,7 @@ def value_at_itself(kernel: Kernel, n2: float) -> float:
 
 @inlined
 def whole_power(base: float, degree: int) -> float:
-    """base^degree for a degree from 1, by one multiplication after the other."""
+    """base^degree for an integer degree ≥ 1, by repeated multiplication."""
     power = base
     for _ in range(degree - 1):
         power *= base

@@ -14,15 +14,15 @@ from koco_stream.numerics.llvm.point_panels import BLOCK, products, room_for
 from koco_stream.numerics.random import normal
 from koco_stream.types import Array
 
-# Lines of a learner's table for the row of this round: uᵀx, cos uᵀx, sin uᵀx.
+# Line numbers in a learner's table for the current row: uᵀx, cos uᵀx, sin uᵀx.
 PROJECTIONS, COSINES, SINES = range(3)
 
 
 def frequencies(d: int, n: int, bandwidth: float, seed: int) -> Array:
-    """The frequencies u_1, …, u_n (n/16, d, 16), read-only: a function of the seed only, so never
-    saved.
+    """The frequencies u_1, …, u_n as a read-only table (n/16, d, 16). They depend only on the seed,
+    so they are never saved.
 
-    Entry j of u_i depends neither on d nor on n: fewer frequencies are the first of more.
+    Entry j of u_i depends neither on d nor on n: fewer frequencies are a prefix of more.
     """
     table = panels(room_for(n), d)
     _draw(table, n, 1.0 / bandwidth, np.uint64(seed))
@@ -38,8 +38,8 @@ def _draw(table: Array, n: int, scale: float, seed: int) -> None:
 
 
 def numbers_to(n: int) -> Array:
-    """0, …, n − 1 as read-only int32: the line of each feature in a table that has a line for all
-    of them, in order.
+    """0, …, n − 1 as read-only int32: the lines of the features in a table with one line for each
+    feature, in order.
     """
     numbers = np.arange(n, dtype=np.int32)
     numbers.flags.writeable = False
@@ -48,8 +48,8 @@ def numbers_to(n: int) -> Array:
 
 @inlined
 def fourier_row(table: Array, line_of: Array, idx: Array, val: Array, n: int, out: Array) -> None:
-    """The lines PROJECTIONS, COSINES and SINES of `out` (lines, room) for the row x = (idx, val);
-    zero beyond n.
+    """Compute the projections uᵀx, their cosines and sines for the row x = (idx, val) into the
+    lines PROJECTIONS, COSINES and SINES of `out` (lines, room), with zeros beyond n.
     """
     room = out.shape[1]
     products(table, line_of, idx, val, n, out, PROJECTIONS * room)
@@ -60,5 +60,5 @@ def fourier_row(table: Array, line_of: Array, idx: Array, val: Array, n: int, ou
 
 
 def fourier_floats(d: int, n: int) -> int:
-    """Size of n frequencies for d features and of three lines, in 8-byte numbers."""
+    """The size of n frequencies for d features and of three lines, in 8-byte numbers."""
     return room_for(n) * (d + 3) + d // 2 + 16

@@ -1,4 +1,4 @@
-"""The learners, and the registry of all that there are. Nothing is discovered."""
+"""All learners, and the registry of them by name. There is no plug-in discovery."""
 
 from pathlib import Path
 
@@ -59,16 +59,31 @@ LEARNERS: dict[str, type[Learner]] = {
 
 
 def learner_named(name: str) -> type[Learner]:
-    """The learner called `name`. Raises `WrongInput` with the nearest name if there is none."""
+    """The class of the learner called `name`. An unknown name raises `WrongInput`, which suggests
+    the nearest name.
+    """
     if name not in LEARNERS:
         raise WrongInput(f"no learner is called {name!r}{nearest(name, list(LEARNERS))}")
     return LEARNERS[name]
 
 
 def load(path: str | Path) -> Learner:
-    """Read a learner that `save` wrote, as the library's class of that learner.
+    """Load a learner saved with `Learner.save`.
 
-    Raises `WrongInput` if the file is cut, altered, of a newer format, or not of this kind.
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+
+    Returns
+    -------
+    Learner
+        An instance of the library's class of that learner, even if a subclass was saved.
+
+    Raises
+    ------
+    WrongInput
+        The file is truncated, altered, of a newer format, or of another kind.
     """
 
     return load_into(path, LEARNERS, "which this version does not have; upgrade koco-stream")

@@ -1,4 +1,4 @@
-"""What a learner is: the base class of all, with the Python interface that they share."""
+"""The base class of all learners, with their common Python interface."""
 
 import warnings
 from collections.abc import Callable
@@ -24,7 +24,7 @@ from koco_stream.scikit_learn import (
 from koco_stream.streams.rows import Rows, as_labels, as_rows, with_intercept
 from koco_stream.types import Array
 
-# What `fit` forgets.
+# The attributes that `fit` resets.
 LEARNT = (
     *("_state", "_params", "_in_force", "_diverged", "_warned"),
     *("n_features_in_", "feature_names_in_", "rounds_"),
@@ -32,22 +32,22 @@ LEARNT = (
 
 
 class Learner(Algorithm, Estimator):
-    """An online learner: an algorithm, and the interface of a scikit-learn estimator around it.
+    """An online learner: an algorithm with the interface of a scikit-learn estimator.
 
-    A subclass says what is particular to its algorithm: `parameters`, `to_params` and `cost` (see
-    `Spec`); a constructor that keeps its arguments by `self._keep(locals())`; and the algorithm
-    itself, as functions without `self`, of which the compiled ones update `state` in place:
+    A subclass defines what is specific to its algorithm: `parameters`, `to_params` and `cost` (see
+    `Spec`); a constructor that stores its arguments by `self._keep(locals())`; and the algorithm as
+    functions without `self`. The compiled ones update `state` in place:
 
     - `init(params, n_features, seed)`: the state before the first round, a NamedTuple of arrays;
     - `step(params, state, idx, val, y)`: one round on the row (idx, val), compiled; returns ŷ;
-    - `forward(params, state, idx, val)`: the prediction for a row before it is held within
-      [−clip, clip], compiled; learns nothing.
+    - `forward(params, state, idx, val)`: the prediction for a row before it is truncated to [−clip,
+    clip], compiled; changes nothing.
 
-    `Params`, a NamedTuple of numbers, has at least `loss` and `clip`. A learner whose state takes
-    more memory as it learns also has `grows = True`, `full` and `enlarge`.
+    `Params`, a NamedTuple of numbers, has at least `loss` and `clip`. A learner whose state needs
+    more memory as it learns also sets `grows = True` and defines `full` and `enlarge`.
 
-    After learning: `n_features_in_` (features of X), `feature_names_in_` (their names, if X is a
-    data frame), `rounds_` (rows seen).
+    After learning, `n_features_in_` is the number of features of X, `feature_names_in_` their names
+    if X is a data frame, and `rounds_` the number of rows seen.
     """
 
     loss: str
@@ -65,17 +65,19 @@ class Learner(Algorithm, Estimator):
 
     @classmethod
     def registered(cls) -> type[Self]:
-        """The class that says what the learner is: this one, or the base of a variant of it."""
+        """The registered class of the learner: this class, or the base class that defines
+        `parameters`.
+        """
         return next(base for base in cls.__mro__ if "parameters" in vars(base))
 
-    # What it is told -----------------------------------------------------------------------------
+    # Parameters -----------------------------------------------------------------------------------
 
     def _keep(self, arguments: dict[str, Any]) -> None:
-        """Keep the constructor's arguments, which are its `locals()`, as they were given."""
+        """Store the constructor's arguments, given as its `locals()`, unchanged as attributes."""
         vars(self).update({k: v for k, v in arguments.items() if k not in ("self", "__class__")})
 
     def __sklearn_tags__(self) -> Any:
-        """What scikit-learn asks before it runs its checks."""
+        """The estimator's tags, by which scikit-learn selects its checks."""
         return regressor_tags(target_required=True)
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -84,28 +86,40 @@ class Learner(Algorithm, Estimator):
     # Learning -------------------------------------------------------------------------------------
 
     def progressive(self, X: Any, y: Any) -> Array:
-        """Learn from the rows in order and return each prediction (n,), made before its label was
-        seen.
+        """Learn from the rows in order and return the prediction for each, made before its label is
+        seen. One call with many rows gives exactly the results of single rows.
 
-        `X` is (n, d): a NumPy array, a SciPy or `sparse` matrix, or an Arrow table of prepared
-        rows; `y` is (n,). The next call goes on from where this one ends: many rows at once are
-        exactly the loop of single rows.
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            A NumPy array, a SciPy or `sparse` matrix, or an Arrow table of prepared rows.
+        y : array-like of shape (n,)
+            The labels.
 
-        Raises `WrongInput` (a `ValueError`) for NaN, infinity, another number of features than
-        before, a parameter out of range or changed since learning began, and `FloatingPointError`
-        with the row's number if the learner diverges: it is of no use then but for `fit`.
+        Returns
+        -------
+        ndarray of shape (n,)
+            The predictions.
+
+        Raises
+        ------
+        WrongInput
+            A `ValueError`: NaN, infinity, another number of features than before, or a parameter
+            that is out of range or has changed since learning began.
+        FloatingPointError
+            The learner diverged; the message has the row's number. Only `fit` can be called then.
         """
         return self._learn(X, y)
 
     def partial_fit(self, X: Any, y: Any) -> Self:
-        """Learn from the rows in order, going on from where the last call ended. Raises as
-        `progressive` does.
+        """Learn from the rows of X (n, d) with labels y (n,), continuing from the last call. Raises
+        as `progressive` does.
         """
         self.progressive(X, y)
         return self
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Forget everything, then learn from the rows in order, once."""
+        """Reset the learner, then learn from the rows of X (n, d) in order, in a single pass."""
         rows = as_rows(X)
         labels = as_labels(y, rows.n_rows)
         if rows.n_rows == 0:
@@ -118,25 +132,24 @@ class Learner(Algorithm, Estimator):
         return self.partial_fit(X, labels)
 
     def predict(self, X: Any) -> Array:
-        """Predictions (n,) for the rows of X (n, d), each as it would be made in the next round.
-        Nothing is learnt.
+        """Predictions (n,) for the rows of X (n, d), each as if it came in the next round. The
+        learner does not change.
         """
         rows = self._rows_of(X)
         return self.expect(self._params, self._readable_state(), rows)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The coefficient of determination R² of `predict(X)`, as scikit-learn's regressors give
-        it.
-        """
+        """The coefficient of determination R² of `predict(X)`, as for scikit-learn's regressors."""
         from sklearn.metrics import r2_score
 
         return float(r2_score(y, self.predict(X), sample_weight=sample_weight))
 
     def record(self, X: Any, y: Any) -> Any:
-        """As `progressive`, but returns an Arrow table: `t` (the round, from 1), `prediction`,
-        `loss`, and the learner's own columns: how often so far it did something rare (`folds`,
-        `dense_rounds`, `shrinks`, `restarts`), and what its dictionary did
-        (`inclusion_probability`, `included`, `dictionary_size`), where it has one.
+        """Learn like `progressive`, but return an Arrow table with one row per round.
+
+        Its columns are `t` (the round, from 1), `prediction`, `loss`, and the learner's own:
+        cumulative counts of rare events (`folds`, `dense_rounds`, `shrinks`, `restarts`) and, with
+        a dictionary, `inclusion_probability`, `included` and `dictionary_size`.
         """
         import pyarrow as pa
 
@@ -149,28 +162,26 @@ class Learner(Algorithm, Estimator):
         rounds = np.arange(before + 1, before + 1 + predictions.size)
         return pa.table({"t": rounds, "prediction": predictions, "loss": losses, **columns})
 
-    # Keeping --------------------------------------------------------------------------------------
+    # Saving ---------------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
-        """Write the learner to a file, atomically. Another process that loads it goes on to the
-        same bits.
-
-        What a subclass has saved is read by its own `load`; `koco_stream.load` gives the library's
+        """Write the learner to a file atomically. A loaded learner continues with bit-identical
+        results. A subclass is loaded by its own `load`; `koco_stream.load` returns the library's
         class.
         """
         save_model(self, Path(path))
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read a learner of this class. Raises `WrongInput` if the file is damaged, of a newer
-        format, or another learner's.
+        """Load a learner of this class. Raises `WrongInput` if the file is damaged, of a newer
+        format, or of another learner.
         """
         otherwise = f"not {cls.__name__}; use koco_stream.load"
         return load_into(path, {cls.registered().__name__: cls}, otherwise)
 
     def __getstate__(self) -> dict[str, Any]:
-        # For pickle, joblib and deepcopy, as in a file of `save`: arrays that are nobody else's,
-        # and nothing that can be made again.
+        # For pickle, joblib and deepcopy, as in a saved file: arrays that are not shared, and
+        # nothing that can be recomputed.
         kept = {n: value for n, value in vars(self).items() if n not in ("_state", "_params")}
         if self.__sklearn_is_fitted__():
             kept["_arrays"] = state_arrays(self._state)
@@ -185,10 +196,10 @@ class Learner(Algorithm, Estimator):
             self._params = began._params
             self._state = restored(began._state, arrays, self.grows)
 
-    # Inside ---------------------------------------------------------------------------------------
+    # Internals ------------------------------------------------------------------------------------
 
     def _learn(self, X: Any, y: Any, after_round: Callable[[], None] | None = None) -> Array:
-        """`progressive`, calling `after_round` after each round if it is given."""
+        """Learn like `progressive`, calling `after_round`, if given, after each round."""
         rows = self._checked(X)
         labels = as_labels(y, rows.n_rows)
         check_labels(self.loss, labels)
@@ -219,14 +230,14 @@ class Learner(Algorithm, Estimator):
         return predictions
 
     def _rows_of(self, X: Any) -> Rows:
-        """The rows of X (n, d) as the learner, which has learnt, sees them."""
+        """X (n, d) as rows for a fitted learner, with its intercept."""
         if not self.__sklearn_is_fitted__():
             raise not_fitted(self)
         rows = self._checked(X)
         return with_intercept(rows) if self.fit_intercept else rows
 
     def _embedded(self, X: Any, n_features: int) -> Array:
-        """The features (n, `n_features`) of rows, in which a learner with `embed` is linear."""
+        """The features (n, `n_features`) in which a learner that defines `embed` is linear."""
         rows = self._rows_of(X)
         features = np.empty((rows.n_rows, n_features))
         embed = self.compiled(embed_rows, "embed")
@@ -234,8 +245,8 @@ class Learner(Algorithm, Estimator):
         return features
 
     def _checked(self, X: Any) -> Rows:
-        """The rows of X (n, d), which has the features of what was learnt from before, if anything
-        was.
+        """X (n, d) as rows. Raises `WrongInput` if its features differ from those that were learnt
+        from.
         """
         self._check_unchanged()
         if self.__sklearn_is_fitted__():
@@ -259,7 +270,9 @@ class Learner(Algorithm, Estimator):
         self.rounds_ = 0
 
     def _check_unchanged(self) -> None:
-        """Refuse to go on with other parameters than learning began with, or after a divergence."""
+        """Raise an error if the parameters have changed since learning began, or the learner has
+        diverged.
+        """
         given = self.get_params()
         in_force = vars(self).get("_in_force", given)
         changed = [name for name, value in given.items() if value != in_force[name]]
@@ -272,17 +285,17 @@ class Learner(Algorithm, Estimator):
             raise WrongInput(f"{self!r} diverged; call fit to begin anew, with other parameters")
 
     def __getattr__(self, name: str) -> Any:
-        # Only reached for what is not there: what learning would have made, or nothing.
+        # Python calls this for missing attributes only, such as those that learning creates.
         if name in ("_state", "_params") or (name.endswith("_") and not name.startswith("_")):
             raise not_fitted(self)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _readable_state(self) -> Any:
-        """A state that reading may bring up to date without changing what the learner does next."""
+        """The state, prepared for reading. Preparing it never changes later results."""
         return self._state
 
     def _warn_of_large(self, labels: Array) -> None:
-        """Warn once of labels that no prediction can reach."""
+        """Warn once if labels are beyond the clip, so that no prediction can reach them."""
         if not self._warned and labels.size and np.abs(labels).max() > self.clip:
             self._warned = True
             if "clip" in self.irrelevant(self._public()):
@@ -296,7 +309,9 @@ class Learner(Algorithm, Estimator):
 
 
 def unlearnt(learner: Any) -> Any:
-    """A new learner with the parameters of this one. Raises `WrongInput` if it is no learner."""
+    """A new learner with the parameters of `learner`. Raises `WrongInput` if it is not a
+    learner.
+    """
     if not isinstance(learner, Learner):
         like = "such as koco_stream.OjaSON()"
         raise WrongInput(f"learner must be a learner, {like}, not {learner!r}")

@@ -1,7 +1,8 @@
-"""A learner's parameters: their type, range and meaning. Defaults are those of its constructor.
+"""Declarations of learners' parameters: type, range and meaning. Defaults are those of the
+constructors.
 
-The sweep file's checks, the identity of a run and the columns of the table `runs` come from here.
-Parameters that several learners have stand here too, and others in their learner's file.
+The checks of sweep files, the identity of a run and the columns of the table `runs` are derived
+from them. Parameters that several learners share are declared here, others beside their learner.
 """
 
 import math
@@ -20,13 +21,13 @@ Value = float | int | bool | str | None
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter of a learner. `low` and `high` are inclusive unless `above` says that the value
-    must exceed `low`.
+    """The declaration of one parameter of a learner.
 
-    A parameter that is true or false may have words beside these, its `choices`. `matters_if`:
-    another parameter, and the values of it with which this one matters; without, it always may.
-    `later`: it was added when there were runs: at its default it is no part of a run's identity,
-    so that runs made before keep theirs.
+    The range from `low` to `high` is inclusive; with `above`, `low` itself is excluded. `choices`
+    are the allowed words, also as alternatives to true and false. With `matters_if`, a parameter's
+    name and some of its values, this parameter has an effect only if the other one has such a
+    value. `later` marks a parameter that was introduced after runs had been stored: at its default
+    it is not part of a run's identity, so that stored runs keep theirs.
     """
 
     name: str
@@ -41,8 +42,8 @@ class Parameter:
     later: bool = False
 
     def check(self, value: Any) -> Value:
-        """The value in its own type. Raises `WrongInput` naming the parameter, the value and what
-        is allowed.
+        """The value, converted to the parameter's type. Raises `WrongInput` with the parameter, the
+        value and what is allowed.
         """
         if value is None and self.optional:
             return None
@@ -56,7 +57,7 @@ class Parameter:
         if self.kind is str:
             raise WrongInput(f"{self.name} must be one of {', '.join(self.choices)}, not {value!r}")
         try:
-            # a large whole number stays exact
+            # Large integers stay exact.
             number = operator.index(value) if hasattr(value, "__index__") else float(value)
             finite = math.isfinite(number)
         except (TypeError, ValueError, OverflowError):

@@ -1,11 +1,11 @@
-"""What a record shows of a learner's state beside its predictions."""
+"""The columns that `Learner.record` takes from a learner's state."""
 
 from typing import Any
 
 from koco_stream.kernels.dictionary import Points
 
-# What a state may hold and a record then shows, each round: what happened rarely, how often; and
-# what a dictionary did.
+# Fields of a state that a record shows for each round, if the state has them: cumulative counts of
+# rare events, and the events of a dictionary.
 COUNTED = ("folds", "dense_rounds", "shrinks", "restarts")
 RECORDED = {
     "inclusion_probability": float,
@@ -16,7 +16,9 @@ RECORDED = {
 
 
 def recorded(state: Any) -> dict[str, Any]:
-    """What `COUNTED` and `RECORDED` name, in a state or the states within it."""
+    """The values in a state, or in nested states, of the fields named by `COUNTED` and
+    `RECORDED`.
+    """
     found: dict[str, Any] = {}
     for name, value in state._asdict().items():
         if isinstance(value, Points):

@@ -1,4 +1,4 @@
-"""A learner in a file, and its state as named arrays."""
+"""Saving learners to files, and their states as named arrays."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,7 +19,7 @@ FORMAT = 1
 
 
 def save_model(model: Any, path: Path) -> None:
-    """Write `model` to `path`, atomically."""
+    """Write a learner to the file `path` atomically."""
     state, names = vars(model).get("_state"), vars(model).get("feature_names_in_")
     named = {} if names is None else {"feature_names": list(names)}
     header = {
@@ -38,8 +38,8 @@ def save_model(model: Any, path: Path) -> None:
 
 
 def state_arrays(state: Any, prefix: str = "") -> dict[str, Array]:
-    """The arrays of a state by name, those of a state within it as `outer.inner`; read-only views
-    of others are left out.
+    """The arrays of a learner's state by name; those of a nested state are named `outer.inner`.
+    Read-only views of other arrays are left out.
     """
     arrays = {}
     for name, value in state._asdict().items():
@@ -51,10 +51,27 @@ def state_arrays(state: Any, prefix: str = "") -> dict[str, Array]:
 
 
 def load_into(path: str | Path, classes: Mapping[str, type[L]], otherwise: str) -> L:
-    """Read a learner written by `save`, of the class that `classes` has for the learner's name.
+    """Load a learner from a file.
 
-    Raises `WrongInput` if the file is cut, altered, of a newer format or not of this kind, and with
-    the words `otherwise` if the learner is of no such class.
+    Parameters
+    ----------
+    path : str or Path
+        A file written by `save_model`.
+    classes : mapping of str to type
+        The class to create, by the learner's name.
+    otherwise : str
+        The message for a learner that is not in `classes`.
+
+    Returns
+    -------
+    Learner
+        An instance of that class.
+
+    Raises
+    ------
+    WrongInput
+        The file is truncated, altered, of a newer format or of another kind, or its learner is not
+        in `classes`.
     """
     path = Path(path)
     try:
@@ -91,17 +108,17 @@ def load_into(path: str | Path, classes: Mapping[str, type[L]], otherwise: str) 
 
 
 def restored(state: Any, arrays: dict[str, Array], grows: bool, prefix: str = "") -> Any:
-    """The state with the saved arrays in it; they may be larger than a new state's if the learner's
-    state grows.
+    """A learner's state with its arrays replaced by saved ones. With `grows`, saved arrays may be
+    larger than those of a new state.
 
-    Raises `ValueError` with the name of one that does not fit.
+    Raises `ValueError` with the name of an array that does not fit.
     """
     grown = {}
     for name, value in state._asdict().items():
         if isinstance(value, tuple):
             grown[name] = restored(value, arrays, grows, f"{prefix}{name}.")
         elif value.flags.writeable:
-            # an empty one need not be in the file
+            # Empty arrays may be missing in the file.
             saved = arrays.get(prefix + name, value if value.size == 0 else None)
             if saved is None or (saved.dtype, saved.ndim) != (value.dtype, value.ndim):
                 raise ValueError(prefix + name)

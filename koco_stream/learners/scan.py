@@ -1,6 +1,6 @@
-"""The scans: the only loops over time in the project, compiled once for each learner.
+"""The scans: loops over the rows of a stream, compiled once per learner.
 
-They take a learner's own functions by name: `jit_with` binds the names to them.
+A loop calls a learner's functions through global names, which `jit_with` binds to them.
 """
 
 import math
@@ -18,7 +18,7 @@ from koco_stream.types import Array
 
 
 def bound_later(*arguments: Any) -> Any:
-    """Stands for a function of the learner's class until `jit_with` binds its name."""
+    """A placeholder for a learner's function, until `jit_with` binds its name."""
     raise AssertionError("jit_with binds this name")
 
 
@@ -28,10 +28,10 @@ step = forward = full = embed = bound_later
 
 
 def scan_rows(params: Any, state: Any, rows: Rows, labels: Array, predictions: Array) -> int:
-    """Run the learner over rows, in order, updating `state` and filling `predictions` (n,).
+    """Run a learner over rows in order, updating `state` and filling `predictions` (n,).
 
     Returns the number of rounds done: n, or fewer if a prediction was not finite (that round is the
-    last, and not counted). If the state lacks room for row t, it stops before it and returns
+    last, and not counted). If the state has no room for row t, it stops before that row and returns
     −1 − t.
     """
     for t in range(labels.size):
@@ -47,9 +47,9 @@ def scan_rows(params: Any, state: Any, rows: Rows, labels: Array, predictions: A
 
 
 def predict_rows(params: Any, state: Any, rows: Rows, predictions: Array) -> None:
-    """Fill `predictions` (n,) with what the learner would predict next for each row.
+    """Fill `predictions` (n,) with the prediction for each row, as if it came in the next round.
 
-    They are held within [−C, C]. Nothing is learnt.
+    Predictions are truncated to [−C, C]. The state does not change.
     """
     for t in range(predictions.size):
         idx, val = row(rows, t)
@@ -58,7 +58,9 @@ def predict_rows(params: Any, state: Any, rows: Rows, predictions: Array) -> Non
 
 
 def embed_rows(params: Any, state: Any, rows: Rows, features: Array) -> None:
-    """Fill `features` (n, r) with those in which a kernel learner is linear; nothing is learnt."""
+    """Fill `features` (n, r) with the features in which a kernel learner is linear. The state does
+    not change.
+    """
     for t in range(features.shape[0]):
         idx, val = row(rows, t)
         embed(params, state, idx, val, features[t])
@@ -66,16 +68,16 @@ def embed_rows(params: Any, state: Any, rows: Rows, features: Array) -> None:
 
 @inlined
 def row(rows: Rows, t: int) -> tuple[Array, Array]:
-    """Row t: its features and their values. Dense rows all have the same features."""
+    """The feature numbers and values of row t. All dense rows share the same feature numbers."""
     lo, hi = rows.indptr[t], rows.indptr[t + 1]
     first = lo * rows.index_stride
     return rows.indices[first : first + hi - lo], rows.values[lo:hi]
 
 
 class Algorithm(Spec):
-    """What a run of a learner is made of: functions without `self`, and how rows go through them.
+    """A learner's algorithm as functions without `self`, and the methods that run them over rows.
 
-    `init`, `step` and `forward` are what `Learner` says of them.
+    `init`, `step` and `forward` are described by `Learner`.
     """
 
     init: ClassVar[Callable[..., Any]]
@@ -86,9 +88,10 @@ class Algorithm(Spec):
     @classmethod
     @cache
     def compiled(cls, loop: Any, *names: str) -> Callable[..., Any]:
-        """A loop over rows, compiled with these functions of the class.
+        """Compile a loop over rows with the named functions of this class.
 
-        It is called as the file is that has the learner's step: learners with one step share it.
+        The compiled code is named after the file that has the learner's `step`, so that learners
+        with the same step share it.
         """
         file = next(c for c in cls.__mro__ if "step" in vars(c)).__module__.rsplit(".", 1)[-1]
         own = {name: getattr(cls, name) for name in names}
@@ -97,27 +100,30 @@ class Algorithm(Spec):
     @staticmethod
     @inlined
     def full(params: Any, state: Any, features: int) -> bool:
-        """Whether the state lacks room for a row with so many features."""
+        """Whether the state lacks room for a row with `features` non-zeros."""
         return False
 
     @staticmethod
     def enlarge(params: Any, state: Any, features: int, /) -> Any:
-        """The same state with room for a row with so many features."""
+        """The same state in larger arrays, with room for a row with `features` non-zeros."""
         return state
 
     @staticmethod
     def joined(state: Any, /) -> Array | None:
-        """The rounds in which points joined that stay in the dictionary, increasing, if any do."""
+        """The rounds, increasing, in which the dictionary's points joined; None if points can leave
+        it or there is no dictionary.
+        """
         return None
 
     @classmethod
     def advance(
         cls, params: Any, state: Any, rows: Rows, labels: Array, predictions: Array
     ) -> tuple[Any, int]:
-        """Learn from a block of rows, filling `predictions` (n,): the state and the rounds done.
+        """Learn from a block of rows, filling `predictions` (n,). Returns the new state and the
+        number of rounds done.
 
-        Fewer rounds than rows are done only if a prediction was not finite; it is then in
-        `predictions`.
+        There are fewer rounds than rows only if a prediction was not finite; `predictions` then
+        contains it.
         """
         scan, done = cls.compiled(scan_rows, "step", "full"), 0
         while True:
@@ -131,7 +137,9 @@ class Algorithm(Spec):
 
     @classmethod
     def expect(cls, params: Any, state: Any, rows: Rows) -> Array:
-        """What the learner would predict next for each row, (n,). Nothing is learnt."""
+        """The prediction (n,) for each row, as if it came in the next round. The state does not
+        change.
+        """
         predictions = np.empty(rows.n_rows)
         cls.compiled(predict_rows, "forward")(params, state, rows, predictions)
         return predictions
@@ -148,17 +156,36 @@ def tally(
     at: int,
     curve: Array,
 ) -> int:
-    """Add a block's losses and mistakes to the running totals, one round after the other.
+    """Add a block's losses and mistakes to a run's totals and curve, round by round.
 
-    `totals` (3,) is rounds, cumulative loss, mistakes (sign(ŷ) ≠ sign(y), with sign(0) = +1 as in
-    the SON paper). Each time the rounds reach one of `points` (increasing; the next is number
-    `at`), the totals are copied to that line of `curve` (k, 3). Returns the next `at`.
+    Parameters
+    ----------
+    loss : int
+        The loss's code.
+    predictions, labels : ndarray of shape (n,)
+        The block's predictions and labels.
+    done : int
+        Count only this many rounds of the block.
+    totals : ndarray of shape (3,)
+        Rounds, cumulative loss, and mistakes (sign(ŷ) ≠ sign(y), with sign(0) = +1 as in the SON
+        paper); updated.
+    points : ndarray of shape (k,)
+        The rounds, increasing, at which the totals are copied to `curve`.
+    at : int
+        The next of `points`.
+    curve : ndarray of shape (k, 3)
+        The totals at `points`; updated.
+
+    Returns
+    -------
+    int
+        The next `at`.
     """
     rounds, cumulative, mistakes, t = totals[0], totals[1], int(totals[2]), 0
     while t < done:
         until = min(done, t + int(points[at] - rounds)) if at < points.size else done
         rounds += until - t
-        while t < until:  # nothing but this is done in every round
+        while t < until:  # the only work in most rounds
             cumulative += loss_value(loss, predictions[t], labels[t])
             if (predictions[t] >= 0.0) != (labels[t] >= 0.0):
                 mistakes += 1

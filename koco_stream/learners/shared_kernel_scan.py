@@ -1,7 +1,8 @@
-"""Learners whose rounds need kernel values of a row with earlier ones, and the scan of their runs.
+"""Learners whose rounds need the kernel values of a row with earlier rows, and the scan that runs
+several of them together.
 
-Runs with the same kernel on the same rows are advanced side by side: what depends on the rows and
-the kernel alone is done once. One run is a cohort of one: its numbers are the same, bit for bit.
+Runs with the same kernel on the same rows are advanced side by side, so that work that depends on
+the rows and the kernel alone is done once. A run by itself has bit-identical results.
 """
 
 import math
@@ -34,9 +35,10 @@ step = forward = bound_later
 def learn_block(
     params: Any, state: Any, tile: Array, own: Array, block: int, labels: Array, predictions: Array
 ) -> int:
-    """The rounds of a block, in order, whose first row is `block`, filling `predictions` (n,).
+    """Run a learner over the rows of one block, whose first row has the number `block`, filling
+    `predictions` (n,).
 
-    As for `scan.scan_rows`, fewer rounds if a prediction was not finite.
+    Returns the number of rounds done; fewer than n if a prediction was not finite.
     """
     for r in range(labels.size):
         y_hat = step(params, state, tile, r, block, own[r], labels[r])
@@ -49,18 +51,20 @@ def learn_block(
 def predict_block(
     params: Any, state: Any, tile: Array, own: Array, block: int, predictions: Array
 ) -> None:
-    """What the learner would predict next for each row of a block; learns nothing."""
+    """Fill `predictions` (n,) with the prediction for each row of a block, as if it came in the
+    next round. The state does not change.
+    """
     for r in range(predictions.size):
         y_hat = forward(params, state, tile, r, block, own[r])
         predictions[r] = min(max(y_hat, -params.clip), params.clip)
 
 
 class SharedKernelScan:
-    """Runs of the same kernel on the same rows; run i has `learners[i]`, a class, `params[i]` and
-    `states[i]`.
+    """A scan of several runs that have the same kernel and read the same rows.
 
-    `advance` changes `states`; a run whose prediction was not finite, or whose step raised what
-    `failures` then holds by its number, learns nothing more.
+    Run i has the learner class `learners[i]`, parameters `params[i]` and state `states[i]`.
+    `advance` updates `states`. A run stops when its prediction is not finite, or when its step
+    raises an exception, which is then in `failures` under its number.
     """
 
     def __init__(
@@ -76,9 +80,9 @@ class SharedKernelScan:
         self.own = np.zeros(BLOCK)
 
     def advance(self, rows: Rows, labels: Array, predictions: Array) -> list[int]:
-        """Run all over a block of rows, filling `predictions` (runs, n).
+        """Advance all runs over a block of rows, filling `predictions` (runs, n).
 
-        Returns the rounds that each has done.
+        Returns the number of rounds that each run has done.
         """
         self._make_room(rows, rows.n_rows)
         done = [0] * len(self.states)
@@ -98,7 +102,7 @@ class SharedKernelScan:
                         labels[these],
                         y_hat,
                     )
-                except Exception as error:  # this run's own: the others go on
+                except Exception as error:  # this run fails, the others continue
                     self.live[i], self.failures[i] = False, error
                     continue
                 done[i] += rounds
@@ -106,8 +110,8 @@ class SharedKernelScan:
         return done
 
     def expect(self, rows: Rows) -> Array:
-        """What the first run would predict next for each row, (n,). Nothing is learnt, and nothing
-        remembered.
+        """The first run's prediction (n,) for each row, as if it came in the next round. State and
+        row history do not change.
         """
         predictions = np.empty(rows.n_rows)
         self._make_room(rows, 0)
@@ -118,9 +122,10 @@ class SharedKernelScan:
         return predictions
 
     def _tiles(self, rows: Rows, learning: bool) -> Iterator[tuple[slice, int]]:
-        """Sixteen rows after the other: which they are, and how many came before them.
+        """Compute kernel values for sixteen rows at a time, and yield those rows and the number of
+        rows before them.
 
-        Their kernel values are in the tile, and they in the history if it is for learning.
+        The kernel values are in the tile. When learning, the rows are added to the history.
         """
         block = block_of(rows)
         for first in range(0, rows.n_rows, BLOCK):
@@ -146,8 +151,8 @@ class SharedKernelScan:
         give_back(block)
 
     def _make_room(self, rows: Rows, more: int) -> None:
-        """Room for `more` of these rows in the history, the coefficients and the tile; the states
-        hold views of what all share.
+        """Make room for `more` of these rows in the history, the coefficients and the tile, which
+        the runs' states share as views.
         """
         non_zeros = int(rows.indptr[more] - rows.indptr[0])
         self.history = with_room(self.history, more, non_zeros)
@@ -167,29 +172,32 @@ class SharedKernelScan:
 
 
 class SharedKernelLearner(Learner):
-    """A learner that reads its kernel values from a tile, which runs with the same kernel share.
+    """A learner that reads kernel values from a tile shared with other runs of the same kernel.
 
-    Its `step` and `forward` have the tile, a column of it, the block's first row and k(x, x) in
-    place of a row: see `koco_stream.kernels.earlier_rows`. Its state has `history`, `c` and `sums`.
+    Instead of a row, its `step` and `forward` take the tile, a column of it, the number of the
+    block's first row, and k(x, x): see `koco_stream.kernels.earlier_rows`. Its state has the fields
+    `history`, `c` and `sums`.
     """
 
     grows = True
 
     @staticmethod
     def first_row(state: Any, /) -> int:
-        """The first row of the stream whose kernel values the next round needs."""
+        """The number of the earliest row whose kernel values the next round needs."""
         return 0
 
     @staticmethod
     def with_room(params: Any, state: Any, /) -> Any:
-        """The same state with room for the points of another block."""
+        """The same state with room for the points of one more block."""
         return state
 
     @classmethod
     def advance(
         cls, params: Any, state: Any, rows: Rows, labels: Array, predictions: Array
     ) -> tuple[Any, int]:
-        """As `Learner.advance`: a shared scan of one run."""
+        """Learn from a block of rows as a shared scan with a single run; see
+        `Algorithm.advance`.
+        """
         scan = SharedKernelScan([cls], [params], [state])
         done = scan.advance(rows, labels, predictions.reshape(1, -1))[0]
         if scan.failures:
@@ -198,14 +206,17 @@ class SharedKernelLearner(Learner):
 
     @classmethod
     def expect(cls, params: Any, state: Any, rows: Rows) -> Array:
-        """As `Learner.expect`."""
+        """The prediction (n,) for each row, as if it came in the next round; see
+        `Algorithm.expect`.
+        """
         return SharedKernelScan([cls], [params], [state]).expect(rows)
 
 
 def kernel_values(q: Public, size: StreamSize, earlier: float) -> Shared:
-    """What runs share that read the kernel values of a row with so many `earlier` ones.
+    """The cost of the kernel values of each row with `earlier` past rows, which runs with the same
+    kernel share.
 
-    That is the rows seen, whose room doubles when it is full, and a tile.
+    It covers the history of rows, whose arrays double when full, and a tile.
     """
     key = (q["kernel"], q.get("bandwidth"), q.get("degree"), q["fit_intercept"])
     floats = int(2 * size.rounds * (3 + 1.5 * size.s) + 16 * size.rounds)

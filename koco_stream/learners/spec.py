@@ -1,4 +1,6 @@
-"""What a learner's class says of it: its parameters, what identifies a run of it, what it costs."""
+"""What a learner class declares to the sweep engine: its parameters, what identifies a run, and its
+cost.
+"""
 
 import inspect
 from functools import cache
@@ -12,22 +14,22 @@ Public = dict[str, Value]
 
 
 def real(q: Public, name: str) -> float:
-    """The parameter `name`, which is a number."""
+    """The value of the real parameter `name` as a float."""
     return float(q[name])  # type: ignore[arg-type]
 
 
 def whole(q: Public, name: str) -> int:
-    """The parameter `name`, which is a whole number."""
+    """The value of the integer parameter `name` as an int."""
     return int(q[name])  # type: ignore[arg-type]
 
 
 def loss_and_clip(q: Public) -> dict[str, Any]:
-    """What every learner's `Params` begin with."""
+    """The fields `loss` and `clip`, with which the `Params` of every learner begin."""
     return {"loss": LOSSES[str(q["loss"])], "clip": real(q, "clip")}
 
 
 def newton_params(q: Public) -> dict[str, Any]:
-    """What the `Params` of every online Newton step begin with."""
+    """The fields with which the `Params` of every online Newton step begin."""
     return {
         **loss_and_clip(q),
         "alpha": real(q, "alpha"),
@@ -37,7 +39,9 @@ def newton_params(q: Public) -> dict[str, Any]:
 
 
 class StreamSize(NamedTuple):
-    """rounds; d features (with the intercept's); s, the mean number of non-zeros of a row."""
+    """The size of a stream: its number of rounds, its number of features d (with the intercept),
+    and the mean number s of non-zeros in a row.
+    """
 
     rounds: int
     d: int
@@ -45,9 +49,8 @@ class StreamSize(NamedTuple):
 
 
 class Shared(NamedTuple):
-    """What the runs of a cohort with an equal `key` do once, and the 8-byte numbers that it holds.
-
-    It takes about `nanoseconds` a round.
+    """The cost of work done once for all runs of a cohort that have an equal `key`: `nanoseconds`
+    per round, and memory in 8-byte numbers.
     """
 
     key: tuple[Value, ...]
@@ -56,9 +59,8 @@ class Shared(NamedTuple):
 
 
 class Cost(NamedTuple):
-    """About what a run costs: its state in 8-byte numbers, and the nanoseconds of a round.
-
-    What is `shared` with other runs of a cohort is not in these two.
+    """The approximate cost of a run: its state in 8-byte numbers, and the nanoseconds per round.
+    Work that it shares with other runs is not in these two but in `shared`.
     """
 
     floats: int
@@ -67,12 +69,12 @@ class Cost(NamedTuple):
 
 
 class Spec:
-    """What the planner, sweep files and tables read of a learner's class.
+    """What the planner, sweep files and result tables read from a learner class.
 
-    A learner gives `parameters`, `to_params` and `cost`. Where that is not enough it says which
-    parameters are `unused`, and that it is `always_stochastic`, or has its own `irrelevant` and
-    `stochastic`. `numbers_version` is raised whenever a change to the code
-    changes a run's numbers. The default curvature is `curvature_share` of the loss's σ (P1).
+    A learner defines `parameters`, `to_params` and `cost`. It may also list the parameters it has
+    but does not use in `unused`, set `always_stochastic`, or override `irrelevant` and
+    `stochastic`. `numbers_version` is increased whenever a code change alters a run's numbers. The
+    default curvature is `curvature_share` times the loss's σ (P1 in docs/errata.md).
     """
 
     parameters: ClassVar[tuple[Parameter, ...]] = ()
@@ -83,12 +85,14 @@ class Spec:
 
     @classmethod
     def to_params(cls, q: Public) -> Any:
-        """The numbers that the compiled step is given, for these complete parameters."""
+        """The parameters of the compiled step, from the complete public parameters `q`."""
         return None
 
     @classmethod
     def irrelevant(cls, q: Public) -> set[str]:
-        """Those of these parameters that cannot matter: they are no part of a run's identity."""
+        """The names of parameters that have no effect given the values of the others. They are not
+        part of a run's identity.
+        """
         conditions = {p.name: p.matters_if for p in cls.parameters if p.matters_if}
         irrelevant = {
             name for name, (other, values) in conditions.items() if q[other] not in values
@@ -97,19 +101,21 @@ class Spec:
 
     @classmethod
     def stochastic(cls, q: Public) -> bool:
-        """Whether the learner draws anything, so that the learner_seed matters."""
+        """Whether the learner uses random numbers, so that its results depend on the seed."""
         return cls.always_stochastic
 
     @classmethod
     def cost(cls, q: Public, size: StreamSize) -> Cost:
-        """About what a run on a stream of this size costs, for the planner."""
+        """The approximate cost of a run on a stream of this size, for the planner."""
         return Cost(2 * size.d, 20 + 3.5 * size.s)
 
-    # Of the class that declares `parameters`, which may be a base of this one ---------------------
+    # Derived from `parameters`, which may be declared in a base class -----------------------------
 
     @classmethod
     def parameter(cls, name: str) -> Parameter:
-        """The parameter `name`. Raises `WrongInput` with the nearest name if there is none."""
+        """The declaration of the parameter `name`. An unknown name raises `WrongInput`, which
+        suggests the nearest name.
+        """
         named = {parameter.name: parameter for parameter in cls.parameters}
         if name not in named:
             near = nearest(name, list(named))
@@ -118,8 +124,8 @@ class Spec:
 
     @classmethod
     def complete(cls, given: dict[str, Any]) -> Public:
-        """All parameters, in order: those given, checked, and the defaults; a curvature of None
-        becomes the loss's σ.
+        """All parameters in order: the given ones, checked, and defaults for the others. A
+        curvature of None becomes the loss's σ.
 
         Raises `WrongInput` for an unknown name, a value out of range, or a loss without curvature
         where one is needed.
@@ -128,7 +134,7 @@ class Spec:
 
     @classmethod
     def refilled(cls, reduced: Public) -> Public:
-        """All parameters of a run, in order, from those that matter, which were checked before."""
+        """All parameters in order, from the reduced (and already checked) parameters of a run."""
         public = {**cls.defaults(), **reduced}
         if "curvature" not in public or "curvature" in cls.irrelevant(public):
             return public
@@ -146,20 +152,20 @@ class Spec:
     @classmethod
     @cache
     def defaults(cls) -> Public:
-        """The constructor's defaults of the parameters, in order, checked."""
+        """The default values of all parameters, in order, from the constructor's signature."""
         arguments = inspect.signature(cls).parameters
         return {q.name: q.check(arguments[q.name].default) for q in cls.parameters}
 
     @classmethod
     @cache
     def later(cls) -> Public:
-        """The defaults of the parameters that were added after runs were made."""
+        """The default values of the parameters that were introduced after runs had been stored."""
         return {q.name: cls.defaults()[q.name] for q in cls.parameters if q.later}
 
     @classmethod
     def identifying(cls, public: Public) -> Public:
-        """What of complete parameters belongs to a run's identity: what matters, and was there from
-        the start or is not at its default.
+        """The parameters that are part of a run's identity: those that have an effect, without
+        later additions that are at their default.
         """
         irrelevant, later = cls.irrelevant(public), cls.later()
         return {
@@ -170,8 +176,8 @@ class Spec:
 
     @classmethod
     def shown(cls, identifying: Public) -> Public:
-        """The parameters of a run that matter: those of its identity, and the defaults of those
-        that were added later.
+        """The parameters of a run that have an effect: those of its identity, and the defaults of
+        those introduced later.
         """
         if not cls.later():
             return identifying
