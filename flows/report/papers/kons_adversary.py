@@ -56,9 +56,7 @@ class Growth:
         return math.log(values[-1] / values[first]) / math.log(rounds[-1] / rounds[first])
 
     def series(self, name: str) -> Series:
-        """Series for a logarithmic plot: the mean, where it is positive, and the range over
-        seeds.
-        """
+        """Series for a logarithmic plot: the mean, where positive, and the range over seeds."""
         values = np.array(list(self.by_seed.values()))
         return mean_and_band(name, self.rounds, np.where(values > 0, values, np.nan))
 

@@ -1,6 +1,4 @@
-"""A claim of the ICML 2017 abstract: Sketched-KONS has 1/γ times KONS's regret at γ² of its
-cost.
-"""
+"""A claim of the ICML 2017 abstract: Sketched-KONS has 1/γ times KONS's regret at γ² the cost."""
 
 import math
 from collections import defaultdict

@@ -139,9 +139,7 @@ def _kept_errors(store: AnyPath, row: dict[str, Any], points: Array) -> list[flo
 
 
 def _drops(kappa: float, by_seed: dict[int, list[float]], points: Array) -> Claim:
-    """Claim that the error drops for a condition number, or a remark where the paper has no
-    claim.
-    """
+    """Claim that the error drops for a condition number; a remark if the paper claims nothing."""
     first, middle = (int(np.abs(points - t).argmin()) for t in (FIRST_ROUND, 500))
     drops = [errors[middle] / errors[first] for errors in by_seed.values()]
     ends = [errors[-1] for errors in by_seed.values()]
