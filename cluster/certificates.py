@@ -88,7 +88,7 @@ def make_certificates(folder: Path, hosts: Sequence[str] = (), days: float = DAY
         decipher_only=False,
     )
     authority = (
-        _begun("cluster", authority_key, begin, end)
+        _builder("cluster", authority_key, begin, end)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(signs, critical=True)
         .sign(authority_key, hashes.SHA256())
@@ -102,7 +102,7 @@ def make_certificates(folder: Path, hosts: Sequence[str] = (), days: float = DAY
     for role in ROLES:
         key = ec.generate_private_key(ec.SECP256R1())
         certificate = (
-            _begun(role, key, begin, end)
+            _builder(role, key, begin, end)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(names, critical=False)
             .add_extension(usage, critical=False)
@@ -173,7 +173,7 @@ def check_folder(folder: Path, role: str = "client") -> None:
             )
 
 
-def _begun(
+def _builder(
     name: str, key: ec.EllipticCurvePrivateKey, begin: datetime, end: datetime
 ) -> x509.CertificateBuilder:
     """Start building a certificate: subject, issuer, public key and validity."""

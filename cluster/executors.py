@@ -198,8 +198,8 @@ class DaskExecutor:
         joined, self.known = workers - self.known, workers
         wrong = inspect(self.client, self.store, sorted(joined))[0] if joined else {}
         if wrong:
-            said = "workers that have joined cannot be used, and are sent away:"
-            print(f"{said}\n{table(wrong)}", file=sys.stderr, flush=True)
+            heading = "workers that have joined cannot be used, and are sent away:"
+            print(f"{heading}\n{table(wrong)}", file=sys.stderr, flush=True)
             addresses = [worker.partition(" ")[0] for worker in wrong]
             self.client.retire_workers(addresses, close_workers=True)
 

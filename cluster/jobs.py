@@ -28,7 +28,7 @@ CLASSES = {
     "sge": ("SGECluster", "project"),
     "lsf": ("LSFCluster", "project"),
 }
-SEEN = "tcp://SCHEDULER:PORT"  # placeholder in a script that is only printed
+PLACEHOLDER = "tcp://SCHEDULER:PORT"  # address in a script that is only printed
 # a worker closes a tenth of the walltime before its end, within these limits in seconds
 LEAVE_BEFORE = (10, 300)
 
@@ -72,7 +72,9 @@ def job_arguments(site: JobSite, mapped_bytes: int = 0) -> dict[str, Any]:
 
 def job_script(site: JobSite) -> str:
     """Text of the job script, with placeholders for the scheduler's address and the job's name."""
-    return str(_cluster_class(site).job_cls(SEEN, name="NAME", **job_arguments(site)).job_script())
+    return str(
+        _cluster_class(site).job_cls(PLACEHOLDER, name="NAME", **job_arguments(site)).job_script()
+    )
 
 
 def job_cluster(
@@ -149,10 +151,10 @@ def interface_address(interface: str) -> str:
     try:
         return str(get_ip_interface(interface))
     except ValueError:
-        there = ", ".join(psutil.net_if_addrs())
+        names = ", ".join(psutil.net_if_addrs())
         raise WrongInput(
             f"this machine has no network interface {interface!r} with an address; there are:"
-            f" {there}"
+            f" {names}"
         ) from None
 
 

@@ -31,14 +31,14 @@ def dask_setup(server: Any) -> None:
         loop, tasks = asyncio.get_running_loop(), list[asyncio.Task[None]]()
         before = signal.getsignal(signal.SIGTERM)
 
-        def told(number: int, frame: FrameType | None) -> None:
+        def on_sigterm(number: int, frame: FrameType | None) -> None:
             if not requested.is_set():
                 requested.set()
                 loop.call_soon_threadsafe(
                     lambda: tasks.append(loop.create_task(leave(server, before)))
                 )
 
-        signal.signal(signal.SIGTERM, told)
+        signal.signal(signal.SIGTERM, on_sigterm)
 
 
 async def dask_teardown(server: Any) -> None:

@@ -222,14 +222,14 @@ def read_site(name: str) -> AnySite:
         found = f"{kind!r} is no kind of site{nearest(str(kind), list(KINDS))}"
         if "kind" not in content:
             found = f"this key is missing; give one of {', '.join(KINDS)}"
-        raise WrongInput(f"{_spot(path, text, 'kind')}: {found}")
+        raise WrongInput(f"{_location(path, text, 'kind')}: {found}")
     try:
         return KINDS[kind].model_validate(content)
     except ValidationError as error:
         raise WrongInput(_explain(path, text, KINDS[kind], error)) from None
 
 
-def _spot(path: Path, text: str, *keys: str) -> str:
+def _location(path: Path, text: str, *keys: str) -> str:
     """Location of a key for messages: `FILE, line N, workers.max`, without the line if it is not
     found.
     """
@@ -244,14 +244,14 @@ def _explain(path: Path, text: str, model: type[AnySite], error: ValidationError
     """Message for the most helpful of pydantic's errors: unknown keys come before missing ones."""
     first = min(error.errors(), key=lambda complaint: complaint["type"] != "extra_forbidden")
     keys = [str(key) for key in first["loc"] if isinstance(key, str) and key != "[key]"]
-    spot = _spot(path, text, *keys)
+    spot = _location(path, text, *keys)
     if first["type"] == "missing":
         return f"{spot}: this key is missing; see {HERE} for examples"
     if first["type"] == "extra_forbidden":
         inner = Workers if keys[0] == "workers" and len(keys) > 1 else model
         return f"{spot}: unknown key{nearest(keys[-1], list(inner.model_fields))}"
-    said = first["msg"].removeprefix("Value error, ")
-    said = f"{spot}: {said[0].lower()}{said[1:]}"
+    message = first["msg"].removeprefix("Value error, ")
+    message = f"{spot}: {message[0].lower()}{message[1:]}"
     if isinstance(first["input"], dict | list | BaseException):
-        return said
-    return f"{said}, not {first['input']!r}"
+        return message
+    return f"{message}, not {first['input']!r}"

@@ -67,16 +67,16 @@ def wait_for(client: Client, workers: int, seconds: float) -> bool:
 
     Prints a message if that takes long. Raises `LostCluster` if no workers can be expected.
     """
-    begun, told = time.monotonic(), False
+    begun, announced = time.monotonic(), False
     while (there := len(workers_of(client))) < workers:
         check_hope(client)
         waited = time.monotonic() - begun
         if waited > seconds:
             return False
-        if waited > SILENT_SECONDS and not told:
-            said = f"waiting for workers: {there} of the {workers} that it takes are there"
-            print(said, file=sys.stderr, flush=True)
-            told = True
+        if waited > SILENT_SECONDS and not announced:
+            message = f"waiting for workers: {there} of the {workers} that it takes are there"
+            print(message, file=sys.stderr, flush=True)
+            announced = True
         time.sleep(0.1)
     return True
 
@@ -134,7 +134,7 @@ def inspect(
     begun = time.time()
     try:
         (folder / "question").write_text(token)
-        said = client.run(facts, store, token, workers=workers, on_error="return")
+        replies = client.run(facts, store, token, workers=workers, on_error="return")
         answered = set(folder.names())
     except CommClosedError as error:
         raise LostCluster("the scheduler is gone") from error
@@ -143,7 +143,7 @@ def inspect(
     during = (begun, time.time())
     known = workers_of(client)
     refused, answers = {}, {}
-    for address, answer in said.items():
+    for address, answer in replies.items():
         if address not in known or isinstance(answer, CommClosedError | OSError):
             continue
         worker = shown(address, known[address])

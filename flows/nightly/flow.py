@@ -64,11 +64,11 @@ def prepare_missing(store: str, sweep: Sweep) -> None:
 
     Other missing datasets are reported by the sweep itself.
     """
-    there = set(prepared_names(store))
+    prepared = set(prepared_names(store))
     for use in sweep.datasets:
         if use.given is not None:
             prepare_synthetic(store, use.generator, use.given)
-        elif use.name not in there and use.name in CATALOGUE:
+        elif use.name not in prepared and use.name in CATALOGUE:
             prepare_one(store, use.name)
 
 

@@ -188,11 +188,30 @@ def earlier_ratios(
     host: str,
     calibration: int,
 ) -> list[float]:
-    """Ratios from the history with which a new measurement can be compared, oldest first.
+    """Ratios in the history with which a new measurement can be compared, oldest first.
 
-    They are those of the same rounds of the same run, on the same machine and with the same
-    calibration, from the accepted nightly run on. Ratios judged slower or faster are left out
+    They are of the accepted nightly run and later ones. Ratios judged slower or faster are left out
     unless they were accepted, and unclear ones always.
+
+    Parameters
+    ----------
+    history : sequence of dict
+        Rows of the history, oldest first.
+    pair : (str, str)
+        Dataset and learner.
+    probe : str
+        Identifier of the run that was timed.
+    rows : int
+        Number of its rounds that were timed.
+    host : str
+        Name of this machine.
+    calibration : int
+        Version of the calibration loop.
+
+    Returns
+    -------
+    list of float
+        The latest ratios, at most `REMEMBERED`.
     """
     same = [
         row

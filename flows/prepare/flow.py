@@ -20,9 +20,9 @@ from storage.store import open_store
 def may_pass(task: Any, run: Any, state: State[Any]) -> bool:
     """Whether a task failed because a server did not answer, so that Prefect retries it."""
     error = state.result(raise_on_failure=False)
-    told = error.__cause__ or error.__context__ if isinstance(error, WrongInput) else error
-    if isinstance(told, StoreUnavailable | Unreachable | ConnectionError):
-        say(f"{told}; trying again after a while")
+    cause = error.__cause__ or error.__context__ if isinstance(error, WrongInput) else error
+    if isinstance(cause, StoreUnavailable | Unreachable | ConnectionError):
+        say(f"{cause}; trying again after a while")
         return True
     return False
 
@@ -47,9 +47,9 @@ def prepare_flow(datasets: list[str], store: str) -> list[str]:
     Raises `WrongInput` as `koco prepare` does.
     """
     open_store(store)
-    there = set(prepared_names(store))
+    prepared = set(prepared_names(store))
     found = [
-        load_manifest(store, name) if name in there else prepare_one(store, name)
+        load_manifest(store, name) if name in prepared else prepare_one(store, name)
         for name in datasets
     ]
     rows = [

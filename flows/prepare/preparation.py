@@ -104,11 +104,11 @@ def dataset_rows(store: str) -> list[dict[str, Any]]:
     """
     check_store(store)
     known = recorded(store)
-    there = {name: load_manifest(store, name) for name in prepared_names(store)}
+    stored = {name: load_manifest(store, name) for name in prepared_names(store)}
     rows: list[tuple[Any, ...]] = []
     shown: tuple[Any, ...]  # task, number of rows, number of features, whether prepared
-    for name in sorted({*there, *CATALOGUE}):
-        manifest, entry = there.get(name), CATALOGUE.get(name)
+    for name in sorted({*stored, *CATALOGUE}):
+        manifest, entry = stored.get(name), CATALOGUE.get(name)
         if manifest:
             classes = "binary" if len(manifest.classes) == 2 else f"{len(manifest.classes)} classes"
             task = "regression" if manifest.task == "regression" else classes

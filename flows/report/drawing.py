@@ -52,7 +52,7 @@ WIDTH, PLOT_HEIGHT, LEFT, RIGHT, BELOW, ROW = 480.0, 260.0, 76.0, 26.0, 56.0, 21
 CHARACTER = 7.4  # approximate width of a character
 HANDLE = 60.0  # width of a legend entry without its text
 MOST_MARKERS = 14  # most markers on one line
-LOOKS = Path(__file__).parent.parent / "templates" / "plots.mplstyle"
+STYLE_FILE = Path(__file__).parent.parent / "templates" / "plots.mplstyle"
 
 
 class Claim(NamedTuple):
@@ -149,7 +149,7 @@ def plot(
     # determines the SVG's ids: equal for the same plot, distinct otherwise
     salt = sha256(repr((series, x, y, alt, title)).encode()).hexdigest()
     with (
-        style.context([LOOKS, {"svg.hashsalt": salt}], after_reset=True),
+        style.context([STYLE_FILE, {"svg.hashsalt": salt}], after_reset=True),
         warnings.catch_warnings(),
     ):
         # the font that measures text may lack a glyph that the page's font has
@@ -173,7 +173,7 @@ def plot(
     return Drawing(
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH:g} {height:g}" role="img"'
         f' aria-label="{escape(alt)}" font-family="system-ui, sans-serif" fill="currentColor"'
-        f' stroke-linejoin="round">\n{_of_a_page(file.getvalue())}',
+        f' stroke-linejoin="round">\n{_adapted_to_page(file.getvalue())}',
         alt,
     )
 
@@ -275,7 +275,7 @@ def _name_points(axes: Axes, series: Sequence[Series], x: Axis, y: Axis) -> None
         axes.text(box.x0, box.y0 + 2, name, size=size, transform=None)
 
 
-def _of_a_page(drawn: str) -> str:
+def _adapted_to_page(drawn: str) -> str:
     """Matplotlib's SVG without its header, with the colours and font of the surrounding page."""
     variables = {
         value: "currentColor" if name == "black" else f"var(--{name},{value})"

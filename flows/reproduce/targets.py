@@ -54,7 +54,7 @@ class Target:
     stand_ins: tuple[tuple[str, str, str], ...] = ()
 
 
-def _of(paper: str) -> tuple[str, ...]:
+def _datasets_of(paper: str) -> tuple[str, ...]:
     return tuple(entry.name for entry in CATALOGUE.values() if paper in entry.papers)
 
 
@@ -78,7 +78,7 @@ TARGETS = {
             "Figure 3 of Luo et al. (NIPS 2016): progressive error on real data",
             ("son-real",),
             "son-figure-3",
-            datasets=tuple(f"{name},scale=none" for name in _of(SON)),
+            datasets=tuple(f"{name},scale=none" for name in _datasets_of(SON)),
         ),
         Target(
             "sketch-start",
@@ -94,7 +94,7 @@ TARGETS = {
             ("poster-regression", "poster-classification"),
             "poster-tables",
             ("poster-regression-stored", "poster-classification-readings"),
-            _of(PROS),
+            _datasets_of(PROS),
             (
                 (
                     "slice-like",

@@ -63,11 +63,11 @@ class BytesProgress:
         if what != self.what:
             self.what = what
             self.live.reset(self.task, description=what)
-        said = f"{rows:,} rows" if rows else ""
-        self.live.update(self.task, completed=done, total=total, rows=said)
+        row_text = f"{rows:,} rows" if rows else ""
+        self.live.update(self.task, completed=done, total=total, rows=row_text)
         if self.live.disable and time.monotonic() - self.last > PLAIN_EVERY:
             say(
                 f"  {what}: {done:,} of {f'{total:,}' if total else 'unknown'}"
-                f" bytes{', ' + said if said else ''}"
+                f" bytes{', ' + row_text if row_text else ''}"
             )
             self.last = time.monotonic()

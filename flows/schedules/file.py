@@ -137,5 +137,5 @@ def check_crons(schedules: list[Schedule]) -> None:
 
 
 def _nearest_zone(name: str) -> str:
-    said = nearest(name, sorted(available_timezones()))
-    return said if "did you mean" in said else "; names are like UTC or Europe/Paris"
+    suggestion = nearest(name, sorted(available_timezones()))
+    return suggestion if "did you mean" in suggestion else "; names are like UTC or Europe/Paris"

@@ -91,7 +91,7 @@ def stages(
         alive, found = [], losses([run.run_id for run in now])
         for pairs in groups.values():
             rounds = rungs[pairs[0][0].stream][stage]
-            alive += _going_on(pairs, stage, rounds, halving.factor, found, decisions)
+            alive += _continuing(pairs, stage, rounds, halving.factor, found, decisions)
 
 
 def _at_rung(run: Run, rungs: Sequence[int], stage: int) -> Run:
@@ -101,7 +101,7 @@ def _at_rung(run: Run, rungs: Sequence[int], stage: int) -> Run:
     return replace(run, stream=replace(run.stream, max_rows=rungs[stage]))
 
 
-def _going_on(
+def _continuing(
     pairs: Sequence[tuple[Run, Run]],
     stage: int,
     rounds: int,

@@ -74,8 +74,8 @@ class TomlFile:
             raise WrongInput(f"{at}: this key is missing; {self.examples}")
         known = self.tables[str(keys[0])] if len(keys) > 1 else model
         found = first["input"]
-        said = first["msg"].removeprefix("Value error, ")
-        wrong = f"{said[0].lower()}{said[1:]}"
+        message = first["msg"].removeprefix("Value error, ")
+        wrong = f"{message[0].lower()}{message[1:]}"
         if first["type"] == "extra_forbidden":
             wrong = f"unknown key{nearest(str(keys[-1]), list(known.model_fields))}"
         elif first["type"] == "string_pattern_mismatch":

@@ -28,7 +28,7 @@ NAMES = {
     "BKONS": "B-KONS",
     "FDSON": "FD-SON",
 }
-TOLD = {"sampling_floor": "floor", "sketch_size": "m =", "step_size": "step"}
+NAMED = {"sampling_floor": "floor", "sketch_size": "m =", "step_size": "step"}
 
 
 @dataclass(frozen=True)
@@ -83,12 +83,12 @@ def lines_of(store: AnyPath, runs: pa.Table) -> dict[str, Line]:
         rows,
         key=lambda row: (
             row["learner"],
-            [row["params"].get(key, 0) for key in TOLD],
+            [row["params"].get(key, 0) for key in NAMED],
             row["learner_seed"],
         ),
     ):
         params, curve = row["params"], curves[row["run_id"]]
-        words = [f"{word} {params[key]:.3g}" for key, word in TOLD.items() if key in params]
+        words = [f"{word} {params[key]:.3g}" for key, word in NAMED.items() if key in params]
         name = " ".join([str(NAMES.get(row["learner"], row["learner"])), *words])
         rounds = curve.t.astype(int).tolist()
         size = None if np.isnan(curve.size[0]) else Growth(rounds, {})

@@ -160,6 +160,6 @@ def rows_of(
             base = under(of_pros, best._replace(target=target)) if learner == "Batch" else None
             batch = batch_of(store, base) if base else None
             if tuned or batch is not None:
-                single, told = under(by_reading, best), "" if newton else target
-                rows.append(Row(key, published, single, own, tuned, batch, told))
+                single, shown_target = under(by_reading, best), "" if newton else target
+                rows.append(Row(key, published, single, own, tuned, batch, shown_target))
     return rows

@@ -92,22 +92,22 @@ def summary_of_verdicts(rows: Sequence[Row]) -> str:
 
 def _claim(row: Row, mean: float, std: float) -> Claim:
     published = row.published
-    said = f"{row.name}: {row.shown(published.mean, published.std)}"
+    text = f"{row.name}: {row.shown(published.mean, published.std)}"
     if published.size:
-        said += f", {published.size:g} points"
-    came = row.shown(mean, std) if row.batch is None else "one run: " + row.shown(mean)
+        text += f", {published.size:g} points"
+    outcome = row.shown(mean, std) if row.batch is None else "one run: " + row.shown(mean)
     if row.single and row.single.size:
-        came += f", {row.single.size:.1f} points"
-    came += f": {row.verdict}"
+        outcome += f", {row.single.size:.1f} points"
+    outcome += f": {row.verdict}"
     if row.own and row.verdict != "agrees":
         own = row.own[1]
-        came += (
+        outcome += (
             f"; under the row's own best reading {row.shown(own.mean, own.std)},"
             f" {own.size or 0:.1f} points, {verdict(published, own.mean, own.std)}"
         )
     if row.key[2] not in (*NEWTON, "Batch") and row.ours:
-        came += f" (step by search: {_chosen(row.ours)})"
-    return Claim(said, "|ours − published| ≤ 2·√(std² + std²)", came, row.verdict == "agrees")
+        outcome += f" (step by search: {_chosen(row.ours)})"
+    return Claim(text, "|ours − published| ≤ 2·√(std² + std²)", outcome, row.verdict == "agrees")
 
 
 def _cells(row: Row) -> list[Any]:

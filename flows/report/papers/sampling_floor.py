@@ -181,9 +181,9 @@ def claims_of(dataset: str, points: list[Point]) -> list[Claim]:
         return []
     exact, sampled = by_floor[EXACT], by_floor.get(0.0)
     own = sampled.share if sampled else 0.0
-    regrets = _told({point.floor: point.regret / exact.regret for point in between})
-    kept = _told({point.floor: point.share**2 for point in between})
-    times = _told({point.floor: point.seconds / exact.seconds for point in between})
+    regrets = _text_by_floor({point.floor: point.regret / exact.regret for point in between})
+    kept = _text_by_floor({point.floor: point.share**2 for point in between})
+    times = _text_by_floor({point.floor: point.seconds / exact.seconds for point in between})
     return [
         Claim(
             f"{dataset}: at most 1/γ times the regret",
@@ -209,5 +209,5 @@ def claims_of(dataset: str, points: list[Point]) -> list[Claim]:
     ]
 
 
-def _told(by_floor: dict[float, float]) -> str:
+def _text_by_floor(by_floor: dict[float, float]) -> str:
     return "; ".join(f"{value:.4g} at γ = {floor:g}" for floor, value in by_floor.items())

@@ -127,7 +127,7 @@ def _is_printed(params: dict[str, Any]) -> bool:
 
 def _kept_errors(store: AnyPath, row: dict[str, Any], points: Array) -> list[float]:
     """Recovery errors of a run's model, averaged over `STARTS` random starts and cached."""
-    told = {"run_id": row["run_id"], "rounds": points.tolist(), "starts": STARTS, "version": 2}
+    identity = {"run_id": row["run_id"], "rounds": points.tolist(), "starts": STARTS, "version": 2}
 
     def computed() -> list[float]:
         X, y = rows_of_stream(store, Stream(row["dataset"], row["dataset_hash"]))
@@ -135,7 +135,7 @@ def _kept_errors(store: AnyPath, row: dict[str, Any], points: Array) -> list[flo
         found = [recovery_errors(X.toarray(), y, model, points) for model in models]
         return np.mean(found, axis=0).tolist()
 
-    return [float(error) for error in computed_once("recovery", told, computed)]
+    return [float(error) for error in computed_once("recovery", identity, computed)]
 
 
 def _drops(kappa: float, by_seed: dict[int, list[float]], points: Array) -> Claim:

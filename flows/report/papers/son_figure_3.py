@@ -130,9 +130,9 @@ def missing(names: list[str]) -> str:
     parts = [
         f"{entry.name} ({entry.partial})" for entry in son if entry.partial and entry.name in names
     ]
-    said = f"Of the paper's {len(son)} datasets this project has no copy of {', '.join(absent)}"
-    said += f", and this sweep leaves out {', '.join(left)}" if left else ""
-    return said + (f". Only in part: {'; '.join(parts)}." if parts else ".")
+    text = f"Of the paper's {len(son)} datasets this project has no copy of {', '.join(absent)}"
+    text += f", and this sweep leaves out {', '.join(left)}" if left else ""
+    return text + (f". Only in part: {'; '.join(parts)}." if parts else ".")
 
 
 def claims_of(reading: str, best: Errors) -> list[Claim]:

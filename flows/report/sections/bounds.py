@@ -95,11 +95,27 @@ def why_not(learner: str, params: dict[str, Any], rounds: int) -> str | None:
 def bound_of(
     store: AnyPath, stream: Stream, learner: str, params: dict[str, Any], rounds: Sequence[int]
 ) -> Bound | None:
-    """Regret bound of a run after each of `rounds` (increasing), cached in the cache folder.
+    """Regret bound of a run after each of `rounds`, cached in the cache folder.
 
-    None if a label exceeds the clip, which the theorems do not allow.
+    Parameters
+    ----------
+    store : path
+        The store with the dataset.
+    stream : Stream
+        The stream that the run has read.
+    learner : str
+        Name of the learner.
+    params : dict
+        Its parameters.
+    rounds : sequence of int
+        Increasing numbers of rounds.
+
+    Returns
+    -------
+    Bound or None
+        None if a label exceeds the clip, which the theorems do not allow.
     """
-    told = {
+    identity = {
         "stream": stream.identity(),
         "learner": learner,
         "params": params,
@@ -115,8 +131,8 @@ def bound_of(
             return vars(newton_bound(kernel_matrix(X, params), y, params, rounds))
         return vars(son_bound(X, y, learner, params, rounds))
 
-    kept = computed_once("bounds", told, computed)
-    return kept and Bound(**kept)
+    found = computed_once("bounds", identity, computed)
+    return found and Bound(**found)
 
 
 def newton_bound(K: Array, y: Array, params: dict[str, Any], rounds: Sequence[int]) -> Bound:

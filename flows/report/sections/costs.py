@@ -79,7 +79,7 @@ def cost_against_error(
         numbers = list(costs)
         front = front_of([(costs[k], points[k].merit) for k in numbers])
         fronts[kind] = {numbers[number] for number in front}
-        kept = fronts[kind] | _some(points, numbers)
+        kept = fronts[kind] | _selection(points, numbers)
         drawn |= kept
         chosen = [(k, costs[k]) for k in numbers if k in kept]
         drawings.append(_plot(stream, kind, label, points, chosen, fronts[kind], styles))
@@ -97,7 +97,7 @@ def cost_against_error(
         ]
         for k in sorted(drawn, key=lambda k: points[k].merit)
     ]
-    said = (
+    note = (
         f" Of {len(points):,} configurations {len(drawn):,} are drawn: the fronts, and some of each"
         " line."
         if len(drawn) < len(points)
@@ -120,7 +120,7 @@ def cost_against_error(
         "A point is a configuration, averaged over orders and seeds; on the front (ringed, joined)"
         " is what nothing beats in both. Time is the scan's alone, on the machines named below,"
         " where other runs may have shared a pass and a machine. Memory is that of the learner's"
-        f" state as it is planned.{said}",
+        f" state as it is planned.{note}",
     )
 
 
@@ -137,7 +137,7 @@ def _point(line: Line, one: Configuration, manifest: Manifest | None, rounds: in
     return Point(line, one, 1e6 * seconds / one.rounds, size, n_bytes, one.merit)
 
 
-def _some(points: Sequence[Point], numbers: Sequence[int]) -> set[int]:
+def _selection(points: Sequence[Point], numbers: Sequence[int]) -> set[int]:
     """Indices of at most `MOST_POINTS` points of each learner: its best, and others spread over its
     errors.
     """
@@ -187,12 +187,12 @@ def _plot(
     }
     merits = [points[k].merit for k, _ in chosen if points[k].merit > 0]
     log = len(merits) == len(chosen) and max(merits) > 20.0 * min(merits)
-    told = "; ".join(
+    front_text = "; ".join(
         f"{point.line.name} {value:.3g} at {merit:.4g}" for value, merit, point in ordered
     )
     alt = (
         f"{kind.capitalize()} against {stream.measure} on {stream.title}. The Pareto front, by"
-        f" increasing {label}: {told}."
+        f" increasing {label}: {front_text}."
     )
     return plot(
         series, mine, Axis(label, log=True), Axis(stream.measure, log, None if log else 0.0), alt

@@ -61,17 +61,17 @@ def is_steep(values: Sequence[float], factor: float) -> bool:
 
 def left_out(stream: StreamResults) -> str:
     """A sentence for the report that names the learners left out of plots over the rounds."""
-    silent = [line.name for line in stream.lines if line.best is None]
+    failed = [line.name for line in stream.lines if line.best is None]
     drawn, every = len(drawn_lines(stream)), len(stream.best_lines)
-    said = f" Of {every} lines the best {drawn} are drawn." if drawn < every else ""
-    return said + (f" No run of {', '.join(silent)} ended well." if silent else "")
+    sentence = f" Of {every} lines the best {drawn} are drawn." if drawn < every else ""
+    return sentence + (f" No run of {', '.join(failed)} ended well." if failed else "")
 
 
 def error_over_rounds(
     stream: StreamResults, curves: Mapping[str, Curve], styles: Mapping[str, Style]
 ) -> Figure | None:
     """Figure of the progressive error or mean loss up to each round; None without curves."""
-    series, told = [], []
+    series, notes = [], []
     for line, best in drawn_lines(stream):
         if own := longest_curves(best, curves):
             kept = own[0].t >= min(FIRST_ROUND, own[0].t[-1])
@@ -79,7 +79,7 @@ def error_over_rounds(
             totals = [curve.mistakes if stream.has_errors else curve.loss for curve in own]
             series.append(mean_and_band(line.name, t.tolist(), np.array(totals)[:, kept] / t))
             parameters = params_text(best.params, list(line.tried)) or "one configuration"
-            told.append(f"{line.name} ({parameters})")
+            notes.append(f"{line.name} ({parameters})")
     if not series:
         return None
     steep = not stream.has_errors and is_steep([y for one in series for y in one.y], WIDE)
@@ -96,7 +96,7 @@ def error_over_rounds(
         [],
         columns,
         rows,
-        f"Best configuration of each line: {'; '.join(told)}. Means over orders and seeds, bands"
+        f"Best configuration of each line: {'; '.join(notes)}. Means over orders and seeds, bands"
         f" from the least to the largest; from round {FIRST_ROUND} on.{left_out(stream)}",
     )
 

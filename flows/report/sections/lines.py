@@ -142,10 +142,10 @@ class StreamResults:
         positive, window, rows = (
             self.how[key] for key in ("positive_class", "window_rows", "max_rows")
         )
-        said = self.dataset + ("" if positive is None else f", {positive:g} against the rest")
-        said += "" if self.how["order"] == AS_STORED else f", {self.how['order']}"
-        said += f" of {window:,} rows" if window else ""
-        return said + (f", the first {rows:,} rows" if rows else "")
+        text = self.dataset + ("" if positive is None else f", {positive:g} against the rest")
+        text += "" if self.how["order"] == AS_STORED else f", {self.how['order']}"
+        text += f" of {window:,} rows" if window else ""
+        return text + (f", the first {rows:,} rows" if rows else "")
 
     @cached_property
     def best_lines(self) -> list[tuple[Line, Configuration]]:

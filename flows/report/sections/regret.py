@@ -26,7 +26,26 @@ def regret_and_bound(
     curves: Mapping[str, Curve],
     styles: Mapping[str, Style],
 ) -> Figure | None:
-    """Figure of the best configurations' regret; None without known regrets and bounds."""
+    """Figure of the best configurations' regret, and of their regret bounds.
+
+    Parameters
+    ----------
+    store : path
+        The store with the dataset.
+    stream : StreamResults
+        Results on a stream.
+    manifest : Manifest or None
+        The dataset's manifest; None if it is not in the store, which leaves out the bounds.
+    curves : mapping of str to Curve
+        Curves of the best configurations, by run_id.
+    styles : mapping of str to Style
+        Plot styles by name of line.
+
+    Returns
+    -------
+    Figure or None
+        None if no regret is known and no bound applies.
+    """
     drawings, reasons, rows = list[Drawing](), list[str](), list[list[Any]]()
     theorems: dict[str, None] = {}
     for line, best in drawn_lines(stream):
@@ -51,18 +70,18 @@ def regret_and_bound(
             rows.append([line.name, regret, spread, largest, *(at_end or (None, None))])
     if not rows:
         return None
-    said = (
+    note = (
         "Regret is the cumulative squared loss above that of the best linear predictor in"
         " hindsight, of the best configuration of each line, over orders and seeds. That predictor"
         " does not respect the clip: the table says how far it predicts."
     )
     if theorems:
-        said += (
+        note += (
             f"\nBound, computed from the rows: {'; '.join(theorems)}. It is on the regret against"
             " the best function of the learner's own space, shrunk into the clip, which the plot"
             " shows and the table's last two columns have."
         )
-    said += f"\nNo bound: {'; '.join(dict.fromkeys(reasons))}." if reasons else ""
+    note += f"\nNo bound: {'; '.join(dict.fromkeys(reasons))}." if reasons else ""
     return Figure(
         "Regret",
         drawings,
@@ -76,7 +95,7 @@ def regret_and_bound(
             "bound",
         ],
         rows,
-        said,
+        note,
         opened=not drawings,
     )
 

@@ -71,12 +71,12 @@ def error_against_step(stream: StreamResults, styles: Mapping[str, Style]) -> Fi
     for name, lines in by_name.items():
         for line in lines:
             for value, best in best_by_value(line, name).items():
-                told = (
+                best_values = (
                     (best.merit, best.least, best.largest, best.n_runs)
                     if best
                     else (None, None, None, 0)
                 )
-                rows.append([line.name, name, value, *told])
+                rows.append([line.name, name, value, *best_values])
     flags = [words for line in stream.lines for words in edge_words(line)]
     return Figure(
         f"{stream.measure.capitalize()} against the step parameter",
@@ -93,7 +93,7 @@ def error_against_step(stream: StreamResults, styles: Mapping[str, Style]) -> Fi
 def _plot(
     stream: StreamResults, name: str, lines: list[Line], styles: Mapping[str, Style]
 ) -> Drawing:
-    series, told = [], []
+    series, notes = [], []
     for line in lines:
         found = best_by_value(line, name)
         merits = {value: best.merit for value, best in found.items() if best}
@@ -106,12 +106,12 @@ def _plot(
         one = Series(line.name, list(found), y, ringed=[k for k, x in enumerate(found) if x == at])
         series.append(replace(one, low=low, high=high) if several else one)
         if at is not None:
-            told.append(f"{line.name} {merits[at]:.4g} at {at:g}")
+            notes.append(f"{line.name} {merits[at]:.4g} at {at:g}")
     values = [v for one in series for v in one.x]
     shown = [v for one in series for v in one.y if v > 0]
     x = Axis(name, min(values) > 0 and max(values) >= LOGARITHMIC * min(values))
     log = bool(shown) and max(shown) > WIDE * min(shown)
     alt = (
-        f"{stream.measure.capitalize()} against {name} on {stream.title}. Best: {'; '.join(told)}."
+        f"{stream.measure.capitalize()} against {name} on {stream.title}. Best: {'; '.join(notes)}."
     )
     return plot(series, styles, x, Axis(stream.measure, log, None if log else 0.0), alt)
