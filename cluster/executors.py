@@ -32,8 +32,7 @@ LOST = (
 
 
 class Refused(dict[str, WrongInput]):
-    """Datasets that were found missing, damaged or changed during a sweep: the error by dataset
-    hash.
+    """Errors, by dataset hash, of datasets found missing, damaged or changed during a sweep.
 
     Their cohorts are skipped, and those on other datasets run.
     """
@@ -204,8 +203,9 @@ class DaskExecutor:
             self.client.retire_workers(addresses, close_workers=True)
 
     def _submit(self) -> None:
-        """Keep two cohorts per thread submitted. Suspect runs follow when no other cohort is
-        running, one at a time.
+        """Keep two cohorts per thread submitted.
+
+        Suspect runs follow one at a time when no other cohort is running.
         """
         while self.waiting and len(self.under_way) < 2 * max(self.threads, 1):
             cohort = self.waiting.popleft()

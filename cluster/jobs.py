@@ -34,12 +34,12 @@ LEAVE_BEFORE = (10, 300)
 
 
 def job_arguments(site: JobSite, mapped_bytes: int = 0) -> dict[str, Any]:
-    """Arguments of dask-jobqueue's job class: one process per core, each with one thread and a
-    nanny.
+    """Arguments of dask-jobqueue's job class for a site.
 
-    A worker closes before the job's walltime ends, so that its cohort continues on another worker.
-    `mapped_bytes` are allowed on top of its share of the job's memory, as in `cluster.local`. The
-    memory limit is repeated among the extra arguments, because there it takes precedence.
+    A job has one process per core, each with one thread and a nanny. A worker closes before the
+    job's walltime ends, so that its cohort continues on another worker. `mapped_bytes` are allowed
+    on top of its share of the job's memory, as in `cluster.local`. The memory limit is repeated
+    among the extra arguments, because there it takes precedence.
     """
     least, most = LEAVE_BEFORE
     lifetime = site.walltime_seconds - min(max(site.walltime_seconds // 10, least), most)

@@ -99,8 +99,9 @@ class KeptJobs:
         await asyncio.gather(self.keeping, return_exceptions=True)
 
     def wanted(self) -> int:
-        """Number of jobs needed now; the site's maximum while the number of unfinished cohorts is
-        unknown.
+        """Number of jobs needed now.
+
+        It is the site's maximum while the number of unfinished cohorts is unknown.
         """
         least, most = self.site.jobs
         left = self.cluster.left

@@ -155,9 +155,7 @@ class Simulation:
         heapq.heappush(self.events, (when, next(self.numbers), happen))
 
     def serve(self, now: float, size: int) -> float:
-        """Pass a message about `size` runs through driver and scheduler; returns its time of
-        arrival.
-        """
+        """Pass a message about `size` runs through driver and scheduler; returns its arrival."""
         took = self.machines.message_seconds + size * RUN_BYTES * self.machines.byte_seconds
         self.served_until = max(self.served_until, now) + took
         self.served += took

@@ -77,8 +77,9 @@ class Strict(BaseModel):
 
 
 class Workers(Strict):
-    """Number of workers of a site: a sweep requests `max`, and releases those that have no cohort
-    left, down to `min`.
+    """Least and largest number of workers of a site.
+
+    A sweep requests `max`, and releases those that have no cohort left, down to `min`.
     """
 
     min: int = Field(1, ge=1)
@@ -230,9 +231,7 @@ def read_site(name: str) -> AnySite:
 
 
 def _location(path: Path, text: str, *keys: str) -> str:
-    """Location of a key for messages: `FILE, line N, workers.max`, without the line if it is not
-    found.
-    """
+    """Location of a key for messages: `FILE, line N, workers.max`; without the line if unknown."""
     if not keys:
         return str(path)
     written = re.compile(rf"[\s{{]*{re.escape(keys[-1])}\s*:")

@@ -16,7 +16,7 @@ def cluster() -> None:
 @click.argument("site")
 @example("koco cluster show slurm")
 def cluster_show(site: str) -> None:
-    """Print the job script or the Kubernetes manifest that a sweep on SITE would submit. Nothing is
+    """Print the job script or Kubernetes manifest that a sweep on SITE would submit. Nothing is
     started.
 
     SITE is the name of a site file that comes with koco-stream (slurm, pbs, sge, lsf, kubernetes),
@@ -73,9 +73,9 @@ def simulate(
 ) -> None:
     """Predict what the sweep in SPEC would take on clusters of other sizes. Nothing is run.
 
-    The plan is the real one for each size; its costs are what the store's finished runs have taken
-    on this machine, where there are any. wall is in seconds, efficiency the share of the workers'
-    time that cohorts take, scheduler the share of the time that it is busy.
+    The plan is the real one for each size. Its costs come from the store's finished runs on this
+    machine, where there are any. wall is in seconds, efficiency is the share of the workers' time
+    spent on cohorts, and scheduler is the share of the time in which the scheduler is busy.
     """
     from flows.sweep.planning import PREDICTED, predictions
     from flows.sweep.request import SweepRequest
@@ -106,11 +106,10 @@ def simulate(
     "koco cluster certificates ~/koco-certificates --host 10.0.0.1 --host 10.0.0.2 --host 10.0.0.3"
 )
 def certificates(folder: Path, hosts: tuple[str, ...], days: float) -> None:
-    """Make certificates in the new FOLDER for a scheduler, its workers and their client, and print
-    the commands that use them.
+    """Make certificates for a cluster in the new FOLDER, and print the commands that use them.
 
-    Only who has a key of the folder gets in. The key that signed is not kept: to change anything,
-    make a new folder.
+    They are for a scheduler, its workers and their client. Only a holder of a key in the folder is
+    admitted. The authority's key is not kept: to change anything, make a new folder.
     """
     from cluster.certificates import make_certificates
     from cluster.commands import start_commands

@@ -107,10 +107,11 @@ def prepare(
 ) -> None:
     """Turn source files into the dataset NAME: Parquet shards and a manifest, all or nothing.
 
-    A dataset of the catalogue (koco datasets) has its options there: --from FOLDER is enough.
-    Without --from its files are fetched into the cache folder; if that cannot be done the command
-    says which files it needs and where they come from. Options given here come before the
-    catalogue's; files given one by one are read as the options here say, whatever the NAME.
+    The catalogue has the options of its datasets (koco datasets), so --from FOLDER is enough for
+    them. Without --from their files are downloaded into the cache folder; if that fails, the
+    command says which files it needs and where they come from. Options given here override those of
+    the catalogue. Files named one by one are read with the options given here only, whatever the
+    NAME.
     """
     from flows.prepare.preparation import prepare_named
 
@@ -156,8 +157,8 @@ def datasets(store: str, as_json: bool) -> None:
 @JSON
 @example("koco verify 20news")
 def verify(names: tuple[str, ...], store: str, as_json: bool) -> None:
-    """Compute every hash of the datasets NAMES (of all datasets and tables of results, if none is
-    named) again.
+    """Check the hashes of the datasets NAMES, or of all datasets and result tables if none is
+    named.
 
     Exit status 1 if a file is missing, altered or damaged; each is named with what to do.
     """

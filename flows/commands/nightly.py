@@ -19,11 +19,11 @@ from flows.sweep.request import SweepRequest
 @JSON
 @example("koco nightly flows/sweeps/ill-conditioned.toml --store store")
 def nightly(request: SweepRequest, accepting: bool, as_json: bool) -> None:
-    """Run all runs of the sweep in SPEC anew and compare them with the accepted nightly run.
+    """Compute all runs of the sweep in SPEC again and compare them with the accepted nightly run.
 
-    Numbers must be equal to the bit; speeds are compared beside a calibration loop. What was killed
-    goes on with the same command. The first nightly run is accepted. Exit status 1 for changed
-    numbers and for a learner that has become slower; see docs/schedules.md.
+    Numbers must be equal to the bit. Speeds are measured relative to a calibration loop. After an
+    interruption, the same command continues. The first nightly run is accepted. Exit status 1 for
+    changed numbers and for a learner that has become slower; see docs/schedules.md.
     """
     from flows.nightly.launch import launch_nightly
     from flows.nightly.regression import FAILING
@@ -41,8 +41,9 @@ def nightly(request: SweepRequest, accepting: bool, as_json: bool) -> None:
 @STORE
 @example("koco accept ill-conditioned")
 def accept(name: str, store: str) -> None:
-    """Accept the last nightly run of the sweep NAME: later ones are compared with its numbers and
-    its speeds.
+    """Accept the last nightly run of the sweep NAME.
+
+    Later nightly runs are compared with its numbers and speeds.
     """
     from flows.nightly.night import accept_last
 

@@ -38,12 +38,14 @@ def reproduce(
     workers: int,
     as_json: bool,
 ) -> None:
-    """Reproduce a published figure, table or claim: TARGET is son-figure-1, son-figure-2,
-    son-figure-3, sketch-start, pros-n-kons-table, section-6-adversary or sampling-floor.
+    """Reproduce a published figure, table or claim.
 
-    Prepares what is needed, runs the sweeps, writes a page, and prints a line for each of the
-    paper's claims: whether it is reproduced, by which criterion, and what came out. Datasets that
-    are not at hand are named. Exit status 1 if runs have failed, not if a claim does not hold.
+    TARGET is son-figure-1, son-figure-2, son-figure-3, sketch-start, pros-n-kons-table,
+    section-6-adversary or sampling-floor.
+
+    Prepares the data, runs the sweeps, writes a page, and prints a line for each of the paper's
+    claims: whether it is reproduced, by which criterion, and what came out. Datasets that are not
+    available are named. Exit status 1 if runs have failed, not if a claim does not hold.
     """
     from flows.reproduce.reproduction import SETS
     from flows.reproduce.reproduction import reproduce as reproduce_target

@@ -50,11 +50,12 @@ def results(
     as_csv: bool,
     arrow: Path | None,
 ) -> None:
-    """Show results: configurations averaged over orders and seeds, for each stream the best first
-    (by error rate where there are classes, else by mean loss); or single runs.
+    """Show results: averages of configurations over orders and seeds, or single runs.
 
-    Conditions take the columns of single runs (--runs --json shows them all); the value none is for
-    what is not there. Runs of a sweep that is still running are shown as they finish.
+    Configurations are sorted for each stream, the best first, by error rate where there are classes
+    and else by mean loss. Conditions take the columns of single runs (--runs --json shows them
+    all); the value none stands for a missing value. Runs of a running sweep are shown as they
+    finish.
     """
     from flows.results.querying import Query, answer
     from storage.store import existing_store
@@ -116,9 +117,9 @@ def report(name: str, store: str) -> None:
 @JSON
 @example("koco compact")
 def compact(store: str, as_json: bool) -> None:
-    """Make one file of each table of results, of the many that sweeps have left.
+    """Merge the many files that sweeps have left of each table of results into one.
 
-    Nothing is lost wherever this is stopped, and koco results may be used meanwhile.
+    Nothing is lost if this is interrupted, and koco results may be used meanwhile.
     """
     from storage.collecting import compact as compact_results
     from storage.store import existing_store

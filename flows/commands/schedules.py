@@ -18,12 +18,11 @@ EXAMPLE = Path(__file__).parent.parent / "schedules.toml"
 @STORE
 @example("koco serve --schedules schedules.toml --store store")
 def serve(schedules: Path | None, store: str) -> None:
-    """Run nightly sweeps at the times that the schedules file says, until it is stopped (Ctrl-C).
+    """Run nightly sweeps at the times in the schedules file, until stopped (Ctrl-C).
 
     Prefect's server runs on this machine, for this machine only, unless PREFECT_API_URL names one.
-    What was cut, whatever ended it, goes on when this is started again; of the times that passed
-    meanwhile the last is made up for. --store is for schedules that name none. See
-    docs/schedules.md.
+    Interrupted runs continue when this is started again; of the times that passed meanwhile, the
+    last is made up for. --store is for schedules that name none. See docs/schedules.md.
     """
     from flows.schedules.service import serve_schedules
 

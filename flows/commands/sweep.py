@@ -21,11 +21,11 @@ from flows.sweep.request import SweepRequest
 @JSON
 @example("koco sweep flows/sweeps/ill-conditioned.toml --store store")
 def sweep(request: SweepRequest, dry_run: bool, as_json: bool) -> None:
-    """Run the sweep in SPEC (TOML). Runs that the store has are not run again; a sweep that was
-    stopped or killed goes on.
+    """Run the sweep in SPEC (TOML).
 
-    Exit status 1 if runs have failed, after all others are done. A run that diverged has not
-    failed: its row says when.
+    Runs that the store has are not run again, so a sweep that was stopped or killed continues. Exit
+    status 1 if runs have failed, after all others are done. A run that diverged has not failed: its
+    row says when.
     """
     from flows.sweep.launch import launch
     from flows.sweep.planning import dry_run_of
@@ -74,10 +74,10 @@ def sweep(request: SweepRequest, dry_run: bool, as_json: bool) -> None:
 @JSON
 @example("koco status")
 def status(store: str, as_json: bool) -> None:
-    """Show how far the sweeps of a store are: those that run, and how the others ended.
+    """Show the progress of the sweeps in a store, and how those that are over ended.
 
-    state is running, done, stopped (by Ctrl-C), ended by an error, or killed; all but done go on
-    with the same koco sweep.
+    state is running, done, stopped (by Ctrl-C), ended by an error, or killed. Unless it is done,
+    the same koco sweep continues it.
     """
     from dataclasses import asdict
 

@@ -59,8 +59,7 @@ RETRIED = {
 
 
 def prepare_missing(store: str, sweep: Sweep) -> None:
-    """Prepare the datasets of a sweep that the store lacks: generated ones and those of the
-    catalogue.
+    """Prepare the generated and catalogue datasets of a sweep that the store lacks.
 
     Other missing datasets are reported by the sweep itself.
     """
@@ -154,9 +153,7 @@ def nightly_flow(
 
 
 def run_night(night: Night) -> State[Any]:
-    """Do a nightly run as soon as the store's lock for nightly runs is free; returns its final
-    state.
-    """
+    """Wait for the store's lock, then do a nightly run; returns its final state."""
     open_store(night.store)
     waiting = f"another nightly run is under way on {night.store}; waiting for it"
     with locked(night.store, NIGHTLY, waiting):

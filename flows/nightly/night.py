@@ -228,9 +228,7 @@ def numbers_columns(
 
 
 def speed_columns(night: Night, pair: Pair) -> dict[str, Any]:
-    """Columns of a history row on the speed of one learner on one dataset; None if it was not
-    timed.
-    """
+    """Columns of a history row on the speed of one learner on one dataset; None if not timed."""
     for speed in night.speeds:
         if (speed.dataset, speed.learner) == pair:
             return {
@@ -244,8 +242,9 @@ def speed_columns(night: Night, pair: Pair) -> dict[str, Any]:
 
 
 def lines_of(night: Night, history: Sequence[dict[str, Any]]) -> list[str]:
-    """Sentences for the user on what a nightly run found: changed numbers, changed or unclear
-    speeds, and what to do about them.
+    """Sentences for the user on what a nightly run found, and what to do about it.
+
+    They name changed numbers, changed or unclear speeds, and differences of the code.
     """
     lines = [str(change) for change in night.changes]
     lines += [str(speed) for speed in night.speeds if speed.verdict in (SLOWER, FASTER, UNCLEAR)]

@@ -1,6 +1,4 @@
-"""Measurement of each learner's speed on each dataset: one of its runs, timed next to a calibration
-loop.
-"""
+"""Speed of each learner on each dataset: one of its runs, timed next to a calibration loop."""
 
 import time
 from collections.abc import Sequence

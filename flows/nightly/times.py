@@ -36,9 +36,7 @@ def planned_times(
 
 
 def last_planned(cron: str, timezone: str, now: datetime) -> datetime | None:
-    """The last time at or before `now` at which a cron expression was due; None if there was none
-    for years.
-    """
+    """The last time up to `now` at which a cron expression was due; None if there is none."""
     for window in WINDOWS:
         start, found = now - window, None
         while dates := planned_times(cron, timezone, start, now):
@@ -57,10 +55,10 @@ class Times:
         self.rule, self.times = folder / f"{name}.json", folder / f"{name}.times.json"
 
     def begin(self, cron: str, timezone: str, now: datetime) -> datetime:
-        """Time since which the schedule has its present cron expression; earlier times were not
-        missed.
+        """Time since which the schedule has its present cron expression.
 
-        It is `now` for a new schedule or a changed expression.
+        Planned times before it were not missed. It is `now` for a new schedule or a changed
+        expression.
         """
         noted, rule = _read(self.rule), {"cron": cron, "timezone": timezone}
         if not rule.items() <= noted.items():
@@ -106,9 +104,7 @@ class Times:
         self._note(planned, ended=now.isoformat(timespec="seconds"), result=result)
 
     def done(self) -> dict[str, dict[str, Any]]:
-        """The record of each planned time: when its run began (each time), when it ended, and the
-        result.
-        """
+        """The record by planned time: when its run began (each time) and ended, and the result."""
         return _read(self.times)
 
     def _noted(self, planned: datetime) -> dict[str, Any]:

@@ -41,8 +41,7 @@ def prepare_one(store: str, name: str) -> Manifest:
 
 @flow(name="prepare", validate_parameters=False)
 def prepare_flow(datasets: list[str], store: str) -> list[str]:
-    """Prepare datasets of the catalogue that the store lacks; returns the hashes of all named
-    datasets.
+    """Prepare catalogue datasets that the store lacks; returns the hashes of all named datasets.
 
     Raises `WrongInput` as `koco prepare` does.
     """

@@ -42,9 +42,7 @@ class Axis:
         return np.where(np.isfinite(given) & ((given > 0) | (not self.log)), given, np.nan)
 
     def locator(self, low: float, high: float) -> Locator:
-        """Matplotlib locator for round ticks on an axis from `low` to `high`, few enough for
-        labels.
-        """
+        """Matplotlib locator for round ticks between `low` and `high`, few enough for labels."""
         from matplotlib.ticker import LogLocator, MaxNLocator
 
         decades = math.log10(high / low) if self.log else 0.0

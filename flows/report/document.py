@@ -146,9 +146,7 @@ def sections_of(
 
 
 def flags_of(streams: list[StreamResults], planned: int, counts: dict[str, int]) -> list[str]:
-    """Warnings for the reader: missing or failed runs, optima at the edge of a grid, left-out
-    plots.
-    """
+    """Warnings for the reader: missing or failed runs, optima at a grid's edge, left-out plots."""
     missing = planned - sum(counts.values())
     flags = [f"{missing:,} of {planned:,} runs are not there yet"] if missing > 0 else []
     flags += [f"{count:,} runs {status}" for status, count in counts.items() if status != "ok"]

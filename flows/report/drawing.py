@@ -232,7 +232,7 @@ def _scale(axes: Axes, x: Axis, y: Axis, square: bool) -> None:
         shown.set_major_locator(axis.locator(*limits))
         shown.set_major_formatter(lambda value, _: tick_text(value))
         shown.minorticks_off()
-    # the same for all plots, however long the ticks' labels are
+    # a fixed position, whatever the width of the ticks' labels
     axes.yaxis.set_label_coords((20 - LEFT) / (WIDTH - LEFT - RIGHT), 0.5)
 
 

@@ -83,9 +83,7 @@ def kernel_matrix(X: Array | csr_array, params: dict[str, Any]) -> Array:
 
 
 def computed_once(folder: str, identity: object, compute: Callable[[], Any]) -> Any:
-    """Result of `compute` as decoded from JSON, cached in `folder` of the cache folder by
-    `identity`.
-    """
+    """Result of `compute` as decoded from JSON, cached by `identity` in a folder of the cache."""
     path = Path(private_folder(folder)) / f"{content_hash(identity)}.json"
     if not path.is_file():
         write_text(path, json.dumps(compute()))

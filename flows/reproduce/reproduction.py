@@ -70,9 +70,7 @@ class Reproduction:
 
     @property
     def claim_rows(self) -> list[list[Any]]:
-        """The claims as table rows (`flows.report.pages.claim_rows`), each with the name of its
-        sweep.
-        """
+        """The claims as rows of `flows.report.pages.claim_rows`, each with its sweep's name."""
         return [[*claim_rows([claim])[0], sweep] for sweep, claim in self.claims]
 
     @property
@@ -84,9 +82,7 @@ class Reproduction:
 
     @property
     def lines(self) -> list[str]:
-        """Lines for the terminal: one for each claim, then what could not be tested, then the
-        summary.
-        """
+        """Lines for the terminal: claims, figures that could not be tested, and the summary."""
         words = {True: "reproduced", False: "not reproduced", None: "remark"}
         lines = [
             f"{words[one.holds]}: {one.claim} | criterion: {one.criterion}"

@@ -131,8 +131,9 @@ def dataset_text(name: str, positive_class: float | None) -> str:
 
 
 def of_newest_code(runs: pa.Table) -> pa.Table:
-    """Leave out runs whose stream and configuration newer code (`numbers_version`) has computed
-    too.
+    """Leave out runs that newer code has computed too.
+
+    Runs of the same stream and configuration are compared by their `numbers_version`.
     """
     table = runs.select(STREAM_AND_CONFIGURATION).append_column(
         "version", pc.fill_null(runs.column("numbers_version"), 0)

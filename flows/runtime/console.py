@@ -24,9 +24,7 @@ def say(message: str) -> None:
 
 
 class BytesProgress:
-    """Context manager that shows on stderr the bytes and rows processed, the speed and the time
-    left.
-    """
+    """Context manager that shows progress on stderr: bytes and rows, speed, and time left."""
 
     def __init__(self, what: str) -> None:
         self.what = what

@@ -53,11 +53,11 @@ class PrefectServer:
         os.environ.setdefault("PREFECT_API_URL", f"{self.pages}/api")
 
     def start(self, *options: str) -> None:
-        """Start the server with options of `prefect server start`, unless PREFECT_API_URL names
-        one.
+        """Start the server, with options of `prefect server start`.
 
-        The server has its own session, so that signals from a terminal or batch system end the flow
-        first, which can still report its state.
+        Nothing happens if PREFECT_API_URL names another server. The server has its own session, so
+        that signals from a terminal or batch system end the flow first, which can still report its
+        state.
         """
         if not self.port:
             return

@@ -115,9 +115,7 @@ async def due_of(schedule: Schedule, now: datetime) -> datetime | None:
 
 
 async def clear_up(client: PrefectClient, schedule: Schedule) -> None:
-    """Close what an earlier process left in Prefect: unfinished runs, and past times that are not
-    due.
-    """
+    """Close an earlier process's unfinished runs in Prefect, and past times that are not due."""
     try:
         deployment = await client.read_deployment_by_name(f"nightly/{schedule.deployment}")
     except ObjectNotFound:

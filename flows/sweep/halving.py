@@ -1,12 +1,12 @@
-"""Successive halving: all configurations run for some rounds, the best of them for `factor` times
-as many, and so on until the end of the stream.
+"""Successive halving of a sweep's configurations.
 
-A rung is a number of rounds: `first`, `first`·factor, … and finally the stream's length. A run up
-to a rung is a run on the stream cut there (`max_rows`), so that its recorded numbers are those of a
-whole run, and sweeps with and without halving share runs. After a rung, the configurations of a
-learner on a stream are sorted by their mean loss over orders and seeds, and the best 1/factor of
-them, rounded up, continue. Decisions depend on recorded losses only, so a repeated sweep takes the
-same ones.
+All configurations run for some rounds, the best of them for `factor` times as many, and so on until
+the end of the stream. A rung is a number of rounds: `first`, `first`·factor, … and finally the
+stream's length. A run up to a rung is a run on the stream cut there (`max_rows`), so that its
+recorded numbers are those of a whole run, and sweeps with and without halving share runs. After a
+rung, the configurations of a learner on a stream are sorted by their mean loss over orders and
+seeds, and the best 1/factor of them, rounded up, continue. Decisions depend on recorded losses
+only, so a repeated sweep takes the same ones.
 """
 
 import itertools

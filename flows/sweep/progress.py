@@ -170,9 +170,7 @@ class SweepProgress:
             self._line()
 
     def _beat(self) -> None:
-        """Update the status regularly in a thread, because a long cohort sends no receipt for a
-        while.
-        """
+        """Update the status regularly in a thread, even while a long cohort sends no receipt."""
         while not self.over.wait(STATUS_EVERY):
             with suppress(OSError):  # a full disk is reported when results are written
                 self._tell()

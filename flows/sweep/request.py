@@ -42,8 +42,7 @@ class SweepRequest:
     def start_of_cluster(
         self, mapped_bytes: int
     ) -> Callable[[], AbstractContextManager[Any]] | None:
-        """How to start the cluster, as of `cluster.clusters.cluster_named`; None for this process
-        alone.
+        """How to start the cluster, from `cluster.clusters.cluster_named`; None without a cluster.
 
         `mapped_bytes` is the size of the datasets' copies that workers map. Raises `WrongInput` as
         `cluster_named` does.

@@ -102,9 +102,7 @@ def lines_of(store: AnyPath, runs: pa.Table) -> dict[str, Line]:
 
 
 def kons_adversary(store: AnyPath, runs: pa.Table) -> Figure:
-    """Figure of regret against w = 0 and dictionary size over the rounds, with the claims of
-    Section 6.
-    """
+    """Figure of regret against w = 0 and of dictionary size, with the claims of Section 6."""
     lines = lines_of(store, runs)
     sizes = {name: line.size for name, line in lines.items() if line.size}
     styles = {name: style_of(k) for k, name in enumerate(lines)}

@@ -103,8 +103,7 @@ class Row:
 
     @property
     def mean_std(self) -> tuple[float, float] | None:
-        """Our mean and standard deviation that are compared with the paper's; None if there are
-        none.
+        """Our mean and standard deviation to compare with the paper's; None if there are none.
 
         For Newton learners they are of the reading that fits all rows best, and for baselines of
         the best step size.

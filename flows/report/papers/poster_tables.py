@@ -1,5 +1,6 @@
-"""Tables 1 and 2 of the PROS-N-KONS paper (Calandriello, Lazaric, Valko, NIPS 2017) next to our
-results.
+"""Tables 1 and 2 of the PROS-N-KONS paper, compared with our results.
+
+The paper is Calandriello, Lazaric, Valko (NIPS 2017).
 """
 
 import math

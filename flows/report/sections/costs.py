@@ -138,8 +138,9 @@ def _point(line: Line, one: Configuration, manifest: Manifest | None, rounds: in
 
 
 def _selection(points: Sequence[Point], numbers: Sequence[int]) -> set[int]:
-    """Indices of at most `MOST_POINTS` points of each learner: its best, and others spread over its
-    errors.
+    """Indices of at most `MOST_POINTS` points of each learner.
+
+    They are its best point and others spread over its errors.
     """
     by_line: dict[str, list[int]] = {}
     for k in sorted(numbers, key=lambda k: points[k].merit):

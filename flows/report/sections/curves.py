@@ -19,9 +19,7 @@ ROUNDS = Axis("round t", log=True)
 
 
 def drawn_lines(stream: StreamResults) -> list[tuple[Line, Configuration]]:
-    """Learners shown in plots over the rounds: the best `MOST_LINES`, with their best
-    configurations.
-    """
+    """Learners in plots over the rounds: the best `MOST_LINES`, with their best configurations."""
     return stream.best_lines[:MOST_LINES]
 
 

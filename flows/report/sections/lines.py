@@ -79,9 +79,7 @@ class Line:
 
     @cached_property
     def best(self) -> Configuration | None:
-        """The configuration with the least error; among equal ones, the first by its parameters'
-        text.
-        """
+        """The configuration with the least error; ties are broken by the text of the parameters."""
         return best_of(
             sorted(self.configurations, key=lambda one: json.dumps(one.params, sort_keys=True))
         )
@@ -99,9 +97,7 @@ class Line:
 
     @cached_property
     def step(self) -> str | None:
-        """Name of the step parameter: alpha or step_size if it varies, else the first varied
-        number.
-        """
+        """Name of the step parameter: a varied alpha or step_size, else the first varied number."""
         numbers = [name for name, values in self.tried.items() if all(map(is_number, values))]
         return next((name for name in ("alpha", "step_size", *numbers) if name in numbers), None)
 
