@@ -194,6 +194,7 @@ def _builder(
 
 
 def _general_name(host: str) -> x509.GeneralName:
+    """An address or a host name as it stands in a certificate."""
     with suppress(ValueError):
         return x509.IPAddress(ip_address(host))
     try:

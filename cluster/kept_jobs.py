@@ -119,6 +119,7 @@ class KeptJobs:
                     job.status = Status.failed  # else the cluster would not close
 
     async def _keep(self) -> None:
+        """Replace jobs regularly, until too many have ended without a worker."""
         while self.cluster.lost is None:
             await asyncio.sleep(POLL_SECONDS)
             # a queue that does not answer, or takes no job now, is asked again

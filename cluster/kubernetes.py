@@ -119,6 +119,7 @@ def running_pods(kind: Any, made: dict[str, Any], namespace: str) -> Iterator[Cl
 
 
 def _operator() -> Any:
+    """dask-kubernetes' operator module, or `WrongInput` if it is not installed."""
     try:
         from dask_kubernetes import operator
     except ImportError:

@@ -104,6 +104,7 @@ def _by_identity(numbers: pa.Table) -> dict[tuple[Any, ...], dict[str, Any]]:
 
 
 def _relative(before: float | None, after: float | None) -> float | None:
+    """Relative change of a loss; None if one of the losses is missing."""
     if before is None or after is None:
         return None
     return abs(after - before) / max(abs(before), abs(after)) if before != after else 0.0

@@ -40,6 +40,7 @@ def write_pages(store: AnyPath, name: str, template: str, **content: Any) -> Sto
 
 
 def _environment(html: bool) -> Environment:
+    """Jinja environment of the templates, with their filters."""
     environment = Environment(
         loader=PackageLoader("flows", "templates"),
         autoescape=lambda name: html and str(name).endswith(".html"),

@@ -34,6 +34,7 @@ def filtered(runs: pa.Table, conditions: Sequence[str]) -> pa.Table:
 
 
 def _holds(runs: pa.Table, condition: str) -> pa.ChunkedArray:
+    """Mask of the runs that meet a condition."""
     found = CONDITION.match(condition)
     if not found:
         others = " ".join(sign for sign in OPERATORS if sign != "=")

@@ -64,6 +64,7 @@ class Start:
             threading.Thread(target=self._start, args=(cluster,), daemon=True).start()
 
     def _start(self, cluster: Callable[[], AbstractContextManager[Client]]) -> None:
+        """Start the cluster, in a thread."""
         compiler = self.compiling
         try:
             client = self.stack.enter_context(cluster())
@@ -112,6 +113,7 @@ class Start:
 
 
 def _identity(kind: Needed) -> tuple[str, str, str]:
+    """What identifies compiled code: learner, parameters and value type."""
     return kind.learner, canonical_json(kind.params), kind.value_type
 
 

@@ -65,6 +65,7 @@ class CheckedSweep:
         self.cohorts: Sequence[Cohort] = ()
 
     def _known_manifests(self) -> dict[str, Manifest | None]:
+        """Manifests of the sweep's datasets, by name; None if not generated yet."""
         store = store_path(self.request.store)
         manifests: dict[str, Manifest | None] = {}
         for use in self.sweep.datasets:

@@ -302,9 +302,11 @@ def _datasets(
 
 
 def _combinations(grids: Grids) -> Iterator[dict[str, Any]]:
+    """Yield all combinations of the grids' values."""
     for values in itertools.product(*grids.values()):
         yield dict(zip(grids, values, strict=True))
 
 
 def _seeds(seeds: int | list[int]) -> Sequence[int]:
+    """The seeds of a sweep file: a list, or the first so many from 0."""
     return range(seeds) if isinstance(seeds, int) else seeds

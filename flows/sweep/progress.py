@@ -178,6 +178,7 @@ class SweepProgress:
                 self._line()
 
     def _line(self) -> None:
+        """Print a line of progress, unless a terminal shows the live line."""
         if self.live.disable:
             self.last_line = time.monotonic()
             left = f"about {self._pace()[1]:.0f} s left" if self.computed else "none finished yet"
@@ -195,6 +196,7 @@ class SweepProgress:
         return f"{self._pace()[0]:,.0f} rounds/s" + "".join(not_ok)
 
     def _tell(self) -> None:
+        """Write the status, with the present speed, into the store."""
         speed, left = self._pace()
         known = self.computed and self.status.state == "running"
         status = replace(

@@ -92,6 +92,7 @@ def summary_of_verdicts(rows: Sequence[Row]) -> str:
 
 
 def _claim(row: Row, mean: float, std: float) -> Claim:
+    """Claim that our result agrees with a row of the paper's tables."""
     published = row.published
     text = f"{row.name}: {row.shown(published.mean, published.std)}"
     if published.size:
@@ -112,6 +113,7 @@ def _claim(row: Row, mean: float, std: float) -> Claim:
 
 
 def _cells(row: Row) -> list[Any]:
+    """Cells of the figure's table for a row of the paper's tables."""
     published, single, tuned, ours = row.published, row.single, row.tuned, row.ours
     reading, own = row.own or (None, None)
     return [
@@ -149,6 +151,7 @@ def _chosen(ours: Ours) -> str:
 def _notes(
     rows: Sequence[Row], fits: list[tuple[float, Reading]], compared: list[Key]
 ) -> Iterator[str]:
+    """Yield the paragraphs of the figure's note."""
     if fits:
         score, best = fits[0]
         off = 100 * math.expm1(math.sqrt(score / max(2 * len(compared), 1)))
@@ -211,6 +214,7 @@ def _notes(
 
 
 def _drawings(rows: Sequence[Row]) -> list[Drawing]:
+    """Plots of our losses and dictionary sizes against the published ones."""
     losses: dict[str, dict[str, tuple[float, float]]] = defaultdict(dict)
     sizes: dict[str, dict[str, tuple[float, float]]] = defaultdict(dict)
     for row in rows:

@@ -112,6 +112,7 @@ def _count(winners: Sequence[str]) -> str:
 
 
 def _panel(best: Best, rate: float) -> Drawing:
+    """Plot of the least errors of both starts at one rate, one point per stream."""
     points: dict[str, dict[str, tuple[float, float]]] = defaultdict(dict)
     for (name, scale), by_start in best.items():
         if all((start, rate) in by_start for start in STARTS):

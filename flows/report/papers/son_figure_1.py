@@ -85,6 +85,7 @@ def son_figure_1(store: AnyPath, runs: pa.Table) -> Figure:
 
 
 def _panel(reading: str, errors: Errors, kappas: list[float]) -> Drawing:
+    """Plot of error against condition number for one interpretation."""
     series = [mean_and_band(line, kappas, list(e.values())) for line, e in errors.items()]
     alt = f"Final progressive error against the condition number, {reading}. " + " ".join(
         f"{line.name}: from {line.y[0]:.3f} to {line.y[-1]:.3f}." for line in series
@@ -100,6 +101,7 @@ def _panel(reading: str, errors: Errors, kappas: list[float]) -> Drawing:
 
 
 def _claims(reading: str, errors: Errors, kappas: list[float], seeds: list[int]) -> list[Claim]:
+    """The paper's claims on Figure 1, judged for one interpretation."""
     low, high = kappas.index(10.0), kappas.index(200.0)
     steep = [k for k, kappa in enumerate(kappas) if kappa >= 100]
     ada, m0, m5, m10 = (errors[line] for line in STYLES)

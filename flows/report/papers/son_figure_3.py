@@ -222,6 +222,7 @@ def _most(
 
 
 def _panel(title: str, best: Errors, x: str, x_name: str, lines: tuple[str, ...]) -> Drawing:
+    """Plot of the errors of several lines against those of the line `x`, one point per dataset."""
     points = {
         line: {
             name: (max(best[x][name], SMALLEST), max(error, SMALLEST))

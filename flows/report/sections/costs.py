@@ -125,6 +125,7 @@ def cost_against_error(
 
 
 def _point(line: Line, one: Configuration, manifest: Manifest | None, rounds: int) -> Point | None:
+    """Costs and error of a configuration; None without ok runs."""
     seconds, size = one.means["seconds"], one.means["dictionary_size"]
     if one.merit is None or seconds is None or not one.rounds:
         return None
@@ -164,6 +165,7 @@ def _plot(
     front: set[int],
     styles: Mapping[str, Style],
 ) -> Drawing:
+    """Plot of one kind of cost against error, with the Pareto front."""
     by_line: dict[str, list[tuple[int, float]]] = {}
     for k, value in chosen:
         by_line.setdefault(points[k].line.name, []).append((k, value))

@@ -234,6 +234,7 @@ def _configurations(runs: pa.Table) -> Iterator[dict[str, Any]]:
 
 
 def _configuration(row: dict[str, Any]) -> Configuration:
+    """Make a configuration from a row of averages."""
     ids = sorted(one for one in row["well_list"] if one is not None)
     params = json.loads(row["params"])
     return Configuration(

@@ -93,6 +93,7 @@ def error_against_step(stream: StreamResults, styles: Mapping[str, Style]) -> Fi
 def _plot(
     stream: StreamResults, name: str, lines: list[Line], styles: Mapping[str, Style]
 ) -> Drawing:
+    """Plot of the least error for each value of a parameter, by learner."""
     series, notes = [], []
     for line in lines:
         found = best_by_value(line, name)
