@@ -184,7 +184,7 @@ def planned_night(night: Night, times: Times, planned: datetime) -> State[Any]:
 
 
 def limited_night(night: Night, why: str) -> State[Any]:
-    """Do a nightly run; returns a failed state if it exceeds its time limit."""
+    """Do a nightly run; returns a failed state if it exceeds the sweep's time limit."""
     say(f"nightly {night.sweep.name}: {why}")
     try:
         return one_night(night)

@@ -104,7 +104,7 @@ def report_of(store: AnyPath, sweep: str) -> dict[str, Any]:
 
 
 def whole_streams(results: Results) -> list[StreamResults]:
-    """The streams that no longer stream continues; with halving, those of the last rung."""
+    """Streams without those that another one continues; with halving, those of the last rung."""
     longest = {
         tuple(value for key, value in stream.how.items() if key != "max_rows"): stream.anchor
         for stream in sorted(results.streams, key=lambda stream: stream.rounds)

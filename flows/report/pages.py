@@ -15,7 +15,7 @@ from koco_stream.io.paths import AnyPath, StorePath, store_path
 
 MISSING = "–"
 CLAIM_COLUMNS = ("Holds", "The paper says", "Criterion", "Came out")
-LONG = 40  # characters from which a cell gets a minimum width on narrow screens
+LONG = 40  # longer cells get a minimum width, because tables scroll on narrow screens
 
 
 def write_pages(store: AnyPath, name: str, template: str, **content: Any) -> StorePath:
