@@ -1,17 +1,18 @@
 """The best linear function in hindsight in the features of a learner: the row "BATCH" of the
 poster's tables.
 
-The poster (Calandriello, Lazaric, Valko, NIPS 2017) takes the space of KORS's final dictionary, and
-regularises the summed loss with α‖w‖² (its L*); so here: min_w Σ ℓ(wᵀφ_t, y_t) + α‖w‖². Neither ½
-nor mean: scikit-learn's C is 1/(2α), its ridge α.
+The poster (Calandriello, Lazaric, Valko, NIPS 2017) uses the span of KORS's final dictionary and
+adds α‖w‖² to the summed loss (its L*), and so does this module: min_w Σ ℓ(wᵀφ_t, y_t) + α‖w‖². The
+loss is a sum, not a mean, and there is no factor ½: scikit-learn's C is 1/(2α), its ridge α.
 
-All losses are solved by Newton's method with a line search, which reads the rows in blocks and
+All losses are minimised by Newton's method with a line search, which reads the rows in blocks and
 keeps matrices of size r only. The squared loss takes one step (its normal equations, by Cholesky)
-and another that removes rounding. The hinge is smoothed over a width μ that goes to
-0. It stops where f(w) − min f is known to be small: where ℓ has a slope everywhere, it is at most
-   ‖∇f(w)‖²/(4α), since f is 2α-strongly convex (or no step lowers f but by rounding); for the
-   hinge, at most the duality gap with the dual variables that the smoothed loss gives. BLAS sums
-   here, so the last digits are the machine's.
+and another that removes rounding errors. The hinge loss is smoothed over a width μ that goes to 0.
+
+The method stops when a bound on f(w) − min f is small. For losses with a slope everywhere the bound
+is ‖∇f(w)‖²/(4α), since f is 2α-strongly convex; it also stops when only rounding lowers f. For the
+hinge loss the bound is the duality gap with the dual variables of the smoothed loss. Sums are
+computed by BLAS, so the last digits depend on the machine.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -27,24 +28,42 @@ from koco_stream.losses import LOSSES, OF_REAL_LABELS, check_labels
 from koco_stream.streams.rows import as_labels
 from koco_stream.types import Array
 
-# One reading: the features (k, r) and the labels (k,) of each block of rows.
+# Each call starts a new pass, which yields the features (k, r) and labels (k,) of blocks of rows.
 Blocks = Callable[[], Iterable[tuple[Array, Array]]]
 
 BLOCK_ROWS = 4096
-# Features of up to this many values are kept between readings (400 MB), others computed again.
+# Features of up to this many values (400 MB) are kept between passes, others are recomputed.
 HELD_VALUES = 50_000_000
 MOST_STEPS = 500
-TOLERANCE = 1e-12  # of the least value, for losses with a slope everywhere
-GAP = 1e-6  # of the least value, for the hinge
-# Of the line search: 1 to 2^−55.
+TOLERANCE = 1e-12  # relative to the minimum, for losses with a slope everywhere
+GAP = 1e-6  # relative to the minimum, for the hinge loss
+# The step sizes of the line search: 1 to 2^−55.
 STEPS = 0.5 ** np.concatenate([np.arange(16), np.arange(16, 58, 3)])
 
 
 def best_linear(features: Array, y: Array, loss: str, alpha: float) -> Array:
-    """The weights w (r,) that minimise Σ ℓ(wᵀφ_t, y_t) + α‖w‖² over the rows of `features` (n, r),
-    with the labels `y` (n,).
+    """The weights w that minimise Σ ℓ(wᵀφ_t, y_t) + α‖w‖².
 
-    Raises as `best_linear_in_blocks` does, and `WrongInput` for another number of labels than rows.
+    Parameters
+    ----------
+    features : ndarray of shape (n, r)
+        The features φ_t of the rows.
+    y : ndarray of shape (n,)
+        The labels.
+    loss : str
+        The loss's name.
+    alpha : float
+        α > 0.
+
+    Returns
+    -------
+    ndarray of shape (r,)
+        The weights.
+
+    Raises
+    ------
+    WrongInput, ArithmeticError
+        As `best_linear_in_blocks` does, and for another number of labels than rows.
     """
     features = np.asarray(features, np.float64)
     labels = as_labels(y, len(features))
@@ -52,17 +71,36 @@ def best_linear(features: Array, y: Array, loss: str, alpha: float) -> Array:
 
 
 def best_linear_in_blocks(blocks: Blocks, loss: str, alpha: float) -> Array:
-    """As `best_linear`, for rows that are not held: each call of `blocks` reads all of them once
-    more, in the same order.
+    """The same weights as `best_linear`, for rows that do not fit in memory.
 
-    Raises `WrongInput` for an unknown loss, an α that is not positive, no rows, or labels other
-    than −1 and +1 where the loss needs them; `ArithmeticError` if 500 steps, or rounding, do not
-    let it finish (features of very different scales with a tiny α).
+    Parameters
+    ----------
+    blocks : callable
+        Each call returns an iterator over all rows, in the same order, as pairs of features (k, r)
+        and labels (k,).
+    loss : str
+        The loss's name.
+    alpha : float
+        α > 0.
+
+    Returns
+    -------
+    ndarray of shape (r,)
+        The weights.
+
+    Raises
+    ------
+    WrongInput
+        An unknown loss, an α that is not positive, no rows, or labels other than −1 and +1 where
+        the loss needs them.
+    ArithmeticError
+        No convergence in 500 steps, or because of rounding (features of very different scales with
+        a tiny α).
     """
     if loss not in LOSSES:
         raise WrongInput(f"no loss is called {loss!r}; there are {', '.join(LOSSES)}")
     ALPHA.check(alpha)
-    w, width = _start(blocks, loss), 2.0  # so that all rows curve the smoothed hinge at w = 0
+    w, width = _start(blocks, loss), 2.0  # with this width all rows have curvature at w = 0
     if w.size == 0:
         return w
     for _ in range(MOST_STEPS):
@@ -77,7 +115,7 @@ def best_linear_in_blocks(blocks: Blocks, loss: str, alpha: float) -> Array:
         best = int(values.argmin())
         if not solved and values[best] < here.value * (1.0 - 1e-15):
             w = w + STEPS[best] * direction
-        elif loss != "hinge":  # solved, or as far as rounding goes
+        elif loss != "hinge":  # solved, or limited by rounding
             return w
         elif width < 1e-12:
             break
@@ -89,8 +127,8 @@ def best_linear_in_blocks(blocks: Blocks, loss: str, alpha: float) -> Array:
 
 
 class _Point:
-    """f at w: its value, gradient (r,) and Hessian (r, r); for the hinge also the unsmoothed value
-    and the duality gap.
+    """The objective f at weights w: its value, gradient (r,) and Hessian (r, r), and for the hinge
+    loss also the unsmoothed value and the duality gap.
     """
 
     def __init__(self, blocks: Blocks, loss: str, alpha: float, w: Array, width: float) -> None:
@@ -117,7 +155,9 @@ class _Point:
         self.gap = self.hinge - duals + float(slopes @ slopes) / (4.0 * alpha)
 
     def along(self, direction: Array) -> Array:
-        """f(w + s·direction) for the `STEPS` s, (30,), from one more reading."""
+        """f(w + s·direction) for all step sizes s in `STEPS`, (30,), from one pass over the
+        rows.
+        """
         values = np.zeros(STEPS.size)
         if not direction.any():
             return values + self.value
@@ -132,8 +172,8 @@ class _Point:
 def derivatives(
     loss: str, scores: Array, y: Array, width: float = 0.0
 ) -> tuple[Array, Array, Array]:
-    """ℓ, ℓ' and ℓ'' in the score, (n,) each; the hinge is smoothed over `width` if it is not 0:
-    z²/(2μ) for z = 1 − yŷ in [0, μ], z − μ/2 beyond.
+    """A loss and its first and second derivative in the score, (n,) each. With a positive `width`
+    μ, the hinge loss is smoothed: z²/(2μ) for z = 1 − yŷ in [0, μ], z − μ/2 beyond.
     """
     if loss in OF_REAL_LABELS:
         error, second = scores - y, 2.0 if loss == "squared" else 1.0
@@ -153,8 +193,8 @@ def derivatives(
 
 
 def _newton_step(hessian: Array, gradient: Array, alpha: float) -> Array:
-    """−H⁻¹∇f (r,). Where H is singular to rounding, by its eigenvalues, which are not below 2α in
-    exact arithmetic.
+    """The Newton step −H⁻¹∇f (r,). If H is numerically singular, it is computed from eigenvalues,
+    raised to 2α, below which they cannot be in exact arithmetic.
     """
     try:
         return cho_solve(cho_factor(hessian), -gradient)
@@ -164,7 +204,9 @@ def _newton_step(hessian: Array, gradient: Array, alpha: float) -> Array:
 
 
 def _start(blocks: Blocks, loss: str) -> Array:
-    """Zero weights (r,). Raises `WrongInput` for wrong labels, or if there are no rows."""
+    """Zero weights (r,) as the starting point. Raises `WrongInput` for wrong labels or if there are
+    no rows.
+    """
     w = None
     for features, y in blocks():
         check_labels(loss, y)
@@ -180,15 +222,25 @@ def _cut(features: Array, y: Array) -> Iterator[tuple[Array, Array]]:
 
 
 class Batch:
-    """The best function in hindsight in the features of a kernel learner, with the learner's loss.
+    """The best function in hindsight in the features of a kernel learner, for the learner's loss.
 
-    `learner`: anything with `partial_fit(X, y)`, `features(X)` → (n, r), `loss` and `clip`; learnt
-    from the rows first if it was not yet. `alpha`: α > 0 of min_w Σ ℓ(wᵀφ_t, y_t) + α‖w‖². The
-    minimum is over all w; predictions are truncated to [−clip, clip], as a learner's are.
+    Parameters
+    ----------
+    learner : object
+        Has `partial_fit(X, y)`, `features(X)` → (n, r), `loss` and `clip`. If it is not fitted,
+        `fit` lets it learn from the rows first.
+    alpha : float
+        α > 0 in min_w Σ ℓ(wᵀφ_t, y_t) + α‖w‖².
 
-    After `fit`: `weights_` (r,), `mean_loss_` and `error_rate_` of the truncated predictions on the
-    rows (the second None unless all labels are −1 or +1; a prediction of 0 counts as +1),
-    `largest_`, the largest |prediction| before truncation.
+    Attributes
+    ----------
+    weights_ : ndarray of shape (r,)
+        The minimiser over all w.
+    mean_loss_, error_rate_ : float
+        Of the predictions on the rows, truncated to [−clip, clip]. The error rate is None unless
+        all labels are −1 or +1; a prediction of 0 counts as +1.
+    largest_ : float
+        The largest |prediction| before truncation.
     """
 
     def __init__(self, learner: Any, alpha: float = 1.0) -> None:
@@ -196,7 +248,7 @@ class Batch:
         self.alpha = alpha
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Solve for the weights on the rows of X (n, d) with the labels y (n,). Raises as
+        """Find the weights for the rows of X (n, d) with labels y (n,). Raises as
         `best_linear_in_blocks` and the learner do.
         """
         X = X if hasattr(X, "shape") else np.asarray(X)
@@ -219,8 +271,8 @@ class Batch:
         return self
 
     def predict(self, X: Any) -> Array:
-        """Predictions (n,) for the rows of X, truncated to [−clip, clip]. Raises `AttributeError`
-        before `fit`.
+        """Predictions (n,) for the rows of X (n, d), truncated to [−clip, clip]. Raises
+        `AttributeError` before `fit`.
         """
         if not hasattr(self, "weights_"):
             raise AttributeError("this Batch is not fitted yet: call fit first")

@@ -1,4 +1,4 @@
-"""A learner as a classifier of two classes."""
+"""A binary classifier that wraps a learner."""
 
 from typing import Any, Self
 
@@ -13,15 +13,23 @@ from koco_stream.types import Array
 
 
 class Classifier(Estimator):
-    """A binary classifier: a learner that is shown the first class as −1 and the second, in sorted
-    order, as +1.
+    """A binary classifier around a learner. The learner sees the first class, in sorted order, as
+    −1 and the second as +1.
 
-    `learner`: any learner but KORS, with any loss; it is not changed, a new one with its parameters
-    learns. Its `clip` should be at least 1. A prediction of 0 counts as the second class, as in the
-    tables of sweeps.
+    Parameters
+    ----------
+    learner : Learner
+        Any learner but KORS, with any loss. It is not changed: a new one with its parameters
+        learns. Its `clip` should be at least 1.
 
-    After learning: `classes_` (2,), sorted; `learner_`, which has learnt; `n_features_in_`,
-    `feature_names_in_` and `rounds_` as a learner has them.
+    Attributes
+    ----------
+    classes_ : ndarray of shape (2,)
+        The classes, sorted. A prediction of 0 counts as the second one, as in the tables of sweeps.
+    learner_ : Learner
+        The fitted learner.
+    n_features_in_, feature_names_in_, rounds_
+        As for a learner.
     """
 
     classes_: Array
@@ -31,14 +39,15 @@ class Classifier(Estimator):
         self.learner = learner
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """`learner`, and its own parameters as `learner__NAME` if `deep`."""
+        """The constructor's arguments: `learner` and, if `deep`, the learner's parameters as
+        `learner__NAME`.
+        """
         inner = self.learner.get_params() if deep and isinstance(self.learner, Learner) else {}
         return {"learner": self.learner, **{f"learner__{name}": q for name, q in inner.items()}}
 
     def set_params(self, **params: Any) -> Self:
-        """Change `learner`, or its parameters by `learner__NAME`.
-
-        Raises `WrongInput` with the nearest name for an unknown one.
+        """Set `learner`, or the learner's parameters by `learner__NAME`. An unknown name raises
+        `WrongInput`, which suggests the nearest name.
         """
         inner = {name: params.pop(name) for name in list(params) if name.startswith("learner__")}
         super().set_params(**params)
@@ -50,19 +59,34 @@ class Classifier(Estimator):
         return f"Classifier({self.learner!r})"
 
     def __sklearn_tags__(self) -> Any:
-        """What scikit-learn asks before it runs its checks."""
+        """The estimator's tags, by which scikit-learn selects its checks."""
         return classifier_tags()
 
     def __sklearn_is_fitted__(self) -> bool:
         return "learner_" in vars(self)
 
     def progressive(self, X: Any, y: Any, classes: Any = None) -> Array:
-        """Learn from the rows in order and return the class (n,) predicted for each before its
-        label was seen.
+        """Learn from the rows in order and return the predicted class of each, made before its
+        label is seen.
 
-        `X` is as for a learner, `y` (n,) are labels of any kind that can be sorted. `classes`: both
-        classes, needed at the first call if `y` has only one of them. Raises `WrongInput` for a
-        label that is neither, for more than two classes, and as the learner does.
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            As for a learner.
+        y : array-like of shape (n,)
+            Labels of any kind that can be sorted.
+        classes : array-like, optional
+            Both classes; needed in the first call if `y` has only one of them.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            The predicted classes.
+
+        Raises
+        ------
+        WrongInput
+            A label is neither class, there are more than two classes, or as the learner does.
         """
         labels = _labels(y)
         if self.__sklearn_is_fitted__():
@@ -73,21 +97,21 @@ class Classifier(Estimator):
         try:
             scores = learner.progressive(X, _signs(labels, known))
         finally:
-            # not after a refused first call; after a divergence it is
+            # The learner is kept after a divergence, but not after a rejected first call.
             if learner.__sklearn_is_fitted__():
                 self.learner_, self.classes_ = learner, known
         return self._class_of(scores)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
-        """Learn from the rows in order, going on from where the last call ended. Arguments and
-        errors as for `progressive`.
+        """Learn from the rows of X in order, continuing from the last call. Arguments and errors
+        are those of `progressive`.
         """
         self.progressive(X, y, classes)
         return self
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Forget everything, then learn from the rows in order, once. Raises `WrongInput` unless
-        there are two classes in `y`.
+        """Reset the classifier, then learn from the rows of X in order, in a single pass. Raises
+        `WrongInput` unless `y` has two classes.
         """
         labels = _labels(y)
         known = _two_classes(labels)
@@ -96,19 +120,19 @@ class Classifier(Estimator):
         return self
 
     def decision_function(self, X: Any) -> Array:
-        """The learner's predictions (n,): at least 0 for the second class."""
+        """The learner's predictions (n,) for the rows of X (n, d). A value of at least 0 means the
+        second class.
+        """
         if not self.__sklearn_is_fitted__():
             raise not_fitted(self)
         return self.learner_.predict(X)
 
     def predict(self, X: Any) -> Array:
-        """The class (n,) of each row of X (n, d). Nothing is learnt."""
+        """The predicted class (n,) of each row of X (n, d). The learner does not change."""
         return self._class_of(self.decision_function(X))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The share of the rows whose predicted class is right, as scikit-learn's classifiers give
-        it.
-        """
+        """The accuracy of `predict(X)`, as for scikit-learn's classifiers."""
         return float(np.average(self.predict(X) == _labels(y), weights=sample_weight))
 
     def _new_learner(self) -> Learner:
@@ -123,7 +147,7 @@ class Classifier(Estimator):
         return self.classes_[(scores >= 0.0).astype(np.intp)]
 
     def __getattr__(self, name: str) -> Any:
-        # Only reached for what is not there: what learning would have made, or nothing.
+        # Python calls this for missing attributes only, such as those that learning creates.
         if name in ("classes_", "learner_", "n_features_in_", "feature_names_in_", "rounds_"):
             if self.__sklearn_is_fitted__():
                 return getattr(self.learner_, name)
@@ -132,7 +156,7 @@ class Classifier(Estimator):
 
 
 def _labels(y: Any) -> Array:
-    """The labels as an array (n,) of whatever type they are, without NaN or infinity."""
+    """The labels as an array (n,), their type unchanged. NaN and infinity raise `WrongInput`."""
     labels = label_vector(y)
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         row = int(np.flatnonzero(~np.isfinite(labels))[0])
@@ -141,7 +165,7 @@ def _labels(y: Any) -> Array:
 
 
 def _two_classes(labels: Array) -> Array:
-    """The two classes (2,), sorted. Raises `WrongInput` if there are more, or one."""
+    """The two distinct labels (2,), sorted. Raises `WrongInput` if there are not exactly two."""
     classes = np.unique(labels)
     if classes.size == 2:
         return classes
@@ -163,7 +187,7 @@ def _two_classes(labels: Array) -> Array:
 
 
 def _signs(labels: Array, classes: Array) -> Array:
-    """−1 for the first class, +1 for the second. Raises `WrongInput` for any other."""
+    """The labels as −1 (first class) and +1 (second class). Any other label raises `WrongInput`."""
     second = labels == classes[1]
     other = ~second & (labels != classes[0])
     if other.any():

@@ -1,24 +1,28 @@
-"""What a user can do wrong, and how it is told: the place, what was found there, and the remedy."""
+"""Errors caused by wrong input or an unavailable store. Their messages name the place, what was
+found there, and the remedy.
+"""
 
 
 class WrongInput(ValueError):
-    """The input is wrong; nothing was changed. The command line prints it and ends with exit status
-    2.
+    """The input is invalid and nothing was changed. The command line prints the message and exits
+    with status 2.
     """
 
 
 class WrongType(WrongInput, TypeError):
-    """The input is of a type that has no numbers in it."""
+    """The input has a type that is not numeric."""
 
 
 class StoreUnavailable(OSError):
-    """An object store does not answer, refuses access or has no such bucket: exit status 1, with
-    the remedy.
+    """An object store does not answer, refuses access, or has no such bucket. The command line
+    prints the remedy and exits with status 1.
     """
 
 
 def nearest(word: str, words: list[str]) -> str:
-    """`; did you mean 'x'?` for the word most like `word`, or the list of what there is."""
+    """The end of a message about an unknown word: a suggestion of the most similar of `words`, or
+    else the list of all.
+    """
     from difflib import get_close_matches
 
     close = get_close_matches(word, words, n=1)

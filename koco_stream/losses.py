@@ -51,7 +51,7 @@ LOSSES = {
 OF_REAL_LABELS = ("squared", "half_squared")  # the others need labels −1 and +1
 
 
-# σ for C, of the losses that have curvature.
+# The curvature σ as a function of the clip C, for the losses that have one.
 CURVATURES: dict[str, Callable[[float], float]] = {
     "squared": lambda C: 1.0 / (8.0 * C * C),
     "half_squared": lambda C: 1.0 / (4.0 * C * C),
@@ -61,15 +61,14 @@ CURVATURES: dict[str, Callable[[float], float]] = {
 
 
 def curvature_of(loss: str, clip: float) -> float:
-    """The curvature σ of `loss` for predictions and labels within `clip`.
-
-    It is 0 if the loss has none, or if there is no clip.
+    """The curvature σ of `loss` for predictions and labels in [−clip, clip]; 0 if the loss has none
+    or `clip` is infinite.
     """
     return CURVATURES[loss](clip) if loss in CURVATURES and math.isfinite(clip) else 0.0
 
 
 def check_labels(loss: str, labels: Array) -> None:
-    """Raise `WrongInput` for labels (n,) other than −1 and +1 where the loss needs these."""
+    """Raise `WrongInput` if the loss needs labels −1 and +1 and `labels` (n,) has others."""
     if loss not in OF_REAL_LABELS and not (np.abs(labels) == 1.0).all():
         wrong = labels[np.abs(labels) != 1.0][0]
         raise WrongInput(f"the {loss} loss needs labels -1 and +1, and one is {wrong:g}")
@@ -77,13 +76,15 @@ def check_labels(loss: str, labels: Array) -> None:
 
 @jit
 def curvature_at(curvature: float, decreasing: bool, t: int) -> float:
-    """The coefficient of g gᵀ in round t: `curvature`, or `curvature`/√t."""
+    """The coefficient of g gᵀ in round t of an online Newton step: `curvature`, or `curvature`/√t
+    if `decreasing`.
+    """
     return curvature / math.sqrt(t) if decreasing else curvature
 
 
 @jit
 def loss_value(loss: int, y_hat: float, y: float) -> float:
-    """ℓ(ŷ, y), without overflow for any finite ŷ of moderate size."""
+    """The loss ℓ(ŷ, y), without overflow for any finite ŷ of moderate size."""
     if loss == SQUARED:
         return (y_hat - y) * (y_hat - y)
     if loss == HALF_SQUARED:
@@ -103,7 +104,7 @@ def loss_value(loss: int, y_hat: float, y: float) -> float:
 
 @jit
 def loss_slope(loss: int, y_hat: float, y: float) -> float:
-    """ℓ'(ŷ, y), the derivative in ŷ."""
+    """The derivative ℓ'(ŷ, y) of the loss in ŷ."""
     if loss == SQUARED:
         return 2.0 * (y_hat - y)
     if loss == HALF_SQUARED:

@@ -1,9 +1,9 @@
-"""Learners as estimators of River, which gives one row at a time, as a dictionary. It needs River:
-`pip install 'koco-stream[river]'`.
+"""Learners as River estimators, which take one row at a time as a dictionary. This module needs
+River: `pip install 'koco-stream[river]'`.
 
-A learner has a number of features from its first row on; here names get numbers in the order in
-which they appear, those of one row by name, up to `n_features` of them. A feature that a row does
-not have is 0 there. The numbers are those of the learner itself, to the bit.
+A learner's number of features is fixed from its first row. Feature names are therefore numbered in
+order of appearance (those of one row by name), up to `n_features` of them. A feature that a row
+lacks is 0. The results are bit-identical to those of the learner itself.
 """
 
 from collections.abc import Hashable, Iterator, Sequence
@@ -22,7 +22,7 @@ Features = dict[Hashable, Any]
 
 
 class _Learning:
-    """A learner that takes rows as dictionaries: what both estimators have inside."""
+    """A learner that takes rows as dictionaries, used by both estimators."""
 
     def __init__(self, learner: Learner, n_features: int) -> None:
         self.learner: Learner = unlearnt(learner)
@@ -33,9 +33,7 @@ class _Learning:
         self.learner.partial_fit(self._row(x, learning=True), np.array([y], np.float64))
 
     def predict(self, x: Features) -> float:
-        """The prediction, 0 before anything was learnt; features that were never learnt from count
-        for nothing.
-        """
+        """The prediction for a row; 0 before any learning. Unknown features are ignored."""
         if not self.learner.__sklearn_is_fitted__():
             return 0.0
         return float(self.learner.predict(self._row(x, learning=False))[0])
@@ -62,7 +60,7 @@ class _Learning:
 
 
 class _Wrapper:
-    """What both estimators have of a learner."""
+    """The example arguments with which River tests both estimators."""
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -70,14 +68,13 @@ class _Wrapper:
 
 
 class RiverRegressor(_Wrapper, base.Regressor):
-    """A learner as a regressor of River.
+    """A learner as a River regressor.
 
-    `learner`: the learner, which is not changed: a new one with its parameters learns.
-    `n_features`: room for so many features; the state of most learners grows with it, that of `ONS`
-    with its square.
+    `learner` is not changed: a new one with its parameters learns. `n_features` is the largest
+    number of features; most learners' states grow with it, that of `ONS` with its square.
 
-    `learn_one` raises `WrongInput` for a feature beyond `n_features`, for one that is no number,
-    and as `partial_fit` does.
+    `learn_one` raises `WrongInput` for a feature beyond `n_features` or that is not a number, and
+    as `partial_fit` does.
     """
 
     def __init__(self, learner: Learner, n_features: int = 128) -> None:
@@ -90,17 +87,17 @@ class RiverRegressor(_Wrapper, base.Regressor):
         self._learning.learn(x, y)
 
     def predict_one(self, x: Features) -> float:
-        """The prediction for the features `x`; 0 before anything was learnt."""
+        """The prediction for the features `x`; 0 before any learning."""
         return self._learning.predict(x)
 
 
 class RiverClassifier(_Wrapper, base.Classifier):
-    """A learner as a binary classifier of River, without probabilities.
+    """A learner as a River binary classifier, without probabilities.
 
-    `learner`, `n_features`: as of `RiverRegressor`. `classes`: the class that is −1 for the
-    learner, then the one that is +1; a prediction of 0 counts as the latter.
+    `learner` and `n_features` are those of `RiverRegressor`. `classes` are the class that the
+    learner sees as −1 and the one that it sees as +1; a prediction of 0 counts as the latter.
 
-    `learn_one` raises `WrongInput` for any other class, and as that of `RiverRegressor`.
+    `learn_one` raises `WrongInput` for any other class, and as `RiverRegressor.learn_one` does.
     """
 
     def __init__(
@@ -121,7 +118,7 @@ class RiverClassifier(_Wrapper, base.Classifier):
         self._learning.learn(x, 1.0 if y == self.classes[1] else -1.0)
 
     def predict_one(self, x: Features, **kwargs: Any) -> Any:
-        """The class predicted for the features `x`."""
+        """The predicted class for the features `x`."""
         return self.classes[1 if self._learning.predict(x) >= 0.0 else 0]
 
 

@@ -1,14 +1,14 @@
-"""What scikit-learn expects of an estimator: arguments by name, tags, feature names, and its own
-exceptions where it is installed.
+"""The protocol of scikit-learn estimators: arguments by name, tags, feature names, and
+scikit-learn's own exceptions if it is installed.
 
-All of its checks (`sklearn.utils.estimator_checks`) are passed. What the tags exempt from is said
-here, and nowhere else:
+All of scikit-learn's checks (`sklearn.utils.estimator_checks`) pass. The tags exempt the estimators
+from these:
 
-- `poor_score` of regressors: a learner sees each row once, in order, and its predictions are held
-  within [−clip, clip]. The check wants R² > 0.5 with the default parameters after `fit`, on 200
-  rows with labels beyond 1; that is the promise of a solver that goes on until it has converged.
-- `required = False` of KORS's target: it predicts nothing, so it may be given no labels.
-- `multi_class = False` of `Classifier`: the losses are those of two classes.
+- `poor_score` of regressors: a learner sees each row once, in order, and truncates its predictions
+to [−clip, clip]. The check requires R² > 0.5 with default parameters after `fit`, on 200 rows with
+labels beyond 1, which suits solvers that iterate until convergence.
+- `required = False` of KORS's target: KORS predicts nothing, so labels are optional.
+- `multi_class = False` of `Classifier`: the losses are for two classes.
 """
 
 import inspect
@@ -23,7 +23,7 @@ from koco_stream.types import Array
 
 
 class Estimator:
-    """An estimator's constructor arguments by name, as its attributes have them."""
+    """An estimator whose constructor's arguments are attributes of the same names."""
 
     @classmethod
     @cache
@@ -35,9 +35,8 @@ class Estimator:
         return {name: getattr(self, name) for name in self._defaults()}
 
     def set_params(self, **params: Any) -> Self:
-        """Change constructor arguments.
-
-        Raises `WrongInput` with the nearest name for an unknown one.
+        """Set constructor arguments by name. An unknown name raises `WrongInput`, which suggests
+        the nearest name.
         """
         names = list(self.get_params())
         for name, value in params.items():
@@ -55,7 +54,7 @@ class Estimator:
 
 
 def regressor_tags(target_required: bool) -> Any:
-    """The tags of a learner. Only scikit-learn asks for them."""
+    """scikit-learn's estimator tags of a learner."""
     from sklearn.utils import InputTags, RegressorTags, Tags, TargetTags
 
     return Tags(
@@ -67,7 +66,7 @@ def regressor_tags(target_required: bool) -> Any:
 
 
 def classifier_tags() -> Any:
-    """The tags of `Classifier`. Only scikit-learn asks for them."""
+    """scikit-learn's estimator tags of `Classifier`."""
     from sklearn.utils import ClassifierTags, InputTags, Tags, TargetTags
 
     return Tags(
@@ -79,8 +78,8 @@ def classifier_tags() -> Any:
 
 
 def not_fitted(model: Any) -> Exception:
-    """scikit-learn's NotFittedError (a ValueError and an AttributeError), or an AttributeError
-    where it is not installed.
+    """The error for a model that is not fitted: scikit-learn's NotFittedError (a ValueError and an
+    AttributeError), or an AttributeError if scikit-learn is not installed.
     """
     message = (
         f"This {type(model).__name__} instance is not fitted yet: call progressive, partial_fit or"
@@ -94,8 +93,8 @@ def not_fitted(model: Any) -> Exception:
 
 
 def warn_of_column_vector() -> None:
-    """y is (n, 1) and was read as (n,): by scikit-learn's DataConversionWarning (a UserWarning)
-    where it is installed.
+    """Warn that labels of shape (n, 1) were read as (n,), with scikit-learn's DataConversionWarning
+    (a UserWarning) if it is installed.
     """
     message = (
         "A column-vector y was passed when a 1d array was expected; it is read as one, y.ravel()"
@@ -110,8 +109,8 @@ def warn_of_column_vector() -> None:
 
 
 def feature_names(X: Any) -> Array | None:
-    """The names (d,) of the columns of a data frame, as objects; None for what is no data frame, or
-    where names are not all text.
+    """The column names (d,) of a data frame as objects; None for other inputs, or if not all names
+    are text.
     """
     columns = getattr(X, "columns", None)
     if columns is None:
@@ -123,8 +122,8 @@ def feature_names(X: Any) -> Array | None:
 
 
 def check_feature_names(model: str, known: Array | None, X: Any) -> None:
-    """Raise `WrongInput` if X has other names of features than learning began with, `known`; warn
-    where only one of the two has names.
+    """Raise `WrongInput` if X has other feature names than `known`, those of the first rows. Warn
+    if only one of the two has names.
     """
     names = feature_names(X)
     if names is None and known is not None:

@@ -1,4 +1,4 @@
-"""Types that all rooms use."""
+"""Type aliases used throughout the package."""
 
 from typing import Any
 

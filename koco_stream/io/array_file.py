@@ -1,7 +1,7 @@
 """A file format for named arrays with a JSON header, without pickle and verified by a checksum.
 Saved learners and checkpoints of cohorts use it.
 
-Layout: the line `KOCO\n`, the header's length (8 bytes, little endian), the header (JSON, with a
+Layout: the line `KOCO\\n`, the header's length (8 bytes, little endian), the header (JSON, with a
 `format` and the arrays' names, types and shapes), the arrays as raw bytes in that order, and the
 SHA-256 (32 bytes) of everything before it.
 """

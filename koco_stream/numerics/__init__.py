@@ -1,3 +1,3 @@
-"""Arithmetic in a fixed order: the compiler's door, linear algebra, elementary functions, random
+"""Arithmetic in a fixed order: the compiler interface, linear algebra, elementary functions, random
 numbers.
 """

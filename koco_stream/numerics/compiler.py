@@ -1,10 +1,10 @@
-"""The one door to the compiler.
+"""The interface to the compiler numba, used by all compiled functions.
 
-Every compiled function of the project goes through `jit`: no fastmath, no parallel loops, so that a
-sum has one order and a number one value. What was compiled is kept in the cache folder (see
-`koco_stream.io.cache`), in a folder named by the hash of this package's source, of numba's and of
-Python's version: a changed helper can therefore never be answered from an old compilation, which
-numba alone would not notice.
+Every compiled function of the project goes through `jit`, without fastmath and parallel loops, so
+that sums have a fixed order and results are reproducible. Compiled code is cached in the cache
+folder (see `koco_stream.io.cache`), in a subfolder named by a hash of this package's source and of
+the versions of numba and Python. Outdated code is therefore never reused after a change to a helper
+function, which numba's own cache would not detect.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ from koco_stream.io.fingerprint import source_hash
 
 @cache
 def code_hash() -> str:
-    """Hash of every source file of `koco_stream` and of the compiler's versions (16 hexadecimal
+    """A hash of all source files of `koco_stream` and of the compiler's versions (16 hexadecimal
     digits).
     """
     text = f"{sys.version}|{numba.__version__}|{llvmlite.__version__}|{source_hash()}"
@@ -32,20 +32,20 @@ def code_hash() -> str:
 
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`jit`, and always compiled into its callers: for short functions that are given many arrays,
-    which a call would copy.
+    """Compile `function` like `jit`, and always inline it into its callers. For short functions
+    with many array arguments, which a call would copy.
     """
     return jit(function, forceinline=True)
 
 
 def jit(function: Callable[..., Any], forceinline: bool = False) -> Callable[..., Any]:
-    """Compile `function` with the project's flags; with `NUMBA_DISABLE_JIT=1` it stays plain
-    Python.
+    """Compile `function` with the project's flags. With `NUMBA_DISABLE_JIT=1` it stays a Python
+    function.
     """
     if config.DISABLE_JIT:
         return function
-    # Without the runtime: compiled code allocates nothing, and counts no references to the arrays
-    # it is given.
+    # Compiled without numba's runtime: the code allocates nothing, and does not count references
+    # to its array arguments.
     compiled = numba.njit(nogil=True, error_model="numpy", _nrt=False, forceinline=forceinline)(
         function
     )
@@ -59,11 +59,12 @@ def jit(function: Callable[..., Any], forceinline: bool = False) -> Callable[...
 
 
 def jit_with(function: Callable[..., Any], name: str, **names: Any) -> Callable[..., Any]:
-    """Compile `function` with some of its global names bound to others, under a name of its own.
+    """Compile a copy of `function` named `name`, with some of its global names bound to other
+    objects.
 
-    This is how one generic loop serves every learner: numba treats a global as a constant (so the
-    learner's step is compiled into the loop) and finds the result again in its cache, which it does
-    not for closures.
+    One generic loop thus serves every learner. numba treats a global as a constant, so the
+    learner's step is compiled into the loop, and it caches the result, which it does not do for
+    closures.
     """
     assert isinstance(function, FunctionType)
     bound = FunctionType(

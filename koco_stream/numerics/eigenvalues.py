@@ -1,6 +1,6 @@
-"""Eigenvalues and eigenvectors of a small symmetric matrix, in a fixed order: Householder's
-tridiagonal form, then implicit QL steps. Jacobi rotations for one whose size the compiler is not
-told.
+"""Eigenvalues and eigenvectors of a small symmetric matrix, in a fixed order of operations:
+Householder's tridiagonal form, then implicit QL steps. For matrices whose size is not a
+compile-time constant: Jacobi rotations.
 
 (Golub and Van Loan, Matrix Computations, sections 8.3.1 and 8.3.3.) The matrices are lines of `a`,
 as in koco_stream.numerics.llvm.feature_lines.
@@ -22,10 +22,10 @@ SWEEPS = 60
 def symmetric_eigen(
     a: Array, lanes: Any, n: int, matrix: int, vectors: int, values: int, scratch: int
 ) -> None:
-    """Eigenvalues of the (n, n) matrix at a[matrix:] to a[values:], in no order; eigenvector i to
-    line i of a[vectors:].
+    """Compute the eigenvalues of the (n, n) matrix at a[matrix:] into a[values:], unsorted, and
+    eigenvector i into line i of a[vectors:].
 
-    Destroys the matrix; a[scratch:] must have room for four lines.
+    The matrix is overwritten; a[scratch:] must have room for four lines.
     """
     W = len(lanes)
     e, v, w, r = scratch, scratch + W, scratch + 2 * W, scratch + 3 * W
@@ -45,8 +45,8 @@ def symmetric_eigen(
 def _reflect(
     a: Array, lanes: Any, n: int, matrix: int, vectors: int, k: int, v: int, w: int, r: int
 ) -> None:
-    """A reflection I − βvvᵀ that makes column k zero below its subdiagonal, applied from both sides
-    and to the vectors.
+    """Apply a reflection I − βvvᵀ that makes column k zero below its subdiagonal, from both sides
+    of the matrix and to the vectors.
     """
     W = len(lanes)
     norm2 = 0.0
@@ -62,7 +62,7 @@ def _reflect(
     target = -math.copysign(math.sqrt(norm2), a[v + k + 1])
     a[v + k + 1] -= target
     beta = 2.0 / (below + a[v + k + 1] * a[v + k + 1])
-    start = k + 1  # v is zero before it
+    start = k + 1  # v is zero before this position
     combine(a, lanes, n - start, matrix + start * W, a, v + start, a, w)  # Av
     half = 0.0
     for i in range(n):
@@ -80,7 +80,7 @@ def _reflect(
 
 @jit
 def _diagonalise(a: Array, lanes: Any, n: int, vectors: int, d: int, e: int, first: int) -> None:
-    """QL steps with Wilkinson's shift until the tridiagonal matrix (d, e) has no coupling left at
+    """QL steps with Wilkinson's shift until the tridiagonal matrix (d, e) is decoupled at
     `first`.
     """
     W = len(lanes)
@@ -124,11 +124,11 @@ def _diagonalise(a: Array, lanes: Any, n: int, vectors: int, d: int, e: int, fir
 
 @jit
 def eigen_rows(matrix: Array, n: int) -> None:
-    """Line i of the positive semidefinite (n, n) matrix becomes λ_i v_iᵀ, in no order. `matrix` is
+    """Replace line i of a positive semidefinite (n, n) matrix by λ_i v_iᵀ, unsorted. `matrix` is
     (room, room), room a multiple of 16.
 
-    One-sided Jacobi rotations of lines until all are orthogonal (Golub and Van Loan, section
-    8.6.3): for a matrix of any size, once.
+    The method is one-sided Jacobi rotations of lines until all are orthogonal (Golub and Van Loan,
+    section 8.6.3), for a matrix of any size.
     """
     room = matrix.shape[1]
     for _ in range(SWEEPS):

@@ -20,12 +20,12 @@ from koco_stream.numerics.compiler import inlined
 
 LOWEST, HIGHEST = -708.0, 709.0
 LOG2_E = 1.4426950408889634
-# The first has 32 significant bits: n times it is exact.
+# ln 2 in two parts. The first has 32 significant bits, so that its product with n is exact.
 LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
-# 1.5·2⁵²: adding it rounds to a whole number, which then lies in the low bits
+# 1.5·2⁵². Adding it rounds to an integer, which is then in the low bits.
 SHIFT = 6755399441055744.0
 TWO_OVER_PI = 0.6366197723675814
-# π/2; the first two have 33 significant bits
+# π/2 in three parts, the first two of which have 33 significant bits.
 QUARTER = (1.57079632673412561417e00, 6.07710050630396597660e-11, 2.02226624879595063154e-21)
 LARGEST_ANGLE = 1e12
 SIN_SERIES = tuple((-1.0) ** (k // 2) / math.factorial(k) for k in range(17, 2, -2))
@@ -35,7 +35,7 @@ EXP_SERIES = tuple(1.0 / math.factorial(k) for k in range(13, 1, -1))
 
 @inlined
 def exp(x: float) -> float:
-    """e^x."""
+    """The exponential function e^x."""
     shifted = x * LOG2_E + SHIFT
     n = shifted - SHIFT
     r = (x - n * LN2_HIGH) - n * LN2_LOW
@@ -50,7 +50,7 @@ def exp(x: float) -> float:
 
 @inlined
 def cos_sin(x: float) -> tuple[float, float]:
-    """(cos x, sin x)."""
+    """The cosine and the sine of x."""
     x = 0.0 if abs(x) > LARGEST_ANGLE else x
     shifted = x * TWO_OVER_PI + SHIFT
     n = shifted - SHIFT

@@ -1,15 +1,15 @@
-"""Linear maps that are applied to a column only when it is next touched.
+"""Linear maps that are applied to a column only when it is next used.
 
 At the end of epoch e every column x of a table (n_in numbers) is to become M_e x (n_out numbers;
-the others become zero). Doing it to all columns would cost O(d). Instead a column remembers the
-epoch it was last touched in, and is brought up to date by M_e and a product of the first n_out
-columns Q of all later maps. Nothing is inverted. Products are made when first asked for, shared by
-all columns of that age, and prolonged as epochs pass: within a block of 16 epochs from each epoch
-to the block's end, and from each block over whole later blocks; so a column needs at most four
-products of a small matrix and a vector, however old it is. After 2,048 epochs all columns are
-brought up to date and the counting starts again (docs/errata.md, S13).
+the others become zero). Doing this for all columns at once would cost O(d). Instead each column
+stores the epoch in which it was last updated. It is brought up to date by M_e and a product of the
+first n_out columns Q of all later maps. No matrix is inverted. Products are computed on demand,
+shared by all columns of the same age, and extended as epochs pass: within a block of 16 epochs from
+each epoch to the block's end, and from each block over later blocks. A column therefore needs at
+most four products of a small matrix and a vector, whatever its age. After 2,048 epochs all columns
+are updated and the count restarts (docs/errata.md, S13).
 
-A map is kept transposed, by lines: line k is what input k adds to the outputs.
+Maps are stored transposed, by lines: line k is what input k adds to the outputs.
 """
 
 from typing import Any, NamedTuple
@@ -25,12 +25,15 @@ PERIOD = 2048  # epochs
 
 
 class Maps(NamedTuple):
-    """later: Q_e, the first n_out lines of M_e. maps: M_e and what followed it in its block.
-    within: from a block's start. across: from a block's end over whole later blocks.
+    """The maps of past epochs, their products, and the epoch of each column.
 
-    Each is a flat array of lines. `*_to` (int64) is the epoch or block up to which (exclusive) a
-    product has been made. epoch: () the current one. touched: (d,) the epoch a column was last
-    touched in, −1 for never. scratch: (3·width,).
+    later: Q_e, the first n_out lines of M_e. maps: M_e times the later maps of its block. within:
+    products from a block's start. across: products from a block's end over whole later blocks. Each
+    is a flat array of lines.
+
+    `*_to` (int64) is the epoch or block up to which (exclusive) a product is computed. epoch: ()
+    the current one. touched: (d,) the epoch in which a column was last updated, −1 for never.
+    scratch: (3·width,).
     """
 
     epoch: Array
@@ -46,7 +49,7 @@ class Maps(NamedTuple):
 
 
 def empty_maps(n_columns: int, n_in: int, n_out: int, out_lanes: tuple[int, ...]) -> Maps:
-    """No epoch has ended, no column was touched."""
+    """The initial `Maps`: no epoch has ended and no column was used."""
     width, blocks = len(out_lanes), PERIOD // BLOCK
 
     def room(count: int, lines: int) -> Array:
@@ -67,14 +70,14 @@ def empty_maps(n_columns: int, n_in: int, n_out: int, out_lanes: tuple[int, ...]
 
 
 def maps_floats(n_columns: int, n_in: int, n_out: int, width: int) -> int:
-    """The size of `Maps` in 8-byte numbers."""
+    """The size of a `Maps` in 8-byte numbers."""
     return n_columns + PERIOD * (n_in + n_out) * width + 2 * (PERIOD // BLOCK) * n_out * width
 
 
 @jit
 def end_epoch(M: Maps, n_in: int, n_out: int, out_lanes: Any) -> bool:
-    """The map of this epoch is written to `maps`; the next epoch begins. Returns whether the period
-    is over: then every column must be brought up to date and `restart` called.
+    """Begin the next epoch, after the caller has written this epoch's map to `maps`. Returns
+    whether the period is over: then every column must be refreshed and `restart` called.
     """
     epoch, width = M.epoch[()], len(out_lanes)
     for k in range(n_out * width):
@@ -90,7 +93,7 @@ def end_epoch(M: Maps, n_in: int, n_out: int, out_lanes: Any) -> bool:
 
 @jit
 def restart(M: Maps) -> None:
-    """All columns are up to date: forget the maps."""
+    """Discard all maps, when all columns are up to date."""
     M.epoch[()] = 0
     for j in range(M.touched.size):
         if M.touched[j] >= 0:
@@ -99,7 +102,7 @@ def restart(M: Maps) -> None:
 
 @inlined
 def refresh(M: Maps, table: Array, j: int, n_in: int, n_out: int, out_lanes: Any) -> None:
-    """Bring column j, line j of `table`, up to date."""
+    """Bring column j, which is line j of `table`, up to date."""
     now, last, width = M.epoch[()], M.touched[j], len(out_lanes)
     M.touched[j] = now
     if last < 0 or last == now:
@@ -112,7 +115,7 @@ def refresh(M: Maps, table: Array, j: int, n_in: int, n_out: int, out_lanes: Any
     place, line, at = last * n_in * width, j * table.shape[1], 0
     combine(M.maps, out_lanes, n_out, place, table, line, M.scratch, at)
     for k in range(n_out, n_in):
-        if table[j, k] != 0.0:  # few are: a feature is in few rows of an epoch
+        if table[j, k] != 0.0:  # few are, since a feature is in few rows of an epoch
             combine(M.maps, out_lanes, 1, place + k * width, table, line + k, M.scratch, 2 * width)
             for i in range(width):
                 M.scratch[at + i] += M.scratch[2 * width + i]
@@ -131,9 +134,11 @@ def refresh(M: Maps, table: Array, j: int, n_in: int, n_out: int, out_lanes: Any
 
 @inlined
 def _apply(M: Maps, products: Array, number: int, at: int, n_out: int, out_lanes: Any) -> int:
-    """Apply a product to the vector at scratch[at:]; returns where the result lies."""
+    """Apply a product of maps to the vector at scratch[at:]; returns where in scratch the result
+    is.
+    """
     width = len(out_lanes)
-    to = width - at  # the other one of the two places
+    to = width - at  # the other of the two buffers
     combine(products, out_lanes, n_out, number * n_out * width, M.scratch, at, M.scratch, to)
     return to
 
@@ -149,7 +154,9 @@ def _follow(
     n_out: int,
     out_lanes: Any,
 ) -> None:
-    """The product at products[place:], of so many lines, followed by Q_start, …, Q_{end−1}."""
+    """Extend the product at products[place:], of `lines` lines, by the maps Q_start, …,
+    Q_{end−1}.
+    """
     width = len(out_lanes)
     for e in range(start, end):
         _multiply(M, products, place, lines, M.later, e * n_out * width, n_out, out_lanes)
@@ -157,7 +164,7 @@ def _follow(
 
 @jit
 def _prolong_within(M: Maps, block: int, end: int, n_out: int, out_lanes: Any) -> None:
-    """within[block] becomes Q_{end−1} ⋯ Q_start, where the block starts."""
+    """Extend within[block] to Q_{end−1} ⋯ Q_start, where `start` is the block's first epoch."""
     width, start = len(out_lanes), block * BLOCK
     place = block * n_out * width
     if M.within_to[block] == start:
@@ -170,7 +177,7 @@ def _prolong_within(M: Maps, block: int, end: int, n_out: int, out_lanes: Any) -
 
 @jit
 def _prolong_across(M: Maps, block: int, current: int, n_out: int, out_lanes: Any) -> None:
-    """across[block] becomes the product of the whole blocks block + 1 to current − 1."""
+    """Extend across[block] to the product of the whole blocks block + 1 to current − 1."""
     width = len(out_lanes)
     place = block * n_out * width
     for b in range(M.across_to[block], current):
@@ -194,8 +201,8 @@ def _multiply(
     n_out: int,
     out_lanes: Any,
 ) -> None:
-    """The product at products[place:] followed by the map at later[at:]: each line goes through the
-    later map.
+    """Extend the product at products[place:] by the map at later[at:]: each line is multiplied by
+    that map.
     """
     width = len(out_lanes)
     for k in range(lines):

@@ -1,12 +1,11 @@
-"""Small linear algebra in a fixed order, for the compiled learners.
+"""Small linear algebra in a fixed order of operations, for the compiled learners.
 
-Every sum here is taken in one order, whatever the machine, so a run's numbers depend on nothing but
-the run. Speed comes from computing several outputs side by side ("lanes"), never from splitting one
-sum.
+Every sum has one order on every machine, so a run's results do not depend on the machine. Speed
+comes from computing several outputs side by side (SIMD lanes), never from splitting a sum.
 
-A row is sparse: `idx` (s,) int32, its feature numbers in increasing order, and `val` (s,), its
-values. Tables indexed by feature keep what belongs to one feature together: `table` is (d, width),
-and a row of it is a line of memory.
+A sparse row is `idx` (s,) int32, its feature numbers in increasing order, and `val` (s,), its
+values. Tables indexed by feature store all numbers of one feature together: `table` is (d, width),
+and each of its rows is a contiguous line of memory.
 """
 
 import math
@@ -16,12 +15,12 @@ import numpy as np
 from koco_stream.numerics.compiler import jit
 from koco_stream.types import Array
 
-IN_THE_SPAN = 1e-12  # what is left of a column's square below this share of it is rounding
+IN_THE_SPAN = 1e-12  # a smaller remaining share of a column's square norm is rounding
 
 
 @jit
 def square_norm(val: Array) -> float:
-    """‖x‖², summed in order."""
+    """The square norm ‖x‖² of a row's values, summed in order."""
     n2 = 0.0
     for i in range(val.size):
         v = np.float64(val[i])
@@ -31,8 +30,8 @@ def square_norm(val: Array) -> float:
 
 @jit
 def orthonormalise(table: Array, m: int, dots: Array) -> None:
-    """Gram–Schmidt of the first m columns of `table` (d, width) in order; a column that vanishes
-    becomes zero. `dots` (m,) is scratch.
+    """Orthonormalise the first m columns of `table` (d, width) in place by Gram–Schmidt, in order;
+    a column that vanishes becomes zero. `dots` (m,) is scratch.
     """
     d = table.shape[0]
     for i in range(m):
@@ -57,11 +56,11 @@ def orthonormalise(table: Array, m: int, dots: Array) -> None:
 
 @jit
 def reorthonormalise(table: Array, m: int, factor: Array, width: int) -> None:
-    """Gram–Schmidt of the first m columns of `table` (d, …) in order, in two sweeps over it: V ←
-    L⁻¹V with LLᵀ = VVᵀ. A column that lies in the span of those before it becomes zero.
+    """Orthonormalise the first m columns of `table` (d, …) in place, in two sweeps over it: V ←
+    L⁻¹V with LLᵀ = VVᵀ. A column in the span of those before it becomes zero.
 
-    `factor` is scratch for m lines of `width` numbers. V has to be nearly orthonormal: rounding is
-    multiplied by the square of its condition number.
+    `factor` is scratch for m lines of `width` numbers. V has to be nearly orthonormal: rounding
+    errors are multiplied by the square of its condition number.
     """
     d = table.shape[0]
     for i in range(m):
@@ -79,7 +78,7 @@ def reorthonormalise(table: Array, m: int, factor: Array, width: int) -> None:
             for n in range(k):
                 total -= factor[i * width + n] * factor[k * width + n]
             if k < i:
-                # On the diagonal stands 1/L_kk.
+                # The diagonal stores 1/L_kk.
                 factor[i * width + k] = total * factor[k * width + k]
             else:
                 independent = total > IN_THE_SPAN * original
@@ -94,7 +93,7 @@ def reorthonormalise(table: Array, m: int, factor: Array, width: int) -> None:
 
 @jit
 def product(left: Array, right: Array, out: Array) -> None:
-    """out ← left·right for matrices (n, k) and (k, m), each entry summed in order."""
+    """The matrix product out ← left·right for (n, k) and (k, m), each entry summed in order."""
     for i in range(left.shape[0]):
         out[i, :] = 0.0
         for k in range(left.shape[1]):
@@ -104,7 +103,7 @@ def product(left: Array, right: Array, out: Array) -> None:
 
 @jit
 def ordered_dot(a: Array, n: int, left: int, right: int) -> float:
-    """Σ_i a[left + i]·a[right + i] over i < n, in order."""
+    """The dot product Σ_i a[left + i]·a[right + i] over i < n, summed in order."""
     total = 0.0
     for i in range(n):
         total += a[left + i] * a[right + i]
@@ -113,10 +112,10 @@ def ordered_dot(a: Array, n: int, left: int, right: int) -> float:
 
 @jit
 def factor_shifted(a: Array, W: int, m: int, matrix: int, shift: float, factor: int) -> None:
-    """LLᵀ = shift·I + M for a positive semidefinite (m, m) M; the matrices begin at these places of
-    `a`, lines of W.
+    """Cholesky factor L with LLᵀ = shift·I + M for a positive semidefinite (m, m) matrix M.
+    `matrix` and `factor` are their offsets in `a`, whose lines have width W.
 
-    A pivot is never below `shift`: exact arithmetic would not give one either.
+    Pivots are at least `shift`, as they would be in exact arithmetic.
     """
     for i in range(m):
         for j in range(i + 1):
@@ -131,8 +130,8 @@ def factor_shifted(a: Array, W: int, m: int, matrix: int, shift: float, factor: 
 
 @jit
 def solve_factored(a: Array, W: int, m: int, factor: int, first: int, right: int, out: int) -> None:
-    """out ← (LLᵀ)⁻¹·right, (m,) vectors at these places of `a`. `right` is zero before `first`;
-    `out` is computed from there on only.
+    """Solve out ← (LLᵀ)⁻¹·right for vectors (m,) at the given offsets of `a`. `right` is zero
+    before `first`; `out` is computed only from there on.
     """
     for i in range(first, m):
         total = a[right + i]
@@ -150,7 +149,9 @@ def solve_factored(a: Array, W: int, m: int, factor: int, first: int, right: int
 def inverse_of_shifted(
     a: Array, W: int, m: int, matrix: int, shift: float, inverse: int, factor: int
 ) -> None:
-    """The (m, m) inverse of shift·I + M, by Cholesky, as for `factor_shifted`."""
+    """Compute the (m, m) inverse of shift·I + M by Cholesky; the offsets are as for
+    `factor_shifted`.
+    """
     factor_shifted(a, W, m, matrix, shift, factor)
     for column in range(m):
         for i in range(column, m):

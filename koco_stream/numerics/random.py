@@ -1,8 +1,8 @@
-"""Random numbers as a function of (seed, place): any round's coins can be made again, whatever came
-before.
+"""Counter-based random numbers: each is a function of a seed and a position, so that the random
+numbers of any round can be recomputed independently of earlier ones.
 
-SplitMix64 (Steele, Lea, Flood, 2014) of a counter gives 64 bits; the normal distribution comes from
-them by the ziggurat of Marsaglia and Tsang (2000) with 256 layers.
+SplitMix64 (Steele, Lea, Flood, 2014) of a counter gives 64 bits; normally distributed numbers come
+from them by the ziggurat method of Marsaglia and Tsang (2000) with 256 layers.
 """
 
 import math
@@ -14,14 +14,14 @@ from koco_stream.numerics.compiler import jit
 from koco_stream.types import Array
 
 LAYERS = 256
-# where the ziggurat's last layer ends, and the area of each layer, for 256 layers
+# The end of the ziggurat's last layer, and the area of each layer, for 256 layers
 TAIL = 3.6541528853610088
 AREA = 0.00492867323399
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 def _layers() -> tuple[Array, Array]:
-    """(x (257,), f (257,)): the right edges of the layers, widest first, and exp(−x²/2) there."""
+    """The ziggurat's layers: their right edges x (257,), widest first, and exp(−x²/2) there."""
     x = np.empty(LAYERS + 1)
     x[0] = AREA / math.exp(-TAIL * TAIL / 2)
     x[1] = TAIL
@@ -36,7 +36,7 @@ X, DENSITY = _layers()
 
 @jit
 def bits(seed: Any, place: Any) -> Any:
-    """64 random bits for this place of the sequence that belongs to `seed`."""
+    """64 random bits for a position in the sequence of a seed."""
     z = np.uint64(seed) * np.uint64(0xD1342543DE82EF95) + (np.uint64(place) + np.uint64(1)) * GOLDEN
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -45,19 +45,19 @@ def bits(seed: Any, place: Any) -> Any:
 
 @jit
 def unit(word: Any) -> float:
-    """The top 53 bits as a number in [0, 1)."""
+    """The top 53 bits of a 64-bit word as a number in [0, 1)."""
     return np.float64(np.int64(word >> np.uint64(11))) * (1.0 / 9007199254740992.0)
 
 
 @jit
 def uniform(seed: Any, place: Any) -> float:
-    """A uniform number in [0, 1)."""
+    """A uniform random number in [0, 1) for a position in the sequence of a seed."""
     return unit(bits(seed, place))
 
 
 @jit
 def _rarely(word: Any) -> float:
-    """What is left of `normal` in one draw of seventy: the layers' edges and the tail."""
+    """The slow path of `normal`, taken in one draw of seventy: the layers' edges and the tail."""
     while True:
         layer = np.int64(word & np.uint64(255))
         sign = 1.0 - 2.0 * np.float64(np.int64((word >> np.uint64(8)) & np.uint64(1)))
@@ -82,14 +82,12 @@ def _rarely(word: Any) -> float:
 
 @jit
 def normal(seed: Any, place: Any) -> float:
-    """A standard normal number. A rejected draw goes on with bits of the same place, so places
-    never interfere.
+    """A standard normal random number for a position in the sequence of a seed. After a rejection
+    it uses further bits of the same position, so positions are independent.
     """
     word = bits(seed, place)
     layer = np.int64(word & np.uint64(255))
-    sign = 1.0 - 2.0 * np.float64(
-        np.int64((word >> np.uint64(8)) & np.uint64(1))
-    )  # no branch: it could not be guessed
+    sign = 1.0 - 2.0 * np.float64(np.int64((word >> np.uint64(8)) & np.uint64(1)))
     x = unit(word) * X[layer]
     if x < X[layer + 1]:
         return sign * x

@@ -1,17 +1,17 @@
-"""What the papers promise, as numbers: leverage scores, effective dimensions, the terms of a run's
-regret, and the bounds.
+"""The papers' theoretical quantities as numbers: leverage scores, effective dimensions, the terms
+of a run's regret, and the bounds.
 
-Sources: Calandriello, Lazaric, Valko, "Second-Order Kernel Online Convex Optimization with
-Adaptive Sketching" (ICML 2017, "ICML"), their poster "Efficient second-order online kernel
-learning with adaptive embedding" (NIPS 2017, "the poster"), and Luo, Agarwal, Cesa-Bianchi,
-Langford, "Efficient Second Order Online Learning by Sketching" (NIPS 2016, "SON").
+Sources: Calandriello, Lazaric, Valko, "Second-Order Kernel Online Convex Optimization with Adaptive
+Sketching" (ICML 2017, "ICML"), their poster "Efficient second-order online kernel learning with
+adaptive embedding" (NIPS 2017, "the poster"), and Luo, Agarwal, Cesa-Bianchi, Langford, "Efficient
+Second Order Online Learning by Sketching" (NIPS 2016, "SON").
 
-Letters: T rounds, K (n, n) the kernel matrix of the rows in order, α a ridge, ġ_t = ℓ'_t(ŷ_t) the
+Notation: T rounds, K (n, n) the kernel matrix of the rows in order, α a ridge, ġ_t = ℓ'_t(ŷ_t) the
 slopes, η_t the coefficient of g_t g_tᵀ in A_t, σ the losses' curvature (`koco_stream.losses`), L a
 bound on |ġ|, C the clip. K̄ = DKD with D = diag(ġ_t √η_t) is the rescaled matrix.
 
-The bounds of the ICML paper and of the poster are for kernels with k(x, x) ≤ 1. All are for a w
-with |f_w(x_t)| ≤ C on all rows. Matrices are held whole: for n of a few thousand.
+The bounds of the ICML paper and of the poster assume kernels with k(x, x) ≤ 1. All bounds are for a
+w with |f_w(x_t)| ≤ C on all rows. Matrices are stored densely, for n of a few thousand.
 """
 
 from koco_stream.theory.kons_bounds import (

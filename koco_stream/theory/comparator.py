@@ -1,12 +1,12 @@
-"""The best linear predictor in hindsight, which regret is measured against: least squares over a
+"""The comparator of the regret: the best linear predictor in hindsight, by least squares over a
 whole stream.
 
 min_w Σ (wᵀx_t − y_t)² is solved by conjugate gradients on the normal equations, scaled by the
-features' norms, which touch the rows only through Xᵀ(Xp): one pass over the mapped rows a step,
-summed row after row, and nothing is held but vectors of d numbers. The gradient Xᵀ(y − Xw) that the
-steps carry along gathers rounding, so at the end it is computed anew from the rows, and where it is
-not small yet the steps begin again from there. The solution does not respect the clip: how far its
-predictions go is returned beside the loss, and a regret is to be read with it.
+features' norms. They use the rows only through Xᵀ(Xp): each step is one pass over the memory-mapped
+rows, summed row by row, and only vectors of d numbers are stored. The gradient Xᵀ(y − Xw) that the
+steps update accumulates rounding errors, so it is recomputed from the rows at the end, and the
+steps restart where it is not small enough. The solution ignores the clip. Its largest prediction is
+therefore returned with the loss, to judge a regret by.
 """
 
 import json
@@ -25,27 +25,27 @@ from koco_stream.streams.stream import Stream
 from koco_stream.types import Array
 
 STEPS, FEWEST_STEPS = 500, 20
-VALUES = 2_000_000_000  # read, over all steps
+VALUES = 2_000_000_000  # the most values read in all steps together
 SLOW_STEPS, SLOW = 10, 1e-7
-TOLERANCE = 1e-9  # of ‖Xᵀ(y − Xw)‖, each entry over its feature's norm, against its start
+TOLERANCE = 1e-9  # of the scaled gradient's norm, relative to its start
 
 
 class Comparator(NamedTuple):
-    """loss: Σ (wᵀx_t − y_t)² of the solution. largest: its largest |wᵀx_t|."""
+    """The least-squares solution's loss Σ (wᵀx_t − y_t)² and its largest |wᵀx_t|."""
 
     loss: float
     largest: float
 
 
 def comparator_of(reader: StreamReader, fit_intercept: bool) -> Comparator | None:
-    """The comparator of a stream, from the cache folder if it was computed before; None if it was
-    not found within `steps_for` steps. The order of the rows does not matter.
+    """The least-squares comparator of a stream, cached in the cache folder. None if it was not
+    found within `steps_for` steps. It does not depend on the order of the rows.
     """
     stream = as_summed(reader.stream)
     identity = {**stream.identity(), "intercept": fit_intercept, "version": 3}
     path = Path(private_folder("comparators")) / f"{content_hash(identity)}.json"
     if not path.is_file():
-        # The workers of a machine come here at about the same time: one computes it.
+        # The workers of a machine need it at about the same time; only one computes it.
         with locked(path.with_suffix(".lock")):
             if not path.is_file():
                 found = least_squares(reader, fit_intercept)
@@ -55,8 +55,8 @@ def comparator_of(reader: StreamReader, fit_intercept: bool) -> Comparator | Non
 
 
 def as_summed(stream: Stream) -> Stream:
-    """The stream that the sums go over: the rows as stored, or the stream's own if it reads only
-    some.
+    """The stream over which the comparator's sums go: in stored order, unless the stream has only
+    some of the rows.
     """
     if stream.max_rows is not None:
         return stream
@@ -64,17 +64,19 @@ def as_summed(stream: Stream) -> Stream:
 
 
 def steps_for(n_values: int) -> int:
-    """How many steps may be taken on a stream of so many values: more data, fewer steps, so that it
-    stays a small part of a sweep.
+    """The maximum number of solver steps on a stream of `n_values` values. More data get fewer
+    steps, so that the time stays a small part of a sweep.
     """
     return min(STEPS, max(FEWEST_STEPS, VALUES // max(n_values, 1)))
 
 
 def least_squares(reader: StreamReader, fit_intercept: bool) -> Comparator | None:
-    """Until the gradient is 1e-9 of what it was, or ten steps together gain less than 1e-7 of the
-    loss of predicting 0 (with labels -1 and +1 a ten-millionth of a loss a round), whatever the
-    blocks and shards. None if that takes more than `steps_for` steps: it does where there are as
-    many features as rows, and a predictor without loss is near but slow to reach.
+    """Solve the least-squares problem over a stream by conjugate gradients.
+
+    It stops when the gradient is 1e-9 of its first value, or ten steps together gain less than 1e-7
+    of the loss of predicting 0. The result does not depend on blocks and shards. None if that takes
+    more than `steps_for` steps, as with about as many features as rows, where a predictor without
+    loss is approached slowly.
     """
     rows = Passes(StreamReader(reader.store, as_summed(reader.stream)), fit_intercept)
     w = np.zeros(rows.d)
@@ -103,13 +105,13 @@ def least_squares(reader: StreamReader, fit_intercept: bool) -> Comparator | Non
         gradient, loss, largest = rows.through(w, against_labels=True)
         norm2 = scaled_norm2(gradient, scale)
         if norm2 > 0.25 * before:
-            break  # as far as rounding goes
+            break  # limited by rounding
     return Comparator(loss, largest)
 
 
 class Passes:
-    """Passes over the rows of a stream, with a last feature that is 1 in each row if there is an
-    intercept: (d,) counts it.
+    """Sums over all rows of a stream, one pass each. With an intercept, rows have an additional
+    last feature that is 1, which d includes.
     """
 
     def __init__(self, reader: StreamReader, fit_intercept: bool) -> None:
@@ -117,7 +119,9 @@ class Passes:
         self.d = reader.manifest.n_features + int(fit_intercept)
 
     def through(self, w: Array, against_labels: bool) -> tuple[Array, float, float]:
-        """(Xᵀr (d,), ‖r‖², the largest |wᵀx_t|), with r = y − Xw if `against_labels`, else Xw."""
+        """One pass over the rows. Returns Xᵀr (d,), ‖r‖² and the largest |wᵀx_t|, with r = y − Xw
+        if `against_labels`, else r = Xw.
+        """
         out, totals = np.zeros(self.d), np.zeros(2)
         for rows, labels in self.reader.blocks(zeros=True):
             normal_rows(
@@ -135,7 +139,7 @@ class Passes:
         return out, float(totals[0]), float(totals[1])
 
     def square_columns(self) -> Array:
-        """Σ_t x_tj² for each feature, (d,); 1 for one that no row has."""
+        """Σ_t x_tj² for each feature, (d,); 1 for a feature that no row has."""
         out = np.zeros(self.d)
         for rows, labels in self.reader.blocks(zeros=True):
             add_squares(rows.indptr, rows.indices, rows.index_stride, rows.values, out)
@@ -146,8 +150,8 @@ class Passes:
 
 @jit
 def row_product(indices: Array, first: int, values: Array, lo: int, size: int, w: Array) -> float:
-    """xᵀw of a row, in four sums that do not wait for each other, each in order. `first` is −1 for
-    a row that has all features in order.
+    """xᵀw of a row, in four independent sums, each in order. `first` is −1 for a dense row, which
+    has all features in order.
     """
     a = b = c = d = 0.0
     whole = size - size % 4
@@ -174,8 +178,8 @@ def normal_rows(
     out: Array,
     totals: Array,
 ) -> None:
-    """out ← out + Xᵀr, row after row, with r = y − Xw if `against_labels`, else Xw; totals[0] +=
-    ‖r‖², totals[1] ← the largest |Xw|.
+    """Add Xᵀr to `out`, row by row, with r = y − Xw if `against_labels`, else r = Xw. Adds ‖r‖² to
+    totals[0] and updates totals[1], the largest |Xw|.
     """
     last = w.size - 1
     for t in range(labels.size):
@@ -195,7 +199,7 @@ def normal_rows(
 
 @jit
 def add_squares(indptr: Array, indices: Array, stride: int, values: Array, out: Array) -> None:
-    """out[j] += Σ_t x_tj²."""
+    """Add Σ_t x_tj² to out[j] for each feature j."""
     for t in range(indptr.size - 1):
         for i in range(indptr[t], indptr[t + 1]):
             v = np.float64(values[i])
@@ -204,7 +208,7 @@ def add_squares(indptr: Array, indices: Array, stride: int, values: Array, out: 
 
 @jit
 def scaled_norm2(gradient: Array, scale: Array) -> float:
-    """Σ_j g_j²/s_j, in order."""
+    """Σ_j g_j²/s_j for a gradient g and scales s, summed in order."""
     total = 0.0
     for j in range(gradient.size):
         total += gradient[j] * gradient[j] / scale[j]

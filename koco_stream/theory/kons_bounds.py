@@ -1,4 +1,4 @@
-"""The theorems of the ICML 2017 paper on KONS, KORS and Sketched-KONS, as numbers."""
+"""The theorems of the ICML 2017 paper on KONS, KORS and Sketched-KONS, as functions."""
 
 import math
 from typing import NamedTuple

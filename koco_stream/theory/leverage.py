@@ -1,5 +1,5 @@
-"""Leverage scores and effective dimensions of a kernel matrix, and the chain of Lemma 3 of the ICML
-paper.
+"""Leverage scores and effective dimensions of a kernel matrix, and the chain of inequalities of
+Lemma 3 of the ICML paper.
 """
 
 import math
@@ -13,8 +13,8 @@ from koco_stream.types import Array
 
 
 def factor(K: Array, ridge: float) -> Array:
-    """L (n, n), lower, with LLᵀ = K + ridge·I. Raises `WrongInput` for a ridge that is not
-    positive, or a K that is no kernel matrix.
+    """The lower Cholesky factor L (n, n) with LLᵀ = K + ridge·I. Raises `WrongInput` for a ridge
+    that is not positive, or a K that is not a kernel matrix.
     """
     K = np.asarray(K, np.float64)
     if not ridge > 0.0:
@@ -33,8 +33,8 @@ def factor(K: Array, ridge: float) -> Array:
 
 
 def eigenvalues(K: Array, ridge: float) -> Array:
-    """The eigenvalues (n,) of K in increasing order, those below 0 (rounding) set to 0. Raises as
-    `factor` does for the ridge.
+    """The eigenvalues (n,) of K in increasing order; negative ones, which come from rounding, are
+    set to 0. Raises `WrongInput` for a ridge that is not positive.
     """
     if not ridge > 0.0:
         raise WrongInput(f"the ridge must be positive, not {ridge!r}")
@@ -92,8 +92,8 @@ def effective_dimension(K: Array, ridge: float) -> float:
 
 
 def _pivots(K: Array, ridge: float) -> Array:
-    """(n,): row t's part that the rows before it do not explain, plus the ridge; never below the
-    ridge, but for rounding.
+    """The pivots (n,) of K + ridge·I: for each row, what earlier rows do not explain, plus the
+    ridge. They are at least the ridge, except for rounding.
     """
     return np.maximum(np.square(np.diag(factor(K, ridge))), ridge)
 

@@ -1,10 +1,10 @@
-"""What the poster on PROS-N-KONS proves, as numbers."""
+"""The bounds of the poster on PROS-N-KONS, as functions."""
 
 import math
 
 
 def proposition_3_error(*, epsilon: float, ridge: float) -> float:
-    """ε/(1 − ε)·γ, above `projection_error` of KORS's dictionary in every round.
+    """ε/(1 − ε)·γ, the poster's bound on `projection_error` of KORS's dictionary in every round.
 
     This is point 1 of the poster's Proposition 3, which holds with probability 1 − δ for β ≥
     `theorem_2_beta`.
@@ -56,9 +56,9 @@ def poster_epochs(*, d_eff: float, rounds: int, beta: float) -> float:
 def poster_theorem_1(
     *, alpha: float, w_norm2: float, d_eff: float, rounds: int, epochs: float, ridge: float
 ) -> float:
-    """J(α‖w‖² + d_eff log(T/α)) + γT/α, what stands inside the O(·) of the poster's Theorem 1.
+    """J(α‖w‖² + d_eff log(T/α)) + γT/α, the expression inside the O(·) of the poster's Theorem 1.
 
-    It is to be compared as a ratio only.
+    Its constant is unknown, so only ratios of it are meaningful.
 
     Parameters
     ----------
@@ -95,9 +95,10 @@ def poster_theorem_2(
     epochs: float,
     largest_epoch_loss: float,
 ) -> float:
-    """J(d_eff log T + α max_j L*_j + α‖w‖²), what stands inside the O(·) of the poster's Theorem 2.
+    """J(d_eff log T + α max_j L*_j + α‖w‖²), the expression inside the O(·) of the poster's Theorem
+    2.
 
-    It is for the squared loss, and to be compared as a ratio only.
+    It is for the squared loss. Its constant is unknown, so only ratios of it are meaningful.
 
     Parameters
     ----------
@@ -110,7 +111,7 @@ def poster_theorem_2(
     epochs : float
         J.
     largest_epoch_loss : float
-        max_j L*_j, where L*_j is the least of Σ (f(x_t) − y_t)² + α‖f‖² over the rows of epoch j.
+        max_j L*_j, where L*_j is the minimum of Σ (f(x_t) − y_t)² + α‖f‖² over the rows of epoch j.
 
     Returns
     -------

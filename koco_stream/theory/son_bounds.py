@@ -1,9 +1,9 @@
-"""The theorems of Luo, Agarwal, Cesa-Bianchi, Langford (NIPS 2016, "SON"), as numbers.
+"""The theorems of Luo, Agarwal, Cesa-Bianchi, Langford (NIPS 2016, "SON"), as functions.
 
-Their A_t is αI + Σ (σ_s + η_s) g_s g_sᵀ, so the parameter `curvature` of the learners is σ + η. The
-row ĝ_t = √(σ_t + η_t)·g_t is what a sketch is shown, and G_T has these rows. Theorem 1 is the lower
-bound, Theorem 2 is on the Newton step without a sketch, Theorem 3 on frequent directions. The paper
-proves nothing of Oja's sketch (docs/errata.md, S18).
+Their A_t is αI + Σ (σ_s + η_s) g_s g_sᵀ, so the learners' parameter `curvature` is σ + η. A sketch
+is updated with the rows ĝ_t = √(σ_t + η_t)·g_t, which form G_T. Theorem 1 is the lower bound,
+Theorem 2 is on the Newton step without a sketch, Theorem 3 on frequent directions. The paper has no
+theorem on Oja's sketch (docs/errata.md, S18).
 """
 
 import math
@@ -231,12 +231,14 @@ def son_theorem_3(
 def _first_terms(
     alpha: float, w_norm2: float, step_sizes: Array, clip: float, lipschitz: float
 ) -> float:
-    """½α‖w‖² + 2(CL)² Σ η_t."""
+    """½α‖w‖² + 2(CL)² Σ η_t, the first terms of the SON bounds."""
     return 0.5 * alpha * w_norm2 + 2.0 * (clip * lipschitz) ** 2 * float(np.sum(step_sizes))
 
 
 def _least(step_sizes: Array, curvature: float) -> float:
-    """σ + η_T, the least coefficient. Raises `WrongInput` if it is 0, or the steps increase."""
+    """σ + η_T, the smallest coefficient. Raises `WrongInput` if it is 0 or the step sizes
+    increase.
+    """
     least = curvature + float(step_sizes[-1])
     if not least > 0.0 or (np.diff(step_sizes) > 0.0).any():
         raise WrongInput("η_t must not increase, and σ + η_T must be above 0")

@@ -131,22 +131,20 @@ class Hindsight(NamedTuple):
 
     @property
     def loss(self) -> float:
-        """Σ (f(x_t) − y_t)²."""
+        """The sum of squared errors, Σ (f(x_t) − y_t)²."""
         return float(((self.predictions - self.labels) ** 2).sum())
 
     @property
     def largest(self) -> float:
-        """max |f(x_t)|."""
+        """The largest prediction, max |f(x_t)|."""
         return float(np.abs(self.predictions).max(initial=0.0))
 
     def scaled_into(self, clip: float) -> "Hindsight":
-        """The same function, shrunk until |f(x_t)| ≤ `clip` on all rows: feasible, though not the
-        best of the feasible set.
+        """The function multiplied by a factor such that |f(x_t)| ≤ `clip` on all rows. It is
+        feasible, but not the best feasible function.
         """
         factor = clip / self.largest if self.largest > clip else 1.0
-        predictions = np.clip(
-            factor * self.predictions, -clip, clip
-        )  # a product may round past the clip
+        predictions = np.clip(factor * self.predictions, -clip, clip)
         return Hindsight(
             factor * self.coefficients, predictions, self.labels, factor * factor * self.norm2
         )

@@ -1,1 +1,1 @@
-"""The kernel learners: KORS, the online Newton steps on kernels, and their baselines."""
+"""The kernel learners: KORS, the kernel online Newton steps, and their baselines."""

@@ -1,4 +1,4 @@
-"""B-KONS: PROS-N-KONS with a largest dictionary."""
+"""B-KONS: PROS-N-KONS with a limit on the size of its dictionary."""
 
 from koco_stream.learners.kernel.pros_n_kons import PROSNKONS
 from koco_stream.learners.parameters import Parameter
@@ -7,14 +7,15 @@ J_MAX = Parameter("max_dictionary", int, "J_max, the most points", low=1, high=1
 
 
 class BKONS(PROSNKONS):
-    """PROS-N-KONS that takes no more than `max_dictionary` points and then goes on learning.
+    """PROS-N-KONS whose dictionary stops growing at `max_dictionary` points, after which it goes on
+    learning.
 
-    Until then it is `PROSNKONS`, bit for bit. Its other parameters are those of `PROSNKONS`.
+    Until then its results are bit-identical to those of `PROSNKONS`, whose other parameters it has.
 
     Parameters
     ----------
     max_dictionary : int
-        J_max, the most points.
+        J_max, the maximum number of points.
 
     Attributes
     ----------

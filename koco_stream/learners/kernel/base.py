@@ -1,4 +1,4 @@
-"""What the kernel learners share: their kernel, a dictionary of points, and what these cost."""
+"""What the kernel learners share: the kernel, the dictionary of points, and their costs."""
 
 from koco_stream.kernels.dictionary import Points, points_floats
 from koco_stream.kernels.kernel import KERNELS, Kernel, gaussian_kernel
@@ -6,7 +6,7 @@ from koco_stream.learners.base import Learner
 from koco_stream.learners.spec import Cost, Public, StreamSize, real, whole
 from koco_stream.types import Array
 
-# A run whose dictionary has no limit is planned, and may run, with at most this many points.
+# The maximum number of points, for the planner and the run, of a dictionary without a limit.
 PLANNED_POINTS = 2032
 
 
@@ -27,16 +27,18 @@ class DictionaryLearner(Learner):
 
 
 def kernel_of(q: Public) -> Kernel:
-    """The kernel that the parameters say."""
+    """The kernel that a learner's public parameters `q` define."""
     gaussian = gaussian_kernel(real(q, "bandwidth"))
     return gaussian._replace(kind=KERNELS[str(q["kernel"])], degree=whole(q, "degree"))
 
 
 def dictionary_cost(q: Public, size: StreamSize, matrices: int) -> Cost:
-    """What a run costs that keeps so many matrices over the points of a dictionary that grows."""
+    """The approximate cost of a run that keeps `matrices` square matrices over the points of a
+    growing dictionary.
+    """
     n = min(int(q.get("max_dictionary") or PLANNED_POINTS), size.rounds, PLANNED_POINTS)
     points = points_floats(n, min(size.d + 1, int(n * size.s) + 2), size.d)
-    # Twice: while the dictionary grows, the old and the new are both there.
+    # Twice, since the old and the new arrays both exist while the dictionary grows.
     floats = 2 * (points + matrices * (n + 16) * (n + 16)) + 32 * n + 4096
     usual = min(int(q.get("max_dictionary") or 50), 100)
     return Cost(floats, 200 + usual * (6 + 0.2 * size.s) + 0.5 * usual * usual)

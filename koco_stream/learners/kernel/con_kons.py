@@ -1,4 +1,4 @@
-"""CON-KONS: PROS-N-KONS that carries its solution across when a point joins."""
+"""CON-KONS: PROS-N-KONS that keeps its solution when a point joins the dictionary."""
 
 from koco_stream.learners.kernel.pros_n_kons import PROSNKONS
 from koco_stream.learners.parameters import Parameter
@@ -13,16 +13,15 @@ CARRY = Parameter(
 
 
 class CONKONS(PROSNKONS):
-    """PROS-N-KONS that carries its solution across when a point joins.
+    """PROS-N-KONS that keeps its solution when a point joins the dictionary, instead of restarting.
 
     Its other parameters are those of `PROSNKONS`.
 
     Parameters
     ----------
     carry : {"both", "weights"}
-        "both" maps the weights and A into the larger space, as the NIPS text says; "weights" maps
-        the weights and begins again from A = αI, which fits the poster's table better
-        (docs/errata.md, P4).
+        "both" maps the weights and A into the larger space, as the NIPS text says. "weights" maps
+        the weights and resets A to αI, which fits the poster's table better (docs/errata.md, P4).
 
     Attributes
     ----------

@@ -1,5 +1,6 @@
-"""DualSGD: kernel stochastic gradient descent on a budget; what leaves the budget lives on in
-random features. O(Bs + sD) a round, and O(features that points have had) when one is replaced.
+"""DualSGD: kernel stochastic gradient descent with a budget of points, in which removed points live
+on as random features. A round takes O(Bs + sD), and replacing a point O(features that points have
+had).
 
 After Le, Nguyen, Nguyen, Phung: Dual Space Gradient Descent for Online Learning (NIPS 2016), from
 its public description: gradient descent on regularisation/2·‖f‖² + loss, and a second space, of
@@ -7,12 +8,12 @@ random Fourier features, that keeps the information of removed points. What the 
 open is chosen here:
 
 - the step is 1/(λt), λ the regularisation: f_t = Σ c_i φ(x_i)/(λ(t − 1)) with c_i = −ℓ'(ŷ_i), so
-  coefficients never have to be rescaled;
+coefficients never have to be rescaled;
 - ŷ is truncated to [−C, C] and the slope taken there: with the squared loss, steps of 1/(λt) would
-  otherwise diverge while t < 2/λ;
-- at the budget, of its points and the new one the one with the smallest |c|, and of equals the
-  oldest, leaves: cz(x) is added to the weights of the features z, all cosines and sines over √D. A
-  point's are kept from the round in which it came.
+otherwise diverge while t < 2/λ;
+- when the budget is full, the point with the smallest |c| among its points and the new one is
+removed, the oldest of equals: cz(x) is added to the weights of the features z, all cosines and
+sines over √D. The features of a point are kept from the round in which it joined.
 """
 
 import math
@@ -51,14 +52,14 @@ from koco_stream.types import Array
 REGULARISATION = Parameter("regularisation", float, "λ in λ/2·‖f‖² + loss", low=0, above=True)
 
 K, C_LINE = range(2)  # lines of `a`: k(x, x_p), c
-# Lines of `f` after those of koco_stream.kernels.random_features: the weights of the cosines and of
-# the sines, over √D.
+# Lines of `f` after those of koco_stream.kernels.random_features: the weights, divided by √D, of
+# the cosines and the sines.
 WEIGHTS = 3
 
 
 class Params(NamedTuple):
-    """loss: its code. clip: C. regularisation: λ. budget: B. frequencies: D. kernel: a Gaussian.
-    bandwidth: its.
+    """Parameters of the compiled step: the loss's code, clip C, regularisation λ, budget B, the
+    number D of frequencies, the Gaussian kernel and its bandwidth.
     """
 
     loss: int
@@ -71,9 +72,11 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """t: () rounds. points: the dictionary. a (2, room): k(x), c. table (panels, d, 16): the
-    frequencies. line_of (d,): 0, …, d − 1. f (5, places): uᵀx, cos, sin; weights of both. kept (B,
-    2·places): cos and sin of each point.
+    """The state of DualSGD.
+
+    t: () rounds. points: the dictionary. a (2, room): k(x), c. table (panels, d, 16): the
+    frequencies. line_of (d,): 0, …, d − 1. f (5, places): uᵀx, cos, sin, and the weights of the
+    cosines and sines. kept (B, 2·places): cosines and sines of each point.
     """
 
     t: Array
@@ -86,7 +89,7 @@ class State(NamedTuple):
 
 
 def init(params: Params, n_features: int, seed: int) -> State:
-    """No points, f = 0; the frequencies are drawn from `seed`."""
+    """The initial state: no points, f = 0, frequencies drawn with `seed`."""
     room, places = room_for(params.budget), room_for(params.frequencies)
     return State(
         t=np.zeros((), np.int64),
@@ -100,22 +103,22 @@ def init(params: Params, n_features: int, seed: int) -> State:
 
 
 def enlarge(params: Params, s: State, features: int) -> State:
-    """The same state with lines for one more point that has so many features."""
+    """The same state with room for one more point that has `features` non-zeros."""
     return s._replace(points=grown(s.points, features, more_points=False))
 
 
 @inlined
 def full(params: Params, s: State, features: int) -> bool:
-    """Whether the next round might need more lines than there are, for a row with so many
-    features.
+    """Whether the next round may need more room than there is, for a row with `features`
+    non-zeros.
     """
     return lacks_lines(s.points, features)
 
 
 @inlined
 def inspect(params: Params, s: State, idx: Array, val: Array) -> tuple[float, float]:
-    """(f(x), ‖x‖²) for the row x = (idx, val), before it is truncated; leaves k(x), cos and sin in
-    the scratch.
+    """f(x) before truncation and ‖x‖² for the row x = (idx, val). Leaves k(x), the cosines and the
+    sines in the scratch lines of the state.
     """
     t, k, places = s.t[()], s.a[K], s.f.shape[1]
     _, n2 = kernel_row(params.kernel, s.points, idx, val, k)
@@ -128,7 +131,7 @@ def inspect(params: Params, s: State, idx: Array, val: Array) -> tuple[float, fl
 
 @jit
 def forward(params: Params, s: State, idx: Array, val: Array) -> float:
-    """f(x) for the row x = (idx, val), before it is truncated. Learns nothing."""
+    """The prediction f(x) for the row x = (idx, val), before truncation. Does not learn."""
     return inspect(params, s, idx, val)[0]
 
 
@@ -161,7 +164,7 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
 
 @inlined
 def least(s: State, n: int) -> int:
-    """The point with the smallest |c|, of equals the oldest."""
+    """The number of the point with the smallest |c|; of equals the oldest."""
     best = 0
     for p in range(1, n):
         size, smallest = abs(s.a[C_LINE, p]), abs(s.a[C_LINE, best])
@@ -171,20 +174,20 @@ def least(s: State, n: int) -> int:
 
 
 class DualSGD(DictionaryLearner):
-    """Regularised kernel gradient descent on a budget; points that leave it are kept in random
-    Fourier features.
+    """Regularised kernel gradient descent with a budget of points. Removed points are approximated
+    in random Fourier features.
 
     Parameters
     ----------
     regularisation : float
-        λ > 0 in λ/2·‖f‖² + loss; the step of round t is 1/(λt).
+        λ > 0 in λ/2·‖f‖² + loss; the step size of round t is 1/(λt).
     budget : int
-        B, the points kept as they are: beyond it, the one with the smallest coefficient leaves, of
-        equals the oldest.
+        B, the number of points kept exactly. Beyond it the point with the smallest coefficient is
+        removed, the oldest of equals.
     n_frequencies : int
-        D.
+        D, the number of random frequencies.
     bandwidth : float
-        Of the Gaussian kernel.
+        The bandwidth of the Gaussian kernel.
     loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
         The loss.
     clip : float
@@ -192,7 +195,7 @@ class DualSGD(DictionaryLearner):
     fit_intercept : bool
         Add a feature that is always 1.
     seed : int
-        Of the frequencies.
+        The seed of the frequencies.
 
     Attributes
     ----------
@@ -225,7 +228,7 @@ class DualSGD(DictionaryLearner):
 
     @classmethod
     def to_params(cls, q: Public) -> Params:
-        """As `Spec.to_params`."""
+        """The parameters of the compiled step, from the complete public parameters `q`."""
         bandwidth = real(q, "bandwidth")
         return Params(
             **loss_and_clip(q),
@@ -238,9 +241,9 @@ class DualSGD(DictionaryLearner):
 
     @classmethod
     def cost(cls, q: Public, size: StreamSize) -> Cost:
-        """As `Spec.cost`."""
+        """The approximate cost of a run on a stream of this size, for the planner."""
         budget, D = whole(q, "budget"), whole(q, "n_frequencies")
-        # The lines of features that removed points had are not given back.
+        # The lines of features that only removed points had are not freed.
         lines = min(size.d + 1, 2 * int(size.rounds * size.s) + 64)
         points = 2 * points_floats(budget, lines, size.d) + 4 * room_for(budget)
         floats = points + fourier_floats(size.d, D) + (2 * budget + 2) * room_for(D)

@@ -1,10 +1,9 @@
-"""FOGD: online gradient descent on random Fourier features, O(sD) a round for D frequencies and a
+"""FOGD: online gradient descent on random Fourier features, O(sD) per round for D frequencies and a
 row of s non-zeros.
 
 Lu, Hoi, Wang, Zhao, Liu: Large Scale Online Kernel Learning (JMLR 17(47), 2016). z(x) is all cos
-uᵀx and sin uᵀx over √D, so that z(x)ᵀz(x') is near the kernel's value and `step_size` means what it
-means to NOGD; without the √D the same learner has a step D times smaller. Predictions are not
-truncated.
+uᵀx and sin uᵀx over √D, so that z(x)ᵀz(x') approximates the kernel and `step_size` has the same
+meaning as in NOGD; without the √D, a step would be D times smaller. Predictions are not truncated.
 """
 
 import math
@@ -28,14 +27,15 @@ from koco_stream.numerics.llvm.feature_lines import aligned_zeros
 from koco_stream.numerics.llvm.point_panels import add_scaled, dot, room_for
 from koco_stream.types import Array
 
-# Lines of `a` after those of koco_stream.kernels.random_features: the weights of the cosines and of
-# the sines, over √D.
+# Lines of `a` after those of koco_stream.kernels.random_features: the weights, divided by √D, of
+# the cosines and the sines.
 WEIGHTS = 3
 
 
 class Params(NamedTuple):
-    """loss: its code. clip: infinite. step_size: the step. frequencies: D. bandwidth: of the
-    kernel. tube: no update while |ŷ − y| is within it (squared loss, or half of it).
+    """Parameters of the compiled step: the loss's code, an infinite clip, the step size, the number
+    D of frequencies, the kernel's bandwidth, and the tube: no update while |ŷ − y| is within it
+    (for the squared loss or half of it).
     """
 
     loss: int
@@ -47,8 +47,10 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """table (panels, d, 16): the frequencies. line_of (d,): 0, …, d − 1. a (5, room): uᵀx, cos,
-    sin; weights of both.
+    """The state of FOGD.
+
+    table (panels, d, 16): the frequencies. line_of (d,): 0, …, d − 1. a (5, room): uᵀx, cos, sin,
+    and the weights of the cosines and sines.
     """
 
     table: Array
@@ -57,7 +59,7 @@ class State(NamedTuple):
 
 
 def init(params: Params, n_features: int, seed: int) -> State:
-    """w = 0; the frequencies are drawn from `seed`."""
+    """The initial state: w = 0, frequencies drawn with `seed`."""
     D = params.frequencies
     return State(
         frequencies(n_features, D, params.bandwidth, seed),
@@ -68,13 +70,17 @@ def init(params: Params, n_features: int, seed: int) -> State:
 
 @inlined
 def outside(loss: int, tube: float, y_hat: float, y: float) -> bool:
-    """Whether a round with this prediction and label may change anything."""
+    """Whether a prediction is outside of the tube around its label, so that the round may update
+    the weights.
+    """
     return (loss != SQUARED and loss != HALF_SQUARED) or abs(y_hat - y) > tube
 
 
 @jit
 def forward(params: Params, s: State, idx: Array, val: Array) -> float:
-    """wᵀz for the row (idx, val); leaves cos and sin in the scratch. Learns nothing."""
+    """The prediction wᵀz for the row (idx, val). Leaves the cosines and sines in the scratch lines
+    of the state. Does not learn.
+    """
     room = s.a.shape[1]
     fourier_row(s.table, s.line_of, idx, val, params.frequencies, s.a)
     return dot(s.a, COSINES * room, s.a, WEIGHTS * room, 2 * room)
@@ -93,7 +99,7 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
 
 @jit
 def embed(params: Params, s: State, idx: Array, val: Array, out: Array) -> None:
-    """out ← z of the row (idx, val), (2D,): the cosines first."""
+    """Compute the features z of the row (idx, val) into `out`, (2D,): the cosines first."""
     D, root = params.frequencies, np.sqrt(np.float64(params.frequencies))
     forward(params, s, idx, val)
     for p in range(D):
@@ -109,12 +115,12 @@ class FOGD(Learner):
     Parameters
     ----------
     step_size : float
-        Of the descent.
+        The step size of the gradient descent.
     n_frequencies : int
-        D; each frequency gives a cosine and a sine, all over √D, so that a step means the same
-        whatever D.
+        D, the number of random frequencies. Each gives a cosine and a sine, divided by √D, so that
+        the meaning of `step_size` does not depend on D.
     bandwidth : float
-        Of the kernel.
+        The bandwidth of the kernel.
     tube : float
         With the squared loss, no update while |ŷ − y| is within it (the paper: 0.1).
     loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
@@ -124,7 +130,7 @@ class FOGD(Learner):
     fit_intercept : bool
         Add a feature that is always 1.
     seed : int
-        Of the frequencies.
+        The seed of the frequencies.
 
     Attributes
     ----------
@@ -158,7 +164,7 @@ class FOGD(Learner):
 
     @classmethod
     def to_params(cls, q: Public) -> Params:
-        """As `Spec.to_params`."""
+        """The parameters of the compiled step, from the complete public parameters `q`."""
         return Params(
             loss=LOSSES[str(q["loss"])],
             clip=math.inf,
@@ -170,7 +176,7 @@ class FOGD(Learner):
 
     @classmethod
     def cost(cls, q: Public, size: StreamSize) -> Cost:
-        """As `Spec.cost`."""
+        """The approximate cost of a run on a stream of this size, for the planner."""
         D = whole(q, "n_frequencies")
         return Cost(fourier_floats(size.d, D) + 2 * room_for(D), 100 + D * (1.8 + 0.075 * size.s))
 
@@ -181,5 +187,7 @@ class FOGD(Learner):
         return np.sqrt(float(n)) * self._state.a[WEIGHTS:, :n].reshape(-1)
 
     def features(self, X: Any) -> Array:
-        """The features (n, 2D) of the rows of X (n, d): cosines, then sines, over √D."""
+        """The random Fourier features (n, 2D) of the rows of X (n, d): cosines, then sines, over
+        √D.
+        """
         return self._embedded(X, 2 * self._params.frequencies)

@@ -1,4 +1,4 @@
-"""KONS: the online Newton step on kernels with the sketch of all points."""
+"""KONS: the exact kernel online Newton step, whose sketch contains all points."""
 
 from koco_stream.learners.kernel.newton_step import KernelNewtonStep
 from koco_stream.learners.parameters import (
@@ -11,7 +11,7 @@ from koco_stream.learners.parameters import (
 
 
 class KONS(KernelNewtonStep):
-    """The online Newton step on kernels, exact: O(t²) a round and in memory.
+    """The exact kernel online Newton step, which takes O(t²) time per round and memory.
 
     Parameters
     ----------
@@ -20,13 +20,13 @@ class KONS(KernelNewtonStep):
     curvature : float, optional
         The coefficient of g gᵀ in A. By default the loss's σ for `clip`.
     curvature_schedule : {"constant", "decreasing"}
-        Whether `curvature` stays, or is divided by √t.
+        Whether `curvature` is constant, or divided by √t.
     kernel : {"gaussian", "polynomial", "linear"}
         The kernel.
     bandwidth : float
-        Of the Gaussian kernel exp(−‖x − x'‖²/(2·bandwidth²)).
+        The bandwidth of the Gaussian kernel exp(−‖x − x'‖²/(2·bandwidth²)).
     degree : int
-        Of the polynomial kernel (xᵀx' + 1)^degree.
+        The degree of the polynomial kernel (xᵀx' + 1)^degree.
     loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
         The loss.
     clip : float

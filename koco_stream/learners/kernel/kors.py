@@ -1,13 +1,13 @@
-"""KORS: kernel online row sampling, O(J² + Js) a round for a dictionary of J points and a row of s
-non-zeros.
+"""KORS: kernel online row sampling, O(J² + Js) per round for a dictionary of J points and a row of
+s non-zeros.
 
 Calandriello, Lazaric, Valko: Second-Order Kernel Online Convex Optimization with Adaptive Sketching
-(ICML 2017), Algorithm 2 and equation 4. Entries like K7 are of docs/errata.md. It predicts nothing:
-a round is offered a row and may take it into the dictionary.
+(ICML 2017), Algorithm 2 and equation 4. Labels like K7 refer to docs/errata.md. KORS predicts
+nothing: in each round it decides whether the row joins the dictionary.
 
 The estimate is τ̃ = (1 ± ε) φᵀ(ΦSSᵀΦᵀ + φφᵀ + γI)⁻¹φ = (1 ± ε) q/(γ + q), with q = k(x, x) − ‖Tk‖²,
-where T = L⁻¹Sᵀ and LLᵀ = SᵀKS + γI. T is kept by columns, and a point that joins adds a row to it
-in O(J²): nothing is ever factored anew.
+where T = L⁻¹Sᵀ and LLᵀ = SᵀKS + γI. T is stored by columns. A point that joins adds a row to it in
+O(J²), so no matrix is ever factored again.
 """
 
 import math
@@ -47,8 +47,8 @@ K, V = range(2)  # lines of `a`: k, the kernel values of the row with the points
 
 
 class Params(NamedTuple):
-    """kernel. ridge: γ. factor: 1 + ε, or the poster's 1 − ε. beta: β. most: the dictionary's
-    largest size. clip: not used.
+    """Parameters of the compiled step: the kernel, the ridge γ, the estimate's factor (1 + ε, or
+    the poster's 1 − ε), β, and the maximum size of the dictionary (`most`). `clip` is not used.
     """
 
     kernel: Kernel
@@ -60,9 +60,11 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """t: () rounds. seed: () of the coins. points: the dictionary. roots (room,): 1/√p̃ of each
-    point. T (panels, room, 16), by columns. a (2, room): scratch. inclusion_probability, included:
-    () of the last round, p̃_t and z_t.
+    """The state of KORS.
+
+    t: () rounds. seed: () of the coins. points: the dictionary. roots (room,): 1/√p̃ of each point.
+    T (panels, room, 16), by columns. a (2, room): scratch. inclusion_probability, included: () p̃_t
+    and z_t of the last round.
     """
 
     t: Array
@@ -76,7 +78,7 @@ class State(NamedTuple):
 
 
 def init(params: Params, n_features: int, seed: int) -> State:
-    """An empty dictionary."""
+    """The initial state: an empty dictionary."""
     return State(
         t=np.zeros((), np.int64),
         seed=np.array(seed, np.uint64),
@@ -90,7 +92,7 @@ def init(params: Params, n_features: int, seed: int) -> State:
 
 
 def enlarge(params: Params, s: State, features: int) -> State:
-    """The same state with room for one more point that has so many features."""
+    """The same state with room for one more point that has `features` non-zeros."""
     points = grown(s.points, features)
     room = points.norms.size
     return s._replace(
@@ -108,19 +110,19 @@ def joined(s: State) -> Array:
 
 @inlined
 def full(params: Params, s: State, features: int) -> bool:
-    """Whether the next round might need more room than there is, for a row with so many
-    features.
+    """Whether the next round may need more room than there is, for a row with `features`
+    non-zeros.
     """
     return bool(s.points.n[()] < params.most and lacks_room(s.points, features))
 
 
 @inlined
 def offer(params: Params, s: State, k_tt: float) -> bool:
-    """Lines 4 to 6 of Algorithm 2 for the row whose kernel values are in the scratch: estimate,
-    then toss the coin of this round.
+    """Lines 4 to 6 of Algorithm 2 for the row whose kernel values are in the scratch: estimate its
+    leverage score, then draw this round's coin. Returns whether the row joins.
 
-    Leaves v in the scratch and the coin in `inclusion_probability` and `included`. A dictionary at
-    its largest size takes nothing more.
+    Leaves v in the scratch, and the probability and the coin in `inclusion_probability` and
+    `included`. A full dictionary accepts no rows.
     """
     t = s.t[()] + 1
     s.t[()] = t
@@ -140,8 +142,8 @@ def offer(params: Params, s: State, k_tt: float) -> bool:
 
 @inlined
 def join(params: Params, s: State, idx: Array, val: Array, k_tt: float, n2: float) -> None:
-    """The row of this round becomes a point with weight 1/p̃: T gains the row −lᵀT/d and 1/d, where
-    l = s_t·v and d is the pivot of L.
+    """Add this round's row to the dictionary with weight 1/p̃: T gains the row −lᵀT/d and 1/d,
+    where l = s_t·v and d is the pivot of L.
     """
     n, v = int(s.points.n[()]), s.a[V]
     root = 1.0 / math.sqrt(s.inclusion_probability[()])
@@ -154,8 +156,8 @@ def join(params: Params, s: State, idx: Array, val: Array, k_tt: float, n2: floa
 
 @inlined
 def add_row(matrix: Array, n: int, left: Array, factor: float, corner: float) -> None:
-    """Row n of a lower triangular matrix kept by columns: factor·leftᵀM, then `corner` on the
-    diagonal.
+    """Append row n to a lower triangular matrix M stored by columns: factor·leftᵀM, then `corner`
+    on the diagonal.
     """
     for j in range(n):
         total = 0.0
@@ -166,21 +168,21 @@ def add_row(matrix: Array, n: int, left: Array, factor: float, corner: float) ->
 
 
 def estimate_factor(q: Public) -> float:
-    """The factor of the estimate of leverage scores: 1 + ε, or the poster's 1 − ε."""
+    """The factor of leverage score estimates: 1 + ε, or the poster's 1 − ε."""
     epsilon = real(q, "epsilon")
     return 1.0 + epsilon if q["estimate"] == "icml" else 1.0 - epsilon
 
 
 @jit
 def forward(params: Params, s: State, idx: Array, val: Array) -> float:
-    """0: KORS predicts nothing."""
+    """Always 0, since KORS predicts nothing."""
     return 0.0
 
 
 @jit
 def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     """One round of Algorithm 2 on the row (idx, val). Updates `s`; returns 0, or NaN if a kernel
-    value was beyond all numbers.
+    value overflowed.
     """
     k_tt, n2 = kernel_row(params.kernel, s.points, idx, val, s.a[K])
     if offer(params, s, k_tt):
@@ -189,29 +191,29 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
 
 
 class KORS(DictionaryLearner):
-    """Kernel online row sampling: a dictionary that grows with the rows.
+    """Kernel online row sampling: a dictionary of rows that grows as rows arrive.
 
-    It predicts nothing: `progressive` returns zeros, and y may be left out.
+    It predicts nothing: `progressive` returns zeros, and y is optional.
 
     Parameters
     ----------
     ridge : float
-        γ, the ridge the algorithm's α.
+        γ, the ridge (the algorithm's α).
     beta : float
-        β, how many times its leverage score a point's probability is. The guarantee needs
+        β, the ratio of a point's probability to its leverage score. The guarantee needs
         3·log(T/δ)/ε²; published experiments use 1.
     epsilon : float
-        ε, the accuracy of KORS's estimate.
+        ε, the accuracy of the leverage score estimates.
     estimate : {"icml", "poster"}
         The estimate's factor: 1 + ε or 1 − ε.
     max_dictionary : int, optional
-        Take no more points than this.
+        The maximum number of points.
     kernel : {"gaussian", "polynomial", "linear"}
         The kernel.
     bandwidth : float
-        Of the Gaussian kernel exp(−‖x − x'‖²/(2·bandwidth²)).
+        The bandwidth of the Gaussian kernel exp(−‖x − x'‖²/(2·bandwidth²)).
     degree : int
-        Of the polynomial kernel (xᵀx' + 1)^degree.
+        The degree of the polynomial kernel (xᵀx' + 1)^degree.
     loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
         Not used.
     clip : float
@@ -219,7 +221,7 @@ class KORS(DictionaryLearner):
     fit_intercept : bool
         Add a feature that is always 1.
     seed : int
-        Of the coins.
+        The seed of the coins.
 
     Attributes
     ----------
@@ -260,7 +262,7 @@ class KORS(DictionaryLearner):
 
     @classmethod
     def to_params(cls, q: Public) -> Params:
-        """As `Spec.to_params`; the learners that have a KORS inside use it too."""
+        """The parameters of the compiled step, also for the learners that contain a KORS."""
         return Params(
             kernel=kernel_of(q),
             ridge=real(q, "ridge"),
@@ -272,7 +274,7 @@ class KORS(DictionaryLearner):
 
     @classmethod
     def cost(cls, q: Public, size: StreamSize) -> Cost:
-        """As `Spec.cost`."""
+        """The approximate cost of a run on a stream of this size, for the planner."""
         return dictionary_cost(q, size, 1)
 
     @property
@@ -281,22 +283,24 @@ class KORS(DictionaryLearner):
         return self._state.roots[: int(self._points.n)] ** 2
 
     def __sklearn_tags__(self) -> Any:
-        """What scikit-learn asks before it runs its checks."""
+        """The estimator's tags, by which scikit-learn selects its checks."""
         return regressor_tags(target_required=False)
 
     def progressive(self, X: Any, y: Any = None) -> Array:
-        """Offer the rows in order; returns zeros (n,)."""
+        """Sample from the rows of X (n, d) in order; returns zeros (n,)."""
         return super().progressive(X, np.zeros(as_rows(X).n_rows) if y is None else y)
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Offer the rows in order."""
+        """Sample from the rows of X (n, d) in order, continuing from the last call."""
         self.progressive(X, y)
         return self
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Forget everything, then offer the rows in order."""
+        """Empty the dictionary, then sample from the rows of X (n, d) in order."""
         return super().fit(X, np.zeros(as_rows(X).n_rows) if y is None else y)
 
     def record(self, X: Any, y: Any = None) -> Any:
-        """As `Learner.record`: `inclusion_probability`, `included` and `dictionary_size`."""
+        """Sample like `progressive`, but return an Arrow table with `inclusion_probability`,
+        `included` and `dictionary_size` of each round.
+        """
         return super().record(X, np.zeros(as_rows(X).n_rows) if y is None else y)

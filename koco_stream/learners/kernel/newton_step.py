@@ -1,14 +1,15 @@
-"""The step of KONS and Sketched-KONS: the online Newton step on kernels.
+"""The step of KONS and Sketched-KONS: the kernel online Newton step.
 
-It takes O(B² + t) a round for B points in the sketch, beside the kernel values.
+It takes O(B² + t) per round for B points in the sketch, besides the kernel values.
 
-Calandriello, Lazaric, Valko (ICML 2017), Algorithms 1 and 3. Entries like K4 are of docs/errata.md.
-KONS is the sketch of all points.
+Calandriello, Lazaric, Valko (ICML 2017), Algorithms 1 and 3. Labels like K4 refer to
+docs/errata.md. KONS is the special case in which the sketch contains all points.
 
 The weights are w_t = A⁻¹ Σ_s c_s φ_s minus the projection, with coefficients on φ (K2, K3). With D
-= diag(ġ_i√η_i) over the sketch's points, LLᵀ = DKD + αI, T = L⁻¹D (kept by columns), v = Tk and s =
-L⁻¹q, q_i = ġ_i√η_i Σ_s k_is c_s: y̆ = (kᵀc − vᵀs)/α and φᵀÃ⁻¹φ = (k(x, x) − ‖v‖²)/α (K4). A point
-that joins adds a row to T and a number to s. KORS sees ġ_t√η_t φ_t (K5) and keeps its own factor.
+= diag(ġ_i√η_i) over the sketch's points, LLᵀ = DKD + αI, T = L⁻¹D (stored by columns), v = Tk and s
+= L⁻¹q, q_i = ġ_i√η_i Σ_s k_is c_s: y̆ = (kᵀc − vᵀs)/α and φᵀÃ⁻¹φ = (k(x, x) − ‖v‖²)/α (K4). A point
+that joins adds a row to T and a number to s. KORS sees ġ_t√η_t φ_t (K5) and has a factor of its
+own.
 
 A round reads its kernel values from a tile (see koco_stream.kernels.earlier_rows), whose rows are
 those of the stream.
@@ -32,19 +33,19 @@ from koco_stream.numerics.llvm.point_panels import BLOCK, add_scaled, apply, dot
 from koco_stream.numerics.random import uniform
 from koco_stream.types import Array
 
-# Of points, on average, of whose factors the processor's cache holds all: some 30 MB at the end.
+# The mean square of the number of points up to which the processor's cache holds their factors
 CACHED_SQUARE = 750.0**2
 
-# α·φᵀÃ⁻¹φ is positive; where rounding has left nothing of it, this share of k(x, x) is taken.
+# The lower limit of α·φᵀÃ⁻¹φ as a share of k(x, x), since rounding can make it vanish.
 LEAST = 1e-15
-# Lines of `a`, over the sketch's points: k(x, x_p), v = Tk, s; and of `b`, over KORS's: k, v.
+# Lines of `a` (sketch's points): k(x, x_p), v = Tk, s. Lines of `b` (KORS's points): k, v.
 K, V, S = range(3)
 
 
 class Params(NamedTuple):
-    """loss: its code. alpha: α. clip: C. curvature: η, divided by √t if `decreasing`. kernel.
-    exact: all points join (KONS). factor: 1 + ε or 1 − ε. beta: β. floor: the paper's γ, the least
-    probability.
+    """Parameters of the compiled step: the loss's code, α, the clip C, the curvature η (divided by
+    √t if `decreasing`), the kernel, whether all points join (`exact`, KONS), the estimate's factor
+    (1 + ε or 1 − ε), β, and the smallest probability (`floor`, the paper's γ).
     """
 
     loss: int
@@ -60,8 +61,11 @@ class Params(NamedTuple):
 
 
 class Samples(NamedTuple):
-    """n: () points. rows (room,): their rows. scales (room,): ġ_p√η_p, for KORS times the weight's
-    root. place (room,): where they are in the sketch. T (panels, room, 16), by columns.
+    """The points of a sampled dictionary.
+
+    n: () points. rows (room,): their row numbers. scales (room,): ġ_p√η_p, for KORS times the
+    square root of the weight. place (room,): their positions in the sketch. T (panels, room, 16),
+    by columns.
     """
 
     n: Array
@@ -72,10 +76,12 @@ class Samples(NamedTuple):
 
 
 class State(NamedTuple):
-    """t: () rounds. seed: () of the coins. history: the rows. c (room of rows,): coefficients. sums
-    (2, 16): Σ c_s k(x_s, x_r) over the rows before the block, even and odd s apart. sketch, kors:
-    the dictionaries. a (3, room), b (2, room): see above. inclusion_probability, included, in_kors
-    (whether KORS took it), dictionary_size: () of the last round.
+    """The state of KONS or Sketched-KONS.
+
+    t: () rounds. seed: () of the coins. history: the rows. c (room of rows,): coefficients. sums
+    (2, 16): Σ c_s k(x_s, x_r) over the rows before the block, over even s and over odd s. sketch,
+    kors: the dictionaries. a (3, room), b (2, room): scratch, see above. Of the last round, ()
+    each: inclusion_probability, included, in_kors (whether KORS took it), dictionary_size.
     """
 
     t: Array
@@ -94,7 +100,7 @@ class State(NamedTuple):
 
 
 def init(params: Params, n_features: int, seed: int) -> State:
-    """c = 0, empty dictionaries."""
+    """The initial state: c = 0 and empty dictionaries."""
     return State(
         t=np.zeros((), np.int64),
         seed=np.array(seed, np.uint64),
@@ -119,7 +125,7 @@ def _no_samples() -> Samples:
 
 
 def with_room(params: Params, s: State) -> State:
-    """The same state with room for the points of another block."""
+    """The same state with room for the points of one more block."""
     sketch, kors = _enlarged(s.sketch), _enlarged(s.kors)
     if sketch is s.sketch and kors is s.kors:
         return s
@@ -151,7 +157,9 @@ def joined(s: State) -> Array:
 
 @inlined
 def expansion(s: State, tile: Array, r: int, block: int) -> float:
-    """kᵀc for row r of the tile, whose block begins at row `block`; c of this round is still 0."""
+    """kᵀc for row r of the tile, whose block begins at row `block`. The coefficient c of this round
+    is still 0.
+    """
     even, odd = s.sums[0, r], s.sums[1, r]
     for i in range(block, s.t[()]):
         if i % 2 == 0:
@@ -163,7 +171,7 @@ def expansion(s: State, tile: Array, r: int, block: int) -> float:
 
 @inlined
 def breve(params: Params, s: State, tile: Array, r: int, kc: float) -> float:
-    """y̆ = (kᵀc − vᵀs)/α for row r of the tile (K4); leaves k and v in the scratch."""
+    """y̆ = (kᵀc − vᵀs)/α for row r of the tile (K4). Leaves k and v in the scratch."""
     n, k, v = int(s.sketch.n[()]), s.a[K], s.a[V]
     for p in range(n):
         k[p] = tile[s.sketch.rows[p], r]
@@ -173,7 +181,9 @@ def breve(params: Params, s: State, tile: Array, r: int, kc: float) -> float:
 
 @inlined
 def forward(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float) -> float:
-    """y̆ for row r of the tile, before it is held within [−C, C]. Learns nothing."""
+    """The prediction y̆ for row r of the tile, before it is truncated to [−C, C]. Does not
+    learn.
+    """
     return breve(params, s, tile, r, expansion(s, tile, r, block))
 
 
@@ -187,7 +197,7 @@ def step(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float,
     s.inclusion_probability[()] = 1.0 if params.exact else params.floor
     s.included[()] = s.in_kors[()] = False
     if k_tt == 0.0:
-        return 0.0  # φ = 0: nothing to predict from, nothing to learn
+        return 0.0  # φ = 0: the row has no effect
 
     # Lines 4 to 7: ỹ = y̆ − h(y̆).
     kc = expansion(s, tile, r, block)
@@ -206,14 +216,14 @@ def step(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float,
     s.included[()] = joins
     c = (eta * slope * slope * y_hat if joins else 0.0) - slope - projected
     update_weights(s, t, c)
-    if joins and g != 0.0:  # a gradient of zero adds nothing, and is no point
+    if joins and g != 0.0:  # a zero gradient adds nothing and no point
         update_sketch(params, s, t, g, kc + k_tt * c, q)
     return y_hat
 
 
 @inlined
 def residual(n: int, v: Array, k_tt: float, least: float) -> float:
-    """k(x, x) − ‖v‖², at least this much: α·φᵀÃ⁻¹φ, where v = Tk over n points."""
+    """k(x, x) − ‖v‖² = α·φᵀÃ⁻¹φ, but at least `least`, where v = Tk over n points."""
     return max(k_tt - dot(v, 0, v, 0, n), least)
 
 
@@ -240,7 +250,7 @@ def sampled(params: Params, s: State, t: int, g: float, k_tt: float) -> bool:
 
 @inlined
 def add_sample(params: Params, d: Samples, t: int, scale: float, v: Array, q: float) -> float:
-    """The row of round t joins a dictionary: T gains a row. Returns the pivot of L."""
+    """Add the row of round t to a dictionary, whose T gains a row. Returns the pivot of L."""
     n = int(d.n[()])
     pivot = math.sqrt(scale * scale * q + params.alpha)
     add_row(d.T, n, v, -scale / pivot, scale / pivot)
@@ -252,7 +262,7 @@ def add_sample(params: Params, d: Samples, t: int, scale: float, v: Array, q: fl
 
 @inlined
 def update_weights(s: State, t: int, c: float) -> None:
-    """c_t ← c, s ← s + v c."""
+    """Set c_t ← c and s ← s + v c."""
     s.c[t - 1] = c
     add_scaled(c, s.a[V], 0, s.a[S], 0, int(s.sketch.n[()]))
 
@@ -267,7 +277,9 @@ def update_sketch(params: Params, s: State, t: int, g: float, kc: float, q: floa
 
 
 class KernelNewtonStep(SharedKernelLearner):
-    """What KONS and Sketched-KONS share: all but whether all points join."""
+    """The common base of KONS, in which all points join the sketch, and Sketched-KONS, in which
+    sampled points do.
+    """
 
     exact: ClassVar[bool]
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
@@ -275,7 +287,7 @@ class KernelNewtonStep(SharedKernelLearner):
 
     @classmethod
     def to_params(cls, q: Public) -> Params:
-        """As `Spec.to_params`."""
+        """The parameters of the compiled step, from the complete public parameters `q`."""
         return Params(
             **newton_params(q),
             kernel=kernel_of(q),
@@ -287,12 +299,12 @@ class KernelNewtonStep(SharedKernelLearner):
 
     @classmethod
     def stochastic(cls, q: Public) -> bool:
-        """As `Spec.stochastic`: unless all points join."""
+        """Whether results depend on the seed: unless all points join."""
         return not cls.exact
 
     @classmethod
     def cost(cls, q: Public, size: StreamSize) -> Cost:
-        """As `Spec.cost`."""
+        """The approximate cost of a run on a stream of this size, for the planner."""
         T, matrices = size.rounds, 1 if cls.exact else 2
         n, mean_square = T, T**2 / 3  # points; the mean of t²
         if not cls.exact:

@@ -1,10 +1,10 @@
-"""NOGD: kernel gradient descent until it holds `budget` points, then gradient descent on their
-Nyström features, O(Bs + Bk) a round.
+"""NOGD: kernel gradient descent until there are `budget` points, then gradient descent on their
+Nyström features, O(Bs + Bk) per round.
 
 Lu, Hoi, Wang, Zhao, Liu: Large Scale Online Kernel Learning (JMLR 17(47), 2016). With KV = VΛ for
 the kernel matrix K of the B points, cut to the k largest eigenvalues, the features of x are z =
 Λ^(−1/2) Vᵀ k(x), and f = Σ α_p k(x_p, ·) is carried over as w = Λ^(1/2) Vᵀ α: its projection onto
-their span. The map is made at the end of the round in which the last point joins. A point joins
+their span. The map is computed at the end of the round in which the last point joins. A point joins
 whenever the loss has a slope there. Predictions are not truncated.
 """
 
@@ -43,13 +43,13 @@ RANK = Parameter(
 
 K, ALPHA = range(2)  # lines of `a`: k(x, x_p), α
 Z, WEIGHTS = range(2)  # lines of `b`: z, w
-# An eigenvalue below this share of the largest one gives no feature: repeated points.
+# Eigenvalues below this share of the largest one, as from repeated points, give no feature.
 NO_FEATURE = 1e-12
 
 
 class Params(NamedTuple):
-    """loss: its code. clip: infinite. step_size: the step. budget: B. rank: k ≤ B. kernel. tube: as
-    for FOGD.
+    """Parameters of the compiled step: the loss's code, an infinite clip, the step size, the budget
+    B, the rank k ≤ B, the kernel, and the tube, as for FOGD.
     """
 
     loss: int
@@ -62,9 +62,11 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """t: () rounds. mapped: () whether the map is made. points: the dictionary. numbers (room,): 0,
-    1, …. gram (room, room): their kernel matrix, until the map is made. map (panels, room, 16):
-    Λ^(−1/2) Vᵀ, by columns. a (2, room): k(x), α. b (2, k): z, w.
+    """The state of NOGD.
+
+    t: () rounds. mapped: () whether the map is computed. points: the dictionary. numbers (room,):
+    0, 1, …. gram (room, room): the points' kernel matrix, until the map is computed. map (panels,
+    room, 16): Λ^(−1/2) Vᵀ, by columns. a (2, room): k(x), α. b (2, k): z, w.
     """
 
     t: Array
@@ -78,7 +80,7 @@ class State(NamedTuple):
 
 
 def init(params: Params, n_features: int, seed: int) -> State:
-    """No points, f = 0. Nothing is drawn: `seed` is not used."""
+    """The initial state: no points, f = 0. NOGD uses no random numbers, so `seed` is ignored."""
     room, rank = room_for(params.budget), room_for(params.rank)
     return State(
         t=np.zeros((), np.int64),
@@ -93,22 +95,22 @@ def init(params: Params, n_features: int, seed: int) -> State:
 
 
 def enlarge(params: Params, s: State, features: int) -> State:
-    """The same state with room for one more point that has so many features."""
+    """The same state with room for one more point that has `features` non-zeros."""
     return s._replace(points=grown(s.points, features))
 
 
 @inlined
 def full(params: Params, s: State, features: int) -> bool:
-    """Whether the next round might need more room than there is, for a row with so many
-    features.
+    """Whether the next round may need more room than there is, for a row with `features`
+    non-zeros.
     """
     return bool(s.mapped[()] == 0 and lacks_room(s.points, features))
 
 
 @inlined
 def inspect(params: Params, s: State, idx: Array, val: Array) -> tuple[float, float, float]:
-    """(f(x), k(x, x), ‖x‖²) for the row x = (idx, val); leaves k(x), and z once there is the map,
-    in the scratch.
+    """f(x), k(x, x) and ‖x‖² for the row x = (idx, val). Leaves k(x), and z once there is the map,
+    in the scratch lines of the state.
     """
     n, k, z = int(s.points.n[()]), s.a[K], s.b[Z]
     k_tt, n2 = kernel_row(params.kernel, s.points, idx, val, k)
@@ -120,7 +122,7 @@ def inspect(params: Params, s: State, idx: Array, val: Array) -> tuple[float, fl
 
 @jit
 def forward(params: Params, s: State, idx: Array, val: Array) -> float:
-    """f(x) for the row x = (idx, val). Learns nothing."""
+    """The prediction f(x) for the row x = (idx, val). Does not learn."""
     return inspect(params, s, idx, val)[0]
 
 
@@ -148,7 +150,9 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
 
 @jit
 def make_map(params: Params, s: State) -> None:
-    """The map from k(x) to z, and w; destroys the kernel matrix."""
+    """Compute the map from k(x) to the features z, and the weights w. Overwrites the kernel
+    matrix.
+    """
     n, values = params.budget, s.a[K, : params.budget]
     eigen_rows(s.gram, n)  # line i becomes λ_i v_i
     for i in range(n):
@@ -168,7 +172,7 @@ def make_map(params: Params, s: State) -> None:
 
 @inlined
 def largest_of(values: Array) -> int:
-    """Where the largest is, the first of equals."""
+    """The position of the largest value; of equals the first."""
     best = 0
     for i in range(values.size):
         if values[i] > values[best]:
@@ -178,32 +182,33 @@ def largest_of(values: Array) -> int:
 
 @jit
 def embed(params: Params, s: State, idx: Array, val: Array, out: Array) -> None:
-    """out ← z of the row (idx, val), (k,). There must be the map."""
+    """Compute the features z of the row (idx, val) into `out`, (k,). The map must exist."""
     inspect(params, s, idx, val)
     for r in range(out.size):
         out[r] = s.b[Z, r]
 
 
 class NOGD(DictionaryLearner):
-    """Kernel gradient descent up to `budget` points, then descent on their Nyström features.
+    """Kernel gradient descent up to `budget` points, then gradient descent on their Nyström
+    features.
 
     Predictions are not truncated.
 
     Parameters
     ----------
     step_size : float
-        Of both descents.
+        The step size of both descents.
     budget : int
         B; a point with k(x, x) > 0 joins whenever the loss has a slope there.
     rank : int
-        k, the eigenvectors of the points' kernel matrix that are kept: at most B, fewer if points
-        repeat.
+        k, the number of eigenvectors of the points' kernel matrix that are kept: at most B, fewer
+        if points repeat.
     kernel : {"gaussian", "polynomial", "linear"}
         The kernel.
     bandwidth : float
-        Of the Gaussian kernel exp(−‖x − x'‖²/(2·bandwidth²)).
+        The bandwidth of the Gaussian kernel exp(−‖x − x'‖²/(2·bandwidth²)).
     degree : int
-        Of the polynomial kernel (xᵀx' + 1)^degree.
+        The degree of the polynomial kernel (xᵀx' + 1)^degree.
     tube : float
         With the squared loss, no update while |ŷ − y| is within it (the paper: 0.1).
     loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
@@ -250,7 +255,7 @@ class NOGD(DictionaryLearner):
 
     @classmethod
     def to_params(cls, q: Public) -> Params:
-        """As `Spec.to_params`."""
+        """The parameters of the compiled step, from the complete public parameters `q`."""
         budget = whole(q, "budget")
         return Params(
             loss=LOSSES[str(q["loss"])],
@@ -264,10 +269,10 @@ class NOGD(DictionaryLearner):
 
     @classmethod
     def cost(cls, q: Public, size: StreamSize) -> Cost:
-        """As `Spec.cost`."""
+        """The approximate cost of a run on a stream of this size, for the planner."""
         budget, rank = whole(q, "budget"), min(whole(q, "rank"), whole(q, "budget"))
         room, rank_room = room_for(budget), room_for(rank)
-        # Twice: while the points' lines grow, the old and the new are both there.
+        # Twice, since the old and the new arrays both exist while the points' lines grow.
         lines = min(size.d + 1, max(2 * int(budget * size.s), 64))
         points = 2 * points_floats(budget, lines, size.d) + 4 * room
         mapping = 0.1 * budget * rank_room + 3.0 * budget**3 / max(size.rounds, 1)

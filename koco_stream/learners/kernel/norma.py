@@ -1,10 +1,10 @@
-"""NORMA: gradient descent on functions, with a budget of the most recent points.
+"""NORMA: functional gradient descent with a budget of the most recent points.
 
-Kivinen, Smola, Williamson: Online Learning with Kernels (2004): f ← (1 − ηλ)f − ηℓ'k(x_t, ·). What
-differs from it: predictions are truncated to [−C, C] before the loss is taken; the budget counts
-points whose slope was not zero, and the oldest goes. With the hinge loss and `tube` ν > 0 the loss
-is the soft margin max(0, ρ − yŷ) − νρ: ρ starts at 0, moves by −η(1 − ν) at a margin error (yŷ ≤
-ρ), and by ην else. A row with k(x, x) = 0 changes nothing.
+Kivinen, Smola, Williamson: Online Learning with Kernels (2004): f ← (1 − ηλ)f − ηℓ'k(x_t, ·). Two
+things differ from the paper: predictions are truncated to [−C, C] before the loss is computed, and
+the budget counts points whose slope was not zero, of which the oldest is removed. With the hinge
+loss and `tube` ν > 0 the loss is the soft margin max(0, ρ − yŷ) − νρ: ρ starts at 0, changes by
+−η(1 − ν) at a margin error (yŷ ≤ ρ), and by ην otherwise. A row with k(x, x) = 0 changes nothing.
 
 A round reads its kernel values from a tile (see koco_stream.kernels.earlier_rows), whose rows are
 those of the stream.
@@ -39,8 +39,8 @@ K, A = range(2)  # lines of `a`: k(x, x_p), coefficients
 
 
 class Params(NamedTuple):
-    """loss: its code. clip: C. step_size: η. regularisation: λ. tube: ν. kernel. budget: the most
-    points.
+    """Parameters of the compiled step: the loss's code, the clip C, the step size η, the
+    regularisation λ, the tube ν, the kernel, and the maximum number of points (`budget`).
     """
 
     loss: int
@@ -53,9 +53,11 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """t: () rounds. history: the rows. c (0,), sums (2, 16): not used. dictionary_size: () points.
-    next: () the oldest point's place once all are taken. rows (room,): the points' rows. a (2,
-    room): see above. margin: () ρ.
+    """The state of NORMA.
+
+    t: () rounds. history: the rows. c (0,), sums (2, 16): not used. dictionary_size: () points.
+    next: () the position of the oldest point once the budget is full. rows (room,): the points' row
+    numbers. a (2, room): kernel values and coefficients. margin: () ρ.
     """
 
     t: Array
@@ -70,7 +72,7 @@ class State(NamedTuple):
 
 
 def init(params: Params, n_features: int, seed: int) -> State:
-    """f = 0."""
+    """The initial state: f = 0."""
     room = room_for(params.budget)
     return State(
         t=np.zeros((), np.int64),
@@ -86,14 +88,14 @@ def init(params: Params, n_features: int, seed: int) -> State:
 
 
 def first_row(s: State) -> int:
-    """The first row of the stream whose kernel values the next round needs."""
+    """The number of the earliest row whose kernel values the next round needs."""
     n = int(s.dictionary_size)
     return int(s.rows[:n].min()) if n else int(s.t)
 
 
 @inlined
 def forward(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float) -> float:
-    """f(x) for row r of the tile, before it is truncated. Learns nothing."""
+    """The prediction f(x) for row r of the tile, before truncation. Does not learn."""
     n, k = int(s.dictionary_size[()]), s.a[K]
     for p in range(n):
         k[p] = tile[s.rows[p], r]
@@ -123,7 +125,7 @@ def step(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float,
         p = n
         if n < params.budget:
             s.dictionary_size[()] = n + 1
-        else:  # the oldest goes
+        else:  # replace the oldest point
             p = int(s.next[()])
             s.next[()] = (p + 1) % params.budget
         s.rows[p] = row
@@ -132,22 +134,22 @@ def step(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float,
 
 
 class NORMA(SharedKernelLearner):
-    """Gradient descent on functions with a budget of the most recent points.
+    """Functional gradient descent with a budget of the most recent points.
 
     Parameters
     ----------
     step_size : float
-        η.
+        η, the step size.
     regularisation : float
         λ in λ/2·‖f‖² + loss.
     budget : int
-        The most points; the oldest goes.
+        The maximum number of points; the oldest is removed.
     kernel : {"gaussian", "polynomial", "linear"}
         The kernel.
     bandwidth : float
-        Of the Gaussian kernel exp(−‖x − x'‖²/(2·bandwidth²)).
+        The bandwidth of the Gaussian kernel exp(−‖x − x'‖²/(2·bandwidth²)).
     degree : int
-        Of the polynomial kernel (xᵀx' + 1)^degree.
+        The degree of the polynomial kernel (xᵀx' + 1)^degree.
     tube : float
         ν of the soft margin, with the hinge loss; 0 for the hinge loss itself.
     loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
@@ -192,7 +194,7 @@ class NORMA(SharedKernelLearner):
 
     @classmethod
     def to_params(cls, q: Public) -> Params:
-        """As `Spec.to_params`."""
+        """The parameters of the compiled step, from the complete public parameters `q`."""
         return Params(
             **loss_and_clip(q),
             step_size=real(q, "step_size"),
@@ -204,7 +206,7 @@ class NORMA(SharedKernelLearner):
 
     @classmethod
     def cost(cls, q: Public, size: StreamSize) -> Cost:
-        """As `Spec.cost`."""
+        """The approximate cost of a run on a stream of this size, for the planner."""
         points = min(real(q, "budget"), size.rounds / 2)
         return Cost(4 * whole(q, "budget"), 300 + 2 * points, kernel_values(q, size, points))
 

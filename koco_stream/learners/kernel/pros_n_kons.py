@@ -1,14 +1,14 @@
-"""PROS-N-KONS, CON-KONS and B-KONS: exact Newton steps in the span of a dictionary that KORS grows,
-O(J² + Js) a round.
+"""PROS-N-KONS, CON-KONS and B-KONS: exact Newton steps in the span of a dictionary sampled by KORS,
+O(J² + Js) per round.
 
 Calandriello, Lazaric, Valko: Efficient Second-Order Online Kernel Learning with Adaptive Embedding
-(NIPS 2017). Entries like P3 are of docs/errata.md. The three share their step. When a point joins,
-PROS-N-KONS and B-KONS begin again from ω = 0, A = αI; CON-KONS goes on, or keeps ω and begins again
-from A = αI.
+(NIPS 2017). Labels like P3 refer to docs/errata.md. The three share their step. When a point joins,
+PROS-N-KONS and B-KONS restart from ω = 0, A = αI; CON-KONS keeps both, or keeps ω and resets A to
+αI.
 
-The embedding is φ̃ = Wk with W = L⁻¹, LLᵀ = K_I (P3): lower triangular, so a point that joins adds
-a coordinate and leaves the others as they are. Carrying the solution across (P4) is then nothing
-but ω ← (ω, 0), A ← diag(A, α). A⁻¹ is kept: one product and one rank-one update a round.
+The embedding is φ̃ = Wk with W = L⁻¹, LLᵀ = K_I (P3). W is lower triangular, so a point that joins
+adds a coordinate and leaves the others unchanged. Keeping the solution (P4) is then simply ω ← (ω,
+0), A ← diag(A, α). A⁻¹ is stored, which takes one product and one rank-one update per round.
 """
 
 import math
@@ -40,9 +40,9 @@ NO_COORDINATE = 1e-12
 
 
 class Params(NamedTuple):
-    """loss: its code. alpha: α. clip: C. curvature: the coefficient of g gᵀ in A (divided by √t if
-    `decreasing`). When a point joins: restart, begin again from ω = 0, A = αI; forget, begin again
-    from A = αI. kors: of the dictionary.
+    """Parameters of the compiled step: the loss's code, α, the clip C, the coefficient of g gᵀ in A
+    (`curvature`, divided by √t if `decreasing`), and KORS's parameters. When a point joins,
+    `restart` resets ω = 0 and A = αI, `forget` only A = αI.
     """
 
     loss: int
@@ -56,8 +56,10 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """kors: the dictionary's. W, inverse (panels, room, 16): W by columns, and A⁻¹. a (3, room):
-    φ̃, A⁻¹φ̃, ω. restarts: () how often.
+    """The state of PROS-N-KONS, CON-KONS or B-KONS.
+
+    kors: the dictionary's state. W, inverse (panels, room, 16): W by columns, and A⁻¹. a (3, room):
+    φ̃, A⁻¹φ̃, ω. restarts: () the number of restarts.
     """
 
     kors: kors.State
@@ -68,7 +70,7 @@ class State(NamedTuple):
 
 
 def init(params: Params, n_features: int, seed: int) -> State:
-    """An empty dictionary, ω = 0."""
+    """The initial state: an empty dictionary and ω = 0."""
     return State(
         kors=kors.init(params.kors, n_features, seed),
         W=panels(FIRST_ROOM, FIRST_ROOM),
@@ -79,7 +81,7 @@ def init(params: Params, n_features: int, seed: int) -> State:
 
 
 def enlarge(params: Params, s: State, features: int) -> State:
-    """The same state with room for one more point that has so many features."""
+    """The same state with room for one more point that has `features` non-zeros."""
     inner = kors.enlarge(params.kors, s.kors, features)
     room = inner.a.shape[1]
     return s._replace(
@@ -97,15 +99,17 @@ def joined(s: State) -> Array:
 
 @inlined
 def full(params: Params, s: State, features: int) -> bool:
-    """Whether the next round might need more room than there is, for a row with so many
-    features.
+    """Whether the next round may need more room than there is, for a row with `features`
+    non-zeros.
     """
     return kors.full(params.kors, s.kors, features)
 
 
 @inlined
 def inspect(params: Params, s: State, idx: Array, val: Array) -> tuple[float, float, float]:
-    """(ωᵀφ̃, k(x, x), ‖x‖²) for the row x = (idx, val); leaves k and φ̃ in the scratch."""
+    """ωᵀφ̃, k(x, x) and ‖x‖² for the row x = (idx, val). Leaves k and φ̃ in the scratch lines of
+    the state.
+    """
     n, k, phi = int(s.kors.points.n[()]), s.kors.a[kors.K], s.a[PHI]
     k_tt, n2 = kernel_row(params.kors.kernel, s.kors.points, idx, val, k)
     apply(s.W, True, n, k, 0, phi, 0)
@@ -114,7 +118,9 @@ def inspect(params: Params, s: State, idx: Array, val: Array) -> tuple[float, fl
 
 @jit
 def forward(params: Params, s: State, idx: Array, val: Array) -> float:
-    """ωᵀφ̃ for the row (idx, val), before it is held within [−C, C]. Learns nothing."""
+    """The prediction ωᵀφ̃ for the row (idx, val), before it is truncated to [−C, C]. Does not
+    learn.
+    """
     return inspect(params, s, idx, val)[0]
 
 
@@ -128,10 +134,10 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     z, k_tt, n2 = inspect(params, s, idx, val)
     joins = kors.offer(params.kors, s.kors, k_tt)
 
-    # ω̃_t: the projection of ṽ_t = ω̃_{t−1} − Ã⁻¹g̃, which the round before has left in ω.
+    # ω̃_t: the projection of ṽ_t = ω̃_{t−1} − Ã⁻¹g̃, which the previous round left in ω.
     apply(s.inverse, False, n, phi, 0, u, 0)
     xAx = dot(phi, 0, u, 0, n)
-    along = 0.0  # what ω changes by is a multiple of A⁻¹φ̃: this is the multiple
+    along = 0.0  # ω changes by this multiple of A⁻¹φ̃
     if abs(z) > C:
         along = -(z - math.copysign(C, z)) / xAx
         z = math.copysign(C, z)
@@ -140,7 +146,7 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     slope = loss_slope(params.loss, z, y)
     c2 = curvature_at(params.curvature, params.decreasing, s.kors.t[()]) * slope * slope
     shrink = 1.0 / (1.0 + c2 * xAx)
-    if not (joins and params.restart):  # all of it is forgotten then
+    if not (joins and params.restart):  # a restart would discard the update
         subtract_outer(s.inverse, n, c2 * shrink, u, 0)
         add_scaled(along - slope * shrink, u, 0, omega, 0, n)
     if joins:
@@ -151,8 +157,8 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
 
 @inlined
 def enter(params: Params, s: State, k_tt: float) -> None:
-    """The row of this round gives the embedding a coordinate from the next round on: W gains the
-    row −φ̃ᵀW/d and 1/d, with d its pivot.
+    """Add a coordinate for this round's row to the embedding, used from the next round on: W gains
+    the row −φ̃ᵀW/d and 1/d, where d is its pivot.
     """
     n, phi = int(s.kors.points.n[()]), s.a[PHI]
     pivot2 = k_tt - dot(phi, 0, phi, 0, n)
@@ -171,14 +177,14 @@ def enter(params: Params, s: State, k_tt: float) -> None:
 
 @jit
 def embed(params: Params, s: State, idx: Array, val: Array, out: Array) -> None:
-    """out ← φ̃ of the row (idx, val), (J,)."""
+    """Compute the embedding φ̃ of the row (idx, val) into `out`, (J,)."""
     inspect(params, s, idx, val)
     for p in range(out.size):
         out[p] = s.a[PHI, p]
 
 
 class PROSNKONS(DictionaryLearner):
-    """Exact Newton steps in the span of KORS's dictionary, begun again whenever a point joins.
+    """Exact Newton steps in the span of KORS's dictionary, restarted whenever a point joins.
 
     Parameters
     ----------
@@ -187,22 +193,22 @@ class PROSNKONS(DictionaryLearner):
     ridge : float
         The poster's γ, the ridge of KORS.
     beta : float
-        β, how many times its leverage score a point's probability is. The guarantee needs
+        β, the ratio of a point's probability to its leverage score. The guarantee needs
         3·log(T/δ)/ε²; published experiments use 1.
     epsilon : float
-        ε, the accuracy of KORS's estimate.
+        ε, the accuracy of KORS's leverage score estimates.
     estimate : {"icml", "poster"}
         The estimate's factor: 1 + ε or 1 − ε.
     curvature : float, optional
         The coefficient of g gᵀ in A. By default half the loss's σ for `clip` (docs/errata.md, P1).
     curvature_schedule : {"constant", "decreasing"}
-        Whether `curvature` stays, or is divided by √t.
+        Whether `curvature` is constant, or divided by √t.
     kernel : {"gaussian", "polynomial", "linear"}
         The kernel.
     bandwidth : float
-        Of the Gaussian kernel exp(−‖x − x'‖²/(2·bandwidth²)).
+        The bandwidth of the Gaussian kernel exp(−‖x − x'‖²/(2·bandwidth²)).
     degree : int
-        Of the polynomial kernel (xᵀx' + 1)^degree.
+        The degree of the polynomial kernel (xᵀx' + 1)^degree.
     loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
         The loss.
     clip : float
@@ -210,7 +216,7 @@ class PROSNKONS(DictionaryLearner):
     fit_intercept : bool
         Add a feature that is always 1.
     seed : int
-        Of the coins.
+        The seed of the coins.
 
     Attributes
     ----------
@@ -259,7 +265,7 @@ class PROSNKONS(DictionaryLearner):
 
     @classmethod
     def to_params(cls, q: Public) -> Params:
-        """As `Spec.to_params`."""
+        """The parameters of the compiled step, from the complete public parameters `q`."""
         return Params(
             **newton_params(q),
             restart=cls.restart,
@@ -269,7 +275,7 @@ class PROSNKONS(DictionaryLearner):
 
     @classmethod
     def cost(cls, q: Public, size: StreamSize) -> Cost:
-        """As `Spec.cost`."""
+        """The approximate cost of a run on a stream of this size, for the planner."""
         return dictionary_cost(q, size, 3)
 
     def features(self, X: Any) -> Array:

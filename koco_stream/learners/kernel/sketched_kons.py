@@ -1,4 +1,4 @@
-"""Sketched-KONS: the online Newton step on kernels with a sketch of sampled points."""
+"""Sketched-KONS: the kernel online Newton step with a sketch of sampled points."""
 
 from koco_stream.learners.kernel.newton_step import KernelNewtonStep
 from koco_stream.learners.parameters import (
@@ -24,34 +24,34 @@ SAMPLING_FLOOR = Parameter(
 
 
 class SketchedKONS(KernelNewtonStep):
-    """The online Newton step on kernels with a sketch of sampled points.
+    """The kernel online Newton step with a sketch of sampled points.
 
-    It remembers all rows: O(B² + t) a round, and O(td) for kernel values, which runs of a sweep
-    share.
+    It stores all rows and takes O(B² + t) per round for B points, and O(td) for kernel values,
+    which runs of a sweep share.
 
     Parameters
     ----------
     alpha : float
         α, also the ridge of its KORS.
     beta : float
-        β, how many times its leverage score a point's probability is. The guarantee needs
+        β, the ratio of a point's probability to its leverage score. The guarantee needs
         3·log(T/δ)/ε²; published experiments use 1.
     epsilon : float
-        ε, the accuracy of KORS's estimate.
+        ε, the accuracy of KORS's leverage score estimates.
     estimate : {"icml", "poster"}
         The estimate's factor: 1 + ε or 1 − ε.
     sampling_floor : float
-        The paper's γ, the least probability of a point; 1 keeps all.
+        The paper's γ, the smallest probability of a point; 1 keeps all.
     curvature : float, optional
         The coefficient of g gᵀ in A. By default the loss's σ for `clip`.
     curvature_schedule : {"constant", "decreasing"}
-        Whether `curvature` stays, or is divided by √t.
+        Whether `curvature` is constant, or divided by √t.
     kernel : {"gaussian", "polynomial", "linear"}
         The kernel.
     bandwidth : float
-        Of the Gaussian kernel exp(−‖x − x'‖²/(2·bandwidth²)).
+        The bandwidth of the Gaussian kernel exp(−‖x − x'‖²/(2·bandwidth²)).
     degree : int
-        Of the polynomial kernel (xᵀx' + 1)^degree.
+        The degree of the polynomial kernel (xᵀx' + 1)^degree.
     loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
         The loss.
     clip : float
@@ -59,7 +59,7 @@ class SketchedKONS(KernelNewtonStep):
     fit_intercept : bool
         Add a feature that is always 1.
     seed : int
-        Of the coins.
+        The seed of the coins.
 
     Attributes
     ----------

@@ -1,3 +1,3 @@
-"""Hand-written instructions, each beside the literal loop that specifies it, and the plain loops of
-the same tables.
+"""Loops in hand-written LLVM instructions, each beside the Python loop that specifies it, and plain
+loops over the same tables.
 """

@@ -1,20 +1,22 @@
-"""The few loops on which a linear learner's time is spent.
+"""The loops that dominate the time of a linear learner.
 
-A table is (d, width): what belongs to one feature lies in one line of memory. `gather` sums
-x_j·table[j] over a row's features and `scatter` adds x_j·coefficient to table[j]: the two places
-where a learner's cost depends on the row. The others work on small matrices of such lines. Lanes
-are independent outputs, so computing them side by side changes no number.
+A table is (d, width), so all numbers of one feature are contiguous in memory, in one line. `gather`
+sums x_j·table[j] over a row's features and `scatter` adds x_j·coefficient to table[j]; a learner's
+cost depends on the row only in these two. The other loops work on small matrices of such lines. The
+entries of a line are independent outputs, so computing them side by side does not change any
+number.
 
-`gather`, `line_dot`, `substitute` and `combine` keep their sums in registers, in LLVM's
-instructions, each beside the literal loop that says what it does. The others are plain loops:
-instructions written by hand made no learner faster than the compiler's by 5 %.
+`gather`, `line_dot`, `substitute` and `combine` keep their sums in registers, by hand-written LLVM
+instructions, each beside the Python loop that specifies it. The others are plain loops, because
+hand-written instructions made no learner more than 5 % faster.
 
-`gather` and `combine` sum in two chains (even and odd places), added at the end; `line_dot` adds
-the halves of a line until one number is left: fixed orders, with less waiting for additions. The
-compiler takes the number of lanes from the length of a tuple, which it sees as a constant.
+All sums have fixed orders that reduce waiting for additions: `gather` and `combine` sum even and
+odd positions separately and add the two at the end; `line_dot` adds the halves of a line until one
+number is left. The compiler takes the line width from the length of a tuple, which is a
+compile-time constant.
 
-A learner keeps its small vectors in one flat array `a`, and a vector is named by where it begins:
-with one base and constant places the compiler knows that they do not overlap.
+A learner stores its small vectors in one flat array `a`, and a vector is given by its offset. With
+one base and constant offsets the compiler knows that they do not overlap.
 """
 
 from typing import Any
@@ -37,16 +39,16 @@ from koco_stream.types import Array
 
 
 def lanes_for(columns: int) -> tuple[int, ...]:
-    """A tuple as long as the width of a table with that many columns: rounded up to a multiple of
-    four, a vector register.
+    """A tuple whose length is the line width of a table with `columns` columns, rounded up to a
+    multiple of four (a vector register).
 
-    The spare lanes stay zero.
+    The padding stays zero.
     """
     return (0,) * (4 * ((columns + 3) // 4))
 
 
 def aligned_zeros(rows: int, width: int) -> Array:
-    """A zero matrix (rows, width) of float64 that begins at a line of the processor's cache."""
+    """A zero float64 matrix (rows, width), aligned to the processor's cache lines."""
     raw = np.zeros(rows * width + 8)
     first = (-raw.ctypes.data % 64) // 8
     return raw[first : first + rows * width].reshape(rows, width)
@@ -67,8 +69,8 @@ def _gather(b: Any, table: Any, lanes: Any, idx: Any, val: Any, a: Any, out: Any
 
 @emitted_by(_gather, types.float64)
 def gather(table: Array, lanes: Any, idx: Array, val: Array, a: Array, out: int) -> float:
-    """a[out:] ← Σ_i val[i]·table[idx[i]]; returns Σ_i val[i]². Even places are summed in order, and
-    odd ones, then the two together.
+    """Compute a[out:] ← Σ_i val[i]·table[idx[i]]; returns Σ_i val[i]². Even and odd positions are
+    summed separately, each in order, then added.
     """
     width = len(lanes)
     sums, squares = np.zeros((2, width)), [0.0, 0.0]
@@ -82,7 +84,7 @@ def gather(table: Array, lanes: Any, idx: Array, val: Array, a: Array, out: int)
 
 @inlined
 def scatter(table: Array, lanes: Any, idx: Array, val: Array, a: Array, coefficient: int) -> None:
-    """table[idx[i]] += val[i]·a[coefficient:] for each i."""
+    """Add val[i]·a[coefficient:] to table[idx[i]] for each entry i of a row."""
     for i in range(idx.size):
         j, v = idx[i], np.float64(val[i])
         for k in range(len(lanes)):
@@ -95,7 +97,7 @@ def _line_dot(b: Any, a: Any, lanes: Any, x: Any, y: Any) -> Any:
 
 @emitted_by(_line_dot, types.float64)
 def line_dot(a: Array, lanes: Any, x: int, y: int) -> float:
-    """Σ_i x_i y_i."""
+    """The dot product Σ_i x_i y_i of the lines at a[x:] and a[y:]."""
     width = len(lanes)
     line = a[x : x + width] * a[y : y + width]
     return halved([line[k : k + 8] for k in range(0, width, 8)])
@@ -103,7 +105,9 @@ def line_dot(a: Array, lanes: Any, x: int, y: int) -> float:
 
 @inlined
 def times(a: Array, lanes: Any, matrix: int, vector: int, out: int) -> None:
-    """a[out:] ← M v, with the (width, width) matrix at a[matrix:] and the vector at a[vector:]."""
+    """The matrix-vector product a[out:] ← M v, with the (width, width) matrix at a[matrix:] and the
+    vector at a[vector:].
+    """
     width = len(lanes)
     for i in range(width):
         a[out + i] = line_dot(a, lanes, matrix + i * width, vector)
@@ -111,8 +115,9 @@ def times(a: Array, lanes: Any, matrix: int, vector: int, out: int) -> None:
 
 @inlined
 def running_sums(a: Array, lanes: Any, x: int, y: int, out: int, back: bool) -> None:
-    """a[out + i] ← Σ x_j y_j over j < i, or over j > i if `back`. In each register of a line, sums
-    of two, of four, of eight; then what the registers before it hold.
+    """Exclusive prefix sums a[out + i] ← Σ x_j y_j over j < i, or suffix sums over j > i if `back`.
+    Each register sums pairs, then fours, then eights; then the totals of earlier registers are
+    added.
     """
     width = len(lanes)
     for k in range(width):
@@ -146,8 +151,8 @@ def _substitute(
 
 @emitted_by(_substitute)
 def substitute(a: Array, lanes: Any, n: int, matrix: int, keep: int, take: int, q: int) -> None:
-    """Row i of the matrix at a[matrix:] becomes keep_i·M_i − take_i·r, with r = Σ_{j<i} q_j M_j of
-    the old rows, for the first n rows.
+    """Replace row i of the matrix M at a[matrix:] by keep_i·M_i − take_i·r, with r = Σ_{j<i} q_j
+    M_j of the old rows, for the first n rows.
     """
     width = len(lanes)
     r = np.zeros(width)
@@ -160,8 +165,8 @@ def substitute(a: Array, lanes: Any, n: int, matrix: int, keep: int, take: int, 
 
 @inlined
 def add_outer(a: Array, lanes: Any, n: int, matrix: int, left: int, right: int) -> None:
-    """M_i += left_i·right for the first n rows of the matrix at a[matrix:], the vectors at a[left:]
-    and a[right:].
+    """The rank-one update M_i += left_i·right of the first n rows of the matrix at a[matrix:], with
+    the vectors at a[left:] and a[right:].
     """
     width = len(lanes)
     for i in range(n):
@@ -185,8 +190,8 @@ def _combine(
 def combine(
     a: Array, lanes: Any, n: int, matrix: int, x: Array, factors: int, result: Array, out: int
 ) -> None:
-    """result[out:] ← Σ_k x[factors + k]·M_k over the first n rows of the matrix at a[matrix:]; even
-    rows, odd rows, then the two together.
+    """The linear combination result[out:] ← Σ_k x[factors + k]·M_k of the first n rows of the
+    matrix at a[matrix:]. Even and odd rows are summed separately, then added.
     """
     width = len(lanes)
     sums = np.zeros((2, width))
@@ -197,7 +202,9 @@ def combine(
 
 @inlined
 def rotate(a: Array, lanes: Any, first: int, second: int, c: float, s: float) -> None:
-    """The lines f at a[first:] and g at a[second:] become c·f − s·g and s·f + c·g."""
+    """The plane rotation of the lines f at a[first:] and g at a[second:] to c·f − s·g and s·f +
+    c·g.
+    """
     for k in range(len(lanes)):
         f, g = a[first + k], a[second + k]
         a[first + k] = c * f - s * g

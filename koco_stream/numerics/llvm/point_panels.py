@@ -1,14 +1,14 @@
-"""The loops over the points of a dictionary, sixteen side by side.
+"""Loops over the points of a dictionary, sixteen points side by side.
 
-A table of a dictionary is kept in panels, (panels, lines, 16): panel p holds points 16p to 16p +
-15, so that a loop over lines reads memory in order. A vector (panels·16,) is flat. Spare places
-hold zeros and are computed along. Each point's sums are its own, in two chains (even and odd
-places, added at the end), so computing points side by side changes no number, nor does room for
-more.
+A dictionary's table is stored in panels, (panels, lines, 16): panel p holds points 16p to 16p + 15,
+so that a loop over lines reads contiguous memory. A vector (panels·16,) is flat. Padding holds
+zeros and is computed like points. Each point's sums are its own, over even and odd positions
+separately and added at the end. Neither computing points side by side nor a larger capacity
+therefore changes any number.
 
-As in `koco_stream.numerics.llvm.feature_lines`, the sums are in LLVM's instructions, each beside
-the literal loop that says what it does. `add_scaled` and `subtract_outer` are plain loops: written
-by hand they were no faster.
+As in `koco_stream.numerics.llvm.feature_lines`, sums are hand-written LLVM instructions, each
+beside the Python loop that specifies it. `add_scaled` and `subtract_outer` are plain loops, which
+were as fast.
 """
 
 from typing import Any
@@ -35,7 +35,7 @@ BLOCK = 16
 
 
 def room_for(n: int) -> int:
-    """n rounded up to a multiple of a block."""
+    """n rounded up to a multiple of the panel size."""
     return BLOCK * ((n + BLOCK - 1) // BLOCK)
 
 
@@ -75,10 +75,11 @@ def _products(
 def products(
     points: Array, line_of: Array, idx: Array, val: Array, n: int, out: Array, at: int
 ) -> float:
-    """out[at + p] ← xᵀx_p for the points p < n and the row x = (idx, val); returns ‖x‖².
+    """Compute the inner products out[at + p] ← xᵀx_p of the row x = (idx, val) with the points p <
+    n; returns ‖x‖².
 
-    Line `line_of[j]` of `points` holds feature j of every point; line 0 is zero, for features that
-    no point has.
+    Line `line_of[j]` of `points` holds feature j of every point. Line 0 is all zeros, for features
+    that no point has.
     """
     squares = [0.0, 0.0]
     for i in range(idx.size):
@@ -107,10 +108,10 @@ def _apply(b: Any, matrix: Any, lower: Any, n: Any, x: Any, at: Any, out: Any, t
 
 @emitted_by(_apply)
 def apply(matrix: Array, lower: bool, n: int, x: Array, at: int, out: Array, to: int) -> None:
-    """out[to + p] ← Σ_j M[p, j]·x[at + j] over j < n, or over j up to the end of p's panel if M is
-    `lower` (zero for j > p).
+    """The matrix-vector product out[to + p] ← Σ_j M[p, j]·x[at + j] over j < n. If M is `lower`
+    triangular, the sum ends with p's panel.
 
-    Line j of a panel of `matrix` (panels, room, 16) is what x_j is multiplied by.
+    Line j of a panel of `matrix` (panels, room, 16) holds the entries that are multiplied by x_j.
     """
     for panel in range(room_for(n) // BLOCK):
         sums = np.zeros((2, BLOCK))
@@ -130,8 +131,8 @@ def _dot(b: Any, x: Any, at: Any, y: Any, to: Any, n: Any) -> Any:
 
 @emitted_by(_dot, types.float64)
 def dot(x: Array, at: int, y: Array, to: int, n: int) -> float:
-    """Σ_p x[at + p]·y[to + p] over p < n: sixteen sums, one for each place of a panel, then folded
-    to one.
+    """The dot product Σ_p x[at + p]·y[to + p] over p < n: sixteen sums, one for each position in a
+    panel, then added pairwise.
     """
     sums = np.zeros(BLOCK)
     for first in range(0, n, BLOCK):
@@ -161,8 +162,8 @@ def _accumulate(
 
 @emitted_by(_accumulate)
 def accumulate(tile: Array, first: int, end: int, c: Array, at: int, sums: Array, to: int) -> None:
-    """sums[to + 16·(s mod 2) + r] += c[at + s]·tile[s, r] for first ≤ s < end in order; `first` is
-    even, tile (rows, 16).
+    """Add coefficient-weighted kernel values: sums[to + 16·(s mod 2) + r] += c[at + s]·tile[s, r]
+    for first ≤ s < end in order. `first` is even; `tile` is (rows, 16).
     """
     flat = sums.reshape(-1)
     for s in range(first, end):
@@ -172,14 +173,14 @@ def accumulate(tile: Array, first: int, end: int, c: Array, at: int, sums: Array
 
 @inlined
 def add_scaled(factor: float, x: Array, at: int, y: Array, to: int, n: int) -> None:
-    """y[to + p] += factor·x[at + p] for p < n."""
+    """Add a multiple of a vector: y[to + p] += factor·x[at + p] for p < n."""
     for p in range(BLOCK * ((n + BLOCK - 1) // BLOCK)):
         y.flat[to + p] += factor * x.flat[at + p]
 
 
 @inlined
 def subtract_outer(matrix: Array, n: int, factor: float, v: Array, at: int) -> None:
-    """M[p, j] −= (factor·v[at + j])·v[at + p] for all p, j < n."""
+    """The rank-one update M[p, j] −= (factor·v[at + j])·v[at + p] for all p, j < n."""
     for panel in range((n + BLOCK - 1) // BLOCK):
         for j in range(n):
             scaled = factor * v.flat[at + j]

@@ -1,8 +1,8 @@
-"""What hand-written instructions are emitted with: arithmetic on lines of lanes, held in vector
+"""Building blocks for hand-written LLVM instructions: arithmetic on lines of numbers in vector
 registers.
 
-A line is cut into registers of eight lanes and one of four. The order of every sum is fixed here,
-and `halved` is the literal form of it.
+A line is split into registers of eight lanes and one of four. The order of every sum is fixed here;
+`halved` is its Python specification.
 """
 
 from collections.abc import Callable, Iterator
@@ -21,8 +21,8 @@ INT32, INT64, DOUBLE = ir.IntType(32), ir.IntType(64), ir.DoubleType()
 
 
 def halved(registers: list[Array]) -> float:
-    """The order in which a line is summed: registers of equal size in order, eights folded to
-    fours, fours to twos, twos to one.
+    """The sum of a line, in its fixed order: registers of equal size in order, then eights folded
+    to fours, fours to twos, twos to one.
     """
     eights = [r for r in registers if r.size == 8]
     fours = [r for r in registers if r.size == 4]
@@ -41,16 +41,17 @@ def emitted_by(
 ) -> Callable[[Callable[..., Any]], Any]:
     """Compile calls of the decorated function to the instructions that `emit` emits.
 
-    The decorated function is the literal loop. It says what the instructions do, runs in their
-    place with `NUMBA_DISABLE_JIT=1`, and is kept as the attribute `literal` for the tests.
+    The decorated function is a plain Python loop that specifies what the instructions compute. It
+    runs instead of them with `NUMBA_DISABLE_JIT=1`, and tests use it through the attribute
+    `literal`.
 
     Parameters
     ----------
     emit : callable
-        Given LLVM's builder and the arguments: an array as a `Memory`, a tuple as the `Lines` of
-        its length, a number as the 64-bit value of its kind.
+        Receives LLVM's builder and the arguments: an array as a `Memory`, a tuple as the `Lines` of
+        its length, a number as a 64-bit value of its kind.
     returns : numba type
-        What `emit` returns a value of.
+        The type of the value that `emit` returns.
     """
 
     def decorate(literal: Callable[..., Any]) -> Any:
@@ -95,8 +96,8 @@ def _argument(context: Any, builder: Any, kind: Any, value: Any) -> Any:
 
 
 class Memory:
-    """An array argument: its data, the length of its first axis, and for a table in panels the
-    number of lines in a panel.
+    """An array argument of emitted code: its data, the length of its first axis, and for a panel
+    table the number of lines per panel.
     """
 
     def __init__(self, builder: Any, array: Any) -> None:
@@ -105,11 +106,11 @@ class Memory:
         self.panel_lines = shape[-2] if len(shape) > 1 else None
 
     def at(self, place: Any) -> Any:
-        """The pointer to the number at a place."""
+        """A pointer to the array's element at an offset."""
         return self.b.gep(self.data, [place])
 
     def number(self, place: Any) -> Any:
-        """The number at a place, as a double or a 64-bit integer."""
+        """The array's element at an offset, as a double or a 64-bit integer."""
         value = self.b.load(self.at(place))
         if isinstance(value.type, ir.IntType):
             return self.b.sext(value, INT64)
@@ -117,7 +118,7 @@ class Memory:
 
 
 class Lines:
-    """Lines of `width` lanes, cut into registers of eight lanes and one of four."""
+    """The layout of lines of `width` lanes, split into registers of eight lanes and one of four."""
 
     def __init__(self, builder: Any, width: int) -> None:
         self.b = builder
@@ -125,7 +126,7 @@ class Lines:
         self.registers = [(first, min(8, width - first)) for first in range(0, width, 8)]
 
     def spread(self, value: Any) -> "Line":
-        """A line with `value`, a number or LLVM's, in every lane."""
+        """A line with `value`, a Python number or an LLVM value, in every lane."""
         if isinstance(value, float):
             value = DOUBLE(value)
         return Line(self.b, [self._spread(value, n) for _, n in self.registers])
@@ -140,18 +141,18 @@ class Lines:
         return self.spread(0.0)
 
     def row(self, i: Any, first: Any) -> Any:
-        """The place of line i of those that begin at the place `first`."""
+        """The offset of line i of the lines that begin at the offset `first`."""
         return self.b.add(first, self.b.mul(i, INT64(self.width)))
 
     def load(self, memory: Memory, place: Any) -> "Line":
-        """The line at a place, which need not be aligned to a register."""
+        """Load the line at an offset, which need not be aligned."""
         values = [self.b.load(self._pointer(memory, place, k, n)) for k, n in self.registers]
         for value in values:
             value.align = 8
         return Line(self.b, values)
 
     def store(self, line: "Line", memory: Memory, place: Any) -> None:
-        """Write a line to a place."""
+        """Store a line at an offset."""
         for value, (k, n) in zip(line.values, self.registers, strict=True):
             self.b.store(value, self._pointer(memory, place, k, n)).align = 8
 
@@ -161,7 +162,7 @@ class Lines:
 
 
 class Line:
-    """A line in registers. Arithmetic is lane by lane."""
+    """A line of numbers in vector registers. Arithmetic is lane by lane."""
 
     def __init__(self, builder: Any, values: list[Any]) -> None:
         self.b, self.values = builder, values
@@ -180,7 +181,7 @@ class Line:
         return Line(self.b, [operation(x, y) for x, y in pairs])
 
     def total(self) -> Any:
-        """The sum of the lanes, in the order of `halved`."""
+        """The sum of the line's lanes, in the order of `halved`."""
         eights = [value for value in self.values if value.type.count == 8]
         fours = [value for value in self.values if value.type.count == 4]
         if eights:
@@ -200,30 +201,30 @@ class Line:
 
 
 class Variable:
-    """A line, or other values, that a loop changes."""
+    """A line, or other values, that an emitted loop changes."""
 
     def __init__(self, line: Line) -> None:
         self.b = line.b
         self.places = [cgutils.alloca_once_value(self.b, value) for value in line.values]
 
     def get(self) -> Line:
-        """What it is now."""
+        """The variable's current value."""
         return Line(self.b, [self.b.load(place) for place in self.places])
 
     def set(self, line: Line) -> None:
-        """Change it."""
+        """Assign a new value to the variable."""
         for value, place in zip(line.values, self.places, strict=True):
             self.b.store(value, place)
 
 
 def _shuffled(builder: Any, x: Any, y: Any, lanes: list[int]) -> Any:
-    """A register of the named lanes of x, then y."""
+    """A register with the given lanes of x followed by y."""
     return builder.shuffle_vector(x, y, ir.Constant(ir.VectorType(INT32, len(lanes)), lanes))
 
 
 @contextmanager
 def steps(builder: Any, end: Any, step: int = 1) -> Iterator[Any]:
-    """A loop over 0, step, 2·step, … below `end`."""
+    """Emit a loop over 0, step, 2·step, … below `end`; yields its counter."""
     with cgutils.for_range_slice(builder, INT64(0), end, INT64(step)) as (i, _):
         yield i
 
@@ -231,7 +232,9 @@ def steps(builder: Any, end: Any, step: int = 1) -> Iterator[Any]:
 def in_two_chains(
     count: Any, term: Callable[[Any], Line], even: Line, odd: Line
 ) -> tuple[Line, Line]:
-    """`even` plus Σ term(i) over the even i below `count`, and `odd` plus that over the odd i."""
+    """Two sums over terms: `even` plus Σ term(i) over even i below `count`, and `odd` plus the same
+    over odd i.
+    """
     b, chains = even.b, (Variable(even), Variable(odd))
     pairs = b.and_(count, INT64(-2))
     with steps(b, pairs, 2) as i:
