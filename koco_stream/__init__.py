@@ -1,5 +1,4 @@
-"""koco-stream: second-order online learners on sparse and dense streams, with one numerical answer
-for every run.
+"""koco-stream: second-order online learners on sparse and dense streams, with reproducible results.
 
 >>> from koco_stream import OjaSON
 >>> model = OjaSON(sketch_size=2, alpha=1.0)

@@ -127,8 +127,9 @@ def best_linear_in_blocks(blocks: Blocks, loss: str, alpha: float) -> Array:
 
 
 class _Point:
-    """The objective f at weights w: its value, gradient (r,) and Hessian (r, r), and for the hinge
-    loss also the unsmoothed value and the duality gap.
+    """The objective f at weights w: its value, gradient (r,) and Hessian (r, r).
+
+    For the hinge loss also the unsmoothed value and the duality gap.
     """
 
     def __init__(self, blocks: Blocks, loss: str, alpha: float, w: Array, width: float) -> None:
@@ -155,7 +156,7 @@ class _Point:
         self.gap = self.hinge - duals + float(slopes @ slopes) / (4.0 * alpha)
 
     def along(self, direction: Array) -> Array:
-        """f(w + s·direction) for all step sizes s in `STEPS`, (30,), from one pass over the
+        """f(w + s·direction), (30,), for all step sizes s in `STEPS`, from one pass over the
         rows.
         """
         values = np.zeros(STEPS.size)
@@ -172,8 +173,10 @@ class _Point:
 def derivatives(
     loss: str, scores: Array, y: Array, width: float = 0.0
 ) -> tuple[Array, Array, Array]:
-    """A loss and its first and second derivative in the score, (n,) each. With a positive `width`
-    μ, the hinge loss is smoothed: z²/(2μ) for z = 1 − yŷ in [0, μ], z − μ/2 beyond.
+    """A loss and its first and second derivative in the score, (n,) each.
+
+    With a positive `width` μ, the hinge loss is smoothed: z²/(2μ) for z = 1 − yŷ in [0, μ], z − μ/2
+    beyond.
     """
     if loss in OF_REAL_LABELS:
         error, second = scores - y, 2.0 if loss == "squared" else 1.0
@@ -193,8 +196,10 @@ def derivatives(
 
 
 def _newton_step(hessian: Array, gradient: Array, alpha: float) -> Array:
-    """The Newton step −H⁻¹∇f (r,). If H is numerically singular, it is computed from eigenvalues,
-    raised to 2α, below which they cannot be in exact arithmetic.
+    """The Newton step −H⁻¹∇f (r,).
+
+    If H is numerically singular, it is computed from eigenvalues, raised to 2α, below which they
+    cannot be in exact arithmetic.
     """
     try:
         return cho_solve(cho_factor(hessian), -gradient)
@@ -204,8 +209,9 @@ def _newton_step(hessian: Array, gradient: Array, alpha: float) -> Array:
 
 
 def _start(blocks: Blocks, loss: str) -> Array:
-    """Zero weights (r,) as the starting point. Raises `WrongInput` for wrong labels or if there are
-    no rows.
+    """Zero weights (r,) as the starting point.
+
+    Raises `WrongInput` for wrong labels or if there are no rows.
     """
     w = None
     for features, y in blocks():
@@ -248,8 +254,9 @@ class Batch:
         self.alpha = alpha
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Find the weights for the rows of X (n, d) with labels y (n,). Raises as
-        `best_linear_in_blocks` and the learner do.
+        """Find the weights for the rows of X (n, d) with labels y (n,).
+
+        Raises as `best_linear_in_blocks` and the learner do.
         """
         X = X if hasattr(X, "shape") else np.asarray(X)
         X = X.tocsr() if hasattr(X, "tocsr") else X
@@ -271,8 +278,9 @@ class Batch:
         return self
 
     def predict(self, X: Any) -> Array:
-        """Predictions (n,) for the rows of X (n, d), truncated to [−clip, clip]. Raises
-        `AttributeError` before `fit`.
+        """Predictions (n,) for the rows of X (n, d), truncated to [−clip, clip].
+
+        Raises `AttributeError` before `fit`.
         """
         if not hasattr(self, "weights_"):
             raise AttributeError("this Batch is not fitted yet: call fit first")

@@ -13,8 +13,9 @@ from koco_stream.types import Array
 
 
 class Classifier(Estimator):
-    """A binary classifier around a learner. The learner sees the first class, in sorted order, as
-    −1 and the second as +1.
+    """A binary classifier around a learner.
+
+    The learner sees the first class, in sorted order, as −1 and the second as +1.
 
     Parameters
     ----------
@@ -39,15 +40,14 @@ class Classifier(Estimator):
         self.learner = learner
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The constructor's arguments: `learner` and, if `deep`, the learner's parameters as
-        `learner__NAME`.
-        """
+        """The argument `learner` and, if `deep`, the learner's parameters as `learner__NAME`."""
         inner = self.learner.get_params() if deep and isinstance(self.learner, Learner) else {}
         return {"learner": self.learner, **{f"learner__{name}": q for name, q in inner.items()}}
 
     def set_params(self, **params: Any) -> Self:
-        """Set `learner`, or the learner's parameters by `learner__NAME`. An unknown name raises
-        `WrongInput`, which suggests the nearest name.
+        """Set `learner`, or the learner's parameters by `learner__NAME`.
+
+        An unknown name raises `WrongInput`, which suggests the nearest name.
         """
         inner = {name: params.pop(name) for name in list(params) if name.startswith("learner__")}
         super().set_params(**params)
@@ -66,8 +66,8 @@ class Classifier(Estimator):
         return "learner_" in vars(self)
 
     def progressive(self, X: Any, y: Any, classes: Any = None) -> Array:
-        """Learn from the rows in order and return the predicted class of each, made before its
-        label is seen.
+        """Learn from the rows in order and return each row's class, predicted before its label is
+        seen.
 
         Parameters
         ----------
@@ -103,15 +103,17 @@ class Classifier(Estimator):
         return self._class_of(scores)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
-        """Learn from the rows of X in order, continuing from the last call. Arguments and errors
-        are those of `progressive`.
+        """Learn from the rows of X in order, continuing from the last call.
+
+        Arguments and errors are those of `progressive`.
         """
         self.progressive(X, y, classes)
         return self
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Reset the classifier, then learn from the rows of X in order, in a single pass. Raises
-        `WrongInput` unless `y` has two classes.
+        """Reset the classifier, then learn from the rows of X in order, in a single pass.
+
+        Raises `WrongInput` unless `y` has two classes.
         """
         labels = _labels(y)
         known = _two_classes(labels)
@@ -120,8 +122,9 @@ class Classifier(Estimator):
         return self
 
     def decision_function(self, X: Any) -> Array:
-        """The learner's predictions (n,) for the rows of X (n, d). A value of at least 0 means the
-        second class.
+        """The learner's predictions (n,) for the rows of X (n, d).
+
+        A value of at least 0 means the second class.
         """
         if not self.__sklearn_is_fitted__():
             raise not_fitted(self)

@@ -1,11 +1,13 @@
-"""Errors caused by wrong input or an unavailable store. Their messages name the place, what was
-found there, and the remedy.
+"""Errors caused by wrong input or an unavailable store.
+
+Their messages name the place, what was found there, and the remedy.
 """
 
 
 class WrongInput(ValueError):
-    """The input is invalid and nothing was changed. The command line prints the message and exits
-    with status 2.
+    """The input is invalid and nothing was changed.
+
+    The command line prints the message and exits with status 2.
     """
 
 
@@ -14,15 +16,14 @@ class WrongType(WrongInput, TypeError):
 
 
 class StoreUnavailable(OSError):
-    """An object store does not answer, refuses access, or has no such bucket. The command line
-    prints the remedy and exits with status 1.
+    """An object store does not answer, refuses access, or has no such bucket.
+
+    The command line prints the remedy and exits with status 1.
     """
 
 
 def nearest(word: str, words: list[str]) -> str:
-    """The end of a message about an unknown word: a suggestion of the most similar of `words`, or
-    else the list of all.
-    """
+    """The end of a message about an unknown word: the most similar of `words`, or all of them."""
     from difflib import get_close_matches
 
     close = get_close_matches(word, words, n=1)

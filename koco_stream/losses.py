@@ -61,8 +61,8 @@ CURVATURES: dict[str, Callable[[float], float]] = {
 
 
 def curvature_of(loss: str, clip: float) -> float:
-    """The curvature σ of `loss` for predictions and labels in [−clip, clip]; 0 if the loss has none
-    or `clip` is infinite.
+    """The curvature σ of a loss for values in [−clip, clip]; 0 if it has none or `clip` is
+    infinite.
     """
     return CURVATURES[loss](clip) if loss in CURVATURES and math.isfinite(clip) else 0.0
 
@@ -76,9 +76,7 @@ def check_labels(loss: str, labels: Array) -> None:
 
 @jit
 def curvature_at(curvature: float, decreasing: bool, t: int) -> float:
-    """The coefficient of g gᵀ in round t of an online Newton step: `curvature`, or `curvature`/√t
-    if `decreasing`.
-    """
+    """The coefficient of g gᵀ in round t: `curvature`, or `curvature`/√t if `decreasing`."""
     return curvature / math.sqrt(t) if decreasing else curvature
 
 

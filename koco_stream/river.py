@@ -1,5 +1,6 @@
-"""Learners as River estimators, which take one row at a time as a dictionary. This module needs
-River: `pip install 'koco-stream[river]'`.
+"""Learners as River estimators, which take one row at a time as a dictionary.
+
+This module needs River: `pip install 'koco-stream[river]'`.
 
 A learner's number of features is fixed from its first row. Feature names are therefore numbered in
 order of appearance (those of one row by name), up to `n_features` of them. A feature that a row

@@ -1,5 +1,4 @@
-"""The protocol of scikit-learn estimators: arguments by name, tags, feature names, and
-scikit-learn's own exceptions if it is installed.
+"""The protocol of scikit-learn estimators: arguments by name, tags, feature names, exceptions.
 
 All of scikit-learn's checks (`sklearn.utils.estimator_checks`) pass. The tags exempt the estimators
 from these:
@@ -35,8 +34,9 @@ class Estimator:
         return {name: getattr(self, name) for name in self._defaults()}
 
     def set_params(self, **params: Any) -> Self:
-        """Set constructor arguments by name. An unknown name raises `WrongInput`, which suggests
-        the nearest name.
+        """Set constructor arguments by name.
+
+        An unknown name raises `WrongInput`, which suggests the nearest name.
         """
         names = list(self.get_params())
         for name, value in params.items():
@@ -78,9 +78,7 @@ def classifier_tags() -> Any:
 
 
 def not_fitted(model: Any) -> Exception:
-    """The error for a model that is not fitted: scikit-learn's NotFittedError (a ValueError and an
-    AttributeError), or an AttributeError if scikit-learn is not installed.
-    """
+    """scikit-learn's NotFittedError for a model, or an AttributeError without scikit-learn."""
     message = (
         f"This {type(model).__name__} instance is not fitted yet: call progressive, partial_fit or"
         " fit first"
@@ -93,9 +91,7 @@ def not_fitted(model: Any) -> Exception:
 
 
 def warn_of_column_vector() -> None:
-    """Warn that labels of shape (n, 1) were read as (n,), with scikit-learn's DataConversionWarning
-    (a UserWarning) if it is installed.
-    """
+    """Warn, with scikit-learn's warning if installed, that (n, 1) labels were read as (n,)."""
     message = (
         "A column-vector y was passed when a 1d array was expected; it is read as one, y.ravel()"
         " says the same"
@@ -109,9 +105,7 @@ def warn_of_column_vector() -> None:
 
 
 def feature_names(X: Any) -> Array | None:
-    """The column names (d,) of a data frame as objects; None for other inputs, or if not all names
-    are text.
-    """
+    """The column names (d,) of a data frame; None for other inputs, or if not all are text."""
     columns = getattr(X, "columns", None)
     if columns is None:
         return None
@@ -122,8 +116,9 @@ def feature_names(X: Any) -> Array | None:
 
 
 def check_feature_names(model: str, known: Array | None, X: Any) -> None:
-    """Raise `WrongInput` if X has other feature names than `known`, those of the first rows. Warn
-    if only one of the two has names.
+    """Raise `WrongInput` if X has other feature names than `known`, those of the first rows.
+
+    Warn if only one of the two has names.
     """
     names = feature_names(X)
     if names is None and known is not None:

@@ -1,3 +1,1 @@
-"""The worker's side of a sweep: advance a cohort of runs over a stream, checkpoint it, and write
-its result file.
-"""
+"""The worker's part of a sweep: running cohorts of runs, checkpoints, and result files."""

@@ -31,10 +31,10 @@ LARGEST_KEPT = 100_000  # bytes: larger states always begin at a page boundary
 
 @jit
 def calibration_loop(weights: Array, values: Array) -> float:
-    """A fixed amount of predict-and-correct work, like a learner's, used as the unit of scan time.
+    """A fixed amount of predict-and-correct work, like a learner's, as the unit of scan time.
 
-    `weights` is (d,) and is updated in place; `values` is (n, d) and larger than the nearest cache.
-    Returns the sum of squared errors.
+    `weights` (d,) is updated in place; `values` (n, d) is larger than the nearest cache. Returns
+    the sum of squared errors.
     """
     total = 0.0
     for t in range(values.shape[0]):
@@ -61,8 +61,9 @@ def calibration_values() -> Array:
 
 
 def calibrate() -> float:
-    """Run the calibration loop once and return its thread CPU time in seconds. Time in which the
-    thread is not scheduled does not count.
+    """Run the calibration loop once and return its thread CPU time in seconds.
+
+    Time in which the thread is not scheduled does not count.
     """
     weights, values = np.zeros(LOOP_FEATURES), calibration_values()
     begun = time.thread_time()
@@ -107,8 +108,7 @@ class Probe:
         ]
 
     def scan(self, kept: list[object] | None = None) -> float:
-        """Scan the rows once from the run's initial state and return the thread CPU time in
-        seconds.
+        """Scan the rows once from the run's initial state; returns the thread CPU time in seconds.
 
         If the list `kept` is given, the final state is appended to it, which forces the next scan's
         state to another memory address.
@@ -130,12 +130,12 @@ class Probe:
         return spent
 
     def ratio(self) -> float:
-        """The time of a scan divided by the time of the calibration loop, each the minimum over
-        several repetitions: other load on the machine makes both longer, never shorter.
+        """The time of a scan divided by the time of the calibration loop.
 
-        The memory address of a state changes the time of a short round by up to a third, and
-        differs between processes. Scans therefore use several addresses, unless the state is so
-        large that it is always page-aligned.
+        Each time is the minimum over several repetitions, since other load on the machine makes
+        both longer, never shorter. The memory address of a state changes the time of a short round
+        by up to a third, and differs between processes. Scans therefore use several addresses,
+        unless the state is so large that it is always page-aligned.
         """
         loops: list[float] = []
         scans: list[float] = []

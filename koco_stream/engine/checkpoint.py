@@ -1,8 +1,8 @@
-"""Checkpoints of cohorts: the states of a cohort's runs after a given round, kept in the store, so
-that any worker can resume the cohort and get bit-identical results.
+"""Checkpoints of cohorts: the states of a cohort's runs after a given round, in the store.
 
-A checkpoint names the code that wrote it. One written by other code, whose numbers may differ, is
-ignored, and so is a damaged one: the cohort then starts again from its first round.
+Any worker can resume a cohort from its checkpoint with bit-identical results. A checkpoint names
+the code that wrote it. One written by other code, whose numbers may differ, is ignored, and so is a
+damaged one: the cohort then starts again from its first round.
 """
 
 import mmap
@@ -32,8 +32,9 @@ def checkpoint_of(store: AnyPath, cohort: Cohort) -> StorePath:
 
 
 def save_cohort(where: StorePath, rounds: int, run_states: Sequence[RunState]) -> None:
-    """Write the states of a cohort's runs after `rounds` rounds to the checkpoint file `where`. An
-    array that several runs share is written once.
+    """Write the states of a cohort's runs after `rounds` rounds to the checkpoint file `where`.
+
+    An array that several runs share is written once.
     """
     written: dict[int, str] = {}
     arrays: dict[str, Array] = {}
@@ -109,8 +110,10 @@ def resumed(where: StorePath, run_states: Sequence[RunState]) -> int:
 
 
 def read_checkpoint(where: StorePath) -> tuple[dict[str, Any], dict[str, Array]]:
-    """The header and the arrays of a checkpoint file. The arrays are views of the memory-mapped
-    file. Both are empty if the file is missing, damaged or of a newer format.
+    """The header and the arrays of a checkpoint file.
+
+    The arrays are views of the memory-mapped file. Both are empty if the file is missing, damaged
+    or of a newer format.
     """
     try:
         with where.local() as path, path.open("rb") as handle:
@@ -120,8 +123,9 @@ def read_checkpoint(where: StorePath) -> tuple[dict[str, Any], dict[str, Array]]
 
 
 def header_of(where: StorePath) -> dict[str, Any]:
-    """The header of a checkpoint file; empty if the file is missing or unreadable. The arrays are
-    not verified.
+    """The header of a checkpoint file; empty if the file is missing or unreadable.
+
+    The arrays are not verified.
     """
     try:
         with where.local() as path:
@@ -131,8 +135,7 @@ def header_of(where: StorePath) -> dict[str, Any]:
 
 
 def remove_finished(store: AnyPath, finished: Callable[[], set[str]]) -> None:
-    """Remove the checkpoints all of whose runs have finished: what is left of cohorts that were
-    split or planned anew.
+    """Remove the checkpoints all of whose runs have finished, as after a cohort was split.
 
     `finished` returns the run_ids of the finished runs. It is called only if there are checkpoints.
     """

@@ -1,6 +1,4 @@
-"""Running a cohort on a worker: read a stream once, advance every run block by block, and write one
-result file.
-"""
+"""Running a cohort on a worker: one pass over a stream, and one result file for all its runs."""
 
 import time
 from collections.abc import Sequence
@@ -58,8 +56,9 @@ class Receipt:
         scan_seconds: float = 0.0,
         found: bool = False,
     ) -> "Receipt":
-        """The receipt of a cohort whose runs ended with these statuses. `begun` is the start time
-        by `time.perf_counter`.
+        """The receipt of a cohort whose runs ended with these statuses.
+
+        `begun` is the start time by `time.perf_counter`.
         """
         return Receipt(
             cohort.cohort_id,
@@ -154,9 +153,7 @@ def run_cohort(
 
 
 def fail_cohort(store: str, sweep: str, cohort: Cohort, error: str) -> Receipt:
-    """Write a result file in which every run of the cohort has the status "failed", the message
-    `error` and no rounds.
-    """
+    """Write a result file in which all runs of the cohort failed with the message `error`."""
     begun = time.perf_counter()
     reader = StreamReader(store, cohort.stream)
     points = curve_points(reader.n_rows)
@@ -234,8 +231,9 @@ def comparators_for(reader: StreamReader, run_states: list[RunState]) -> dict[bo
 
 
 def grouped(run_states: list[RunState]) -> dict[tuple[bool, Any], list[RunState]]:
-    """The runs grouped by `fit_intercept` and by the kernel values that they can share. A run that
-    shares none is a group of its own.
+    """The runs grouped by `fit_intercept` and by the kernel values that they can share.
+
+    A run that shares none is a group of its own.
     """
     groups: dict[tuple[bool, Any], list[RunState]] = {}
     for i, run_state in enumerate(run_states):
@@ -246,11 +244,11 @@ def grouped(run_states: list[RunState]) -> dict[tuple[bool, Any], list[RunState]
 
 
 def advance_group(run_states: list[RunState], rows: Rows, labels: Array, points: Array) -> None:
-    """Advance a group of runs that share a scan over one block of rows, and add the time, in equal
-    shares, to each.
+    """Advance a group of runs that share a scan over one block of rows.
 
-    An exception from one run's learner ends that run as failed, with the rounds of earlier blocks
-    counted. An exception from shared work ends all runs of the group.
+    The time is added to the runs in equal shares. An exception from one run's learner ends that run
+    as failed, with the rounds of earlier blocks counted. An exception from shared work ends all
+    runs of the group.
     """
     predictions = np.empty((len(run_states), labels.size))
     learners = [learner_named(run_state.run.learner) for run_state in run_states]
@@ -279,8 +277,9 @@ def advance_group(run_states: list[RunState], rows: Rows, labels: Array, points:
 
 
 def count(run_state: RunState, predictions: Array, labels: Array, done: int, points: Array) -> None:
-    """Add the losses and mistakes of a block's rounds to a run's totals and curve. A prediction
-    that is not finite ends the run as diverged.
+    """Add the losses and mistakes of a block's rounds to a run's totals and curve.
+
+    A prediction that is not finite ends the run as diverged.
     """
     loss = LOSSES[str(run_state.run.params.get("loss", "squared"))]
     totals = run_state.totals

@@ -9,6 +9,7 @@ requested = threading.Event()
 
 
 class Preempted(Exception):
-    """The worker was told to stop. Its cohort's states are saved, and another worker can resume
-    from them.
+    """The worker was told to stop.
+
+    Its cohort's states are saved, and another worker can resume from them.
     """

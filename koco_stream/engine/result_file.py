@@ -1,5 +1,6 @@
-"""Result files: the results of one cohort as a Parquet file with one row per run, the run's loss
-curve nested in its row. The file appears in one atomic step.
+"""Result files: the results of one cohort as a Parquet file that appears atomically.
+
+It has one row per run, with the run's loss curve nested in the row.
 """
 
 import socket
@@ -44,8 +45,9 @@ def commit(store: AnyPath, cohort: Cohort, table: pa.Table) -> None:
 
 
 def read_result(file: StorePath) -> pa.Table | None:
-    """The table in a result file, or None if the file is damaged. Raises `FileNotFoundError` if it
-    does not exist.
+    """The table in a result file, or None if the file is damaged.
+
+    Raises `FileNotFoundError` if it does not exist.
     """
     try:
         return file.read_table()  # reading all columns verifies every page's checksum
@@ -56,9 +58,7 @@ def read_result(file: StorePath) -> pa.Table | None:
 
 
 def committed(store: AnyPath, cohort: Cohort) -> list[str] | None:
-    """The run statuses in a cohort's result file, or None if the file is missing or damaged and the
-    cohort has to run.
-    """
+    """The run statuses in a cohort's result file, or None if it is missing or damaged."""
     try:
         table = read_result(result_path(store, cohort))
     except FileNotFoundError:
@@ -163,9 +163,7 @@ def result_table(
 
 
 def in_column(value: Value, column: Column) -> Value:
-    """A parameter's value converted to the type of its result column: booleans become text in a
-    text column.
-    """
+    """A parameter's value in the type of its result column: a boolean as text in a text column."""
     return str(value).lower() if isinstance(value, bool) and column.type == pa.string() else value
 
 
@@ -175,9 +173,7 @@ def nested_curves(
     sizes: list[tuple[int | None, list[int | None]]],
     classification: bool,
 ) -> pa.Array:
-    """The loss curves of all runs as one nested Arrow array, each curve up to the last round that
-    its run reached.
-    """
+    """The runs' loss curves as one nested Arrow array, each up to the last round of its run."""
     at = [run_state.at for run_state in run_states]
     lines = np.concatenate([run_state.curve[: run_state.at] for run_state in run_states])
     rounds = np.concatenate([points[:reached] for reached in at])
@@ -197,8 +193,10 @@ def nested_curves(
 
 
 def dictionary_sizes(run_state: RunState, points: Array) -> tuple[int | None, list[int | None]]:
-    """The final size of a run's dictionary, and its size at each round in `points`. Sizes at points
-    are None if dictionary rows can leave again; all are None for a learner without a dictionary.
+    """The final size of a run's dictionary, and its size at each round in `points`.
+
+    Sizes at points are None if dictionary rows can leave again; all are None for a learner without
+    a dictionary.
     """
     if run_state.state is None:
         return None, [None] * points.size

@@ -26,9 +26,7 @@ WIDEST = 100_000
 
 
 class Needed(NamedTuple):
-    """One specialization to compile: a learner's parameters, the value type of the rows, their
-    number of features and their mean number of non-zeros.
-    """
+    """One specialization to compile: a learner's parameters, and the type and size of its rows."""
 
     learner: str
     params: Public
@@ -40,8 +38,9 @@ class Needed(NamedTuple):
 def needed(
     runs: Iterable[Run], value_types: dict[str, str], sizes: dict[str, DataSize]
 ) -> list[Needed]:
-    """One example of each specialization that must be compiled for these runs. `value_types` and
-    `sizes` are keyed by dataset hash.
+    """One example of each specialization that must be compiled for these runs.
+
+    `value_types` and `sizes` are keyed by dataset hash.
     """
     kinds: dict[tuple[object, ...], Needed] = {}
     shapes: dict[tuple[object, ...], tuple[int, ...]] = {}
@@ -68,9 +67,7 @@ def warm_up(kinds: Sequence[Needed]) -> list[Timing]:
 
 
 def load(kinds: Sequence[Needed]) -> None:
-    """Compile each specialization, or load it from the cache, by running it on a single row with
-    one feature.
-    """
+    """Compile each specialization, or load it from the cache, by running it on a single row."""
     for kind in kinds:
         learner = learner_named(kind.learner)
         params = learner.to_params(learner.complete(kind.params))
@@ -98,9 +95,7 @@ def load(kinds: Sequence[Needed]) -> None:
 
 
 def timed(kind: Needed) -> Timing:
-    """Time a learner's scan on synthetic rows with the width, density and value type of the
-    stream.
-    """
+    """Time a learner's scan on synthetic rows of the stream's width, density and value type."""
     learner, d = learner_named(kind.learner), max(1, min(kind.n_features, WIDEST))
     params = learner.to_params(learner.complete(kind.params))
     rows = made_up(d, max(1, min(round(kind.non_zeros), d)), kind.value_type)

@@ -35,8 +35,9 @@ class TooNew(ValueError):
 
 
 def write_arrays(path: Path, header: dict[str, Any], arrays: dict[str, Array]) -> None:
-    """Write named arrays and a header to an array file. The header may contain NumPy scalars and
-    infinities; the entry `arrays` is added to it.
+    """Write named arrays and a header to an array file.
+
+    The header may contain NumPy scalars and infinities; the entry `arrays` is added to it.
     """
     arrays = {name: np.asarray(a, order="C") for name, a in arrays.items()}
     entries = [{"name": n, "dtype": a.dtype.str, "shape": list(a.shape)} for n, a in arrays.items()]
@@ -51,8 +52,9 @@ def write_arrays(path: Path, header: dict[str, Any], arrays: dict[str, Array]) -
 
 
 def read_header(path: Path) -> dict[str, Any]:
-    """Read only the header of an array file, without verifying the checksum. Raises `NotWhole` if
-    it cannot be read.
+    """Read only the header of an array file, without verifying the checksum.
+
+    Raises `NotWhole` if it cannot be read.
     """
     with path.open("rb") as handle:
         start = handle.read(len(MAGIC) + 8)
@@ -108,9 +110,7 @@ def read_arrays(data: bytes | mmap.mmap, newest: int) -> tuple[dict[str, Any], d
 
 
 def _plain(value: Any) -> Any:
-    """A header value with NumPy scalars converted to Python's and infinities to text, in nested
-    dictionaries and lists too.
-    """
+    """A header value, also nested, with NumPy scalars as Python's and infinities as text."""
     if isinstance(value, dict):
         return {k: _plain(v) for k, v in value.items()}
     if isinstance(value, list):
@@ -123,7 +123,7 @@ def _plain(value: Any) -> Any:
 
 
 def _special(entries: dict[str, Any]) -> Any:
-    """The inverse of `_plain` for one JSON object: a float if it stands for an infinity, else
+    """The inverse of `_plain` for a JSON object: a float if it stands for an infinity, else
     itself.
     """
     return float(entries["float"]) if entries.keys() == {"float"} else entries

@@ -1,5 +1,4 @@
-"""The cache folder: compiled code, memory-mapped copies of datasets, Prefect's home, Dask's scratch
-space.
+"""The cache folder: compiled code, copies of datasets, Prefect's home, Dask's scratch space.
 
 All of its content can be deleted at any time. It is `$KOCO_CACHE` if set, else `koco-stream` in
 `$XDG_CACHE_HOME` or `~/.cache`. `$KOCO_CACHE_BYTES` limits the copies of datasets (see

@@ -17,8 +17,9 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 @contextmanager
 def written_atomically(path: Path) -> Iterator[Path]:
-    """Context manager that gives a temporary path beside `path`. On success the file is synced and
-    renamed to `path`; on an exception it is removed.
+    """Context manager that gives a temporary path beside `path`.
+
+    On success the file is synced and renamed to `path`; on an exception it is removed.
 
     Raises `OSError` with the path and the remedy if the disk is full.
     """
@@ -40,8 +41,8 @@ def written_atomically(path: Path) -> Iterator[Path]:
 
 
 def remove_unfinished(folder: Path, older_than: float) -> None:
-    """Remove temporary files that killed processes left in `folder`, if they are older than so many
-    seconds.
+    """Remove temporary files older than `older_than` seconds that killed processes left in
+    `folder`.
     """
     for path in folder.glob(".*.tmp"):
         with suppress(FileNotFoundError):
@@ -57,9 +58,10 @@ def write_text(path: Path, text: str) -> None:
 
 @contextmanager
 def locked(path: Path, wait: bool = True) -> Iterator[None]:
-    """Context manager that holds the lock file `path`, created if missing. It waits for another
-    holder, or raises `BlockingIOError` if `wait` is false. The lock is released when its holder
-    dies.
+    """Context manager that holds the lock file `path`, created if missing.
+
+    It waits for another holder, or raises `BlockingIOError` if `wait` is false. The lock is
+    released when its holder dies.
     """
     with path.open("a") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -82,8 +84,9 @@ def sync_folder(folder: Path) -> None:
 
 
 def canonical_json(value: Any) -> str:
-    """JSON with sorted keys and without spaces, so that equal values give equal text. Raises
-    `ValueError` for NaN or infinity.
+    """JSON with sorted keys and without spaces, so that equal values give equal text.
+
+    Raises `ValueError` for NaN or infinity.
     """
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 

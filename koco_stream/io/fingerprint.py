@@ -24,9 +24,7 @@ PACKAGES = ("numpy", "numba", "llvmlite", "pyarrow", "scipy")
 
 
 class VersionMismatch(Exception):
-    """This process has other package versions than the process that sends the work, so its results
-    could differ.
-    """
+    """This process has other package versions than the sender of the work; results could differ."""
 
 
 @cache
@@ -42,8 +40,9 @@ def source_hash() -> str:
 
 @cache
 def versions() -> dict[str, str]:
-    """The versions, by package name, that must be equal on all workers. A package that cannot be
-    imported has the error's text instead.
+    """The versions, by package name, that must be equal on all workers.
+
+    A package that cannot be imported has the error's text instead.
     """
     found = {"python": ".".join(platform.python_version_tuple()[:2])}
     for name in PACKAGES:
@@ -91,15 +90,14 @@ def facts(store: str, token: str) -> dict[str, Any]:
 
 
 def question_folder(token: str) -> str:
-    """The name of the folder in a store through which a preflight check and the workers exchange
-    files.
-    """
+    """The name of the store's folder in which the preflight check and workers exchange files."""
     return f".preflight-{token}"
 
 
 def answer(store: str, token: str) -> str | None:
-    """Answer the preflight check in the store. Returns the answer file's name, or None if the
-    check's own file is not there.
+    """Answer the preflight check in the store.
+
+    Returns the answer file's name, or None if the check's own file is not there.
     """
     from koco_stream.io.paths import store_path
 

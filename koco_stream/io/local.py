@@ -37,8 +37,9 @@ class StorePath(ABC):
 
     @abstractmethod
     def names(self) -> list[str]:
-        """The names of the entries of this folder, sorted; empty if it does not exist. Raises
-        `NotADirectoryError` for a local file.
+        """The names of the entries of this folder, sorted; empty if it does not exist.
+
+        Raises `NotADirectoryError` for a local file.
         """
 
     def files(self, ending: str) -> "list[StorePath]":
@@ -69,14 +70,15 @@ class StorePath(ABC):
 
     @abstractmethod
     def local(self) -> AbstractContextManager[Path]:
-        """Context manager that gives a local path to read the file from: the file itself, or a
-        temporary copy.
+        """Context manager that gives a local path of the file, for reading; perhaps a temporary
+        copy.
         """
 
     @abstractmethod
     def written(self) -> AbstractContextManager[Path]:
-        """Context manager that gives a temporary local path. On success its content becomes this
-        file; on an exception this file is unchanged.
+        """Context manager that gives a temporary local path.
+
+        On success its content becomes this file; on an exception this file is unchanged.
         """
 
     def write_bytes(self, content: bytes) -> None:
@@ -99,15 +101,17 @@ class StorePath(ABC):
 
     @abstractmethod
     def remove_tree(self) -> None:
-        """Remove the folder and its content if it exists. Files are removed one by one, so a
-        concurrent reader may still see some.
+        """Remove the folder and its content if it exists.
+
+        Files are removed one by one, so a concurrent reader may still see some.
         """
 
     @abstractmethod
     def locked(self) -> AbstractContextManager[None]:
-        """Context manager that holds the lock file at this path, waiting for another holder. Object
-        stores have no locks: there nothing is held, and the work inside must be safe if several
-        processes do it at once.
+        """Context manager that holds the lock file at this path, waiting for another holder.
+
+        Object stores have no locks: there nothing is held, and the work inside must be safe if
+        several processes do it at once.
         """
 
 
@@ -140,8 +144,9 @@ class LocalPath(StorePath):
     def read_table(
         self, columns: list[str] | None = None, only: pc.Expression | None = None
     ) -> pa.Table:
-        """Read the Parquet file, or only some columns and rows of it. No partition columns are
-        inferred from folder names.
+        """Read the Parquet file, or only some columns and rows of it.
+
+        No partition columns are inferred from folder names.
         """
         if only is not None:
             return pq.read_table(
@@ -164,8 +169,9 @@ class LocalPath(StorePath):
         return nullcontext(self.path)
 
     def written(self) -> AbstractContextManager[Path]:
-        """Context manager that gives a temporary path beside this one. On success the file is
-        synced and renamed.
+        """Context manager that gives a temporary path beside this one.
+
+        On success the file is synced and renamed.
         """
         return written_atomically(self.path)
 
@@ -179,7 +185,8 @@ class LocalPath(StorePath):
             shutil.rmtree(self.path)
 
     def locked(self) -> AbstractContextManager[None]:
-        """Context manager that holds the lock file at this path. The lock is released when its
-        holder dies.
+        """Context manager that holds the lock file at this path.
+
+        The lock is released when its holder dies.
         """
         return locked(self.path)

@@ -1,5 +1,4 @@
-"""Paths in an object store (S3 or compatible servers, or Google Cloud Storage), through pyarrow's
-filesystems.
+"""Paths in an object store (S3, compatible servers, Google Cloud Storage), through pyarrow.
 
 Credentials and region are found as by the vendors' own tools: AWS_ACCESS_KEY_ID,
 AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_PROFILE, AWS_REGION and a machine's role for s3://,
@@ -62,8 +61,9 @@ NO_ANSWER = ("NETWORK_CONNECTION", "CURL error", "UNAVAILABLE")
 
 @dataclass(frozen=True)
 class ObjectPath(StorePath):
-    """A file or folder in an object store. `address` is its full address, such as
-    `s3://bucket/prefix`.
+    """A file or folder in an object store.
+
+    `address` is its full address, such as `s3://bucket/prefix`.
     """
 
     address: str
@@ -86,8 +86,9 @@ class ObjectPath(StorePath):
             return bool(self.filesystem.get_file_info(self.key).is_file)
 
     def names(self) -> list[str]:
-        """The names of the entries directly below this path, sorted. Raises `StoreUnavailable` if
-        the bucket does not exist.
+        """The names of the entries directly below this path, sorted.
+
+        Raises `StoreUnavailable` if the bucket does not exist.
         """
         with self._explained_failures():
             try:
@@ -99,8 +100,9 @@ class ObjectPath(StorePath):
     def read_table(
         self, columns: list[str] | None = None, only: pc.Expression | None = None
     ) -> pa.Table:
-        """Read the Parquet file, or only some columns and rows of it. Columns that are not
-        requested are not downloaded.
+        """Read the Parquet file, or only some columns and rows of it.
+
+        Columns that are not requested are not downloaded.
         """
         return self._read(
             lambda handle: pq.read_table(
@@ -122,8 +124,9 @@ class ObjectPath(StorePath):
 
     @contextmanager
     def written(self) -> Iterator[Path]:
-        """Context manager that gives a temporary path in the cache folder. On success its content
-        is uploaded as this object.
+        """Context manager that gives a temporary path in the cache folder.
+
+        On success its content is uploaded as this object.
         """
         with _temporary(self.name) as path:
             yield path
@@ -161,8 +164,9 @@ class ObjectPath(StorePath):
         return nullcontext()
 
     def _read(self, read: Callable[[pa.NativeFile], Any]) -> Any:
-        """The result of `read` on the opened object. It is repeated if the object was replaced
-        meanwhile.
+        """The result of `read` on the opened object.
+
+        It is repeated if the object was replaced meanwhile.
         """
         for _ in range(READINGS):
             failure: Exception | None = None
@@ -204,8 +208,9 @@ class ObjectPath(StorePath):
 
 
 def object_path(address: str) -> ObjectPath:
-    """The path at `s3://bucket/prefix` or `gs://bucket/prefix`. Raises `WrongInput` for an address
-    of another form.
+    """The path at `s3://bucket/prefix` or `gs://bucket/prefix`.
+
+    Raises `WrongInput` for an address of another form.
     """
     scheme, _, key = address.partition("://")
     parts = key.rstrip("/").split("/")
@@ -230,8 +235,9 @@ def object_path(address: str) -> ObjectPath:
 
 
 def _s3(bucket: str) -> pyarrow.fs.FileSystem:
-    """pyarrow's S3 filesystem, with timeouts. It is not cached: one that is still alive when the
-    program ends may hang it.
+    """pyarrow's S3 filesystem, with timeouts.
+
+    It is not cached: one that is still alive when the program ends may hang it.
     """
     endpoint = _endpoint()
     region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
@@ -274,8 +280,8 @@ def _explained(scheme: str, said: str) -> str:
 
 @contextmanager
 def _temporary(name: str) -> Iterator[Path]:
-    """Context manager that gives a path for a file of this name in a temporary folder below the
-    cache folder.
+    """Context manager that gives a path for a file `name` in a temporary folder in the cache
+    folder.
     """
     with tempfile.TemporaryDirectory(dir=private_folder("transfers")) as folder:
         yield Path(folder) / name

@@ -1,4 +1,5 @@
 """Paths in a store: a folder or file on this machine, or below a prefix of an object store.
+
 Everything in a store is accessed through these classes; paths that are always local (the cache
 folder, source files) are plain `Path` objects.
 """
@@ -15,8 +16,7 @@ AnyPath = str | Path | StorePath
 
 
 def store_path(where: AnyPath) -> StorePath:
-    """Parse a store's address as a user writes it: a folder, `s3://bucket/prefix` or
-    `gs://bucket/prefix`.
+    """Parse a store's address: a folder, `s3://bucket/prefix` or `gs://bucket/prefix`.
 
     The store is not contacted, except that Amazon may be asked for a bucket's region if the
     environment does not set it. Raises `WrongInput` for any other kind of address, or one with more

@@ -1,5 +1,4 @@
-"""The points of a dictionary, stored so that the kernel values of a row with all of them are
-computed side by side.
+"""The points of a dictionary, stored so that kernel values with all of them vectorise.
 
 Memory is proportional to the number of points times the number of features in use, even if d is
 large. A feature of a row that no point has costs only a look-up. If there is no room for another
@@ -75,8 +74,8 @@ def lengthened(vectors: Array, room: int) -> Array:
 
 
 def grown(points: Points, s: int, more_points: bool = True) -> Points:
-    """The same points with room for one more that has s features, or with `more_points` false, only
-    with lines for s more features.
+    """The same points with more lines for s features and, with `more_points`, room for one more
+    point.
     """
     room, lines = points.norms.size, points.features.shape[1]
     if more_points and points.n[()] == room:
@@ -98,8 +97,9 @@ def lacks_room(points: Points, s: int) -> bool:
 
 @inlined
 def lacks_lines(points: Points, s: int) -> bool:
-    """Whether there may be too few lines for s more features. There are enough if every feature has
-    a line.
+    """Whether there may be too few lines for s more features.
+
+    There are enough if every feature has a line.
     """
     lines = points.features.shape[1]
     return bool(points.used[()] + s > lines and lines <= points.line_of.size)
@@ -120,8 +120,9 @@ def kernel_row(
 
 @inlined
 def add_point(points: Points, idx: Array, val: Array, n2: float, t: int) -> None:
-    """Append the row (idx, val) of round t, with square norm n2, as the next point. There must be
-    room.
+    """Append the row (idx, val) of round t, with square norm n2, as the next point.
+
+    There must be room.
     """
     p = int(points.n[()])
     _write(points, p, idx, val, n2, t)
@@ -130,8 +131,9 @@ def add_point(points: Points, idx: Array, val: Array, n2: float, t: int) -> None
 
 @inlined
 def replace_point(points: Points, p: int, idx: Array, val: Array, n2: float, t: int) -> None:
-    """Replace point p by the row (idx, val) of round t. There must be lines for its features; the
-    lines of features no longer used are not freed.
+    """Replace point p by the row (idx, val) of round t.
+
+    There must be lines for its features; the lines of features no longer used are not freed.
 
     All lines in use are first set to zero for this point.
     """

@@ -83,16 +83,19 @@ def block_of(rows: Rows) -> Points:
 
 
 def give_back(block: Points) -> None:
-    """Return an empty block's feature table for reuse. A table that is not returned, because of an
-    error, is simply collected.
+    """Return an empty block's feature table for reuse.
+
+    A table that is not returned, because of an error, is simply collected.
     """
     _free.append(block.line_of)
 
 
 @jit
 def clear_block(block: Points, rows: Rows) -> None:
-    """Empty a block that holds some of `rows`. Only the entries that they set are cleared, so the
-    time is proportional to their non-zeros, not to d.
+    """Empty a block that holds some of `rows`.
+
+    Only the entries that they set are cleared, so the time is proportional to their non-zeros, not
+    to d.
     """
     block.features[0, : block.used[()]] = 0.0
     for r in range(block.n[()]):

@@ -1,8 +1,7 @@
-"""Random Fourier features of the Gaussian kernel exp(−‖x − x'‖²/(2·bandwidth²)): cos uᵀx and sin
-uᵀx with u ~ N(0, I/bandwidth²).
+"""Random Fourier features of the Gaussian kernel exp(−‖x − x'‖²/(2·bandwidth²)).
 
-(Rahimi and Recht, 2007.) With n frequencies, Σ (cos uᵀx cos uᵀx' + sin uᵀx sin uᵀx')/n has the
-kernel as its mean.
+They are cos uᵀx and sin uᵀx with u ~ N(0, I/bandwidth²) (Rahimi and Recht, 2007). With n
+frequencies, Σ (cos uᵀx cos uᵀx' + sin uᵀx sin uᵀx')/n has the kernel as its mean.
 """
 
 import numpy as np
@@ -19,8 +18,9 @@ PROJECTIONS, COSINES, SINES = range(3)
 
 
 def frequencies(d: int, n: int, bandwidth: float, seed: int) -> Array:
-    """The frequencies u_1, …, u_n as a read-only table (n/16, d, 16). They depend only on the seed,
-    so they are never saved.
+    """The frequencies u_1, …, u_n as a read-only table (n/16, d, 16).
+
+    They depend only on the seed, so they are never saved.
 
     Entry j of u_i depends neither on d nor on n: fewer frequencies are a prefix of more.
     """
@@ -38,9 +38,7 @@ def _draw(table: Array, n: int, scale: float, seed: int) -> None:
 
 
 def numbers_to(n: int) -> Array:
-    """0, …, n − 1 as read-only int32: the lines of the features in a table with one line for each
-    feature, in order.
-    """
+    """0, …, n − 1 as read-only int32: the features' lines in a table with one line per feature."""
     numbers = np.arange(n, dtype=np.int32)
     numbers.flags.writeable = False
     return numbers
@@ -48,8 +46,10 @@ def numbers_to(n: int) -> Array:
 
 @inlined
 def fourier_row(table: Array, line_of: Array, idx: Array, val: Array, n: int, out: Array) -> None:
-    """Compute the projections uᵀx, their cosines and sines for the row x = (idx, val) into the
-    lines PROJECTIONS, COSINES and SINES of `out` (lines, room), with zeros beyond n.
+    """Compute the projections uᵀx, their cosines and sines for the row x = (idx, val).
+
+    They are written to the lines PROJECTIONS, COSINES and SINES of `out` (lines, room), with zeros
+    beyond n.
     """
     room = out.shape[1]
     products(table, line_of, idx, val, n, out, PROJECTIONS * room)

@@ -59,8 +59,9 @@ LEARNERS: dict[str, type[Learner]] = {
 
 
 def learner_named(name: str) -> type[Learner]:
-    """The class of the learner called `name`. An unknown name raises `WrongInput`, which suggests
-    the nearest name.
+    """The class of the learner called `name`.
+
+    An unknown name raises `WrongInput`, which suggests the nearest name.
     """
     if name not in LEARNERS:
         raise WrongInput(f"no learner is called {name!r}{nearest(name, list(LEARNERS))}")

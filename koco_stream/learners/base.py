@@ -65,9 +65,7 @@ class Learner(Algorithm, Estimator):
 
     @classmethod
     def registered(cls) -> type[Self]:
-        """The registered class of the learner: this class, or the base class that defines
-        `parameters`.
-        """
+        """This class, or the base class that defines `parameters` and is in the registry."""
         return next(base for base in cls.__mro__ if "parameters" in vars(base))
 
     # Parameters -----------------------------------------------------------------------------------
@@ -86,8 +84,9 @@ class Learner(Algorithm, Estimator):
     # Learning -------------------------------------------------------------------------------------
 
     def progressive(self, X: Any, y: Any) -> Array:
-        """Learn from the rows in order and return the prediction for each, made before its label is
-        seen. One call with many rows gives exactly the results of single rows.
+        """Learn from the rows in order and return each prediction, made before the label is seen.
+
+        One call with many rows gives exactly the results of single rows.
 
         Parameters
         ----------
@@ -112,8 +111,9 @@ class Learner(Algorithm, Estimator):
         return self._learn(X, y)
 
     def partial_fit(self, X: Any, y: Any) -> Self:
-        """Learn from the rows of X (n, d) with labels y (n,), continuing from the last call. Raises
-        as `progressive` does.
+        """Learn from the rows of X (n, d) with labels y (n,), continuing from the last call.
+
+        Raises as `progressive` does.
         """
         self.progressive(X, y)
         return self
@@ -132,8 +132,9 @@ class Learner(Algorithm, Estimator):
         return self.partial_fit(X, labels)
 
     def predict(self, X: Any) -> Array:
-        """Predictions (n,) for the rows of X (n, d), each as if it came in the next round. The
-        learner does not change.
+        """Predictions (n,) for the rows of X (n, d), each as if it came in the next round.
+
+        The learner does not change.
         """
         rows = self._rows_of(X)
         return self.expect(self._params, self._readable_state(), rows)
@@ -165,9 +166,10 @@ class Learner(Algorithm, Estimator):
     # Saving ---------------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
-        """Write the learner to a file atomically. A loaded learner continues with bit-identical
-        results. A subclass is loaded by its own `load`; `koco_stream.load` returns the library's
-        class.
+        """Write the learner to a file atomically.
+
+        A loaded learner continues with bit-identical results. A subclass is loaded by its own
+        `load`; `koco_stream.load` returns the library's class.
         """
         save_model(self, Path(path))
 
@@ -270,7 +272,7 @@ class Learner(Algorithm, Estimator):
         self.rounds_ = 0
 
     def _check_unchanged(self) -> None:
-        """Raise an error if the parameters have changed since learning began, or the learner has
+        """Raise an error if parameters have changed since learning began, or the learner
         diverged.
         """
         given = self.get_params()

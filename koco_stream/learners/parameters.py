@@ -1,5 +1,6 @@
-"""Declarations of learners' parameters: type, range and meaning. Defaults are those of the
-constructors.
+"""Declarations of learners' parameters: type, range and meaning.
+
+Defaults are those of the constructors.
 
 The checks of sweep files, the identity of a run and the columns of the table `runs` are derived
 from them. Parameters that several learners share are declared here, others beside their learner.
@@ -42,8 +43,9 @@ class Parameter:
     later: bool = False
 
     def check(self, value: Any) -> Value:
-        """The value, converted to the parameter's type. Raises `WrongInput` with the parameter, the
-        value and what is allowed.
+        """The value, converted to the parameter's type.
+
+        Raises `WrongInput` with the parameter, the value and what is allowed.
         """
         if value is None and self.optional:
             return None

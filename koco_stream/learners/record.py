@@ -16,9 +16,7 @@ RECORDED = {
 
 
 def recorded(state: Any) -> dict[str, Any]:
-    """The values in a state, or in nested states, of the fields named by `COUNTED` and
-    `RECORDED`.
-    """
+    """The fields named by `COUNTED` and `RECORDED` in a state or in its nested states."""
     found: dict[str, Any] = {}
     for name, value in state._asdict().items():
         if isinstance(value, Points):

@@ -39,6 +39,7 @@ def save_model(model: Any, path: Path) -> None:
 
 def state_arrays(state: Any, prefix: str = "") -> dict[str, Array]:
     """The arrays of a learner's state by name; those of a nested state are named `outer.inner`.
+
     Read-only views of other arrays are left out.
     """
     arrays = {}
@@ -108,8 +109,9 @@ def load_into(path: str | Path, classes: Mapping[str, type[L]], otherwise: str) 
 
 
 def restored(state: Any, arrays: dict[str, Array], grows: bool, prefix: str = "") -> Any:
-    """A learner's state with its arrays replaced by saved ones. With `grows`, saved arrays may be
-    larger than those of a new state.
+    """A learner's state with its arrays replaced by saved ones.
+
+    With `grows`, saved arrays may be larger than those of a new state.
 
     Raises `ValueError` with the name of an array that does not fit.
     """

@@ -58,8 +58,9 @@ def predict_rows(params: Any, state: Any, rows: Rows, predictions: Array) -> Non
 
 
 def embed_rows(params: Any, state: Any, rows: Rows, features: Array) -> None:
-    """Fill `features` (n, r) with the features in which a kernel learner is linear. The state does
-    not change.
+    """Fill `features` (n, r) with the features in which a kernel learner is linear.
+
+    The state does not change.
     """
     for t in range(features.shape[0]):
         idx, val = row(rows, t)
@@ -111,7 +112,7 @@ class Algorithm(Spec):
     @staticmethod
     def joined(state: Any, /) -> Array | None:
         """The rounds, increasing, in which the dictionary's points joined; None if points can leave
-        it or there is no dictionary.
+        it.
         """
         return None
 
@@ -119,8 +120,9 @@ class Algorithm(Spec):
     def advance(
         cls, params: Any, state: Any, rows: Rows, labels: Array, predictions: Array
     ) -> tuple[Any, int]:
-        """Learn from a block of rows, filling `predictions` (n,). Returns the new state and the
-        number of rounds done.
+        """Learn from a block of rows, filling `predictions` (n,).
+
+        Returns the new state and the number of rounds done.
 
         There are fewer rounds than rows only if a prediction was not finite; `predictions` then
         contains it.
@@ -137,8 +139,9 @@ class Algorithm(Spec):
 
     @classmethod
     def expect(cls, params: Any, state: Any, rows: Rows) -> Array:
-        """The prediction (n,) for each row, as if it came in the next round. The state does not
-        change.
+        """The prediction (n,) for each row, as if it came in the next round.
+
+        The state does not change.
         """
         predictions = np.empty(rows.n_rows)
         cls.compiled(predict_rows, "forward")(params, state, rows, predictions)

@@ -1,5 +1,4 @@
-"""Learners whose rounds need the kernel values of a row with earlier rows, and the scan that runs
-several of them together.
+"""Learners that need the kernel values of a row with earlier rows, and a shared scan of them.
 
 Runs with the same kernel on the same rows are advanced side by side, so that work that depends on
 the rows and the kernel alone is done once. A run by itself has bit-identical results.
@@ -35,10 +34,10 @@ step = forward = bound_later
 def learn_block(
     params: Any, state: Any, tile: Array, own: Array, block: int, labels: Array, predictions: Array
 ) -> int:
-    """Run a learner over the rows of one block, whose first row has the number `block`, filling
-    `predictions` (n,).
+    """Run a learner over a block of rows, filling `predictions` (n,).
 
-    Returns the number of rounds done; fewer than n if a prediction was not finite.
+    `block` is the number of the block's first row. Returns the number of rounds done; fewer than n
+    if a prediction was not finite.
     """
     for r in range(labels.size):
         y_hat = step(params, state, tile, r, block, own[r], labels[r])
@@ -51,9 +50,7 @@ def learn_block(
 def predict_block(
     params: Any, state: Any, tile: Array, own: Array, block: int, predictions: Array
 ) -> None:
-    """Fill `predictions` (n,) with the prediction for each row of a block, as if it came in the
-    next round. The state does not change.
-    """
+    """Fill `predictions` (n,) with the next-round prediction for each row of a block."""
     for r in range(predictions.size):
         y_hat = forward(params, state, tile, r, block, own[r])
         predictions[r] = min(max(y_hat, -params.clip), params.clip)
@@ -110,8 +107,9 @@ class SharedKernelScan:
         return done
 
     def expect(self, rows: Rows) -> Array:
-        """The first run's prediction (n,) for each row, as if it came in the next round. State and
-        row history do not change.
+        """The first run's prediction (n,) for each row, as if it came in the next round.
+
+        State and row history do not change.
         """
         predictions = np.empty(rows.n_rows)
         self._make_room(rows, 0)
@@ -122,8 +120,8 @@ class SharedKernelScan:
         return predictions
 
     def _tiles(self, rows: Rows, learning: bool) -> Iterator[tuple[slice, int]]:
-        """Compute kernel values for sixteen rows at a time, and yield those rows and the number of
-        rows before them.
+        """Compute kernel values for sixteen rows at a time; yields the rows and the number before
+        them.
 
         The kernel values are in the tile. When learning, the rows are added to the history.
         """
@@ -151,9 +149,7 @@ class SharedKernelScan:
         give_back(block)
 
     def _make_room(self, rows: Rows, more: int) -> None:
-        """Make room for `more` of these rows in the history, the coefficients and the tile, which
-        the runs' states share as views.
-        """
+        """Make room for `more` rows in the history, coefficients and tile that the states share."""
         non_zeros = int(rows.indptr[more] - rows.indptr[0])
         self.history = with_room(self.history, more, non_zeros)
         room = self.history.norms.size
@@ -195,7 +191,7 @@ class SharedKernelLearner(Learner):
     def advance(
         cls, params: Any, state: Any, rows: Rows, labels: Array, predictions: Array
     ) -> tuple[Any, int]:
-        """Learn from a block of rows as a shared scan with a single run; see
+        """Learn from a block of rows by a shared scan with a single run; see
         `Algorithm.advance`.
         """
         scan = SharedKernelScan([cls], [params], [state])
@@ -206,15 +202,12 @@ class SharedKernelLearner(Learner):
 
     @classmethod
     def expect(cls, params: Any, state: Any, rows: Rows) -> Array:
-        """The prediction (n,) for each row, as if it came in the next round; see
-        `Algorithm.expect`.
-        """
+        """The next-round prediction (n,) for each row; see `Algorithm.expect`."""
         return SharedKernelScan([cls], [params], [state]).expect(rows)
 
 
 def kernel_values(q: Public, size: StreamSize, earlier: float) -> Shared:
-    """The cost of the kernel values of each row with `earlier` past rows, which runs with the same
-    kernel share.
+    """The shared cost of the kernel values of each row with `earlier` past rows.
 
     It covers the history of rows, whose arrays double when full, and a tile.
     """

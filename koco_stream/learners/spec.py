@@ -1,6 +1,4 @@
-"""What a learner class declares to the sweep engine: its parameters, what identifies a run, and its
-cost.
-"""
+"""What a learner class declares to the sweep engine: parameters, identity of a run, cost."""
 
 import inspect
 from functools import cache
@@ -39,8 +37,8 @@ def newton_params(q: Public) -> dict[str, Any]:
 
 
 class StreamSize(NamedTuple):
-    """The size of a stream: its number of rounds, its number of features d (with the intercept),
-    and the mean number s of non-zeros in a row.
+    """A stream's number of rounds, its features d with the intercept, and mean non-zeros s per
+    row.
     """
 
     rounds: int
@@ -49,8 +47,9 @@ class StreamSize(NamedTuple):
 
 
 class Shared(NamedTuple):
-    """The cost of work done once for all runs of a cohort that have an equal `key`: `nanoseconds`
-    per round, and memory in 8-byte numbers.
+    """The cost of work done once for all runs of a cohort that have an equal `key`.
+
+    It takes `nanoseconds` per round and memory in 8-byte numbers.
     """
 
     key: tuple[Value, ...]
@@ -60,6 +59,7 @@ class Shared(NamedTuple):
 
 class Cost(NamedTuple):
     """The approximate cost of a run: its state in 8-byte numbers, and the nanoseconds per round.
+
     Work that it shares with other runs is not in these two but in `shared`.
     """
 
@@ -90,8 +90,9 @@ class Spec:
 
     @classmethod
     def irrelevant(cls, q: Public) -> set[str]:
-        """The names of parameters that have no effect given the values of the others. They are not
-        part of a run's identity.
+        """The names of parameters that have no effect given the values of the others.
+
+        They are not part of a run's identity.
         """
         conditions = {p.name: p.matters_if for p in cls.parameters if p.matters_if}
         irrelevant = {
@@ -113,8 +114,9 @@ class Spec:
 
     @classmethod
     def parameter(cls, name: str) -> Parameter:
-        """The declaration of the parameter `name`. An unknown name raises `WrongInput`, which
-        suggests the nearest name.
+        """The declaration of the parameter `name`.
+
+        An unknown name raises `WrongInput`, which suggests the nearest name.
         """
         named = {parameter.name: parameter for parameter in cls.parameters}
         if name not in named:
@@ -124,8 +126,9 @@ class Spec:
 
     @classmethod
     def complete(cls, given: dict[str, Any]) -> Public:
-        """All parameters in order: the given ones, checked, and defaults for the others. A
-        curvature of None becomes the loss's σ.
+        """All parameters in order: the given ones, checked, and defaults for the others.
+
+        A curvature of None becomes the loss's σ.
 
         Raises `WrongInput` for an unknown name, a value out of range, or a loss without curvature
         where one is needed.
@@ -164,8 +167,8 @@ class Spec:
 
     @classmethod
     def identifying(cls, public: Public) -> Public:
-        """The parameters that are part of a run's identity: those that have an effect, without
-        later additions that are at their default.
+        """The parameters in a run's identity: those with an effect, without later ones at their
+        default.
         """
         irrelevant, later = cls.irrelevant(public), cls.later()
         return {
@@ -176,9 +179,7 @@ class Spec:
 
     @classmethod
     def shown(cls, identifying: Public) -> Public:
-        """The parameters of a run that have an effect: those of its identity, and the defaults of
-        those introduced later.
-        """
+        """The parameters with an effect: those in a run's identity, and defaults of later ones."""
         if not cls.later():
             return identifying
         irrelevant = cls.irrelevant(cls.refilled(identifying))

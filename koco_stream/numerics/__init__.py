@@ -1,3 +1,1 @@
-"""Arithmetic in a fixed order: the compiler interface, linear algebra, elementary functions, random
-numbers.
-"""
+"""Arithmetic in a fixed order: compiler, linear algebra, elementary functions, random numbers."""

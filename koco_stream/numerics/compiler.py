@@ -24,23 +24,25 @@ from koco_stream.io.fingerprint import source_hash
 
 @cache
 def code_hash() -> str:
-    """A hash of all source files of `koco_stream` and of the compiler's versions (16 hexadecimal
-    digits).
+    """A hash (16 hexadecimal digits) of `koco_stream`'s source files and the compiler's
+    versions.
     """
     text = f"{sys.version}|{numba.__version__}|{llvmlite.__version__}|{source_hash()}"
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile `function` like `jit`, and always inline it into its callers. For short functions
-    with many array arguments, which a call would copy.
+    """Compile `function` like `jit`, and always inline it into its callers.
+
+    For short functions with many array arguments, which a call would copy.
     """
     return jit(function, forceinline=True)
 
 
 def jit(function: Callable[..., Any], forceinline: bool = False) -> Callable[..., Any]:
-    """Compile `function` with the project's flags. With `NUMBA_DISABLE_JIT=1` it stays a Python
-    function.
+    """Compile `function` with the project's flags.
+
+    With `NUMBA_DISABLE_JIT=1` it stays a Python function.
     """
     if config.DISABLE_JIT:
         return function
@@ -59,12 +61,11 @@ def jit(function: Callable[..., Any], forceinline: bool = False) -> Callable[...
 
 
 def jit_with(function: Callable[..., Any], name: str, **names: Any) -> Callable[..., Any]:
-    """Compile a copy of `function` named `name`, with some of its global names bound to other
-    objects.
+    """Compile a copy of `function` with some of its global names bound to other objects.
 
     One generic loop thus serves every learner. numba treats a global as a constant, so the
-    learner's step is compiled into the loop, and it caches the result, which it does not do for
-    closures.
+    learner's step is compiled into the loop, and it caches the result under `name`, which it does
+    not do for closures.
     """
     assert isinstance(function, FunctionType)
     bound = FunctionType(

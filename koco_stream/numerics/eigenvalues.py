@@ -1,9 +1,8 @@
-"""Eigenvalues and eigenvectors of a small symmetric matrix, in a fixed order of operations:
-Householder's tridiagonal form, then implicit QL steps. For matrices whose size is not a
-compile-time constant: Jacobi rotations.
+"""Eigenvalues and eigenvectors of a small symmetric matrix, in a fixed order of operations.
 
-(Golub and Van Loan, Matrix Computations, sections 8.3.1 and 8.3.3.) The matrices are lines of `a`,
-as in koco_stream.numerics.llvm.feature_lines.
+The method is Householder's tridiagonal form, then implicit QL steps (Golub and Van Loan, Matrix
+Computations, sections 8.3.1 and 8.3.3). For matrices whose size is not a compile-time constant it
+is Jacobi rotations. The matrices are lines of `a`, as in koco_stream.numerics.llvm.feature_lines.
 """
 
 import math
@@ -22,10 +21,10 @@ SWEEPS = 60
 def symmetric_eigen(
     a: Array, lanes: Any, n: int, matrix: int, vectors: int, values: int, scratch: int
 ) -> None:
-    """Compute the eigenvalues of the (n, n) matrix at a[matrix:] into a[values:], unsorted, and
-    eigenvector i into line i of a[vectors:].
+    """Compute the eigenvalues and eigenvectors of the (n, n) matrix at a[matrix:], unsorted.
 
-    The matrix is overwritten; a[scratch:] must have room for four lines.
+    They go to a[values:] and, one a line, to a[vectors:]. The matrix is overwritten; a[scratch:]
+    must have room for four lines.
     """
     W = len(lanes)
     e, v, w, r = scratch, scratch + W, scratch + 2 * W, scratch + 3 * W
@@ -45,8 +44,9 @@ def symmetric_eigen(
 def _reflect(
     a: Array, lanes: Any, n: int, matrix: int, vectors: int, k: int, v: int, w: int, r: int
 ) -> None:
-    """Apply a reflection I − βvvᵀ that makes column k zero below its subdiagonal, from both sides
-    of the matrix and to the vectors.
+    """Apply a reflection I − βvvᵀ that makes column k zero below its subdiagonal.
+
+    It is applied from both sides of the matrix and to the vectors.
     """
     W = len(lanes)
     norm2 = 0.0
@@ -80,9 +80,7 @@ def _reflect(
 
 @jit
 def _diagonalise(a: Array, lanes: Any, n: int, vectors: int, d: int, e: int, first: int) -> None:
-    """QL steps with Wilkinson's shift until the tridiagonal matrix (d, e) is decoupled at
-    `first`.
-    """
+    """QL steps with Wilkinson's shift until the tridiagonal matrix (d, e) decouples at `first`."""
     W = len(lanes)
     for _ in range(60):
         last = first
@@ -124,8 +122,9 @@ def _diagonalise(a: Array, lanes: Any, n: int, vectors: int, d: int, e: int, fir
 
 @jit
 def eigen_rows(matrix: Array, n: int) -> None:
-    """Replace line i of a positive semidefinite (n, n) matrix by λ_i v_iᵀ, unsorted. `matrix` is
-    (room, room), room a multiple of 16.
+    """Replace line i of a positive semidefinite (n, n) matrix by λ_i v_iᵀ, unsorted.
+
+    `matrix` is (room, room), room a multiple of 16.
 
     The method is one-sided Jacobi rotations of lines until all are orthogonal (Golub and Van Loan,
     section 8.6.3), for a matrix of any size.

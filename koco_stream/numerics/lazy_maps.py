@@ -76,8 +76,9 @@ def maps_floats(n_columns: int, n_in: int, n_out: int, width: int) -> int:
 
 @jit
 def end_epoch(M: Maps, n_in: int, n_out: int, out_lanes: Any) -> bool:
-    """Begin the next epoch, after the caller has written this epoch's map to `maps`. Returns
-    whether the period is over: then every column must be refreshed and `restart` called.
+    """Begin the next epoch, after the caller has written this epoch's map to `maps`.
+
+    Returns whether the period is over: then every column must be refreshed and `restart` called.
     """
     epoch, width = M.epoch[()], len(out_lanes)
     for k in range(n_out * width):
@@ -134,9 +135,7 @@ def refresh(M: Maps, table: Array, j: int, n_in: int, n_out: int, out_lanes: Any
 
 @inlined
 def _apply(M: Maps, products: Array, number: int, at: int, n_out: int, out_lanes: Any) -> int:
-    """Apply a product of maps to the vector at scratch[at:]; returns where in scratch the result
-    is.
-    """
+    """Apply a product of maps to the vector at scratch[at:]; returns the result's offset."""
     width = len(out_lanes)
     to = width - at  # the other of the two buffers
     combine(products, out_lanes, n_out, number * n_out * width, M.scratch, at, M.scratch, to)
@@ -154,9 +153,7 @@ def _follow(
     n_out: int,
     out_lanes: Any,
 ) -> None:
-    """Extend the product at products[place:], of `lines` lines, by the maps Q_start, …,
-    Q_{end−1}.
-    """
+    """Extend the product at products[place:], of `lines` lines, by Q_start, …, Q_{end−1}."""
     width = len(out_lanes)
     for e in range(start, end):
         _multiply(M, products, place, lines, M.later, e * n_out * width, n_out, out_lanes)
@@ -201,9 +198,7 @@ def _multiply(
     n_out: int,
     out_lanes: Any,
 ) -> None:
-    """Extend the product at products[place:] by the map at later[at:]: each line is multiplied by
-    that map.
-    """
+    """Extend the product at products[place:] by the map at later[at:], line by line."""
     width = len(out_lanes)
     for k in range(lines):
         combine(later, out_lanes, n_out, at, products, place + k * width, M.scratch, 2 * width)

@@ -30,8 +30,9 @@ def square_norm(val: Array) -> float:
 
 @jit
 def orthonormalise(table: Array, m: int, dots: Array) -> None:
-    """Orthonormalise the first m columns of `table` (d, width) in place by Gram–Schmidt, in order;
-    a column that vanishes becomes zero. `dots` (m,) is scratch.
+    """Orthonormalise the first m columns of `table` (d, width) in place by Gram–Schmidt, in order.
+
+    A column that vanishes becomes zero. `dots` (m,) is scratch.
     """
     d = table.shape[0]
     for i in range(m):
@@ -56,11 +57,11 @@ def orthonormalise(table: Array, m: int, dots: Array) -> None:
 
 @jit
 def reorthonormalise(table: Array, m: int, factor: Array, width: int) -> None:
-    """Orthonormalise the first m columns of `table` (d, …) in place, in two sweeps over it: V ←
-    L⁻¹V with LLᵀ = VVᵀ. A column in the span of those before it becomes zero.
+    """Orthonormalise the first m columns of `table` (d, …) in place, in two sweeps over it.
 
-    `factor` is scratch for m lines of `width` numbers. V has to be nearly orthonormal: rounding
-    errors are multiplied by the square of its condition number.
+    V ← L⁻¹V with LLᵀ = VVᵀ. A column in the span of those before it becomes zero. `factor` is
+    scratch for m lines of `width` numbers. V has to be nearly orthonormal: rounding errors are
+    multiplied by the square of its condition number.
     """
     d = table.shape[0]
     for i in range(m):
@@ -113,6 +114,7 @@ def ordered_dot(a: Array, n: int, left: int, right: int) -> float:
 @jit
 def factor_shifted(a: Array, W: int, m: int, matrix: int, shift: float, factor: int) -> None:
     """Cholesky factor L with LLᵀ = shift·I + M for a positive semidefinite (m, m) matrix M.
+
     `matrix` and `factor` are their offsets in `a`, whose lines have width W.
 
     Pivots are at least `shift`, as they would be in exact arithmetic.
@@ -130,8 +132,9 @@ def factor_shifted(a: Array, W: int, m: int, matrix: int, shift: float, factor: 
 
 @jit
 def solve_factored(a: Array, W: int, m: int, factor: int, first: int, right: int, out: int) -> None:
-    """Solve out ← (LLᵀ)⁻¹·right for vectors (m,) at the given offsets of `a`. `right` is zero
-    before `first`; `out` is computed only from there on.
+    """Solve out ← (LLᵀ)⁻¹·right for vectors (m,) at the given offsets of `a`.
+
+    `right` is zero before `first`; `out` is computed only from there on.
     """
     for i in range(first, m):
         total = a[right + i]
@@ -149,9 +152,7 @@ def solve_factored(a: Array, W: int, m: int, factor: int, first: int, right: int
 def inverse_of_shifted(
     a: Array, W: int, m: int, matrix: int, shift: float, inverse: int, factor: int
 ) -> None:
-    """Compute the (m, m) inverse of shift·I + M by Cholesky; the offsets are as for
-    `factor_shifted`.
-    """
+    """The (m, m) inverse of shift·I + M by Cholesky; offsets are as for `factor_shifted`."""
     factor_shifted(a, W, m, matrix, shift, factor)
     for column in range(m):
         for i in range(column, m):

@@ -1,8 +1,8 @@
-"""Counter-based random numbers: each is a function of a seed and a position, so that the random
-numbers of any round can be recomputed independently of earlier ones.
+"""Counter-based random numbers: each is a function of a seed and a position.
 
-SplitMix64 (Steele, Lea, Flood, 2014) of a counter gives 64 bits; normally distributed numbers come
-from them by the ziggurat method of Marsaglia and Tsang (2000) with 256 layers.
+The random numbers of any round can be recomputed independently of earlier ones. SplitMix64 (Steele,
+Lea, Flood, 2014) of a counter gives 64 bits; normally distributed numbers come from them by the
+ziggurat method of Marsaglia and Tsang (2000) with 256 layers.
 """
 
 import math
@@ -82,11 +82,13 @@ def _rarely(word: Any) -> float:
 
 @jit
 def normal(seed: Any, place: Any) -> float:
-    """A standard normal random number for a position in the sequence of a seed. After a rejection
-    it uses further bits of the same position, so positions are independent.
+    """A standard normal random number for a position in the sequence of a seed.
+
+    After a rejection it uses further bits of the same position, so positions are independent.
     """
     word = bits(seed, place)
     layer = np.int64(word & np.uint64(255))
+    # The sign is computed without a branch, which the processor could not predict.
     sign = 1.0 - 2.0 * np.float64(np.int64((word >> np.uint64(8)) & np.uint64(1)))
     x = unit(word) * X[layer]
     if x < X[layer + 1]:

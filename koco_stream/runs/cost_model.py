@@ -29,9 +29,7 @@ TRUSTED = (0.02, 50.0)  # correction factors outside of this range are measureme
 
 @dataclass(frozen=True)
 class DataSize:
-    """A dataset's number of rows, features and stored values, and the bytes of its largest shard's
-    cached copy (0 if there are no shards yet).
-    """
+    """A dataset's rows, features, stored values, and bytes of the largest shard's copy (or 0)."""
 
     n_rows: int
     n_features: int
@@ -55,8 +53,10 @@ class DataSize:
 
 
 class RunCost(NamedTuple):
-    """The cost of a run in seconds and bytes. The work in `shared_seconds` and `shared_bytes` is
-    done only once for all runs of a cohort with the same `key`.
+    """The cost of a run in seconds and bytes.
+
+    The work in `shared_seconds` and `shared_bytes` is done only once for all runs of a cohort with
+    the same `key`.
     """
 
     seconds: float
@@ -96,8 +96,8 @@ class Costs:
         )
 
     def reading(self, stream: Stream) -> float:
-        """The estimated seconds of one pass over the stream without any learning, including writing
-        the result file.
+        """The estimated seconds of a pass over the stream without learning, and of the result
+        file.
         """
         size = self.sizes[stream.dataset_hash]
         reading = READ_NS * 1e-9 * size.n_values * size.rounds(stream) / max(size.n_rows, 1)
@@ -105,9 +105,7 @@ class Costs:
 
 
 class Timing(NamedTuple):
-    """A measured scan of a learner: its time in seconds, the size of its stream, and the number of
-    runs in its cohort.
-    """
+    """A measured scan: the learner, its stream's size, the seconds, and the runs in its cohort."""
 
     learner: str
     params: Public
@@ -135,8 +133,7 @@ def factors_of(timings: Iterable[Timing]) -> dict[str, float]:
 
 
 def pass_bytes(stream: Stream, size: DataSize) -> dict[str, int]:
-    """The memory, in bytes by named term, that a worker needs for a pass over a stream besides the
-    states of its runs.
+    """A worker's memory for a pass over a stream besides the states of its runs, in bytes by term.
 
     The terms are the worker process, the copy of a shard while it is made, a block of rows (copied
     if there is an intercept, gathered first if the order is shuffled), the row numbers of the

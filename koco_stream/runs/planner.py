@@ -1,5 +1,6 @@
-"""The sweep planner, which groups runs into cohorts. It does arithmetic only, no I/O, and the same
-input always gives the same plan.
+"""The sweep planner, which groups runs into cohorts.
+
+It does arithmetic only, no I/O, and the same input always gives the same plan.
 
 It balances two aims. Few passes over the data, because the runs of a cohort share what a pass reads
 and its kernel values. And all workers busy until the end, which needs many cohorts, started longest
@@ -88,8 +89,9 @@ class Batch:
         return cost.bytes + max(cost.shared_bytes - self.shared.get(cost.key, (0.0, 0))[1], 0)
 
     def add(self, run: Run, cost: RunCost) -> None:
-        """Add a run to the cohort. For work that runs share, the largest requirement among them
-        counts once.
+        """Add a run to the cohort.
+
+        For work that runs share, the largest requirement among them counts once.
         """
         seconds, held = self.shared.get(cost.key, (0.0, 0))
         self.runs.append(run)
@@ -106,8 +108,10 @@ class Batch:
         }
 
     def cohort(self, limits: Limits) -> Cohort:
-        """The finished cohort. It gets checkpoints if it runs longer than the limit on lost work,
-        spaced so that saving takes a small share of its time.
+        """The finished cohort.
+
+        It gets checkpoints if it runs longer than the limit on lost work, spaced so that saving
+        takes a small share of its time.
         """
         seconds = self.seconds + self.costs.reading(self.stream)
         between = max(limits.checkpoint_seconds, self.bytes / SAVED_BYTES_PER_SECOND / SAVING_SHARE)
@@ -191,18 +195,18 @@ def batches_of(
     aims: tuple[float, float],
     taken: int,
 ) -> list[Batch]:
-    """Split the runs of one stream into batches.
+    """Split the runs of costed_run stream into batches.
 
     `aims` are the minimum and the usual duration of a batch in seconds; `taken` is the memory in
     bytes of a worker before any run.
     """
     by_key: dict[tuple[object, ...], list[tuple[Run, RunCost]]] = {}
-    for one in costed:
-        by_key.setdefault(one[1].key, []).append(one)
+    for costed_run in costed:
+        by_key.setdefault(costed_run[1].key, []).append(costed_run)
     batches = [Batch(stream, costs)]
     for _, alike in sorted(by_key.items(), key=lambda item: str(item[0])):
         lengths = batch_lengths(alike, limits, *aims)
-        wished = longest = next(lengths)
+        intended = longest = next(lengths)
         for run, cost in alike:
             batch = batches[-1]
             full = (
@@ -210,12 +214,12 @@ def batches_of(
                 or taken + batch.bytes + batch.more_bytes(cost) > limits.worker_bytes
             )
             if batch.runs and (full or batch.seconds + cost.seconds / 2 > longest):
-                # A batch's deviation from its intended duration is carried over to the next one.
-                # Otherwise the number of batches would not be the intended one, and workers would
+                # A batch's deviation from its intended duration is carried over to the next costed_run.
+                # Otherwise the number of batches would not be the intended costed_run, and workers would
                 # wait for the last. The lower limit is for a run much longer than the others.
-                carried = 0.0 if full else max(longest - batch.seconds, -wished / 2)
-                wished = next(lengths)
-                longest = wished + carried
+                carried = 0.0 if full else max(longest - batch.seconds, -intended / 2)
+                intended = next(lengths)
+                longest = intended + carried
                 batch = Batch(stream, costs)
                 batches.append(batch)
             if taken + batch.bytes + batch.more_bytes(cost) > limits.worker_bytes:

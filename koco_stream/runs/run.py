@@ -31,17 +31,19 @@ class Run:
 
     @staticmethod
     def of(stream: Stream, learner: str, given: dict[str, Any], learner_seed: int) -> "Run":
-        """Make a run from user-given parameters, which are checked, completed with defaults, and
-        reduced to those that affect the result. Raises `WrongInput` as `Learner.complete` does.
+        """Make a run from user-given parameters, checked, completed and reduced to those with an
+        effect.
+
+        Raises `WrongInput` as `Learner.complete` does.
         """
         return Run(stream, *configuration_of(learner, given, learner_seed))
 
     @cached_property
     def run_id(self) -> str:
-        """A hash (32 hexadecimal digits) of everything that can change the run's numbers: the
-        stream's identity, the learner, its numbers_version, its parameters and its seed.
+        """A hash (32 hexadecimal digits) of everything that can change the run's numbers.
 
-        The canonical JSON is assembled here, since many runs have the same stream part.
+        That is the stream's identity, the learner, its numbers_version, its parameters and its
+        seed. The canonical JSON is assembled here, since many runs have the same stream part.
         """
         seed = "null" if self.learner_seed is None else self.learner_seed
         version = learner_named(self.learner).numbers_version
@@ -51,7 +53,7 @@ class Run:
         )
 
     def check_labels(self, classes: list[float], task: str) -> None:
-        """Raise `WrongInput`, with the remedy, if the run's loss does not support the dataset's
+        """Raise `WrongInput`, with the remedy, if the loss does not support the dataset's
         labels.
         """
         name, positive = repr(self.stream.dataset), self.stream.positive_class
@@ -78,8 +80,9 @@ class Run:
 def configuration_of(
     learner: str, given: dict[str, Any], learner_seed: int
 ) -> tuple[str, dict[str, Any], int | None]:
-    """A learner's name, its parameters and its seed, reduced to what can affect the result. Raises
-    `WrongInput` as `Learner.complete` does.
+    """A learner's name, its parameters and its seed, reduced to what can affect the result.
+
+    Raises `WrongInput` as `Learner.complete` does.
     """
     chosen = learner_named(learner)
     public = chosen.complete(given)
@@ -88,11 +91,11 @@ def configuration_of(
 
 @dataclass
 class RunState:
-    """A run in progress.
+    """A run in progress: its learner's state, totals and loss curve.
 
-    `state` is its learner's state (None if the learner could not start). `totals` are rounds,
-    cumulative loss and mistakes. `curve` (k, 3) has the totals at given rounds, `at` of its lines
-    filled so far. `seconds` is the time spent in its scan.
+    `state` is None if the learner could not start. `totals` are rounds, cumulative loss and
+    mistakes. `curve` (k, 3) has the totals at given rounds, with `at` of its lines filled so far.
+    `seconds` is the time spent in its scan.
     """
 
     run: Run
@@ -107,8 +110,9 @@ class RunState:
 
     @staticmethod
     def start(run: Run, n_features: int, points: Array) -> "RunState":
-        """A run before its first round, with a curve at the rounds `points`. If the learner cannot
-        start, the run has the status "failed".
+        """A run before its first round, with a curve at the rounds `points`.
+
+        If the learner cannot start, the run has the status "failed".
         """
         learner = learner_named(run.learner)
         params = learner.to_params(learner.refilled(run.params))

@@ -1,5 +1,6 @@
-"""The columns of the result tables: name, type, unit and meaning. The Arrow schemas, the checks and
-the documentation are generated from them.
+"""The columns of the result tables: name, type, unit and meaning.
+
+The Arrow schemas, the checks and the documentation are generated from them.
 """
 
 from dataclasses import dataclass
@@ -14,8 +15,10 @@ from koco_stream.types import Array
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a result table. `measured` marks values that may differ between executions of the
-    same run: times, hosts, cohorts.
+    """A column of a result table.
+
+    `measured` marks values that may differ between executions of the same run: times, hosts,
+    cohorts.
     """
 
     name: str
@@ -147,17 +150,16 @@ def schema(columns: tuple[Column, ...]) -> pa.Schema:
 
 
 def result_schema() -> pa.Schema:
-    """The Arrow schema of a result file: one row per run, with the run's curve nested in it, so
-    that both appear in one atomic rename.
-    """
+    """The Arrow schema of a result file: one row per run, with the run's curve nested in it."""
     curve = pa.list_(pa.struct([(c.name, c.type) for c in CURVES if c.name != "run_id"]))
     return schema(RUNS).append(pa.field("curve", curve))
 
 
 @cache
 def curve_points(n_rounds: int) -> Array:
-    """The rounds at which loss curves have points: eight per decade, evenly spaced in log t from 1
-    to `n_rounds` inclusive; (k,) float64, increasing.
+    """The rounds at which loss curves have points, (k,) float64, increasing.
+
+    There are eight per decade, evenly spaced in log t from 1 to `n_rounds` inclusive.
     """
     if n_rounds < 1:
         return np.zeros(0)

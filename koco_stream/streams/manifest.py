@@ -1,6 +1,4 @@
-"""The manifest of a prepared dataset: its shards in order, its identity, and the transformations of
-its source.
-"""
+"""The manifest of a prepared dataset: shards in order, identity, and source transformations."""
 
 import hashlib
 import json
@@ -20,8 +18,9 @@ BORROWED = "koco-datasets.txt"
 
 @dataclass(frozen=True)
 class Shard:
-    """One Parquet file of a dataset, holding a contiguous range of its rows. `path` is relative to
-    the dataset's folder.
+    """One Parquet file of a dataset, holding a contiguous range of its rows.
+
+    `path` is relative to the dataset's folder.
     """
 
     path: str
@@ -57,8 +56,9 @@ class Manifest:
     feature_names: list[str] = field(default_factory=list)
 
     def to_json(self) -> str:
-        """The text of the manifest file. Its last entry is a hash of the rest, by which a reader
-        detects changes.
+        """The text of the manifest file.
+
+        Its last entry is a hash of the rest, by which a reader detects changes.
         """
         content = asdict(self)
         return json.dumps({**content, SEAL: seal_of(content)}, indent=1, sort_keys=True) + "\n"
@@ -98,8 +98,10 @@ def prepared_names(store: AnyPath) -> list[str]:
 
 
 def load_manifest(store: AnyPath, name: str) -> Manifest:
-    """Read the manifest of dataset `name`. Raises `WrongInput` if the dataset is not prepared, the
-    manifest is of a newer format, damaged or altered, or it refers to files outside the dataset.
+    """Read the manifest of dataset `name`.
+
+    Raises `WrongInput` if the dataset is not prepared, the manifest is of a newer format, damaged
+    or altered, or it refers to files outside the dataset.
     """
     path = dataset_path(store, name) / "manifest.json"
     if not path.is_file():
@@ -130,9 +132,7 @@ def load_manifest(store: AnyPath, name: str) -> Manifest:
 
 
 def _check_own(manifest: Manifest, name: str, path: StorePath) -> None:
-    """Raise `WrongInput` if the manifest is of another dataset, has shards outside the dataset's
-    folder, or if the shards' row counts do not add up.
-    """
+    """Raise `WrongInput` if a manifest does not match its dataset, or names files outside of it."""
     if manifest.name != name:
         raise WrongInput(
             f"{path} is the manifest of dataset {manifest.name!r}; a dataset is not renamed:"

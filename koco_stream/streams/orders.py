@@ -1,6 +1,4 @@
-"""The shuffled orders of a stream: which dataset row comes in which round, and which shards must be
-open for it.
-"""
+"""The shuffled orders of a stream: the dataset row of each round, and the shards it needs."""
 
 from collections.abc import Sequence
 
@@ -59,9 +57,7 @@ class ShuffledInWindows:
         return positions + self.moved[np.searchsorted(self.ends, positions, side="right")]
 
     def shards(self, start: int, stop: int) -> set[int]:
-        """The numbers of the shards to keep open for these rounds: those that their windows
-        overlap.
-        """
+        """The numbers of the shards to keep open for these rounds: those of their windows."""
         W = self.window_rows
         first, last = start // W * W, min(-(-stop // W) * W, self.n_rows) - 1
         lo, hi = np.searchsorted(self.ends, [first, last], side="right")

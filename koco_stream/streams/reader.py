@@ -1,9 +1,8 @@
-"""Reading a dataset as a stream: blocks of rows, in order, from memory-mapped copies that all
-workers of a machine share.
+"""Reading a dataset as a stream of row blocks, from copies that a machine's workers share.
 
-Shards are opened when their rows are reached. In stored order and in windows, only the shards in
-use are open, so a dataset may be larger than the cache and than memory. A full shuffle keeps all
-shards open.
+Copies of shards are memory-mapped and opened when their rows are reached. In stored order and in
+windows, only the shards in use are open, so a dataset may be larger than the cache and than memory.
+A full shuffle keeps all shards open.
 """
 
 from collections.abc import Iterator
@@ -83,6 +82,7 @@ class StreamReader:
         stop: int | None = None,
     ) -> Iterator[Block]:
         """Yield rounds `start` to `stop` of the stream in blocks of at most `block_rows` rows.
+
         Results do not depend on the block size.
 
         Parameters
@@ -117,9 +117,7 @@ class StreamReader:
         return self._gathered(numbers, False)
 
     def _open(self, numbers: set[int]) -> None:
-        """Keep exactly these shards open; others are closed, since mapped memory counts as this
-        process's.
-        """
+        """Keep exactly these shards open, since mapped memory counts as this process's."""
         self.opened = {
             number: self.opened.get(number) or shard_arrays(self.store, self.manifest, number)
             for number in numbers
@@ -139,29 +137,29 @@ class StreamReader:
 
     def _gathered(self, numbers: Array, zeros: bool) -> Block:
         """The rows with these numbers, in the given order, copied from their shards."""
-        where = np.searchsorted(self.firsts, numbers, side="right") - 1
-        by_shard = np.argsort(where, kind="stable")
-        parts = []  # for each shard: its arrays, row numbers within it, and output positions
-        for mine in np.split(by_shard, np.flatnonzero(np.diff(where[by_shard])) + 1):
-            k = int(where[mine[0]])
-            parts.append((self.opened[k], numbers[mine] - self.firsts[k], mine))
+        shard_numbers = np.searchsorted(self.firsts, numbers, side="right") - 1
+        by_shard = np.argsort(shard_numbers, kind="stable")
+        sources = []  # for each shard: its arrays, row numbers within it, and output positions
+        for targets in np.split(by_shard, np.flatnonzero(np.diff(shard_numbers[by_shard])) + 1):
+            k = int(shard_numbers[targets[0]])
+            sources.append((self.opened[k], numbers[targets] - self.firsts[k], targets))
         labels = np.empty(numbers.size)
-        for shard, rows, mine in parts:
-            labels[mine] = shard.labels[rows]
-        value_type, d = parts[0][0].values.dtype, self.manifest.n_features
+        for shard, rows, targets in sources:
+            labels[targets] = shard.labels[rows]
+        value_type, d = sources[0][0].values.dtype, self.manifest.n_features
         if self.manifest.layout == "dense":
             matrix = np.empty((numbers.size, d), value_type)
-            for shard, rows, mine in parts:
-                matrix[mine] = shard.values[rows]
+            for shard, rows, targets in sources:
+                matrix[targets] = shard.values[rows]
             return self._block(dense_rows(matrix, zeros), labels)
         indptr = np.zeros(numbers.size + 1, np.int64)
-        for shard, rows, mine in parts:
-            indptr[1 + mine] = shard.offsets[rows + 1] - shard.offsets[rows]
+        for shard, rows, targets in sources:
+            indptr[1 + targets] = shard.offsets[rows + 1] - shard.offsets[rows]
         np.cumsum(indptr, out=indptr)
         indices, values = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], value_type)
-        for shard, rows, mine in parts:
+        for shard, rows, targets in sources:
             copy_rows(
-                shard.offsets, shard.indices, shard.values, rows, indptr[mine], indices, values
+                shard.offsets, shard.indices, shard.values, rows, indptr[targets], indices, values
             )
         return self._block(sparse_rows(indptr, indices, values, d), labels)
 

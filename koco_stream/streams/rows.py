@@ -35,17 +35,16 @@ class Rows(NamedTuple):
 
 
 def frozen(array: Any, dtype: Any) -> Array:
-    """A read-only, contiguous view of `array` with type `dtype`, so that compiled functions see a
-    single array type.
-    """
+    """A read-only, contiguous view of `array`; compiled functions then see a single array type."""
     view = np.ascontiguousarray(array, dtype=dtype).view()
     view.flags.writeable = False
     return view
 
 
 def dense_rows(matrix: Array, keep_zeros: bool = False) -> Rows:
-    """Canonical rows of a C-ordered float32 or float64 matrix (n, d). Zeros are dropped, unless
-    `keep_zeros` is set.
+    """Canonical rows of a C-ordered float32 or float64 matrix (n, d).
+
+    Zeros are dropped, unless `keep_zeros` is set.
     """
     n, d = matrix.shape
     if not keep_zeros:
@@ -116,8 +115,9 @@ def as_rows(X: Any, n_features: int | None = None, model: str = "the learner") -
 
 
 def label_vector(y: Any) -> Array:
-    """Labels as a one-dimensional array (n,), their type unchanged. Raises `WrongInput` if `y` is
-    None or has more dimensions.
+    """Labels as a one-dimensional array (n,), their type unchanged.
+
+    Raises `WrongInput` if `y` is None or has more dimensions.
     """
     if y is None:
         raise WrongInput("requires y to be passed, but the target y is None")
@@ -142,9 +142,7 @@ def as_labels(y: Any, n_rows: int) -> Array:
 
 
 def _from_table(table: Any) -> Rows:
-    """Canonical rows of an Arrow table with the columns `indices` and `values`, or with fixed-size
-    lists `values` only.
-    """
+    """Canonical rows of an Arrow table with columns `indices` and `values`, or `values` only."""
     import pyarrow as pa
     from scipy.sparse import csr_matrix
 

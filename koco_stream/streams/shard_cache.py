@@ -39,8 +39,9 @@ FRAME_BYTES = 1 << 13  # an upper bound on an Arrow file's size besides its colu
 
 
 def read_shard(store: AnyPath, manifest: Manifest, shard: Shard) -> pa.Table:
-    """Read a shard from the store and verify its hash; each column is one contiguous array. Raises
-    `WrongInput` if the shard is missing or has changed since it was prepared.
+    """Read a shard from the store and verify its hash; each column is one contiguous array.
+
+    Raises `WrongInput` if the shard is missing or has changed since it was prepared.
     """
     source = dataset_path(store, manifest.name) / shard.path
     try:
@@ -63,6 +64,7 @@ def read_shard(store: AnyPath, manifest: Manifest, shard: Shard) -> pa.Table:
 
 def open_copy(store: AnyPath, manifest: Manifest, number: int) -> pa.RecordBatch:
     """Shard `number` as a view of its memory-mapped copy, which is made if it does not exist.
+
     Raises `WrongInput` as `read_shard` does, and `OSError` if the copy cannot be written.
     """
     shard = manifest.shards[number]
@@ -83,9 +85,7 @@ def open_copy(store: AnyPath, manifest: Manifest, number: int) -> pa.RecordBatch
 
 
 def check_room(manifest: Manifest) -> None:
-    """Raise `WrongInput`, with the sizes and the remedy, if the copies of all of a dataset's shards
-    exceed the cache limit.
-    """
+    """Raise `WrongInput`, with the remedy, if the copies of all shards exceed the cache limit."""
     needed, limit = sum(copy_bytes(manifest, shard) for shard in manifest.shards), cache_limit()
     if needed > limit:
         raise WrongInput(
@@ -97,8 +97,9 @@ def check_room(manifest: Manifest) -> None:
 
 
 def cache_limit() -> int:
-    """The maximum total size of all shard copies, in bytes. Raises `WrongInput` if
-    `KOCO_CACHE_BYTES` is not a positive whole number.
+    """The maximum total size of all shard copies, in bytes.
+
+    Raises `WrongInput` if `KOCO_CACHE_BYTES` is not a positive whole number.
     """
     given = os.environ.get(LIMIT)
     if given is not None:
@@ -123,9 +124,7 @@ def copy_bytes(manifest: Manifest, shard: Shard) -> int:
 
 
 def _mapped(path: Path, shard: Shard) -> pa.RecordBatch | None:
-    """Open a copy and mark it as most recently used; None if it is missing, truncated, or has
-    another number of rows than its shard.
-    """
+    """Open a copy and mark it as used; None if it is missing, truncated, or of other rows."""
     try:
         # The views keep the memory map alive; closing the source releases the file handle.
         with pa.memory_map(str(path)) as source:
@@ -164,9 +163,7 @@ def _make(path: Path, table: pa.Table) -> None:
 
 
 def _reserve(handle: int, needed: int, path: Path) -> None:
-    """Make room within the cache limit for a new copy, and extend the open file to its full size,
-    so that other processes count it.
-    """
+    """Make room for a new copy and extend the open file to its size, so that others count it."""
     root = private_folder(FOLDER)
     with locked(root / "room.lock"):
         others = [
@@ -191,9 +188,7 @@ def _removed(path: Path) -> bool:
 
 
 def _files(root: Path) -> Iterator[tuple[int, Path, int]]:
-    """Yield each finished or unfinished copy: the time of its last use, its path, and its size in
-    bytes.
-    """
+    """Yield each copy, finished or not: the time of its last use, its path, and its bytes."""
     for path in root.glob("*/*"):
         if path.suffix in (".arrow", ".part"):
             with suppress(FileNotFoundError):

@@ -39,9 +39,9 @@ class Stream:
     sharding: str | None = None
 
     def reduced(self, n_rows: int, classes: Sequence[float]) -> "Stream":
-        """The same stream in canonical form, without settings that have no effect on a dataset of
-        `n_rows` rows and these classes: a limit or window beyond its rows, or positive class 1 for
-        labels −1 and +1.
+        """The same stream without settings that have no effect on a dataset of `n_rows` rows.
+
+        These are a limit or window beyond its rows, and positive class 1 for classes −1 and +1.
         """
         limit = self.max_rows if self.max_rows is not None and self.max_rows < n_rows else None
         as_read = self.positive_class == 1.0 and bool(classes) and set(classes) <= {-1.0, 1.0}
@@ -71,8 +71,9 @@ class Stream:
         )
 
     def identity(self) -> dict[str, Any]:
-        """Everything that determines the stream's rows and their order. The dataset's name is not
-        included, and windows only where the order has them.
+        """Everything that determines the stream's rows and their order.
+
+        The dataset's name is not included, and windows only where the order has them.
         """
         windows = (
             {}

@@ -38,8 +38,9 @@ class Comparator(NamedTuple):
 
 
 def comparator_of(reader: StreamReader, fit_intercept: bool) -> Comparator | None:
-    """The least-squares comparator of a stream, cached in the cache folder. None if it was not
-    found within `steps_for` steps. It does not depend on the order of the rows.
+    """The least-squares comparator of a stream, cached in the cache folder.
+
+    None if it was not found within `steps_for` steps. It does not depend on the order of the rows.
     """
     stream = as_summed(reader.stream)
     identity = {**stream.identity(), "intercept": fit_intercept, "version": 3}
@@ -55,17 +56,16 @@ def comparator_of(reader: StreamReader, fit_intercept: bool) -> Comparator | Non
 
 
 def as_summed(stream: Stream) -> Stream:
-    """The stream over which the comparator's sums go: in stored order, unless the stream has only
-    some of the rows.
-    """
+    """The stream that is summed: in stored order, unless it has only some of the rows."""
     if stream.max_rows is not None:
         return stream
     return replace(stream, order=AS_STORED, order_seed=None, window_rows=None, sharding=None)
 
 
 def steps_for(n_values: int) -> int:
-    """The maximum number of solver steps on a stream of `n_values` values. More data get fewer
-    steps, so that the time stays a small part of a sweep.
+    """The maximum number of solver steps on a stream of `n_values` values.
+
+    More data get fewer steps, so that the time stays a small part of a sweep.
     """
     return min(STEPS, max(FEWEST_STEPS, VALUES // max(n_values, 1)))
 
@@ -110,8 +110,9 @@ def least_squares(reader: StreamReader, fit_intercept: bool) -> Comparator | Non
 
 
 class Passes:
-    """Sums over all rows of a stream, one pass each. With an intercept, rows have an additional
-    last feature that is 1, which d includes.
+    """Sums over all rows of a stream, one pass each.
+
+    With an intercept, rows have an additional last feature that is 1, which d includes.
     """
 
     def __init__(self, reader: StreamReader, fit_intercept: bool) -> None:
@@ -119,8 +120,10 @@ class Passes:
         self.d = reader.manifest.n_features + int(fit_intercept)
 
     def through(self, w: Array, against_labels: bool) -> tuple[Array, float, float]:
-        """One pass over the rows. Returns Xᵀr (d,), ‖r‖² and the largest |wᵀx_t|, with r = y − Xw
-        if `against_labels`, else r = Xw.
+        """One pass over the rows.
+
+        Returns Xᵀr (d,), ‖r‖² and the largest |wᵀx_t|, with r = y − Xw if `against_labels`, else r
+        = Xw.
         """
         out, totals = np.zeros(self.d), np.zeros(2)
         for rows, labels in self.reader.blocks(zeros=True):
@@ -150,8 +153,9 @@ class Passes:
 
 @jit
 def row_product(indices: Array, first: int, values: Array, lo: int, size: int, w: Array) -> float:
-    """xᵀw of a row, in four independent sums, each in order. `first` is −1 for a dense row, which
-    has all features in order.
+    """xᵀw of a row, in four independent sums, each in order.
+
+    `first` is −1 for a dense row, which has all features in order.
     """
     a = b = c = d = 0.0
     whole = size - size % 4
@@ -178,8 +182,9 @@ def normal_rows(
     out: Array,
     totals: Array,
 ) -> None:
-    """Add Xᵀr to `out`, row by row, with r = y − Xw if `against_labels`, else r = Xw. Adds ‖r‖² to
-    totals[0] and updates totals[1], the largest |Xw|.
+    """Add Xᵀr to `out`, row by row, with r = y − Xw if `against_labels`, else r = Xw.
+
+    Adds ‖r‖² to totals[0] and updates totals[1], the largest |Xw|.
     """
     last = w.size - 1
     for t in range(labels.size):

@@ -13,8 +13,9 @@ from koco_stream.types import Array
 
 
 def factor(K: Array, ridge: float) -> Array:
-    """The lower Cholesky factor L (n, n) with LLᵀ = K + ridge·I. Raises `WrongInput` for a ridge
-    that is not positive, or a K that is not a kernel matrix.
+    """The lower Cholesky factor L (n, n) with LLᵀ = K + ridge·I.
+
+    Raises `WrongInput` for a ridge that is not positive, or a K that is not a kernel matrix.
     """
     K = np.asarray(K, np.float64)
     if not ridge > 0.0:

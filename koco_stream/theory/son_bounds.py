@@ -236,8 +236,9 @@ def _first_terms(
 
 
 def _least(step_sizes: Array, curvature: float) -> float:
-    """σ + η_T, the smallest coefficient. Raises `WrongInput` if it is 0 or the step sizes
-    increase.
+    """σ + η_T, the smallest coefficient.
+
+    Raises `WrongInput` if it is 0 or the step sizes increase.
     """
     least = curvature + float(step_sizes[-1])
     if not least > 0.0 or (np.diff(step_sizes) > 0.0).any():

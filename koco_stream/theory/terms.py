@@ -1,6 +1,4 @@
-"""The terms of a recorded run's regret (ICML, Proposition 1), and the best function in
-hindsight.
-"""
+"""The terms of a run's regret (ICML, Proposition 1), and the best function in hindsight."""
 
 from typing import NamedTuple
 
@@ -140,10 +138,12 @@ class Hindsight(NamedTuple):
         return float(np.abs(self.predictions).max(initial=0.0))
 
     def scaled_into(self, clip: float) -> "Hindsight":
-        """The function multiplied by a factor such that |f(x_t)| ≤ `clip` on all rows. It is
-        feasible, but not the best feasible function.
+        """The function multiplied by a factor such that |f(x_t)| ≤ `clip` on all rows.
+
+        It is feasible, but not the best feasible function.
         """
         factor = clip / self.largest if self.largest > clip else 1.0
+        # Clipped, because a product may round to a value beyond the clip.
         predictions = np.clip(factor * self.predictions, -clip, clip)
         return Hindsight(
             factor * self.coefficients, predictions, self.labels, factor * factor * self.norm2

@@ -7,10 +7,10 @@ J_MAX = Parameter("max_dictionary", int, "J_max, the most points", low=1, high=1
 
 
 class BKONS(PROSNKONS):
-    """PROS-N-KONS whose dictionary stops growing at `max_dictionary` points, after which it goes on
-    learning.
+    """PROS-N-KONS whose dictionary stops growing at `max_dictionary` points.
 
-    Until then its results are bit-identical to those of `PROSNKONS`, whose other parameters it has.
+    It goes on learning in their span. Until then its results are bit-identical to those of
+    `PROSNKONS`, whose other parameters it has.
 
     Parameters
     ----------

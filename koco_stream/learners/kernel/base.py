@@ -20,9 +20,7 @@ class DictionaryLearner(Learner):
 
     @property
     def dictionary_(self) -> Array:
-        """The row numbers (J,) of the dictionary's points, counted from 0 over all rows learnt
-        from.
-        """
+        """Row numbers (J,) of the dictionary's points, counted from 0 over all rows learnt from."""
         return self._points.rounds[: int(self._points.n)] - 1
 
 
@@ -33,9 +31,7 @@ def kernel_of(q: Public) -> Kernel:
 
 
 def dictionary_cost(q: Public, size: StreamSize, matrices: int) -> Cost:
-    """The approximate cost of a run that keeps `matrices` square matrices over the points of a
-    growing dictionary.
-    """
+    """The cost of a run with `matrices` square matrices over the points of a growing dictionary."""
     n = min(int(q.get("max_dictionary") or PLANNED_POINTS), size.rounds, PLANNED_POINTS)
     points = points_floats(n, min(size.d + 1, int(n * size.s) + 2), size.d)
     # Twice, since the old and the new arrays both exist while the dictionary grows.

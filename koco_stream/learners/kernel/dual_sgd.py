@@ -109,16 +109,15 @@ def enlarge(params: Params, s: State, features: int) -> State:
 
 @inlined
 def full(params: Params, s: State, features: int) -> bool:
-    """Whether the next round may need more room than there is, for a row with `features`
-    non-zeros.
-    """
+    """Whether the next round may lack room for a row with `features` non-zeros."""
     return lacks_lines(s.points, features)
 
 
 @inlined
 def inspect(params: Params, s: State, idx: Array, val: Array) -> tuple[float, float]:
-    """f(x) before truncation and ‖x‖² for the row x = (idx, val). Leaves k(x), the cosines and the
-    sines in the scratch lines of the state.
+    """f(x) before truncation and ‖x‖² for the row x = (idx, val).
+
+    Leaves k(x), the cosines and the sines in the scratch lines of the state.
     """
     t, k, places = s.t[()], s.a[K], s.f.shape[1]
     _, n2 = kernel_row(params.kernel, s.points, idx, val, k)
@@ -174,8 +173,9 @@ def least(s: State, n: int) -> int:
 
 
 class DualSGD(DictionaryLearner):
-    """Regularised kernel gradient descent with a budget of points. Removed points are approximated
-    in random Fourier features.
+    """Regularised kernel gradient descent with a budget of points.
+
+    Removed points are approximated in random Fourier features.
 
     Parameters
     ----------

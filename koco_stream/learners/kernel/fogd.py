@@ -1,5 +1,6 @@
-"""FOGD: online gradient descent on random Fourier features, O(sD) per round for D frequencies and a
-row of s non-zeros.
+"""FOGD: online gradient descent on random Fourier features.
+
+A round takes O(sD) for D frequencies and a row of s non-zeros.
 
 Lu, Hoi, Wang, Zhao, Liu: Large Scale Online Kernel Learning (JMLR 17(47), 2016). z(x) is all cos
 uᵀx and sin uᵀx over √D, so that z(x)ᵀz(x') approximates the kernel and `step_size` has the same
@@ -70,16 +71,15 @@ def init(params: Params, n_features: int, seed: int) -> State:
 
 @inlined
 def outside(loss: int, tube: float, y_hat: float, y: float) -> bool:
-    """Whether a prediction is outside of the tube around its label, so that the round may update
-    the weights.
-    """
+    """Whether a prediction is outside the tube around its label, so that the weights may change."""
     return (loss != SQUARED and loss != HALF_SQUARED) or abs(y_hat - y) > tube
 
 
 @jit
 def forward(params: Params, s: State, idx: Array, val: Array) -> float:
-    """The prediction wᵀz for the row (idx, val). Leaves the cosines and sines in the scratch lines
-    of the state. Does not learn.
+    """The prediction wᵀz for the row (idx, val).
+
+    Leaves the cosines and sines in the scratch lines of the state. Does not learn.
     """
     room = s.a.shape[1]
     fourier_row(s.table, s.line_of, idx, val, params.frequencies, s.a)
@@ -187,7 +187,5 @@ class FOGD(Learner):
         return np.sqrt(float(n)) * self._state.a[WEIGHTS:, :n].reshape(-1)
 
     def features(self, X: Any) -> Array:
-        """The random Fourier features (n, 2D) of the rows of X (n, d): cosines, then sines, over
-        √D.
-        """
+        """Random Fourier features (n, 2D) of the rows of X (n, d): cosines, then sines, over √D."""
         return self._embedded(X, 2 * self._params.frequencies)

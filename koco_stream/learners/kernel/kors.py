@@ -1,5 +1,6 @@
-"""KORS: kernel online row sampling, O(J² + Js) per round for a dictionary of J points and a row of
-s non-zeros.
+"""KORS: kernel online row sampling.
+
+A round takes O(J² + Js) for a dictionary of J points and a row of s non-zeros.
 
 Calandriello, Lazaric, Valko: Second-Order Kernel Online Convex Optimization with Adaptive Sketching
 (ICML 2017), Algorithm 2 and equation 4. Labels like K7 refer to docs/errata.md. KORS predicts
@@ -110,16 +111,15 @@ def joined(s: State) -> Array:
 
 @inlined
 def full(params: Params, s: State, features: int) -> bool:
-    """Whether the next round may need more room than there is, for a row with `features`
-    non-zeros.
-    """
+    """Whether the next round may lack room for a row with `features` non-zeros."""
     return bool(s.points.n[()] < params.most and lacks_room(s.points, features))
 
 
 @inlined
 def offer(params: Params, s: State, k_tt: float) -> bool:
-    """Lines 4 to 6 of Algorithm 2 for the row whose kernel values are in the scratch: estimate its
-    leverage score, then draw this round's coin. Returns whether the row joins.
+    """Estimate a row's leverage score and draw this round's coin (lines 4 to 6 of Algorithm 2).
+
+    The row's kernel values are in the scratch. Returns whether it joins the dictionary.
 
     Leaves v in the scratch, and the probability and the coin in `inclusion_probability` and
     `included`. A full dictionary accepts no rows.
@@ -156,9 +156,7 @@ def join(params: Params, s: State, idx: Array, val: Array, k_tt: float, n2: floa
 
 @inlined
 def add_row(matrix: Array, n: int, left: Array, factor: float, corner: float) -> None:
-    """Append row n to a lower triangular matrix M stored by columns: factor·leftᵀM, then `corner`
-    on the diagonal.
-    """
+    """Append row n to a lower triangular M stored by columns: factor·leftᵀM, then `corner`."""
     for j in range(n):
         total = 0.0
         for i in range(j, n):
@@ -181,8 +179,9 @@ def forward(params: Params, s: State, idx: Array, val: Array) -> float:
 
 @jit
 def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
-    """One round of Algorithm 2 on the row (idx, val). Updates `s`; returns 0, or NaN if a kernel
-    value overflowed.
+    """One round of Algorithm 2 on the row (idx, val).
+
+    Updates `s`; returns 0, or NaN if a kernel value overflowed.
     """
     k_tt, n2 = kernel_row(params.kernel, s.points, idx, val, s.a[K])
     if offer(params, s, k_tt):
@@ -300,7 +299,7 @@ class KORS(DictionaryLearner):
         return super().fit(X, np.zeros(as_rows(X).n_rows) if y is None else y)
 
     def record(self, X: Any, y: Any = None) -> Any:
-        """Sample like `progressive`, but return an Arrow table with `inclusion_probability`,
-        `included` and `dictionary_size` of each round.
+        """Sample like `progressive`, but return an Arrow table with each round's sampling
+        decision.
         """
         return super().record(X, np.zeros(as_rows(X).n_rows) if y is None else y)

@@ -157,8 +157,9 @@ def joined(s: State) -> Array:
 
 @inlined
 def expansion(s: State, tile: Array, r: int, block: int) -> float:
-    """kᵀc for row r of the tile, whose block begins at row `block`. The coefficient c of this round
-    is still 0.
+    """kᵀc for row r of the tile, whose block begins at row `block`.
+
+    The coefficient c of this round is still 0.
     """
     even, odd = s.sums[0, r], s.sums[1, r]
     for i in range(block, s.t[()]):
@@ -181,8 +182,9 @@ def breve(params: Params, s: State, tile: Array, r: int, kc: float) -> float:
 
 @inlined
 def forward(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float) -> float:
-    """The prediction y̆ for row r of the tile, before it is truncated to [−C, C]. Does not
-    learn.
+    """The prediction y̆ for row r of the tile, before it is truncated to [−C, C].
+
+    Does not learn.
     """
     return breve(params, s, tile, r, expansion(s, tile, r, block))
 
@@ -229,8 +231,8 @@ def residual(n: int, v: Array, k_tt: float, least: float) -> float:
 
 @inlined
 def sampled(params: Params, s: State, t: int, g: float, k_tt: float) -> bool:
-    """Lines 8 to 10: whether the row of round t joins the sketch. One coin decides for the sketch
-    and for KORS, which sees ġ_t√η_t φ_t and has the ridge α (K5, equation 4).
+    """Whether the row of round t joins the sketch (lines 8 to 10 of Algorithm 3). One coin decides
+    for the sketch and for KORS, which sees ġ_t√η_t φ_t and has the ridge α (K5, equation 4).
     """
     n, k, v = int(s.kors.n[()]), s.b[K], s.b[V]
     for j in range(n):
@@ -269,7 +271,7 @@ def update_weights(s: State, t: int, c: float) -> None:
 
 @inlined
 def update_sketch(params: Params, s: State, t: int, g: float, kc: float, q: float) -> None:
-    """Line 11: Ã ← Ã + z η g gᵀ, where kᵀc is with the c of this round."""
+    """Update the sketch, Ã ← Ã + z η g gᵀ (line 11), where kᵀc includes the c of this round."""
     n, v = int(s.sketch.n[()]), s.a[V]
     pivot = add_sample(params, s.sketch, t, g, v, q)
     s.a[S, n] = g * (kc - dot(v, 0, s.a[S], 0, n)) / pivot
@@ -277,9 +279,7 @@ def update_sketch(params: Params, s: State, t: int, g: float, kc: float, q: floa
 
 
 class KernelNewtonStep(SharedKernelLearner):
-    """The common base of KONS, in which all points join the sketch, and Sketched-KONS, in which
-    sampled points do.
-    """
+    """The base of KONS, where all points join the sketch, and Sketched-KONS, where some do."""
 
     exact: ClassVar[bool]
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)

@@ -1,5 +1,6 @@
-"""NOGD: kernel gradient descent until there are `budget` points, then gradient descent on their
-Nyström features, O(Bs + Bk) per round.
+"""NOGD: kernel gradient descent up to `budget` points, then descent on their Nyström features.
+
+A round takes O(Bs + Bk).
 
 Lu, Hoi, Wang, Zhao, Liu: Large Scale Online Kernel Learning (JMLR 17(47), 2016). With KV = VΛ for
 the kernel matrix K of the B points, cut to the k largest eigenvalues, the features of x are z =
@@ -101,16 +102,15 @@ def enlarge(params: Params, s: State, features: int) -> State:
 
 @inlined
 def full(params: Params, s: State, features: int) -> bool:
-    """Whether the next round may need more room than there is, for a row with `features`
-    non-zeros.
-    """
+    """Whether the next round may lack room for a row with `features` non-zeros."""
     return bool(s.mapped[()] == 0 and lacks_room(s.points, features))
 
 
 @inlined
 def inspect(params: Params, s: State, idx: Array, val: Array) -> tuple[float, float, float]:
-    """f(x), k(x, x) and ‖x‖² for the row x = (idx, val). Leaves k(x), and z once there is the map,
-    in the scratch lines of the state.
+    """f(x), k(x, x) and ‖x‖² for the row x = (idx, val).
+
+    Leaves k(x), and z once there is the map, in the scratch lines of the state.
     """
     n, k, z = int(s.points.n[()]), s.a[K], s.b[Z]
     k_tt, n2 = kernel_row(params.kernel, s.points, idx, val, k)
@@ -150,8 +150,9 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
 
 @jit
 def make_map(params: Params, s: State) -> None:
-    """Compute the map from k(x) to the features z, and the weights w. Overwrites the kernel
-    matrix.
+    """Compute the map from k(x) to the features z, and the weights w.
+
+    Overwrites the kernel matrix.
     """
     n, values = params.budget, s.a[K, : params.budget]
     eigen_rows(s.gram, n)  # line i becomes λ_i v_i
@@ -282,8 +283,9 @@ class NOGD(DictionaryLearner):
         )
 
     def features(self, X: Any) -> Array:
-        """The Nyström features (n, k) of the rows of X (n, d). Raises `WrongInput` while there are
-        fewer points than the budget.
+        """The Nyström features (n, k) of the rows of X (n, d).
+
+        Raises `WrongInput` while there are fewer points than the budget.
         """
         if not self._state.mapped:
             raise WrongInput(

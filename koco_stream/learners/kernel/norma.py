@@ -104,8 +104,9 @@ def forward(params: Params, s: State, tile: Array, r: int, block: int, k_tt: flo
 
 @inlined
 def step(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float, y: float) -> float:
-    """One round on row r of the tile, with label y. Updates `s`; returns the truncated
-    prediction.
+    """One round on row r of the tile, with label y.
+
+    Updates `s`; returns the truncated prediction.
     """
     row = int(s.t[()])
     s.t[()] = row + 1
@@ -212,7 +213,5 @@ class NORMA(SharedKernelLearner):
 
     @property
     def dictionary_(self) -> Array:
-        """The row numbers of the points, the oldest first, counted from 0 over all rows learnt
-        from.
-        """
+        """The row numbers of the points, oldest first, counted from 0 over all rows learnt from."""
         return np.sort(self._state.rows[: int(self._state.dictionary_size)])

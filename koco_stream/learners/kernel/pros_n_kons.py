@@ -1,5 +1,6 @@
-"""PROS-N-KONS, CON-KONS and B-KONS: exact Newton steps in the span of a dictionary sampled by KORS,
-O(J² + Js) per round.
+"""PROS-N-KONS, CON-KONS and B-KONS: exact Newton steps in the span of a dictionary.
+
+KORS samples the dictionary. A round takes O(J² + Js) for J points and a row of s non-zeros.
 
 Calandriello, Lazaric, Valko: Efficient Second-Order Online Kernel Learning with Adaptive Embedding
 (NIPS 2017). Labels like P3 refer to docs/errata.md. The three share their step. When a point joins,
@@ -99,16 +100,15 @@ def joined(s: State) -> Array:
 
 @inlined
 def full(params: Params, s: State, features: int) -> bool:
-    """Whether the next round may need more room than there is, for a row with `features`
-    non-zeros.
-    """
+    """Whether the next round may lack room for a row with `features` non-zeros."""
     return kors.full(params.kors, s.kors, features)
 
 
 @inlined
 def inspect(params: Params, s: State, idx: Array, val: Array) -> tuple[float, float, float]:
-    """ωᵀφ̃, k(x, x) and ‖x‖² for the row x = (idx, val). Leaves k and φ̃ in the scratch lines of
-    the state.
+    """ωᵀφ̃, k(x, x) and ‖x‖² for the row x = (idx, val).
+
+    Leaves k and φ̃ in the scratch lines of the state.
     """
     n, k, phi = int(s.kors.points.n[()]), s.kors.a[kors.K], s.a[PHI]
     k_tt, n2 = kernel_row(params.kors.kernel, s.kors.points, idx, val, k)
@@ -118,16 +118,18 @@ def inspect(params: Params, s: State, idx: Array, val: Array) -> tuple[float, fl
 
 @jit
 def forward(params: Params, s: State, idx: Array, val: Array) -> float:
-    """The prediction ωᵀφ̃ for the row (idx, val), before it is truncated to [−C, C]. Does not
-    learn.
+    """The prediction ωᵀφ̃ for the row (idx, val), before it is truncated to [−C, C].
+
+    Does not learn.
     """
     return inspect(params, s, idx, val)[0]
 
 
 @jit
 def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
-    """One round of the poster's algorithm on the row (idx, val) with label y. Updates `s`; returns
-    the prediction ỹ.
+    """One round of the poster's algorithm on the row (idx, val) with label y.
+
+    Updates `s`; returns the prediction ỹ.
     """
     n, C = int(s.kors.points.n[()]), params.clip
     phi, u, omega = s.a[PHI], s.a[U], s.a[OMEGA]

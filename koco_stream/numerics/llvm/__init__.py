@@ -1,3 +1,1 @@
-"""Loops in hand-written LLVM instructions, each beside the Python loop that specifies it, and plain
-loops over the same tables.
-"""
+"""Loops in hand-written LLVM instructions, each beside the Python loop that specifies it."""

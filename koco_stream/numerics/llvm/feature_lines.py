@@ -39,10 +39,9 @@ from koco_stream.types import Array
 
 
 def lanes_for(columns: int) -> tuple[int, ...]:
-    """A tuple whose length is the line width of a table with `columns` columns, rounded up to a
-    multiple of four (a vector register).
+    """A tuple whose length is the line width of a table with `columns` columns.
 
-    The padding stays zero.
+    The width is rounded up to a multiple of four, a vector register. The padding stays zero.
     """
     return (0,) * (4 * ((columns + 3) // 4))
 
@@ -69,8 +68,9 @@ def _gather(b: Any, table: Any, lanes: Any, idx: Any, val: Any, a: Any, out: Any
 
 @emitted_by(_gather, types.float64)
 def gather(table: Array, lanes: Any, idx: Array, val: Array, a: Array, out: int) -> float:
-    """Compute a[out:] ← Σ_i val[i]·table[idx[i]]; returns Σ_i val[i]². Even and odd positions are
-    summed separately, each in order, then added.
+    """Compute a[out:] ← Σ_i val[i]·table[idx[i]]; returns Σ_i val[i]².
+
+    Even and odd positions are summed separately, each in order, then added.
     """
     width = len(lanes)
     sums, squares = np.zeros((2, width)), [0.0, 0.0]
@@ -105,8 +105,8 @@ def line_dot(a: Array, lanes: Any, x: int, y: int) -> float:
 
 @inlined
 def times(a: Array, lanes: Any, matrix: int, vector: int, out: int) -> None:
-    """The matrix-vector product a[out:] ← M v, with the (width, width) matrix at a[matrix:] and the
-    vector at a[vector:].
+    """The product a[out:] ← M v of the (width, width) matrix at a[matrix:] and the vector at
+    a[vector:].
     """
     width = len(lanes)
     for i in range(width):
@@ -116,6 +116,7 @@ def times(a: Array, lanes: Any, matrix: int, vector: int, out: int) -> None:
 @inlined
 def running_sums(a: Array, lanes: Any, x: int, y: int, out: int, back: bool) -> None:
     """Exclusive prefix sums a[out + i] ← Σ x_j y_j over j < i, or suffix sums over j > i if `back`.
+
     Each register sums pairs, then fours, then eights; then the totals of earlier registers are
     added.
     """
@@ -151,8 +152,9 @@ def _substitute(
 
 @emitted_by(_substitute)
 def substitute(a: Array, lanes: Any, n: int, matrix: int, keep: int, take: int, q: int) -> None:
-    """Replace row i of the matrix M at a[matrix:] by keep_i·M_i − take_i·r, with r = Σ_{j<i} q_j
-    M_j of the old rows, for the first n rows.
+    """Replace row i of the matrix M at a[matrix:] by keep_i·M_i − take_i·Σ_{j<i} q_j M_j.
+
+    The sum is over the old rows, for the first n rows.
     """
     width = len(lanes)
     r = np.zeros(width)
@@ -165,9 +167,7 @@ def substitute(a: Array, lanes: Any, n: int, matrix: int, keep: int, take: int, 
 
 @inlined
 def add_outer(a: Array, lanes: Any, n: int, matrix: int, left: int, right: int) -> None:
-    """The rank-one update M_i += left_i·right of the first n rows of the matrix at a[matrix:], with
-    the vectors at a[left:] and a[right:].
-    """
+    """The rank-one update M_i += left_i·right of the first n rows of the matrix at a[matrix:]."""
     width = len(lanes)
     for i in range(n):
         factor = a[left + i]
@@ -190,8 +190,10 @@ def _combine(
 def combine(
     a: Array, lanes: Any, n: int, matrix: int, x: Array, factors: int, result: Array, out: int
 ) -> None:
-    """The linear combination result[out:] ← Σ_k x[factors + k]·M_k of the first n rows of the
-    matrix at a[matrix:]. Even and odd rows are summed separately, then added.
+    """The sum result[out:] ← Σ_k x[factors + k]·M_k over the first n rows of the matrix at
+    a[matrix:].
+
+    Even and odd rows are summed separately, then added.
     """
     width = len(lanes)
     sums = np.zeros((2, width))
@@ -202,9 +204,7 @@ def combine(
 
 @inlined
 def rotate(a: Array, lanes: Any, first: int, second: int, c: float, s: float) -> None:
-    """The plane rotation of the lines f at a[first:] and g at a[second:] to c·f − s·g and s·f +
-    c·g.
-    """
+    """Rotate the lines f at a[first:] and g at a[second:] to c·f − s·g and s·f + c·g."""
     for k in range(len(lanes)):
         f, g = a[first + k], a[second + k]
         a[first + k] = c * f - s * g

@@ -108,8 +108,9 @@ def _apply(b: Any, matrix: Any, lower: Any, n: Any, x: Any, at: Any, out: Any, t
 
 @emitted_by(_apply)
 def apply(matrix: Array, lower: bool, n: int, x: Array, at: int, out: Array, to: int) -> None:
-    """The matrix-vector product out[to + p] ← Σ_j M[p, j]·x[at + j] over j < n. If M is `lower`
-    triangular, the sum ends with p's panel.
+    """The matrix-vector product out[to + p] ← Σ_j M[p, j]·x[at + j] over j < n.
+
+    If M is `lower` triangular, the sum ends with p's panel.
 
     Line j of a panel of `matrix` (panels, room, 16) holds the entries that are multiplied by x_j.
     """
@@ -131,9 +132,7 @@ def _dot(b: Any, x: Any, at: Any, y: Any, to: Any, n: Any) -> Any:
 
 @emitted_by(_dot, types.float64)
 def dot(x: Array, at: int, y: Array, to: int, n: int) -> float:
-    """The dot product Σ_p x[at + p]·y[to + p] over p < n: sixteen sums, one for each position in a
-    panel, then added pairwise.
-    """
+    """The dot product Σ_p x[at + p]·y[to + p] over p < n, in sixteen sums, then added pairwise."""
     sums = np.zeros(BLOCK)
     for first in range(0, n, BLOCK):
         sums += (
@@ -162,8 +161,9 @@ def _accumulate(
 
 @emitted_by(_accumulate)
 def accumulate(tile: Array, first: int, end: int, c: Array, at: int, sums: Array, to: int) -> None:
-    """Add coefficient-weighted kernel values: sums[to + 16·(s mod 2) + r] += c[at + s]·tile[s, r]
-    for first ≤ s < end in order. `first` is even; `tile` is (rows, 16).
+    """Add coefficient-weighted kernel values of past rows first ≤ s < end, in order.
+
+    sums[to + 16·(s mod 2) + r] += c[at + s]·tile[s, r]. `first` is even; `tile` is (rows, 16).
     """
     flat = sums.reshape(-1)
     for s in range(first, end):

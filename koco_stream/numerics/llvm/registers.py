@@ -1,8 +1,7 @@
-"""Building blocks for hand-written LLVM instructions: arithmetic on lines of numbers in vector
-registers.
+"""Building blocks for hand-written LLVM instructions: arithmetic in vector registers.
 
-A line is split into registers of eight lanes and one of four. The order of every sum is fixed here;
-`halved` is its Python specification.
+A line of numbers is split into registers of eight lanes and one of four. The order of every sum is
+fixed here; `halved` is its Python specification.
 """
 
 from collections.abc import Callable, Iterator
@@ -21,8 +20,10 @@ INT32, INT64, DOUBLE = ir.IntType(32), ir.IntType(64), ir.DoubleType()
 
 
 def halved(registers: list[Array]) -> float:
-    """The sum of a line, in its fixed order: registers of equal size in order, then eights folded
-    to fours, fours to twos, twos to one.
+    """The sum of a line, in its fixed order.
+
+    Registers of equal size are added in order, then eights folded to fours, fours to twos, twos to
+    one.
     """
     eights = [r for r in registers if r.size == 8]
     fours = [r for r in registers if r.size == 4]
@@ -96,8 +97,8 @@ def _argument(context: Any, builder: Any, kind: Any, value: Any) -> Any:
 
 
 class Memory:
-    """An array argument of emitted code: its data, the length of its first axis, and for a panel
-    table the number of lines per panel.
+    """An array argument of emitted code: its data, length, and lines per panel for a panel
+    table.
     """
 
     def __init__(self, builder: Any, array: Any) -> None:
@@ -232,9 +233,7 @@ def steps(builder: Any, end: Any, step: int = 1) -> Iterator[Any]:
 def in_two_chains(
     count: Any, term: Callable[[Any], Line], even: Line, odd: Line
 ) -> tuple[Line, Line]:
-    """Two sums over terms: `even` plus Σ term(i) over even i below `count`, and `odd` plus the same
-    over odd i.
-    """
+    """Add the terms with even i below `count` to `even`, and those with odd i to `odd`."""
     b, chains = even.b, (Variable(even), Variable(odd))
     pairs = b.and_(count, INT64(-2))
     with steps(b, pairs, 2) as i:
