@@ -195,7 +195,7 @@ def batches_of(
     aims: tuple[float, float],
     taken: int,
 ) -> list[Batch]:
-    """Split the runs of costed_run stream into batches.
+    """Split the runs of one stream into batches.
 
     `aims` are the minimum and the usual duration of a batch in seconds; `taken` is the memory in
     bytes of a worker before any run.
@@ -214,8 +214,8 @@ def batches_of(
                 or taken + batch.bytes + batch.more_bytes(cost) > limits.worker_bytes
             )
             if batch.runs and (full or batch.seconds + cost.seconds / 2 > longest):
-                # A batch's deviation from its intended duration is carried over to the next costed_run.
-                # Otherwise the number of batches would not be the intended costed_run, and workers would
+                # A batch's deviation from its intended duration is carried over to the next one.
+                # Otherwise the number of batches would not be the intended one, and workers would
                 # wait for the last. The lower limit is for a run much longer than the others.
                 carried = 0.0 if full else max(longest - batch.seconds, -intended / 2)
                 intended = next(lengths)
