@@ -6,8 +6,7 @@ Values are computed from inner products and square norms, for all points of a di
 from typing import NamedTuple
 
 from koco_stream.numerics.compiler import inlined
-from koco_stream.numerics.elementary import exp
-from koco_stream.numerics.llvm.point_panels import BLOCK
+from koco_stream.numerics.llvm.point_panels import gaussian
 from koco_stream.types import Array
 
 GAUSSIAN, POLYNOMIAL, LINEAR = range(3)
@@ -39,11 +38,7 @@ def values_of(kernel: Kernel, norms: Array, n2: float, n: int, out: Array) -> No
     ‖x‖² and norms (room,) with ‖x_p‖².
     """
     if kernel.kind == GAUSSIAN:
-        # Up to the end of a panel, so that the loop vectorises without a remainder.
-        for p in range(BLOCK * ((n + BLOCK - 1) // BLOCK)):
-            distance = (n2 + norms[p]) - 2.0 * out[p]
-            distance = 0.0 if distance < 0.0 else distance
-            out[p] = exp(distance * -kernel.scale)
+        gaussian(norms, n2, kernel.scale, n, out, 0)
     elif kernel.kind == POLYNOMIAL:
         for p in range(n):
             out[p] = whole_power(out[p] + 1.0, kernel.degree)

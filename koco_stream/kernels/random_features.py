@@ -8,8 +8,7 @@ import numpy as np
 
 from koco_stream.kernels.dictionary import panels
 from koco_stream.numerics.compiler import inlined, jit
-from koco_stream.numerics.elementary import cos_sin
-from koco_stream.numerics.llvm.point_panels import BLOCK, products, room_for
+from koco_stream.numerics.llvm.point_panels import BLOCK, products, room_for, waves
 from koco_stream.numerics.random import normal
 from koco_stream.types import Array
 
@@ -53,10 +52,7 @@ def fourier_row(table: Array, line_of: Array, idx: Array, val: Array, n: int, ou
     """
     room = out.shape[1]
     products(table, line_of, idx, val, n, out, PROJECTIONS * room)
-    for p in range(room):
-        cosine, sine = cos_sin(out[PROJECTIONS, p])
-        out[COSINES, p] = cosine if p < n else 0.0
-        out[SINES, p] = sine if p < n else 0.0
+    waves(out, PROJECTIONS * room, n, COSINES * room, SINES * room)
 
 
 def fourier_floats(d: int, n: int) -> int:

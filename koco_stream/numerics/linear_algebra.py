@@ -103,7 +103,7 @@ def product(left: Array, right: Array, out: Array) -> None:
 
 
 @jit
-def ordered_dot(a: Array, n: int, left: int, right: int) -> float:
+def dot(a: Array, n: int, left: int, right: int) -> float:
     """The dot product Σ_i a[left + i]·a[right + i] over i < n, summed in order."""
     total = 0.0
     for i in range(n):

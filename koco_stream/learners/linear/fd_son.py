@@ -33,7 +33,13 @@ from koco_stream.numerics.lazy_maps import (
     refresh,
     restart,
 )
-from koco_stream.numerics.llvm.feature_lines import aligned_zeros, gather, lanes_for, scatter
+from koco_stream.numerics.llvm.feature_lines import (
+    aligned_zeros,
+    gather,
+    lanes_for,
+    prefetch,
+    scatter,
+)
 from koco_stream.types import Array
 
 NOTHING = 1e-14  # an eigenvalue below this share of the largest is rounding
@@ -119,6 +125,8 @@ def inspect(params: Params, s: State, idx: Array, val: Array) -> tuple[float, fl
     columns up to date.
     """
     a, m, W = s.a, params.sketch_size, len(params.lanes)
+    for i in range(idx.size):
+        prefetch(s.sw, params.lanes, int(idx[i]))
     for i in range(idx.size):
         if s.maps.touched[idx[i]] != s.maps.epoch[()]:
             refresh(s.maps, s.sw, int(idx[i]), 2 * m + 1, m + 1, params.out_lanes)

@@ -32,12 +32,14 @@ from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.linear_algebra import orthonormalise, reorthonormalise
 from koco_stream.numerics.llvm.feature_lines import (
     aligned_zeros,
+    dot,
+    dot3,
     gather,
     lanes_for,
-    line_dot,
-    running_sums,
     scatter,
     substitute,
+    sums_after,
+    sums_before,
     times,
 )
 from koco_stream.types import Array
@@ -148,7 +150,7 @@ def inspect(params: Params, s: State, idx: Array, val: Array) -> tuple[float, fl
     m, W = params.sketch_size, len(params.lanes)
     n2 = gather(s.zw, params.lanes, idx, val, s.a, Z * W)
     times(s.a, params.lanes, F * W, Z * W, P * W)  # F is zero beyond its first m rows and columns
-    return s.a[Z * W + m] + line_dot(s.a, params.lanes, BETA * W, P * W), n2  # w̄ᵀx + βᵀVx
+    return s.a[Z * W + m] + dot(s.a, params.lanes, BETA * W, P * W), n2  # w̄ᵀx + βᵀVx
 
 
 @inlined
@@ -161,7 +163,7 @@ def columns_of(params: Params, s: State) -> tuple[Array, int, int]:
 def off_sketch(params: Params, s: State, n2: float) -> float:
     """ρ² = ‖x‖² − ‖Vx‖², what the sketch's rows leave of the row's square norm."""
     W = len(params.lanes)
-    return max(n2 - line_dot(s.a, params.lanes, P * W, P * W), 0.0)
+    return max(n2 - dot(s.a, params.lanes, P * W, P * W), 0.0)
 
 
 @inlined
@@ -170,9 +172,7 @@ def project(params: Params, s: State, excess: float, off: float) -> float:
     x.
     """
     a, W = s.a, len(params.lanes)
-    for i in range(W):
-        a[COEF * W + i] = a[LEFT * W + i] * a[P * W + i]
-    xAx = off + line_dot(a, params.lanes, COEF * W, P * W)  # αxᵀA⁻¹x, without cancellation (S12)
+    xAx = off + dot3(a, params.lanes, LEFT * W, P * W, P * W)  # αxᵀA⁻¹x, without cancellation (S12)
     w_coef = -excess / xAx
     for i in range(W):
         a[BETA * W + i] -= w_coef * a[SEEN * W + i] * a[P * W + i]
@@ -212,7 +212,7 @@ def learn(
     # from s_i = s_{i−1} + κ q_i², s_0 = 1. The last s is det(L)².
     kappa = gamma * (2.0 + gamma * c2n2)
     kappa_c2 = kappa * c * c
-    grown = 1.0 + kappa_c2 * line_dot(a, params.lanes, P * W, P * W)
+    grown = 1.0 + kappa_c2 * dot(a, params.lanes, P * W, P * W)
     dense = grown > DENSE_AT
     if not dense and s.growth[()] * math.sqrt(grown) > FOLD_AT:
         if started >= 0:  # the fold reads all of Z: its new row has to be there
@@ -226,7 +226,7 @@ def learn(
     if dense:
         settle(s.zw, a, m, W)
     s.growth[()] *= math.sqrt(grown)
-    w_coef -= gamma * c * c * line_dot(a, params.lanes, P * W, BETA * W) + slope / alpha
+    w_coef -= gamma * c * c * dot(a, params.lanes, P * W, BETA * W) + slope / alpha
     # What the row's features get, before the rest: the next row is read while that is computed.
     for k in range(W):
         # δĝᵀ = γ c² (Zx) xᵀ (S1)
@@ -238,8 +238,8 @@ def learn(
 
     # With V goes Algorithm 4, line 9, as S9 has it: β ← Lᵀβ plus the gradient's part. All lanes
     # alike, so that they are computed side by side; beyond m they hold ones and zeros.
-    running_sums(a, params.lanes, P * W, P * W, ENERGY * W, back=False)
-    running_sums(a, params.lanes, P * W, BETA * W, MARGIN * W, back=True)
+    sums_before(a, params.lanes, P * W, P * W, ENERGY * W)
+    sums_after(a, params.lanes, P * W, BETA * W, MARGIN * W)
     turned = (1.0 + gamma * c2n2) * slope / alpha
     for i in range(W):
         p = a[P * W + i]

@@ -31,9 +31,9 @@ from koco_stream.learners.spec import Cost, Public, StreamSize, newton_params, w
 from koco_stream.losses import curvature_at
 from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.linear_algebra import (
+    dot,
     factor_shifted,
     inverse_of_shifted,
-    ordered_dot,
     solve_factored,
 )
 from koco_stream.numerics.llvm.feature_lines import (
@@ -186,14 +186,14 @@ def off_sketch(params: Params, s: State, n2: float) -> float:
         if s.dense_rounds[()] == 0:
             factor_shifted(a, W, m, K, params.alpha, L)
         solve_factored(a, W, m, L, 0, X_HAT * W, HX * W)
-        xHx = ordered_dot(a, m, X_HAT * W, HX * W)
+        xHx = dot(a, m, X_HAT * W, HX * W)
     else:
         sound = apply_H(params, a, trace, X_HAT * W, HX * W)
-        xHx = ordered_dot(a, m, X_HAT * W, HX * W)
+        xHx = dot(a, m, X_HAT * W, HX * W)
         if not (sound and 0.0 <= xHx <= n2):
             inverse_of_shifted(a, W, m, K, params.alpha, H, L)
             apply_H(params, a, trace, X_HAT * W, HX * W)
-            xHx = ordered_dot(a, m, X_HAT * W, HX * W)
+            xHx = dot(a, m, X_HAT * W, HX * W)
     # Never less than what the largest possible eigenvalue of A leaves of it.
     return max(n2 - xHx, n2 * params.alpha / (params.alpha + trace))
 
@@ -245,10 +245,10 @@ def learn(
         solve_factored(a, W, m, L, 0, R * W, HR * W)
     else:
         sound = apply_H(params, a, trace, R * W, HR * W)
-    rHr, rHs = ordered_dot(a, m, R * W, HR * W), c * ordered_dot(a, m, R * W, HX * W)
+    rHr, rHs = dot(a, m, R * W, HR * W), c * dot(a, m, R * W, HX * W)
     # Spoilt if below what H's smallest possible eigenvalue allows; that is then taken, and H made
     # anew after the round.
-    least = ordered_dot(a, m, R * W, R * W) / (alpha + trace)
+    least = dot(a, m, R * W, R * W) / (alpha + trace)
     spoilt = not (sound and rHr >= least)
     rHr = max(rHr, least)
     n, delta = c * c * n2, c * c * off

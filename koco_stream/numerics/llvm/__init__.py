@@ -1,1 +1,1 @@
-"""Loops in hand-written LLVM instructions, each beside the Python loop that specifies it."""
+"""Hand-written instructions, each beside the literal loop that specifies it."""

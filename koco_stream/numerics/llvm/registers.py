@@ -1,29 +1,23 @@
-"""Building blocks for hand-written LLVM instructions: arithmetic in vector registers.
+"""Lines of lanes in vector registers: what the loops of `koco_stream.numerics.llvm.feature_lines`
+and `koco_stream.numerics.llvm.point_panels` are emitted with.
 
-A line of numbers is split into registers of eight lanes and one of four. The order of every sum is
-fixed here; `halved` is its Python specification.
+A line is cut into registers of eight lanes and one of four. The order of every sum is fixed here,
+and `halved` is the literal form of it.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from inspect import Parameter, signature
 from typing import Any
 
 from llvmlite import ir
-from numba import types
-from numba.core import cgutils, config
-from numba.extending import intrinsic
+from numba.core import cgutils
 
 from koco_stream.types import Array
 
-INT32, INT64, DOUBLE = ir.IntType(32), ir.IntType(64), ir.DoubleType()
+INT32, INT64 = ir.IntType(32), ir.IntType(64)
 
 
 def halved(registers: list[Array]) -> float:
-    """The sum of a line, in its fixed order.
-
-    Registers of equal size are added in order, then eights folded to fours, fours to twos, twos to
-    one.
+    """The order in which a line is summed: registers of equal size in order, eights folded to
+    fours, fours to twos, twos to one.
     """
     eights = [r for r in registers if r.size == 8]
     fours = [r for r in registers if r.size == 4]
@@ -37,208 +31,147 @@ def halved(registers: list[Array]) -> float:
     return float(pair[0] + pair[1])
 
 
-def emitted_by(
-    emit: Callable[..., Any], returns: Any = types.void
-) -> Callable[[Callable[..., Any]], Any]:
-    """Compile calls of the decorated function to the instructions that `emit` emits.
-
-    The decorated function is a plain Python loop that specifies what the instructions compute. It
-    runs instead of them with `NUMBA_DISABLE_JIT=1`, and tests use it through the attribute
-    `literal`.
-
-    Parameters
-    ----------
-    emit : callable
-        Receives LLVM's builder and the arguments: an array as a `Memory`, a tuple as the `Lines` of
-        its length, a number as a 64-bit value of its kind.
-    returns : numba type
-        The type of the value that `emit` returns.
-    """
-
-    def decorate(literal: Callable[..., Any]) -> Any:
-        if config.DISABLE_JIT:
-            return literal
-
-        def typed(typing_context: Any, *given: Any) -> Any:
-            def lower(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-                shown = [
-                    _argument(context, builder, kind, value)
-                    for kind, value in zip(signature.args, args, strict=True)
-                ]
-                value = emit(builder, *shown)
-                return context.get_dummy_value() if returns is types.void else value
-
-            return returns(*map(_widened, given)), lower
-
-        first = Parameter("typing_context", Parameter.POSITIONAL_OR_KEYWORD)
-        shape = signature(literal)
-        typed.__dict__.update(
-            literal=literal,
-            __signature__=shape.replace(parameters=[first, *shape.parameters.values()]),
-        )
-        typed.__name__, typed.__doc__ = literal.__name__, literal.__doc__
-        return intrinsic(typed)
-
-    return decorate
-
-
-def _widened(kind: Any) -> Any:
-    if isinstance(kind, types.Boolean):
-        return types.boolean
-    if isinstance(kind, types.Integer):
-        return types.int64
-    return types.float64 if isinstance(kind, types.Float) else kind
-
-
-def _argument(context: Any, builder: Any, kind: Any, value: Any) -> Any:
-    if isinstance(kind, types.Array):
-        return Memory(builder, context.make_array(kind)(context, builder, value))
-    return Lines(builder, len(kind)) if isinstance(kind, types.BaseTuple) else value
-
-
-class Memory:
-    """An array argument of emitted code: its data, length, and lines per panel for a panel
-    table.
-    """
-
-    def __init__(self, builder: Any, array: Any) -> None:
-        shape = cgutils.unpack_tuple(builder, array.shape)
-        self.b, self.data, self.size = builder, array.data, shape[0]
-        self.panel_lines = shape[-2] if len(shape) > 1 else None
-
-    def at(self, place: Any) -> Any:
-        """A pointer to the array's element at an offset."""
-        return self.b.gep(self.data, [place])
-
-    def number(self, place: Any) -> Any:
-        """The array's element at an offset, as a double or a 64-bit integer."""
-        value = self.b.load(self.at(place))
-        if isinstance(value.type, ir.IntType):
-            return self.b.sext(value, INT64)
-        return self.b.fpext(value, DOUBLE)
-
-
 class Lines:
-    """The layout of lines of `width` lanes, split into registers of eight lanes and one of four."""
+    """Emits what the loops share: lines of `width` lanes, cut into registers of eight lanes and one
+    of four.
+    """
 
     def __init__(self, builder: Any, width: int) -> None:
         self.b = builder
         self.width = width
         self.registers = [(first, min(8, width - first)) for first in range(0, width, 8)]
 
-    def spread(self, value: Any) -> "Line":
-        """A line with `value`, a Python number or an LLVM value, in every lane."""
-        if isinstance(value, float):
-            value = DOUBLE(value)
-        return Line(self.b, [self._spread(value, n) for _, n in self.registers])
+    def vector(self, lanes: int) -> Any:
+        """The type of a register."""
+        return ir.VectorType(ir.DoubleType(), lanes)
+
+    def zeros(self) -> list[Any]:
+        """A line of variables, all zero."""
+        return [
+            cgutils.alloca_once_value(self.b, ir.Constant(self.vector(n), [0.0] * n))
+            for _, n in self.registers
+        ]
+
+    def spread(self, value: Any) -> list[Any]:
+        """A line with `value` in every lane."""
+        return [self._spread(value, n) for _, n in self.registers]
 
     def _spread(self, value: Any, lanes: int) -> Any:
-        undefined = ir.Constant(ir.VectorType(DOUBLE, lanes), ir.Undefined)
-        first = self.b.insert_element(undefined, value, INT32(0))
-        return _shuffled(self.b, first, first, [0] * lanes)
+        first = self.b.insert_element(
+            ir.Constant(self.vector(lanes), ir.Undefined), value, INT32(0)
+        )
+        return self.b.shuffle_vector(
+            first, first, ir.Constant(ir.VectorType(INT32, lanes), [0] * lanes)
+        )
 
-    def zeros(self) -> "Line":
-        """A line of zeros."""
-        return self.spread(0.0)
-
-    def row(self, i: Any, first: Any) -> Any:
-        """The offset of line i of the lines that begin at the offset `first`."""
-        return self.b.add(first, self.b.mul(i, INT64(self.width)))
-
-    def load(self, memory: Memory, place: Any) -> "Line":
-        """Load the line at an offset, which need not be aligned."""
-        values = [self.b.load(self._pointer(memory, place, k, n)) for k, n in self.registers]
-        for value in values:
+    def load(self, pointer: Any) -> list[Any]:
+        """The line at `pointer`, which need not be aligned to a register."""
+        loaded = [self.b.load(self._place(pointer, first, n)) for first, n in self.registers]
+        for value in loaded:
             value.align = 8
-        return Line(self.b, values)
+        return loaded
 
-    def store(self, line: "Line", memory: Memory, place: Any) -> None:
-        """Store a line at an offset."""
-        for value, (k, n) in zip(line.values, self.registers, strict=True):
-            self.b.store(value, self._pointer(memory, place, k, n)).align = 8
+    def store(self, line: list[Any], pointer: Any) -> None:
+        """Write a line to `pointer`."""
+        for value, (first, n) in zip(line, self.registers, strict=True):
+            self.b.store(value, self._place(pointer, first, n)).align = 8
 
-    def _pointer(self, memory: Memory, place: Any, first: int, lanes: int) -> Any:
-        pointer = self.b.gep(memory.at(place), [INT64(first)])
-        return self.b.bitcast(pointer, ir.VectorType(DOUBLE, lanes).as_pointer())
+    def _place(self, pointer: Any, first: int, lanes: int) -> Any:
+        return self.b.bitcast(self.b.gep(pointer, [INT64(first)]), self.vector(lanes).as_pointer())
 
+    def add(self, left: list[Any], right: list[Any]) -> list[Any]:
+        """left + right."""
+        return [self.b.fadd(x, y) for x, y in zip(left, right, strict=True)]
 
-class Line:
-    """A line of numbers in vector registers. Arithmetic is lane by lane."""
+    def subtract(self, left: list[Any], right: list[Any]) -> list[Any]:
+        """left − right."""
+        return [self.b.fsub(x, y) for x, y in zip(left, right, strict=True)]
 
-    def __init__(self, builder: Any, values: list[Any]) -> None:
-        self.b, self.values = builder, values
+    def multiply(self, left: list[Any], right: list[Any]) -> list[Any]:
+        """left · right, lane by lane."""
+        return [self.b.fmul(x, y) for x, y in zip(left, right, strict=True)]
 
-    def __add__(self, other: "Line") -> "Line":
-        return self._each(self.b.fadd, other)
+    def get(self, variables: list[Any]) -> list[Any]:
+        """The values of a line of variables."""
+        return [self.b.load(v) for v in variables]
 
-    def __sub__(self, other: "Line") -> "Line":
-        return self._each(self.b.fsub, other)
+    def set(self, variables: list[Any], line: list[Any]) -> None:
+        """Change a line of variables."""
+        for value, variable in zip(line, variables, strict=True):
+            self.b.store(value, variable)
 
-    def __mul__(self, other: "Line") -> "Line":
-        return self._each(self.b.fmul, other)
-
-    def _each(self, operation: Callable[..., Any], other: "Line") -> "Line":
-        pairs = zip(self.values, other.values, strict=True)
-        return Line(self.b, [operation(x, y) for x, y in pairs])
-
-    def total(self) -> Any:
-        """The sum of the line's lanes, in the order of `halved`."""
-        eights = [value for value in self.values if value.type.count == 8]
-        fours = [value for value in self.values if value.type.count == 4]
+    def four(self, line: list[Any]) -> Any:
+        """A line's registers added until four lanes are left, in the order of `halved`."""
+        eights = [value for value, (_, n) in zip(line, self.registers, strict=True) if n == 8]
+        fours = [value for value, (_, n) in zip(line, self.registers, strict=True) if n == 4]
         if eights:
             total = eights[0]
             for value in eights[1:]:
                 total = self.b.fadd(total, value)
-            fours.insert(0, self._folded(total, 8))
-        pair = self._folded(fours[0] if len(fours) == 1 else self.b.fadd(*fours), 4)
-        return self.b.fadd(*(self.b.extract_element(pair, INT32(k)) for k in (0, 1)))
+            fours.insert(0, self._fold(total, 8))
+        return fours[0] if len(fours) == 1 else self.b.fadd(*fours)
 
-    def _folded(self, value: Any, lanes: int) -> Any:
-        half = lanes // 2
+    def total(self, line: list[Any]) -> Any:
+        """The sum of a line's lanes, in the order of `halved`."""
+        pair = self._fold(self.four(line), 4)
         return self.b.fadd(
-            _shuffled(self.b, value, value, list(range(half))),
-            _shuffled(self.b, value, value, list(range(half, lanes))),
+            self.b.extract_element(pair, INT32(0)), self.b.extract_element(pair, INT32(1))
         )
 
+    def totals(self, rows: list[list[Any]]) -> Any:
+        """The sums of eight or four lines in one register, each in the order of `halved`."""
+        fours = [self.four(line) for line in rows]
+        pairs = [
+            self.b.fadd(self.shuffle(x, y, [0, 1, 4, 5]), self.shuffle(x, y, [2, 3, 6, 7]))
+            for x, y in zip(fours[::2], fours[1::2], strict=True)
+        ]
+        sums = [
+            self.b.fadd(self.shuffle(x, y, [0, 2, 4, 6]), self.shuffle(x, y, [1, 3, 5, 7]))
+            for x, y in zip(pairs[::2], pairs[1::2], strict=True)
+        ]
+        return sums[0] if len(sums) == 1 else self.shuffle(sums[0], sums[1], list(range(8)))
 
-class Variable:
-    """A line, or other values, that an emitted loop changes."""
+    def running(self, line: list[Any], back: bool) -> list[Any]:
+        """In each lane the sum of the lanes before it, or with `back` after it, in the order of
+        `literal_sums_before`.
+        """
+        carry: Any = ir.DoubleType()(0.0)
+        out = list(line)
+        places = range(len(line))
+        for k in reversed(places) if back else places:
+            value, n = line[k], self.registers[k][1]
+            for shift in (1, 2, 4)[: n.bit_length() - 1]:
+                value = self.b.fadd(value, self._moved(value, n, -shift if back else shift))
+            out[k] = self.b.fadd(self._moved(value, n, -1 if back else 1), self._spread(carry, n))
+            carry = self.b.fadd(carry, self.b.extract_element(value, INT32(0 if back else n - 1)))
+        return out
 
-    def __init__(self, line: Line) -> None:
-        self.b = line.b
-        self.places = [cgutils.alloca_once_value(self.b, value) for value in line.values]
+    def _moved(self, value: Any, lanes: int, by: int) -> Any:
+        """Every lane `by` places further, zeros where nothing comes from."""
+        zeros = ir.Constant(self.vector(lanes), [0.0] * lanes)
+        return self.shuffle(
+            value, zeros, [k - by if 0 <= k - by < lanes else lanes for k in range(lanes)]
+        )
 
-    def get(self) -> Line:
-        """The variable's current value."""
-        return Line(self.b, [self.b.load(place) for place in self.places])
+    def shuffle(self, x: Any, y: Any, lanes: list[int]) -> Any:
+        """A register of the named lanes of x, then y."""
+        return self.b.shuffle_vector(x, y, ir.Constant(ir.VectorType(INT32, len(lanes)), lanes))
 
-    def set(self, line: Line) -> None:
-        """Assign a new value to the variable."""
-        for value, place in zip(line.values, self.places, strict=True):
-            self.b.store(value, place)
-
-
-def _shuffled(builder: Any, x: Any, y: Any, lanes: list[int]) -> Any:
-    """A register with the given lanes of x followed by y."""
-    return builder.shuffle_vector(x, y, ir.Constant(ir.VectorType(INT32, len(lanes)), lanes))
+    def _fold(self, value: Any, lanes: int) -> Any:
+        half = lanes // 2
+        low, high = (self.shuffle(value, value, list(range(k, k + half))) for k in (0, half))
+        return self.b.fadd(low, high)
 
 
-@contextmanager
-def steps(builder: Any, end: Any, step: int = 1) -> Iterator[Any]:
-    """Emit a loop over 0, step, 2·step, … below `end`; yields its counter."""
-    with cgutils.for_range_slice(builder, INT64(0), end, INT64(step)) as (i, _):
-        yield i
-
-
-def in_two_chains(
-    count: Any, term: Callable[[Any], Line], even: Line, odd: Line
-) -> tuple[Line, Line]:
-    """Add the terms with even i below `count` to `even`, and those with odd i to `odd`."""
-    b, chains = even.b, (Variable(even), Variable(odd))
-    pairs = b.and_(count, INT64(-2))
-    with steps(b, pairs, 2) as i:
-        for chain, k in zip(chains, (i, b.add(i, INT64(1))), strict=True):
-            chain.set(chain.get() + term(k))
-    with b.if_then(b.icmp_signed("!=", pairs, count)):
-        chains[0].set(chains[0].get() + term(pairs))
-    return chains[0].get(), chains[1].get()
+def in_two_chains(builder: Any, lines: Lines, count: Any, term: Any) -> list[Any]:
+    """Σ_i term(i), a line each, even and odd i apart."""
+    sums = lines.zeros(), lines.zeros()
+    pairs = builder.and_(count, INT64(-2))
+    with cgutils.for_range_slice(builder, INT64(0), pairs, INT64(2)) as (i, _):
+        for chain in (0, 1):
+            lines.set(
+                sums[chain], lines.add(lines.get(sums[chain]), term(builder.add(i, INT64(chain))))
+            )
+    with builder.if_then(builder.icmp_signed("!=", pairs, count)):
+        lines.set(sums[0], lines.add(lines.get(sums[0]), term(pairs)))
+    return lines.add(lines.get(sums[0]), lines.get(sums[1]))
