@@ -1,8 +1,7 @@
-"""What a worker process reports before it gets work: versions, machine, free disk space, and
-whether it can access the store. All values are plain Python types.
+"""What a worker process reports before it gets work: versions, machine, disks, store access.
 
-The module can be imported even if a package that workers need is missing, so that the missing
-package can be reported.
+All values are plain Python types. The module can be imported even if a package that workers need is
+missing, so that the missing package can be reported.
 """
 
 import hashlib

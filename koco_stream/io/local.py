@@ -59,8 +59,9 @@ class StorePath(ABC):
     def read_table(
         self, columns: list[str] | None = None, only: pc.Expression | None = None
     ) -> pa.Table:
-        """Read the Parquet file: the given columns (default all), and the rows that the filter
-        `only` selects. Raises `OSError` if a page checksum does not match.
+        """Read the Parquet file: the given columns (default all), and the rows that `only` selects.
+
+        Raises `OSError` if a page checksum does not match.
         """
 
     def sha256(self) -> str:

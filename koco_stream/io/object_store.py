@@ -148,8 +148,10 @@ class ObjectPath(StorePath):
             shutil.copyfileobj(source, target, READ_BYTES)
 
     def remove(self) -> None:
-        """Remove the object if it exists. pyarrow then creates an empty object for the folder,
-        which listings by this class do not show.
+        """Remove the object if it exists.
+
+        pyarrow then creates an empty object for the folder, which listings by this class do not
+        show.
         """
         with self._explained_failures(), suppress(FileNotFoundError):
             self.filesystem.delete_file(self.key)
@@ -191,8 +193,10 @@ class ObjectPath(StorePath):
 
     @contextmanager
     def _explained_failures(self) -> Iterator[None]:
-        """Context manager that turns a failure of the object store into `StoreUnavailable` with its
-        meaning and the remedy. Local failures, such as a full disk, are not changed.
+        """Context manager that turns the object store's failures into `StoreUnavailable` with a
+        remedy.
+
+        Local failures, such as a full disk, are not changed.
         """
         try:
             yield

@@ -22,8 +22,9 @@ CHUNK = 256  # past rows whose kernel values stay in the cache while all runs of
 
 
 class History(NamedTuple):
-    """The rows of a stream seen so far: their number `n` (), the sparse rows `indptr` (room + 1,),
-    `indices` and `values`, and `norms` (room,), their ‖x‖².
+    """The rows of a stream seen so far.
+
+    n: () rows. indptr (room + 1,), indices, values: the sparse rows. norms (room,): their ‖x‖².
     """
 
     n: Array

@@ -14,8 +14,9 @@ KERNELS = {"gaussian": GAUSSIAN, "polynomial": POLYNOMIAL, "linear": LINEAR}
 
 
 class Kernel(NamedTuple):
-    """A kernel for compiled code: the code of its kind, 1/(2·bandwidth²) as `scale` if it is
-    Gaussian, and the degree if it is polynomial.
+    """A kernel for compiled code.
+
+    kind: its code. scale: 1/(2·bandwidth²) of a Gaussian kernel. degree: of a polynomial one.
     """
 
     kind: int
@@ -34,8 +35,9 @@ def gaussian_kernel(bandwidth: float) -> Kernel:
 
 @inlined
 def values_of(kernel: Kernel, norms: Array, n2: float, n: int, out: Array) -> None:
-    """Replace the inner products out[p] = xᵀx_p by kernel values k(x, x_p) for p < n, given n2 =
-    ‖x‖² and norms (room,) with ‖x_p‖².
+    """Replace the inner products out[p] = xᵀx_p by kernel values k(x, x_p) for p < n.
+
+    n2 is ‖x‖², and norms (room,) are ‖x_p‖².
     """
     if kernel.kind == GAUSSIAN:
         gaussian(norms, n2, kernel.scale, n, out, 0)

@@ -70,8 +70,10 @@ def seal_of(content: dict[str, Any]) -> str:
 
 
 def datasets_path(store: AnyPath) -> StorePath:
-    """The folder of a store's datasets: its own, or that of the enclosing store if a file in it
-    says so. Raises `WrongInput` if that file names any other store.
+    """The folder of a store's datasets: its own, or that of the enclosing store.
+
+    A file in the store says so and names the enclosing store. Raises `WrongInput` if it names any
+    other store.
     """
     own = store_path(store)
     try:

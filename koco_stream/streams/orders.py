@@ -11,8 +11,9 @@ WINDOW_ROWS = 65536
 
 
 class Shuffled:
-    """A full random permutation of a dataset's rows, determined by `seed` and independent of the
-    sharding. It keeps n row numbers in memory and needs all shards open.
+    """A full random permutation of a dataset's rows, determined by `seed`.
+
+    It does not depend on the sharding. It keeps n row numbers in memory and needs all shards open.
     """
 
     def __init__(self, shard_rows: Sequence[int], seed: int) -> None:

@@ -1,12 +1,11 @@
-"""The comparator of the regret: the best linear predictor in hindsight, by least squares over a
-whole stream.
+"""The comparator of the regret: the best linear predictor in hindsight, by least squares.
 
-min_w Σ (wᵀx_t − y_t)² is solved by conjugate gradients on the normal equations, scaled by the
-features' norms. They use the rows only through Xᵀ(Xp): each step is one pass over the memory-mapped
-rows, summed row by row, and only vectors of d numbers are stored. The gradient Xᵀ(y − Xw) that the
-steps update accumulates rounding errors, so it is recomputed from the rows at the end, and the
-steps restart where it is not small enough. The solution ignores the clip. Its largest prediction is
-therefore returned with the loss, to judge a regret by.
+min_w Σ (wᵀx_t − y_t)² over a whole stream is solved by conjugate gradients on the normal equations,
+scaled by the features' norms. They use the rows only through Xᵀ(Xp): each step is one pass over the
+memory-mapped rows, summed row by row, and only vectors of d numbers are stored. The gradient Xᵀ(y −
+Xw) that the steps update accumulates rounding errors, so it is recomputed from the rows at the end,
+and the steps restart where it is not small enough. The solution ignores the clip. Its largest
+prediction is therefore returned with the loss, to judge a regret by.
 """
 
 import json

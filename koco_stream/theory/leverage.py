@@ -1,6 +1,4 @@
-"""Leverage scores and effective dimensions of a kernel matrix, and the chain of inequalities of
-Lemma 3 of the ICML paper.
-"""
+"""Leverage scores and effective dimensions of a kernel matrix, and Lemma 3 of the ICML paper."""
 
 import math
 from typing import NamedTuple
@@ -34,8 +32,9 @@ def factor(K: Array, ridge: float) -> Array:
 
 
 def eigenvalues(K: Array, ridge: float) -> Array:
-    """The eigenvalues (n,) of K in increasing order; negative ones, which come from rounding, are
-    set to 0. Raises `WrongInput` for a ridge that is not positive.
+    """The eigenvalues (n,) of K in increasing order, negative ones (rounding) set to 0.
+
+    Raises `WrongInput` for a ridge that is not positive.
     """
     if not ridge > 0.0:
         raise WrongInput(f"the ridge must be positive, not {ridge!r}")
@@ -93,8 +92,9 @@ def effective_dimension(K: Array, ridge: float) -> float:
 
 
 def _pivots(K: Array, ridge: float) -> Array:
-    """The pivots (n,) of K + ridge·I: for each row, what earlier rows do not explain, plus the
-    ridge. They are at least the ridge, except for rounding.
+    """The pivots (n,) of K + ridge·I: what earlier rows do not explain of each row, plus the ridge.
+
+    They are at least the ridge, except for rounding.
     """
     return np.maximum(np.square(np.diag(factor(K, ridge))), ridge)
 

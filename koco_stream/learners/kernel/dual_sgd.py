@@ -1,6 +1,7 @@
-"""DualSGD: kernel stochastic gradient descent with a budget of points, in which removed points live
-on as random features. A round takes O(Bs + sD), and replacing a point O(features that points have
-had).
+"""DualSGD: kernel stochastic gradient descent with a budget of points.
+
+Removed points live on as random features. A round takes O(Bs + sD), and replacing a point
+O(features that points have had).
 
 After Le, Nguyen, Nguyen, Phung: Dual Space Gradient Descent for Online Learning (NIPS 2016), from
 its public description: gradient descent on regularisation/2·‖f‖² + loss, and a second space, of
@@ -58,8 +59,10 @@ WEIGHTS = 3
 
 
 class Params(NamedTuple):
-    """Parameters of the compiled step: the loss's code, clip C, regularisation λ, budget B, the
-    number D of frequencies, the Gaussian kernel and its bandwidth.
+    """Parameters of the compiled step.
+
+    loss: its code. clip: C. regularisation: λ. budget: B. frequencies: D. kernel: the Gaussian
+    kernel, and its bandwidth.
     """
 
     loss: int

@@ -34,9 +34,10 @@ WEIGHTS = 3
 
 
 class Params(NamedTuple):
-    """Parameters of the compiled step: the loss's code, an infinite clip, the step size, the number
-    D of frequencies, the kernel's bandwidth, and the tube: no update while |ŷ − y| is within it
-    (for the squared loss or half of it).
+    """Parameters of the compiled step.
+
+    loss: its code. clip: infinite. step_size: the step. frequencies: D. bandwidth: the kernel's.
+    tube: no update while |ŷ − y| is within it (for the squared loss, or half of it).
     """
 
     loss: int

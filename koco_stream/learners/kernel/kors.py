@@ -48,8 +48,10 @@ K, V = range(2)  # lines of `a`: k, the kernel values of the row with the points
 
 
 class Params(NamedTuple):
-    """Parameters of the compiled step: the kernel, the ridge γ, the estimate's factor (1 + ε, or
-    the poster's 1 − ε), β, and the maximum size of the dictionary (`most`). `clip` is not used.
+    """Parameters of the compiled step.
+
+    kernel: the kernel. ridge: γ. factor: 1 + ε, or the poster's 1 − ε. beta: β. most: the maximum
+    size of the dictionary. clip: not used.
     """
 
     kernel: Kernel
@@ -142,8 +144,9 @@ def offer(params: Params, s: State, k_tt: float) -> bool:
 
 @inlined
 def join(params: Params, s: State, idx: Array, val: Array, k_tt: float, n2: float) -> None:
-    """Add this round's row to the dictionary with weight 1/p̃: T gains the row −lᵀT/d and 1/d,
-    where l = s_t·v and d is the pivot of L.
+    """Add this round's row to the dictionary, with weight 1/p̃.
+
+    T gains the row −lᵀT/d and 1/d, where l = s_t·v and d is the pivot of L.
     """
     n, v = int(s.points.n[()]), s.a[V]
     root = 1.0 / math.sqrt(s.inclusion_probability[()])

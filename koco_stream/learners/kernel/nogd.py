@@ -49,8 +49,10 @@ NO_FEATURE = 1e-12
 
 
 class Params(NamedTuple):
-    """Parameters of the compiled step: the loss's code, an infinite clip, the step size, the budget
-    B, the rank k ≤ B, the kernel, and the tube, as for FOGD.
+    """Parameters of the compiled step.
+
+    loss: its code. clip: infinite. step_size: the step. budget: B. rank: k ≤ B. kernel: the kernel.
+    tube: as for FOGD.
     """
 
     loss: int

@@ -39,8 +39,10 @@ K, A = range(2)  # lines of `a`: k(x, x_p), coefficients
 
 
 class Params(NamedTuple):
-    """Parameters of the compiled step: the loss's code, the clip C, the step size η, the
-    regularisation λ, the tube ν, the kernel, and the maximum number of points (`budget`).
+    """Parameters of the compiled step.
+
+    loss: its code. clip: C. step_size: η. regularisation: λ. tube: ν. kernel: the kernel. budget:
+    the maximum number of points.
     """
 
     loss: int

@@ -41,9 +41,11 @@ NO_COORDINATE = 1e-12
 
 
 class Params(NamedTuple):
-    """Parameters of the compiled step: the loss's code, α, the clip C, the coefficient of g gᵀ in A
-    (`curvature`, divided by √t if `decreasing`), and KORS's parameters. When a point joins,
-    `restart` resets ω = 0 and A = αI, `forget` only A = αI.
+    """Parameters of the compiled step.
+
+    loss: its code. alpha: α. clip: C. curvature: the coefficient of g gᵀ in A, divided by √t if
+    `decreasing`. kors: KORS's parameters. When a point joins, `restart` resets ω = 0 and A = αI,
+    `forget` only A = αI.
     """
 
     loss: int
@@ -159,8 +161,9 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
 
 @inlined
 def enter(params: Params, s: State, k_tt: float) -> None:
-    """Add a coordinate for this round's row to the embedding, used from the next round on: W gains
-    the row −φ̃ᵀW/d and 1/d, where d is its pivot.
+    """Add a coordinate for this round's row to the embedding, used from the next round on.
+
+    W gains the row −φ̃ᵀW/d and 1/d, where d is its pivot.
     """
     n, phi = int(s.kors.points.n[()]), s.a[PHI]
     pivot2 = k_tt - dot(phi, 0, phi, 0, n)
