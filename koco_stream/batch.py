@@ -156,7 +156,7 @@ class _Point:
         self.gap = self.hinge - duals + float(slopes @ slopes) / (4.0 * alpha)
 
     def along(self, direction: Array) -> Array:
-        """f(w + s·direction), (30,), for all step sizes s in `STEPS`, from one pass over the
+        """f(w + s·direction), (30,), for the step sizes s in `STEPS`, from one pass over the
         rows.
         """
         values = np.zeros(STEPS.size)

@@ -66,7 +66,7 @@ class Classifier(Estimator):
         return "learner_" in vars(self)
 
     def progressive(self, X: Any, y: Any, classes: Any = None) -> Array:
-        """Learn from the rows in order and return each row's class, predicted before its label is
+        """Learn from the rows in order; returns each row's class, predicted before its label is
         seen.
 
         Parameters

@@ -61,9 +61,7 @@ CURVATURES: dict[str, Callable[[float], float]] = {
 
 
 def curvature_of(loss: str, clip: float) -> float:
-    """The curvature σ of a loss for values in [−clip, clip]; 0 if it has none or `clip` is
-    infinite.
-    """
+    """A loss's curvature σ for values in [−clip, clip]; 0 if it has none or `clip` is infinite."""
     return CURVATURES[loss](clip) if loss in CURVATURES and math.isfinite(clip) else 0.0
 
 

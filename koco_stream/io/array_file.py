@@ -123,7 +123,5 @@ def _plain(value: Any) -> Any:
 
 
 def _special(entries: dict[str, Any]) -> Any:
-    """The inverse of `_plain` for a JSON object: a float if it stands for an infinity, else
-    itself.
-    """
+    """The inverse of `_plain` for a JSON object: a float if it stands for one, else itself."""
     return float(entries["float"]) if entries.keys() == {"float"} else entries

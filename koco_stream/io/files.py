@@ -41,8 +41,8 @@ def written_atomically(path: Path) -> Iterator[Path]:
 
 
 def remove_unfinished(folder: Path, older_than: float) -> None:
-    """Remove temporary files older than `older_than` seconds that killed processes left in
-    `folder`.
+    """Remove old temporary files that killed processes left in `folder`; `older_than` in
+    seconds.
     """
     for path in folder.glob(".*.tmp"):
         with suppress(FileNotFoundError):

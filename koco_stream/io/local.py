@@ -71,9 +71,7 @@ class StorePath(ABC):
 
     @abstractmethod
     def local(self) -> AbstractContextManager[Path]:
-        """Context manager that gives a local path of the file, for reading; perhaps a temporary
-        copy.
-        """
+        """Context manager that gives a local path to read from, perhaps a temporary copy."""
 
     @abstractmethod
     def written(self) -> AbstractContextManager[Path]:

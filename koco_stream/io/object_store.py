@@ -193,10 +193,10 @@ class ObjectPath(StorePath):
 
     @contextmanager
     def _explained_failures(self) -> Iterator[None]:
-        """Context manager that turns the object store's failures into `StoreUnavailable` with a
-        remedy.
+        """Context manager that turns failures of the object store into `StoreUnavailable`.
 
-        Local failures, such as a full disk, are not changed.
+        The message has the failure's meaning and the remedy. Local failures, such as a full disk,
+        are not changed.
         """
         try:
             yield
@@ -284,8 +284,6 @@ def _explained(scheme: str, said: str) -> str:
 
 @contextmanager
 def _temporary(name: str) -> Iterator[Path]:
-    """Context manager that gives a path for a file `name` in a temporary folder in the cache
-    folder.
-    """
+    """Context manager that gives a path for a temporary file `name` in the cache folder."""
     with tempfile.TemporaryDirectory(dir=private_folder("transfers")) as folder:
         yield Path(folder) / name

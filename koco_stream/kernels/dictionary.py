@@ -74,7 +74,7 @@ def lengthened(vectors: Array, room: int) -> Array:
 
 
 def grown(points: Points, s: int, more_points: bool = True) -> Points:
-    """The same points with more lines for s features and, with `more_points`, room for one more
+    """The same points with lines for s more features and, with `more_points`, for one more
     point.
     """
     room, lines = points.norms.size, points.features.shape[1]

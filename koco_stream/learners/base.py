@@ -272,9 +272,7 @@ class Learner(Algorithm, Estimator):
         self.rounds_ = 0
 
     def _check_unchanged(self) -> None:
-        """Raise an error if parameters have changed since learning began, or the learner
-        diverged.
-        """
+        """Raise an error if parameters changed since learning began, or the learner diverged."""
         given = self.get_params()
         in_force = vars(self).get("_in_force", given)
         changed = [name for name, value in given.items() if value != in_force[name]]

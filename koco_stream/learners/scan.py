@@ -111,8 +111,8 @@ class Algorithm(Spec):
 
     @staticmethod
     def joined(state: Any, /) -> Array | None:
-        """The rounds, increasing, in which the dictionary's points joined; None if points can leave
-        it.
+        """The rounds, increasing, in which the dictionary's points joined; None if points can
+        leave.
         """
         return None
 

@@ -120,7 +120,7 @@ class SharedKernelScan:
         return predictions
 
     def _tiles(self, rows: Rows, learning: bool) -> Iterator[tuple[slice, int]]:
-        """Compute kernel values for sixteen rows at a time; yields the rows and the number before
+        """Compute the kernel values of sixteen rows at a time; yields rows and the number before
         them.
 
         The kernel values are in the tile. When learning, the rows are added to the history.
@@ -191,9 +191,7 @@ class SharedKernelLearner(Learner):
     def advance(
         cls, params: Any, state: Any, rows: Rows, labels: Array, predictions: Array
     ) -> tuple[Any, int]:
-        """Learn from a block of rows by a shared scan with a single run; see
-        `Algorithm.advance`.
-        """
+        """Learn from a block of rows by a shared scan with one run; see `Algorithm.advance`."""
         scan = SharedKernelScan([cls], [params], [state])
         done = scan.advance(rows, labels, predictions.reshape(1, -1))[0]
         if scan.failures:

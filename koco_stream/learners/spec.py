@@ -37,9 +37,7 @@ def newton_params(q: Public) -> dict[str, Any]:
 
 
 class StreamSize(NamedTuple):
-    """A stream's number of rounds, its features d with the intercept, and mean non-zeros s per
-    row.
-    """
+    """A stream's rounds, features d (with the intercept), and mean non-zeros s per row."""
 
     rounds: int
     d: int
@@ -167,8 +165,8 @@ class Spec:
 
     @classmethod
     def identifying(cls, public: Public) -> Public:
-        """The parameters in a run's identity: those with an effect, without later ones at their
-        default.
+        """The parameters in a run's identity: those with an effect, except later ones at
+        defaults.
         """
         irrelevant, later = cls.irrelevant(public), cls.later()
         return {

@@ -24,9 +24,7 @@ from koco_stream.io.fingerprint import source_hash
 
 @cache
 def code_hash() -> str:
-    """A hash (16 hexadecimal digits) of `koco_stream`'s source files and the compiler's
-    versions.
-    """
+    """A hash (16 hexadecimal digits) of `koco_stream`'s source and of the compiler's versions."""
     text = f"{sys.version}|{numba.__version__}|{llvmlite.__version__}|{source_hash()}"
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 

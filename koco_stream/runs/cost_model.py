@@ -96,9 +96,7 @@ class Costs:
         )
 
     def reading(self, stream: Stream) -> float:
-        """The estimated seconds of a pass over the stream without learning, and of the result
-        file.
-        """
+        """The estimated seconds of a pass over a stream without learning, and of a result file."""
         size = self.sizes[stream.dataset_hash]
         reading = READ_NS * 1e-9 * size.n_values * size.rounds(stream) / max(size.n_rows, 1)
         return COMMIT_SECONDS + reading

@@ -31,7 +31,7 @@ class Run:
 
     @staticmethod
     def of(stream: Stream, learner: str, given: dict[str, Any], learner_seed: int) -> "Run":
-        """Make a run from user-given parameters, checked, completed and reduced to those with an
+        """Make a run from user-given parameters: checked, completed, reduced to those with an
         effect.
 
         Raises `WrongInput` as `Learner.complete` does.
@@ -53,9 +53,7 @@ class Run:
         )
 
     def check_labels(self, classes: list[float], task: str) -> None:
-        """Raise `WrongInput`, with the remedy, if the loss does not support the dataset's
-        labels.
-        """
+        """Raise `WrongInput`, with the remedy, if the loss does not support a dataset's labels."""
         name, positive = repr(self.stream.dataset), self.stream.positive_class
         shown = ", ".join(f"{c:g}" for c in classes[:30])
         if positive is not None and task == "regression":

@@ -1,5 +1,4 @@
-"""Cached copies of dataset shards: uncompressed Arrow files that all processes of a machine map
-into their memory.
+"""Cached copies of dataset shards: uncompressed Arrow files, memory-mapped by all processes.
 
 The first process that needs a copy makes it while holding the shard's lock; others wait. The copy
 is written to a temporary file and renamed, so that a process that is killed leaves no partial copy.

@@ -302,7 +302,7 @@ class KORS(DictionaryLearner):
         return super().fit(X, np.zeros(as_rows(X).n_rows) if y is None else y)
 
     def record(self, X: Any, y: Any = None) -> Any:
-        """Sample like `progressive`, but return an Arrow table with each round's sampling
+        """Sample like `progressive`, but return an Arrow table of each round's sampling
         decision.
         """
         return super().record(X, np.zeros(as_rows(X).n_rows) if y is None else y)
