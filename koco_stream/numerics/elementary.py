@@ -1,12 +1,11 @@
-"""exp, sin and cos of our own: branch-free, so that eight are computed side by side, and the same
-bits on every machine.
+"""exp, sin and cos without branches, so that they vectorise, with the same bits on every machine.
 
 exp: x = n·ln 2 + r with |r| ≤ ½ ln 2, in two parts of ln 2 so that r keeps its digits (Cody and
 Waite, 1980); e^r by its series up to r¹³, whose rest is below 4e-18; 2ⁿ by its bits. Relative error
 below 1.5e-16. Below −708 the result is 0, above 709 infinity: there are no subnormal numbers.
 
 sin and cos: x = n·π/2 + r with |r| ≤ π/4, in three parts of π/2; both series of r, to r¹⁷ and r¹⁶,
-whose rests are below 2e-18; the last two bits of n say which of them is which, and their signs.
+whose rests are below 2e-18; the last two bits of n tell which series is which, and their signs.
 Absolute error below 2.2e-16 up to 1e6, where n times the first two parts is exact; beyond, about
 1e-16·x; above 1e12 every angle is taken as 0.
 """
@@ -21,18 +20,13 @@ from koco_stream.types import Array
 
 LOWEST, HIGHEST = -708.0, 709.0
 LOG2_E = 1.4426950408889634
-LN2_HIGH, LN2_LOW = (
-    6.93147180369123816490e-01,
-    1.90821492927058770002e-10,
-)  # the first has 32 significant bits: n times it is exact
-# 1.5·2⁵²: adding it rounds to a whole number, which then lies in the low bits
+# ln 2 in two parts. The first has 32 significant bits, so that its product with n is exact.
+LN2_HIGH, LN2_LOW = (6.93147180369123816490e-01, 1.90821492927058770002e-10)
+# 1.5·2⁵². Adding it rounds to an integer, which is then in the low bits.
 SHIFT = 6755399441055744.0
 TWO_OVER_PI = 0.6366197723675814
-QUARTER = [
-    1.57079632673412561417e00,
-    6.07710050630396597660e-11,
-    2.02226624879595063154e-21,
-]  # π/2; two have 33 significant bits
+# π/2 in three parts, the first two of which have 33 significant bits.
+QUARTER = [1.57079632673412561417e00, 6.07710050630396597660e-11, 2.02226624879595063154e-21]
 LARGEST_ANGLE = 1e12
 SIN_SERIES = [(-1.0) ** (k // 2) / math.factorial(k) for k in range(17, 2, -2)]
 COS_SERIES = [(-1.0) ** (k // 2) / math.factorial(k) for k in range(16, 3, -2)]
@@ -54,7 +48,7 @@ def literal_exp(x: Array) -> Array:
 
 
 def emit_exp(b: Any, x: Any) -> Any:
-    """The instructions for e^x of a vector register."""
+    """Emit the instructions that compute e^x for each lane of a vector register."""
     lanes = x.type.count
     integers = ir.VectorType(ir.IntType(64), lanes)
 
@@ -99,7 +93,7 @@ def literal_cos_sin(x: Array) -> tuple[Array, Array]:
 
 
 def emit_cos_sin(b: Any, x: Any) -> tuple[Any, Any]:
-    """The instructions for (cos x, sin x) of a vector register."""
+    """Emit the instructions that compute cos x and sin x for each lane of a vector register."""
     lanes = x.type.count
     integers = ir.VectorType(ir.IntType(64), lanes)
 

@@ -1,18 +1,19 @@
-"""The few loops on which a learner's time is spent, with all lanes of a line in vector registers.
+"""The loops that dominate the time of a linear learner, with lines in vector registers.
 
-A table is (d, width): what belongs to one feature lies in one line of memory. `gather` sums
-x_j·table[j] over a row's features and `scatter` adds x_j·coefficient to table[j]: the two places
-where a learner's cost depends on the row. The others work on small matrices of such lines. Lanes
-are independent outputs, so computing them side by side changes no number. Left to the compiler the
-sums would live in memory, so all are written in LLVM's instructions, each beside the literal loop
-that says what it does (used when the compiler is off, and by the tests as the specification).
+A table is (d, width), so all numbers of one feature are contiguous in memory, in one line. `gather`
+sums x_j·table[j] over a row's features and `scatter` adds x_j·coefficient to table[j]; a learner's
+cost depends on the row only in these two. The other loops work on small matrices of such lines. The
+entries of a line are independent outputs, so computing them side by side does not change any
+number. Compiled from Python, the sums would be in memory. All loops are therefore LLVM
+instructions, each beside a Python loop that specifies it, which tests use and which runs without
+the compiler.
 
-`gather` and `combine` sum in two chains (even and odd places), added at the end; `times` adds the
-halves of a line until one number is left: fixed orders, with less waiting for additions. The
-compiler takes the number of lanes from the length of a tuple, which it sees as a constant.
+All sums have fixed orders that reduce waiting for additions: `gather` and `combine` sum even and
+odd positions separately; `times` adds the halves of a line until one number is left. The compiler
+takes the line width from the length of a tuple, which is a compile-time constant.
 
-A learner keeps its small vectors in one flat array `a`, and a vector is named by where it begins:
-with one base and constant places the compiler knows that they do not overlap.
+A learner stores its small vectors in one flat array `a`, and a vector is given by its offset. With
+one base and constant offsets the compiler knows that they do not overlap.
 """
 
 from typing import Any
@@ -28,24 +29,24 @@ from koco_stream.types import Array
 
 
 def lanes_for(columns: int) -> tuple[int, ...]:
-    """A tuple as long as the width of a table with that many columns: rounded up to a multiple of
-    four, a vector register.
+    """A tuple whose length is the line width of a table with `columns` columns.
 
-    The spare lanes stay zero.
+    The width is rounded up to a multiple of four, a vector register. The padding stays zero.
     """
     return (0,) * (4 * ((columns + 3) // 4))
 
 
 def aligned_zeros(rows: int, width: int) -> Array:
-    """A zero matrix (rows, width) of float64 that begins at a line of the processor's cache."""
+    """A zero float64 matrix (rows, width), aligned to the processor's cache lines."""
     raw = np.zeros(rows * width + 8)
     first = (-raw.ctypes.data % 64) // 8
     return raw[first : first + rows * width].reshape(rows, width)
 
 
 def literal_gather(table: Array, lanes: Any, idx: Array, val: Array, a: Array, out: int) -> float:
-    """a[out:] ← Σ_i val[i]·table[idx[i]]; returns Σ_i val[i]². Even places are summed in order, and
-    odd ones, then the two together.
+    """Compute a[out:] ← Σ_i val[i]·table[idx[i]]; returns Σ_i val[i]².
+
+    Even and odd positions are summed separately, each in order, then added.
     """
     width = len(lanes)
     sums, squares = np.zeros((2, width)), [0.0, 0.0]
@@ -60,13 +61,13 @@ def literal_gather(table: Array, lanes: Any, idx: Array, val: Array, a: Array, o
 def literal_scatter(
     table: Array, lanes: Any, idx: Array, val: Array, a: Array, coefficient: int
 ) -> None:
-    """table[idx[i]] += val[i]·a[coefficient:] for each i."""
+    """Add val[i]·a[coefficient:] to table[idx[i]] for each entry i of a row."""
     for i in range(idx.size):
         table[idx[i]] += a[coefficient : coefficient + len(lanes)] * np.float64(val[i])
 
 
 def literal_times(a: Array, lanes: Any, matrix: int, vector: int, out: int) -> None:
-    """a[out:] ← M v, with the (width, width) matrix at a[matrix:] and the vector at a[vector:]."""
+    """The product a[out:] ← M v of the square matrix at a[matrix:] and the vector at a[vector:]."""
     width = len(lanes)
     for i in range(width):
         line = a[matrix + i * width : matrix + (i + 1) * width] * a[vector : vector + width]
@@ -74,22 +75,22 @@ def literal_times(a: Array, lanes: Any, matrix: int, vector: int, out: int) -> N
 
 
 def literal_dot(a: Array, lanes: Any, x: int, y: int) -> float:
-    """Σ_i x_i y_i."""
+    """The dot product Σ_i x_i y_i of the lines at a[x:] and a[y:]."""
     width = len(lanes)
     line = a[x : x + width] * a[y : y + width]
     return halved([line[k : k + 8] for k in range(0, width, 8)])
 
 
 def literal_dot3(a: Array, lanes: Any, x: int, y: int, z: int) -> float:
-    """Σ_i x_i y_i z_i."""
+    """The sum Σ_i x_i y_i z_i over the lines at a[x:], a[y:] and a[z:]."""
     width = len(lanes)
     line = a[x : x + width] * a[y : y + width] * a[z : z + width]
     return halved([line[k : k + 8] for k in range(0, width, 8)])
 
 
 def literal_sums_before(a: Array, lanes: Any, x: int, y: int, out: int) -> None:
-    """a[out + i] ← Σ_{j<i} x_j y_j. In each register of a line, sums of two, of four, of eight;
-    then what the earlier registers hold.
+    """Exclusive prefix sums a[out + i] ← Σ_{j<i} x_j y_j. Each register sums pairs, then fours,
+    then eights; then the totals of earlier registers are added.
     """
     width = len(lanes)
     line = a[x : x + width] * a[y : y + width]
@@ -103,7 +104,7 @@ def literal_sums_before(a: Array, lanes: Any, x: int, y: int, out: int) -> None:
 
 
 def literal_sums_after(a: Array, lanes: Any, x: int, y: int, out: int) -> None:
-    """a[out + i] ← Σ_{j>i} x_j y_j, as `sums_before` from the end."""
+    """Exclusive suffix sums a[out + i] ← Σ_{j>i} x_j y_j, like `sums_before` from the end."""
     width = len(lanes)
     line = a[x : x + width] * a[y : y + width]
     carry = 0.0
@@ -118,8 +119,8 @@ def literal_sums_after(a: Array, lanes: Any, x: int, y: int, out: int) -> None:
 def literal_substitute(
     a: Array, lanes: Any, n: int, matrix: int, keep: int, take: int, q: int
 ) -> None:
-    """Row i of the matrix at a[matrix:] becomes keep_i·M_i − take_i·r, with r = Σ_{j<i} q_j M_j of
-    the old rows, for the first n rows.
+    """Replace row i of the matrix M at a[matrix:] by keep_i·M_i − take_i·Σ_{j<i} q_j M_j, where the
+    sum is over the old rows, for the first n rows.
     """
     width = len(lanes)
     r = np.zeros(width)
@@ -131,9 +132,7 @@ def literal_substitute(
 
 
 def literal_add_outer(a: Array, lanes: Any, n: int, matrix: int, left: int, right: int) -> None:
-    """M_i += left_i·right for the first n rows of the matrix at a[matrix:], the vectors at a[left:]
-    and a[right:].
-    """
+    """The rank-one update M_i += left_i·right of the first n rows of the matrix at a[matrix:]."""
     width = len(lanes)
     for i in range(n):
         a[matrix + i * width : matrix + (i + 1) * width] += a[left + i] * a[right : right + width]
@@ -142,8 +141,8 @@ def literal_add_outer(a: Array, lanes: Any, n: int, matrix: int, left: int, righ
 def literal_combine(
     a: Array, lanes: Any, n: int, matrix: int, x: Array, factors: int, b: Array, out: int
 ) -> None:
-    """b[out:] ← Σ_k x[factors + k]·M_k over the first n rows of the matrix at a[matrix:]; even
-    rows, odd rows, then the two together.
+    """The sum b[out:] ← Σ_k x[factors + k]·M_k over the first n rows of the matrix at a[matrix:].
+    Even and odd rows are summed separately, then added.
     """
     width = len(lanes)
     sums = np.zeros((2, width))
@@ -153,7 +152,7 @@ def literal_combine(
 
 
 def literal_rotate(a: Array, lanes: Any, first: int, second: int, c: float, s: float) -> None:
-    """The lines f at a[first:] and g at a[second:] become c·f − s·g and s·f + c·g."""
+    """Rotate the lines f at a[first:] and g at a[second:] to c·f − s·g and s·f + c·g."""
     width = len(lanes)
     f, g = a[first : first + width].copy(), a[second : second + width].copy()
     a[first : first + width] = c * f - s * g
@@ -161,7 +160,7 @@ def literal_rotate(a: Array, lanes: Any, first: int, second: int, c: float, s: f
 
 
 class _Row(Lines):
-    """A sparse row and the table it points into."""
+    """Emitted access to a sparse row and the table lines of its features."""
 
     def __init__(self, context: Any, builder: Any, signature: Any, args: Any) -> None:
         super().__init__(builder, len(signature.args[1]))
@@ -172,7 +171,7 @@ class _Row(Lines):
         self.other = builder.gep(a.data, [args[5]])
 
     def at(self, i: Any) -> tuple[Any, Any]:
-        """(pointer to the line of feature idx[i], val[i] as a double)."""
+        """The pointer to the line of feature idx[i], and val[i] as a double."""
         j = self.b.sext(self.b.load(self.b.gep(self.idx.data, [i])), INT64)
         value = self.b.load(self.b.gep(self.val.data, [i]))
         if value.type != ir.DoubleType():
@@ -262,8 +261,8 @@ def _times(typing_context: Any, a: Any, lanes: Any, matrix: Any, vector: Any, ou
 def _loaded(
     context: Any, builder: Any, signature: Any, args: Any, vectors: int
 ) -> tuple[Lines, Any, list[Any]]:
-    """(the emitter, the base of `a`, the product of the first `vectors` lines that the arguments
-    name).
+    """The emitter, the base of `a`, and the product of the first `vectors` lines among the
+    arguments.
     """
     lines = Lines(builder, len(signature.args[1]))
     base = context.make_array(signature.args[0])(context, builder, args[0]).data
@@ -409,7 +408,7 @@ def _rotate(
 
 
 def literal_prefetch(table: Array, lanes: Any, j: int) -> None:
-    """Ask for line j of a table before it is needed. Changes nothing."""
+    """Prefetch line j of a table into the processor's cache. Changes no data."""
 
 
 @intrinsic

@@ -1,11 +1,11 @@
-"""The loops over the points of a dictionary, sixteen side by side.
+"""Loops over the points of a dictionary, sixteen points side by side.
 
-A table of a dictionary is kept in panels, (panels, lines, 16): panel p holds points 16p to 16p +
-15, so that a loop over lines reads memory in order. A vector (panels·16,) is flat. Spare places
-hold zeros and are computed along. Each point's sums are its own, in two chains (even and odd
-places, added at the end), so computing points side by side changes no number, nor does room for
-more. As in `koco_stream.numerics.llvm.feature_lines`, each loop is written in LLVM's instructions
-beside the literal one that says what it does.
+A dictionary's table is stored in panels, (panels, lines, 16): panel p holds points 16p to 16p + 15,
+so that a loop over lines reads contiguous memory. A vector (panels·16,) is flat. Padding holds
+zeros and is computed like points. Each point's sums are its own, over even and odd positions
+separately and added at the end. Neither computing points side by side nor a larger capacity
+therefore changes any number. As in `koco_stream.numerics.llvm.feature_lines`, each loop is in LLVM
+instructions beside a Python loop that specifies it.
 """
 
 from typing import Any
@@ -24,17 +24,17 @@ BLOCK = 16
 
 
 def room_for(n: int) -> int:
-    """n rounded up to a multiple of a block."""
+    """n rounded up to a multiple of the panel size."""
     return BLOCK * ((n + BLOCK - 1) // BLOCK)
 
 
 def literal_products(
     points: Array, line_of: Array, idx: Array, val: Array, n: int, out: Array, at: int
 ) -> float:
-    """out[at + p] ← xᵀx_p for the points p < n and the row x = (idx, val); returns ‖x‖².
+    """Compute the inner products out[at + p] ← xᵀx_p of the row x = (idx, val) with points p < n.
 
-    Line `line_of[j]` of `points` holds feature j of every point; line 0 is zero, for features that
-    no point has.
+    Returns ‖x‖². Line `line_of[j]` of `points` holds feature j of every point; line 0 is all zeros,
+    for features that no point has.
     """
     squares = [0.0, 0.0]
     for i in range(idx.size):
@@ -52,8 +52,8 @@ def _write(out: Array, at: int, line: Array) -> None:
 
 
 def literal_gaussian(norms: Array, n2: float, scale: float, n: int, out: Array, at: int) -> None:
-    """out[at + p] ← exp(−max(‖x‖² + ‖x_p‖² − 2·out[at + p], 0)·scale) for p < n: inner products
-    become Gaussian kernel values.
+    """Replace inner products by Gaussian kernel values: for p < n, out[at + p] ← exp(−max(‖x‖² +
+    ‖x_p‖² − 2·out[at + p], 0)·scale).
     """
     end = room_for(n)
     distances = np.maximum((n2 + norms[:end]) - 2.0 * out.reshape(-1)[at : at + end], 0.0)
@@ -63,10 +63,10 @@ def literal_gaussian(norms: Array, n2: float, scale: float, n: int, out: Array, 
 def literal_apply(
     matrix: Array, lower: bool, n: int, x: Array, at: int, out: Array, to: int
 ) -> None:
-    """out[to + p] ← Σ_j M[p, j]·x[at + j] over j < n, or over j up to the end of p's panel if M is
-    `lower` (zero for j > p).
+    """The product out[to + p] ← Σ_j M[p, j]·x[at + j] over j < n; if M is `lower` triangular, the
+    sum ends with p's panel.
 
-    Line j of a panel of `matrix` (panels, room, 16) is what x_j is multiplied by.
+    Line j of a panel of `matrix` (panels, room, 16) holds the entries that are multiplied by x_j.
     """
     for panel in range(room_for(n) // BLOCK):
         sums = np.zeros((2, BLOCK))
@@ -76,7 +76,7 @@ def literal_apply(
 
 
 def literal_subtract_outer(matrix: Array, n: int, factor: float, v: Array, at: int) -> None:
-    """M[p, j] −= (factor·v[at + j])·v[at + p] for all p, j < n."""
+    """The rank-one update M[p, j] −= (factor·v[at + j])·v[at + p] for all p, j < n."""
     flat = v.reshape(-1)
     for panel in range(room_for(n) // BLOCK):
         line = flat[at + panel * BLOCK : at + (panel + 1) * BLOCK]
@@ -85,9 +85,7 @@ def literal_subtract_outer(matrix: Array, n: int, factor: float, v: Array, at: i
 
 
 def literal_dot(x: Array, at: int, y: Array, to: int, n: int) -> float:
-    """Σ_p x[at + p]·y[to + p] over p < n: sixteen sums, one for each place of a panel, then folded
-    to one.
-    """
+    """The dot product Σ_p x[at + p]·y[to + p] over p < n, in sixteen sums, then added pairwise."""
     sums = np.zeros(BLOCK)
     for first in range(0, n, BLOCK):
         sums += (
@@ -98,7 +96,7 @@ def literal_dot(x: Array, at: int, y: Array, to: int, n: int) -> float:
 
 
 def literal_add_scaled(factor: float, x: Array, at: int, y: Array, to: int, n: int) -> None:
-    """y[to + p] += factor·x[at + p] for p < n."""
+    """Add a multiple of a vector: y[to + p] += factor·x[at + p] for p < n."""
     end = room_for(n)
     y.reshape(-1)[to : to + end] += factor * x.reshape(-1)[at : at + end]
 
@@ -106,8 +104,8 @@ def literal_add_scaled(factor: float, x: Array, at: int, y: Array, to: int, n: i
 def literal_accumulate(
     tile: Array, first: int, end: int, c: Array, at: int, sums: Array, to: int
 ) -> None:
-    """sums[to + 16·(s mod 2) + r] += c[at + s]·tile[s, r] for first ≤ s < end in order; `first` is
-    even, tile (rows, 16).
+    """Add coefficient-weighted kernel values: sums[to + 16·(s mod 2) + r] += c[at + s]·tile[s, r]
+    for first ≤ s < end in order. `first` is even; `tile` is (rows, 16).
     """
     flat = sums.reshape(-1)
     for s in range(first, end):
@@ -116,8 +114,8 @@ def literal_accumulate(
 
 
 def literal_waves(x: Array, at: int, n: int, cosines: int, sines: int) -> None:
-    """x[cosines + p] ← cos x[at + p] and x[sines + p] ← sin x[at + p] for p < n. Spare places hold
-    zeros afterwards.
+    """Compute x[cosines + p] ← cos x[at + p] and x[sines + p] ← sin x[at + p] for p < n, and set
+    the padding to zero.
     """
     end = room_for(n)
     for to, line in zip(
@@ -127,7 +125,7 @@ def literal_waves(x: Array, at: int, n: int, cosines: int, sines: int) -> None:
 
 
 class _Place:
-    """An array argument and what the loops need of it: its data, its first axis and the lines of a
+    """An array argument of emitted code: its data, the length of its first axis, and the lines of a
     panel.
     """
 
@@ -140,7 +138,7 @@ class _Place:
         self.builder = builder
 
     def line(self, first: Any, j: Any) -> Any:
-        """Where line j of the panel that begins at point `first` lies."""
+        """The pointer to line j of the panel that begins at point `first`."""
         b = self.builder
         return b.gep(self.data, [b.add(b.mul(first, self.lines), b.mul(j, INT64(BLOCK)))])
 

@@ -1,8 +1,7 @@
-"""Lines of lanes in vector registers: what the loops of `koco_stream.numerics.llvm.feature_lines`
-and `koco_stream.numerics.llvm.point_panels` are emitted with.
+"""Building blocks for hand-written LLVM instructions: arithmetic on lines of numbers in registers.
 
-A line is cut into registers of eight lanes and one of four. The order of every sum is fixed here,
-and `halved` is the literal form of it.
+A line is split into registers of eight lanes and one of four. The order of every sum is fixed here;
+`halved` is its Python specification.
 """
 
 from typing import Any
@@ -16,8 +15,8 @@ INT32, INT64 = ir.IntType(32), ir.IntType(64)
 
 
 def halved(registers: list[Array]) -> float:
-    """The order in which a line is summed: registers of equal size in order, eights folded to
-    fours, fours to twos, twos to one.
+    """The sum of a line, in its fixed order: registers of equal size in order, then eights folded
+    to fours, fours to twos, twos to one.
     """
     eights = [r for r in registers if r.size == 8]
     fours = [r for r in registers if r.size == 4]
@@ -32,8 +31,8 @@ def halved(registers: list[Array]) -> float:
 
 
 class Lines:
-    """Emits what the loops share: lines of `width` lanes, cut into registers of eight lanes and one
-    of four.
+    """Emits arithmetic on lines of `width` lanes, split into registers of eight lanes and one of
+    four.
     """
 
     def __init__(self, builder: Any, width: int) -> None:
@@ -42,11 +41,11 @@ class Lines:
         self.registers = [(first, min(8, width - first)) for first in range(0, width, 8)]
 
     def vector(self, lanes: int) -> Any:
-        """The type of a register."""
+        """The LLVM type of a register with this many lanes."""
         return ir.VectorType(ir.DoubleType(), lanes)
 
     def zeros(self) -> list[Any]:
-        """A line of variables, all zero."""
+        """A line of variables, initialised to zero."""
         return [
             cgutils.alloca_once_value(self.b, ir.Constant(self.vector(n), [0.0] * n))
             for _, n in self.registers
@@ -65,14 +64,14 @@ class Lines:
         )
 
     def load(self, pointer: Any) -> list[Any]:
-        """The line at `pointer`, which need not be aligned to a register."""
+        """Load the line at `pointer`, which need not be aligned."""
         loaded = [self.b.load(self._place(pointer, first, n)) for first, n in self.registers]
         for value in loaded:
             value.align = 8
         return loaded
 
     def store(self, line: list[Any], pointer: Any) -> None:
-        """Write a line to `pointer`."""
+        """Store a line at `pointer`."""
         for value, (first, n) in zip(line, self.registers, strict=True):
             self.b.store(value, self._place(pointer, first, n)).align = 8
 
@@ -80,23 +79,23 @@ class Lines:
         return self.b.bitcast(self.b.gep(pointer, [INT64(first)]), self.vector(lanes).as_pointer())
 
     def add(self, left: list[Any], right: list[Any]) -> list[Any]:
-        """left + right."""
+        """The sum of two lines, lane by lane."""
         return [self.b.fadd(x, y) for x, y in zip(left, right, strict=True)]
 
     def subtract(self, left: list[Any], right: list[Any]) -> list[Any]:
-        """left − right."""
+        """The difference of two lines, lane by lane."""
         return [self.b.fsub(x, y) for x, y in zip(left, right, strict=True)]
 
     def multiply(self, left: list[Any], right: list[Any]) -> list[Any]:
-        """left · right, lane by lane."""
+        """The product of two lines, lane by lane."""
         return [self.b.fmul(x, y) for x, y in zip(left, right, strict=True)]
 
     def get(self, variables: list[Any]) -> list[Any]:
-        """The values of a line of variables."""
+        """The current values of a line of variables."""
         return [self.b.load(v) for v in variables]
 
     def set(self, variables: list[Any], line: list[Any]) -> None:
-        """Change a line of variables."""
+        """Assign a line's values to a line of variables."""
         for value, variable in zip(line, variables, strict=True):
             self.b.store(value, variable)
 
@@ -132,7 +131,7 @@ class Lines:
         return sums[0] if len(sums) == 1 else self.shuffle(sums[0], sums[1], list(range(8)))
 
     def running(self, line: list[Any], back: bool) -> list[Any]:
-        """In each lane the sum of the lanes before it, or with `back` after it, in the order of
+        """For each lane the sum of the lanes before it, or after it with `back`, in the order of
         `literal_sums_before`.
         """
         carry: Any = ir.DoubleType()(0.0)
@@ -147,14 +146,14 @@ class Lines:
         return out
 
     def _moved(self, value: Any, lanes: int, by: int) -> Any:
-        """Every lane `by` places further, zeros where nothing comes from."""
+        """A register with all lanes shifted by `by` positions and filled with zeros."""
         zeros = ir.Constant(self.vector(lanes), [0.0] * lanes)
         return self.shuffle(
             value, zeros, [k - by if 0 <= k - by < lanes else lanes for k in range(lanes)]
         )
 
     def shuffle(self, x: Any, y: Any, lanes: list[int]) -> Any:
-        """A register of the named lanes of x, then y."""
+        """A register with the given lanes of x followed by y."""
         return self.b.shuffle_vector(x, y, ir.Constant(ir.VectorType(INT32, len(lanes)), lanes))
 
     def _fold(self, value: Any, lanes: int) -> Any:
@@ -164,7 +163,7 @@ class Lines:
 
 
 def in_two_chains(builder: Any, lines: Lines, count: Any, term: Any) -> list[Any]:
-    """Σ_i term(i), a line each, even and odd i apart."""
+    """The sum of the lines term(i), with even and odd i summed separately."""
     sums = lines.zeros(), lines.zeros()
     pairs = builder.and_(count, INT64(-2))
     with cgutils.for_range_slice(builder, INT64(0), pairs, INT64(2)) as (i, _):
