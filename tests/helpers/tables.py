@@ -1,6 +1,5 @@
-"""Rows in memory as a source, and any source's rows as one piece."""
+"""Rows in memory as a source, and any source's rows as a list."""
 
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -9,8 +8,7 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse
 
-from storage.sources.reading import source_of
-from storage.sources.source import Piece, Reading, Source, concatenated, dense_piece
+from storage.sources.source import Piece, Source, dense_piece
 from tests.helpers.wire import as_on_a_worker
 
 
@@ -70,10 +68,3 @@ def listed(source, scratch):
             rows.append((label, dict(cells)))
     assert n_bytes == source.n_bytes
     return rows
-
-
-def rows_of_file(path, **reading):
-    """All rows of a file, as its source reads them."""
-    with tempfile.TemporaryDirectory() as scratch:
-        source = source_of([path], Reading(**reading)).surveyed(map, Path(scratch))
-        return concatenated([source.read(piece) for piece in source.pieces(Path(scratch))])

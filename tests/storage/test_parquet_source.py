@@ -18,38 +18,34 @@ from koco_stream.io.files import file_hash
 from koco_stream.streams.manifest import load_manifest
 from storage.sources import features
 from storage.sources.parquet import slices as parquet_files
-from storage.sources.parquet.source import parquet_source as source_of_parquet
 from storage.sources.reading import source_of
 from storage.sources.source import Reading
 from tests.helpers.tables import listed
 
 
 def write(path, columns, per_group=None, **options):
-    table = columns if isinstance(columns, pa.Table) else pa.table(columns)
-    pq.write_table(table, path, row_group_size=per_group, **options)
+    pq.write_table(pa.table(columns), path, row_group_size=per_group, **options)
     return path
 
 
 def parquet_source(paths, **reading):
-    return source_of_parquet(paths, Reading(**reading))
+    return source_of(paths, Reading(**reading))
 
 
-def survey(source, scratch):
+def read(paths, scratch, **reading):
+    """The source, surveyed, and its rows; nothing may be left in `scratch`."""
     scratch.mkdir(exist_ok=True)
-    return source.surveyed(map, scratch)
-
-
-def rows_of(source, scratch):
-    """The rows of a source; nothing may be left in `scratch`."""
+    source = parquet_source(paths, **reading).surveyed(map, scratch)
     rows = listed(source, scratch)
     assert list(scratch.iterdir()) == []
-    return rows
+    return source, rows
 
 
 def cut_at(piece_bytes, group_bytes=None):
     """Row groups of more bytes are cut into slices of this size."""
-    sizes = {"PIECE_BYTES": piece_bytes, "GROUP_BYTES": group_bytes or 4 * piece_bytes}
-    return mock.patch.multiple(parquet_files, **sizes)
+    return mock.patch.multiple(
+        parquet_files, PIECE_BYTES=piece_bytes, GROUP_BYTES=group_bytes or 4 * piece_bytes
+    )
 
 
 def sparse_table(rows, n_features=None, value_type=None, lists=pa.list_):
@@ -85,12 +81,11 @@ def test_prepared_sparse_rows__come_back_in_canonical_form_however_they_are_cut(
         for k, rows in enumerate(files)
     ]
     with cut_at(piece_bytes):
-        source = survey(parquet_source(paths), tmp / "s")
-        assert (source.layout, source.n_features, source.format) == ("sparse", 10, "parquet")
-        expected = [
-            (label, {j: v for j, v in cells if v != 0.0}) for rows in files for label, cells in rows
-        ]
-        assert rows_of(source, tmp / "s") == expected
+        source, found = read(paths, tmp / "s")
+    assert (source.layout, source.n_features, source.format) == ("sparse", 10, "parquet")
+    assert found == [
+        (label, {j: v for j, v in cells if v != 0.0}) for rows in files for label, cells in rows
+    ]
 
 
 cells = st.lists(
@@ -121,21 +116,19 @@ def test_tables_and_dense_prepared_rows__come_back_as_written(
     )
     expected = [(label, {0: a, 1: b}) for a, b, label, _ in rows]
     texts = sorted(set(text))
+    names = ["x", *(f"text={t}" for t in texts), "z.z"]
+    sparse = []
+    for a, b, label, t in rows:
+        features = {0: a, 1 + texts.index(t): 1.0, 1 + len(texts): b}
+        sparse.append((label, {j: v for j, v in features.items() if v != 0.0}))
     with cut_at(piece_bytes):
-        dense = survey(parquet_source([flat], drop=("text",)), tmp / "s")
-        assert (dense.layout, dense.n_features, dense.feature_names) == ("dense", 2, ["x", "z.z"])
-        assert rows_of(dense, tmp / "s") == expected
-        again = survey(parquet_source([prepared]), tmp / "s")
-        assert (again.layout, again.n_features) == ("dense", 2)
-        assert rows_of(again, tmp / "s") == expected
-        hot = survey(parquet_source([flat], one_hot=True), tmp / "s")
-        assert hot.feature_names == ["x", *(f"text={t}" for t in texts), "z.z"]
-        assert (hot.layout, hot.n_features) == ("sparse", len(texts) + 2)
-        sparse = []
-        for a, b, label, t in rows:
-            features = {0: a, 1 + texts.index(t): 1.0, 1 + len(texts): b}
-            sparse.append((label, {j: v for j, v in features.items() if v != 0.0}))
-        assert rows_of(hot, tmp / "s") == sparse
+        dense, found = read([flat], tmp / "s", drop=("text",))
+        assert (dense.layout, dense.feature_names, found) == ("dense", ["x", "z.z"], expected)
+        again, found = read([prepared], tmp / "s")
+        assert (again.layout, again.n_features, found) == ("dense", 2, expected)
+        hot, found = read([flat], tmp / "s", one_hot=True)
+        assert (hot.layout, hot.feature_names, found) == ("sparse", names, sparse)
+        assert (dense.n_features, hot.n_features) == (2, len(names))
 
 
 def test_tables__every_kind_of_number_and_target(tmp_path):
@@ -151,24 +144,17 @@ def test_tables__every_kind_of_number_and_target(tmp_path):
         "n": pa.array([7, 9]).dictionary_encode(),
         "y": pa.array(["ham", "spam"]).dictionary_encode(),
     }
-    source = survey(
-        parquet_source([write(tmp_path / "a.parquet", columns)], labels="spam=1,ham=-1"),
-        tmp_path / "s",
-    )
+    path = write(tmp_path / "a.parquet", columns)
+    source, found = read([path], tmp_path / "s", labels="spam=1,ham=-1")
     first = [1.0, 2.0**64 - 2**11, 0.5, float(np.float32(0.1)), 1.0, 0.1, 0.1, 7.0]
     second = [-(2.0**63), 2.0**60, -2.0, 3.0, 0.0, float(ten[1]), float(ten[1]), 9.0]
-    assert rows_of(source, tmp_path / "s") == [
-        (-1, dict(enumerate(first))),
-        (1, dict(enumerate(second))),
-    ]
+    assert found == [(-1, dict(enumerate(first))), (1, dict(enumerate(second)))]
     assert source.done == ("labels by the rule spam=1,ham=-1",)
-    files = [{"file": "a.parquet", "sha256": file_hash(tmp_path / "a.parquet")}]
+    files = [{"file": "a.parquet", "sha256": file_hash(path)}]
     assert source.origin == {"format": "parquet", "labels": "spam=1,ham=-1", "files": files}
-    numbered = survey(
-        parquet_source([tmp_path / "a.parquet"], target="5", labels="1=2,0=-1", drop=("y", "1")),
-        tmp_path / "s",
-    )
-    assert [label for label, _ in rows_of(numbered, tmp_path / "s")] == [2, -1]
+    options = {"target": "5", "labels": "1=2,0=-1", "drop": ("y", "1")}
+    numbered, found = read([path], tmp_path / "s", **options)
+    assert [label for label, _ in found] == [2, -1]
     assert numbered.feature_names == ["u", "h", "f", "d", "e", "n"]
     assert numbered.done[-1] == "left out: column 'y', column 'i'"
 
@@ -176,46 +162,49 @@ def test_tables__every_kind_of_number_and_target(tmp_path):
 def test_prepared_rows__keep_float32_and_take_d_from_the_option_the_file_or_the_rows(tmp_path):
     table = sparse_table([(1.0, [(2, 0.1)])], value_type=pa.float32())
     path = write(tmp_path / "a.parquet", table)
-    source = survey(parquet_source([path]), tmp_path / "s")
+    source, _ = read([path], tmp_path / "s")
     assert source.read(next(source.pieces(tmp_path))).values.dtype == np.float32
     assert source.n_features is None
     assert parquet_source([path], n_features=7).n_features == 7
-    assert (
-        parquet_source([write(path, table.replace_schema_metadata({"n_features": "5"}))]).n_features
-        == 5
-    )
+    write(path, table.replace_schema_metadata({"n_features": "5"}))
+    assert parquet_source([path]).n_features == 5
 
 
 def test_one_hot__texts_that_no_row_of_the_last_group_has_and_two_files(tmp_path):
     one = write(tmp_path / "1.parquet", {"c": ["z", "z", "a"], "y": [1, 2, 3]}, 1)
     two = write(tmp_path / "2.parquet", {"c": pa.array(["m"], pa.large_string()), "y": [4.5]})
-    source = survey(parquet_source([one, two], one_hot=True), tmp_path / "s")
+    source, rows = read([one, two], tmp_path / "s", one_hot=True)
     assert source.feature_names == ["c=a", "c=m", "c=z"]
-    assert rows_of(source, tmp_path / "s") == [(1, {2: 1}), (2, {2: 1}), (3, {0: 1}), (4.5, {1: 1})]
+    assert rows == [(1, {2: 1}), (2, {2: 1}), (3, {0: 1}), (4.5, {1: 1})]
     assert source.done == ("one-hot, values in sorted order: column 'c' (3)",)
     write(two, {"c": ["new"], "y": [4.5]})
     with pytest.raises(OSError, match="row group 1, row 1: the file changed while it was read"):
-        rows_of(source, tmp_path / "s")
+        listed(source, tmp_path / "s")
 
 
 @pytest.mark.parametrize("name", ["sparse", "real"])
 def test_prepared_rows__of_a_store_s_own_shards(name, small_store, tmp_path):
     manifest = load_manifest(small_store, name)
     paths = [small_store / "datasets" / name / shard.path for shard in manifest.shards]
-    source = survey(parquet_source(paths), tmp_path / "s")
+    source, found = read(paths, tmp_path / "s")
     assert (source.layout, source.n_features) == (manifest.layout, manifest.n_features)
     rows = [row for path in paths for row in pq.read_table(path).to_pylist()]
     features = range(source.n_features)
-    expected = [
+    assert len(rows) == manifest.n_rows
+    assert found == [
         (row["label"], dict(zip(row.get("indices", features), row["values"], strict=True)))
         for row in rows
     ]
-    assert rows_of(source, tmp_path / "s") == expected
-    assert len(expected) == manifest.n_rows
 
 
 def lists_of(*rows, kind=None):
     return pa.array(list(rows), pa.list_(kind or pa.float64()))
+
+
+def dense_of(*rows):
+    """Prepared dense rows with these values, labelled 1."""
+    values = pa.FixedSizeListArray.from_arrays(pa.array(np.concatenate(rows)), len(rows[0]))
+    return {"label": [1.0] * len(rows), "values": values}
 
 
 I32, NAN, INF = pa.int32(), float("nan"), float("inf")
@@ -329,7 +318,7 @@ WRONG = {
         "the metadata say n_features = 'many'",
     ),
     "d of dense rows": (
-        {"label": [1.0, 2.0], "values": pa.FixedSizeListArray.from_arrays(pa.array([1.0, 2.0]), 1)},
+        dense_of([1.0], [2.0]),
         {"n_features": 3},
         "--n-features is for sparse rows",
     ),
@@ -370,6 +359,11 @@ WRONG = {
         {"a": ["x", None], "y": [1, 2]},
         {"one_hot": True},
         "row group 2, row 2: column 'a' is null",
+    ),
+    "too many texts": (
+        {"id": [str(k) for k in range(6)], "y": list(range(6))},
+        {"one_hot": True},
+        "column 'id' holds more than 5 different texts; leave it out with --drop id",
     ),
     "times": (
         {"a": [datetime.datetime(2020, 1, 1)] * 2, "y": [1, 2]},
@@ -428,11 +422,12 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_wrong__is_refused_with_file_place_and_remedy(case, tmp_path):
+def test_wrong__is_refused_with_file_place_and_remedy(case, tmp_path, monkeypatch):
+    monkeypatch.setattr(features, "MOST_TEXTS", 5)
     columns, options, message = WRONG[case]
     path = write(tmp_path / "a.parquet", columns, 1)
     with pytest.raises(WrongInput, match=message) as refusal:
-        rows_of(survey(parquet_source([path], **options), tmp_path / "s"), tmp_path / "s")
+        read([path], tmp_path / "s", **options)
     assert str(refusal.value).startswith(str(path))
 
 
@@ -442,41 +437,33 @@ def test_wrong__is_placed_right_in_a_row_group_that_is_cut(tmp_path):
         cut_at(48, 100),
         pytest.raises(WrongInput, match="row group 2, row 21: column 'a' is null"),
     ):
-        rows_of(survey(parquet_source([path]), tmp_path / "s"), tmp_path / "s")
+        read([path], tmp_path / "s")
 
 
-def test_wrong__files_that_do_not_fit_each_other(tmp_path):
-    table = write(tmp_path / "table.parquet", {"a": [1], "y": [1]})
-    prepared = write(tmp_path / "prepared.parquet", GOOD)
-    dense = write(
-        tmp_path / "dense.parquet",
-        {"label": [1.0], "values": pa.FixedSizeListArray.from_arrays(pa.array([1.0]), 1)},
-    )
-    wider = write(
-        tmp_path / "wider.parquet",
-        {"label": [1.0], "values": pa.FixedSizeListArray.from_arrays(pa.array([1.0, 2.0]), 2)},
-    )
-    other = write(tmp_path / "other.parquet", {"b": [1], "y": [1]})
-    text = write(tmp_path / "text.parquet", {"a": [1], "y": ["1"]})
-    for first, second, message in (
-        (table, prepared, "prepared.parquet: lists 'values' in one file and not in another"),
-        (prepared, dense, "dense.parquet: dense rows in one file and sparse rows in another"),
-        (dense, wider, "wider.parquet: n_features is 2, and 1 in"),
-        (table, other, "other.parquet: other columns than"),
-        (table, text, "text.parquet: column 'y' is string, and int64 in the first file"),
-    ):
-        with pytest.raises(WrongInput, match=message):
-            parquet_source([first, second])
+KINDS = {
+    "table": {"a": [1], "y": [1]},
+    "prepared": GOOD,
+    "dense": dense_of([1.0]),
+    "wider": dense_of([1.0, 2.0]),
+    "other": {"b": [1], "y": [1]},
+    "text": {"a": [1], "y": ["1"]},
+}
 
 
-def test_wrong__too_many_texts_are_found_before_they_fill_the_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr(features, "MOST_TEXTS", 5)
-    path = write(tmp_path / "a.parquet", {"id": [str(k) for k in range(6)], "y": list(range(6))}, 3)
-    with pytest.raises(
-        WrongInput,
-        match="column 'id' holds more than 5 different texts; leave it out with --drop id",
-    ):
-        survey(parquet_source([path], one_hot=True), tmp_path / "s")
+@pytest.mark.parametrize(
+    ("first", "second", "message"),
+    [
+        ("table", "prepared", "lists 'values' in one file and not in another"),
+        ("prepared", "dense", "dense rows in one file and sparse rows in another"),
+        ("dense", "wider", "n_features is 2, and 1 in"),
+        ("table", "other", "other columns than"),
+        ("table", "text", "column 'y' is string, and int64 in the first file"),
+    ],
+)
+def test_wrong__files_that_do_not_fit_each_other(first, second, message, tmp_path):
+    paths = [write(tmp_path / f"{kind}.parquet", KINDS[kind]) for kind in (first, second)]
+    with pytest.raises(WrongInput, match=f"{second}.parquet: {message}"):
+        parquet_source(paths)
 
 
 def test_damaged__is_refused_by_name_and_nothing_else_happens(tmp_path):
@@ -492,22 +479,21 @@ def test_damaged__is_refused_by_name_and_nothing_else_happens(tmp_path):
         write_page_checksum=True,
     )
     whole = path.read_bytes()
-    expected = rows_of(survey(parquet_source([path], one_hot=True), tmp_path / "s"), tmp_path / "s")
+    expected = read([path], tmp_path / "s", one_hot=True)[1]
     assert len(expected) == 300
 
     def outcome(content):
         path.write_bytes(content)
         try:
-            rows = rows_of(
-                survey(parquet_source([path], one_hot=True), tmp_path / "s"), tmp_path / "s"
-            )
+            rows = read([path], tmp_path / "s", one_hot=True)[1]
         except WrongInput as error:
             assert str(error).startswith(str(path))  # noqa: PT017  (what it says is the point)
             return "refused"
         return "same" if rows == expected else "other"
 
     ends = (0, 1, 3, 8, 100, len(whole) // 2, len(whole) - 9, len(whole) - 1)
-    assert {outcome(b"1,2\n" * 100), *(outcome(whole[:end]) for end in ends)} == {"refused"}
+    wrong = (b"1,2\n" * 100, b"\x99 not what its name says", *(whole[:end] for end in ends))
+    assert [outcome(content) for content in wrong] == ["refused"] * len(wrong)
     footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
     # the footer has no checksums: a change there is refused or read, and nothing worse
     at = [*draw.integers(4, footer, 60), *draw.integers(footer, len(whole), 60)]
@@ -518,9 +504,3 @@ def test_damaged__is_refused_by_name_and_nothing_else_happens(tmp_path):
     # a change that is not refused is in a part of a page's header that nobody needs
     assert outcomes[:60].count("refused") > 40
     assert "other" not in outcomes[:60]  # thanks to the pages' checksums
-
-
-def test_damaged_file__is_called_so_by_its_name(tmp_path):
-    (tmp_path / "a.parquet").write_bytes(b"\x99 not what its name says")
-    with pytest.raises(WrongInput, match=r"a\.parquet.*Parquet"):
-        source_of([tmp_path / "a.parquet"], Reading())
