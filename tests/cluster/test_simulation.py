@@ -1,6 +1,7 @@
 """The simulator: laws that any cluster obeys, and cases that can be worked out by hand."""
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -31,7 +32,6 @@ def test_wall__lies_between_the_bounds_of_list_scheduling(seconds, workers):
     least = max(max(seconds), sum(seconds) / workers)
     assert least * (1 - 1e-9) <= found.wall <= (sum(seconds) / workers + max(seconds)) * (1 + 1e-9)
     assert found.efficiency == pytest.approx(sum(seconds) / (workers * found.wall))
-    assert found.efficiency <= 1 + 1e-9
 
 
 @given(workers=st.integers(1, 50), seed=st.integers(0, 100))
@@ -51,9 +51,8 @@ def test_shared_cores__slow_all_down():
 
 
 def test_loading__is_paid_once_by_each_worker_and_by_one_that_was_away_again():
-    assert run([1.0] * 8, Machines(4, **{**FREE, "loading_seconds": 0.5})).wall == pytest.approx(
-        2.5
-    )
+    loading = Machines(4, **{**FREE, "loading_seconds": 0.5})
+    assert run([1.0] * 8, loading).wall == pytest.approx(2.5)
     away = {**FREE, "deaths_an_hour": 20.0, "away_seconds": 1.0, "seed": 3}
     short, long = (
         run([600.0], Machines(1, **{**away, "loading_seconds": s}), every=1) for s in (0.0, 100.0)
@@ -66,7 +65,5 @@ def test_checkpoints__bound_what_a_death_costs():
     kept = run([600.0], machines, every=1)  # a checkpoint each six seconds
     assert kept.deaths > 3
     assert kept.wall <= 600.0 + kept.deaths * (6.0 + 1.0) + 1e-6
-    rare = Machines(1, deaths_an_hour=2.0, away_seconds=1.0, seed=3, **FREE)
-    lost = run([600.0], rare)
-    assert lost.wall >= 600.0
-    assert math.isfinite(lost.wall)
+    rare = replace(machines, deaths_an_hour=2.0)
+    assert 600.0 <= run([600.0], rare).wall < math.inf

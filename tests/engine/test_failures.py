@@ -3,6 +3,7 @@ and it can be run again.
 """
 
 import json
+import re
 from collections import Counter
 
 import pyarrow.parquet as pq
@@ -11,14 +12,11 @@ import pytest
 from koco_stream.engine.cohort import run_cohort
 from koco_stream.engine.result_file import result_path
 from koco_stream.learners import LEARNERS
-from koco_stream.runs.run import Cohort, Run
 from koco_stream.streams.manifest import dataset_path, load_manifest
-from koco_stream.streams.stream import Stream
 from storage.collecting import collect
 from storage.results import read_curves, read_runs
-from tests.helpers.cohorts import die_after, part, undisturbed
-from tests.helpers.examples import EXAMPLES
 from tests.helpers.in_process import koco  # noqa: F401  (a fixture)
+from tests.helpers.sweeps import cohort_on, die_after, part, undisturbed
 
 BAD = 7.0  # the step size, or alpha, of the run that is to fail
 # what a run that has failed has of its own
@@ -38,27 +36,26 @@ step_size = [0.1, 7, 0.3]
 
 
 @pytest.fixture
-def spec(tmp_path):
-    """The file of the sweep."""
+def sweep(koco, small_store, tmp_path):
+    """Run the sweep, with more words; what `koco` gives, and the summary if it printed one."""
     (tmp_path / "try.toml").write_text(SWEEP)
-    return tmp_path / "try.toml"
+
+    def run(*words):
+        done = koco("sweep", tmp_path / "try.toml", "--store", small_store, "--json", *words)
+        return done, json.loads(done.stdout or "null")
+
+    return run
 
 
 def cohort_of(store, *learners, every=0):
-    stream = Stream("real", load_manifest(store, "real").dataset_hash)
-    return Cohort(
-        stream,
-        tuple(Run.of(stream, name, {**EXAMPLES[name], **more}, 1) for name, more in learners),
-        1.0,
-        every,
-    )
+    runs = [(name, more, 1) for name, more in learners]
+    return cohort_on(store, runs, every, order="as-stored")
 
 
-def raising(function, when=1, calls=None):
+def raising(function, calls, when=1):
     """The function, which raises from the `when`-th time on that it is called for the run that is
     to fail.
     """
-    calls = [] if calls is None else calls
 
     def stub(params, *words):
         if BAD in (getattr(params, "step_size", None), getattr(params, "alpha", None)):
@@ -70,17 +67,17 @@ def raising(function, when=1, calls=None):
     return stub
 
 
-def fails_in(patch, learner, name):
-    """Have a learner's own function raise for the run that is to fail."""
-    of = LEARNERS[learner]
-    patch.setattr(of, name, staticmethod(raising(getattr(of, name))))
-
-
-def in_rounds(patch, learner, when):
-    """Have the compiled rounds of a learner raise from the `when`-th block on."""
-    compiled, calls = LEARNERS[learner].compiled, []
-    stub = staticmethod(lambda *loop: raising(compiled(*loop), when, calls))
-    patch.setattr(LEARNERS[learner], "compiled", stub)
+def fails(patch, learner, where):
+    """Have a learner's own function of this name raise for the run that is to fail, or the compiled
+    rounds from the block of this number on.
+    """
+    of, calls = LEARNERS[learner], []
+    name = where if isinstance(where, str) else "compiled"
+    whole = getattr(of, name)
+    stub = raising(whole, calls)
+    if name == "compiled":
+        stub = lambda *loop: raising(whole(*loop), calls, where)  # noqa: E731
+    patch.setattr(of, name, staticmethod(stub))
 
 
 LINEAR = [("OGD", {"step_size": BAD}), ("OGD", {"step_size": 0.1}), ("OGD", {"step_size": 0.3})]
@@ -110,10 +107,7 @@ def test_run_that_raises__is_a_failed_row_and_the_others_are_as_before(
 ):
     cohort = cohort_of(small_store, *learners)
     whole = undisturbed(small_store, cohort)
-    if isinstance(where, str):
-        fails_in(monkeypatch, learners[0][0], where)
-    else:
-        in_rounds(monkeypatch, learners[0][0], where)
+    fails(monkeypatch, learners[0][0], where)
     receipt = run_cohort(str(small_store), "try", cohort, 100)
     assert (receipt.runs, receipt.failed, receipt.diverged) == (len(learners), 1, 0)
     failed, *others = part(small_store, cohort)
@@ -129,21 +123,21 @@ def test_run_that_raises__is_a_failed_row_and_the_others_are_as_before(
     }
 
 
-@pytest.mark.parametrize("fails", ["before", "after"])
+@pytest.mark.parametrize("side", ["before", "after"])
 @pytest.mark.parametrize("learner", ["OGD", "NORMA"])
 def test_run_that_fails_to_begin_on_one_side_of_a_checkpoint__leaves_the_others_alone(
-    learner, fails, small_store, monkeypatch
+    learner, side, small_store, monkeypatch
 ):
     cohort = cohort_of(
         small_store, (learner, {"step_size": BAD}), (learner, {"step_size": 0.2}), every=200
     )
     whole = undisturbed(small_store, cohort)
     with monkeypatch.context() as patch:
-        if fails == "before":
-            fails_in(patch, learner, "init")
+        if side == "before":
+            fails(patch, learner, "init")
         die_after(patch, small_store, cohort, 1)
-    if fails == "after":
-        fails_in(monkeypatch, learner, "init")
+    if side == "after":
+        fails(monkeypatch, learner, "init")
     assert run_cohort(str(small_store), "try", cohort).failed == 1
     failed, other = part(small_store, cohort)
     assert other == whole[1]
@@ -152,43 +146,46 @@ def test_run_that_fails_to_begin_on_one_side_of_a_checkpoint__leaves_the_others_
 
 def test_result_file_that_is_there__is_not_computed_again_and_a_damaged_one_is(small_store):
     cohort = cohort_of(small_store, ("OGD", {}))
-    assert not run_cohort(str(small_store), "try", cohort).found
+
+    def found_and_rounds():
+        receipt = run_cohort(str(small_store), "try", cohort)
+        assert receipt.runs == 1
+        return receipt.found, receipt.rounds
+
+    assert found_and_rounds() == (False, 500)
     path = result_path(small_store, cohort).path
     whole = path.read_bytes()
-    receipt = run_cohort(str(small_store), "try", cohort)
-    assert (receipt.found, receipt.rounds, receipt.runs) == (True, 0, 1)
+    assert found_and_rounds() == (True, 0)
     assert path.read_bytes() == whole
     # then comes the footer, much of which is text about the columns
     pages = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
     for position in (10, pages // 2, len(whole) - 6):
-        changed = bytes([whole[position] ^ 255])
-        path.write_bytes(whole[:position] + changed + whole[position + 1 :])
-        receipt = run_cohort(str(small_store), "try", cohort)
-        assert (receipt.found, receipt.rounds) == (False, 500), position
+        harmed = bytearray(whole)
+        harmed[position] ^= 255
+        path.write_bytes(harmed)
+        assert found_and_rounds() == (False, 500), position
         assert pq.read_table(path).num_rows == 1
 
 
 def test_sweep__names_what_failed_and_replaces_it_when_it_is_run_again(
-    koco, small_store, spec, monkeypatch
+    sweep, small_store, tmp_path, monkeypatch
 ):
-    def sweep(*words):
-        return koco("sweep", spec, "--store", small_store, "--json", *words)
-
-    def check(done, exit_code, computed, failed):
-        assert (done.exit_code, json.loads(done.stdout)["computed"]) == (exit_code, computed)
-        runs = read_runs(small_store)
-        assert Counter(runs.column("status").to_pylist()) == Counter(ok=6 - failed, failed=failed)
-        curves = set(read_curves(small_store).column("run_id").to_pylist())
-        assert curves == {row["run_id"] for row in runs.to_pylist() if row["status"] == "ok"}
+    def check(swept, exit_code, computed, failed):
+        done, summary = swept
+        assert (done.exit_code, summary["computed"]) == (exit_code, computed)
+        status = {row["run_id"]: row["status"] for row in read_runs(small_store).to_pylist()}
+        assert Counter(status.values()) == Counter(ok=6 - failed, failed=failed)
+        with_curve = {run for run in status if status[run] == "ok"}
+        assert set(read_curves(small_store).column("run_id").to_pylist()) == with_curve
 
     with monkeypatch.context() as patch:
-        fails_in(patch, "OGD", "init")
-        done = sweep()
-        check(done, 1, 6, failed=2)
-        assert json.loads(done.stdout)["statuses"] == {"ok": 4, "failed": 2}
-        assert done.stderr.count("RuntimeError: no such luck") == 2
-        assert "failed: OGD" in done.stderr
-        assert f"koco sweep {spec} --store {small_store} --retry-failed" in done.stderr
+        fails(patch, "OGD", "init")
+        done, summary = sweep()
+        check((done, summary), 1, 6, failed=2)
+        assert summary["statuses"] == {"ok": 4, "failed": 2}
+        again = f"koco sweep {tmp_path / 'try.toml'} --store {small_store} --retry-failed"
+        told = [done.stderr.count(t) for t in ("failed: OGD", "RuntimeError: no such luck", again)]
+        assert told == [2, 2, 1], done.stderr
         # what failed is not tried again unasked, and is not forgotten
         check(sweep(), 1, 0, failed=2)
         check(sweep("--retry-failed"), 1, 2, failed=2)
@@ -196,31 +193,33 @@ def test_sweep__names_what_failed_and_replaces_it_when_it_is_run_again(
 
 
 def test_dataset_that_is_damaged__stops_only_its_own_runs(
-    koco, small_store, spec, tmp_path, monkeypatch
+    sweep, koco, small_store, tmp_path, monkeypatch
 ):
     monkeypatch.setenv("KOCO_CACHE", str(tmp_path / "cache"))  # no copies of its shards yet
     shard = dataset_path(small_store, "real") / load_manifest(small_store, "real").shards[0].path
     whole = shard.read_bytes()
     shard.write_bytes(whole[:99] + bytes([whole[99] ^ 1]) + whole[100:])
-    done = koco("sweep", spec, "--store", small_store)
+    done, _ = sweep()
     assert done.exit_code == 2, done.stderr
-    assert "real" in done.stderr
-    assert "it was altered or damaged; prepare the dataset again" in done.stderr
-    assert "the runs on other datasets are done and kept" in done.stderr
+    assert re.search(
+        "real.*it was altered or damaged; prepare the dataset again"
+        ".*the runs on other datasets are done and kept",
+        done.stderr,
+    )
     assert read_runs(small_store).column("dataset").to_pylist() == ["sparse"] * 3
     (status,) = json.loads(koco("status", "--store", small_store, "--json").stdout)
     assert status["state"] == "ended by an error"
     assert "altered or damaged" in status["error"]
     shard.write_bytes(whole)
-    done = koco("sweep", spec, "--store", small_store, "--json")
-    assert (done.exit_code, json.loads(done.stdout)["computed"]) == (0, 3)
+    done, summary = sweep()
+    assert (done.exit_code, summary["computed"]) == (0, 3)
 
 
-def test_damaged_result_file__is_computed_again_by_the_next_sweep(koco, small_store, spec):
+def test_damaged_result_file__is_computed_again_by_the_next_sweep(sweep, small_store):
     cohort = cohort_of(small_store, ("OGD", {"step_size": 0.1}))
     run_cohort(str(small_store), "try", cohort)
     path = result_path(small_store, cohort).path
     path.write_bytes(path.read_bytes()[:-20])
-    done = koco("sweep", spec, "--store", small_store, "--json")
-    assert (done.exit_code, json.loads(done.stdout)["computed"]) == (0, 6), done.stderr
+    done, summary = sweep()
+    assert (done.exit_code, summary["computed"]) == (0, 6), done.stderr
     assert collect(small_store) == 0

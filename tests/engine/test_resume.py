@@ -25,11 +25,9 @@ from koco_stream.runs.run import Cohort, Run
 from koco_stream.streams.manifest import load_manifest
 from koco_stream.streams.stream import Stream
 from storage.results import read_runs
-from tests.helpers.cohorts import cohort_on, die_after, part, undisturbed
 from tests.helpers.dask_processes import processes
 from tests.helpers.project import environment
-from tests.helpers.stores import wide_store
-from tests.helpers.sweeps import compiled
+from tests.helpers.sweeps import cohort_on, compiled, die_after, part, undisturbed, wide_store
 
 
 def preempted_after(monkeypatch, store, cohort, looks, block_rows):
@@ -149,7 +147,7 @@ def test_checkpoint_that_does_not_fit__is_begun_again(wrong, small_store, monkey
 KILLED = """
 import os, signal, sys
 import koco_stream.engine.cohort
-from tests.helpers.cohorts import cohort_on
+from tests.helpers.sweeps import cohort_on
 save, done = koco_stream.engine.cohort.save_cohort, []
 def saved(where, rounds, run_states):
     if len(done) == 4:

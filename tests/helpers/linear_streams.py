@@ -11,8 +11,3 @@ def stream(seed, n=300, d=20, density=0.3, noise=0.1):
     X /= np.sqrt((X**2).sum(1).mean())
     y = np.clip(X @ draw.standard_normal(d) + noise * draw.standard_normal(n), -1, 1)
     return X, y
-
-
-def start_of(model, d):
-    model.partial_fit(np.zeros((0, d)), np.zeros(0))
-    return model.sketch_

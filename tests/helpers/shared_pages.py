@@ -32,21 +32,14 @@ def held_by_two(store: Path, stream: Stream) -> tuple[float, float, float]:
     mapped, of that their share, and what they have of their own more than before.
     """
     words = [sys.executable, "-c", READER, str(store), stream.dataset, stream.dataset_hash]
-    pipes = {
-        "stdin": subprocess.PIPE,
-        "stdout": subprocess.PIPE,
-        "text": True,
-        "env": environment(),
-    }
-    both = [subprocess.Popen(words, **pipes) for _ in range(2)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    both = [subprocess.Popen(words, text=True, env=environment(), **pipes) for _ in range(2)]
     for one in both:
         assert one.stdout.readline() == "ready\n"
     found = []
     for one in both:
-        one.stdin.write("\n")
-        one.stdin.flush()
+        print(file=one.stdin, flush=True)
         found.append([int(n) for n in re.findall(r"-?\d+", one.stdout.readline())])
     for one in both:
         one.communicate("\n")
-    rss, pss, anonymous = (float(max(column)) for column in zip(*found, strict=True))
-    return rss, pss, anonymous
+    return tuple(float(max(column)) for column in zip(*found, strict=True))

@@ -1,14 +1,28 @@
-"""What sweeps are made of, how they are run in this process, and the tables they leave."""
+"""What sweeps are made of, how they or single cohorts are run in this process, and what they leave:
+tables, result files.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
 
 from cluster.executors import run_serially
 from flows.sweep.checks import CheckedSweep
 from flows.sweep.request import SweepRequest
+from koco_stream.engine.checkpoint import save_cohort
+from koco_stream.engine.cohort import run_cohort
+from koco_stream.engine.result_file import result_path
 from koco_stream.engine.warm_up import needed, warm_up
 from koco_stream.runs.cost_model import DataSize
+from koco_stream.runs.run import Cohort, Run
 from koco_stream.runs.schemas import RUNS
 from koco_stream.streams.manifest import load_manifest
 from koco_stream.streams.stream import Stream
+from storage.preparing.prepare import prepare_file
 from storage.results import read_curves, read_runs
+from tests.helpers.examples import EXAMPLES
 
 MEASURED = [column.name for column in RUNS if column.measured]
 
@@ -45,5 +59,56 @@ def run_here(store, cohorts, sweep="try", block_rows=4096):
 def tables(store):
     """Runs and curves, without what may differ from one execution to the next."""
     runs = read_runs(store).drop_columns(MEASURED).sort_by("run_id").to_pylist()
-    order = [("run_id", "ascending"), ("t", "ascending")]
-    return runs, read_curves(store).sort_by(order).to_pylist()
+    curves = read_curves(store).sort_by([("run_id", "ascending"), ("t", "ascending")])
+    return runs, curves.to_pylist()
+
+
+def wide_store(folder, rows):
+    """A store with one regression set of thirty features."""
+    draw = np.random.default_rng(0)
+    X = draw.standard_normal((rows, 30))
+    np.savetxt(folder / "real.csv", np.c_[X, X.sum(1)], delimiter=",", fmt="%.4f")
+    prepare_file(folder / "store", "real", folder / "real.csv")
+    return folder / "store"
+
+
+def cohort_on(store, learners, every=0, name="real", order="shuffled"):
+    """A cohort of (learner, more than its example's parameters, seed)."""
+    stream = stream_of(store, name, order, 3 if order == "shuffled" else None)
+    runs = tuple(
+        Run.of(stream, learner, {**EXAMPLES[learner], **more}, seed)
+        for learner, more, seed in learners
+    )
+    return Cohort(stream, runs, 1.0, every)
+
+
+def part(store, cohort):
+    """The rows of the cohort's result file, which is taken away: the cohort can be run again."""
+    path = result_path(store, cohort).path
+    table = pq.read_table(path)
+    path.unlink()
+    return table.drop_columns(MEASURED).to_pylist()
+
+
+def undisturbed(store, cohort):
+    """The rows of the result file of the cohort run without checkpoints; it is taken away."""
+    run_cohort(str(store), "try", replace(cohort, checkpoint_rounds=0))
+    return part(store, cohort)
+
+
+def die_after(monkeypatch, store, cohort, saves):
+    """Run the cohort in a process that dies after so many checkpoints: here by an exception that
+    nothing catches.
+    """
+    done = []
+
+    def saved(where, rounds, run_states):
+        save_cohort(where, rounds, run_states)
+        done.append(rounds)
+        if len(done) == saves:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("koco_stream.engine.cohort.save_cohort", saved)
+        with pytest.raises(KeyboardInterrupt):
+            run_cohort(str(store), "try", cohort)

@@ -29,8 +29,7 @@ from tests.helpers.dask_processes import processes
 from tests.helpers.hosts import hosts, why_not
 from tests.helpers.listening import family, listeners, loopback
 from tests.helpers.project import ROOT, command, environment
-from tests.helpers.stores import wide_store
-from tests.helpers.sweeps import checked, compiled, run_here, tables
+from tests.helpers.sweeps import checked, compiled, run_here, tables, wide_store
 
 SWEEP = """
 name = "try"
@@ -81,8 +80,8 @@ def on_three_hosts(tmp_path, rows, alphas, timeout, cut_seconds):
     spec = tmp_path / "try.toml"
     spec.write_text(SWEEP.format(alphas=", ".join(str(k / 8) for k in range(1, alphas + 1))))
     reference = shutil.copytree(store, tmp_path / "reference")
-    sweep = checked(spec, reference)
-    run_here(reference, plan(sweep.runs, sweep.sizes, Limits(2, 4 << 30)).cohorts)
+    planned = checked(spec, reference)
+    run_here(reference, plan(planned.runs, planned.sizes, Limits(2, 4 << 30)).cohorts)
     expected = tables(reference)
     short = {"DASK_DISTRIBUTED__COMM__TIMEOUTS__TCP": f"{timeout}s"}
     with hosts("s", "w1", "w2") as network, processes(tmp_path / "processes") as started:
@@ -165,7 +164,7 @@ def on_three_hosts(tmp_path, rows, alphas, timeout, cut_seconds):
                 60 + timeout,
                 "it goes on",
             )
-            assert read_runs(store).num_rows < 0.9 * len(sweep.runs), (
+            assert read_runs(store).num_rows < 0.9 * len(planned.runs), (
                 "the sweep was almost over before the second link was cut"
             )
             network.cut("w2")
