@@ -1,34 +1,38 @@
-"""The documentation: every block of code of the tutorial and the how-to guides runs, and the site
-has what it promises.
+"""The documentation: every block of code of the tutorial, the how-to guides and the README runs,
+and the site has what it promises.
 """
 
 import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import click
 import pytest
 import yaml
 
+import koco_stream
+from flows.cli import koco
+from flows.sweep.file import DatasetTable, LearnerTable, ReportTable, SweepFile
+from flows.sweep.halving import Halving
+from koco_stream.learners import LEARNERS
+from koco_stream.runs.schemas import CURVES, RUNS
 from tests.helpers.pages_run import DOCS, blocks_of, environment_for, missing_lines, run_page
 from tests.helpers.project import ROOT
 
+README = (ROOT / "README.md").read_text()
 BUILDER = Path(sys.executable).parent / "properdocs"
 
 
-def site():
-    """properdocs.yml; its tags for Python objects are none of ours."""
-    return yaml.safe_load((ROOT / "properdocs.yml").read_text())
-
-
 def pages_under(title):
-    """The pages below a title of the navigation."""
-    [found] = [entry[title] for entry in site()["nav"] if title in entry]
-    return (
-        [found] if isinstance(found, str) else [page for entry in found for page in entry.values()]
-    )
+    """The pages below a title of the navigation in properdocs.yml."""
+    navigation = yaml.safe_load((ROOT / "properdocs.yml").read_text())["nav"]
+    [found] = [entry[title] for entry in navigation if title in entry]
+    if isinstance(found, str):
+        return [found]
+    return [page for entry in found for page in entry.values()]
 
 
 @pytest.fixture(scope="module")
@@ -70,16 +74,15 @@ def test_adding_a_learner__runs_on_a_copy_of_the_project(without, tmp_path):
 
 @pytest.mark.soak  # sweeps on Slurm are tested at length in test_slurm.py
 def test_slurm__runs_where_slurm_does(slurm_conf, tmp_path):
-    run_page(
-        "slurm.md", tmp_path, {**environment_for(tmp_path, ROOT), "SLURM_CONF": str(slurm_conf)}
-    )
+    environment = environment_for(tmp_path, ROOT) | {"SLURM_CONF": str(slurm_conf)}
+    run_page("slurm.md", tmp_path, environment)
 
 
 def test_every_how_to__is_run_by_a_test():
     run = set(re.findall(r'"([\w-]+\.md)"', Path(__file__).read_text()))
-    assert {*pages_under("Tutorial"), *pages_under("How to")} <= run
-    for page in (*pages_under("Tutorial"), *pages_under("How to")):
-        assert blocks_of(page), page
+    pages = {*pages_under("Tutorial"), *pages_under("How to")}
+    assert pages <= run
+    assert [page for page in pages if not blocks_of(page)] == []
 
 
 def test_runner__sees_what_is_not_so(tmp_path):
@@ -96,86 +99,91 @@ def built(tmp_path_factory):
     if not BUILDER.exists():
         pytest.skip("needs properdocs: pip install 'koco-stream[docs]'")
     folder = tmp_path_factory.mktemp("site")
-    done = subprocess.run(
-        [str(BUILDER), "build", "--strict", "--site-dir", str(folder)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
+    words = [BUILDER, "build", "--strict", "--site-dir", folder]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "WARNING" not in done.stderr
     return folder
 
 
-def test_site__fetches_nothing(built):
-    elsewhere = re.compile(
-        r"<(?:script|link|img|iframe|source|object|embed)\b[^>]*\b(?:src|href|data)=[\"']?(?:https?:)?//[^>]*>",
+FETCHES = {
+    "*.html": re.compile(
+        r"<(?:script|link|img|iframe|source|object|embed)\b(?![^>]*rel=\"canonical\")"
+        r"[^>]*\b(?:src|href|data)=[\"']?(?:https?:)?//[^>]*>",
         re.I,
-    )
-    for page in built.rglob("*.html"):
-        assert [
-            found for found in elsewhere.findall(page.read_text()) if 'rel="canonical"' not in found
-        ] == [], page
-    for style in built.rglob("*.css"):
-        assert not re.search(r"(@import|url\()\s*[\"']?(https?:)?//", style.read_text()), style
-    for script in built.rglob("*.js"):
-        assert not re.search(
-            r"\b(fetch|import|importScripts|open)\(\s*[\"'`](https?:)?//", script.read_text()
-        ), script
+    ),
+    "*.css": re.compile(r"(?:@import|url\()\s*[\"']?(?:https?:)?//"),
+    "*.js": re.compile(r"\b(?:fetch|import|importScripts|open)\(\s*[\"'`](?:https?:)?//"),
+}
+
+
+@pytest.mark.parametrize("kind", FETCHES)
+def test_site__fetches_nothing(kind, built):
+    files = list(built.rglob(kind))
+    assert files
+    for file in files:
+        assert FETCHES[kind].findall(file.read_text()) == [], file
+
+
+def commands(group, path):
+    """All commands below a group, by what a user types."""
+    for name, command in group.commands.items():
+        yield f"{path} {name}", command
+        if isinstance(command, click.Group):
+            yield from commands(command, f"{path} {name}")
 
 
 def test_site__has_every_command_column_and_parameter(built):
-    from flows.cli import koco
-    from koco_stream.learners import LEARNERS
-    from koco_stream.runs.schemas import CURVES, RUNS
-
-    def commands(group, path):
-        for name, command in group.commands.items():
-            yield f"{path} {name}", command
-            if isinstance(command, click.Group):
-                yield from commands(command, f"{path} {name}")
-
-    text = (built / "commands.html").read_text()
+    columns = [f"<code>{column.name}</code>" for column in (*RUNS, *CURVES)]
+    wanted = {"commands.html": [], "tables.html": columns, "learners.html": []}
     for path, command in commands(koco, "koco"):
-        assert f">{path}<" in text
-        for option in (
-            option
-            for parameter in command.params
-            for option in parameter.opts
-            if option.startswith("--")
-        ):
-            assert option in text
-    tables = (built / "tables.html").read_text()
-    assert [
-        name
-        for name in (column.name for column in (*RUNS, *CURVES))
-        if f"<code>{name}</code>" not in tables
-    ] == []
-    learners = (built / "learners.html").read_text()
+        options = [option for parameter in command.params for option in parameter.opts]
+        wanted["commands.html"] += [f">{path}<", *(o for o in options if o.startswith("--"))]
     for name, learner in LEARNERS.items():
-        assert f'id="{name.lower()}"' in learners
-        assert all(f"<code>{parameter.name}</code>" in learners for parameter in learner.parameters)
+        parameters = [f"<code>{parameter.name}</code>" for parameter in learner.parameters]
+        wanted["learners.html"] += [f'id="{name.lower()}"', *parameters]
+    for page, texts in wanted.items():
+        shown = (built / page).read_text()
+        assert [text for text in texts if text not in shown] == [], page
 
 
 def test_sweep_file_s_page__has_every_key():
-    from flows.sweep.file import DatasetTable, LearnerTable, ReportTable, SweepFile
-    from flows.sweep.halving import Halving
-
     text = (DOCS / "sweep-file.md").read_text()
     for table in (SweepFile, DatasetTable, LearnerTable, ReportTable, Halving):
         for name, field in table.model_fields.items():
             assert f"`{name}`" in text, name
             if not field.is_required() and isinstance(field.default, int | str):
-                assert f"`{field.default!r}`".replace("'", '"') in text, (name, field.default)
+                assert f"`{field.default!r}`".replace("'", '"') in text, name
 
 
 def test_citation__says_what_the_package_says():
-    import tomllib
-
-    import koco_stream
-
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert (citation["title"], citation["license"]) == (project["name"], project["license"])
     assert citation["version"] == project["version"] == koco_stream.__version__
     assert f"## {project['version']}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_readme_s_python_examples__run(capsys):
+    exec("".join(re.findall(r"```python\n(.*?)```", README, re.S)), {})
+    assert re.fullmatch(
+        r"progressive error 0\.\d+\nmean loss 0\.0\d+, \d+ rows in the dictionary\n",
+        capsys.readouterr().out,
+    )
+
+
+def test_readme_s_table_of_learners__is_complete():
+    assert set(re.findall(r"^\| `(\w+)` \|", README, re.M)) == set(LEARNERS)
+
+
+def test_readme_s_links_and_sweeps__exist():
+    links = [link for link in re.findall(r"\]\(([^)]+)\)", README) if "https://" not in link]
+    sweeps = re.findall(r"koco sweep (\S+\.toml)", README)
+    assert [name for name in links + sweeps if not (ROOT / name).exists()] == []
+
+
+def test_errata__has_every_number_that_the_code_cites():
+    code = "\n".join(source.read_text() for source in (ROOT / "koco_stream").rglob("*.py"))
+    cited = set(re.findall(r"\b([SKPT]\d+)\b", code))
+    known = set(re.findall(r"\*\*([SKPT]\d+)\.", (ROOT / "docs" / "errata.md").read_text()))
+    assert cited <= known

@@ -12,9 +12,10 @@ import os
 import re
 import subprocess
 import sys
-from contextlib import redirect_stdout
-from pathlib import Path
+from contextlib import chdir, redirect_stdout
 from typing import NamedTuple
+
+import pytest
 
 from tests.helpers.project import ROOT
 
@@ -65,30 +66,21 @@ def run_page(page, folder, environment, without=None):
         elif block.language == "python":
             printed = python(block, folder, names, page)
         elif block.language == "diff":
-            applied = subprocess.run(
-                ["git", "apply", "-p0", "-"],
-                input=block.text,
-                cwd=folder,
-                capture_output=True,
-                text=True,
-            )
-            assert applied.returncode == 0, f"{where}: {applied.stderr}"
+            shell("git apply -p0 -", folder, environment, where, block.text)
         elif block.language == "text":
             missing = missing_lines(block.text, printed)
             assert not missing, f"{where}: not printed: {missing}; printed was:\n{printed}"
         else:
-            raise AssertionError(
-                f"{where}: a block of language {block.language!r} and no title is not run by"
-                " anything"
-            )
+            pytest.fail(f"{where}: nothing runs a block of language {block.language!r}, no title")
 
 
-def shell(text, folder, environment, where):
+def shell(text, folder, environment, where, given=None):
     """What the commands print, both to stdout and to stderr; the first that fails ends them."""
     done = subprocess.run(
         ["bash", "-eu", "-c", text],
         cwd=folder,
         env=environment,
+        input=given,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -100,23 +92,19 @@ def shell(text, folder, environment, where):
 
 def python(block, folder, names, page):
     """What the code prints."""
-    before, out = Path.cwd(), io.StringIO()
-    os.chdir(folder)
-    try:
-        with redirect_stdout(out):
-            exec(compile("\n" * (block.line - 1) + block.text, str(DOCS / page), "exec"), names)
-    finally:
-        os.chdir(before)
+    code = compile("\n" * (block.line - 1) + block.text, str(DOCS / page), "exec")
+    with chdir(folder), redirect_stdout(io.StringIO()) as out:
+        exec(code, names)
     return out.getvalue()
 
 
 def missing_lines(expected, printed):
     """The lines of `expected` that are not among those printed, numbers aside."""
-    there = [masked(line) for line in printed.splitlines()]
+    there = "\n".join(masked(line) for line in printed.splitlines())
 
     def found(line):
         pattern = ".*".join(map(re.escape, masked(line).split("…")))
-        return any(re.fullmatch(pattern, other) for other in there)
+        return re.search(rf"^{pattern}$", there, re.M)
 
     return [line for line in expected.splitlines() if line.strip() and not found(line)]
 
