@@ -1,12 +1,46 @@
-"""Small sweeps in this process, for the sections of reports."""
+"""Small sweeps: made in this process, planned, or run by the koco command."""
+
+import subprocess
+
+import numpy as np
 
 from flows.results.tables import runs_of
 from flows.sweep.planning import limits_of
 from flows.sweep.steps import prepare_datasets, remember
-from koco_stream.runs.planner import plan
+from koco_stream.runs.planner import Limits, plan
 from storage.collecting import collect
+from storage.preparing.prepare import prepare_file
 from storage.store import open_store
+from tests.helpers.project import command, environment
 from tests.helpers.sweeps import checked, run_here
+
+# of several tests, on the datasets of `small_store`
+SWEEP = """
+name = "try"
+[[dataset]]
+name = "sparse"
+positive_class = 1
+order = "shuffled"
+order_seeds = 2
+[[dataset]]
+name = "real"
+[[learner]]
+name = "OjaSON"
+sketch_size = [0, 3]
+sketch_start = "random"
+alpha = [0.5, 4]
+fit_intercept = [true, false]
+[[learner]]
+name = "AdaGrad"
+step_size = [0.1, 1]
+"""
+
+
+def prepared(tmp_path, name, X, y):
+    """The store `tmp_path`/store, with a dataset of these rows and labels prepared in it."""
+    np.savetxt(tmp_path / f"{name}.csv", np.column_stack([X, y]), delimiter=",")
+    prepare_file(tmp_path / "store", name, [tmp_path / f"{name}.csv"], header=False)
+    return tmp_path / "store"
 
 
 def swept(tmp_path, text, name="tiny"):
@@ -20,3 +54,20 @@ def swept(tmp_path, text, name="tiny"):
     collect(store)
     remember(str(store), sweep.sweep, sweep.runs)
     return runs_of(store, name)
+
+
+def plan_for(store, tmp_path, workers, cohort_runs=4096):
+    spec = tmp_path / "try.toml"
+    spec.write_text(SWEEP)
+    sweep = checked(spec, store)
+    limits = Limits(workers, 4 << 30, 0.001 * workers, cohort_runs=cohort_runs)
+    return plan(sweep.runs, sweep.sizes, limits), sweep.manifests
+
+
+def koco(*words, cwd, status=None, **more):
+    """Run `koco WORDS` in a process of its own. With `status`, its exit status must be that."""
+    done = subprocess.run(
+        command(*words), cwd=cwd, env=environment(**more), capture_output=True, text=True
+    )
+    assert status in (None, done.returncode), (words, done.stdout, done.stderr)
+    return done

@@ -36,8 +36,8 @@ from storage.results import finished_runs, read_curves, read_runs, result_files,
 from storage.store import check_store, existing_store, open_store
 from tests.helpers.disturbed import collect_cut_at_runs
 from tests.helpers.project import environment
-from tests.helpers.small_sweep import SWEEP, koco, plan_for
 from tests.helpers.sweeps import compiled, run_here, tables
+from tests.helpers.swept import SWEEP, koco, plan_for
 
 BIG = 12 << 20  # more than one part of an upload
 
