@@ -11,15 +11,14 @@ from river import datasets, evaluate, metrics, preprocessing
 
 from koco_stream import CONKONS, FOGD, ONS, AdaGrad, OjaSON, WrongInput
 from koco_stream.river import RiverClassifier, RiverRegressor
+from tests.helpers.linear_streams import stream
 from tests.helpers.wire import as_on_a_worker
 
 LEARNERS = [OjaSON(3, alpha=0.5), ONS(alpha=0.5), FOGD(step_size=0.1, n_frequencies=50)]
 
 
-def rows(n=150, d=5):
-    draw = np.random.default_rng(0)
-    X = draw.standard_normal((n, d)) * (draw.random((n, d)) < 0.7)
-    return X, np.clip(X @ draw.standard_normal(d), -1, 1)
+X, Y = stream(0, n=150, d=5, density=0.7)
+X[0] = 1.0  # so that names get their numbers in the order of columns
 
 
 def as_dictionaries(X):
@@ -30,17 +29,15 @@ def as_dictionaries(X):
     "learner", [OjaSON(3, alpha=0.5), CONKONS(alpha=0.5, bandwidth=2.0)], ids=repr
 )
 def test_progressive_validation__has_the_learner_s_own_predictions(learner):
-    X, y = rows()
-    X[0] = 1.0  # so that names get their numbers in the order of columns
     expected = type(learner)(**learner.get_params()).progressive(
-        np.hstack([X, np.zeros((len(X), 3))]), y
+        np.hstack([X, np.zeros((len(X), 3))]), Y
     )
-    stream = list(zip(as_dictionaries(X), y.tolist(), strict=True))
+    pairs = list(zip(as_dictionaries(X), Y.tolist(), strict=True))
     model, metric = RiverRegressor(learner, n_features=8), metrics.MSE()
-    steps = evaluate.iter_progressive_val_score(stream, model, metric, yield_predictions=True)
+    steps = evaluate.iter_progressive_val_score(pairs, model, metric, yield_predictions=True)
     predictions = np.array([step["Prediction"] for step in steps])
     np.testing.assert_allclose(predictions, expected, atol=1e-13)
-    assert metric.get() == pytest.approx(np.mean((expected - y) ** 2))
+    assert metric.get() == pytest.approx(np.mean((expected - Y) ** 2))
     assert not learner.__sklearn_is_fitted__()
 
 
@@ -62,39 +59,43 @@ def test_progressive_val_score__on_river_s_own_data():
 @pytest.mark.parametrize("learner", LEARNERS, ids=repr)
 def test_river_s_checks__pass(wrapper, learner):
     model = wrapper(learner)
-    checks = list(river_checks.yield_checks(model))
+    checks = [check(model.clone()) for check in river_checks.yield_checks(model)]
     assert len(checks) > 10
-    for check in checks:
-        check(model.clone())
 
 
 # River's users keep models by pickle: what is unpickled here was pickled a moment before, in
 # memory.
 def test_kept__by_pickle_and_copy_goes_on_to_the_same_bits():
-    X, y = rows()
     data = as_dictionaries(X)
     model = RiverRegressor(OjaSON(3, alpha=0.5))
-    for x, label in zip(data[:80], y[:80], strict=True):
+    for x, label in zip(data[:80], Y[:80], strict=True):
         model.learn_one(x, label)
     others = [as_on_a_worker(model), copy.deepcopy(model)]
-    for x, label in zip(data[80:], y[80:], strict=True):
+    for x, label in zip(data[80:], Y[80:], strict=True):
         assert {other.predict_one(x) for other in others} == {model.predict_one(x)}
         for each in (model, *others):
             each.learn_one(x, label)
 
 
-def test_wrong_rows__are_refused_and_learn_nothing():
-    model = RiverRegressor(OjaSON(2), n_features=2)
-    model.learn_one({"a": 1.0, "b": True}, 0.5)
-    before = model.predict_one({"a": 1.0})
-    for wrong, message in (
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
         ({"a": 1.0, "c": 1.0}, "'c' is one feature too many"),
         ({"a": "red"}, "OneHotEncoder"),
         ({"a": float("nan")}, "NaN or infinity"),
-    ):
-        with pytest.raises(WrongInput, match=message):
-            model.learn_one(wrong, 0.5)
+    ],
+    ids=["a third feature", "a text", "no number"],
+)
+def test_wrong_rows__are_refused_and_learn_nothing(wrong, message):
+    model = RiverRegressor(OjaSON(2), n_features=2)
+    model.learn_one({"a": 1.0, "b": True}, 0.5)
+    before = model.predict_one({"a": 1.0})
+    with pytest.raises(WrongInput, match=message):
+        model.learn_one(wrong, 0.5)
     assert model.predict_one({"a": 1.0, "never seen": 9.0}) == before
+
+
+def test_classes__are_any_two_if_they_are_named():
     with pytest.raises(WrongInput, match="the class is 'spam'"):
         RiverClassifier(OjaSON(2)).learn_one({"a": 1.0}, "spam")
     spam = RiverClassifier(OjaSON(2), classes=("ham", "spam"))

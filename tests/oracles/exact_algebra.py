@@ -20,24 +20,15 @@ def gram_schmidt(V):
     return V
 
 
-def cholesky(A):
-    """The lower triangular L with L Lᵀ = A; not a number from a negative pivot on."""
-    L = np.zeros_like(A)
-    for j in range(len(A)):
-        L[j, j] = np.sqrt(A[j, j] - L[j, :j] @ L[j, :j])
-        for i in range(j + 1, len(A)):
-            L[i, j] = (A[i, j] - L[i, :j] @ L[j, :j]) / L[j, j]
-    return L
-
-
 def solve(A, b):
-    """A⁻¹b for a symmetric positive definite A, by its Cholesky factor."""
-    L, z = cholesky(A), b.copy()
-    for i in range(len(z)):
-        z[i] = (z[i] - L[i, :i] @ z[:i]) / L[i, i]
-    for i in reversed(range(len(z))):
-        z[i] = (z[i] - L[i + 1 :, i] @ z[i + 1 :]) / L[i, i]
-    return z
+    """A⁻¹b for a symmetric positive definite A, by elimination and substitution."""
+    n, lines = len(b), np.column_stack([A, b])
+    for i in range(n):
+        lines[i + 1 :] -= np.outer(lines[i + 1 :, i] / lines[i, i], lines[i])
+    x = np.zeros_like(b)
+    for i in reversed(range(n)):
+        x[i] = (lines[i, n] - lines[i, i + 1 : n] @ x[i + 1 :]) / lines[i, i]
+    return x
 
 
 def eigen_of_rows(S):

@@ -11,12 +11,9 @@ def ogd(X, y, *, step_size, clip, slope, projection="weights", dtype=float):
     X, y, step_size, clip = X.astype(dtype), y.astype(dtype), dtype(step_size), dtype(clip)
     w, predictions = np.zeros(X.shape[1], dtype), []
     for x, label in zip(X, y, strict=True):
-        if not x.any():
-            predictions.append(dtype(0))
-            continue
         z = w @ x
         y_hat = np.clip(z, -clip, clip)
-        if projection == "weights":
+        if projection == "weights" and y_hat != z:
             w = w - (z - y_hat) / (x @ x) * x
         predictions.append(y_hat)
         w = w - step_size * slope(y_hat, label) * x

@@ -5,8 +5,6 @@ Everything is d-sized and dense. All arithmetic is in `dtype`: double, or long d
 how well a stream is conditioned. An empty row changes nothing, not even t.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
 from tests.oracles.exact_algebra import eigen_of_rows, gram_schmidt, solve
@@ -14,17 +12,6 @@ from tests.oracles.exact_algebra import eigen_of_rows, gram_schmidt, solve
 FIRST_D = 0.1  # footnote 6: D_1 = 0.1·I
 NEW_ROW_AT = 1e-6  # a gradient starts a row of V if ‖its part off V‖² is above this share of ‖x‖²
 OFF_RANGE_AT = 1e-8  # x lies in A's range if ‖its part outside‖ is below this share of ‖x‖
-
-
-class Run(NamedTuple):
-    """predictions (n,), the weights u (d,) after the last round, the sketch, and uᵀx (n,) before it
-    is bounded.
-    """
-
-    predictions: np.ndarray
-    weights: np.ndarray
-    sketch: object
-    products: np.ndarray
 
 
 def sketched_newton(
@@ -46,7 +33,8 @@ def sketched_newton(
 
     Line 5 is Lemma 1, A⁻¹x being the paper's (x − SᵀHx̂)/α; `projection="prediction"` leaves the
     weights alone and truncates ŷ. `diagonal=True` feeds D^(−½)x (section 5.2), `"updated"` adds
-    g_j² to D between the prediction and the update. Returns a `Run`.
+    g_j² to D between the prediction and the update. Returns the predictions (n,), the weights u
+    (d,) after the last round, the sketch, and uᵀx (n,) before it is bounded.
 
     `noise`, a random generator, shows what rounding can do to the stream: each row's non-zeros are
     off by the double rounding of its norm, and the weights by that of the largest so far, and of
@@ -102,7 +90,7 @@ def sketched_newton(
             u = u + largest * rounding * noise.uniform(-1, 1, d)
         if diagonal is True:
             D = D + gradient**2
-    return Run(np.array(predictions), u, sketch, np.array(products))
+    return np.array(predictions), u, sketch, np.array(products)
 
 
 class FullMatrix:
@@ -166,7 +154,7 @@ class Sketch:
         return 0 * x
 
     def rows(self):
-        """S, all of its rows."""
+        """All rows of S."""
         return self.S
 
 

@@ -5,55 +5,45 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from flows.report.rows import matrix_of
+from flows.report.rows import rows_of_stream
 from koco_stream.streams.manifest import load_manifest
 from koco_stream.streams.reader import StreamReader
-from koco_stream.streams.stream import Stream, sharding_of
+from koco_stream.streams.stream import sharding_of
 from koco_stream.theory.comparator import comparator_of, least_squares
 from storage.preparing.prepare import Preparing, prepare_source
+from tests.helpers.sweeps import stream_of
 from tests.helpers.tables import table_of
 
 
-def dense(reader):
-    block = reader.whole()
-    return matrix_of(block.rows).toarray(), block.labels
+def assert_least(found, store, stream, intercept):
+    """`found` is NumPy's least squares of this stream's rows."""
+    sparse, y = rows_of_stream(store, stream)
+    X = np.hstack([sparse.toarray(), np.full((len(y), int(intercept)), 1.0)])
+    scale = np.abs(X).max(0)
+    predictions = X / scale @ np.linalg.lstsq(X / scale, y, rcond=None)[0]
+    assert found.loss == pytest.approx(((predictions - y) ** 2).sum(), rel=1e-9)
+    assert found.largest == pytest.approx(np.abs(predictions).max(), rel=1e-5)
 
 
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize(("name", "positive"), [("sparse", 1.0), ("real", None)])
 def test_least_squares__equals_numpy(small_store, name, positive, intercept):
-    reader = StreamReader(
-        small_store,
-        Stream(name, load_manifest(small_store, name).dataset_hash, positive_class=positive),
+    stream = stream_of(small_store, name, positive_class=positive)
+    assert_least(
+        least_squares(StreamReader(small_store, stream), intercept), small_store, stream, intercept
     )
-    X, y = dense(reader)
-    if intercept:
-        X = np.hstack([X, np.ones((len(X), 1))])
-    w = np.linalg.lstsq(X, y, rcond=None)[0]
-    found = least_squares(reader, intercept)
-    assert found.loss == pytest.approx(((X @ w - y) ** 2).sum(), rel=1e-9)
-    assert found.largest == pytest.approx(np.abs(X @ w).max(), rel=1e-5)
-
-
-def wide_table(n=20_000, d=40, seed=0):
-    """Dense rows with zeros, of very different scales, and labels that are not linear in them."""
-    draw = np.random.default_rng(seed)
-    X = np.where(
-        draw.random((n, d)) < 0.2, 0.0, draw.standard_normal((n, d)) * np.geomspace(1e-3, 1e3, d)
-    )
-    y = np.sin(X[:, 0] * 1e3) + X[:, 1]
-    return table_of(X, y), X, y
 
 
 def test_least_squares__streams_the_rows_whatever_their_scales_and_shards(tmp_path):
-    table, X, y = wide_table()
-    readers = []
+    # Dense rows with zeros, of very different scales, and labels that are not linear in them.
+    draw = np.random.default_rng(0)
+    X = draw.standard_normal((20_000, 40)) * np.geomspace(1e-3, 1e3, 40)
+    X[draw.random(X.shape) < 0.2] = 0.0
+    table, readers = table_of(X, np.sin(X[:, 0] * 1e3) + X[:, 1]), []
     for shards in (1, 5):
-        manifest = prepare_source(
-            tmp_path / str(shards), "a", table, Preparing(values_per_shard=X.size // shards)
-        )
-        assert len(manifest.shards) == shards
-        readers.append(StreamReader(tmp_path / str(shards), Stream("a", manifest.dataset_hash)))
+        store, options = tmp_path / str(shards), Preparing(values_per_shard=X.size // shards)
+        assert len(prepare_source(store, "a", table, options).shards) == shards
+        readers.append(StreamReader(store, stream_of(store, "a")))
     least_squares(readers[0], True)  # compiled, and the copies made
     tracemalloc.start()
     one = least_squares(readers[0], True)
@@ -61,30 +51,20 @@ def test_least_squares__streams_the_rows_whatever_their_scales_and_shards(tmp_pa
     tracemalloc.stop()
     assert peak < X.nbytes / 10
     assert one == least_squares(readers[1], True)
-    widened = np.hstack([X, np.ones((len(X), 1))])
-    w = np.linalg.lstsq(widened / np.abs(widened).max(0), y, rcond=None)[0] / np.abs(widened).max(0)
-    assert one.loss == pytest.approx(((widened @ w - y) ** 2).sum(), rel=1e-9)
+    assert_least(one, tmp_path / "1", stream_of(tmp_path / "1", "a"), True)
 
 
 def test_comparator__is_the_same_for_every_order_but_not_for_part_of_the_rows(small_store):
-    identity = load_manifest(small_store, "real").dataset_hash
-    readers = [
-        StreamReader(small_store, Stream("real", identity, "shuffled", seed)) for seed in (0, 1)
-    ]
-    windows = Stream(
-        "real",
-        identity,
-        "shuffled-in-windows",
-        0,
-        window_rows=9,
-        sharding=sharding_of(load_manifest(small_store, "real")),
-    )
-    assert (
-        comparator_of(readers[0], False)
-        == comparator_of(readers[1], False)
-        == comparator_of(StreamReader(small_store, windows), False)
-    )
-    part = StreamReader(small_store, Stream("real", identity, "shuffled", 0, max_rows=100))
-    X, y = dense(part)
-    w = np.linalg.lstsq(X, y, rcond=None)[0]
-    assert comparator_of(part, False).loss == pytest.approx(((X @ w - y) ** 2).sum(), rel=1e-9)
+    sharding = sharding_of(load_manifest(small_store, "real"))
+    streams = {
+        "one order": ("shuffled", 0, {}),
+        "another": ("shuffled", 1, {}),
+        "windows": ("shuffled-in-windows", 0, {"window_rows": 9, "sharding": sharding}),
+        "part": ("shuffled", 0, {"max_rows": 100}),
+    }
+    found = {}
+    for name, (order, seed, more) in streams.items():
+        stream = stream_of(small_store, "real", order, seed, **more)
+        found[name] = comparator_of(StreamReader(small_store, stream), False)
+    assert_least(found.pop("part"), small_store, stream, False)
+    assert found == dict.fromkeys(found, found["one order"])

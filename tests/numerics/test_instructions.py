@@ -1,0 +1,98 @@
+"""The hand-written instructions equal the literal loops that they stand for, to the bit."""
+
+from copy import deepcopy
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from koco_stream.numerics.compiler import jit_with
+from koco_stream.numerics.llvm import feature_lines as lanes
+from koco_stream.numerics.llvm import point_panels as panels
+
+
+def call(*arguments):
+    return instruction(*arguments)  # noqa: F821  # `compiled` binds the name
+
+
+@cache
+def compiled(module, name):
+    """The instruction, called from compiled code."""
+    file = module.__name__.split(".")[-1]
+    return jit_with(call, f"{file}_{name}", instruction=getattr(module, name))
+
+
+def check(module, name, *arguments):
+    """Both get copies of the arguments, in which an array that was given twice is still one.
+    Returns ours.
+    """
+    ours, literal = deepcopy(arguments), deepcopy(arguments)
+    assert compiled(module, name)(*ours) == getattr(module, f"literal_{name}")(*literal)
+    for a, b in zip(ours, literal, strict=True):
+        assert not isinstance(a, np.ndarray) or a.tobytes() == b.tobytes()
+    return ours
+
+
+@pytest.mark.parametrize("columns", [1, 5, 11, 20])
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 10**6), size=st.integers(0, 9), single=st.booleans())
+def test_feature_lines(columns, seed, size, single):
+    draw, width = np.random.default_rng(seed), lanes.lanes_for(columns)
+    W, d = len(width), 30
+    table, a = draw.standard_normal((d, W)), draw.standard_normal((6 + W) * W)
+    idx = np.sort(draw.choice(d, size, replace=False)).astype(np.int32)
+    val = draw.standard_normal(size).astype(np.float32 if single else np.float64)
+    n = int(draw.integers(0, W + 1))
+    check(lanes, "gather", table, width, idx, val, a, 0)
+    check(lanes, "scatter", table, width, idx, val, a, 5 * W)
+    check(lanes, "times", a, width, 6 * W, 0, W)
+    check(lanes, "dot", a, width, 0, W)
+    check(lanes, "dot3", a, width, 0, W, 2 * W)
+    check(lanes, "sums_before", a, width, W, 4 * W, 2 * W)
+    check(lanes, "sums_after", a, width, W, 4 * W, 3 * W)
+    check(lanes, "substitute", a, width, n, 6 * W, 2 * W, 3 * W, 4 * W)
+    check(lanes, "add_outer", a, width, n, 6 * W, 3 * W, W)
+    check(lanes, "combine", a, width, n, 6 * W, table, W, a, 2 * W)
+    check(lanes, "rotate", a, width, 2 * W, 3 * W, 0.6, 0.8)
+
+
+@pytest.mark.parametrize("n", [0, 1, 16, 17, 45])
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_point_panels(n, kind):
+    draw, room = np.random.default_rng(n), 48
+    points, line_of = draw.standard_normal((3, 9, 16)), draw.integers(0, 9, 20).astype(np.int32)
+    idx = np.sort(draw.choice(20, 7, replace=False)).astype(np.int32)
+    val, matrix = draw.standard_normal(7).astype(kind), draw.standard_normal((3, room, 16))
+    out = np.zeros((2, room))
+    out[:, :n] = draw.standard_normal((2, n))
+    check(panels, "products", points, line_of, idx, val, n, out, room)
+    check(panels, "gaussian", draw.random(room), 2.5, 0.3, n, out, room)
+    check(panels, "apply", matrix, True, n, out, room, out, 0)
+    check(panels, "apply", matrix, False, n, out, room, out, 0)
+    check(panels, "add_scaled", 0.7, out, room, out, 0, n)
+    check(panels, "dot", out, 0, out, room, n)
+    check(panels, "subtract_outer", matrix, n, 0.7, out, 0)
+
+
+@pytest.mark.parametrize(("first", "end"), [(0, 0), (0, 7), (2, 8), (4, 3), (6, 7)])
+def test_accumulate(first, end):
+    draw = np.random.default_rng(end)
+    tile, c = draw.standard_normal((9, 16)), draw.standard_normal((2, 9))
+    check(panels, "accumulate", tile, first, end, c, 9, np.ones((2, 2, 16)), 32)
+
+
+@pytest.mark.parametrize("n", [0, 1, 16, 45])
+def test_waves__have_zeros_in_spare_places(n):
+    x = np.zeros((3, 48))
+    x[0] = np.random.default_rng(n).standard_normal(48) * 10.0 ** np.arange(-20, 28)
+    ours, *_ = check(panels, "waves", x, 0, n, 48, 96)
+    assert not ours[1:, n:].any()
+
+
+@pytest.mark.parametrize("rows", [1, 3, 1000])
+def test_aligned_zeros__begin_at_a_cache_line(rows):
+    table = lanes.aligned_zeros(rows, 12)
+    assert table.ctypes.data % 64 == 0
+    np.testing.assert_array_equal(table, np.zeros((rows, 12)))
