@@ -122,6 +122,7 @@ def prefect_server(folder: Path) -> Iterator[str]:
     ]
     quiet = {
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+        "PREFECT_SERVER_SERVICES_SCHEDULER_ENABLED": "false",  # else it adds runs after a minute
         "DO_NOT_TRACK": "1",
         "PREFECT_HOME": str(folder / "prefect"),
     }

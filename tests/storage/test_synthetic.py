@@ -239,9 +239,8 @@ def test_sweep_file__names_streams_with_their_parameters(tmp_path):
         "dense-stream,condition_number=10",
         "dense-stream,condition_number=100",
     ]
-    assert (
-        sweep.datasets[0].unprepared_size().n_values == 94_000_000_000
-    )  # the non-zeros, not rows times features
+    # The non-zeros, not rows times features.
+    assert sweep.datasets[0].size(None).n_values == 94_000_000_000
     assert len(all_runs(sweep, dict.fromkeys((use.name for use in sweep.datasets), None))) == 4
 
 
