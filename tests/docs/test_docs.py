@@ -173,7 +173,7 @@ def test_readme_s_python_examples__run(capsys):
 
 
 def test_readme_s_table_of_learners__is_complete():
-    assert set(re.findall(r"^\| `(\w+)` \|", README, re.M)) == set(LEARNERS)
+    assert set(re.findall(r"^- `(\w+)`:", README, re.M)) == set(LEARNERS)
 
 
 def test_readme_s_links_and_sweeps__exist():
