@@ -249,7 +249,8 @@ def batch_lengths(
     if parts > workers:
         parts = -(-parts // workers) * workers
     last = [own / parts]
-    shortest = max(least, OUTWEIGHS * shared, max(cost.seconds for _, cost in alike))
+    # A batch of whole runs may be shorter than intended by almost one run.
+    shortest = max(least, OUTWEIGHS * shared) + max(cost.seconds for _, cost in alike)
     while parts > workers and len(last) < LAST_PIECES and last[-1] / 2 >= shortest:
         last[-1:] = [last[-1] / 2] * 2
     yield from [shared + own / parts] * (parts - workers)
