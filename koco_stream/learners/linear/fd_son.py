@@ -2,7 +2,7 @@
 does not grow with the dimension.
 
 Luo, Agarwal, Cesa-Bianchi, Langford (NIPS 2016), Algorithms 1 and 2, with a buffer: S has m kept
-rows and up to m raw to- sketch vectors ĝ. The ĝ that fills the buffer has the 2m rows replaced by
+rows and up to m raw to-sketch vectors ĝ. The ĝ that fills the buffer has the 2m rows replaced by
 m, S ← (Σ − λ_{m+1}I)^½ V with the m largest eigenvalues of SᵀS (docs/errata.md, S6, S13), before
 the weights are updated, as Algorithm 1 has it (S21).
 
@@ -47,19 +47,8 @@ NOTHING = 1e-14  # an eigenvalue below this share of the largest is rounding
 # Vectors in `a`, each (W,). State: β; the kept rows' eigenvalues λ; 1/√(α + λ). Scratch: a row's
 # gathered line; x̂ = Sx; L⁻¹x̂; Hx̂; what is added to the features' lines; eigenvalues; four more.
 # Then, each (2m, W): G = SSᵀ (its lower rows, for the buffer), L, scratch for eigenvectors.
-BETA, KEPT, ROOT, LINE, X_HAT, Y, HX, COEF, VALUES, MORE, FIRST_MATRIX = (
-    0,
-    1,
-    2,
-    3,
-    4,
-    5,
-    6,
-    7,
-    8,
-    9,
-    13,
-)
+BETA, KEPT, ROOT, LINE, X_HAT, Y, HX, COEF, VALUES, MORE = range(10)
+FIRST_MATRIX = MORE + 4
 
 
 class Params(NamedTuple):
@@ -147,7 +136,7 @@ def columns_of(params: Params, s: State) -> tuple[Array, int, int]:
 
 
 @jit
-def off_sketch(params: Params, s: State, n2: float) -> float:
+def residual_of(params: Params, s: State, n2: float) -> float:
     """αxᵀA⁻¹x = ‖x‖² − x̂ᵀHx̂, with H = L⁻ᵀL⁻¹; leaves L⁻¹x̂ in the scratch."""
     a, m, W = s.a, params.sketch_size, len(params.lanes)
     rows, L, trace = m + s.filled[()], (FIRST_MATRIX + 2 * m) * W, float(s.trace[()])
@@ -166,12 +155,12 @@ def off_sketch(params: Params, s: State, n2: float) -> float:
 
 
 @inlined
-def project(params: Params, s: State, excess: float, off: float) -> float:
+def project(params: Params, s: State, excess: float, residual: float) -> float:
     """Line 5: γ_p = h/(αxᵀA⁻¹x), w ← u − γ_p(x − SᵀHx̂). Returns −γ_p, which w̄ is still to get of
     x.
     """
     a, m, W = s.a, params.sketch_size, len(params.lanes)
-    rows, w_coef = m + s.filled[()], -excess / off
+    rows, w_coef = m + s.filled[()], -excess / residual
     solve_transposed(a, W, m, rows)
     for i in range(rows):
         a[BETA * W + i] -= w_coef * a[HX * W + i]
@@ -186,7 +175,7 @@ def learn(
     val: Array,
     slope: float,
     w_coef: float,
-    off: float,
+    residual: float,
     n2: float,
 ) -> None:
     """Lines 7 to 9 for the row that was looked at last: the sketch, then the weights."""
@@ -205,11 +194,11 @@ def learn(
         for i in range(rows):
             a[G + rows * W + i] = c * a[X_HAT * W + i]
             a[L + rows * W + i] = c * a[Y * W + i]
-        pivot = math.sqrt(alpha + c * c * off)
+        pivot = math.sqrt(alpha + c * c * residual)
         a[G + rows * W + rows] = c * c * n2
         a[L + rows * W + rows] = pivot
         a[X_HAT * W + rows] = c * n2  # S_t x and L⁻¹S_t x have one more number
-        a[Y * W + rows] = c * off / pivot
+        a[Y * W + rows] = c * residual / pivot
         a[BETA * W + rows] = 0.0
         a[COEF * W + m + 1 + filled] = c
         s.trace[()] += c * c * n2
@@ -308,7 +297,7 @@ def shrink(params: Params, s: State) -> None:
         s.folds[()] += 1
 
 
-forward, step = with_sketch("fd_son", inspect, off_sketch, project, learn, columns_of)
+forward, step = with_sketch("fd_son", inspect, residual_of, project, learn, columns_of)
 
 
 class FDSON(Learner):

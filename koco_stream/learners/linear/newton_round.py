@@ -5,12 +5,12 @@ A learner's file has what is particular to its sketch, as four functions; `with_
 into the algorithm's lines:
 
 - `inspect(params, s, idx, val)` → (uᵀx, ‖x‖²), leaving what it gathered in the scratch;
-- `off_sketch(params, s, n2)` → what the other two are given of the part off the sketch of the row
-  that was looked at last: ‖x‖² − ‖Vx‖² for Oja's orthonormal rows, αxᵀA⁻¹x for the others;
-- `project(params, s, excess, off)` → the multiple of x that w̄ changes by when u is projected (line
-  5);
-- `learn(params, s, idx, val, slope, w_coef, off, n2)`: the new sketch and the new weights (lines 7
-  to 9).
+- `residual_of(params, s, n2)` → what the sketch leaves of the row that was inspected last, which
+  the other two are given: ‖x‖² − ‖Vx‖² for Oja's orthonormal rows, αxᵀA⁻¹x for the others;
+- `project(params, s, excess, residual)` → the multiple of x that w̄ changes by when u is projected
+  (line 5);
+- `learn(params, s, idx, val, slope, w_coef, residual, n2)`: the new sketch and the new weights
+  (lines 7 to 9).
 
 Diagonal adaptation (section 5.2; docs/errata.md, S7) feeds D^(−1/2) x in place of x, where D_jj is
 0.1 and the squares of g_j = ℓ'x_j so far. D lies in a column of a learner's table, so a round finds
@@ -32,9 +32,8 @@ from koco_stream.numerics.llvm.feature_lines import lanes_for
 from koco_stream.types import Array
 
 FIRST_D = 0.1
-NONE, BEFORE, UPDATED = range(
-    3
-)  # `params.diagonal`: no adaptation, or which D the sketch and the weights see
+# `params.diagonal`: no adaptation, or which D the sketch and the weights see
+NONE, BEFORE, UPDATED = range(3)
 DIAGONAL_FORMS = {False: NONE, True: BEFORE, "updated": UPDATED}
 
 
@@ -75,18 +74,25 @@ def inspect(params: Any, s: Any, idx: Array, val: Array) -> tuple[float, float]:
     raise AssertionError("with_sketch binds this name")
 
 
-def off_sketch(params: Any, s: Any, n2: float) -> float:
+def residual_of(params: Any, s: Any, n2: float) -> float:
     """Stands for a learner's; `with_sketch` binds the name to one."""
     raise AssertionError("with_sketch binds this name")
 
 
-def project(params: Any, s: Any, excess: float, off: float) -> float:
+def project(params: Any, s: Any, excess: float, residual: float) -> float:
     """Stands for a learner's; `with_sketch` binds the name to one."""
     raise AssertionError("with_sketch binds this name")
 
 
 def learn(
-    params: Any, s: Any, idx: Array, val: Array, slope: float, w_coef: float, off: float, n2: float
+    params: Any,
+    s: Any,
+    idx: Array,
+    val: Array,
+    slope: float,
+    w_coef: float,
+    residual: float,
+    n2: float,
 ) -> None:
     """Stands for a learner's; `with_sketch` binds the name to one."""
     raise AssertionError("with_sketch binds this name")
@@ -98,7 +104,7 @@ def columns_of(params: Any, s: Any) -> tuple[Array, int, int]:
 
 
 def bounded(params: Any, s: Any, idx: Array, val: Array) -> tuple[float, float, float, float]:
-    """Lines 5 and 6: (ŷ, the multiple of x that w̄ is still to change by, what `off_sketch` gives,
+    """Lines 5 and 6: (ŷ, the multiple of x that w̄ is still to change by, what `residual_of` gives,
     ‖x‖²) for the row (idx, val).
 
     ŷ is within [−C, C] because u is projected, or because it is truncated. All are zero for a row
@@ -107,13 +113,13 @@ def bounded(params: Any, s: Any, idx: Array, val: Array) -> tuple[float, float, 
     y_hat, n2 = inspect(params, s, idx, val)
     if n2 == 0.0:
         return 0.0, 0.0, 0.0, 0.0
-    off, w_coef = off_sketch(params, s, n2), 0.0
+    residual, w_coef = residual_of(params, s, n2), 0.0
     if abs(y_hat) > params.clip:
         nearest = math.copysign(params.clip, y_hat)
         if params.project_weights:
-            w_coef = project(params, s, y_hat - nearest, off)
+            w_coef = project(params, s, y_hat - nearest, residual)
         y_hat = nearest
-    return y_hat, w_coef, off, n2
+    return y_hat, w_coef, residual, n2
 
 
 def forward(params: Any, s: Any, idx: Array, val: Array) -> float:
@@ -130,15 +136,15 @@ def forward(params: Any, s: Any, idx: Array, val: Array) -> float:
 def step(params: Any, s: Any, idx: Array, val: Array, y: float) -> float:
     """One round on the row (idx, val) with label y. Updates `s`; returns the prediction ŷ."""
     if params.diagonal == NONE:
-        y_hat, w_coef, off, n2 = bounded(params, s, idx, val)
+        y_hat, w_coef, residual, n2 = bounded(params, s, idx, val)
         if n2 > 0.0:
             slope = loss_slope(params.loss, y_hat, y)
-            learn(params, s, idx, val, slope, w_coef, off, n2)
+            learn(params, s, idx, val, slope, w_coef, residual, n2)
         return y_hat
     table, weights, D = columns_of(params, s)
     rescale(table, D, idx, val, s.scaled)
     x = read_only(s.scaled[: idx.size])
-    y_hat, w_coef, off, n2 = bounded(params, s, idx, x)
+    y_hat, w_coef, residual, n2 = bounded(params, s, idx, x)
     if n2 == 0.0:
         return y_hat
     slope = loss_slope(params.loss, y_hat, y)
@@ -151,20 +157,20 @@ def step(params: Any, s: Any, idx: Array, val: Array, y: float) -> float:
         rescale(table, D, idx, val, s.scaled)
         _, n2 = inspect(params, s, idx, x)
         if n2 > 0.0:
-            learn(params, s, idx, x, slope, 0.0, off_sketch(params, s, n2), n2)
+            learn(params, s, idx, x, slope, 0.0, residual_of(params, s, n2), n2)
     else:
-        learn(params, s, idx, x, slope, w_coef, off, n2)
+        learn(params, s, idx, x, slope, w_coef, residual, n2)
         adapt(table, D, idx, val, slope)
     return y_hat
 
 
 def with_sketch(
-    learner: str, inspect: Any, off_sketch: Any, project: Any, learn: Any, columns_of: Any
+    learner: str, inspect: Any, residual_of: Any, project: Any, learn: Any, columns_of: Any
 ) -> tuple[Callable[..., float], Callable[..., float]]:
     """The `forward` and `step` of the learner in the file `learner`, from what is particular to its
     sketch.
     """
-    own = {"inspect": inspect, "off_sketch": off_sketch, "columns_of": columns_of}
+    own = {"inspect": inspect, "residual_of": residual_of, "columns_of": columns_of}
     bound = jit_with(bounded, f"{learner}_bounded", project=project, **own)
     return (
         jit_with(forward, f"{learner}_forward", **own),

@@ -66,10 +66,11 @@ CLEAN_AT = 1e2
 # (S10)
 NEW_ROW_AT = 1e-6
 
-# Vectors in `a`, each (W,). State: β, tΛ, α/(α + tΛ) and tΛ/(α + tΛ). Scratch, meaningless between
-# rounds: Zx; p = Vx; Σ_{j<i} p_j² and Σ_{j>i} p_j β_j; what is added to the features' lines; q =
-# Vĝ; the numbers that L⁻¹ is applied by. Then F, (W, W), by rows.
-BETA, TLAM, LEFT, SEEN, Z, P, ENERGY, MARGIN, COEF, Q, KEEP, TAKE, F = range(13)
+# Vectors in `a`, each (W,). State: β, tΛ, I − D = α/(α + tΛ) and D = tΛ/(α + tΛ). Scratch,
+# meaningless between rounds: Zx; p = Vx; Σ_{j<i} p_j² and Σ_{j>i} p_j β_j; what is added to the
+# features' lines; q = Vĝ; the factors by which L⁻¹ takes a row's own and the earlier rows' numbers.
+# Then F, (W, W), by rows.
+BETA, TLAM, I_MINUS_D, D, Z, P, ENERGY, MARGIN, COEF, Q, OWN, EARLIER, F = range(13)
 
 
 class Params(NamedTuple):
@@ -130,7 +131,7 @@ def init(params: Params, n_features: int, seed: int) -> State:
         dense_rounds=np.zeros((), np.int64),
         scaled=np.zeros(n_features if params.diagonal else 0),
     )
-    state.a[LEFT * width : (LEFT + 1) * width] = 1.0
+    state.a[I_MINUS_D * width : (I_MINUS_D + 1) * width] = 1.0
     for i in range(m):
         state.a[F * width + i * (width + 1)] = 1.0
     if params.diagonal:
@@ -160,22 +161,23 @@ def columns_of(params: Params, s: State) -> tuple[Array, int, int]:
 
 
 @inlined
-def off_sketch(params: Params, s: State, n2: float) -> float:
+def residual_of(params: Params, s: State, n2: float) -> float:
     """ρ² = ‖x‖² − ‖Vx‖², what the sketch's rows leave of the row's square norm."""
     W = len(params.lanes)
     return max(n2 - dot(s.a, params.lanes, P * W, P * W), 0.0)
 
 
 @inlined
-def project(params: Params, s: State, excess: float, off: float) -> float:
+def project(params: Params, s: State, excess: float, residual: float) -> float:
     """Line 5: γ_p = h/(αxᵀA⁻¹x), w ← u − γ_p(x − VᵀDVx). Returns −γ_p, which w̄ is still to get of
     x.
     """
     a, W = s.a, len(params.lanes)
-    xAx = off + dot3(a, params.lanes, LEFT * W, P * W, P * W)  # αxᵀA⁻¹x, without cancellation (S12)
+    # αxᵀA⁻¹x, without cancellation (S12)
+    xAx = residual + dot3(a, params.lanes, I_MINUS_D * W, P * W, P * W)
     w_coef = -excess / xAx
     for i in range(W):
-        a[BETA * W + i] -= w_coef * a[SEEN * W + i] * a[P * W + i]
+        a[BETA * W + i] -= w_coef * a[D * W + i] * a[P * W + i]
     return w_coef
 
 
@@ -187,7 +189,7 @@ def learn(
     val: Array,
     slope: float,
     w_coef: float,
-    off: float,
+    residual: float,
     n2: float,
 ) -> None:
     """Lines 7 to 9 for the row that was looked at last: Algorithm 5, then u ← w − A⁻¹g."""
@@ -199,9 +201,9 @@ def learn(
     c = math.sqrt(curvature_at(params.curvature, params.decreasing, t)) * slope
     c2n2 = c * c * n2  # ‖ĝ‖²
     unclean, started = False, -1
-    if s.found[()] < m and c != 0.0 and off > NEW_ROW_AT * n2:
+    if s.found[()] < m and c != 0.0 and residual > NEW_ROW_AT * n2:
         started = int(s.found[()])
-        start_row(s, W, n2, off)
+        start_row(s, W, n2, residual)
         unclean = bool(s.growth[()] > CLEAN_AT)
 
     # Algorithm 5, line 1: Λ ← (1 − γ)Λ + γ diag(q)², with q = Vĝ = cp; kept as tΛ.
@@ -216,7 +218,7 @@ def learn(
     dense = grown > DENSE_AT
     if not dense and s.growth[()] * math.sqrt(grown) > FOLD_AT:
         if started >= 0:  # the fold reads all of Z: its new row has to be there
-            write_row(s, params, idx, val, started, off)
+            write_row(s, params, idx, val, started, residual)
             started, unclean = -1, False
         fold(s.zw, a, m, W)
         s.growth[()] = 1.0
@@ -233,7 +235,7 @@ def learn(
         a[COEF * W + k] = gamma * c * c * a[Z * W + k] if k < m and not dense else 0.0
     a[COEF * W + m] = w_coef
     if started >= 0:
-        a[COEF * W + started] += 1.0 / math.sqrt(off)
+        a[COEF * W + started] += 1.0 / math.sqrt(residual)
     scatter(s.zw, params.lanes, idx, val, a, COEF * W)
 
     # With V goes Algorithm 4, line 9, as S9 has it: β ← Lᵀβ plus the gradient's part. All lanes
@@ -246,26 +248,26 @@ def learn(
         tlam = decay * a[TLAM * W + i] + gain * p * p
         share = 1.0 / (alpha + tlam)
         a[TLAM * W + i] = tlam
-        a[LEFT * W + i] = alpha * share
-        a[SEEN * W + i] = tlam * share
+        a[I_MINUS_D * W + i] = alpha * share
+        a[D * W + i] = tlam * share
         a[Q * W + i] = c * p
         before = 1.0 + kappa_c2 * a[ENERGY * W + i]
         after = before + kappa_c2 * p * p
         inverse = 1.0 / math.sqrt(before * after)
-        a[KEEP * W + i] = before * inverse
-        a[TAKE * W + i] = kappa * c * p * inverse
+        a[OWN * W + i] = before * inverse
+        a[EARLIER * W + i] = kappa * c * p * inverse
         # L_ii β_i + Σ_{j>i} L_ji β_j + (ℓ'/α) D V_new x
         a[BETA * W + i] = (
             after * a[BETA * W + i] + kappa_c2 * p * a[MARGIN * W + i] + turned * (tlam * share) * p
         ) * inverse
-    substitute(a, params.lanes, m, F * W, KEEP * W, TAKE * W, Q * W)  # F ← L⁻¹F
+    substitute(a, params.lanes, m, F * W, OWN * W, EARLIER * W, Q * W)  # F ← L⁻¹F
     if dense:
         # Row i of L⁻¹(V + γ q ĝᵀ) is that of L⁻¹V and γ q_i ĝ/√(s_{i−1} s_i): no digit of V is
         # lost, however large ĝ is.
         merge(s.zw, a, m, W)
         on_x = 0.0
         for i in range(m):
-            a[COEF * W + i] = c / (2.0 + gamma * c2n2) * a[TAKE * W + i]
+            a[COEF * W + i] = c / (2.0 + gamma * c2n2) * a[EARLIER * W + i]
             on_x += a[BETA * W + i] * a[COEF * W + i]
         a[COEF * W + m] = on_x
         scatter(s.zw, params.lanes, idx, val, a, COEF * W)
@@ -279,14 +281,14 @@ def learn(
 
 
 @jit
-def start_row(s: State, W: int, n2: float, off: float) -> None:
-    """The next row of V becomes x's part off the sketch, ρ⁻¹(x − Vᵀp) with ρ² = `off`: Z's new row
-    is x/ρ, F's is −pᵀF/ρ and a 1 (S10).
+def start_row(s: State, W: int, n2: float, residual: float) -> None:
+    """The next row of V becomes what the sketch leaves of x, ρ⁻¹(x − Vᵀp) with ρ² = `residual`:
+    Z's new row is x/ρ, F's is −pᵀF/ρ and a 1 (S10).
 
     Fills the scratch as if the row had been there when x came. ρ² is a difference: what V lacks of
     orthonormality is multiplied by ‖x‖²/ρ².
     """
-    a, f, rho = s.a, s.found[()], math.sqrt(off)
+    a, f, rho = s.a, s.found[()], math.sqrt(residual)
     for k in range(f):
         total = 0.0
         for i in range(f):
@@ -296,18 +298,18 @@ def start_row(s: State, W: int, n2: float, off: float) -> None:
     a[Z * W + f] = n2 / rho
     a[P * W + f] = rho
     s.found[()] = f + 1
-    s.growth[()] *= n2 / off
+    s.growth[()] *= n2 / residual
 
 
 @jit
-def write_row(s: State, params: Params, idx: Array, val: Array, row: int, off: float) -> None:
+def write_row(s: State, params: Params, idx: Array, val: Array, row: int, residual: float) -> None:
     """Z's row that has started: x/ρ. All features that it has are the row's, and none has a number
     there yet.
     """
     a, W = s.a, len(params.lanes)
     for k in range(W):
         a[COEF * W + k] = 0.0
-    a[COEF * W + row] = 1.0 / math.sqrt(off)
+    a[COEF * W + row] = 1.0 / math.sqrt(residual)
     scatter(s.zw, params.lanes, idx, val, a, COEF * W)
 
 
@@ -315,13 +317,13 @@ def write_row(s: State, params: Params, idx: Array, val: Array, row: int, off: f
 def settle(zw: Array, a: Array, m: int, W: int) -> None:
     """w̄ ← w̄ + Vᵀβ, β ← 0: before a round that would make β, and w̄ against it, very large."""
     for k in range(m):
-        a[KEEP * W + k] = 0.0
+        a[OWN * W + k] = 0.0
         for i in range(m):
-            a[KEEP * W + k] += a[BETA * W + i] * a[(F + i) * W + k]
+            a[OWN * W + k] += a[BETA * W + i] * a[(F + i) * W + k]
     for j in range(zw.shape[0]):
         w = zw[j, m]
         for k in range(m):
-            w += a[KEEP * W + k] * zw[j, k]
+            w += a[OWN * W + k] * zw[j, k]
         zw[j, m] = w
     for i in range(m):
         a[BETA * W + i] = 0.0
@@ -344,15 +346,15 @@ def merge(zw: Array, a: Array, m: int, W: int) -> None:
     transpose(a, m, W)
     for j in range(zw.shape[0]):
         for i in range(m):
-            a[KEEP * W + i] = 0.0
+            a[OWN * W + i] = 0.0
         for k in range(m):
             z = zw[j, k]
             for i in range(m):
-                a[KEEP * W + i] += a[(F + k) * W + i] * z
+                a[OWN * W + i] += a[(F + k) * W + i] * z
         w = zw[j, m]
         for i in range(m):
-            zw[j, i] = a[KEEP * W + i]
-            w += a[BETA * W + i] * a[KEEP * W + i]
+            zw[j, i] = a[OWN * W + i]
+            w += a[BETA * W + i] * a[OWN * W + i]
         zw[j, m] = w
     transpose(a, m, W)
 
@@ -376,7 +378,7 @@ def clean(zw: Array, a: Array, m: int, W: int) -> None:
             a[(F + i) * W + k] = 1.0 if i == k else 0.0
 
 
-forward, step = with_sketch("oja_son", inspect, off_sketch, project, learn, columns_of)
+forward, step = with_sketch("oja_son", inspect, residual_of, project, learn, columns_of)
 
 
 class OjaSON(Learner):

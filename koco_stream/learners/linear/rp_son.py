@@ -173,7 +173,7 @@ def apply_H(params: Params, a: Array, trace: float, v: int, out: int) -> bool:
 
 
 @jit
-def off_sketch(params: Params, s: State, n2: float) -> float:
+def residual_of(params: Params, s: State, n2: float) -> float:
     """αxᵀA⁻¹x = ‖x‖² − x̂ᵀHx̂; leaves Hx̂ in the scratch."""
     a, m, W = s.a, params.sketch_size, len(params.lanes)
     H, K, L = FIRST_MATRIX * W, (FIRST_MATRIX + W) * W, (FIRST_MATRIX + 2 * W) * W
@@ -199,12 +199,12 @@ def off_sketch(params: Params, s: State, n2: float) -> float:
 
 
 @inlined
-def project(params: Params, s: State, excess: float, off: float) -> float:
+def project(params: Params, s: State, excess: float, residual: float) -> float:
     """Line 5: γ_p = h/(αxᵀA⁻¹x), w ← u − γ_p(x − SᵀHx̂). Returns −γ_p, which w̄ is still to get of
     x.
     """
     a, W = s.a, len(params.lanes)
-    gamma_p = excess / off
+    gamma_p = excess / residual
     for i in range(params.sketch_size):
         a[B * W + i] += gamma_p * a[HX * W + i]
     return -gamma_p
@@ -218,7 +218,7 @@ def learn(
     val: Array,
     slope: float,
     w_coef: float,
-    off: float,
+    residual: float,
     n2: float,
 ) -> None:
     """Lines 7 to 9 for the row that was looked at last."""
@@ -251,7 +251,7 @@ def learn(
     least = dot(a, m, R * W, R * W) / (alpha + trace)
     spoilt = not (sound and rHr >= least)
     rHr = max(rHr, least)
-    n, delta = c * c * n2, c * c * off
+    n, delta = c * c * n2, c * c * residual
     one = 1.0 + rHs
     Delta = delta * rHr + one * one
     for i in range(m):
@@ -292,7 +292,7 @@ def fold(sw: Array, a: Array, m: int, W: int) -> None:
         a[B * W + i] = 0.0
 
 
-forward, step = with_sketch("rp_son", inspect, off_sketch, project, learn, columns_of)
+forward, step = with_sketch("rp_son", inspect, residual_of, project, learn, columns_of)
 
 
 class RPSON(Learner):
