@@ -7,9 +7,11 @@ about it.
 
 import bz2
 import gzip
+import io
 import lzma
 import random
 import re
+import tarfile
 
 import pyarrow as pa
 
@@ -20,6 +22,24 @@ def zst(content):
     with pa.CompressedOutputStream(sink, "zstd") as stream:
         stream.write(content)
     return sink.getvalue().to_pybytes()
+
+
+def put(path, content):
+    """The path, where this is the content now."""
+    path.write_bytes(content)
+    return path
+
+
+def tar_of(files, mode="w", kind=tarfile.REGTYPE):
+    """A tar archive of files (name -> bytes), which say that they are of this kind."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode=mode) as tar:
+        for name, content in files.items():
+            member = tarfile.TarInfo(name)
+            member.type, member.size = kind, len(content)
+            member.linkname = "" if kind == tarfile.REGTYPE else "/etc/passwd"
+            tar.addfile(member, io.BytesIO(content))
+    return out.getvalue()
 
 
 PACKED = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress, ".zst": zst}
@@ -289,6 +309,11 @@ CSV = {
         r"column 1 holds numbers, and '\?' in its first row; fill the value in",
         {"one_hot": True},
     ),
+    "one-hot, too many texts (of at most 3)": (
+        b"a,1\nb,1\nc,1\nd,1\n",
+        "column 1 holds more than 3 different texts; leave it out with --drop 1",
+        {"one_hot": True},
+    ),
     "one-hot missing": (
         b"3,a,1\n?,b,1\n",
         r"line 2: column 1 is '\?'.*; remove the row or fill",
@@ -404,12 +429,15 @@ MALFORMED: dict[str, tuple[str, bytes, dict, str]] = {
         {},
         r"a\.svm, line 1, column \d+: a NUL byte; .*compressed under a wrong name",
     ),
-    "error in an archive": (
-        "a.svm.gz",
-        gzip.compress(ROWS + b"1 7:y\n"),
-        {},
-        r"a\.svm\.gz, line 9001, column 5: the value of feature 7 is 'y'",
-    ),
+    **{
+        f"error amid many lines {suffix}": (
+            f"a.svm{suffix}",
+            PACKED[suffix](ROWS + b"1 7:y\n" + ROWS),
+            {},
+            rf"a\.svm{re.escape(suffix)}, line 9001, column 5: the value of feature 7 is 'y'",
+        )
+        for suffix in PACKED
+    },
     "damaged second member .gz": ("a.svm.gz", two_members(".gz"), {}, CUT),
     "damaged second member .bz2": ("a.svm.bz2", two_members(".bz2"), {}, CUT),
     "damaged second member .xz": ("a.svm.xz", two_members(".xz"), {}, CUT),

@@ -63,6 +63,19 @@ def tables(store):
     return runs, curves.to_pylist()
 
 
+def random_source(path, seed):
+    """A LIBSVM file of 300 rows, each with six of fifty features."""
+    draw = np.random.default_rng(seed)
+    rows = [np.sort(draw.choice(50, 6, replace=False)) + 1 for _ in range(300)]
+    path.write_text(
+        "".join(
+            f"{t % 2} " + " ".join(f"{j}:{draw.random():.4f}" for j in row) + "\n"
+            for t, row in enumerate(rows)
+        )
+    )
+    return path
+
+
 def wide_store(folder, rows):
     """A store with one regression set of thirty features."""
     draw = np.random.default_rng(0)

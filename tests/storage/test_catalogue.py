@@ -1,29 +1,27 @@
-"""The catalogue: every entry that we have the files of gives the n and d it promises; what is
-missing or in parts is said.
+"""The catalogue: every entry that we have the files of gives the n and d it promises, every file
+those of its publisher; what is missing or in parts is said.
 """
 
+import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from flows.cli import koco
 from koco_stream import WrongInput
 from koco_stream.streams.manifest import load_manifest
 from storage.catalogue.entries import CATALOGUE, SON, entry_named, find_edition, remarks
 from storage.catalogue.fetch import check_address
 from storage.preparing.prepare import prepare_file
 from storage.sources.source import Reading
-
-HAVE = [entry.name for entry in CATALOGUE.values() if not entry.absent]
+from tests.helpers.in_process import koco  # noqa: F401  (a fixture)
+from tests.helpers.real_files import FILES
 
 
 def test_son_datasets__are_23_of_which_three_are_absent():
-    son = {name: entry for name, entry in CATALOGUE.items() if SON in entry.papers}
-    assert len(son) == 23
-    absent = {name for name, entry in son.items() if entry.absent}
-    assert absent == {"acoustic", "gisette", "real-sim"}
-    partial = {name for name, entry in son.items() if entry.partial}
+    son = [entry for entry in CATALOGUE.values() if SON in entry.papers]
+    absent = {entry.name for entry in son if entry.absent}
+    partial = {entry.name for entry in son if entry.partial}
+    assert (len(son), absent) == (23, {"acoustic", "gisette", "real-sim"})
     assert partial == {"census", "covtype", "mnist", "rcv1", "cod-rna"}
 
 
@@ -42,6 +40,22 @@ def test_entries__have_the_options_of_prepare_addresses_over_https_and_a_positiv
                 assert Path(address.name_of(file)).name == address.name_of(file)
 
 
+@pytest.mark.data
+@pytest.mark.parametrize(("file", "options", "n", "d"), FILES, ids=[file for file, *_ in FILES])
+def test_file__has_its_publisher_s_size(file, options, n, d, data_folder, tmp_path, koco):
+    words = ("--from", data_folder / file, "--store", tmp_path / "store", "--json", *options)
+    done = koco("prepare", "x", *words)
+    assert done.exit_code == 0, done.output
+    manifest = json.loads(done.stdout)
+    assert (manifest["n_rows"], manifest["n_features"]) == (n, d)
+
+
+@pytest.mark.data
+def test_all_files_are_here(data_folder):
+    there = {str(path.relative_to(data_folder)) for path in data_folder.rglob("*.xz")}
+    assert there == {file for file, *_ in FILES}
+
+
 @pytest.mark.parametrize(
     ("dataset", "names"),
     [
@@ -57,7 +71,7 @@ def test_name_on_disk__says_how_the_file_is_compressed(dataset, names):
 
 
 @pytest.mark.data
-@pytest.mark.parametrize("name", HAVE)
+@pytest.mark.parametrize("name", [name for name in CATALOGUE if not CATALOGUE[name].absent])
 def test_entry__gives_what_it_promises(name, data_folder, tmp_path):
     entry = entry_named(name)
     edition, paths = find_edition(entry, data_folder)
@@ -76,44 +90,40 @@ def test_entry__gives_what_it_promises(name, data_folder, tmp_path):
         assert entry.positive_class in manifest.classes
 
 
-def run(*words):
-    return CliRunner().invoke(koco, [str(word) for word in words])
-
-
-def test_without_files_and_network__the_command_says_what_to_get(tmp_path, monkeypatch):
+def test_without_files_and_network__the_command_says_what_to_get(tmp_path, monkeypatch, koco):
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")  # nobody listens there: no way out
     monkeypatch.setenv("KOCO_CACHE", str(tmp_path / "cache"))
-    done = run("prepare", "ijcnn1", "--store", tmp_path / "store")
+    done = koco("prepare", "ijcnn1", "--store", tmp_path / "store")
     assert done.exit_code == 2
-    for told in (
+    told = (
         "ijcnn1 and ijcnn1.t",
         "LIBSVM data sets",
         "/datasets/binary/ijcnn1.t.bz2",
         "no connection",
         "koco prepare ijcnn1 --from FOLDER",
-    ):
-        assert told in done.stderr
-    done = run("prepare", "ijcn1", "--store", tmp_path / "store")
+    )
+    assert [words for words in told if words not in done.stderr] == []
+    done = koco("prepare", "ijcn1", "--store", tmp_path / "store")
     assert "did you mean 'ijcnn1'?" in done.stderr
     assert not (tmp_path / "store").exists()
 
 
-def test_folder__with_the_files_below_or_beside_and_options_that_come_first(tmp_path):
+def test_folder__with_the_files_below_or_beside_and_options_that_come_first(tmp_path, koco):
     (tmp_path / "heart").mkdir()
     (tmp_path / "heart" / "heart_scale").write_text(
         "".join(f"{(-1) ** k} {' '.join(f'{j}:{k}' for j in range(1, 14))}\n" for k in range(270))
     )
-    done = run(
+    done = koco(
         "prepare", "heart", "--from", tmp_path, "--store", tmp_path / "store", "--layout", "sparse"
     )
     assert (done.exit_code, "warning" in done.stderr) == (0, False)
     assert load_manifest(tmp_path / "store", "heart").layout == "sparse"
-    listed = run("datasets", "--store", tmp_path / "store").stdout
+    listed = koco("datasets", "--store", tmp_path / "store").stdout
     assert [line.split()[1:5] for line in listed.splitlines() if line.startswith("heart")] == [
         ["binary", "270", "13", "yes"]
     ]
     (tmp_path / "heart" / "heart_scale").write_text("1 1:1\n-1 13:1\n")
-    done = run("prepare", "heart", "--from", tmp_path / "heart", "--store", tmp_path / "store")
+    done = koco("prepare", "heart", "--from", tmp_path / "heart", "--store", tmp_path / "store")
     assert "gave 2 rows of 13 features where the catalogue has 270 of 13" in done.stderr
 
 

@@ -6,9 +6,11 @@ import io
 import lzma
 import os
 import re
+import shutil
 import tarfile
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,6 +21,7 @@ from koco_stream import WrongInput
 from storage.sources.documents.copying import MOST_DOCUMENT_BYTES
 from storage.sources.documents.source import documents_source
 from storage.sources.source import Reading
+from tests.helpers.malformed import put, tar_of
 from tests.helpers.tables import listed
 
 NEWS = {
@@ -30,29 +33,17 @@ NEWS = {
 
 
 def make_folder(folder, files):
+    folder.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)
     return folder
 
 
-def make_tar(path, files, mode="w", change=lambda member: None):
-    with tarfile.open(path, mode) as tar:
-        for name, content in files.items():
-            member = tarfile.TarInfo(name)
-            member.size = len(content)
-            change(member)
-            tar.addfile(member, io.BytesIO(content))
-    return path
-
-
 def survey(path, scratch, strip=(), n_features=None, bytes_per_piece=1 << 20):
     scratch.mkdir(exist_ok=True)
-    source = replace(
-        documents_source(path, Reading(strip=strip, n_features=n_features)),
-        bytes_per_piece=bytes_per_piece,
-    )
-    return source.surveyed(map, scratch)
+    source = documents_source(path, Reading(strip=strip, n_features=n_features))
+    return replace(source, bytes_per_piece=bytes_per_piece).surveyed(map, scratch)
 
 
 def test_documents__train_first_then_group_and_id_and_terms_of_train_only(tmp_path):
@@ -63,18 +54,19 @@ def test_documents__train_first_then_group_and_id_and_terms_of_train_only(tmp_pa
     assert "labels 1 to 2: a, b" in source.done
 
 
-def test_documents__stripped_as_scikit_learn_does(tmp_path):
+@pytest.mark.parametrize(
+    ("strip", "words"),
+    [
+        ((), "article from in kept quoted say signature somebody words you"),
+        (("headers",), "article in kept quoted say signature words you"),
+        (("footers",), "article from in kept quoted say somebody words you"),
+        (("quotes", "headers", "footers"), "kept words"),
+    ],
+)
+def test_documents__stripped_as_scikit_learn_does(strip, words, tmp_path):
     text = b"From: somebody\n\nIn article 3 you say:\n> quoted\nkept words\n\n-- \nsignature\n"
-    seen = {}
-    for strip in ((), ("headers",), ("footers",), ("quotes", "headers", "footers")):
-        source = survey(make_folder(tmp_path / "news", {"a/1": text}), tmp_path / "s", strip)
-        seen[strip] = " ".join(source.feature_names)
-    assert seen == {
-        (): "article from in kept quoted say signature somebody words you",
-        ("headers",): "article in kept quoted say signature words you",
-        ("footers",): "article from in kept quoted say somebody words you",
-        ("quotes", "headers", "footers"): "kept words",
-    }
+    source = survey(make_folder(tmp_path / "news", {"a/1": text}), tmp_path / "s", strip)
+    assert " ".join(source.feature_names) == words
 
 
 text = st.text(st.sampled_from("abAÉ_1 \n-µ"), max_size=14).map(
@@ -99,14 +91,12 @@ def test_documents__are_counted_as_by_hand_from_any_archive_in_any_pieces(
 ):
     tmp = tmp_path_factory.mktemp("documents")
     order = sorted(files, key=lambda name: name.split("/"))
-    counts = [
-        Counter(re.findall(r"\w\w+", files[name].decode("latin-1").lower())) for name in order
-    ]
+    texts = [files[name].decode("latin-1").lower() for name in order]
+    counts = [Counter(re.findall(r"\w\w+", text)) for text in texts]
     terms = sorted(set().union(*counts))
     groups = sorted({name.split("/")[0] for name in files})
-    mixed = list(files)
-    shuffled.shuffle(mixed)
-    path = make_tar(tmp / "x.tar", {f"./{name}": files[name] for name in mixed})
+    mixed = shuffled.sample(order, len(order))
+    path = put(tmp / "x.tar", tar_of({f"./{name}": files[name] for name in mixed}))
     if not terms:
         with pytest.raises(WrongInput, match="no document has a word"):
             survey(path, tmp / "s")
@@ -122,45 +112,34 @@ def test_documents__are_counted_as_by_hand_from_any_archive_in_any_pieces(
     assert listed(source, tmp) == expected
 
 
-def test_documents__one_dataset_from_a_folder_and_from_every_archive(tmp_path):
+@pytest.mark.parametrize("kind", ["tar", "gztar", "bztar", "xztar"])
+def test_documents__one_dataset_from_a_folder_and_from_its_archive(kind, tmp_path):
     folder = make_folder(tmp_path / "news", NEWS)
     expected = listed(survey(folder, tmp_path / "s"), tmp_path)
-    for suffix, mode in (
-        (".tar", "w"),
-        (".tar.gz", "w:gz"),
-        (".tar.bz2", "w:bz2"),
-        (".tar.xz", "w:xz"),
-    ):
-        with tarfile.open(tmp_path / f"news{suffix}", mode) as tar:
-            tar.add(folder, "news")
-        # one folder around them all would be one level too many
-        with pytest.raises(WrongInput, match="too deep"):
-            survey(tmp_path / f"news{suffix}", tmp_path / "s")
-        with tarfile.open(tmp_path / f"news{suffix}", mode) as tar:
-            tar.add(folder, ".")
-        assert listed(survey(tmp_path / f"news{suffix}", tmp_path / "s"), tmp_path) == expected
+    # one folder around them all would be one level too many
+    deep = shutil.make_archive(str(tmp_path / "deep"), kind, tmp_path, "news")
+    with pytest.raises(WrongInput, match="too deep"):
+        survey(Path(deep), tmp_path / "s")
+    archive = shutil.make_archive(str(tmp_path / "archive"), kind, folder, ".")
+    assert listed(survey(Path(archive), tmp_path / "s"), tmp_path) == expected
 
 
 def test_documents__origin_of_a_folder_changes_with_a_name_and_with_a_text(tmp_path):
-    identities = set()
-    for k, files in enumerate(
-        (
-            {"a/1": b"word", "a/2": b"two"},
-            {"a/1": b"word", "a/3": b"two"},
-            {"a/1": b"wordt", "a/2": b"wo"},
-        )
-    ):
-        folder = make_folder(tmp_path / str(k) / "x", files)
-        identities.add(str(survey(folder, tmp_path / "s").origin))
-        assert survey(folder, tmp_path / "t").origin == survey(folder, tmp_path / "s").origin
-    assert len(identities) == 3
+    files = [
+        {"a/1": b"word", "a/2": b"two"},
+        {"a/1": b"word", "a/3": b"two"},
+        {"a/1": b"wordt", "a/2": b"wo"},
+    ]
+    folders = [make_folder(tmp_path / str(k) / "x", some) for k, some in enumerate(files)]
+    origins = [survey(folder, tmp_path / "s").origin for folder in folders]
+    assert [survey(folder, tmp_path / "t").origin for folder in folders] == origins
+    assert len({str(origin) for origin in origins}) == 3
 
 
 def test_documents__two_vocabularies_in_one_process_are_not_taken_for_each_other(tmp_path):
-    one = survey(make_folder(tmp_path / "1", {"a/1": b"bb cc"}), tmp_path / "s")
-    assert listed(one, tmp_path) == [(1, {0: 1, 1: 1})]
-    two = survey(make_folder(tmp_path / "2", {"a/1": b"cc"}), tmp_path / "s")
-    assert listed(two, tmp_path) == [(1, {0: 1})]
+    one, two = (make_folder(tmp_path / text.decode(), {"a/1": text}) for text in (b"bb cc", b"cc"))
+    assert listed(survey(one, tmp_path / "s"), tmp_path) == [(1, {0: 1, 1: 1})]
+    assert listed(survey(two, tmp_path / "s"), tmp_path) == [(1, {0: 1})]
 
 
 WRONG_FILES = {
@@ -187,42 +166,71 @@ WRONG_FILES = {
 @pytest.mark.parametrize("archived", [False, True])
 def test_documents__refuses_other_trees_by_name(case, archived, tmp_path):
     files, message = WRONG_FILES[case]
-    (tmp_path / "news").mkdir()
-    path = (
-        make_tar(tmp_path / "news.tar.gz", files, "w:gz")
-        if archived
-        else make_folder(tmp_path / "news", files)
-    )
+    path = make_folder(tmp_path / "news", files)
+    if archived:
+        path = put(tmp_path / "news.tar.gz", tar_of(files, "w:gz"))
     with pytest.raises(WrongInput, match=re.escape(message)) as refusal:
         survey(path, tmp_path / "s")
     assert str(refusal.value).startswith(str(path))
 
 
-def as_link(kind):
-    def change(member):
-        member.type, member.linkname, member.size = kind, "/etc/passwd", 0
-
-    return change
-
-
 WRONG_MEMBERS = {
-    "parent": ({"../a/1": b"word"}, None, "'../a/1': a name that leads out"),
-    "parent within": ({"a/../../1": b"word"}, None, "'a/../../1': a name that leads out"),
-    "absolute": ({"/a/1": b"word"}, None, "'/a/1': a name that leads out"),
-    "symbolic link": ({"a/1": b""}, as_link(tarfile.SYMTYPE), "'a/1': a link or a device"),
-    "hard link": ({"a/1": b""}, as_link(tarfile.LNKTYPE), "'a/1': a link or a device"),
-    "device": ({"a/1": b""}, as_link(tarfile.CHRTYPE), "'a/1': a link or a device"),
-    "twice": ({"a/1": b"word", "./a/1": b"other"}, None, "x.tar: a/1 is there twice"),
-    "not UTF-8": ({"a\udcff/1": b"word"}, None, "the name is not UTF-8"),
+    "parent": ({"../a/1": b"word"}, tarfile.REGTYPE, "'../a/1': a name that leads out"),
+    "parent within": (
+        {"a/../../1": b"word"},
+        tarfile.REGTYPE,
+        "'a/../../1': a name that leads out",
+    ),
+    "absolute": ({"/a/1": b"word"}, tarfile.REGTYPE, "'/a/1': a name that leads out"),
+    "symbolic link": ({"a/1": b""}, tarfile.SYMTYPE, "'a/1': a link or a device"),
+    "hard link": ({"a/1": b""}, tarfile.LNKTYPE, "'a/1': a link or a device"),
+    "device": ({"a/1": b""}, tarfile.CHRTYPE, "'a/1': a link or a device"),
+    "twice": ({"a/1": b"word", "./a/1": b"other"}, tarfile.REGTYPE, "x.tar: a/1 is there twice"),
+    "not UTF-8": ({"a\udcff/1": b"word"}, tarfile.REGTYPE, "the name is not UTF-8"),
 }
 
 
 @pytest.mark.parametrize("case", WRONG_MEMBERS)
 def test_documents__refuses_members_that_are_not_plain_files_below(case, tmp_path):
-    files, change, message = WRONG_MEMBERS[case]
-    path = make_tar(tmp_path / "x.tar", files, change=change or (lambda member: None))
+    files, kind, message = WRONG_MEMBERS[case]
+    path = put(tmp_path / "x.tar", tar_of(files, kind=kind))
     with pytest.raises(WrongInput, match=re.escape(message)):
         survey(path, tmp_path / "s")
+
+
+NO_ARCHIVE = b"1 1:2\n" * 200
+DAMAGED_HEADER = bytearray(tar_of({"a/1": b"word", "a/2": b"word"}))
+DAMAGED_HEADER[1024 + 3] ^= 1  # where tarfile would end quietly
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("x.txt", NO_ARCHIVE, "no tar archive"),
+        ("x.tar", NO_ARCHIVE, "no tar archive"),
+        ("x.tar.xz", NO_ARCHIVE, "damaged"),
+        ("x.tar.gz", NO_ARCHIVE, "damaged"),
+        ("x.tar.bz2", NO_ARCHIVE, "damaged"),
+        ("x.tar", DAMAGED_HEADER, "no tar archive, or damaged or cut short after a/1"),
+    ],
+)
+def test_documents__refuses_what_is_no_archive(name, content, message, tmp_path):
+    path = put(tmp_path / name, content)
+    with pytest.raises(WrongInput, match=f"{name}: {message}"):
+        survey(path, tmp_path / "s")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"strip": ("header",)}, "--strip header: .*did you mean 'headers'"),
+        ({"n_features": 1}, "2 terms, which --n-features 1 does not hold"),
+    ],
+)
+def test_documents__refuses_wrong_options(options, message, tmp_path):
+    folder = make_folder(tmp_path / "news", {"a/1": b"one two"})
+    with pytest.raises(WrongInput, match=message):
+        survey(folder, tmp_path / "s", **options)
 
 
 def test_documents__refuses_a_pipe_in_a_folder(tmp_path):
@@ -236,7 +244,7 @@ def test_documents__refuses_a_pipe_in_a_folder(tmp_path):
 def test_documents__refuses_an_archive_cut_anywhere(mode, tmp_path):
     draw = np.random.default_rng(0)
     files = {f"a/{k}": draw.bytes(300 + 212 * k) for k in range(4)}
-    whole = make_tar(tmp_path / "whole", files, mode).read_bytes()
+    whole = tar_of(files, mode)
     path = tmp_path / f"x.tar{mode[1:].replace(':', '.')}"
     content_end = 4 * 512 + 2 * 512 + 2 * 1024  # the rest of a plain archive is zeros
     ends = (
@@ -248,34 +256,7 @@ def test_documents__refuses_an_archive_cut_anywhere(mode, tmp_path):
         path.write_bytes(whole[:end])
         with pytest.raises(WrongInput, match=r"x\.tar.*(damaged|cut short).*fetch it again"):
             survey(path, tmp_path / "s")
-    path.write_bytes(whole)
-    assert survey(path, tmp_path / "s").copy.n_rows == 4
-
-
-def test_documents__refuses_a_damaged_header_where_tarfile_would_end_quietly(tmp_path):
-    path = make_tar(tmp_path / "x.tar", {"a/1": b"word", "a/2": b"word"})
-    damaged = bytearray(path.read_bytes())
-    damaged[1024 + 3] ^= 1
-    path.write_bytes(damaged)
-    with pytest.raises(
-        WrongInput, match=r"x\.tar: no tar archive, or damaged or cut short after a/1"
-    ):
-        survey(path, tmp_path / "s")
-
-
-@pytest.mark.parametrize("name", ["x.txt", "x.tar", "x.tar.xz", "x.tar.gz", "x.tar.bz2"])
-def test_documents__refuses_what_is_no_archive(name, tmp_path):
-    (tmp_path / name).write_text("1 1:2\n" * 200)
-    with pytest.raises(WrongInput, match=rf"{name}: (no tar archive|damaged)"):
-        survey(tmp_path / name, tmp_path / "s")
-
-
-def test_documents__refuses_wrong_options(tmp_path):
-    with pytest.raises(WrongInput, match=r"--strip header: .*did you mean 'headers'"):
-        documents_source(tmp_path, Reading(strip=("header",)))
-    folder = make_folder(tmp_path / "news", {"a/1": b"one two"})
-    with pytest.raises(WrongInput, match="2 terms, which --n-features 1 does not hold"):
-        survey(folder, tmp_path / "s", n_features=1)
+    assert survey(put(path, whole), tmp_path / "s").copy.n_rows == 4
 
 
 @pytest.mark.data

@@ -3,22 +3,18 @@ there once with its own curve.
 """
 
 import json
-import shutil
 import tempfile
 from collections import Counter
-from contextlib import contextmanager
-from pathlib import Path
+from contextlib import contextmanager, suppress
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flows.cli import koco
 from koco_stream.engine.result_file import result_files_folder
-from koco_stream.io.paths import LocalPath, store_path
+from koco_stream.io.paths import LocalPath
 from koco_stream.runs.schemas import CURVES, result_schema, schema
 from storage import collecting
 from storage.collecting import collect, compact
@@ -32,35 +28,39 @@ from storage.results import (
     table_files,
 )
 from storage.store import open_store
+from tests.helpers.in_process import koco  # noqa: F401  (a fixture)
 
 OK, FAILED = "ok", "failed"
 LENGTH = {OK: 5, FAILED: 2}  # points of a curve: what has failed came less far
 
 
 class Cut(BaseException):
-    pass
+    """The collector ends here."""
+
+
+@pytest.fixture
+def store(tmp_path):
+    return open_store(tmp_path / "store")
 
 
 def put_part(store, name, runs):
     """A part with these (run, status) in it. A run's numbers follow from it alone, as those of a
     real one do.
     """
-    rows = []
-    for run, status in runs:
-        curve = [
-            {"t": t, "cumulative_loss": run + t / 8, "mistakes": None, "dictionary_size": None}
-            for t in range(1, LENGTH[status] + 1)
-        ]
-        rows.append(
-            {
-                "run_id": f"{run:032x}",
-                "dataset": f"d{run % 2}",
-                "learner": "OGD",
-                "status": status,
-                "rounds": 9,
-                "curve": curve,
-            }
-        )
+    rows = [
+        {
+            "run_id": f"{run:032x}",
+            "dataset": f"d{run % 2}",
+            "learner": "OGD",
+            "status": status,
+            "rounds": 9,
+            "curve": [
+                {"t": t, "cumulative_loss": run + t / 8, "mistakes": None, "dictionary_size": None}
+                for t in range(1, LENGTH[status] + 1)
+            ],
+        }
+        for run, status in runs
+    ]
     with (result_files_folder(store) / f"{name}.parquet").written() as temporary:
         pq.write_table(pa.Table.from_pylist(rows, result_schema()), temporary)
 
@@ -74,9 +74,8 @@ def check_read(store, known):
     runs = read_runs(store).select(["run_id", "status"]).to_pylist()
     assert sorted((row["run_id"], row["status"]) for row in runs) == expected(known)
     assert finished_runs(store) == {run for run, _ in expected(known)}
-    assert finished_runs(store, but_failed=True) >= {
-        run for run, status in expected(known) if status == OK
-    }
+    ok = {run for run, status in expected(known) if status == OK}
+    assert finished_runs(store, but_failed=True) >= ok
     curves = read_curves(store)
     assert curves.schema == schema(CURVES)
     assert Counter(curves.column("run_id").to_pylist()) == {
@@ -92,58 +91,50 @@ def check_files(store, known):
     runs'.
     """
     assert result_files(store) == []
-    runs = [
-        row
-        for file in table_files(store, "runs")
-        for row in file.read_table().select(["run_id", "status"]).to_pylist()
-    ]
-    assert sorted((row["run_id"], row["status"]) for row in runs) == expected(known)
-    curves = [
-        run
-        for file in table_files(store, "curves")
-        for run in file.read_table().column("run_id").to_pylist()
-    ]
-    assert Counter(curves) == {run: LENGTH[status] for run, status in expected(known)}
-    names = [file.name for file in table_files(store, "runs")]
-    assert names == [file.name for file in table_files(store, "curves")]
-    assert len(names) <= collecting.MANY_FILES + 1
-    assert all(file_name(file.read_table()) == file.name for file in table_files(store, "runs"))
+    runs, curves = (
+        {file.name: file.read_table() for file in table_files(store, name)}
+        for name in ("runs", "curves")
+    )
+    assert [*runs] == [*curves] == [file_name(table) for table in runs.values()]
+    assert len(runs) <= collecting.MANY_FILES + 1
+    rows = pa.concat_tables(runs.values()).to_pylist() if runs else []
+    assert sorted((row["run_id"], row["status"]) for row in rows) == expected(known)
+    points = [run for table in curves.values() for run in table.column("run_id").to_pylist()]
+    assert Counter(points) == {run: LENGTH[status] for run, status in expected(known)}
 
 
 @contextmanager
 def cut_after(changes):
-    """Writes and removals of files raise from the given number on."""
-    write, remove, left = collecting.write_tables, LocalPath.remove, [changes]
+    """The block ends before the change of a file that comes after so many."""
+    left = iter(range(changes))
 
     def counted(function):
         def changed(*words):
-            if left[0] == 0:
+            if next(left, None) is None:
                 raise Cut
-            left[0] -= 1
             function(*words)
 
         return changed
 
-    collecting.write_tables, LocalPath.remove = counted(write), counted(remove)
-    try:
+    with pytest.MonkeyPatch.context() as patch, suppress(Cut):
+        patch.setattr(collecting, "write_tables", counted(collecting.write_tables))
+        patch.setattr(LocalPath, "remove", counted(LocalPath.remove))
         yield
-    finally:
-        collecting.write_tables, LocalPath.remove = write, remove
 
 
 PART = st.dictionaries(st.integers(0, 11), st.sampled_from([OK, FAILED]), min_size=1, max_size=4)
-DONE = st.tuples(st.sampled_from([collect, compact]), st.none() | st.integers(0, 12))
+NEVER = 10**6
+DONE = st.tuples(st.sampled_from([collect, compact]), st.just(NEVER) | st.integers(0, 12))
 
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(PART | DONE, min_size=2, max_size=12), st.sampled_from([0, 3, 100]))
 def test_collect__cut_anywhere_loses_doubles_and_mixes_nothing(steps, full):
-    folder = Path(tempfile.mkdtemp())
     known = {}
-    with pytest.MonkeyPatch.context() as patch:
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(collecting, "MANY_FILES", 2)
         patch.setattr(collecting, "FULL_FILE", full or 1_000_000)
-        store = open_store(folder / "store")
+        store = open_store(f"{folder}/store")
         for number, step in enumerate(steps):
             if isinstance(step, dict):
                 put_part(store, f"{number:032x}", step.items())
@@ -157,73 +148,55 @@ def test_collect__cut_anywhere_loses_doubles_and_mixes_nothing(steps, full):
                 }
             else:
                 work, changes = step
-                if changes is None:
+                with cut_after(changes):
                     work(store)
-                else:
-                    with cut_after(changes):
-                        try:
-                            work(store)
-                        except Cut:
-                            pass
             check_read(store, known)
         collect(store)
         check_read(store, known)
-        if not full or full == 100:
+        if full != 3:
             check_files(store, known)
         assert collect(store) == 0
         before, after = compact(store)
         check_read(store, known)
         assert after <= before
-    shutil.rmtree(folder)
 
 
-def test_retried_run__has_its_own_curve_wherever_replacing_it_was_cut(tmp_path):
-    for changes in range(8):
-        store = open_store(tmp_path / str(changes))
-        put_part(store, "a", [(1, FAILED), (2, OK)])
-        collect(store)
-        put_part(store, "b", [(1, OK)])
-        check_read(store, {1: OK, 2: OK})
-        with cut_after(changes):
-            try:
-                assert collect(store) == 1
-            except Cut:
-                pass
-        check_read(store, {1: OK, 2: OK})
-        collect(store)
-        check_files(store, {1: OK, 2: OK})
+@pytest.mark.parametrize("changes", range(8))
+def test_retried_run__has_its_own_curve_wherever_replacing_it_was_cut(changes, store):
+    put_part(store, "a", [(1, FAILED), (2, OK)])
+    collect(store)
+    put_part(store, "b", [(1, OK)])
+    check_read(store, {1: OK, 2: OK})
+    with cut_after(changes):
+        assert collect(store) == 1
+    check_read(store, {1: OK, 2: OK})
+    collect(store)
+    check_files(store, {1: OK, 2: OK})
 
 
-def test_run_that_fails_again__is_one_failed_row(tmp_path):
-    store = open_store(tmp_path / "store")
+def test_runs_that_fail_again__are_one_row_and_no_new_ones(store):
     put_part(store, "a", [(1, FAILED), (2, OK)])
     assert collect(store) == 2
-    put_part(store, "b", [(1, FAILED)])
-    assert collect(store) == 0
-    check_files(store, {1: FAILED, 2: OK})
-    put_part(store, "c", [(2, FAILED)])
+    put_part(store, "b", [(1, FAILED), (2, FAILED)])
     assert collect(store) == 0
     check_files(store, {1: FAILED, 2: OK})
 
 
-def test_runs_whose_curves_another_collector_took_away__have_those_of_its_file(tmp_path):
-    store = open_store(tmp_path / "store")
+def test_runs_whose_curves_another_collector_took_away__have_those_of_its_file(store):
     put_part(store, "a", [(1, OK), (2, FAILED)])
     collect(store)
     (first,) = table_files(store, "runs")
     content = first.read_bytes()
     put_part(store, "b", [(2, OK), (3, OK)])
     collect(store)
-    (store_path(store) / "results" / "runs" / first.name).write_bytes(
-        content
-    )  # as one who is late writes it, where there is no lock
+    # as one who is late writes it, where there is no lock
+    first.write_bytes(content)
     check_read(store, {1: OK, 2: OK, 3: OK})
     collect(store)
     check_files(store, {1: OK, 2: OK, 3: OK})
 
 
-def test_columns__are_those_asked_for_of_collected_runs(tmp_path):
-    store = open_store(tmp_path / "store")
+def test_columns__are_those_asked_for_of_collected_runs(store):
     assert read_columns(store, ("run_id", "status")).num_rows == 0
     put_part(store, "a", [(1, OK), (2, FAILED)])
     assert read_columns(store, ("run_id", "status")).num_rows == 0
@@ -234,19 +207,18 @@ def test_columns__are_those_asked_for_of_collected_runs(tmp_path):
     ]
 
 
-def test_command_line__compact_makes_one_file_and_says_so(tmp_path):
-    store = open_store(tmp_path / "store")
+def test_command_line__compact_makes_one_file_and_says_so(store, koco):
     for run in range(5):
         put_part(store, str(run), [(run, OK)])
         collect(store)
     assert len(table_files(store, "runs")) == 5
     put_part(store, "last", [(9, FAILED)])
-    done = CliRunner().invoke(koco, ["compact", "--store", str(store), "--json"])
+    done = koco("compact", "--store", store, "--json")
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout) == {"before": 6, "after": 1}
     check_files(store, {**{run: OK for run in range(5)}, 9: FAILED})
-    again = CliRunner().invoke(koco, ["compact", "--store", str(store)])
+    again = koco("compact", "--store", store)
     assert again.stdout == "1 files of runs before, 1 now\n"
-    missing = CliRunner().invoke(koco, ["compact", "--store", str(tmp_path / "none")])
+    missing = koco("compact", "--store", f"{store}/none")
     assert missing.exit_code == 2
     assert "there is no store" in missing.stderr

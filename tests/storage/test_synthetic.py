@@ -1,5 +1,6 @@
 """Synthetic datasets: the same rows however they are asked for, with the statistics that are
-documented; the old ones keep their bytes.
+documented; the old ones keep their bytes. Section 6's adversary has the terms its docstring
+promises.
 """
 
 import hashlib
@@ -12,8 +13,9 @@ from hypothesis import strategies as st
 
 from flows.sweep.checks import all_runs
 from flows.sweep.file import read_sweep
-from koco_stream import WrongInput
+from koco_stream import ONS, WrongInput
 from koco_stream.streams.manifest import load_manifest
+from koco_stream.theory import curvature_term, gradient_term, newton_regret_bound
 from storage.generated.generators import (
     GENERATORS,
     expected_values,
@@ -22,6 +24,8 @@ from storage.generated.generators import (
     synthetic_source,
 )
 from storage.generated.streams import BLOCK_ROWS
+from storage.generated.tables import adversary
+from storage.sources.source import Piece
 from tests.helpers.wire import as_on_a_worker
 
 SMALL = {
@@ -51,6 +55,11 @@ PINNED = [
         "37ea48a112cd21b87ebe5f63cd5a3be229e0e801895484938556896f4fc291ea",
     ),
 ]
+
+
+def block_of(generator, **values):
+    """One block of rows."""
+    return synthetic_source(generator, {**values, "n_rows": BLOCK_ROWS}).read((0, BLOCK_ROWS))
 
 
 def pieces_of(source):
@@ -84,21 +93,15 @@ def test_pieces__are_all_rows_in_order_and_the_same_whenever_and_wherever_read(g
 @given(st.sampled_from(["sparse-text", "dense-stream"]), st.integers(0, BLOCK_ROWS - 1), st.data())
 def test_any_rows_of_a_block__are_those_of_the_whole_block(generator, begin, data):
     n = data.draw(st.integers(0, BLOCK_ROWS - begin))
-    source = synthetic_source(
-        generator,
-        (
-            {**SMALL[generator], "n_features": 200, "mean_nonzeros": 2.0}
-            if generator == "sparse-text"
-            else SMALL[generator]
-        ),
-    )
+    smaller = {"n_features": 200, "mean_nonzeros": 2.0} if generator == "sparse-text" else {}
+    source = synthetic_source(generator, {**SMALL[generator], **smaller})
     whole, some = source.read((0, BLOCK_ROWS)), source.read((begin, n))
     a, b = whole.indptr[begin], whole.indptr[begin + n]
-    assert some.n_rows == n
-    assert np.array_equal(some.labels, whole.labels[begin : begin + n])
-    assert np.array_equal(some.indptr, whole.indptr[begin : begin + n + 1] - a)
-    assert np.array_equal(some.values, whole.values[a:b])
-    assert np.array_equal(some.indices, whole.indices[a:b])
+    rows = slice(begin, begin + n + 1)
+    expected = Piece(
+        whole.labels[rows][:n], whole.indptr[rows] - a, whole.indices[a:b], whole.values[a:b]
+    )
+    assert (some.n_rows, bytes_of(some)) == (n, bytes_of(expected))
 
 
 @pytest.mark.parametrize("generator", ["sparse-text", "dense-stream"])
@@ -111,17 +114,13 @@ def test_longer_stream__begins_with_the_shorter_one_and_another_seed_gives_other
     ]
     other = synthetic_source(generator, {**SMALL[generator], "data_seed": 2})
     assert bytes_of(other.read((0, 100))) != bytes_of(short.read((0, 100)))
-    far = long.read((10**12 - 10**12 % BLOCK_ROWS, 10))  # any row is as near as the first
-    assert far.n_rows == 10
+    # any row is as near as the first
+    assert long.read((10**12 - 10**12 % BLOCK_ROWS, 10)).n_rows == 10
 
 
 @pytest.mark.parametrize("scale", ["unit-rows", "none"])
 def test_sparse_text__has_the_documented_statistics(scale):
-    source = synthetic_source(
-        "sparse-text",
-        {"n_features": 20_000, "mean_nonzeros": 60.0, "scale": scale, "n_rows": BLOCK_ROWS},
-    )
-    piece = source.read((0, BLOCK_ROWS))
+    piece = block_of("sparse-text", n_features=20_000, mean_nonzeros=60.0, scale=scale)
     sizes = np.diff(piece.indptr)
     assert sizes.mean() == pytest.approx(60.0, rel=0.02)
     assert (piece.indices.dtype, piece.values.dtype) == (np.int32, np.float32)
@@ -144,17 +143,8 @@ def test_sparse_text__has_the_documented_statistics(scale):
 
 
 def test_sparse_texts_labels__are_a_linear_rules_but_for_the_noise():
-    source = synthetic_source(
-        "sparse-text",
-        {
-            "n_features": 300,
-            "mean_nonzeros": 20.0,
-            "scale": "none",
-            "noise": 0.05,
-            "n_rows": BLOCK_ROWS,
-        },
-    )
-    piece = source.read((0, BLOCK_ROWS))
+    values = {"n_features": 300, "mean_nonzeros": 20.0, "scale": "none", "noise": 0.05}
+    piece = block_of("sparse-text", **values)
     X = np.zeros((BLOCK_ROWS, 300))
     X[np.repeat(np.arange(BLOCK_ROWS), np.diff(piece.indptr)), piece.indices] = piece.values
     w = np.linalg.lstsq(X[:8192], piece.labels[:8192], rcond=None)[0]
@@ -163,18 +153,13 @@ def test_sparse_texts_labels__are_a_linear_rules_but_for_the_noise():
 
 
 def test_dense_stream__has_the_documented_statistics():
-    source = synthetic_source(
-        "dense-stream",
-        {"n_features": 12, "condition_number": 50.0, "noise": 0.3, "n_rows": BLOCK_ROWS},
-    )
-    piece = source.read((0, BLOCK_ROWS))
+    piece = block_of("dense-stream", n_features=12, condition_number=50.0, noise=0.3)
     X = piece.values.reshape(BLOCK_ROWS, 12).astype(float)
     assert piece.values.dtype == np.float32
     assert (X**2).sum(1).mean() == pytest.approx(1.0, rel=0.03)
     spectrum = np.sort(np.linalg.eigvalsh(X.T @ X / BLOCK_ROWS))[::-1]
     assert spectrum == pytest.approx(spectrum[0] * 50.0 ** -(np.arange(12) / 11), rel=0.1)
-    assert piece.labels.min() >= 0.0
-    assert piece.labels.max() <= 1.0
+    assert 0.0 <= piece.labels.min() <= piece.labels.max() <= 1.0
     s = 2.0 * piece.labels - 1.0
     u = s / (1.0 - np.abs(s))
     left = u - X @ np.linalg.lstsq(X, u, rcond=None)[0]
@@ -182,24 +167,51 @@ def test_dense_stream__has_the_documented_statistics():
     assert (left**2).mean() == pytest.approx(0.3**2, rel=0.05)
 
 
-def test_prepared_stream__is_found_again_by_its_name(tmp_path):
-    values = {"n_rows": 500, "n_features": 400, "mean_nonzeros": 5.0, "scale": "none"}
-    manifest = prepare_synthetic(tmp_path, "sparse-text", values)
-    assert manifest.name == "sparse-text,n_rows=500,n_features=400,mean_nonzeros=5,scale=none"
-    assert (manifest.n_rows, manifest.n_features, manifest.layout, manifest.value_type) == (
-        500,
-        400,
-        "sparse",
-        "float32",
-    )
-    assert (manifest.task, manifest.classes) == ("classification", [-1.0, 1.0])
-    assert (
-        prepare_synthetic(tmp_path, "sparse-text", values)
-        == manifest
-        == load_manifest(tmp_path, manifest.name)
-    )
-    dense = prepare_synthetic(tmp_path, "dense-stream", {"n_rows": 500, "n_features": 4})
-    assert (dense.task, dense.layout, dense.n_values) == ("regression", "dense", 2000)
+@pytest.mark.parametrize(
+    ("generator", "values", "expected"),
+    [
+        (
+            "sparse-text",
+            {"n_rows": 500, "n_features": 400, "mean_nonzeros": 5.0, "scale": "none"},
+            {
+                "name": "sparse-text,n_rows=500,n_features=400,mean_nonzeros=5,scale=none",
+                "n_rows": 500,
+                "n_features": 400,
+                "layout": "sparse",
+                "value_type": "float32",
+                "task": "classification",
+                "classes": [-1.0, 1.0],
+            },
+        ),
+        (
+            "dense-stream",
+            {"n_rows": 500, "n_features": 4},
+            {"task": "regression", "layout": "dense", "n_values": 2000},
+        ),
+        (  # though its labels are two
+            "adversary",
+            {"n_rows": 6},
+            {"name": "adversary,n_rows=6", "task": "regression", "classes": [], "n_features": 1},
+        ),
+    ],
+)
+def test_prepared__is_found_again_by_its_name(generator, values, expected, tmp_path):
+    manifest = prepare_synthetic(tmp_path, generator, values)
+    assert {name: getattr(manifest, name) for name in expected} == expected
+    assert prepare_synthetic(tmp_path, generator, values) == manifest
+    assert load_manifest(tmp_path, manifest.name) == manifest
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ({"data_seed": 1234567}, "data_seed=1234567"),
+        ({"data_seed": 3.0, "condition_number": 10}, "condition_number=10,data_seed=3"),
+        ({"condition_number": 1.23456789}, "condition_number=1.23456789"),
+    ],
+)
+def test_name__tells_every_parameter(values, told):
+    assert synthetic_name("ill-conditioned", values) == f"ill-conditioned,{told}"
 
 
 @pytest.mark.parametrize(
@@ -217,13 +229,26 @@ def test_prepared_stream__is_found_again_by_its_name(tmp_path):
         ("dense-stream", {"n_features": 10_000}, "n_features = 10000 is more than 4096"),
         ("dense-stream", {"n_rows": "many"}, "n_rows must be a positive whole number"),
         ("slice-like", {"n_rows": 10**9}, "are more than 500,000,000 values"),
+        ("ill-conditioned", {"data_seed": float("inf")}, "data_seed"),
+        ("ill-conditioned", {"data_seed": float("nan")}, "data_seed"),
+        ("ill-conditioned", {"data_seed": 2**63}, "data_seed"),
+        ("ill-conditioned", {"condition_number": float("nan")}, "condition_number"),
+        ("ill-conditioned", {"condition_number": float("inf")}, "condition_number"),
+        ("ill-conditioned", {"condition_number": 10**400}, "condition_number"),
+        ("ill-conditioned", {"n_rows": 10**21}, "n_rows"),
+        ("ill-conditioned", {"n_rows": 10**9}, "n_rows"),
     ],
 )
-def test_parameters_that_do_not_go_together__are_refused_before_anything_is_made(
-    generator, values, told
-):
+def test_parameters_that_are_wrong__are_refused_before_anything_is_made(generator, values, told):
     with pytest.raises(WrongInput, match=told):
         synthetic_name(generator, values)
+
+
+@pytest.mark.parametrize("generator", GENERATORS)
+def test_expected_values__are_those_of_the_made_rows(generator):
+    source = synthetic_source(generator, {"n_rows": 2000})
+    made = sum(source.read(piece).values.size for piece in pieces_of(source))
+    assert made == pytest.approx(expected_values(generator, {"n_rows": 2000}), rel=0.1)
 
 
 def test_sweep_file__names_streams_with_their_parameters(tmp_path):
@@ -244,8 +269,31 @@ def test_sweep_file__names_streams_with_their_parameters(tmp_path):
     assert len(all_runs(sweep, dict.fromkeys((use.name for use in sweep.datasets), None))) == 4
 
 
-def test_expected_values__are_those_of_the_made_rows():
-    for generator in GENERATORS:
-        source = synthetic_source(generator, {"n_rows": 2000})
-        made = sum(source.read(piece).values.size for piece in pieces_of(source))
-        assert made == pytest.approx(expected_values(generator, {"n_rows": 2000}), rel=0.1)
+# The adversary
+# --------------------------------------------------------------------------------------------------
+
+
+def rows_of(table):
+    return table.values.reshape(table.n_rows, -1), table.labels
+
+
+def test_adversary__rows_are_one_unit_vector_and_labels_alternate_from_minus_c():
+    X, y = rows_of(adversary(clip=2.5, n_rows=7, n_features=4))
+    assert X.tolist() == [[0.5] * 4] * 7
+    assert y.tolist() == [-2.5, 2.5, -2.5, 2.5, -2.5, 2.5, -2.5]
+
+
+def test_adversary__gives_online_newton_the_stated_terms_above_the_printed_middle_one():
+    T, C, alpha = 400, 2.0, 1.0
+    sigma = 1 / (8 * C * C)
+    X, y = rows_of(adversary(clip=C, n_rows=T))
+    predictions = ONS(alpha, clip=C).progressive(X, y)
+    slopes = 2 * (predictions - y)
+    eta = np.full(T, sigma)
+    R_G = gradient_term(X @ X.T, slopes, eta, alpha)
+    assert R_G == pytest.approx((slopes**2 / (alpha + sigma * np.cumsum(slopes**2))).sum())
+    assert curvature_term(predictions, np.zeros(T), slopes, eta, sigma) == 0.0
+    regret = ((predictions - y) ** 2).sum() - T * C * C
+    assert 0 < regret <= newton_regret_bound(alpha, 0.0, R_G) <= 4 * C * C * np.log1p(2 * T / alpha)
+    printed = (C * C / (C * C * sigma * np.arange(1, T + 1) + alpha)).sum()
+    assert printed < R_G

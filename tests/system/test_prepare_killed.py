@@ -3,6 +3,7 @@ completes.
 """
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -19,85 +20,56 @@ from storage.preparing.prepare import prepare_file
 from storage.store import staging_folder
 from storage.verify import dataset_problems
 from tests.helpers.project import command, environment
-
-
-def write_source(path, seed):
-    draw = np.random.default_rng(seed)
-    rows = [np.sort(draw.choice(50, 6, replace=False)) + 1 for _ in range(200)]
-    path.write_text(
-        "".join(
-            f"{t % 2} " + " ".join(f"{j}:{draw.random():.4f}" for j in row) + "\n"
-            for t, row in enumerate(rows)
-        )
-    )
-    return path
+from tests.helpers.sweeps import random_source
 
 
 def killed(store, source, at):
-    """Prepare in another process that is killed before its change number `at`; (whether it was
-    killed, what it printed).
-    """
-    words = ["tests.helpers.prepare_until_killed", str(store), str(source), str(at)]
-    done = subprocess.run(
-        [sys.executable, "-m", *words], env=environment(), capture_output=True, text=True
-    )
-    assert done.returncode in (0, -9), done.stderr
-    return done.returncode == -9, done.stdout
+    """Prepare in another process that is killed before its change number `at`, never for 0."""
+    words = [sys.executable, "-m", "tests.helpers.prepare_until_killed", store, source, str(at)]
+    return subprocess.run(words, env=environment(), capture_output=True, text=True)
 
 
 @pytest.mark.parametrize("moments", [5, pytest.param(30, marks=pytest.mark.soak)])
 def test_killed_at_any_moment__leaves_the_old_dataset_or_the_new_one(moments, tmp_path):
-    old, new = write_source(tmp_path / "old.svm", 1), write_source(tmp_path / "new.svm", 2)
-    hashes = {
-        source: prepare_file(tmp_path / "other", "x", source, scale="unit-rows").dataset_hash
+    old, new = random_source(tmp_path / "old.svm", 1), random_source(tmp_path / "new.svm", 2)
+    hashes = [
+        prepare_file(tmp_path / "other", "x", source, scale="unit-rows").dataset_hash
         for source in (old, new)
-    }
+    ]
     store = tmp_path / "first" / "store"
     prepare_file(store, "x", old, scale="unit-rows", values_per_shard=500)
-    changes = int(killed(store, new, 0)[1])
+    changes = int(killed(store, new, 0).stdout)
     assert changes > 20
     left = set()
     for seed in range(moments):
         store = tmp_path / f"seed-{seed}" / "store"
         prepare_file(store, "x", old, scale="unit-rows", values_per_shard=500)
         at = int(np.random.default_rng([seed, 5]).integers(1, changes + 1))
-        assert killed(store, new, at)[0]
+        ended = killed(store, new, at)
+        assert ended.returncode == -signal.SIGKILL, ended.stderr
         assert dataset_problems(store, "x") == []
         left.add(load_manifest(store, "x").dataset_hash)
         again = prepare_file(store, "x", new, scale="unit-rows", values_per_shard=300)
-        assert again.dataset_hash == hashes[new]
+        assert again.dataset_hash == hashes[1]
         assert dataset_problems(store, "x") == []
         assert not (store / ".staging").exists()
-    assert left <= set(hashes.values())
+    assert left <= set(hashes)
     assert moments < 30 or len(left) == 2  # killed before it was published and after
 
 
 def test_stopped_by_hand_with_workers__says_so_in_one_line_and_leaves_nothing(tmp_path):
-    rows = b"".join(b"%d %d:%d\n" % (t % 2, 1 + t % 50, t % 97) for t in range(50_000))
-    (tmp_path / "a.svm").write_bytes(rows * 200)
+    rows = (b"%d %d:%d\n" % (t % 2, 1 + t % 50, t % 97) for t in range(50_000))
+    (tmp_path / "a.svm").write_bytes(b"".join(rows) * 200)
     code = "import flows.cli, flows.prepare.preparation as p; p.LARGE = 0; flows.cli.main()"
-    words = [
-        sys.executable,
-        "-c",
-        code,
-        "prepare",
-        "x",
-        "--workers",
-        "2",
-        "--from",
-        str(tmp_path / "a.svm"),
-        "--store",
-        str(tmp_path / "s"),
-    ]
+    files = ["--from", tmp_path / "a.svm", "--store", tmp_path / "s"]
+    words = [sys.executable, "-c", code, "prepare", "x", "--workers", "2", *files]
     begun = subprocess.Popen(words, stderr=subprocess.PIPE, text=True, start_new_session=True)
     while begun.poll() is None and not list(tmp_path.glob("s/.staging/*/scratch/chunk-*")):
         time.sleep(0.02)
     os.killpg(begun.pid, signal.SIGINT)  # as a terminal does: to all processes of the group
     said = begun.communicate(timeout=300)[1]  # ends when no process has stderr open: none is left
     assert begun.returncode == 1, said
-    first, second = said.splitlines()
-    assert first.startswith("reading ")
-    assert second.startswith("koco: stopped")
+    assert re.fullmatch("reading .*\nkoco: stopped.*", "\n".join(said.splitlines())), said
     assert not (tmp_path / "s").exists()
 
 
@@ -124,19 +96,16 @@ def test_staging_folder__goes_while_workers_still_write_in_it(tmp_path):
 
 
 def test_no_room__is_said_and_leaves_the_store_as_it_was(tmp_path):
-    source = write_source(tmp_path / "a.svm", 1)
-    store = tmp_path / "store"
+    source, store = random_source(tmp_path / "a.svm", 1), tmp_path / "store"
     before = prepare_file(store, "x", source)
-    larger = tmp_path / "b.svm"
-    larger.write_text(source.read_text() * 200)
-    words = command("prepare", "x", "--from", larger, "--store", store, "--workers", 0)
-    limits = (500_000, 500_000)  # of a file: what a full disk is, for one process
+    source.write_text(source.read_text() * 200)
     done = subprocess.run(
-        words,
+        command("prepare", "x", "--from", source, "--store", store, "--workers", 0),
         env=environment(),
-        capture_output=True,
+        stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=lambda: setrlimit(RLIMIT_FSIZE, limits),
+        # of a file: what a full disk is, for one process
+        preexec_fn=lambda: setrlimit(RLIMIT_FSIZE, (500_000, 500_000)),
     )
     assert done.returncode == 1
     assert f"no room for preparing x in {store}" in done.stderr.splitlines()[-1]
