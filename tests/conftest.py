@@ -37,6 +37,8 @@ def data_folder():
 
 from hypothesis import settings  # noqa: E402  (after the environment is set)
 
+from tests.helpers.in_process import koco  # noqa: E402, F401  (a fixture of all tests)
+
 settings.register_profile("same-every-time", derandomize=True)
 settings.load_profile("same-every-time")
 

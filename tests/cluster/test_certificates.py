@@ -11,7 +11,6 @@ import pytest
 from cluster.certificates import check_folder, key_file, make_certificates
 from cluster.clusters import cluster_named
 from koco_stream.errors import WrongInput
-from tests.helpers.in_process import koco  # noqa: F401  (a fixture)
 
 TLS = "tls://127.0.0.1:8786"
 

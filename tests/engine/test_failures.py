@@ -15,7 +15,6 @@ from koco_stream.learners import LEARNERS
 from koco_stream.streams.manifest import dataset_path, load_manifest
 from storage.collecting import collect
 from storage.results import read_curves, read_runs
-from tests.helpers.in_process import koco  # noqa: F401  (a fixture)
 from tests.helpers.sweeps import cohort_on, die_after, part, undisturbed
 
 BAD = 7.0  # the step size, or alpha, of the run that is to fail

@@ -20,7 +20,6 @@ from storage.collecting import collect
 from storage.results import finished_runs, read_curves, result_files, table_files
 from storage.verify import dataset_problems, result_problems
 from tests.golden import make_stored as made
-from tests.helpers.in_process import koco  # noqa: F401  (a fixture)
 from tests.helpers.sweeps import checked
 
 VALUES = {part: json.loads((made.STORED / f"{part}.json").read_text()) for part in made.PARTS}

@@ -8,7 +8,9 @@ from click.testing import CliRunner
 
 @pytest.fixture
 def koco(monkeypatch):
-    """Run `koco WORDS`; gives what click's runner does: exit_code, stdout, stderr."""
+    """Run `koco WORDS`; gives what click's runner does: exit_code, stdout, stderr. With `status`,
+    the exit code must be that.
+    """
     monkeypatch.setenv("PREFECT_HOME", os.path.join(os.environ["KOCO_CACHE"], "prefect"))
     monkeypatch.setenv("PREFECT_LOGGING_LEVEL", "CRITICAL")
     import flows.sweep.launch
@@ -20,10 +22,12 @@ def koco(monkeypatch):
         flows.sweep.launch, "through_prefect", lambda checked, start: run_sweep(checked)
     )
 
-    def run(*words):
+    def run(*words, status=None):
         words = [str(word) for word in words]
-        return CliRunner().invoke(
+        done = CliRunner().invoke(
             command, [*words, "--workers", "0"] if words[0] == "sweep" else words
         )
+        assert status in (None, done.exit_code), (words, done.output)
+        return done
 
     return run

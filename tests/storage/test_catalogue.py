@@ -13,7 +13,6 @@ from storage.catalogue.entries import CATALOGUE, SON, entry_named, find_edition,
 from storage.catalogue.fetch import check_address
 from storage.preparing.prepare import prepare_file
 from storage.sources.source import Reading
-from tests.helpers.in_process import koco  # noqa: F401  (a fixture)
 from tests.helpers.real_files import FILES
 
 

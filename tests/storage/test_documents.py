@@ -208,9 +208,9 @@ DAMAGED_HEADER[1024 + 3] ^= 1  # where tarfile would end quietly
     [
         ("x.txt", NO_ARCHIVE, "no tar archive"),
         ("x.tar", NO_ARCHIVE, "no tar archive"),
-        ("x.tar.xz", NO_ARCHIVE, "damaged"),
-        ("x.tar.gz", NO_ARCHIVE, "damaged"),
-        ("x.tar.bz2", NO_ARCHIVE, "damaged"),
+        ("x.tar.xz", NO_ARCHIVE, "(no tar archive|damaged)"),
+        ("x.tar.gz", NO_ARCHIVE, "(no tar archive|damaged)"),
+        ("x.tar.bz2", NO_ARCHIVE, "(no tar archive|damaged)"),
         ("x.tar", DAMAGED_HEADER, "no tar archive, or damaged or cut short after a/1"),
     ],
 )

@@ -125,7 +125,7 @@ def refused(prepare, *told, name="small"):
     """Preparing is refused with these words; what it says."""
     done = prepare(name)
     assert done.exit_code == 2
-    assert [words for words in told if words not in done.stderr] == []
+    assert [words for words in told if words not in done.stderr] == [], done.stderr
     return done.stderr
 
 
@@ -249,7 +249,7 @@ def test_no_network__is_told_at_once(nowhere, tmp_path):
         ("file:///etc/passwd", "only https addresses are"),
         ("x", "only https addresses are"),
         ("https:///x", "only https addresses are"),
-        ("http://[x/y", "not an address"),
+        ("http://[x/y", "https|not an address"),
         ("http://127.0.0.1:1/", "does not end in a file's name"),
         ("http://127.0.0.1:1/..%2f..", "does not end in a file's name"),
         ("http://127.0.0.1:1/.hidden", "does not end in a file's name"),
@@ -410,7 +410,7 @@ def test_address_that_gives_another_file_later__is_refused_until_the_record_is_d
 @pytest.mark.parametrize(
     ("content", "published", "told"),
     [
-        (b"<p>welcome</p>\n", None, "<p>welcome</p>"),
+        (b"<p>welcome</p>\n", None, "neither LIBSVM, VW nor CSV: '<p>welcome</p>'"),
         (ROWS, "0" * 64, f"and {'0' * 64} is expected: that is the published file's"),
     ],
     ids=["no dataset", "another checksum than the published one"],
@@ -419,7 +419,8 @@ def test_file_that_came_and_is_wrong__is_not_recorded(
     site, small, prepare, tmp_path, content, published, told
 ):
     site.files["small"] = content
-    small(Address(site.at("small"), sha256=published), Address(site.at("small")))
+    packed = Address(site.at("small.zip"), ("test.txt",), skip_lines=1)
+    small(Address(site.at("small"), sha256=published), packed)
     refused(prepare, told)
     assert not (tmp_path / "store").exists()
 

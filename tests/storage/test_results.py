@@ -28,7 +28,6 @@ from storage.results import (
     table_files,
 )
 from storage.store import open_store
-from tests.helpers.in_process import koco  # noqa: F401  (a fixture)
 
 OK, FAILED = "ok", "failed"
 LENGTH = {OK: 5, FAILED: 2}  # points of a curve: what has failed came less far

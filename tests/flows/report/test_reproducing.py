@@ -17,7 +17,6 @@ from flows.reproduce.targets import (
 from flows.sweep.file import read_sweep
 from storage.generated.generators import GENERATORS
 from tests.helpers.browser import SIZES, look_at
-from tests.helpers.in_process import koco  # noqa: F401  (a fixture)
 from tests.helpers.pages import tables_of
 
 # each sweep of a target, and the figures that its report must have

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from flows.results.filters import OPERATORS, filtered
 from koco_stream.errors import WrongInput
 from storage.results import table_files
-from tests.helpers.in_process import koco  # noqa: F401  (a fixture)
 
 COMPARE = {
     "=": operator.eq,

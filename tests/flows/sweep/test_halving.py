@@ -21,7 +21,6 @@ from koco_stream.io.files import canonical_json
 from koco_stream.runs.run import Run
 from koco_stream.streams.stream import Stream
 from storage.results import read_curves, read_runs
-from tests.helpers.in_process import koco  # noqa: F401  (a fixture)
 from tests.helpers.sweeps import MEASURED
 
 SWEEP = """

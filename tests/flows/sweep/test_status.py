@@ -15,7 +15,6 @@ from flows.sweep.progress import COLUMNS, Status, SweepProgress, statuses, tell
 from koco_stream import WrongInput
 from koco_stream.engine.cohort import Receipt
 from storage.store import open_store
-from tests.helpers.in_process import koco  # noqa: F401  (a fixture)
 
 
 def status_of(sweep, **more):
