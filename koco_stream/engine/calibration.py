@@ -74,20 +74,8 @@ def calibrate() -> float:
 class Probe:
     """The first rounds of a run, held in memory so that their scan can be timed repeatedly.
 
-    Parameters
-    ----------
-    store : str, Path or StorePath
-        The store that has the run's dataset.
-    run : Run
-        The run to time.
-    rows : int, optional
-        Number of rounds. By default, as many as take a tenth of a second; the attribute `rows`
-        holds the number in use.
-
-    Raises
-    ------
-    WrongInput
-        As `StreamReader` does.
+    There are `rows` of them, by default as many as take a tenth of a second. Raises `WrongInput` as
+    `StreamReader` does.
     """
 
     def __init__(self, store: AnyPath, run: Run, rows: int | None = None) -> None:
@@ -137,12 +125,10 @@ class Probe:
         by up to a third, and differs between processes. Scans therefore use several addresses,
         unless the state is so large that it is always page-aligned.
         """
-        loops: list[float] = []
-        scans: list[float] = []
+        loops, scans = list[float](), list[float]()
         for _ in range(TURNS):
             loops += [calibrate() for _ in range(LOOPS)]
             until, kept = time.perf_counter() + TURN_SECONDS, list[object]()
-            scans.append(self.scan(kept))
             while time.perf_counter() < until:
                 scans.append(self.scan(kept))
         return min(scans) / min(loops)

@@ -9,7 +9,7 @@ import mmap
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from koco_stream.io.array_file import NotWhole, read_arrays, read_header, write_arrays
+from koco_stream.io.array_file import read_arrays, read_header, write_arrays
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 from koco_stream.learners import learner_named
 from koco_stream.learners.saved import restored, state_arrays
@@ -109,29 +109,20 @@ def resumed(where: StorePath, run_states: Sequence[RunState]) -> int:
     return int(header["rounds"])
 
 
-def read_checkpoint(where: StorePath) -> tuple[dict[str, Any], dict[str, Array]]:
-    """The header and the arrays of a checkpoint file.
+def read_checkpoint(
+    where: StorePath, verified: bool = True
+) -> tuple[dict[str, Any], dict[str, Array]]:
+    """The header and the arrays of a checkpoint file, which are views of the memory-mapped file.
 
-    The arrays are views of the memory-mapped file. Both are empty if the file is missing, damaged
-    or of a newer format.
+    Both are empty if the file is missing, damaged or of a newer format. If it need not be
+    `verified`, only the header is read.
     """
     try:
         with where.local() as path, path.open("rb") as handle:
-            return read_arrays(mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ), FORMAT)
+            content = mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ)
+            return read_arrays(content, FORMAT) if verified else (read_header(content)[0], {})
     except (FileNotFoundError, ValueError):
         return {}, {}
-
-
-def header_of(where: StorePath) -> dict[str, Any]:
-    """The header of a checkpoint file; empty if the file is missing or unreadable.
-
-    The arrays are not verified.
-    """
-    try:
-        with where.local() as path:
-            return read_header(path)
-    except (FileNotFoundError, NotWhole):
-        return {}
 
 
 def remove_finished(store: AnyPath, finished: Callable[[], set[str]]) -> None:
@@ -139,18 +130,20 @@ def remove_finished(store: AnyPath, finished: Callable[[], set[str]]) -> None:
 
     `finished` returns the run_ids of the finished runs. It is called only if there are checkpoints.
     """
-    left = [
-        (path, header)
-        for path in checkpoints_folder(store).files(".koco")
-        if (header := header_of(path))
-    ]
+    left = [(path, runs) for path, _, runs in checkpoints(store)]
     done = finished() if left else set()
-    for path, header in left:
-        if done.issuperset(header["runs"]):
+    for path, runs in left:
+        if done.issuperset(runs):
             path.remove()
 
 
 def unfinished(store: AnyPath) -> list[tuple[str, ...]]:
     """The run_ids of each cohort that has a checkpoint written by this version of the code."""
-    headers = [header_of(path) for path in checkpoints_folder(store).files(".koco")]
-    return [tuple(header["runs"]) for header in headers if header.get("code") == code_hash()]
+    return [tuple(runs) for _, code, runs in checkpoints(store) if code == code_hash()]
+
+
+def checkpoints(store: AnyPath) -> list[tuple[StorePath, str, list[str]]]:
+    """The readable checkpoints of a store: the file, the code that wrote it, and the run_ids."""
+    files = checkpoints_folder(store).files(".koco")
+    headers = [(path, read_checkpoint(path, verified=False)[0]) for path in files]
+    return [(path, header["code"], header["runs"]) for path, header in headers if header]

@@ -9,7 +9,7 @@ import numpy as np
 
 from koco_stream.engine.checkpoint import checkpoint_of, resumed, save_cohort
 from koco_stream.engine.preemption import Preempted, requested
-from koco_stream.engine.result_file import commit, committed, result_table
+from koco_stream.engine.result_file import commit, committed
 from koco_stream.io.fingerprint import check_versions
 from koco_stream.learners import learner_named
 from koco_stream.learners.saved import state_arrays
@@ -20,7 +20,6 @@ from koco_stream.runs.run import Cohort, RunState
 from koco_stream.runs.schemas import curve_points
 from koco_stream.streams.reader import BLOCK_ROWS, StreamReader
 from koco_stream.streams.rows import Rows, with_intercept
-from koco_stream.theory.comparator import Comparator, comparator_of
 from koco_stream.types import Array
 
 # Where states are large, a run reads at least this multiple of its state's bytes from the stream
@@ -138,9 +137,7 @@ def run_cohort(
             save_cohort(checkpoint, done, run_states)
             if requested.is_set():
                 raise Preempted
-    comparators = comparators_for(reader, run_states)
-    task = reader.manifest.task
-    commit(store, cohort, result_table(sweep, cohort, run_states, points, task, comparators))
+    commit(store, sweep, cohort, reader, run_states)
     if cohort.checkpoint_rounds or found:
         checkpoint.remove()
     return Receipt.of(
@@ -155,16 +152,13 @@ def run_cohort(
 def fail_cohort(store: str, sweep: str, cohort: Cohort, error: str) -> Receipt:
     """Write a result file in which all runs of the cohort failed with the message `error`."""
     begun = time.perf_counter()
-    reader = StreamReader(store, cohort.stream)
-    points = curve_points(reader.n_rows)
-    run_states = [
-        RunState(run, None, None, np.zeros((points.size, 3)), status="failed", error=error)
+    failed = [
+        RunState(run, None, None, np.zeros((0, 3)), status="failed", error=error)
         for run in cohort.runs
     ]
-    task = reader.manifest.task
-    commit(store, cohort, result_table(sweep, cohort, run_states, points, task, {}))
+    commit(store, sweep, cohort, StreamReader(store, cohort.stream), failed)
     checkpoint_of(store, cohort).remove()
-    return Receipt.of(cohort, [run_state.status for run_state in run_states], begun)
+    return Receipt.of(cohort, ["failed"] * len(failed), begun)
 
 
 def fitting_rows(reader: StreamReader, run_states: list[RunState]) -> int:
@@ -215,21 +209,6 @@ def advance_runs(
     return done
 
 
-def comparators_for(reader: StreamReader, run_states: list[RunState]) -> dict[bool, Comparator]:
-    """The least-squares comparators for the runs' regret, by `fit_intercept`.
-
-    Only runs with the squared loss that completed the stream need one. It is missing where
-    computing it would cost too much: see `comparator.least_squares`.
-    """
-    wanted = {
-        bool(run_state.run.params["fit_intercept"])
-        for run_state in run_states
-        if run_state.status == "ok" and run_state.run.params.get("loss") == "squared"
-    }
-    found = {intercept: comparator_of(reader, intercept) for intercept in sorted(wanted)}
-    return {intercept: comparator for intercept, comparator in found.items() if comparator}
-
-
 def grouped(run_states: list[RunState]) -> dict[tuple[bool, Any], list[RunState]]:
     """The runs grouped by `fit_intercept` and by the kernel values that they can share.
 
@@ -254,7 +233,7 @@ def advance_group(run_states: list[RunState], rows: Rows, labels: Array, points:
     learners = [learner_named(run_state.run.learner) for run_state in run_states]
     params = [run_state.params for run_state in run_states]
     states = [run_state.state for run_state in run_states]
-    failures: dict[int, Exception] = {}
+    done, failures = [0] * len(run_states), dict[int, Exception]()
     begun = time.perf_counter()
     try:
         if issubclass(learners[0], SharedKernelLearner):
@@ -262,10 +241,11 @@ def advance_group(run_states: list[RunState], rows: Rows, labels: Array, points:
             done = scan.advance(rows, labels, predictions)
             states, failures = scan.states, scan.failures
         else:
-            state, rounds = learners[0].advance(params[0], states[0], rows, labels, predictions[0])
-            states, done = [state], [rounds]
+            states[0], done[0] = learners[0].advance(
+                params[0], states[0], rows, labels, predictions[0]
+            )
     except Exception as error:
-        done, failures = [0] * len(run_states), dict.fromkeys(range(len(run_states)), error)
+        failures = dict.fromkeys(range(len(run_states)), error)
     seconds = (time.perf_counter() - begun) / len(run_states)
     for i, run_state in enumerate(run_states):
         run_state.state = states[i]
@@ -281,14 +261,13 @@ def count(run_state: RunState, predictions: Array, labels: Array, done: int, poi
 
     A prediction that is not finite ends the run as diverged.
     """
-    loss = LOSSES[str(run_state.run.params.get("loss", "squared"))]
-    totals = run_state.totals
+    loss, totals = LOSSES[str(run_state.run.params.get("loss", "squared"))], run_state.totals
     run_state.at = tally(
         loss, predictions, labels, done, totals, points, run_state.at, run_state.curve
     )
     if done < labels.size:
-        run_state.status = "diverged"
         run_state.error = f"the prediction of round {int(totals[0]) + 1} is {predictions[done]}"
     elif not np.isfinite(totals[1]):
-        run_state.status = "diverged"
         run_state.error = f"the cumulative loss is {totals[1]} by round {int(totals[0])}"
+    if run_state.error is not None:
+        run_state.status = "diverged"

@@ -6,7 +6,6 @@ It has one row per run, with the run's loss curve nested in the row.
 import socket
 import sys
 from datetime import UTC, datetime
-from functools import cache
 from typing import Any
 
 import numba
@@ -19,11 +18,11 @@ from koco_stream.io.files import canonical_json
 from koco_stream.io.fingerprint import processor
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 from koco_stream.learners import learner_named
-from koco_stream.learners.parameters import Value
 from koco_stream.learners.record import recorded
 from koco_stream.runs.run import Cohort, RunState
-from koco_stream.runs.schemas import RUNS, Column, result_schema
-from koco_stream.theory.comparator import Comparator
+from koco_stream.runs.schemas import RUNS, curve_points, result_schema
+from koco_stream.streams.reader import StreamReader
+from koco_stream.theory.comparator import comparator_of
 from koco_stream.types import Array
 from koco_stream.version import __version__
 
@@ -38,8 +37,11 @@ def result_path(store: AnyPath, cohort: Cohort) -> StorePath:
     return result_files_folder(store) / f"{cohort.cohort_id}.parquet"
 
 
-def commit(store: AnyPath, cohort: Cohort, table: pa.Table) -> None:
-    """Write `table` atomically as the cohort's result file."""
+def commit(
+    store: AnyPath, sweep: str, cohort: Cohort, reader: StreamReader, run_states: list[RunState]
+) -> None:
+    """Write the result file of a cohort whose runs have ended, atomically."""
+    table = result_table(sweep, cohort, reader, run_states)
     with result_path(store, cohort).written() as temporary:
         pq.write_table(table, temporary, compression="zstd", write_page_checksum=True)
 
@@ -67,54 +69,34 @@ def committed(store: AnyPath, cohort: Cohort) -> list[str] | None:
 
 
 def result_table(
-    sweep: str,
-    cohort: Cohort,
-    run_states: list[RunState],
-    points: Array,
-    task: str,
-    comparators: dict[bool, Comparator],
+    sweep: str, cohort: Cohort, reader: StreamReader, run_states: list[RunState]
 ) -> pa.Table:
     """The result table of a finished cohort, in the schema `schemas.result_schema`.
 
     It is built column by column, because with short runs building it takes a noticeable part of the
-    time.
-
-    Parameters
-    ----------
-    sweep : str
-        The sweep's name.
-    cohort : Cohort
-        The cohort.
-    run_states : list of RunState
-        Its runs, finished.
-    points : ndarray, (k,)
-        The rounds at which the curves have points.
-    task : str
-        "classification" or "regression"; mistakes are counted for classification only.
-    comparators : dict of bool to Comparator
-        Least-squares comparators, by `fit_intercept`. A run without one has no regret.
-
-    Returns
-    -------
-    pyarrow.Table
-        One row per run.
+    time. Mistakes are counted for classification only. A run has a regret if it has the squared
+    loss, completed the stream, and its comparator was found.
     """
-    classification = task == "classification" or cohort.stream.positive_class is not None
-    runs, stream, n = [run_state.run for run_state in run_states], cohort.stream, len(run_states)
+    stream, n, points = cohort.stream, len(run_states), curve_points(reader.n_rows)
+    classification = reader.manifest.task == "classification" or stream.positive_class is not None
+    runs = [run_state.run for run_state in run_states]
     totals = np.array([run_state.totals for run_state in run_states]).reshape(n, 3)
     rounds, seconds = totals[:, 0], np.array([run_state.seconds for run_state in run_states])
     mean_loss, error_rate, speed = (
         pa.array(np.divide(over, under, out=np.zeros(n), where=under > 0), mask=~(under > 0))
         for over, under in ((totals[:, 1], rounds), (totals[:, 2], rounds), (rounds, seconds))
     )
-    compared = [
-        (
-            comparators.get(bool(run.params["fit_intercept"]))
-            if run_state.status == "ok" and run.params.get("loss") == "squared"
-            else None
-        )
-        for run_state, run in zip(run_states, runs, strict=True)
+    intercepts = [
+        bool(run_state.run.params["fit_intercept"])
+        if run_state.status == "ok" and run_state.run.params.get("loss") == "squared"
+        else None
+        for run_state in run_states
     ]
+    comparators = {
+        intercept: None if intercept is None else comparator_of(reader, intercept)
+        for intercept in dict.fromkeys(intercepts)
+    }
+    compared = [comparators[intercept] for intercept in intercepts]
     sizes = [dictionary_sizes(run_state, points) for run_state in run_states]
     columns: dict[str, Any] = {
         "run_id": [run.run_id for run in runs],
@@ -151,7 +133,12 @@ def result_table(
     shown = [learner_named(run.learner).shown(run.params) for run in runs]
     for column in RUNS:
         if column.name not in columns:  # a parameter
-            columns[column.name] = [in_column(params.get(column.name), column) for params in shown]
+            columns[column.name] = [params.get(column.name) for params in shown]
+            if column.type == pa.string():  # one that may also be true or false
+                columns[column.name] = [
+                    str(value).lower() if isinstance(value, bool) else value
+                    for value in columns[column.name]
+                ]
     of_each = pa.Array | np.ndarray | list
     columns = {
         name: found if isinstance(found, of_each) else [found] * n
@@ -160,11 +147,6 @@ def result_table(
     arrays = [pa.array(columns[column.name], column.type) for column in RUNS]
     curves = nested_curves(run_states, points, sizes, classification)
     return pa.Table.from_arrays([*arrays, curves], schema=result_schema())
-
-
-def in_column(value: Value, column: Column) -> Value:
-    """A parameter's value in the type of its result column: a boolean as text in a text column."""
-    return str(value).lower() if isinstance(value, bool) and column.type == pa.string() else value
 
 
 def nested_curves(
@@ -200,14 +182,15 @@ def dictionary_sizes(run_state: RunState, points: Array) -> tuple[int | None, li
     """
     if run_state.state is None:
         return None, [None] * points.size
-    size = recorded(run_state.state).get("dictionary_size")
     joined = learner_named(run_state.run.learner).joined(run_state.state)
-    if joined is None:
-        return size, [None] * points.size
-    return size, np.searchsorted(joined, points, side="right").tolist()
+    return (
+        recorded(run_state.state).get("dictionary_size"),
+        [None] * points.size
+        if joined is None
+        else np.searchsorted(joined, points, side="right").tolist(),
+    )
 
 
-@cache
 def machine() -> str:
     """The host name and processor of this machine."""
     return f"{socket.gethostname()} ({processor()})"

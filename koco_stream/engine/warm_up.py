@@ -42,20 +42,24 @@ def needed(
 
     `value_types` and `sizes` are keyed by dataset hash.
     """
-    kinds: dict[tuple[object, ...], Needed] = {}
-    shapes: dict[tuple[object, ...], tuple[int, ...]] = {}
-    for run in runs:
-        value_type = value_types[run.stream.dataset_hash]
-        alike = (run.learner, run.params.get("kernel"), run.params.get("sketch_size"), value_type)
-        if alike in shapes:  # the compiled code depends on nothing else
-            continue
+    # The code that is compiled depends on nothing else.
+    alike = {
+        (
+            value_types[run.stream.dataset_hash],
+            run.learner,
+            run.params.get("kernel"),
+            run.params.get("sketch_size"),
+        ): run
+        for run in runs
+    }
+    kinds = {}
+    for (value_type, *_), run in alike.items():
         learner = learner_named(run.learner)
         params = learner.to_params(learner.complete(run.params))
-        shape = shapes[alike] = tuple(len(p) for p in params if isinstance(p, tuple))
+        shape = tuple(len(p) for p in params if isinstance(p, tuple))
         size = sizes[run.stream.dataset_hash].seen_by(run)
-        kinds.setdefault(
-            (run.learner, shape, value_type),
-            Needed(run.learner, run.params, value_type, size.d, size.s),
+        kinds[run.learner, shape, value_type] = Needed(
+            run.learner, run.params, value_type, size.d, size.s
         )
     return list(kinds.values())
 

@@ -10,7 +10,6 @@ import hashlib
 import json
 import math
 import mmap
-import struct
 from pathlib import Path
 from typing import Any
 
@@ -45,63 +44,39 @@ def write_arrays(path: Path, header: dict[str, Any], arrays: dict[str, Array]) -
     digest = hashlib.sha256()
     with path.open("wb") as handle:
         raw: list[Any] = [a.reshape(-1).view(np.uint8).data for a in arrays.values() if a.size]
-        for part in (MAGIC, struct.pack("<Q", len(text)), text, *raw):
+        for part in (MAGIC, len(text).to_bytes(8, "little"), text, *raw):
             digest.update(part)
             handle.write(part)
         handle.write(digest.digest())
 
 
-def read_header(path: Path) -> dict[str, Any]:
-    """Read only the header of an array file, without verifying the checksum.
+def read_header(data: bytes | mmap.mmap) -> tuple[dict[str, Any], int]:
+    """The header of an array file from its bytes, and where its arrays begin.
 
-    Raises `NotWhole` if it cannot be read.
+    The checksum is not verified. Raises `NotWhole` if the header cannot be read.
     """
-    with path.open("rb") as handle:
-        start = handle.read(len(MAGIC) + 8)
-        if not start.startswith(MAGIC) or len(start) < len(MAGIC) + 8:
-            raise NotWhole("it does not begin with a whole header")
-        (length,) = struct.unpack_from("<Q", start, len(MAGIC))
-        text = handle.read(min(length, path.stat().st_size))
+    start = len(MAGIC) + 8
+    if len(data) < start + 32 or data[: len(MAGIC)] != MAGIC:
+        raise NotWhole("it does not begin with a whole header")
+    end = start + int.from_bytes(data[len(MAGIC) : start], "little")
     try:
-        return json.loads(text, object_hook=_special)  # type: ignore[no-any-return]
+        return json.loads(data[start:end], object_hook=_special), end
     except ValueError:
         raise NotWhole("its header cannot be read") from None
 
 
 def read_arrays(data: bytes | mmap.mmap, newest: int) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Parse an array file from its bytes.
+    """The header and the arrays of an array file from its bytes; the arrays are read-only views.
 
-    Parameters
-    ----------
-    data : bytes or mmap
-        The content of the whole file.
-    newest : int
-        The highest format number that the caller can read.
-
-    Returns
-    -------
-    header : dict
-        The header without its entry `arrays`.
-    arrays : dict of str to ndarray
-        The arrays, read-only views of `data`.
-
-    Raises
-    ------
-    NotWhole
-        The file is truncated, altered, or of another kind.
-    TooNew
-        Its format is above `newest`.
+    Raises `NotWhole` if the file is truncated, altered or of another kind, and `TooNew` if its
+    format is above `newest`.
     """
-    if len(data) < len(MAGIC) + 40 or data[: len(MAGIC)] != MAGIC:
-        raise NotWhole("it does not begin with a whole header")
+    header, start = read_header(data)
     if hashlib.sha256(memoryview(data)[:-32]).digest() != data[-32:]:
         raise NotWhole("its checksum does not match")
-    (length,) = struct.unpack_from("<Q", data, len(MAGIC))
-    start = len(MAGIC) + 8
-    header: dict[str, Any] = json.loads(data[start : start + length], object_hook=_special)
     if header["format"] > newest:
         raise TooNew(header)
-    start, arrays = start + length, {}
+    arrays = {}
     for entry in header.pop("arrays"):
         dtype, count = np.dtype(entry["dtype"]), math.prod(entry["shape"])
         arrays[entry["name"]] = np.frombuffer(data, dtype, count, start).reshape(entry["shape"])

@@ -27,9 +27,9 @@ def written_atomically(path: Path) -> Iterator[Path]:
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_native_id()}.tmp")
     try:
         yield temporary
-        sync_file(temporary)
+        sync(temporary)
         temporary.replace(path)
-        sync_folder(path.parent)
+        sync(path.parent)
     except OSError as error:
         if error.errno not in NO_ROOM:
             raise
@@ -68,15 +68,11 @@ def locked(path: Path, wait: bool = True) -> Iterator[None]:
         yield
 
 
-def sync_file(path: Path) -> None:
-    """Flush a file's content to disk."""
-    with path.open("rb+") as handle:
-        os.fsync(handle.fileno())
-
-
-def sync_folder(folder: Path) -> None:
-    """Flush a folder's entries to disk, so that new file names survive a power failure."""
-    handle = os.open(folder, os.O_RDONLY)
+def sync(path: Path) -> None:
+    """Flush a file's content to disk, or a folder's entries, so that new file names survive a power
+    failure.
+    """
+    handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:

@@ -121,12 +121,12 @@ def free_bytes(path: Path) -> int | None:
         return None
 
 
+@cache
 def processor() -> str:
-    """The model name of this machine's processor."""
+    """The model name of this machine's processor; its architecture where that is not known."""
     try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    except OSError:
-        pass  # not Linux: use the architecture's name
-    return platform.machine()
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:  # not Linux
+        lines = []
+    models = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return models[0] if models else platform.machine()

@@ -171,12 +171,11 @@ class ObjectPath(StorePath):
         It is repeated if the object was replaced meanwhile.
         """
         for _ in range(READINGS):
-            failure: Exception | None = None
             with self._explained_failures():
                 with self.filesystem.open_input_file(self.key) as handle:
                     version = handle.metadata()
                     try:
-                        found = read(handle)
+                        found, failure = read(handle), None
                     # The content may be mixed from two versions of the object.
                     except (OSError, pa.ArrowInvalid) as error:
                         failure = error

@@ -125,16 +125,10 @@ def load_manifest(store: AnyPath, name: str) -> Manifest:
             raise WrongInput(f"{path} was altered after it was written; prepare the dataset again")
         content["shards"] = [Shard(**shard) for shard in content["shards"]]
         manifest = Manifest(**content)
-        _check_own(manifest, name, path)
-        return manifest
     except WrongInput:
         raise
     except (ValueError, KeyError, TypeError) as error:
         raise WrongInput(f"{path} is damaged ({error}); prepare the dataset again") from None
-
-
-def _check_own(manifest: Manifest, name: str, path: StorePath) -> None:
-    """Raise `WrongInput` if a manifest does not match its dataset, or names files outside of it."""
     if manifest.name != name:
         raise WrongInput(
             f"{path} is the manifest of dataset {manifest.name!r}; a dataset is not renamed:"
@@ -151,3 +145,4 @@ def _check_own(manifest: Manifest, name: str, path: StorePath) -> None:
             f"{path} is damaged (its shards do not have {manifest.n_rows} rows together); prepare"
             " the dataset again"
         )
+    return manifest

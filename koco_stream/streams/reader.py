@@ -14,7 +14,7 @@ from koco_stream.errors import WrongInput
 from koco_stream.io.paths import AnyPath
 from koco_stream.numerics.compiler import jit
 from koco_stream.streams.manifest import Manifest, load_manifest
-from koco_stream.streams.orders import IN_WINDOWS, SHUFFLED, Order, Shuffled, ShuffledInWindows
+from koco_stream.streams.orders import IN_WINDOWS, SHUFFLED, ShuffledInWindows, shuffled
 from koco_stream.streams.rows import Rows, dense_rows, frozen, sparse_rows
 from koco_stream.streams.shard_cache import check_room, open_copy
 from koco_stream.streams.stream import Stream, sharding_of
@@ -61,10 +61,10 @@ class StreamReader:
             )
         sizes = [shard.n_rows for shard in self.manifest.shards]
         self.firsts = np.cumsum([0, *sizes])  # each shard's first row, and the end
-        self.order: Order | None = None
+        self.order: Array | ShuffledInWindows | None = None
         if stream.order == SHUFFLED:
             check_room(self.manifest)
-            self.order = Shuffled(sizes, stream.order_seed or 0)
+            self.order = shuffled(self.manifest.n_rows, stream.order_seed or 0)
         elif in_windows:
             self.order = ShuffledInWindows(sizes, stream.order_seed or 0, stream.window_rows or 1)
         self.opened: dict[int, ShardArrays] = {}
@@ -99,24 +99,19 @@ class StreamReader:
         while start < last:
             end = min(start + block_rows, last)
             if self.order is not None:
-                self._open(self.order.shards(start, end))
-                yield self._gathered(self.order.rows(start, end), zeros)
+                yield self._gathered(self.order[start:end], zeros)
             else:
                 k = int(np.searchsorted(self.firsts, start, side="right")) - 1
                 end = min(end, int(self.firsts[k + 1]))
-                self._open({k})
                 yield self._viewed(k, start - int(self.firsts[k]), end - int(self.firsts[k]), zeros)
             start = end
 
     def whole(self) -> Block:
         """The entire stream as one block, for datasets that fit in memory."""
-        numbers = np.arange(self.n_rows)
-        if self.order is not None:
-            numbers = self.order.rows(0, self.n_rows)
-        self._open(set((np.searchsorted(self.firsts, numbers, side="right") - 1).tolist()))
+        numbers = np.arange(self.n_rows) if self.order is None else self.order[0 : self.n_rows]
         return self._gathered(numbers, False)
 
-    def _open(self, numbers: set[int]) -> None:
+    def _open(self, numbers: list[int]) -> None:
         """Keep exactly these shards open, since mapped memory counts as this process's."""
         self.opened = {
             number: self.opened.get(number) or shard_arrays(self.store, self.manifest, number)
@@ -125,6 +120,7 @@ class StreamReader:
 
     def _viewed(self, number: int, lo: int, hi: int, zeros: bool) -> Block:
         """Rows `lo` to `hi` of one shard as a view."""
+        self._open([number])
         shard = self.opened[number]
         if self.manifest.layout == "dense":
             return self._block(dense_rows(shard.values[lo:hi], zeros), shard.labels[lo:hi])
@@ -138,14 +134,13 @@ class StreamReader:
     def _gathered(self, numbers: Array, zeros: bool) -> Block:
         """The rows with these numbers, in the given order, copied from their shards."""
         shard_numbers = np.searchsorted(self.firsts, numbers, side="right") - 1
-        by_shard = np.argsort(shard_numbers, kind="stable")
-        sources = []  # for each shard: its arrays, row numbers within it, and output positions
-        for targets in np.split(by_shard, np.flatnonzero(np.diff(shard_numbers[by_shard])) + 1):
-            k = int(shard_numbers[targets[0]])
-            sources.append((self.opened[k], numbers[targets] - self.firsts[k], targets))
-        labels = np.empty(numbers.size)
-        for shard, rows, targets in sources:
+        self._open(np.unique(shard_numbers).tolist())
+        labels, sources = np.empty(numbers.size), []
+        for k, shard in self.opened.items():
+            targets = np.flatnonzero(shard_numbers == k)
+            rows = numbers[targets] - self.firsts[k]
             labels[targets] = shard.labels[rows]
+            sources.append((shard, rows, targets))
         value_type, d = sources[0][0].values.dtype, self.manifest.n_features
         if self.manifest.layout == "dense":
             matrix = np.empty((numbers.size, d), value_type)
@@ -188,8 +183,7 @@ def shard_arrays(store: AnyPath, manifest: Manifest, number: int) -> ShardArrays
     # second and 30 MB.
     view = np.from_dlpack
     batch = open_copy(store, manifest, number)
-    labels = view(batch.column("label"))
-    values = batch.column("values")
+    labels, values = view(batch.column("label")), batch.column("values")
     flat = view(values.values)
     if manifest.layout == "dense":
         none = np.zeros(0, np.int32)

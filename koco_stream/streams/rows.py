@@ -169,12 +169,8 @@ def _from_table(table: Any) -> Rows:
     numbers = indices.flatten().to_numpy(zero_copy_only=False)
     metadata = table.schema.metadata or {}
     n_features = int(metadata.get(b"n_features", int(numbers.max(initial=-1)) + 1))
-    # The arrays are set directly: the constructor's checks do not name a number out of range.
-    matrix = csr_matrix((len(values), n_features), dtype=flat.dtype)
-    matrix.indptr = np.concatenate([[0], np.cumsum(sizes)])
-    matrix.indices, matrix.data = numbers, flat
-    matrix.has_sorted_indices = matrix.has_canonical_format = False
-    return _from_sparse(matrix)
+    indptr = np.concatenate([[0], np.cumsum(sizes)])
+    return _from_sparse(csr_matrix((flat, numbers, indptr), shape=(len(values), n_features)))
 
 
 def with_intercept(rows: Rows) -> Rows:

@@ -17,7 +17,6 @@ made.
 
 import errno
 import os
-import shutil
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -29,6 +28,7 @@ import pyarrow.parquet as pq
 from koco_stream.errors import WrongInput
 from koco_stream.io.cache import cache_folder, private_folder
 from koco_stream.io.files import file_hash, locked
+from koco_stream.io.fingerprint import free_bytes
 from koco_stream.io.paths import AnyPath
 from koco_stream.streams.manifest import Manifest, Shard, dataset_path
 
@@ -74,11 +74,10 @@ def open_copy(store: AnyPath, manifest: Manifest, number: int) -> pa.RecordBatch
     batch = _mapped(path, shard)
     if batch is None:
         with locked(path.with_suffix(".lock")):
-            batch = _mapped(path, shard)  # another process may have made it meanwhile
-            if batch is None:
+            if _mapped(path, shard) is None:  # another process may have made it meanwhile
                 _make(path, read_shard(store, manifest, shard))
-                batch = _mapped(path, shard)
                 pa.default_memory_pool().release_unused()
+            batch = _mapped(path, shard)
     assert batch is not None  # no process removes a copy whose lock is held
     return batch
 
@@ -109,17 +108,15 @@ def cache_limit() -> int:
             )
         return int(given)
     folder = cache_folder() / FOLDER
-    there = next(path for path in (folder, *folder.parents) if path.exists())
     used = sum(size for _, _, size in _files(folder))
-    return (shutil.disk_usage(there).free + used) // 2
+    return ((free_bytes(folder) or 0) + used) // 2
 
 
 def copy_bytes(manifest: Manifest, shard: Shard) -> int:
     """An upper bound on the size of a shard's copy, in bytes."""
     value = 4 if manifest.value_type == "float32" else 8
-    if manifest.layout == "dense":
-        return 8 * shard.n_rows + value * shard.n_values + FRAME_BYTES
-    return 16 * shard.n_rows + (4 + value) * shard.n_values + FRAME_BYTES
+    a_row, a_value = (8, value) if manifest.layout == "dense" else (16, 4 + value)
+    return a_row * shard.n_rows + a_value * shard.n_values + FRAME_BYTES
 
 
 def _mapped(path: Path, shard: Shard) -> pa.RecordBatch | None:

@@ -18,7 +18,7 @@ import httpx
 
 import koco_stream
 from koco_stream.errors import WrongInput
-from koco_stream.io.files import file_hash, locked, sync_file, sync_folder, write_text
+from koco_stream.io.files import file_hash, locked, sync, write_text
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 from storage.store import LOCK, check_store, open_store
 
@@ -122,12 +122,12 @@ def fetch(
             raise WrongChecksum(
                 f"{address} gave a file with the sha256 {found}, and {expected_sha256} is expected"
             )
-        sync_file(download.part)
+        sync(download.part)
         note = {"address": address, "sha256": found, "bytes": download.part.stat().st_size}
         write_text(about, json.dumps(note) + "\n")
         download.part.replace(target)
         download.discard()
-        sync_folder(folder)
+        sync(folder)
     return target
 
 

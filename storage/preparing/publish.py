@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from koco_stream.io.files import sync_folder
+from koco_stream.io.files import sync
 from koco_stream.io.paths import LocalPath, StorePath
 from koco_stream.streams.manifest import Manifest, dataset_path
 from storage.sources.source import ParallelMap
@@ -55,7 +55,7 @@ def put_shards(
         if isinstance(target, LocalPath):
             target.path.parent.mkdir(parents=True, exist_ok=True)
             written.replace(target.path)
-            sync_folder(target.path.parent)
+            sync(target.path.parent)
         else:
             names = [shard.path for shard in manifest.shards]
             list(parallel_map(_put, [(written / name, target / name) for name in names]))

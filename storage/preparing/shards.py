@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from koco_stream.errors import WrongInput
-from koco_stream.io.files import file_hash, sync_file
+from koco_stream.io.files import file_hash, sync
 from koco_stream.streams.manifest import Shard
 from koco_stream.types import Array
 from storage.preparing.chunks import Chunks, Cover, is_single, read_rows, rows_of
@@ -229,7 +229,7 @@ def write_parquet(rows: Piece, path: Path, n_features: int, layout: str) -> None
         column_encoding=encodings or None,
         use_dictionary=[name for name in ("label", value) if name not in encodings],
     )
-    sync_file(path)
+    sync(path)
 
 
 def arrow_rows(rows: Piece, n_features: int, layout: str) -> pa.Table:

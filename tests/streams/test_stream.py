@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from koco_stream import WrongInput
 from koco_stream.runs.run import Run
-from koco_stream.streams.orders import Shuffled, ShuffledInWindows
+from koco_stream.streams.orders import ShuffledInWindows, shuffled
 from koco_stream.streams.reader import StreamReader
 from koco_stream.streams.shard_cache import copy_bytes
 from koco_stream.streams.stream import Stream, sharding_of
@@ -81,7 +81,7 @@ sizes = st.lists(st.integers(1, 30), min_size=1, max_size=8)
 
 @pytest.mark.parametrize(
     "make",
-    [lambda sizes, seed, window_rows: Shuffled(sizes, seed), ShuffledInWindows],
+    [lambda sizes, seed, window_rows: shuffled(sum(sizes), seed), ShuffledInWindows],
     ids=["shuffled", "in windows"],
 )
 @given(
@@ -91,16 +91,14 @@ sizes = st.lists(st.integers(1, 30), min_size=1, max_size=8)
     cut=st.integers(1, 50),
 )
 def test_every_order__is_a_permutation_however_it_is_cut(make, sizes, seed, window_rows, cut):
-    n, shard_of = sum(sizes), np.repeat(np.arange(len(sizes)), sizes)
+    n = sum(sizes)
     order = make(sizes, seed, window_rows)
-    whole = order.rows(0, n).tolist()
+    whole = order[0:n].tolist()
     assert sorted(whole) == list(range(n))
     order = make(sizes, seed, window_rows)
     for start in range(0, n, cut):
         stop = min(start + cut, n)
-        rows = order.rows(start, stop)
-        assert rows.tolist() == whole[start:stop]
-        assert set(shard_of[rows].tolist()) <= order.shards(start, stop)
+        assert order[start:stop].tolist() == whole[start:stop]
 
 
 @given(sizes=sizes, seed=st.integers(0, 99), window_rows=st.integers(1, 60))
@@ -110,19 +108,18 @@ def test_windows__hold_consecutive_rows_of_the_shards_in_their_order(sizes, seed
     sequence = [row for k in order.sequence for row in range(firsts[k], firsts[k + 1])]
     assert sorted(order.sequence.tolist()) == list(range(len(sizes)))
     for start in range(0, n, window_rows):
-        rows = order.rows(start, min(start + window_rows, n))
+        rows = order[start : min(start + window_rows, n)]
         assert sorted(rows.tolist()) == sorted(sequence[start : start + window_rows])
 
 
 def test_windows__need_the_numbers_of_one_window_only():
     order = ShuffledInWindows([10**9] * 1000, 0, 1000)  # n numbers would take 8 TB
-    around = 5 * 10**11 - 2000, 5 * 10**11 + 2000
-    assert len(set(order.rows(*around).tolist())) == 4000
-    assert len(order.shards(*around)) == 2
+    middle = 5 * 10**11
+    assert len(set(order[middle - 2000 : middle + 2000].tolist())) == 4000
 
 
 def test_windows__differ_from_each_other_and_between_seeds():
-    order, other = (ShuffledInWindows([1000], seed, 100).rows(0, 1000) for seed in (0, 1))
+    order, other = (ShuffledInWindows([1000], seed, 100)[0:1000] for seed in (0, 1))
     assert len({tuple(rows % 100) for rows in order.reshape(10, 100)}) == 10
     assert order.tolist() != other.tolist()
 
