@@ -1,7 +1,8 @@
 """The report of a sweep: a self-contained HTML file, and its text and tables as Markdown."""
 
 import json
-from collections import Counter, defaultdict
+from collections import Counter
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
@@ -25,7 +26,7 @@ from flows.report.sections.lines import (
 from flows.report.sections.regret import regret_and_bound
 from flows.report.sections.steps import edge_words, edges_of, error_against_step
 from flows.results.decisions import read_decisions
-from flows.results.tables import dataset_text, runs_of, sweep_note
+from flows.results.tables import dataset_text, grouped, runs_of, sweep_note
 from koco_stream.errors import WrongInput
 from koco_stream.io.paths import AnyPath, StorePath
 from koco_stream.streams.manifest import Manifest, load_manifest
@@ -65,7 +66,7 @@ def report_of(store: AnyPath, sweep: str) -> dict[str, Any]:
     manifests = manifests_of(store, results)
     counts = Counter(sorted(runs.column("status").to_pylist()))
     bad = runs.filter(pc.not_equal(runs.column("status"), "ok"))
-    datasets = dict.fromkeys(stream.dataset for stream in results.streams)
+    datasets = dict.fromkeys(stream.how["dataset"] for stream in results.streams)
     planned, seconds = len(note["run_ids"]), pc.sum(runs.column("seconds")).as_py() or 0.0
     summary = f"{runs.num_rows:,} of {planned:,} runs on {len(datasets):,} datasets"
     if counts:
@@ -106,23 +107,19 @@ def report_of(store: AnyPath, sweep: str) -> dict[str, Any]:
 def whole_streams(results: Results) -> list[StreamResults]:
     """Streams without those that another one continues; with halving, those of the last rung."""
     longest = {
-        tuple(value for key, value in stream.how.items() if key != "max_rows"): stream.anchor
+        tuple(value for key, value in stream.how.items() if key != "max_rows"): stream
         for stream in sorted(results.streams, key=lambda stream: stream.rounds)
     }
-    whole = set(longest.values())
-    return [stream for stream in results.streams if stream.anchor in whole]
+    return [stream for stream in results.streams if stream in longest.values()]
 
 
 def manifests_of(store: AnyPath, results: Results) -> dict[str, Manifest]:
-    """Manifests, by dataset hash, of the datasets that are unchanged in the store."""
+    """Manifests, by dataset hash, of the datasets of the streams that the store has."""
     found = {}
     for stream in results.streams:
-        try:
-            manifest = load_manifest(store, stream.dataset)
-        except WrongInput:
-            continue
-        if manifest.dataset_hash == stream.dataset_hash:
-            found[stream.dataset_hash] = manifest
+        with suppress(WrongInput):
+            manifest = load_manifest(store, stream.how["dataset"])
+            found[manifest.dataset_hash] = manifest
     return found
 
 
@@ -131,18 +128,19 @@ def sections_of(
 ) -> list[tuple[StreamResults, list[Figure]]]:
     """The streams, each with the figures that can be drawn from its results."""
     curves, styles = curves_of_best(store, streams), results.styles
-    found = []
-    for stream in streams:
-        manifest = manifests.get(stream.dataset_hash)
-        figures = (
+    figures = {
+        stream: (
             error_over_rounds(stream, curves, styles),
             error_against_step(stream, styles),
-            cost_against_error(stream, manifest, styles),
+            cost_against_error(stream, manifests.get(stream.how["dataset_hash"]), styles),
             dictionary_over_rounds(stream, curves, styles),
-            regret_and_bound(store, stream, manifest, curves, styles),
+            regret_and_bound(
+                store, stream, manifests.get(stream.how["dataset_hash"]), curves, styles
+            ),
         )
-        found.append((stream, [figure for figure in figures if figure is not None]))
-    return found
+        for stream in streams
+    }
+    return [(stream, [one for one in found if one]) for stream, found in figures.items()]
 
 
 def flags_of(streams: list[StreamResults], planned: int, counts: dict[str, int]) -> list[str]:
@@ -184,24 +182,29 @@ def rung_rows(decisions: pa.Table) -> list[list[Any]]:
 
     They have the number of configurations, the number that continued, and the best one.
     """
-    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
-    for row in decisions.to_pylist():
-        dataset = dataset_text(row["dataset"], row["positive_class"])
-        key = (dataset, *(row[name] for name in ("order", "learner", "rung", "rounds")))
-        groups[key].append(row)
+    by = ("order", "learner", "rung", "rounds")
+    groups = grouped(
+        decisions.to_pylist(),
+        lambda row: (
+            dataset_text(row["dataset"], row["positive_class"]),
+            *(row[name] for name in by),
+        ),
+    )
     rows = []
     for (dataset, order, *decided), found in sorted(groups.items(), key=lambda item: item[0]):
         best = min(found, key=lambda row: row["place"])
         name = dataset if order == AS_STORED else f"{dataset}, {order}"
-        counts = (len(found), sum(row["goes_on"] for row in found))
-        parameters = params_text(json.loads(best["params"]))
-        rows.append([name, *decided, *counts, parameters, best["mean_loss"]])
+        going, parameters = sum(row["goes_on"] for row in found), json.loads(best["params"])
+        shown = (params_text(parameters), best["mean_loss"])
+        rows.append([name, *decided, len(found), going, *shown])
     return rows
 
 
 def data_row(results: Results, manifests: dict[str, Manifest], name: str) -> list[Any]:
     """Table row with the columns of `DATA`; only the identity if the dataset is gone."""
-    hashes = dict.fromkeys(one.dataset_hash for one in results.streams if one.dataset == name)
+    hashes = dict.fromkeys(
+        one.how["dataset_hash"] for one in results.streams if one.how["dataset"] == name
+    )
     m = next((manifests[one] for one in hashes if one in manifests), None)
     if m is None:
         short = ", ".join(one[:12] for one in hashes)
@@ -238,8 +241,7 @@ def circumstances_of(runs: pa.Table) -> list[list[Any]]:
 
 def came_from(source: dict[str, Any]) -> str:
     """A dataset's source in a few words: files, folder of documents, or generator; – if unknown."""
-    files = source.get("files") or [source]
     return ", ".join(
         str(file.get("file") or file.get("folder") or file.get("generator") or "–")
-        for file in files
+        for file in source.get("files") or [source]
     )

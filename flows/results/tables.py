@@ -1,8 +1,9 @@
 """Reading results for people: the runs of a sweep, averages, and the best configurations."""
 
 import json
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,6 +12,8 @@ from koco_stream.errors import WrongInput, nearest
 from koco_stream.io.paths import AnyPath, store_path
 from storage.results import read_runs
 
+Key = TypeVar("Key")
+T = TypeVar("T")
 SUMMARY = (
     "dataset",
     "dataset_hash",
@@ -44,6 +47,14 @@ DIFFERING = ("params", "n_runs", "mean_loss_mean", "error_rate_mean", "seconds_m
 CONFIGURATION = SUMMARY[: SUMMARY.index("n_runs")]
 BEST = (*SUMMARY, "sketch_size")
 BEST_OF = ("dataset", "dataset_hash", "order", "window_rows", "max_rows", "learner", "sketch_size")
+
+
+def grouped(items: Iterable[T], key: Callable[[T], Key]) -> dict[Key, list[T]]:
+    """Items by their key, in their order."""
+    groups: dict[Key, list[T]] = defaultdict(list)
+    for item in items:
+        groups[key(item)].append(item)
+    return groups
 
 
 def sweep_note(store: AnyPath, name: str) -> dict[str, Any]:

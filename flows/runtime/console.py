@@ -2,8 +2,6 @@
 
 import sys
 import time
-from types import TracebackType
-from typing import Self
 
 from rich.console import Console
 from rich.progress import (
@@ -23,35 +21,23 @@ def say(message: str) -> None:
     print(message, file=sys.stderr, flush=True)
 
 
-class BytesProgress:
+class BytesProgress(Progress):
     """Context manager that shows progress on stderr: bytes and rows, speed, and time left."""
 
     def __init__(self, what: str) -> None:
-        self.what = what
         console = Console(stderr=True)
-        columns = (
+        super().__init__(
             TextColumn("{task.description}"),
             BarColumn(),
             DownloadColumn(),
             TransferSpeedColumn(),
             TextColumn("{task.fields[rows]}"),
             TimeRemainingColumn(),
+            console=console,
+            disable=not console.is_terminal,
         )
-        self.live = Progress(*columns, console=console, disable=not console.is_terminal)
-        self.task = self.live.add_task(what, total=None, rows="")
+        self.what, self.task = what, self.add_task(what, total=None, rows="")
         self.last = time.monotonic()
-
-    def __enter__(self) -> Self:
-        self.live.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.live.stop()
 
     def step(self, what: str, done: int, total: int | None, rows: int = 0) -> None:
         """Update the progress of a step called `what`.
@@ -60,10 +46,10 @@ class BytesProgress:
         """
         if what != self.what:
             self.what = what
-            self.live.reset(self.task, description=what)
+            self.reset(self.task, description=what)
         row_text = f"{rows:,} rows" if rows else ""
-        self.live.update(self.task, completed=done, total=total, rows=row_text)
-        if self.live.disable and time.monotonic() - self.last > PLAIN_EVERY:
+        self.update(self.task, completed=done, total=total, rows=row_text)
+        if self.disable and time.monotonic() - self.last > PLAIN_EVERY:
             say(
                 f"  {what}: {done:,} of {f'{total:,}' if total else 'unknown'}"
                 f" bytes{', ' + row_text if row_text else ''}"

@@ -95,7 +95,7 @@ class SweepProgress:
     def __init__(self, store: AnyPath, sweep: str) -> None:
         self.store = store
         self.status = Status(sweep, host=socket.gethostname(), process=os.getpid(), begun=now())
-        self.computed, self.rounds, self.scan_seconds = 0, 0, 0.0
+        self.cohorts, self.computed, self.rounds, self.scan_seconds = 0, 0, 0, 0.0
         self.begun = self.last_line = time.monotonic()
         self.over = threading.Event()
         self.beating = threading.Thread(target=self._beat, daemon=True)
@@ -162,6 +162,7 @@ class SweepProgress:
             diverged=self.status.diverged + receipt.diverged,
             failed=self.status.failed + receipt.failed,
         )
+        self.cohorts += 1
         self.computed += receipt.runs
         self.rounds += receipt.rounds
         self.scan_seconds += receipt.scan_seconds

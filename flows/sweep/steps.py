@@ -91,21 +91,19 @@ def run_cohorts(checked: CheckedSweep, engine: Engine, progress: SweepProgress) 
     from flows.runtime.artifacts import ProgressArtifact
 
     request, name = checked.request, checked.sweep.name
-    received: list[str] = []
+    artifact = ProgressArtifact(f"progress-{name}", f"Runs done of the sweep {name}")
 
     def receive(receipt: Receipt) -> None:
         progress.receive(receipt)
-        artifact.share = progress.status.done / progress.status.runs
-        received.append(receipt.cohort_id)
-        if len(received) % MANY_FILES == 0:
+        artifact.show(progress.status.done / progress.status.runs)
+        if progress.cohorts % MANY_FILES == 0:
             collect(request.store)
 
     work = (request.store, name, checked.cohorts, receive, request.block_rows)
-    with ProgressArtifact(f"progress-{name}", f"Runs done of the sweep {name}") as artifact:
-        if engine.client is None:
-            run_serially(*work)
-        else:
-            run_on_dask(engine.client, *work, patience_of(request.cluster))
+    if engine.client is None:
+        run_serially(*work)
+    else:
+        run_on_dask(engine.client, *work, patience_of(request.cluster))
 
 
 def collect_results(store: str) -> None:

@@ -97,23 +97,7 @@ def bound_of(
 ) -> Bound | None:
     """Regret bound of a run after each of `rounds`, cached in the cache folder.
 
-    Parameters
-    ----------
-    store : path
-        The store with the dataset.
-    stream : Stream
-        The stream that the run has read.
-    learner : str
-        Name of the learner.
-    params : dict
-        Its parameters.
-    rounds : sequence of int
-        Increasing numbers of rounds.
-
-    Returns
-    -------
-    Bound or None
-        None if a label exceeds the clip, which the theorems do not allow.
+    None if a label exceeds the clip, which the theorems do not allow.
     """
     identity = {
         "stream": stream.identity(),
@@ -186,34 +170,34 @@ def son_bound(
     sigma = 0.0 if decreasing else min(params["curvature"], most)
     rounds_done = np.arange(1, len(y) + 1)
     coefficients = params["curvature"] / (np.sqrt(rounds_done) if decreasing else np.ones(len(y)))
-    bounds = []
-    for t in rounds:
-        given = {
-            "alpha": alpha,
-            "w_norm2": best.norm2,
-            "curvature": sigma,
-            "clip": clip,
-            "lipschitz": lipschitz,
-            "step_sizes": coefficients[:t] - sigma,
-        }
+    given = {
+        "alpha": alpha,
+        "w_norm2": best.norm2,
+        "curvature": sigma,
+        "clip": clip,
+        "lipschitz": lipschitz,
+    }
+
+    def bound(t: int) -> float:
+        steps = coefficients[:t] - sigma
         if learner == "ONS":
-            norms2 = lipschitz**2 * float(rows[:t].power(2).sum())
-            bounds.append(
-                son_theorem_2(**given, n_features=min(t, rows.shape[1]), gradient_norms2=norms2)
+            norms2, d = lipschitz**2 * float(rows[:t].power(2).sum()), min(t, rows.shape[1])
+            return son_theorem_2(**given, step_sizes=steps, n_features=d, gradient_norms2=norms2)
+        values, m = (
+            spectrum(lipschitz * np.sqrt(params["curvature"]) * rows[:t]),
+            params["sketch_size"],
+        )
+        return min(
+            son_theorem_3(
+                **given,
+                step_sizes=steps,
+                sketch_size=m,
+                k=k,
+                omega_k=values[k:].sum(),
+                sketch_trace=values.sum(),
+                printed=False,
             )
-        else:
-            values = spectrum(lipschitz * np.sqrt(params["curvature"]) * rows[:t])
-            m = params["sketch_size"]
-            each = [
-                son_theorem_3(
-                    **given,
-                    sketch_size=m,
-                    k=k,
-                    omega_k=values[k:].sum(),
-                    sketch_trace=values.sum(),
-                    printed=False,
-                )
-                for k in range(m + 1)
-            ]
-            bounds.append(min(each))
-    return Bound(list(rounds), losses_of(best, rounds), [float(bound) for bound in bounds])
+            for k in range(m + 1)
+        )
+
+    return Bound(list(rounds), losses_of(best, rounds), [float(bound(t)) for t in rounds])

@@ -1,45 +1,34 @@
 """Cost against error: time and memory of each configuration, with the Pareto front."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from flows.report.axes import Axis
 from flows.report.drawing import Drawing, Figure, Series, Style, plot
 from flows.report.sections.lines import Configuration, Line, StreamResults, params_text
+from flows.results.tables import grouped
 from koco_stream.learners import StreamSize, learner_named
 from koco_stream.streams.manifest import Manifest
 
 MOST_POINTS = 16  # most points of a learner, not counting the front
 FRONT = "Pareto front"
 STYLE: Style = ("grey", "", "--")
+# kinds of cost, with the label of their axis
+KINDS = {
+    "time": "µs a round",
+    "dictionary size": "points in the dictionary",
+    "memory": "bytes of the learner's state",
+}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Point:
-    """Costs and error of a configuration.
+    """A configuration: its error rate or mean loss, and its costs by kind; None if it has none."""
 
-    Attributes
-    ----------
-    line : Line
-        The learner.
-    configuration : Configuration
-        Its parameters.
-    micros : float
-        Microseconds a round.
-    size : float or None
-        Mean number of points in the dictionary.
-    n_bytes : float or None
-        Size of the state of a learner without a dictionary.
-    merit : float
-        Error rate or mean loss.
-    """
-
-    line: Line
-    configuration: Configuration
-    micros: float
-    size: float | None
-    n_bytes: float | None
+    line: str
+    parameters: str
     merit: float
+    costs: dict[str, float | None]
 
 
 def front_of(points: Sequence[tuple[float, float]]) -> list[int]:
@@ -58,96 +47,72 @@ def cost_against_error(
 
     The state's size needs the manifest. None if fewer than two configurations can be compared.
     """
-    every = [
-        _point(line, one, manifest, stream.rounds)
+    points = [
+        _point(line, one, one.merit, manifest, stream.rounds)
         for line in stream.lines
         for one in line.configurations
+        if one.merit is not None and one.means["seconds"] is not None and one.rounds
     ]
-    points = [point for point in every if point is not None]
-    if len(points) < 2:
-        return None
-    kinds: list[tuple[str, str, Callable[[Point], float | None]]] = [
-        ("time", "µs a round", lambda p: p.micros),
-        ("dictionary size", "points in the dictionary", lambda p: p.size),
-        ("memory", "bytes of the learner's state", lambda p: p.n_bytes),
-    ]
-    drawings, fronts, drawn = [], dict[str, set[int]](), set[int]()
-    for kind, label, cost in kinds:
-        costs = {k: value for k, point in enumerate(points) if (value := cost(point) or 0.0) > 0}
-        if len(set(costs.values())) < 2:
-            continue
-        numbers = list(costs)
-        front = front_of([(costs[k], points[k].merit) for k in numbers])
-        fronts[kind] = {numbers[number] for number in front}
-        kept = fronts[kind] | _selection(points, numbers)
-        drawn |= kept
-        chosen = [(k, costs[k]) for k in numbers if k in kept]
-        drawings.append(_plot(stream, kind, label, points, chosen, fronts[kind], styles))
+    drawings, fronts, drawn = [], dict[str, set[Point]](), set[Point]()
+    for kind in KINDS:
+        costs = {point: value for point in points if (value := point.costs[kind] or 0.0) > 0}
+        if len(set(costs.values())) > 1:
+            every = list(costs)
+            front = front_of([(costs[point], point.merit) for point in every])
+            fronts[kind] = {every[number] for number in front}
+            kept = fronts[kind] | _selection(every)
+            drawn |= kept
+            chosen = {point: costs[point] for point in every if point in kept}
+            drawings.append(_plot(stream, kind, chosen, fronts[kind], styles))
     if not drawings:
         return None
-    rows = [
-        [
-            points[k].line.name,
-            params_text(points[k].configuration.params, list(points[k].line.tried)) or "–",
-            points[k].micros,
-            points[k].size,
-            points[k].n_bytes,
-            points[k].merit,
-            ", ".join(kind for kind in fronts if k in fronts[kind]) or "–",
-        ]
-        for k in sorted(drawn, key=lambda k: points[k].merit)
-    ]
     note = (
         f" Of {len(points):,} configurations {len(drawn):,} are drawn: the fronts, and some of each"
         " line."
-        if len(drawn) < len(points)
-        else ""
     )
     return Figure(
         f"Time and memory against {stream.measure}",
         drawings,
         [],
         [
-            "line",
-            "parameters",
-            "µs a round",
-            "dictionary",
-            "state bytes",
-            stream.measure,
-            "on the front of",
+            *("line", "parameters", "µs a round", "dictionary", "state bytes"),
+            *(stream.measure, "on the front of"),
         ],
-        rows,
+        [
+            [
+                *(point.line, point.parameters or "–", *point.costs.values(), point.merit),
+                ", ".join(kind for kind, front in fronts.items() if point in front) or "–",
+            ]
+            for point in sorted(points, key=lambda point: point.merit)
+            if point in drawn
+        ],
         "A point is a configuration, averaged over orders and seeds; on the front (ringed, joined)"
         " is what nothing beats in both. Time is the scan's alone, on the machines named below,"
         " where other runs may have shared a pass and a machine. Memory is that of the learner's"
-        f" state as it is planned.{note}",
+        f" state as it is planned.{note if len(drawn) < len(points) else ''}",
     )
 
 
-def _point(line: Line, one: Configuration, manifest: Manifest | None, rounds: int) -> Point | None:
-    """Costs and error of a configuration; None without ok runs."""
-    seconds, size = one.means["seconds"], one.means["dictionary_size"]
-    if one.merit is None or seconds is None or not one.rounds:
-        return None
-    n_bytes = None
+def _point(
+    line: Line, one: Configuration, merit: float, manifest: Manifest | None, rounds: int
+) -> Point:
+    """Costs and error of a configuration that has runs with status ok."""
+    size, n_bytes = one.means["dictionary_size"], None
     if manifest is not None and size is None:
         learner = learner_named(line.learner)
         d = manifest.n_features + bool(one.params.get("fit_intercept"))
         size_of_stream = StreamSize(rounds, d, manifest.n_values / manifest.n_rows)
         n_bytes = 8.0 * learner.cost(learner.refilled(one.params), size_of_stream).floats
-    return Point(line, one, 1e6 * seconds / one.rounds, size, n_bytes, one.merit)
+    micros = 1e6 * (one.means["seconds"] or 0.0) / one.rounds
+    costs = dict(zip(KINDS, (micros, size, n_bytes), strict=True))
+    return Point(line.name, params_text(one.params, list(line.tried)), merit, costs)
 
 
-def _selection(points: Sequence[Point], numbers: Sequence[int]) -> set[int]:
-    """Indices of at most `MOST_POINTS` points of each learner.
-
-    They are its best point and others spread over its errors.
-    """
-    by_line: dict[str, list[int]] = {}
-    for k in sorted(numbers, key=lambda k: points[k].merit):
-        by_line.setdefault(points[k].line.name, []).append(k)
-    kept: set[int] = set()
-    for found in by_line.values():
+def _selection(points: Sequence[Point]) -> set[Point]:
+    """At most `MOST_POINTS` points of each learner: its best, and others spread over its errors."""
+    by_merit = sorted(points, key=lambda point: point.merit)
+    kept: set[Point] = set()
+    for found in grouped(by_merit, lambda point: point.line).values():
         every = max(1.0, (len(found) - 1) / (MOST_POINTS - 1))
         kept |= {
             found[min(round(n * every), len(found) - 1)]
@@ -159,44 +124,31 @@ def _selection(points: Sequence[Point], numbers: Sequence[int]) -> set[int]:
 def _plot(
     stream: StreamResults,
     kind: str,
-    label: str,
-    points: Sequence[Point],
-    chosen: Sequence[tuple[int, float]],
-    front: set[int],
+    costs: Mapping[Point, float],
+    front: set[Point],
     styles: Mapping[str, Style],
 ) -> Drawing:
     """Plot of one kind of cost against error, with the Pareto front."""
-    by_line: dict[str, list[tuple[int, float]]] = {}
-    for k, value in chosen:
-        by_line.setdefault(points[k].line.name, []).append((k, value))
-    ordered = sorted(
-        ((value, points[k].merit, points[k]) for k, value in chosen if k in front),
-        key=lambda entry: entry[:2],
-    )
-    series = [Series(FRONT, [value for value, *_ in ordered], [merit for _, merit, _ in ordered])]
-    for name, found in by_line.items():
-        rings = [number for number, (k, _) in enumerate(found) if k in front]
-        series.append(
-            Series(
-                name,
-                [value for _, value in found],
-                [points[k].merit for k, _ in found],
-                ringed=rings,
-            )
+    joined = sorted(front, key=lambda point: (costs[point], point.merit))
+    by_line = {FRONT: joined, **grouped(costs, lambda point: point.line)}
+    series = [
+        Series(
+            name,
+            [costs[point] for point in found],
+            [point.merit for point in found],
+            ringed=[k for k, point in enumerate(found) if point in front and name != FRONT],
         )
+        for name, found in by_line.items()
+    ]
     mine: dict[str, Style] = {
-        FRONT: STYLE,
-        **{name: (styles[name][0], styles[name][1], "") for name in by_line},
+        name: STYLE if name == FRONT else (styles[name][0], styles[name][1], "") for name in by_line
     }
-    merits = [points[k].merit for k, _ in chosen if points[k].merit > 0]
-    log = len(merits) == len(chosen) and max(merits) > 20.0 * min(merits)
-    front_text = "; ".join(
-        f"{point.line.name} {value:.3g} at {merit:.4g}" for value, merit, point in ordered
-    )
+    merits = [point.merit for point in costs]
+    log = min(merits) > 0 and max(merits) > 20.0 * min(merits)
+    front_text = "; ".join(f"{one.line} {costs[one]:.3g} at {one.merit:.4g}" for one in joined)
     alt = (
         f"{kind.capitalize()} against {stream.measure} on {stream.title}. The Pareto front, by"
-        f" increasing {label}: {front_text}."
+        f" increasing {KINDS[kind]}: {front_text}."
     )
-    return plot(
-        series, mine, Axis(label, log=True), Axis(stream.measure, log, None if log else 0.0), alt
-    )
+    y = Axis(stream.measure, log, None if log else 0.0)
+    return plot(series, mine, Axis(KINDS[kind], log=True), y, alt)

@@ -36,27 +36,6 @@ def longest_curves(best: Configuration, curves: Mapping[str, Curve]) -> list[Cur
     return [curve for curve in found if curve.t.size == longest and curve.t.size]
 
 
-def numbers_of(series: Sequence[Series]) -> tuple[list[str], list[list[Any]]]:
-    """Columns and rows of a table of series over the rounds.
-
-    A series with a band has two more columns, for its least and largest values.
-    """
-    columns: dict[str, dict[float, float]] = {}
-    for one in series:
-        columns[one.name] = dict(zip(one.x, one.y, strict=True))
-        if one.low is not None and one.high is not None:
-            columns[f"{one.name}, least"] = dict(zip(one.x, one.low, strict=True))
-            columns[f"{one.name}, largest"] = dict(zip(one.x, one.high, strict=True))
-    rounds = sorted({t for column in columns.values() for t in column})
-    rows = [[int(t), *(column.get(t) for column in columns.values())] for t in rounds]
-    return ["t", *columns], rows
-
-
-def is_steep(values: Sequence[float], factor: float) -> bool:
-    """Whether values need a logarithmic axis: positive, with a ratio of extremes above `factor`."""
-    return min(values) > 0 and max(values) > factor * min(values)
-
-
 def left_out(stream: StreamResults) -> str:
     """A sentence for the report that names the learners left out of plots over the rounds."""
     failed = [line.name for line in stream.lines if line.best is None]
@@ -78,22 +57,14 @@ def error_over_rounds(
             series.append(mean_and_band(line.name, t.tolist(), np.array(totals)[:, kept] / t))
             parameters = params_text(best.params, list(line.tried)) or "one configuration"
             notes.append(f"{line.name} ({parameters})")
-    if not series:
-        return None
-    steep = not stream.has_errors and is_steep([y for one in series for y in one.y], WIDE)
-    ends = "; ".join(f"{one.name} {one.y[-1]:.4g}" for one in series)
-    columns, rows = numbers_of(series)
-    alt = (
-        f"Progressive {stream.measure} over the rounds on {stream.title}. After the last round:"
-        f" {ends}."
-    )
-    y = Axis(f"progressive {stream.measure}", steep, None if steep else 0.0)
-    return Figure(
+    values = [y for one in series for y in one.y]
+    steep = bool(values) and not stream.has_errors and 0 < WIDE * min(values) < max(values)
+    return _over_rounds(
+        series,
+        styles,
+        Axis(f"progressive {stream.measure}", steep, None if steep else 0.0),
         f"{stream.measure.capitalize()} over the rounds",
-        [plot(series, styles, ROUNDS, y, alt)],
-        [],
-        columns,
-        rows,
+        f"Progressive {stream.measure} over the rounds on {stream.title}. After the last round",
         f"Best configuration of each line: {'; '.join(notes)}. Means over orders and seeds, bands"
         f" from the least to the largest; from round {FIRST_ROUND} on.{left_out(stream)}",
     )
@@ -105,19 +76,35 @@ def dictionary_over_rounds(
     """Figure of the dictionary size at each round; None if no learner has a dictionary."""
     series = []
     for line, best in drawn_lines(stream):
-        own = [one for one in longest_curves(best, curves) if not np.isnan(one.size).any()]
-        if own:
+        if own := [one for one in longest_curves(best, curves) if not np.isnan(one.size).any()]:
             series.append(mean_and_band(line.name, own[0].t.tolist(), [one.size for one in own]))
-    if not series:
-        return None
-    ends = "; ".join(f"{one.name} {one.y[-1]:.4g}" for one in series)
-    columns, rows = numbers_of(series)
-    alt = f"Size of the dictionary over the rounds on {stream.title}. At the end: {ends} points."
-    return Figure(
+    return _over_rounds(
+        series,
+        styles,
+        Axis("points in the dictionary", low=0.0),
         "Dictionary over the rounds",
-        [plot(series, styles, ROUNDS, Axis("points in the dictionary", low=0.0), alt)],
-        [],
-        columns,
-        rows,
+        f"Points in the dictionary over the rounds on {stream.title}. At the end",
         "Points in the dictionary of the best configuration of each line that has one.",
     )
+
+
+def _over_rounds(
+    series: Sequence[Series], styles: Mapping[str, Style], y: Axis, title: str, alt: str, note: str
+) -> Figure | None:
+    """Figure of series over the rounds, with a table of their values; None without series.
+
+    A series with a band has two more columns, for its least and largest values. `alt` is followed
+    by the last values.
+    """
+    columns: dict[str, dict[float, float]] = {}
+    for one in series:
+        for name, values in (("", one.y), (", least", one.low), (", largest", one.high)):
+            if values is not None:
+                columns[one.name + name] = dict(zip(one.x, values, strict=True))
+    rounds = sorted({t for column in columns.values() for t in column})
+    rows: list[list[Any]] = [
+        [int(t), *(column.get(t) for column in columns.values())] for t in rounds
+    ]
+    ends = "; ".join(f"{one.name} {one.y[-1]:.4g}" for one in series)
+    drawings = [plot(series, styles, ROUNDS, y, f"{alt}: {ends}.")] if series else []
+    return Figure(title, drawings, [], ["t", *columns], rows, note) if series else None

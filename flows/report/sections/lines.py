@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flows.report.drawing import Style, style_of
-from flows.results.tables import STREAM_AND_CONFIGURATION, of_newest_code, rows_of
+from flows.results.tables import STREAM_AND_CONFIGURATION, grouped, of_newest_code, rows_of
 from koco_stream.learners import LEARNERS
 from koco_stream.losses import curvature_of
 from koco_stream.streams.orders import AS_STORED
@@ -119,15 +119,13 @@ def _order(value: Any) -> tuple[bool, Any]:
     return is_text, str(value) if is_text else value
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class StreamResults:
     """Results on one stream: how it is read (`how`), and its lines, the best first.
 
     `anchor` is its id in a page.
     """
 
-    dataset: str
-    dataset_hash: str
     how: dict[str, Any]
     lines: list[Line]
     anchor: str
@@ -135,13 +133,14 @@ class StreamResults:
     @property
     def title(self) -> str:
         """Name of the dataset and how it is read."""
-        positive, window, rows = (
-            self.how[key] for key in ("positive_class", "window_rows", "max_rows")
+        dataset, positive, _, order, window, _, rows = self.how.values()
+        return (
+            str(dataset)
+            + ("" if positive is None else f", {positive:g} against the rest")
+            + ("" if order == AS_STORED else f", {order}")
+            + (f" of {window:,} rows" if window else "")
+            + (f", the first {rows:,} rows" if rows else "")
         )
-        text = self.dataset + ("" if positive is None else f", {positive:g} against the rest")
-        text += "" if self.how["order"] == AS_STORED else f", {self.how['order']}"
-        text += f" of {window:,} rows" if window else ""
-        return text + (f", the first {rows:,} rows" if rows else "")
 
     @cached_property
     def best_lines(self) -> list[tuple[Line, Configuration]]:
@@ -174,14 +173,8 @@ class Results:
 
 def results_of(runs: pa.Table) -> Results:
     """Group runs (with the columns of `READ`) by stream, line and configuration."""
-    by_stream: dict[tuple[Any, ...], dict[tuple[str, int | None], list[Configuration]]] = (
-        defaultdict(lambda: defaultdict(list))
-    )
-    for row in _configurations(runs):
-        by_stream[tuple(row[key] for key in KEYS)][(row["learner"], row["sketch_size"])].append(
-            _configuration(row)
-        )
-    every = {which for lines in by_stream.values() for which in lines}
+    rows = list(_configurations(runs))
+    every = {(row["learner"], row["sketch_size"]) for row in rows}
     in_turn = sorted(every, key=lambda which: (which[0], which[1] is not None, which[1] or 0))
     several = Counter(learner for learner, _ in every)
     names = {
@@ -191,15 +184,19 @@ def results_of(runs: pa.Table) -> Results:
         for learner, size in in_turn
     }
     streams = []
+    by_stream = grouped(rows, lambda row: tuple(row[key] for key in KEYS))
     in_order = sorted(by_stream.items(), key=lambda item: [_order(value) for value in item[0]])
-    for number, (key, lines) in enumerate(in_order, 1):
-        how = dict(zip(KEYS, key, strict=True))
-        found = [Line(names[which], which[0], of_line) for which, of_line in lines.items()]
-        found.sort(
+    for number, (key, of_stream) in enumerate(in_order, 1):
+        by_line = grouped(of_stream, lambda row: (row["learner"], row["sketch_size"]))
+        lines = [
+            Line(names[which], which[0], [_configuration(row) for row in found])
+            for which, found in by_line.items()
+        ]
+        lines.sort(
             key=lambda line: (line.best is None, line.best.merit if line.best else 0.0, line.name)
         )
-        dataset, dataset_hash = how["dataset"], how["dataset_hash"]
-        streams.append(StreamResults(dataset, dataset_hash, how, found, f"stream-{number}"))
+        how = dict(zip(KEYS, key, strict=True))
+        streams.append(StreamResults(how, lines, f"stream-{number}"))
     return Results(streams, {name: style_of(number) for number, name in enumerate(names.values())})
 
 
@@ -210,25 +207,30 @@ def _configurations(runs: pa.Table) -> Iterator[dict[str, Any]]:
     merit = pc.if_else(
         well, pc.coalesce(table.column("error_rate"), table.column("mean_loss")), None
     )
-    table = table.append_column("merit", merit).append_column(
-        "well", pc.if_else(well, table.column("run_id"), None)
-    )
-    for name in AVERAGED:
-        values = pc.if_else(well, table.column(name).cast(pa.float64()), None)
-        table = table.set_column(table.column_names.index(name), name, values)
+    columns = {name: table.column(name) for name in table.column_names} | {
+        "merit": merit,
+        "well": pc.if_else(well, table.column("run_id"), None),
+        **{
+            name: pc.if_else(well, table.column(name).cast(pa.float64()), None) for name in AVERAGED
+        },
+    }
     deviation = pc.VarianceOptions(ddof=1)
-    found = table.group_by([*KEYS, "learner", "params", "sketch_size"]).aggregate(
-        [
-            ("run_id", "count"),
-            ("merit", "mean"),
-            ("merit", "min"),
-            ("merit", "max"),
-            *((name, "mean") for name in AVERAGED),
-            *((name, "stddev", deviation) for name in SPREAD),
-            ("comparator_largest", "max"),
-            ("rounds", "max"),
-            ("well", "list"),
-        ]
+    found = (
+        pa.table(columns)
+        .group_by([*KEYS, "learner", "params", "sketch_size"])
+        .aggregate(
+            [
+                ("run_id", "count"),
+                ("merit", "mean"),
+                ("merit", "min"),
+                ("merit", "max"),
+                *((name, "mean") for name in AVERAGED),
+                *((name, "stddev", deviation) for name in SPREAD),
+                ("comparator_largest", "max"),
+                ("rounds", "max"),
+                ("well", "list"),
+            ]
+        )
     )
     return rows_of(found)
 

@@ -28,26 +28,11 @@ def regret_and_bound(
 ) -> Figure | None:
     """Figure of the best configurations' regret, and of their regret bounds.
 
-    Parameters
-    ----------
-    store : path
-        The store with the dataset.
-    stream : StreamResults
-        Results on a stream.
-    manifest : Manifest or None
-        The dataset's manifest; None if it is not in the store, which leaves out the bounds.
-    curves : mapping of str to Curve
-        Curves of the best configurations, by run_id.
-    styles : mapping of str to Style
-        Plot styles by name of line.
-
-    Returns
-    -------
-    Figure or None
-        None if no regret is known and no bound applies.
+    Without a manifest, if the dataset is not in the store, bounds are left out. None if no regret
+    is known and no bound applies.
     """
-    drawings, reasons, rows = list[Drawing](), list[str](), list[list[Any]]()
-    theorems: dict[str, None] = {}
+    drawings, rows = list[Drawing](), list[list[Any]]()
+    reasons, theorems = dict[str, None](), dict[str, None]()
     for line, best in drawn_lines(stream):
         at_end: tuple[float, float] | None = None
         why = why_not(line.learner, best.params, stream.rounds)
@@ -63,11 +48,10 @@ def regret_and_bound(
         if why is None:
             theorems[f"{line.learner}: {THEOREMS[line.learner]}"] = None
         else:
-            reasons.append(why)
-        regret, spread = best.means["regret"], best.deviations["regret"]
-        if regret is not None or at_end is not None:
-            largest = best.comparator_largest
-            rows.append([line.name, regret, spread, largest, *(at_end or (None, None))])
+            reasons[why] = None
+        if best.means["regret"] is not None or at_end is not None:
+            of_all = (best.means["regret"], best.deviations["regret"], best.comparator_largest)
+            rows.append([line.name, *of_all, *(at_end or (None, None))])
     if not rows:
         return None
     note = (
@@ -81,18 +65,14 @@ def regret_and_bound(
             " the best function of the learner's own space, shrunk into the clip, which the plot"
             " shows and the table's last two columns have."
         )
-    note += f"\nNo bound: {'; '.join(dict.fromkeys(reasons))}." if reasons else ""
+    note += f"\nNo bound: {'; '.join(reasons)}." if reasons else ""
     return Figure(
         "Regret",
         drawings,
         [],
         [
-            "line",
-            "regret against the best linear predictor",
-            "std",
-            "its largest prediction",
-            "regret against the bound's competitor",
-            "bound",
+            *("line", "regret against the best linear predictor", "std", "its largest prediction"),
+            *("regret against the bound's competitor", "bound"),
         ],
         rows,
         note,
@@ -118,11 +98,10 @@ def _against_bound(
         return [], None
     t, stored = own[0].t, stream.how["order"] == AS_STORED
     last = t.size - 1
-    points = [last]
-    if stored:
-        points = sorted({k for k in range(last, -1, -EVERY) if t[k] >= FIRST_ROUND} | {last})
+    before = range(last - EVERY, -1, -EVERY) if stored else ()
+    points = [*reversed([k for k in before if t[k] >= FIRST_ROUND]), last]
     how = {key: stream.how[key] for key in ("positive_class", "max_rows")}
-    read = Stream(stream.dataset, stream.dataset_hash, **how)
+    read = Stream(stream.how["dataset"], stream.how["dataset_hash"], **how)
     bound = bound_of(store, read, line.learner, best.params, [int(t[k]) for k in points])
     if bound is None:
         return [], None

@@ -1,15 +1,14 @@
 """Error against the step parameter, and optima at the edge of their grid."""
 
 import math
-from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from flows.report.axes import Axis
 from flows.report.drawing import Drawing, Figure, Series, Style, plot
 from flows.report.sections.curves import drawn_lines, left_out
 from flows.report.sections.lines import Configuration, Line, StreamResults, best_of, is_number
+from flows.results.tables import grouped
 
 LOGARITHMIC = 8.0  # a grid whose ends have a larger ratio is drawn on a logarithmic axis
 WIDE = 20.0
@@ -49,10 +48,8 @@ def best_by_value(line: Line, name: str) -> dict[float, Configuration | None]:
 
     It is None for a value without ok runs.
     """
-    by_value: dict[float, list[Configuration]] = defaultdict(list)
-    for one in line.configurations:
-        if name in one.params:
-            by_value[float(one.params[name])].append(one)
+    having = [one for one in line.configurations if name in one.params]
+    by_value = grouped(having, lambda one: float(one.params[name]))
     return {value: best_of(found) for value, found in sorted(by_value.items())}
 
 
@@ -61,32 +58,29 @@ def error_against_step(stream: StreamResults, styles: Mapping[str, Style]) -> Fi
 
     None if no learner has several values of one.
     """
-    by_name: dict[str, list[Line]] = defaultdict(list)
-    for line, _ in drawn_lines(stream):
-        if line.step is not None:
-            by_name[line.step].append(line)
+    by_name = grouped((line for line, _ in drawn_lines(stream)), lambda line: line.step)
+    by_name.pop(None, None)
     if not by_name:
         return None
-    rows: list[list[Any]] = []
-    for name, lines in by_name.items():
-        for line in lines:
-            for value, best in best_by_value(line, name).items():
-                best_values = (
-                    (best.merit, best.least, best.largest, best.n_runs)
-                    if best
-                    else (None, None, None, 0)
-                )
-                rows.append([line.name, name, value, *best_values])
-    flags = [words for line in stream.lines for words in edge_words(line)]
+    nothing = (None, None, None, 0)
+    rows = [
+        [
+            *(line.name, name, value),
+            *((best.merit, best.least, best.largest, best.n_runs) if best else nothing),
+        ]
+        for name, lines in by_name.items()
+        for line in lines
+        for value, best in best_by_value(line, str(name)).items()
+    ]
     return Figure(
         f"{stream.measure.capitalize()} against the step parameter",
-        [_plot(stream, name, lines, styles) for name, lines in by_name.items()],
+        [_plot(stream, str(name), lines, styles) for name, lines in by_name.items()],
         [],
         ["line", "parameter", "value", stream.measure, "least", "largest", "runs"],
         rows,
         "For each value the best over the line's other parameters: mean over orders and seeds,"
         f" bands from the least to the largest. A ring marks the best value.{left_out(stream)}",
-        flags=flags,
+        flags=[words for line in stream.lines for words in edge_words(line)],
     )
 
 
@@ -98,14 +92,15 @@ def _plot(
     for line in lines:
         found = best_by_value(line, name)
         merits = {value: best.merit for value, best in found.items() if best}
-        several = any(best and best.n_runs > 1 for best in found.values())
         y, low, high = (
             [getattr(best, what) if best else math.nan for best in found.values()]
             for what in ("merit", "least", "largest")
         )
         at = min(merits, key=lambda value: merits[value] or 0.0, default=None)
-        one = Series(line.name, list(found), y, ringed=[k for k, x in enumerate(found) if x == at])
-        series.append(replace(one, low=low, high=high) if several else one)
+        ringed = [k for k, x in enumerate(found) if x == at]
+        one = Series(line.name, list(found), y, low, high, ringed=ringed)
+        several = any(best and best.n_runs > 1 for best in found.values())
+        series.append(one if several else replace(one, low=None, high=None))
         if at is not None:
             notes.append(f"{line.name} {merits[at]:.4g} at {at:g}")
     values = [v for one in series for v in one.x]
