@@ -50,23 +50,30 @@ def altered(folder: Path, change: tuple[str, str, str]) -> Path:
     return folder
 
 
-def in_environment(root: Path, **more: str) -> dict[str, str]:
-    """The environment of a process that imports the packages from `root`."""
-    return {**os.environ, "PYTHONPATH": str(root), "OMP_NUM_THREADS": "1", **more}
+def begin_nights(root: Path, spec: Path, store: Path, count: int) -> subprocess.Popen[str]:
+    """A process that does so many nightly runs by the code in `root`, one after the other."""
+    more = {
+        "PYTHONPATH": str(root),
+        "OMP_NUM_THREADS": "1",
+        "PREFECT_HOME": os.path.join(os.environ["KOCO_CACHE"], "prefect"),
+        "PREFECT_LOGGING_LEVEL": "CRITICAL",
+    }
+    return subprocess.Popen(
+        [sys.executable, __file__, str(spec), str(store), str(count)],
+        env={**os.environ, **more},
+        cwd=root,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 def nights(root: Path, spec: Path, store: Path, count: int = 1) -> list[dict[str, object]]:
-    """So many nightly runs by the code in `root`, one after the other in one process: what each
-    came to.
-    """
-    words = [sys.executable, __file__, str(spec), str(store), str(count)]
-    home = os.path.join(os.environ["KOCO_CACHE"], "prefect")
-    more = {"PREFECT_HOME": home, "PREFECT_LOGGING_LEVEL": "CRITICAL"}
-    done = subprocess.run(
-        words, env=in_environment(root, **more), cwd=root, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    """So many nightly runs: what each came to."""
+    process = begin_nights(root, spec, store, count)
+    printed, said = process.communicate()
+    assert process.returncode == 0, said
+    return [json.loads(line) for line in printed.splitlines()]
 
 
 def main(spec: str, store: str, count: str) -> None:

@@ -1,6 +1,120 @@
-"""The tables of a page, read from its HTML as a machine would."""
+"""Pages that were written: their tables, read as a machine would, and what a real browser says of
+them, opened from disk.
+"""
 
+import shutil
+from contextlib import contextmanager
 from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.debian import installed
+
+PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+SIZES = ((1280, "light"), (1280, "dark"), (400, "light"), (400, "dark"))
+
+
+@contextmanager
+def browser():
+    """Headless Chromium: Playwright's own, or the machine's; the test is skipped where there is
+    neither.
+    """
+    sync_api = pytest.importorskip(
+        "playwright.sync_api", reason="needs playwright: pip install -e '.[dev]'"
+    )
+    with sync_api.sync_playwright() as playwright:
+        own = Path(playwright.chromium.executable_path)
+        chosen = {} if own.is_file() else {"executable_path": machine_s()}
+        started = playwright.chromium.launch(args=["--no-sandbox"], **chosen)
+        try:
+            yield started
+        finally:
+            started.close()
+
+
+def machine_s():
+    """The Chromium of this machine, installed where that is possible; skips the test where it is
+    not.
+    """
+    there = [found for name in PROGRAMS if (found := shutil.which(name))]
+    if not there and (reason := installed(["chromium"])):
+        pytest.skip(reason)
+    return there[0] if there else shutil.which("chromium")
+
+
+@contextmanager
+def opened(started, path, width=1280, scheme="light"):
+    """The page at `path`, and a list that gets what a page that needs nothing must not do: messages
+    on its console, errors, requests.
+    """
+    context = started.new_context(
+        viewport={"width": width, "height": 900}, color_scheme=scheme, accept_downloads=True
+    )
+    try:
+        page, complaints = context.new_page(), []
+        address = Path(path).absolute().as_uri()
+        page.on("console", lambda message: complaints.append(f"console: {message.text}"))
+        page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
+        page.on(
+            "request",
+            lambda asked: (
+                complaints.append(f"request: {asked.url}") if asked.url != address else None
+            ),
+        )
+        page.goto(address)
+        yield page, complaints
+    finally:
+        context.close()
+
+
+def unreadable(page, width):
+    """The plots of a page that are not visible, or not within its width; and whether the page is
+    wider than the window.
+    """
+    return page.evaluate(
+        """(width) => {
+            const wrong = [...document.querySelectorAll("main svg")]
+                .map((svg) => [svg.checkVisibility(), svg.getBoundingClientRect()])
+                .filter(([seen, b]) => !seen || b.width < 250 || b.height < 150
+                    || b.x < 0 || b.right > width)
+                .map(([seen, b]) => `${seen ? "" : "hidden "}${b.width} x ${b.height} at ${b.x}`);
+            const across = document.documentElement.scrollWidth;
+            return across > width ? [...wrong, `the page is ${across} wide`] : wrong;
+        }""",
+        width,
+    )
+
+
+def violations(page):
+    """What axe-core finds."""
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright",
+        reason="needs axe-playwright-python: pip install -e '.[dev]'",
+    ).Axe()
+    return [
+        f"{one['id']}: {one['nodes'][0]['html'][:200]}"
+        for one in axe.run(page).response["violations"]
+    ]
+
+
+def look_at(pages, checked=(SIZES[0], SIZES[-1])):
+    """Open pages from disk, wide and narrow, light and dark: every plot must be seen and nothing
+    asked for; and, in the sizes and schemes that are `checked`, which takes seconds, axe-core must
+    find nothing, with the numbers behind the plots shown too.
+    """
+    with browser() as started:
+        for path in pages:
+            for width, scheme in SIZES:
+                with opened(started, path, width, scheme) as (page, complaints):
+                    assert unreadable(page, width) == [], (path, width)
+                    page.evaluate(
+                        "document.querySelectorAll('details').forEach(one => { one.open = true })"
+                    )
+                    assert unreadable(page, width) == [], (path, width)
+                    if (width, scheme) in checked:
+                        assert violations(page) == [], (path, width, scheme)
+                    assert complaints == [], path
 
 
 class _Tables(HTMLParser):

@@ -5,8 +5,10 @@ run by a user that is not root.
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -21,43 +23,33 @@ def programs() -> Path:
     """The folder of PostgreSQL's programs, installed where that is possible; skips the test where
     it is not.
     """
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
-    if not found and (reason := installed(["postgresql"])):
+
+    def found() -> list[Path]:
+        return sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+
+    if not found() and (reason := installed(["postgresql"])):
         pytest.skip(reason)
-    found = found or sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
-    return found[-1].parent
+    return found()[-1].parent
 
 
 @contextmanager
-def postgres(folder: Path) -> Iterator[str]:
-    """The address of an empty database, as Prefect takes it. `folder` must be one that the user
-    postgres can reach.
-    """
-    where, port, prefix = programs(), free_port(), list[str]()
-    folder.mkdir()
-    if os.getuid() == 0:
-        shutil.chown(folder, USER)
-        prefix = ["runuser", "-u", USER, "--"]
-    data = folder / "data"
-    subprocess.run(
-        [*prefix, where / "initdb", "-D", data, "-U", "prefect", "--auth=trust"],
-        check=True,
-        capture_output=True,
-        cwd="/",
-    )
-    options = f"-c listen_addresses=127.0.0.1 -c unix_socket_directories= -p {port}"
-    control = [*prefix, where / "pg_ctl", "-D", data, "-w"]
-    subprocess.run(
-        [*control, "-l", folder / "log", "-o", options, "start"],
-        check=True,
-        capture_output=True,
-        cwd="/",
-    )
-    try:
-        make = [where / "createdb", "-h", "127.0.0.1", "-p", str(port), "-U", "prefect", "prefect"]
-        subprocess.run(make, check=True, capture_output=True)
-        yield f"postgresql+asyncpg://prefect@127.0.0.1:{port}/prefect"
-    finally:
-        subprocess.run(
-            [*control, "-m", "immediate", "stop"], check=True, capture_output=True, cwd="/"
-        )
+def postgres() -> Iterator[str]:
+    """The address of an empty database, as Prefect takes it."""
+    where, port = programs(), free_port()
+    prefix = ["runuser", "-u", USER, "--"] if os.getuid() == 0 else []
+    run = partial(subprocess.run, check=True, capture_output=True, cwd="/")
+    with tempfile.TemporaryDirectory(prefix="koco-postgres-") as folder:
+        if prefix:
+            shutil.chown(folder, USER)
+        data = f"{folder}/data"
+        run([*prefix, where / "initdb", "-D", data, "-U", "prefect", "--auth=trust"])
+        options = f"-c listen_addresses=127.0.0.1 -c unix_socket_directories= -p {port}"
+        control = [*prefix, where / "pg_ctl", "-D", data, "-w"]
+        run([*control, "-l", f"{folder}/log", "-o", options, "start"])
+        try:
+            run(
+                [where / "createdb", "-h", "127.0.0.1", "-p", str(port), "-U", "prefect", "prefect"]
+            )
+            yield f"postgresql+asyncpg://prefect@127.0.0.1:{port}/prefect"
+        finally:
+            run([*control, "-m", "immediate", "stop"])

@@ -3,20 +3,19 @@ with.
 """
 
 import json
-import os
+import re
 import signal
 import subprocess
 import sys
-import time
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from flows.nightly.night import NOTE, accept_last, night_path, opened_night, read_note
 from flows.nightly.regression import (
     CAP,
     FLOOR,
+    Change,
     Speed,
     band,
     changes,
@@ -25,17 +24,17 @@ from flows.nightly.regression import (
     verdict_of,
 )
 from flows.sweep.file import read_sweep
-from koco_stream import WrongInput
-from koco_stream.errors import StoreUnavailable
+from koco_stream.errors import StoreUnavailable, WrongInput
 from koco_stream.runs.schemas import schema
 from koco_stream.streams.manifest import BORROWED, load_manifest
 from storage.catalogue.fetch import Unreachable, WrongChecksum
 from storage.nights import NUMBERS, add_night, numbers_of, read_nights
 from storage.results import read_runs, result_files
 from storage.store import open_store
-from tests.helpers.disturbed import prefect_server
-from tests.helpers.nights import SLOWER, TWELFTH_DIGIT, altered, in_environment, nights
-from tests.helpers.project import ROOT, command
+from tests.helpers.disturbed import prefect_server, wait_until
+from tests.helpers.nights import SLOWER, TWELFTH_DIGIT, altered, begin_nights, nights
+from tests.helpers.project import ROOT, environment
+from tests.helpers.swept import koco
 
 SPEC = """
 name = "small"
@@ -62,9 +61,8 @@ print(state.type.value, state.name)
 
 @pytest.fixture
 def spec(tmp_path):
-    path = tmp_path / "small.toml"
-    path.write_text(SPEC)
-    return path
+    (tmp_path / "small.toml").write_text(SPEC)
+    return tmp_path / "small.toml"
 
 
 def test_nights__of_the_same_code_have_the_same_numbers__and_the_twelfth_digit_is_named(
@@ -72,31 +70,22 @@ def test_nights__of_the_same_code_have_the_same_numbers__and_the_twelfth_digit_i
 ):
     store = tmp_path / "store"
     first, second = nights(ROOT, spec, store, 2)
-    assert (first["result"], first["state"], first["type"]) == ("first", "First", "COMPLETED")
-    assert (second["result"], second["state"], second["type"]) == (
-        "same numbers",
-        "Same numbers",
-        "COMPLETED",
-    ), second
-    assert first["computed"] == second["computed"] == 4  # anew each night
     (changed,) = nights(altered(tmp_path / "digit", TWELFTH_DIGIT), spec, store)
-    assert (changed["result"], changed["state"], changed["type"]) == (
-        "changed numbers",
-        "Changed numbers",
-        "FAILED",
-    )
+    assert [
+        (night["result"], night["state"], night["type"]) for night in (first, second, changed)
+    ] == [
+        ("first", "First", "COMPLETED"),
+        ("same numbers", "Same numbers", "COMPLETED"),
+        ("changed numbers", "Changed numbers", "FAILED"),
+    ], second
+    assert first["computed"] == second["computed"] == 4  # anew each night
     (named,) = [line for line in changed["details"] if "other numbers" in line]
-    assert named.startswith("AdaGrad on ill-conditioned")
-    assert "2 of 2 runs" in named
+    assert re.match("AdaGrad on ill-conditioned.*2 of 2 runs", named)
     assert any("code or versions are not those" in line for line in changed["details"])
-    history = pq.read_table(store / "history").to_pylist()
-    changes_of = {
-        (row["learner"], row["night"]): row["largest_change"]
-        for row in history
-        if row["numbers"] == "changed"
-    }
-    assert list(changes_of) == [("AdaGrad", changed["night"])]
-    assert 1e-14 < changes_of["AdaGrad", changed["night"]] < 1e-10
+    history = read_nights(store, "small").to_pylist()
+    (row,) = [row for row in history if row["numbers"] == "changed"]
+    assert (row["learner"], row["night"]) == ("AdaGrad", changed["night"])
+    assert 1e-14 < row["largest_change"] < 1e-10
     assert [row["accepted"] for row in history] == [True, True, *[False] * 4]
     assert not (store / "results").exists()  # the sweep's own results are not touched
     assert accept_last(store, "small") == changed["night"]
@@ -135,23 +124,12 @@ def test_night__that_was_killed_goes_on_to_the_same_numbers(spec, tmp_path):
     spec.write_text(
         SPEC.replace("[0.1, 1]", "{ powers_of_two = [-150, 149] }").replace("3000", "20000")
     )
-    words = [
-        sys.executable,
-        str(ROOT / "tests" / "helpers" / "nights.py"),
-        str(spec),
-        str(tmp_path / "store"),
-        "1",
-    ]
-    home = {
-        "PREFECT_HOME": os.path.join(os.environ["KOCO_CACHE"], "prefect"),
-        "PREFECT_LOGGING_LEVEL": "CRITICAL",
-    }
-    begun = subprocess.Popen(
-        words, env=in_environment(ROOT, **home), stderr=subprocess.PIPE, text=True
-    )
+    begun = begin_nights(ROOT, spec, tmp_path / "store", 1)
     night = night_path(tmp_path / "store", "small")
-    while begun.poll() is None and not (read_note(night) and result_files(night)):
-        time.sleep(0.01)
+    wait_until(
+        lambda: begun.poll() is not None or (read_note(night) and result_files(night)),
+        "no results of the night",
+    )
     begun.kill()
     said = begun.communicate()[1]
     assert begun.returncode == -signal.SIGKILL, said
@@ -165,8 +143,7 @@ def test_night__that_was_killed_goes_on_to_the_same_numbers(spec, tmp_path):
     assert len(read_nights(tmp_path / "store", "small")) == 2
 
 
-def numbers(**columns):
-    rows = len(next(iter(columns.values())))
+def numbers(*rows):
     common = {
         "dataset": "d",
         "dataset_hash": "h",
@@ -176,57 +153,59 @@ def numbers(**columns):
         "status": "ok",
         "rounds": 9,
     }
-    given = {name: columns.get(name, [common.get(name)] * rows) for name in schema(NUMBERS).names}
-    return pa.table(given).cast(schema(NUMBERS))
+    return pa.Table.from_pylist([{**common, **row} for row in rows], schema(NUMBERS))
 
 
 def test_changes__name_learner_and_dataset_and_what_it_is():
     before = numbers(
-        params=["a", "b", "c"],
-        learner=["L", "L", "M"],
-        mean_loss=[1.0, 2.0, 3.0],
-        digest=["x", "y", "z"],
+        {"params": "a", "mean_loss": 1.0, "digest": "x"},
+        {"params": "b", "mean_loss": 2.0, "digest": "y"},
+        {"params": "c", "mean_loss": 3.0, "digest": "z", "learner": "M"},
     )
-    assert changes(before, before) == []
     after = numbers(
-        params=["a", "b", "e"],
-        learner=["L", "L", "M"],
-        mean_loss=[1.0, 2.0 + 4e-12, 3.0],
-        digest=["x", "!", "z"],
+        {"params": "a", "mean_loss": 1.0, "digest": "x"},
+        {"params": "b", "mean_loss": 2.0 + 4e-12, "digest": "!"},
+        {"params": "e", "mean_loss": 3.0, "digest": "z", "learner": "M"},
     )
-    found = {(change.learner, change.what): change for change in changes(before, after)}
-    assert set(found) == {("L", "numbers"), ("M", "gone"), ("M", "new")}
-    assert (found["L", "numbers"].runs, found["L", "numbers"].of) == (1, 2)
-    assert found["L", "numbers"].largest == pytest.approx(2e-12, rel=1e-3)
-    other = numbers(params=["a"], dataset_hash=["k"], mean_loss=[1.0], digest=["!"])
-    assert [
-        change.what
-        for change in changes(numbers(params=["a"], mean_loss=[1.0], digest=["x"]), other)
-    ] == ["data"]
-    curve = numbers(params=["a"], mean_loss=[1.0], digest=["y"])
-    (change,) = changes(numbers(params=["a"], mean_loss=[1.0], digest=["x"]), curve)
-    assert (change.what, change.largest) == ("numbers", 0.0)  # a curve alone is enough
-    only_new = [change for change in changes(before, after) if change.what == "new"]
-    assert result_of(False, only_new, []) == "same numbers"
-    assert result_of(False, changes(before, after), []) == "changed numbers"
-
-
-def test_band__takes_in_noise_and_not_thirty_per_cent():
-    for ratios in ([4.0], [4.0, 4.02, 3.98, 4.01], [3.2, 4.0, 4.8, 3.4, 4.4]):
-        centre, least, most = band(ratios)
-        assert FLOOR * centre * 0.999 <= most - centre <= CAP * centre * 1.001
-        assert centre - least == pytest.approx(most - centre)
-        assert verdict_of(1.3 * centre, ratios) == "slower"
-        assert verdict_of(centre / 1.3, ratios) == "faster"
-        assert verdict_of(1.1 * centre, ratios) == "same"
-    assert verdict_of(4.0, []) == "first"
-    assert "+30%" in str(Speed("d", "L", "p", 9, 1.3, 1.0, "slower"))
-    # a busy machine
-    assert [verdict_of(ratio, [1.0], others=0.5) for ratio in (1.1, 1.3, 1.6)] == [
-        "same",
-        "unclear",
-        "slower",
+    found = changes(before, after)
+    assert found == [
+        Change("d", "L", "numbers", 1, 2, pytest.approx(2e-12, rel=1e-3)),
+        Change("d", "M", "gone", 1, 1),
+        Change("d", "M", "new", 1, 1),
     ]
+    assert result_of(False, found, []) == "changed numbers"
+    assert result_of(False, found[2:], []) == "same numbers"
+
+
+@pytest.mark.parametrize(
+    ("after", "expected"),
+    [
+        ({}, []),
+        ({"digest": "!", "dataset_hash": "k"}, [Change("d", "L", "data", 1, 1)]),
+        # a curve alone is enough
+        ({"digest": "y"}, [Change("d", "L", "numbers", 1, 1, 0.0)]),
+    ],
+    ids=["nothing", "data", "curve"],
+)
+def test_changes__of_one_run(after, expected):
+    run = {"params": "a", "mean_loss": 1.0, "digest": "x"}
+    assert changes(numbers(run), numbers({**run, **after})) == expected
+
+
+@pytest.mark.parametrize("ratios", [[4.0], [4.0, 4.02, 3.98, 4.01], [3.2, 4.0, 4.8, 3.4, 4.4]])
+def test_band__takes_in_noise_and_not_thirty_per_cent(ratios):
+    centre, least, most = band(ratios)
+    assert FLOOR * centre * 0.999 <= most - centre <= CAP * centre * 1.001
+    assert centre - least == pytest.approx(most - centre)
+    verdicts = [verdict_of(ratio, ratios) for ratio in (1.3 * centre, centre / 1.3, 1.1 * centre)]
+    assert verdicts == ["slower", "faster", "same"]
+
+
+def test_verdict__where_nothing_is_known_yet_and_on_a_busy_machine():
+    assert verdict_of(4.0, []) == "first"
+    verdicts = [verdict_of(ratio, [1.0], others=0.5) for ratio in (1.1, 1.3, 1.6)]
+    assert verdicts == ["same", "unclear", "slower"]
+    assert "+30%" in str(Speed("d", "L", "p", 9, 1.3, 1.0, "slower"))
 
 
 def test_earlier_ratios__are_of_the_same_rounds_on_the_same_machine_since_the_accepted_night():
@@ -237,13 +216,17 @@ def test_earlier_ratios__are_of_the_same_rounds_on_the_same_machine_since_the_ac
         "probe_rows": 9,
         "host": "h",
         "calibration": 1,
-        "accepted": False,
     }
-    told = [(1.4, "unclear", True), (1.0, "first", True), (1.1, "same", False)]
-    told += [(2.0, "slower", False), (2.1, "slower", True), (2.2, "same", False)]
     history = [
         {**common, "ratio": ratio, "speed": speed, "accepted": accepted}
-        for ratio, speed, accepted in told
+        for ratio, speed, accepted in (
+            (1.4, "unclear", True),
+            (1.0, "first", True),
+            (1.1, "same", False),
+            (2.0, "slower", False),
+            (2.1, "slower", True),
+            (2.2, "same", False),
+        )
     ]
     others = [{**history[-1], name: "other"} for name in ("dataset", "probe", "probe_rows", "host")]
 
@@ -262,38 +245,24 @@ def test_retries__only_where_waiting_may_help(capsys):
     from flows.nightly.flow import compare, compute, store_unavailable
     from flows.prepare.flow import may_pass, prepare_one
 
-    def unreachable():
-        try:
-            raise Unreachable("no network")
-        except Unreachable:
-            raise WrongInput("get the files") from None
-
-    with pytest.raises(WrongInput) as refused:
-        unreachable()
+    refused = WrongInput("get the files")
+    refused.__context__ = Unreachable("no network")  # as it is raised while the other is handled
     for condition, error, again in (
         (store_unavailable, StoreUnavailable("no answer"), True),
         (store_unavailable, WrongInput("no such key"), False),
         (store_unavailable, MemoryError(), False),
-        (may_pass, refused.value, True),
+        (may_pass, refused, True),
         (may_pass, WrongChecksum("another file"), False),
         (may_pass, ConnectionError("failed again and again"), True),
     ):
-        assert condition(None, None, Failed(data=error)) == again
-        assert ("trying again" in capsys.readouterr().err) == again
+        assert condition(None, None, Failed(data=error)) == again, error
+        assert ("trying again" in capsys.readouterr().err) == again, error
     for task in (compute, compare, prepare_one):
-        assert task.retries == 4
-        assert task.retry_delay_seconds == [30.0, 60.0, 120.0, 240.0]
+        assert (task.retries, task.retry_delay_seconds) == (4, [30.0, 60.0, 120.0, 240.0])
 
 
 def test_history__a_night_that_is_compared_again_is_there_once(tmp_path):
-    row = {
-        "night": "1",
-        "sweep": "s",
-        "dataset": "d",
-        "learner": "L",
-        "result": "first",
-        "accepted": False,
-    }
+    row = {"sweep": "s", "dataset": "d", "learner": "L", "accepted": False}
     for night, result in (("1", "first"), ("2", "slower"), ("2", "same numbers")):
         add_night(tmp_path, "s", [{**row, "night": night, "result": result}])
     assert [(r["night"], r["result"]) for r in read_nights(tmp_path, "s").to_pylist()] == [
@@ -323,27 +292,21 @@ def test_twenty_nights__of_unchanged_code_raise_no_alarm(spec, tmp_path):
 @pytest.mark.soak
 def test_command__ends_as_the_result_says(spec, tmp_path):
     store = tmp_path / "store"
-
-    def koco(root, *words, **more):
-        return subprocess.run(
-            command(*words, "--store", store),
-            cwd=root,
-            env=in_environment(root, **more),
-            capture_output=True,
-            text=True,
-        )
-
     with prefect_server(tmp_path) as address:
         server = {"PREFECT_API_URL": address, "PREFECT_HOME": str(tmp_path / "prefect")}
 
+        def run(root, *words, status=None):
+            more = {"PYTHONPATH": str(root), **server}
+            return koco(*words, "--store", store, cwd=root, status=status, **more)
+
         def night(root, status, result):
-            done = koco(root, "nightly", spec, "--workers", "0", "--json", **server)
+            done = run(root, "nightly", spec, "--workers", "0", "--json")
             history = read_nights(store, "small").to_pylist()
             ogd = [row for row in history if row["learner"] == "OGD"][-1]
             if result == "slower" and ogd["speed"] in ("first", "unclear"):
                 pytest.skip("the machine is busy with something else: no speed can be judged")
-            assert json.loads(done.stdout)["result"] == result
-            assert done.returncode == status, done.stderr
+            told = json.loads(done.stdout)["result"]
+            assert (told, done.returncode) == (result, status), done.stderr
             return done.stderr
 
         night(ROOT, 0, "first")
@@ -351,13 +314,15 @@ def test_command__ends_as_the_result_says(spec, tmp_path):
         assert "AdaGrad on ill-conditioned" in night(
             altered(tmp_path / "digit", TWELFTH_DIGIT), 1, "changed numbers"
         )
-        words = [sys.executable, "-c", LIMITED, str(spec), str(store)]
         late = subprocess.run(
-            words, env=in_environment(ROOT, **server), capture_output=True, text=True
+            [sys.executable, "-c", LIMITED, spec, store],
+            env=environment(**server),
+            capture_output=True,
+            text=True,
         )
         assert late.stdout == "FAILED Time limit\n", late.stderr
-        assert koco(ROOT, "nightly", tmp_path / "none.toml", **server).returncode == 2
-        assert koco(ROOT, "accept", "smal").returncode == 2
+        run(ROOT, "nightly", tmp_path / "none.toml", status=2)
+        run(ROOT, "accept", "smal", status=2)
         night(ROOT, 0, "same numbers")  # it goes on where the limit has stopped it
-        assert koco(ROOT, "accept", "small").returncode == 0
+        run(ROOT, "accept", "small", status=0)
         assert "OGD on ill-conditioned" in night(altered(tmp_path / "slow", SLOWER), 1, "slower")

@@ -7,10 +7,8 @@ from functools import partial
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 from cluster.local import local_cluster
-from flows.cli import koco
 from koco_stream import WrongInput
 from koco_stream.streams.manifest import load_manifest
 from storage.preparing.parallel import map_on_dask
@@ -51,8 +49,7 @@ def test_on_dask__the_same_bytes(scale, on_dask, tmp_path):
 
 def test_on_dask__the_first_wrong_line_is_named_once(on_dask, tmp_path, capfd):
     text = list(lines(400))
-    text[150] = "1 3:x\n"
-    text[300] = "1 4:y\n"
+    text[150], text[300] = "1 3:x\n", "1 4:y\n"
     (tmp_path / "a.svm").write_text("".join(text))
     source = source_of([tmp_path / "a.svm"], Reading(), block_bytes=500)
     for how in (map, on_dask):
@@ -64,24 +61,15 @@ def test_on_dask__the_first_wrong_line_is_named_once(on_dask, tmp_path, capfd):
     assert "Traceback" not in capfd.readouterr().err  # from the workers
 
 
-def test_verify__from_the_command_line(small_store):
-    said = CliRunner().invoke(
-        koco, ["verify", "--store", str(small_store), "--json"], catch_exceptions=False
-    )
-    assert said.exit_code == 0
-    assert {row["what"]: row["state"] for row in json.loads(said.stdout)} == {
+def test_verify__from_the_command_line(small_store, koco):
+    verify = partial(koco, "verify", "--store", small_store)
+    told = json.loads(verify("--json", status=0).stdout)
+    assert {row["what"]: row["state"] for row in told} == {
         "dataset real": "ok",
         "dataset sparse": "ok",
         "results": "ok",
     }
     shard = small_store / "datasets" / "real" / load_manifest(small_store, "real").shards[0].path
     shard.write_bytes(shard.read_bytes()[:-1])
-    said = CliRunner().invoke(koco, ["verify", "--store", str(small_store)], catch_exceptions=False)
-    assert said.exit_code == 1
-    assert str(shard) in said.stdout
-    assert (
-        CliRunner()
-        .invoke(koco, ["verify", "other", "--store", str(small_store)], catch_exceptions=False)
-        .exit_code
-        == 2
-    )
+    assert str(shard) in verify(status=1).stdout
+    verify("other", status=2)

@@ -24,8 +24,7 @@ from flows.report.papers.poster_rows import verdict
 from flows.report.papers.poster_tables import poster_tables
 from koco_stream import PROSNKONS
 from koco_stream.batch import Batch
-from storage.preparing.prepare import prepare_file
-from tests.helpers.swept import swept
+from tests.helpers.swept import prepared, swept
 
 STATED = {
     "alpha": 1.0,
@@ -36,6 +35,32 @@ STATED = {
     "curvature_schedule": "constant",
     "loss": "squared",
 }
+TABLES_SWEEP = """
+[[dataset]]
+name = "cpusmall"
+order = "shuffled"
+order_seeds = 2
+[[learner]]
+name = "PROSNKONS"
+bandwidth = 2.0
+[report]
+figure = "poster-tables"
+"""
+ADVERSARY = """
+learner_seeds = 2
+[[dataset]]
+name = "adversary"
+n_rows = 200
+clip = 2.0
+[[learner]]
+name = "PROSNKONS"
+kernel = "linear"
+clip = 2.0
+[[learner]]
+name = "OGD"
+clip = 2.0
+step_size = [0.125, 0.03125]
+"""
 
 
 def run(dataset, learner, loss, size, seed=0, status="ok", **params):
@@ -69,29 +94,24 @@ def test_published__has_table_1_and_table_2_without_the_sets_that_are_not_here()
     assert 1e6 * 5.16 / ROUNDS["parkinsons"] == pytest.approx(878, abs=1)
 
 
-def test_verdict__is_by_the_two_standard_deviations_together():
-    row = Published(1.0, 0.3)
-    found = [verdict(row, mean, 0.4) for mean in (-0.1, 0.0, 0.1, 1.9, 2.1)]
-    assert found == ["better", "agrees", "agrees", "agrees", "worse"]
+@pytest.mark.parametrize(
+    ("mean", "said"),
+    [(-0.1, "better"), (0.0, "agrees"), (0.1, "agrees"), (1.9, "agrees"), (2.1, "worse")],
+)
+def test_verdict__is_by_the_two_standard_deviations_together(mean, said):
+    assert verdict(Published(1.0, 0.3), mean, 0.4) == said
 
 
 def test_readings__one_for_all_rows_is_found_and_a_configuration_with_a_bad_run_is_left_out():
     rows = []
     for learner, published in (("PROSNKONS", 0.02494), ("CONKONS", 0.02269)):
         for seed, off in enumerate((0.999, 1.001)):
-            rows.append(run("cpusmall", learner, published * off, 20, seed, **reading()))
-            rows.append(run("cpusmall", learner, published * off * 1.5, 40, seed, **reading(1.0)))
-            rows.append(
-                run(
-                    "cpusmall",
-                    learner,
-                    published,
-                    20,
-                    seed,
-                    "diverged" if seed else "ok",
-                    **reading(2.0),
-                )
-            )
+            status = "diverged" if seed else "ok"
+            rows += [
+                run("cpusmall", learner, published * off, 20, seed, **reading()),
+                run("cpusmall", learner, published * off * 1.5, 40, seed, **reading(1.0)),
+                run("cpusmall", learner, published, 20, seed, status, **reading(2.0)),
+            ]
     # not as the paper states: no reading
     rows.append(run("cpusmall", "PROSNKONS", 0.001, 20, **reading(0.25, beta=9.0)))
     groups = groups_of(pa.Table.from_pylist(rows))
@@ -114,8 +134,8 @@ def test_readings__parkinsons_target_is_chosen_with_the_rest():
     rows = [
         run("parkinsons", "PROSNKONS", 0.045, 18, **reading()),
         run("parkinsons-motor", "PROSNKONS", 0.058, 18, **reading()),
+        run("cpusmall", "PROSNKONS", 0.025, 20, **reading()),
     ]
-    rows.append(run("cpusmall", "PROSNKONS", 0.025, 20, **reading()))
     fits, compared = fits_of(readings_of(groups_of(pa.Table.from_pylist(rows))))
     assert [best.target for _, best in fits] == ["motor_UPDRS", "total_UPDRS"]
     assert len(compared) == 2
@@ -125,10 +145,10 @@ def test_readings__what_con_kons_carries_is_chosen_with_the_rest_and_matters_to_
     rows = [
         run("cadata", "PROSNKONS", 0.031, 20, **reading()),
         run("cadata", "BKONS", 0.031, 19, **reading()),
+        # carry is not among the params of a run at its default
+        run("cadata", "CONKONS", 0.0258, 19, **reading()),
+        run("cadata", "CONKONS", 0.0284, 19, **reading(carry="weights")),
     ]
-    # carry is not among the params of a run at its default
-    rows.append(run("cadata", "CONKONS", 0.0258, 19, **reading()))
-    rows.append(run("cadata", "CONKONS", 0.0284, 19, **reading(carry="weights")))
     found = readings_of(groups_of(pa.Table.from_pylist(rows)))
     fits, compared = fits_of(found)
     assert [best.carry for _, best in fits] == ["weights", "both"]
@@ -143,17 +163,10 @@ def test_readings__what_con_kons_carries_is_chosen_with_the_rest_and_matters_to_
 
 
 def test_section__has_ours_beside_the_published_row_and_batch(tmp_path):
-    store, draw = tmp_path / "store", np.random.default_rng(0)
-    X = draw.random((120, 3))
+    X = np.random.default_rng(0).random((120, 3))
     y = X @ [0.5, 0.2, 0.1]
-    np.savetxt(tmp_path / "a.csv", np.column_stack([X, y]), delimiter=",")
-    prepare_file(store, "cpusmall", [tmp_path / "a.csv"], header=False)
-    learner = (
-        '[[learner]]\nname = "PROSNKONS"\nbandwidth = 2.0\n[report]\nfigure = "poster-tables"\n'
-    )
-    runs = swept(
-        tmp_path, f'[[dataset]]\nname = "cpusmall"\norder = "shuffled"\norder_seeds = 2\n{learner}'
-    )
+    store = prepared(tmp_path, "cpusmall", X, y)
+    runs = swept(tmp_path, TABLES_SWEEP)
     figure = poster_tables(store, runs)
     assert [row[0] for row in figure.rows] == [
         "PROS-N-KONS on cpusmall (120 rows)",
@@ -173,12 +186,19 @@ def growth(rounds, values):
     return Growth(rounds, {0: np.array(values), 1: np.array(values)})
 
 
-def test_exponent__of_a_power_and_of_a_logarithm():
+@pytest.mark.parametrize(
+    ("regret", "exponent"),
+    [
+        (lambda t: t**1.5, 1.5),
+        (lambda t: math.log(t) + 1e-9, math.log10(1.5)),
+        (lambda t: 0.0, math.nan),
+    ],
+    ids=["power", "logarithm", "zero"],
+)
+def test_exponent__of_a_power_and_of_a_logarithm(regret, exponent):
     t = [1, 10, 100, 1000]
-    assert growth(t, [float(n) ** 1.5 for n in t]).exponent == pytest.approx(1.5)
-    logarithm = growth(t, [math.log(n) + 1e-9 for n in t])
-    assert logarithm.exponent == pytest.approx(math.log10(1.5))
-    assert math.isnan(growth(t, [0.0] * 4).exponent)
+    found = growth(t, [regret(float(n)) for n in t]).exponent
+    assert found == pytest.approx(exponent, nan_ok=True)
 
 
 def test_adversary__claims_are_about_what_grows_how():
@@ -197,26 +217,18 @@ def test_adversary__claims_are_about_what_grows_how():
 
 
 def test_adversary__section_reads_the_curves(tmp_path):
-    tables = '[[learner]]\nname = "PROSNKONS"\nkernel = "linear"\nclip = 2.0\n'
-    tables += '[[learner]]\nname = "OGD"\nclip = 2.0\nstep_size = [0.125, 0.03125]\n'
-    runs = swept(
-        tmp_path,
-        f'learner_seeds = 2\n[[dataset]]\nname = "adversary"\nn_rows = 200\nclip = 2.0\n{tables}',
-    )
+    runs = swept(tmp_path, ADVERSARY)
     lines = lines_of(tmp_path / "store", runs)
     assert list(lines) == ["OGD step 0.0312", "OGD step 0.125", "PROS-N-KONS"]
     slow, fast, newton = lines.values()
     assert slow.size is None
-    assert newton.regret.rounds[-1] == 200
-    assert list(newton.regret.by_seed) == [0, 1]
+    assert (newton.regret.rounds[-1], list(newton.regret.by_seed)) == (200, [0, 1])
     model = PROSNKONS(kernel="linear", clip=2.0, seed=1)
     X, y = np.ones((200, 1)), np.tile([-2.0, 2.0], 100)
     loss = ((model.progressive(X, y) - y) ** 2).sum()
     assert newton.regret.by_seed[1][-1] == pytest.approx(loss - 200 * 4.0)
-    assert newton.size is not None
     assert newton.size.by_seed[1][-1] == model.dictionary_.size
     assert fast.regret.exponent == pytest.approx(1.0, abs=0.1)
     figure = kons_adversary(tmp_path / "store", runs)
-    assert len(figure.drawings) == 2
-    assert len(figure.rows) == 3
+    assert (len(figure.drawings), len(figure.rows)) == (2, 3)
     assert kons_adversary(tmp_path / "store", runs.slice(0, 0)).rows == []

@@ -98,13 +98,11 @@ def swept(koco, small_store, tmp_path):
     """The command, on a store with two sweeps that have some configurations in common."""
     for name, alpha in (("first", "[0.5, 4]"), ("second", "[4, 8]")):
         (tmp_path / f"{name}.toml").write_text(TRY.format(name=name, alpha=alpha))
-        done = koco("sweep", tmp_path / f"{name}.toml", "--store", small_store)
-        assert done.exit_code == 0, done.output
+        koco("sweep", tmp_path / f"{name}.toml", "--store", small_store, status=0)
 
     def results(*words):
-        done = koco("results", "--store", small_store, *words)
-        assert done.exit_code == 0, done.output
-        return json.loads(done.stdout) if "--json" in words else done.stdout
+        printed = koco("results", "--store", small_store, *words, status=0).stdout
+        return json.loads(printed) if "--json" in words else printed
 
     return results
 
@@ -112,21 +110,17 @@ def swept(koco, small_store, tmp_path):
 def test_groups_best_and_differences__are_what_loops_over_the_runs_give(swept):
     runs = swept("--runs", "--json")
     assert len(runs) == 2 * (3 * 2 + 2)
+    kinds = [("AdaGrad", None), ("OjaSON", 0), ("OjaSON", 3)]
 
+    def kind_of(row):
+        return row["learner"], json.loads(row["params"]).get("sketch_size")
+
+    losses = {k: [r["mean_loss"] for r in runs if kind_of(r) == k] for k in kinds}
     by_size = swept("--group", "learner,sketch_size", "--json")
-    assert [(row["learner"], row["sketch_size"]) for row in by_size] == [
-        ("AdaGrad", None),
-        ("OjaSON", 0),
-        ("OjaSON", 3),
-    ]
-    for row in by_size:
-        losses = [
-            r["mean_loss"]
-            for r in runs
-            if (r["learner"], r["sketch_size"]) == (row["learner"], row["sketch_size"])
-        ]
-        assert row["n_runs"] == len(losses)
-        assert row["mean_loss_mean"] == pytest.approx(mean(losses), rel=1e-14)
+    assert [
+        (row["learner"], row["sketch_size"], row["n_runs"], row["mean_loss_mean"])
+        for row in by_size
+    ] == [(*k, len(losses[k]), pytest.approx(mean(losses[k]), rel=1e-14)) for k in kinds]
 
     large = swept("--where", "alpha>1", "--where", "learner=OjaSON", "--runs", "--json")
     assert {r["run_id"] for r in large} == {
@@ -134,38 +128,30 @@ def test_groups_best_and_differences__are_what_loops_over_the_runs_give(swept):
     }
 
     every, best = swept("--sweep", "first", "--json"), swept("--sweep", "first", "--best", "--json")
-    assert [
-        (row["learner"], row["sketch_size"])
-        for row in sorted(best, key=lambda r: (r["learner"], r["sketch_size"] or 0))
-    ] == [("AdaGrad", None), ("OjaSON", 0), ("OjaSON", 3)]
-    for row in best:
-        alike = [
-            r
-            for r in every
-            if r["learner"] == row["learner"]
-            and json.loads(r["params"]).get("sketch_size") == row["sketch_size"]
-        ]
-        assert row["mean_loss_mean"] == min(r["mean_loss_mean"] for r in alike)
-
-    other = {
-        (r["dataset"], r["learner"], r["params"]): r for r in swept("--sweep", "second", "--json")
+    assert len(best) == len(kinds)
+    assert {(row["learner"], row["sketch_size"]): row["mean_loss_mean"] for row in best} == {
+        k: min(row["mean_loss_mean"] for row in every if kind_of(row) == k) for k in kinds
     }
-    mine = {(r["dataset"], r["learner"], r["params"]): r for r in every}
+
+    def configuration_of(row):
+        return row["dataset"], row["learner"], row["params"]
+
+    mine = {configuration_of(row): row["mean_loss_mean"] for row in every}
+    second = swept("--sweep", "second", "--json")
+    other = {configuration_of(row): row["mean_loss_mean"] for row in second}
+    # what both have, they have the same runs of
+    expected = {
+        key: (mine.get(key), other.get(key), 0.0 if key in mine and key in other else None)
+        for key in {*mine, *other}
+    }
+    columns = ("mean_loss_mean", "mean_loss_mean_other", "difference")
     found = swept("--sweep", "first", "--diff", "second", "--json")
-    assert {(r["dataset"], r["learner"], r["params"]) for r in found} == {*mine, *other}
-    for row in found:
-        key = (row["dataset"], row["learner"], row["params"])
-        sides = [side[key]["mean_loss_mean"] if key in side else None for side in (mine, other)]
-        assert [row["mean_loss_mean"], row["mean_loss_mean_other"]] == sides
-        # what both have, they have the same runs of
-        assert row["difference"] == (None if None in sides else 0.0)
+    assert {
+        configuration_of(row): tuple(row[name] for name in columns) for row in found
+    } == expected
 
     beside = swept("--sweep", "first", "--diff", "second", "--best", "--json")
-    assert {(row["learner"], row["sketch_size"]) for row in beside} == {
-        ("AdaGrad", None),
-        ("OjaSON", 0),
-        ("OjaSON", 3),
-    }
+    assert {(row["learner"], row["sketch_size"]) for row in beside} == set(kinds)
     assert all(
         row["difference"] == row["mean_loss_mean_other"] - row["mean_loss_mean"] for row in beside
     )
@@ -198,34 +184,31 @@ def test_forms__give_the_same_numbers(swept, tmp_path):
     ],
 )
 def test_wrong_options__are_refused_with_a_reason(koco, small_store, words, said):
-    done = koco("results", "--store", small_store, *words)
-    assert done.exit_code == 2
-    assert said in done.stderr
+    assert said in koco("results", "--store", small_store, *words, status=2).stderr
 
 
-def cut(content):
-    return content[: len(content) // 2]
-
-
-def overwritten(content):
-    """All but the footer and half of the pages."""
-    half = len(content) // 2
-    return content[:8] + b"!" * half + content[8 + half :]
-
-
-@pytest.mark.parametrize("damage", [cut, overwritten])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        pytest.param(lambda content, half: content[:half], id="cut"),
+        # all but the footer and half of the pages
+        pytest.param(
+            lambda content, half: content[:8] + b"!" * half + content[8 + half :], id="overwritten"
+        ),
+    ],
+)
 def test_damaged_file_of_results__is_named_with_the_remedy(
     koco, swept, small_store, tmp_path, damage
 ):
     file = max(table_files(small_store, "runs"), key=str).path
-    file.write_bytes(damage(file.read_bytes()))
+    content = file.read_bytes()
+    file.write_bytes(damage(content, len(content) // 2))
     for words in (["results"], ["sweep", tmp_path / "second.toml"]):
-        done = koco(*words, "--store", small_store)
-        assert done.exit_code == 2
+        done = koco(*words, "--store", small_store, status=2)
         assert f"{file} cannot be read" in done.stderr
         assert "remove it, and its runs will be run again" in done.stderr
     file.unlink()
-    assert koco("sweep", tmp_path / "second.toml", "--store", small_store).exit_code == 0
+    koco("sweep", tmp_path / "second.toml", "--store", small_store, status=0)
     assert len(swept("--sweep", "second", "--runs", "--json")) == 2 * (2 * 2 + 2)
 
 
@@ -239,18 +222,14 @@ def test_condition_that_no_run_meets__is_said(koco, swept, small_store):
 def test_report_of_many_runs__is_the_same_from_a_process_of_its_own(
     koco, swept, small_store, tmp_path, monkeypatch
 ):
-    import flows.sweep.steps
-
     page = small_store / "reports" / "first.html"
     before = page.read_bytes()
-    monkeypatch.setattr(flows.sweep.steps, "MANY_RUNS", 1)
+    monkeypatch.setattr("flows.sweep.steps.MANY_RUNS", 1)
     page.unlink()
-    done = koco("sweep", tmp_path / "first.toml", "--store", small_store)
-    assert done.exit_code == 0, done.output
+    koco("sweep", tmp_path / "first.toml", "--store", small_store, status=0)
     # it says when it was written
     assert len(page.read_bytes()) == pytest.approx(len(before), rel=0.01)
     page.unlink()
     page.mkdir()  # so that it cannot be written
-    failed = koco("sweep", tmp_path / "first.toml", "--store", small_store)
-    assert failed.exit_code == 1
+    failed = koco("sweep", tmp_path / "first.toml", "--store", small_store, status=1)
     assert "the report could not be written: koco: " in failed.stderr

@@ -6,13 +6,11 @@ import asyncio
 import os
 import signal
 import subprocess
-import tempfile
 import time
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import pairwise
-from pathlib import Path
-from zoneinfo import ZoneInfo
 
 import psutil
 import pytest
@@ -27,22 +25,22 @@ from tests.helpers.disturbed import prefect_server, wait_until
 from tests.helpers.listening import family, listeners, loopback
 from tests.helpers.lookups import beyond_loopback, logging_lookups
 from tests.helpers.postgres import postgres
-from tests.helpers.project import ROOT, command
+from tests.helpers.project import ROOT, command, environment
 
 SPEC = (
     'name = "small"\n[[dataset]]\nname = "ill-conditioned"\nn_rows = 500\n[[learner]]\nname ='
     ' "OGD"\n'
 )
 TABLE = '[[schedule]]\nname = "minute"\ncron = "* * * * *"\nsweep = "small.toml"\nworkers = 0\n'
+NO_CRON = "line 3, schedule 1, cron: .*is no cron expression"
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 
 
 @pytest.fixture
 def file(tmp_path):
     (tmp_path / "small.toml").write_text(SPEC)
-    path = tmp_path / "schedules.toml"
-    path.write_text(TABLE)
-    return path
+    (tmp_path / "schedules.toml").write_text(TABLE)
+    return tmp_path / "schedules.toml"
 
 
 @pytest.mark.parametrize(
@@ -71,18 +69,15 @@ def file(tmp_path):
             "line 7, schedule 2, name: two schedules are called 'minute'",
         ),
         ("[[schedule]]", "[[schedule", "the file is TOML"),
+        ("* * * * *", "* * * *", NO_CRON),
+        ("* * * * *", "61 * * * *", NO_CRON),
+        ("* * * * *", "0 0 30 2 *", NO_CRON),
+        ("* * * * *", "every night", NO_CRON),
     ],
 )
 def test_schedules_file__what_is_wrong_is_named(file, old, new, said):
     file.write_text(TABLE.replace(old, new, 1))
     with pytest.raises(WrongInput, match=said):
-        read_schedules(file, "store")
-
-
-@pytest.mark.parametrize("cron", ["* * * *", "61 * * * *", "0 0 30 2 *", "every night"])
-def test_schedules_file__a_cron_that_is_none_is_named(file, cron):
-    file.write_text(TABLE.replace("* * * * *", cron))
-    with pytest.raises(WrongInput, match=r"line 3, schedule 1, cron: .*is no cron expression"):
         check_crons(read_schedules(file, "store"))
 
 
@@ -101,8 +96,7 @@ def test_prefect_yaml__names_flows_and_parameters_that_there_are():
 
 def test_schedules_file__the_one_that_is_shipped_can_be_read():
     (schedule,) = read_schedules(ROOT / "flows" / "schedules.toml", "store")
-    assert schedule.sweep.is_file()
-    assert schedule.seconds == 4 * 3600
+    assert (schedule.sweep.is_file(), schedule.seconds) == (True, 4 * 3600)
 
 
 @pytest.mark.parametrize(
@@ -119,31 +113,27 @@ def test_schedules_file__the_one_that_is_shipped_can_be_read():
     ],
 )
 def test_last_planned__is_the_last_time_of_the_cron(cron, zone, now, expected):
-    found = last_planned(cron, zone, datetime.fromisoformat(now))
-    assert found == datetime.fromisoformat(expected)
-    if cron.startswith("0 2"):
-        assert found.astimezone(ZoneInfo(zone)).hour == 2
+    now, expected = datetime.fromisoformat(now), datetime.fromisoformat(expected)
+    assert last_planned(cron, zone, now) == expected
 
 
 def test_times__of_those_that_passed_the_last_is_due_until_it_has_ended(tmp_path):
-    times, minute = Times(tmp_path, "minute"), timedelta(minutes=1)
-    assert times.begin("* * * * *", "UTC", NOON + timedelta(seconds=1)) == NOON + timedelta(
-        seconds=1
-    )
-    assert times.due(NOON + timedelta(seconds=30)) is None  # planned before the schedule was there
-    now = NOON + 5 * minute + timedelta(seconds=3)
-    assert times.due(now) == NOON + 5 * minute
-    assert "is due too" in times.why_not(NOON + 4 * minute, now)
-    assert times.why_not(NOON + 5 * minute, now) is None
-    assert times.note_begun(NOON + 5 * minute, now) == 1
-    assert "has begun already" in times.why_not(NOON + 4 * minute, NOON + 4.5 * minute)
-    assert times.due(now) == NOON + 5 * minute  # it was begun and did not end: it was cut
-    assert times.note_begun(NOON + 5 * minute, now) == 2
-    times.note_ended(NOON + 5 * minute, now, "Same numbers")
+    times, minute, second = Times(tmp_path, "minute"), timedelta(minutes=1), timedelta(seconds=1)
+    assert times.begin("* * * * *", "UTC", NOON + second) == NOON + second
+    assert times.due(NOON + 30 * second) is None  # planned before the schedule was there
+    planned, now = NOON + 5 * minute, NOON + 5 * minute + 3 * second
+    # what was begun and did not end was cut
+    for begun in (1, 2):
+        assert times.due(now) == planned
+        assert times.why_not(planned, now) is None
+        assert "is due too" in times.why_not(planned - minute, now)
+        assert times.note_begun(planned, now) == begun
+    assert "has begun already" in times.why_not(planned - minute, planned - 0.5 * minute)
+    times.note_ended(planned, now, "Same numbers")
     assert times.due(now) is None
-    assert "has ended already: Same numbers" in times.why_not(NOON + 5 * minute, now)
+    assert "has ended already: Same numbers" in times.why_not(planned, now)
     # started again: nothing is forgotten
-    assert times.begin("* * * * *", "UTC", now) == NOON + timedelta(seconds=1)
+    assert times.begin("* * * * *", "UTC", now) == NOON + second
     assert times.begin("0 * * * *", "UTC", now) == now
     assert times.due(now) is None
     for k in range(KEPT + 5):
@@ -151,20 +141,12 @@ def test_times__of_those_that_passed_the_last_is_due_until_it_has_ended(tmp_path
     assert len(times.done()) == KEPT
 
 
-def test_alone__a_second_one_is_refused_or_waits(tmp_path):
-    with locked(tmp_path, "serve", None):
-        with pytest.raises(BlockingIOError), locked(tmp_path, "serve", None):
-            pass
-        with locked(tmp_path, "nightly", None):
-            pass
-    with locked(tmp_path, "serve", None):
-        pass
-
-
-async def flow_runs(client, deployment):
-    from flows.schedules.deployments import StateType, runs_of_deployment
-
-    return await runs_of_deployment(client, deployment, *StateType)
+def test_alone__a_second_one_is_refused_until_the_first_lets_go(tmp_path):
+    serving = partial(locked, tmp_path, "serve", None)
+    for _ in range(2):
+        with serving(), locked(tmp_path, "nightly", None):
+            with pytest.raises(BlockingIOError), serving():
+                pass
 
 
 def test_made_up__once_for_the_last_time_that_passed__and_what_was_cut_again(file, tmp_path):
@@ -173,7 +155,13 @@ def test_made_up__once_for_the_last_time_that_passed__and_what_was_cut_again(fil
     from prefect.settings import PREFECT_API_URL, temporary_settings
     from prefect.states import Completed, Pending, Scheduled
 
-    from flows.schedules.deployments import clear_up, deployment_of, make_up
+    from flows.schedules.deployments import (
+        StateType,
+        clear_up,
+        deployment_of,
+        make_up,
+        runs_of_deployment,
+    )
 
     store = tmp_path / "store"
     (schedule,) = read_schedules(file, str(open_store(store)))
@@ -186,10 +174,11 @@ def test_made_up__once_for_the_last_time_that_passed__and_what_was_cut_again(fil
             await clear_up(client, schedule)  # nothing was ever registered
             deployment = await (await deployment_of(schedule)).aapply()
             await make_up(client, schedule, deployment, timedelta(days=800))
-            assert await flow_runs(client, deployment) == []  # Prefect may still be about to
+            flow_runs = partial(runs_of_deployment, client, deployment, *StateType)
+            assert await flow_runs() == []  # Prefect may still be about to
             await make_up(client, schedule, deployment, grace)
             await make_up(client, schedule, deployment, grace)
-            (run,) = await flow_runs(client, deployment)
+            (run,) = await flow_runs()
             assert datetime.fromtimestamp(run.expected_start_time.timestamp(), UTC) == due
             assert datetime.fromisoformat(run.parameters["planned"]) == due
             await client.set_flow_run_state(run.id, Pending(), force=True)  # then all is killed
@@ -198,41 +187,36 @@ def test_made_up__once_for_the_last_time_that_passed__and_what_was_cut_again(fil
             )
             await clear_up(client, schedule)
             await make_up(client, schedule, deployment, grace)
-            states = sorted(str(run.state.name) for run in await flow_runs(client, deployment))
+            states = sorted(str(run.state.name) for run in await flow_runs())
             assert states == ["Crashed", "Scheduled", "Scheduled"]  # the one by hand stays too
-            for run in await flow_runs(client, deployment):
+            for run in await flow_runs():
                 if run.state.is_scheduled():
                     await client.set_flow_run_state(run.id, Completed(), force=True)
             times.note_ended(due, now, "First")
             await make_up(client, schedule, deployment, grace)
-            assert len(await flow_runs(client, deployment)) == 3
+            assert len(await flow_runs()) == 3
 
     with prefect_server(tmp_path) as address, temporary_settings({PREFECT_API_URL: address}):
         asyncio.run(tried())
 
 
-def listening():
-    """In a process that is started: hear Ctrl-C, also where the tests run in the background."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
 class Serving:
     """`koco serve` in a session of its own."""
 
-    def __init__(self, folder, file, store, **environment):
+    def __init__(self, folder, file, store, environment):
         self.store = store
-        path = os.pathsep.join([environment.pop("PYTHONPATH"), str(ROOT)])
         self.log = folder / f"serve-{time.monotonic_ns()}.txt"
-        words = command("serve", "--schedules", file, "--store", store)
-        given = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": path, **environment}
         with self.log.open("w") as log:
-            heard = {
-                "stdout": log,
-                "stderr": log,
-                "start_new_session": True,
-                "preexec_fn": listening,
-            }
-            self.process = subprocess.Popen(words, env=given, cwd=folder, **heard)
+            self.process = subprocess.Popen(
+                command("serve", "--schedules", file, "--store", store),
+                env=environment,
+                cwd=folder,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                # it hears Ctrl-C, also where the tests run in the background
+                preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
+            )
 
     def said(self):
         return self.log.read_text()
@@ -240,14 +224,22 @@ class Serving:
     def times(self):
         return Times(self.store, "minute").done()
 
+    def ended(self):
+        """The planned times that have ended."""
+        return sorted(
+            datetime.fromisoformat(planned)
+            for planned, noted in self.times().items()
+            if "ended" in noted
+        )
+
     def wait_for(self, count, patience):
         """Until so many planned times have ended."""
-
-        def so():
-            assert self.process.poll() is None, self.said()
-            return sum("ended" in noted for noted in self.times().values()) >= count
-
-        wait_until(so, f"no {count} nights: {self.said()}", patience)
+        wait_until(
+            lambda: self.process.poll() is not None or len(self.ended()) >= count,
+            f"no {count} nights: {self.said()}",
+            patience,
+        )
+        assert self.process.poll() is None, self.said()
 
     def kill(self, blow):
         """End it so; then nothing of it is left."""
@@ -264,19 +256,15 @@ class Serving:
 def test_serve__each_minute_once__also_when_it_is_killed(database, file, tmp_path):
     with ExitStack() as stack:
         hook, lookups = logging_lookups(tmp_path / "hook")
-        more = {"PYTHONPATH": str(hook), "KOCO_CACHE": str(tmp_path / "cache")}
+        more = environment(
+            PYTHONPATH=os.pathsep.join([str(hook), str(ROOT)]), KOCO_CACHE=str(tmp_path / "cache")
+        )
         if database == "PostgreSQL":
-            reachable = Path(
-                stack.enter_context(tempfile.TemporaryDirectory(prefix="koco-postgres-"))
-            )
-            reachable.chmod(0o755)
-            more["PREFECT_API_DATABASE_CONNECTION_URL"] = stack.enter_context(
-                postgres(reachable / "postgres")
-            )
+            more["PREFECT_API_DATABASE_CONNECTION_URL"] = stack.enter_context(postgres())
         store = tmp_path / "store"
 
         def served():
-            begun = Serving(tmp_path, file, store, **more)
+            begun = Serving(tmp_path, file, store, more)
             stack.callback(begun.process.kill)
             return begun
 
@@ -287,43 +275,31 @@ def test_serve__each_minute_once__also_when_it_is_killed(database, file, tmp_pat
         assert all(loopback(address) for address, _ in addresses), addresses
         for planned, noted in first.times().items():
             late = datetime.fromisoformat(noted["begun"][0]) - datetime.fromisoformat(planned)
-            print(
-                f"\n  {database}: planned for {planned}, begun {late.total_seconds():.0f} s later,"
-                f" {noted.get('result')}",
-                end="",
-            )
+            print(f"\n  {database}: planned for {planned}, begun {late} later", end="")
             assert timedelta(0) <= late < timedelta(seconds=10)
-        other = Serving(tmp_path, file, store, **more)
+        other = served()
         assert other.process.wait(120) == 1
         assert "another koco serve" in other.said()
         seen = len(first.times())
         first.kill(signal.SIGKILL)
-        before = first.times()
-        assert len(before) <= seen + 1
-        ended = max(
-            datetime.fromisoformat(planned) for planned, noted in before.items() if "ended" in noted
-        )
+        assert len(first.times()) <= seen + 1
+        before = first.ended()
         # two times at least pass
-        wait_until(lambda: datetime.now(UTC) > ended + timedelta(seconds=135), "time passes", 200.0)
+        enough = before[-1] + timedelta(seconds=135)
+        wait_until(lambda: datetime.now(UTC) > enough, "time passes", 200.0)
         second = served()
-        second.wait_for(sum("ended" in noted for noted in before.values()) + 2, 260)
+        second.wait_for(len(before) + 2, 260)
         second.kill(signal.SIGINT)
         assert second.process.returncode == 1, second.said()
         assert "Traceback" not in first.said() + second.said(), second.said()
-        after = second.times()
-        done = sorted(
-            datetime.fromisoformat(planned) for planned, noted in after.items() if "ended" in noted
-        )
-        print(f"\n  {database}: " + ", ".join(f"{planned:%H:%M}" for planned in done))
-        restarted = [planned for planned in done if planned > ended]
-        assert all(b - a == timedelta(minutes=1) for a, b in pairwise(restarted)), after
+        done = second.ended()
+        restarted = [planned for planned in done if planned > before[-1]]
         # of those that passed meanwhile only the last
-        assert restarted[0] - ended > timedelta(minutes=1)
+        assert restarted[0] - before[-1] > timedelta(minutes=1)
+        assert all(b - a == timedelta(minutes=1) for a, b in pairwise(restarted)), restarted
         nights = read_nights(store, "small").to_pylist()
         assert [night["planned"] for night in nights] == done  # each once
-        assert [night["result"] for night in nights] == [
-            "first",
-            *["same numbers"] * (len(nights) - 1),
-        ]
+        same = ["same numbers"] * (len(nights) - 1)
+        assert [night["result"] for night in nights] == ["first", *same]
         assert beyond_loopback(lookups) == []
         assert "connect" in lookups.read_text()

@@ -43,32 +43,37 @@ def written(tmp_path, text):
 
 def test_expansion__counts_each_run_once(tmp_path, small_store):
     sweep = checked(written(tmp_path, GOOD), small_store)
-    runs, missing = sweep.runs, sweep.missing
+    ids = {run.run_id for run in sweep.runs}
     # 6 streams; without a sketch neither its rate nor the seed matters; AdaGrad draws nothing.
-    assert len(runs) == len(missing) == 6 * (3 * 1 + 3 * 2 * 2 + 1)
-    assert len({run.run_id for run in runs}) == len(runs)
-    request = SweepRequest(str(tmp_path / "try.toml"), str(small_store), 2)
-    assert dry_run_of(request)["runs"] == len(runs)
+    assert len(ids) == len(sweep.runs) == len(sweep.missing) == 6 * (3 * 1 + 3 * 2 * 2 + 1)
 
 
 def test_identity__does_not_depend_on_how_a_number_is_written(tmp_path, small_store):
+    text = 'name = "a"\n[[dataset]]\nname = "real"\n[[learner]]\nname = "OjaSON"\n'
     ids = []
-    for alpha in ("1", "1.0", "{ powers_of_two = [0, 0] }"):
-        text = (
-            'name = "a"\n[[dataset]]\nname = "real"\n[[learner]]\nname = "OjaSON"\nalpha ='
-            f" {alpha}\ncurvature = 0.125"
-        )
-        ids.append([run.run_id for run in checked(written(tmp_path, text), small_store).runs])
-    # the defaults: alpha 1, σ = 1/8 for clip 1
-    text = 'name = "b"\n[[dataset]]\nname = "real"\n[[learner]]\nname = "OjaSON"\n'
-    ids.append([run.run_id for run in checked(written(tmp_path, text), small_store).runs])
-    assert ids[0] == ids[1] == ids[2] == ids[3]
+    # the defaults are alpha 1, σ = 1/8 for clip 1
+    for more in (
+        "",
+        "alpha = 1",
+        "curvature = 0.125",
+        "alpha = 1.0",
+        "alpha = { powers_of_two = [0, 0] }",
+    ):
+        spec = written(tmp_path, text + more)
+        ids.append([run.run_id for run in checked(spec, small_store).runs])
+    assert ids == [ids[0]] * 5
 
 
-def test_grid__values():
-    assert values_of({"powers_of_two": [-1, 2]}) == [0.5, 1, 2, 4]
-    assert values_of({"powers_of_ten": [0, 1]}) == [1, 10]
-    assert values_of("hinge") == ["hinge"]
+@pytest.mark.parametrize(
+    ("grid", "values"),
+    [
+        ({"powers_of_two": [-1, 2]}, [0.5, 1, 2, 4]),
+        ({"powers_of_ten": [0, 1]}, [1, 10]),
+        ("hinge", ["hinge"]),
+    ],
+)
+def test_grid__values(grid, values):
+    assert values_of(grid) == values
 
 
 WRONG = [
@@ -189,6 +194,32 @@ WRONG = [
     ("learner_seeds = 2", "learner_seeds = 0", r"line 3, learner_seeds"),
     ("learner_seeds = 2", "learner_seeds = ", r"line 3"),
     (
+        "learner_seeds = 2",
+        "halving = { factor = 3, frist = 40 }",
+        r"try\.toml, line 3, halving\.frist: unknown key; did you mean 'first'",
+    ),
+    (
+        "learner_seeds = 2",
+        "halving = { factor = 3, first = 40, last = 9 }",
+        r"line 3, halving\.last: unknown key; .*factor, first",
+    ),
+    (
+        "learner_seeds = 2",
+        "halving = { factor = 1, first = 40 }",
+        r"line 3, halving\.factor: .*greater than or equal to 2, not 1",
+    ),
+    ("learner_seeds = 2", "halving = { factor = 3 }", r"halving\.first: this key is missing"),
+    ("learner_seeds = 2", "halving = { first = 0 }", r"halving\.first: .*greater than 0, not 0"),
+    ("learner_seeds = 2", "halving = { first = 1.5 }", r"halving\.first: .*integer.*, not 1.5"),
+    ("learner_seeds = 2", "halving = 3", r"try\.toml, line 3, halving: "),
+    ("learner_seeds = 2", "[halving]\nfactor = 1\nfirst = 40", r"line 4, halving\.factor"),
+    ("step_size = 0.5", 'step_size = 0.5\n[report]\nfigure = ["son-figure-9"]', r"line 19.*figure"),
+    (
+        GOOD,
+        'name = "a"\n[[dataset]]\nname = "real"\n[[learner]]\nname = "OGD"\nloss = "logistic"',
+        "regression set",
+    ),
+    (
         '[[learner]]\nname = "AdaGrad"\nstep_size = 0.5',
         "[[learner]]\nstep_size = 0.5",
         r"learner 2, name: this key is missing",
@@ -221,15 +252,21 @@ def test_file_that_is_no_text__is_refused(make, message, tmp_path):
         read_sweep(tmp_path / "s.toml")
 
 
-def test_loss__that_does_not_fit_the_labels(tmp_path, small_store):
-    text = 'name = "a"\n[[dataset]]\nname = "real"\n[[learner]]\nname = "OGD"\nloss = "logistic"'
-    with pytest.raises(WrongInput, match="regression set"):
-        checked(written(tmp_path, text), small_store)
+@pytest.mark.parametrize(
+    ("figure", "read"),
+    [
+        ('"son-figure-1"', ("son-figure-1",)),
+        ('["son-figure-2", "son-figure-3"]', ("son-figure-2", "son-figure-3")),
+    ],
+)
+def test_report__takes_one_figure_or_several(figure, read, tmp_path):
+    spec = written(tmp_path, f"{GOOD}[report]\nfigure = {figure}")
+    assert read_sweep(spec).figures == read
 
 
-def test_shipped_sweeps__are_read():
-    for path in SWEEPS.glob("*.toml"):
-        assert read_sweep(path).configurations
+@pytest.mark.parametrize("path", sorted(SWEEPS.glob("*.toml")), ids=lambda path: path.stem)
+def test_shipped_sweep__is_read(path):
+    assert read_sweep(path).configurations
 
 
 def test_streams__that_read_the_same_are_one(tmp_path, small_store):
@@ -263,10 +300,10 @@ def test_windows__are_part_of_the_streams_of_their_order_alone(tmp_path, small_s
     assert [(s.order, s.order_seed, s.window_rows, s.sharding) for s in two] == [
         ("shuffled-in-windows", k, 100, sharding) for k in (0, 1)
     ]
-    (unsaid,) = streams_of('order = "shuffled-in-windows"')
-    assert unsaid.window_rows == 700  # of 65,536: the dataset has no more
-    for other in (streams_of(""), streams_of('order = "shuffled"')):
-        assert [(s.window_rows, s.sharding) for s in other] == [(None, None)]
+    unsaid = streams_of('order = "shuffled-in-windows"')
+    assert [s.window_rows for s in unsaid] == [700]  # of 65,536: the dataset has no more
+    others = streams_of("") + streams_of('order = "shuffled"')
+    assert [(s.window_rows, s.sharding) for s in others] == [(None, None)] * 2
     spec = written(tmp_path, GOOD.replace('"shuffled"', '"shuffled-in-windows"'))
     planned = dry_run_of(SweepRequest(str(spec), str(small_store), 1))
     assert planned["orders"] == ["shuffled-in-windows, window_rows = 65536, 3 order seeds"]
@@ -278,39 +315,21 @@ def test_full_shuffle__beyond_the_cache_s_limit_is_refused_before_anything_start
     monkeypatch.setenv("KOCO_CACHE_BYTES", "10000")
     with pytest.raises(WrongInput, match="shuffled-in-windows"):
         checked(written(tmp_path, GOOD), small_store)
-    written(tmp_path, GOOD.replace('"shuffled"', '"shuffled-in-windows"'))
-    assert (
-        dry_run_of(SweepRequest(str(tmp_path / "try.toml"), str(small_store), 1))[
-            "limit of the shared copies in bytes"
-        ]
-        == 10000
-    )
+    windows = written(tmp_path, GOOD.replace('"shuffled"', '"shuffled-in-windows"'))
+    planned = dry_run_of(SweepRequest(str(windows), str(small_store), 1))
+    assert planned["limit of the shared copies in bytes"] == 10000
 
 
 def test_memory__of_the_order_and_the_rows_follows_the_order():
     size = DataSize(1_000_000, 1000, 50_000_000, 48 << 20)
-    streams = {
-        "as-stored": Stream("a", ""),
-        "shuffled": Stream("a", "", "shuffled", 0),
-        "shuffled-in-windows": Stream(
-            "a", "", "shuffled-in-windows", 0, window_rows=65536, sharding=""
-        ),
-    }
-    terms = {order: pass_bytes(stream, size) for order, stream in streams.items()}
-    assert [terms[order]["order"] for order in streams] == [0, 8_000_000, 8 * 65536]
-    assert (
-        terms["as-stored"]["block"]
-        < terms["shuffled"]["block"]
-        == terms["shuffled-in-windows"]["block"]
+    streams = (
+        Stream("a", ""),
+        Stream("a", "", "shuffled", 0),
+        Stream("a", "", "shuffled-in-windows", 0, window_rows=65536, sharding=""),
     )
-    for term in terms.values():
+    stored, shuffled, windows = (pass_bytes(stream, size) for stream in streams)
+    assert [stored["order"], shuffled["order"], windows["order"]] == [0, 8_000_000, 8 * 65536]
+    assert stored["block"] < shuffled["block"] == windows["block"]
+    for term in (stored, shuffled, windows):
         assert term["comparator"] < 1 << 20  # nothing in it grows with the rows
         assert term["copy of a shard"] == 4 * 48 << 20
-
-
-def test_generated_name__taken_by_a_user_s_dataset_is_refused(tmp_path, small_store):
-    (tmp_path / "two.svm").write_text("1 1:1\n-1 2:1\n")
-    prepare_file(small_store, "ill-conditioned", tmp_path / "two.svm")
-    text = 'name = "a"\n[[dataset]]\nname = "ill-conditioned"\n[[learner]]\nname = "OGD"'
-    with pytest.raises(WrongInput, match="was not made by the generator"):
-        checked(written(tmp_path, text), small_store)
