@@ -1,6 +1,5 @@
 """Entry point of the koco command, with all its subcommands."""
 
-import os
 import signal
 import sys
 
@@ -56,11 +55,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, interrupt)
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")
-    try:
-        koco(prog_name="koco")
-    except BrokenPipeError:
-        # the reader of stdout has ended, as in `koco results | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    koco(prog_name="koco")
 
 
 if __name__ == "__main__":

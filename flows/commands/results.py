@@ -57,17 +57,15 @@ def results(
     all); the value none stands for a missing value. Runs of a running sweep are shown as they
     finish.
     """
-    from flows.results.querying import Query, answer
+    from flows.results.querying import answer
     from storage.store import existing_store
 
     if as_json + as_csv + (arrow is not None) > 1:
         raise click.UsageError(
             "--json, --csv and --arrow are three ways to give the same; choose one"
         )
-    query = Query(
-        name, conditions, single, best, tuple(group.split(",")) if group is not None else (), other
-    )
-    table = answer(existing_store(store), query)
+    by = group.split(",") if group is not None else ()
+    table = answer(existing_store(store), name, conditions, single, best, by, other)
     if conditions and not table.num_rows:
         click.echo("no run meets the conditions", err=True)
     if arrow:

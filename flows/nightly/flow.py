@@ -63,11 +63,10 @@ def prepare_missing(store: str, sweep: Sweep) -> None:
 
     Other missing datasets are reported by the sweep itself.
     """
-    prepared = set(prepared_names(store))
     for use in sweep.datasets:
         if use.given is not None:
             prepare_synthetic(store, use.generator, use.given)
-        elif use.name not in prepared and use.name in CATALOGUE:
+        elif use.name in CATALOGUE and use.name not in prepared_names(store):
             prepare_one(store, use.name)
 
 
@@ -93,8 +92,9 @@ def compare(night: Night) -> None:
     store, name = night.store, night.sweep.name
     numbers, accepted = numbers_of(night.path), read_accepted(store, name)
     history = read_nights(store, name).to_pylist()
-    manifests = {use.name: load_manifest(store, use.name) for use in night.sweep.datasets}
-    runs = all_runs(night.sweep, dict(manifests))
+    runs = all_runs(
+        night.sweep, {use.name: load_manifest(store, use.name) for use in night.sweep.datasets}
+    )
     night.changes = [] if accepted is None else changes(accepted, numbers)
     night.speeds = measure_speeds(night.path, runs, numbers, history)
     night.result = result_of(accepted is None, night.changes, night.speeds)

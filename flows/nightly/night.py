@@ -7,14 +7,24 @@ an empty store in that folder.
 """
 
 import json
-from collections import Counter, defaultdict
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
 
-from flows.nightly.regression import CHANGED, FAILING, FASTER, SLOWER, UNCLEAR, Change, Pair, Speed
+from flows.nightly.regression import (
+    CHANGED,
+    FAILING,
+    FASTER,
+    SLOWER,
+    UNCLEAR,
+    Change,
+    Pair,
+    Speed,
+    pair_of,
+)
+from flows.results.tables import grouped
 from flows.runtime.processes import locked
 from flows.sweep.file import Sweep
 from flows.sweep.request import SweepRequest
@@ -30,6 +40,14 @@ from storage.results import read_runs
 from storage.store import existing_store, open_store
 
 NOTE = "night.json"
+# columns of the history on a speed, with the attribute of `Speed`; None if it was not timed
+SPEED_COLUMNS = {
+    "probe": "probe",
+    "probe_rows": "rows",
+    "ratio": "ratio",
+    "expected": "expected",
+    "speed": "verdict",
+}
 
 
 def code() -> str:
@@ -182,22 +200,20 @@ def history_rows(night: Night, numbers: pa.Table, is_first: bool) -> list[dict[s
         "calibration": VERSION,
         "host": machine(),
     }
-    seconds: Counter[Pair] = Counter()
-    for row in read_runs(
-        night.path, ("run_id", "status", "dataset", "learner", "seconds")
-    ).to_pylist():
-        seconds[row["dataset"], row["learner"]] += row["seconds"]
-    by_pair: dict[Pair, list[dict[str, Any]]] = defaultdict(list)
-    for row in numbers.to_pylist():
-        by_pair[row["dataset"], row["learner"]].append(row)
+    columns = ("run_id", "status", "dataset", "learner", "seconds")
+    scans = grouped(read_runs(night.path, columns).to_pylist(), pair_of)
+    speeds = {(speed.dataset, speed.learner): speed for speed in night.speeds}
     return [
         {
             **common,
             **numbers_columns(night, pair, rows, is_first),
-            **speed_columns(night, pair),
-            "scan_seconds": seconds.get(pair),
+            **{
+                column: getattr(speeds.get(pair), name, None)
+                for column, name in SPEED_COLUMNS.items()
+            },
+            "scan_seconds": sum(row["seconds"] for row in scans[pair]) if pair in scans else None,
         }
-        for pair, rows in by_pair.items()
+        for pair, rows in grouped(numbers.to_pylist(), pair_of).items()
     ]
 
 
@@ -208,13 +224,7 @@ def numbers_columns(
     found = [change for change in night.changes if (change.dataset, change.learner) == pair]
     other = [change for change in found if change.what != "new"]
     losses = [row["mean_loss"] for row in rows if row["mean_loss"] is not None]
-    largest = [change.largest for change in other if change.largest is not None]
-    if is_first:
-        verdict = "first"
-    elif other:
-        verdict = "changed"
-    else:
-        verdict = "new" if found else "same"
+    verdicts = {"first": is_first, "changed": other, "new": found, "same": True}
     return {
         "dataset": pair[0],
         "learner": pair[1],
@@ -222,23 +232,11 @@ def numbers_columns(
         "digest": content_hash([row["digest"] for row in rows]),
         "mean_loss": sum(losses) / len(losses) if losses else None,
         "changed": sum(change.runs for change in other),
-        "largest_change": max(largest, default=None),
-        "numbers": verdict,
+        "largest_change": max(
+            (change.largest for change in other if change.largest is not None), default=None
+        ),
+        "numbers": next(verdict for verdict, holds in verdicts.items() if holds),
     }
-
-
-def speed_columns(night: Night, pair: Pair) -> dict[str, Any]:
-    """Columns of a history row on the speed of one learner on one dataset; None if not timed."""
-    for speed in night.speeds:
-        if (speed.dataset, speed.learner) == pair:
-            return {
-                "probe": speed.probe,
-                "probe_rows": speed.rows,
-                "ratio": speed.ratio,
-                "expected": speed.expected,
-                "speed": speed.verdict,
-            }
-    return dict.fromkeys(("probe", "probe_rows", "ratio", "expected", "speed"))
 
 
 def lines_of(night: Night, history: Sequence[dict[str, Any]]) -> list[str]:

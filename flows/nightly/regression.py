@@ -1,6 +1,5 @@
 """Comparison of a nightly run's numbers and speeds with accepted ones, without access to files."""
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -8,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from flows.results.tables import grouped
 from storage.nights import IDENTITY
 
 FIRST, SAME, CHANGED, SLOWER, FASTER = (
@@ -52,17 +52,14 @@ class Change:
     largest: float | None = None
 
     def __str__(self) -> str:
-        where = f"{self.learner} on {self.dataset}"
-        if self.what == "data":
-            return (
-                f"{where}: the dataset has other rows than in the accepted run ({self.runs:,} runs)"
-            )
-        if self.what == "gone":
-            return f"{where}: {self.runs:,} of {self.of:,} runs of the accepted run are gone"
-        if self.what == "new":
-            return f"{where}: {self.runs:,} runs that the accepted run did not have"
         by = "" if self.largest is None else f", mean loss by up to {self.largest:.1e} of itself"
-        return f"{where}: {self.runs:,} of {self.of:,} runs have other numbers{by}"
+        found = {
+            "data": f"the dataset has other rows than in the accepted run ({self.runs:,} runs)",
+            "gone": f"{self.runs:,} of {self.of:,} runs of the accepted run are gone",
+            "new": f"{self.runs:,} runs that the accepted run did not have",
+            "numbers": f"{self.runs:,} of {self.of:,} runs have other numbers{by}",
+        }
+        return f"{self.learner} on {self.dataset}: {found[self.what]}"
 
 
 def changes(accepted: pa.Table, tonight: pa.Table) -> list[Change]:
@@ -70,44 +67,40 @@ def changes(accepted: pa.Table, tonight: pa.Table) -> list[Change]:
 
     Both have the columns of `storage.nights.NUMBERS`.
     """
-    before, after = _by_identity(accepted), _by_identity(tonight)
-    pairs: dict[Pair, list[tuple[dict[str, Any] | None, dict[str, Any] | None]]] = defaultdict(list)
-    for key in sorted({*before, *after}, key=repr):
-        row = before.get(key) or after[key]
-        pairs[row["dataset"], row["learner"]].append((before.get(key), after.get(key)))
+    before, after = (
+        {tuple(row[name] for name in IDENTITY): row for row in numbers.to_pylist()}
+        for numbers in (accepted, tonight)
+    )
+    matched = [(before.get(key), after.get(key)) for key in {**before, **after}]
+    by_pair = grouped(matched, lambda rows: pair_of(rows[0] or rows[1]))
     found: list[Change] = []
-    for (dataset, learner), rows in sorted(pairs.items()):
+    for pair, rows in sorted(by_pair.items()):
         both = [(a, b) for a, b in rows if a and b]
         data = [a for a, b in both if a["dataset_hash"] != b["dataset_hash"]]
         other = [
-            (a, b)
+            (a["mean_loss"], b["mean_loss"])
             for a, b in both
             if a["dataset_hash"] == b["dataset_hash"] and a["digest"] != b["digest"]
         ]
         gone, new = sum(b is None for _, b in rows), sum(a is None for a, _ in rows)
         relative = [
-            r for a, b in other if (r := _relative(a["mean_loss"], b["mean_loss"])) is not None
+            abs(b - a) / max(abs(a), abs(b)) if a != b else 0.0
+            for a, b in other
+            if a is not None and b is not None
         ]
-        largest = max(relative, default=None)
         every = (
-            Change(dataset, learner, "data", len(data), len(both)),
-            Change(dataset, learner, "numbers", len(other), len(both), largest),
-            Change(dataset, learner, "gone", gone, len(both) + gone),
-            Change(dataset, learner, "new", new, len(both) + new),
+            Change(*pair, "data", len(data), len(both)),
+            Change(*pair, "numbers", len(other), len(both), max(relative, default=None)),
+            Change(*pair, "gone", gone, len(both) + gone),
+            Change(*pair, "new", new, len(both) + new),
         )
         found += [change for change in every if change.runs]
     return found
 
 
-def _by_identity(numbers: pa.Table) -> dict[tuple[Any, ...], dict[str, Any]]:
-    return {tuple(row[name] for name in IDENTITY): row for row in numbers.to_pylist()}
-
-
-def _relative(before: float | None, after: float | None) -> float | None:
-    """Relative change of a loss; None if one of the losses is missing."""
-    if before is None or after is None:
-        return None
-    return abs(after - before) / max(abs(before), abs(after)) if before != after else 0.0
+def pair_of(row: Any) -> Pair:
+    """Dataset and learner of a row."""
+    return row["dataset"], row["learner"]
 
 
 @dataclass(frozen=True)
@@ -142,15 +135,12 @@ class Speed:
     others: float = 0.0
 
     def __str__(self) -> str:
-        where = f"{self.learner} on {self.dataset}"
-        unclear = (
-            f"; other processes took {self.others:.0%} of the machine, so it is not judged"
-            if self.verdict == UNCLEAR
-            else ""
-        )
-        if self.expected is None:
-            return f"{where}: timed for the first time{unclear}"
-        return f"{where}: {self.ratio / self.expected - 1:+.0%} time for the same rounds{unclear}"
+        found = "timed for the first time"
+        if self.expected is not None:
+            found = f"{self.ratio / self.expected - 1:+.0%} time for the same rounds"
+        if self.verdict == UNCLEAR:
+            found += f"; other processes took {self.others:.0%} of the machine, so it is not judged"
+        return f"{self.learner} on {self.dataset}: {found}"
 
 
 def band(ratios: Sequence[float]) -> tuple[float, float, float]:
@@ -192,32 +182,12 @@ def earlier_ratios(
     """Ratios in the history with which a new measurement can be compared, oldest first.
 
     They are of the accepted nightly run and later ones. Ratios judged slower or faster are left out
-    unless they were accepted, and unclear ones always.
-
-    Parameters
-    ----------
-    history : sequence of dict
-        Rows of the history, oldest first.
-    pair : (str, str)
-        Dataset and learner.
-    probe : str
-        Identifier of the run that was timed.
-    rows : int
-        Number of its rounds that were timed.
-    host : str
-        Name of this machine.
-    calibration : int
-        Version of the calibration loop.
-
-    Returns
-    -------
-    list of float
-        The latest ratios, at most `REMEMBERED`.
+    unless they were accepted, and unclear ones always. At most the latest `REMEMBERED` are given.
     """
     same = [
         row
         for row in history
-        if (row["dataset"], row["learner"]) == pair
+        if pair_of(row) == pair
         and (row["probe"], row["probe_rows"], row["host"], row["calibration"])
         == (probe, rows, host, calibration)
         and row["ratio"] is not None
@@ -235,7 +205,7 @@ def result_of(is_first: bool, found: Sequence[Change], speeds: Sequence[Speed]) 
     """Overall result of a nightly run, from its changed numbers and its speeds."""
     if is_first:
         return FIRST
-    if any(change.what != "new" for change in found):
-        return CHANGED
     verdicts = {speed.verdict for speed in speeds}
-    return SLOWER if SLOWER in verdicts else FASTER if FASTER in verdicts else SAME
+    if any(change.what != "new" for change in found):
+        verdicts.add(CHANGED)
+    return next((one for one in (CHANGED, SLOWER, FASTER) if one in verdicts), SAME)

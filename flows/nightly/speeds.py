@@ -7,7 +7,16 @@ from typing import Any
 import psutil
 import pyarrow as pa
 
-from flows.nightly.regression import FIRST, UNCLEAR, Pair, Speed, band, earlier_ratios, verdict_of
+from flows.nightly.regression import (
+    FIRST,
+    UNCLEAR,
+    Pair,
+    Speed,
+    band,
+    earlier_ratios,
+    pair_of,
+    verdict_of,
+)
 from koco_stream.engine.calibration import VERSION, Probe
 from koco_stream.engine.result_file import machine
 from koco_stream.io.files import canonical_json
@@ -39,37 +48,15 @@ def measure_speeds(
     """Measure the speed of each learner on each dataset that has a run with status ok.
 
     A measurement that differs from earlier nightly runs is repeated after a pause, and the one
-    nearest to the expected ratio counts: noise passes, but slower code stays slow.
-
-    Parameters
-    ----------
-    store : path
-        The store of the nightly run.
-    runs : sequence of Run
-        All runs of the sweep.
-    numbers : Table
-        The numbers of these runs, with their statuses.
-    history : sequence of dict
-        Rows of earlier nightly runs. The run and the rounds that were timed last are timed
-        again.
-
-    Returns
-    -------
-    list of Speed
-        One per dataset and learner. Runs too short to be timed are left out.
+    nearest to the expected ratio counts: noise passes, but slower code stays slow. The run and the
+    rounds that were timed last are timed again. Runs too short to be timed are left out. `store` is
+    that of the nightly run, and `history` has the rows of earlier ones.
     """
     probes: list[tuple[Pair, str, Probe]] = []
     for pair, candidates in by_pair(runs, numbers).items():
-        last = next(
-            (
-                row
-                for row in reversed(history)
-                if (row["dataset"], row["learner"]) == pair and row["probe"] in candidates
-            ),
-            None,
-        )
-        name = last["probe"] if last else min(candidates)
-        probe = Probe(store, candidates[name], last["probe_rows"] if last else None)
+        before = [row for row in history if pair_of(row) == pair and row["probe"] in candidates]
+        name = before[-1]["probe"] if before else min(candidates)
+        probe = Probe(store, candidates[name], before[-1]["probe_rows"] if before else None)
         if min(probe.scan() for _ in range(3)) >= SHORTEST:
             probes.append((pair, name, probe))
     found: dict[Pair, Speed] = {}
@@ -83,7 +70,7 @@ def measure_speeds(
             time.sleep(attempt * PAUSE)
         for pair, name, probe in doubtful:
             speed = timed(pair, name, probe, history)
-            found[pair] = better(found[pair], speed) if pair in found else speed
+            found[pair] = min(speed, found.get(pair, speed), key=doubt)
     return list(found.values())
 
 
@@ -92,39 +79,25 @@ def is_doubtful(speed: Speed, times: int) -> bool:
     return times < FIRST_TIMES if speed.verdict == FIRST else speed.verdict != "same"
 
 
-def better(one: Speed, other: Speed) -> Speed:
-    """The more reliable of two measurements.
+def doubt(speed: Speed) -> tuple[bool, float]:
+    """Sort key of measurements, the most reliable first.
 
     A clear one is preferred to an unclear one, then the one nearer to the expected ratio, or the
     faster one if no ratio is expected.
     """
-
-    def doubt(speed: Speed) -> tuple[bool, float]:
-        return speed.verdict == UNCLEAR, (
-            speed.ratio if speed.expected is None else abs(speed.ratio - speed.expected)
-        )
-
-    return min(one, other, key=doubt)
+    nearness = speed.ratio if speed.expected is None else abs(speed.ratio - speed.expected)
+    return speed.verdict == UNCLEAR, nearness
 
 
 def by_pair(runs: Sequence[Run], numbers: pa.Table) -> dict[Pair, dict[str, Run]]:
     """Runs with status ok, by (dataset, learner), then by the identifier of `probe_of`."""
-    well = {
-        (row["dataset"], row["learner"], row["params"], row["order_seed"], row["learner_seed"])
-        for row in numbers.to_pylist()
-        if row["status"] == "ok"
-    }
+    by = ("dataset", "learner", "params", "order_seed", "learner_seed")
+    well = {tuple(row[name] for name in by) for row in numbers.to_pylist() if row["status"] == "ok"}
     found: dict[Pair, dict[str, Run]] = {}
     for run in runs:
-        key = (
-            run.stream.dataset,
-            run.learner,
-            canonical_json(run.params),
-            run.stream.order_seed,
-            run.learner_seed,
-        )
-        if key in well:
-            found.setdefault(key[:2], {})[probe_of(run)] = run
+        pair = run.stream.dataset, run.learner
+        if (*pair, canonical_json(run.params), run.stream.order_seed, run.learner_seed) in well:
+            found.setdefault(pair, {})[probe_of(run)] = run
     return found
 
 

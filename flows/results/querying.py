@@ -1,7 +1,7 @@
 """Queries of `koco results`, answered with one table for the screen, JSON, CSV and Arrow."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from functools import partial
 
 import pyarrow as pa
 
@@ -21,11 +21,21 @@ from koco_stream.io.paths import StorePath
 from koco_stream.runs.schemas import RUNS
 
 
-class Query(NamedTuple):
-    """Which runs `koco results` shows, and how they are averaged.
+def answer(
+    store: StorePath,
+    sweep: str | None,
+    conditions: Sequence[str],
+    single: bool = False,
+    best: bool = False,
+    group: Sequence[str] = (),
+    other: str | None = None,
+) -> pa.Table:
+    """Answer a query with a table.
 
-    Attributes
+    Parameters
     ----------
+    store : path
+        The store.
     sweep : str or None
         Only runs of this sweep.
     conditions : sequence of str
@@ -38,45 +48,31 @@ class Query(NamedTuple):
         Average over runs that are equal in these columns.
     other : str or None
         A second sweep to compare with.
+
+    Raises
+    ------
+    WrongInput
+        For an unknown sweep or column, and for options that exclude each other.
     """
-
-    sweep: str | None = None
-    conditions: Sequence[str] = ()
-    single: bool = False
-    best: bool = False
-    group: Sequence[str] = ()
-    other: str | None = None
-
-
-def answer(store: StorePath, query: Query) -> pa.Table:
-    """Answer a query with a table.
-
-    Raises `WrongInput` for an unknown sweep or column, and for options that exclude each other.
-    """
-    if query.single + query.best + bool(query.group) > 1:
+    if single + best + bool(group) > 1:
         raise WrongInput("--runs, --best and --group do not go together; take one of them")
-    if query.other is not None and (query.single or query.sweep is None):
+    if other is not None and (single or sweep is None):
         raise WrongInput(
             "--diff shows averages of the two sweeps --sweep NAME and --diff OTHER; name both,"
             " without --runs"
         )
-    if query.single:
-        return filtered(runs_of(store, query.sweep), query.conditions).select(
-            [column.name for column in RUNS]
-        )
-    rows = _averaged(store, query.sweep, query)
-    if query.other is not None:
-        by = query.group or (BEST_OF if query.best else CONFIGURATION)
-        rows = differences(rows, _averaged(store, query.other, query), by)
+    runs = filtered(runs_of(store, sweep), conditions)
+    if single:
+        return runs.select([column.name for column in RUNS])
+    average = best_of if best else summary_of
+    if group:
+        average = partial(groups_of, by=group)
+    rows = average(runs)
+    if other is not None:
+        others = average(filtered(runs_of(store, other), conditions))
+        rows = differences(rows, others, group or (BEST_OF if best else CONFIGURATION))
     return (
         pa.Table.from_pylist(rows)
         if rows
         else pa.table({name: pa.array([], pa.null()) for name in SUMMARY})
     )
-
-
-def _averaged(store: StorePath, sweep: str | None, query: Query) -> list[dict[str, Any]]:
-    runs = filtered(runs_of(store, sweep), query.conditions)
-    if query.group:
-        return groups_of(runs, query.group)
-    return best_of(runs) if query.best else summary_of(runs)

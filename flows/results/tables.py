@@ -157,19 +157,11 @@ def of_newest_code(runs: pa.Table) -> pa.Table:
         is not False
     ):
         return runs
-    newest = dict(
-        zip(
-            zip(*lists_of(versions, STREAM_AND_CONFIGURATION), strict=True),
-            versions.column("version_max").to_pylist(),
-            strict=True,
-        )
-    )
-    mine = zip(
-        zip(*lists_of(table, STREAM_AND_CONFIGURATION), strict=True),
-        table.column("version").to_pylist(),
-        strict=True,
-    )
-    return runs.filter(pa.array([newest[key] == version for key, version in mine], pa.bool_()))
+    names = [*STREAM_AND_CONFIGURATION, "version_max"]
+    newest = {tuple(key): version for *key, version in zip(*lists_of(versions, names), strict=True)}
+    mine = zip(*lists_of(table, [*STREAM_AND_CONFIGURATION, "version"]), strict=True)
+    keep = [newest[tuple(key)] == version for *key, version in mine]
+    return runs.filter(pa.array(keep, pa.bool_()))
 
 
 def averages(runs: pa.Table, by: Sequence[str]) -> pa.Table:

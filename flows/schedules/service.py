@@ -13,7 +13,7 @@ from pathlib import Path
 from flows.runtime.console import say
 from flows.runtime.prefect_server import PrefectServer, configure_prefect
 from flows.runtime.processes import SERVER, interrupt, locked
-from flows.schedules.file import check_crons, read_schedules
+from flows.schedules.file import read_schedules
 from storage.store import open_store
 
 PORT = 4200  # Prefect's default; another is used if it is taken
@@ -27,9 +27,8 @@ def serve_schedules(file: Path, store: str) -> None:
     """
     configure_prefect()
     os.environ[SERVER] = str(os.getpid())
-    schedules = read_schedules(file, store)
     server = PrefectServer(PORT)
-    check_crons(schedules)
+    schedules = read_schedules(file, store)
     with ExitStack() as stack:
         for path in sorted({schedule.store for schedule in schedules}):
             open_store(path)

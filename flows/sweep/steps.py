@@ -140,20 +140,15 @@ def report_of(store: str, name: str, write: Callable[[str, str], str]) -> str:
 
     It is up to date if the sweep's runs, the result tables and the code have not changed since.
     """
-    note = (store_path(store) / "sweeps" / f"{name}.json").read_text()
     tables = [file.name for file in table_files(store, "runs")]
-    of = content_hash([koco_stream.__version__, source_hash(), note, tables])
+    made_of = [koco_stream.__version__, source_hash(), sweep_note(store, name), tables]
     reports = store_path(store) / "reports"
-    mark = reports / f"{name}.made.json"
-    try:
-        made = json.loads(mark.read_text())
-    except (FileNotFoundError, ValueError):
-        made = {}
-    if made.get("of") == of and (reports / f"{name}.html").is_file():
-        return str(made["report"])
-    report = write(store, name)
-    mark.write_text(json.dumps({"of": of, "report": report}) + "\n")
-    return report
+    page, mark = reports / f"{name}.html", reports / f"{name}.made.json"
+    made = json.dumps({"of": content_hash(made_of), "report": str(page)}) + "\n"
+    if not (page.is_file() and mark.is_file() and mark.read_text() == made):
+        write(store, name)
+        mark.write_text(made)
+    return str(page)
 
 
 # The long steps of a sweep, by name: plain functions, or tasks of the Prefect flow.
@@ -169,13 +164,13 @@ PLAIN: Steps = {
 
 def remember(store: str, sweep: Sweep, runs: Sequence[Run]) -> None:
     """Record the sweep's file and run_ids in the store, where results and reports find them."""
-    content: dict[str, Any] = {
+    note = {
         "name": sweep.name,
         "file": sweep.text,
         "figures": sweep.figures,
         "run_ids": [run.run_id for run in runs],
     }
-    (store_path(store) / "sweeps" / f"{sweep.name}.json").write_text(json.dumps(content) + "\n")
+    (store_path(store) / "sweeps" / f"{sweep.name}.json").write_text(json.dumps(note) + "\n")
 
 
 def run_sweep(
@@ -183,31 +178,19 @@ def run_sweep(
 ) -> dict[str, Any]:
     """Run a checked sweep; returns the summary described at `flows.sweep.flow.sweep_flow`.
 
-    Parameters
-    ----------
-    checked : CheckedSweep
-        The sweep.
-    steps : mapping of str to callable
-        Its steps: plain functions or Prefect tasks.
-    start : Start or None
-        The cluster, if it is already starting.
-
-    Returns
-    -------
-    dict
-        The summary.
+    Its `steps` are plain functions or Prefect tasks. `start` is the cluster, if it is already
+    starting.
     """
     store, name = checked.request.store, checked.sweep.name
     seconds: dict[str, float] = defaultdict(float)
     decisions: list[dict[str, object]] = []
     runs: list[Run] = []
-    computed = 0
+    computed, engine = 0, None
     open_store(store)
     with timed(seconds, "prepare"):
         steps["prepare"](checked)
     with ExitStack() as stack:
         progress = stack.enter_context(SweepProgress(store, name))
-        engine: Engine | None = None
         for stage in checked.stages(decisions):
             runs = without_repeats([*runs, *stage]) if runs else stage
             with timed(seconds, "plan"):

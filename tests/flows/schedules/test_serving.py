@@ -17,7 +17,7 @@ import pytest
 
 from flows.nightly.times import KEPT, Times, last_planned
 from flows.runtime.processes import locked
-from flows.schedules.file import check_crons, read_schedules
+from flows.schedules.file import read_schedules
 from koco_stream import WrongInput
 from storage.nights import read_nights
 from storage.store import open_store
@@ -78,7 +78,7 @@ def file(tmp_path):
 def test_schedules_file__what_is_wrong_is_named(file, old, new, said):
     file.write_text(TABLE.replace(old, new, 1))
     with pytest.raises(WrongInput, match=said):
-        check_crons(read_schedules(file, "store"))
+        read_schedules(file, "store")
 
 
 def test_prefect_yaml__names_flows_and_parameters_that_there_are():
@@ -96,7 +96,7 @@ def test_prefect_yaml__names_flows_and_parameters_that_there_are():
 
 def test_schedules_file__the_one_that_is_shipped_can_be_read():
     (schedule,) = read_schedules(ROOT / "flows" / "schedules.toml", "store")
-    assert (schedule.sweep.is_file(), schedule.seconds) == (True, 4 * 3600)
+    assert (schedule.sweep.is_file(), schedule.parameters()["seconds"]) == (True, 4 * 3600)
 
 
 @pytest.mark.parametrize(
