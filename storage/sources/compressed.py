@@ -10,9 +10,11 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NoReturn
 
 import pyarrow as pa
+
+from koco_stream.errors import WrongInput
 
 READ_BYTES = 1 << 16
 DAMAGE = (EOFError, lzma.LZMAError, zlib.error, OSError)
@@ -84,3 +86,15 @@ def opened(path: Path) -> Iterator[tuple[BinaryIO, Any]]:
             return
         with OPENERS[path.suffix](raw) as text:
             yield raw, text
+
+
+def refuse_damage(path: Path, after: str, error: Exception) -> NoReturn:
+    """Raise `WrongInput` for damage (an exception of `DAMAGE`) met after some line or file.
+
+    An error of the operating system, which has a number, is raised unchanged.
+    """
+    if isinstance(error, OSError) and error.errno is not None:
+        raise error
+    raise WrongInput(
+        f"{path}: cut short or damaged after {after} ({error}); fetch the file again"
+    ) from None

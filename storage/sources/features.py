@@ -1,6 +1,8 @@
-"""Mapping of table columns to features: target and feature columns, and one-hot encoding."""
+"""Tables as sources: the target and feature columns of a table, and one-hot encoding."""
 
-from collections.abc import Hashable, Iterable, Sequence
+from abc import abstractmethod
+from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
@@ -9,103 +11,161 @@ import numpy as np
 
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.types import Array
-from storage.sources.source import Piece, Reading, Source, refuse_first
+from storage.sources.numbers import LabelRule
+from storage.sources.source import ParallelMap, Piece, Reading, Source, dense_piece, refuse_first
 
 # limit on the distinct texts of one column: each becomes a feature, named in the manifest
 MOST_TEXTS = 1_000_000
 
 
-@dataclass(kw_only=True)
-class ColumnSource(Source):
-    """Base of the sources that read tables and can one-hot encode text columns.
+@dataclass(frozen=True)
+class Choice:
+    """Roles of the columns of a table, counted from 0 here and from 1 in messages.
 
-    Once the source is surveyed, each distinct text of a text column is one feature. The features of
-    a column are in the sorted order of its texts.
-
-    Attributes
-    ----------
-    known : dict
-        Sorted distinct texts of each text column, by the column's number or name.
+    `names` is empty for a table without names. The features `texts` hold texts. With `one_hot`,
+    they are one-hot encoded, and rows are sparse.
     """
 
-    known: dict[Any, list[str]] = field(default_factory=dict)
+    width: int
+    names: tuple[str, ...]
+    target: int
+    features: tuple[int, ...]
+    dropped: tuple[int, ...]
+    texts: tuple[int, ...]
+    one_hot: bool
 
-    def with_texts(
-        self, met: dict[Any, dict[str, None]], columns: Iterable[tuple[Any, str, str]]
-    ) -> Self:
+    def called(self, column: int) -> str:
+        """Description of a column in messages: its name, or its number counted from 1."""
+        return f"column {self.names[column]!r}" if self.names else f"column {column + 1}"
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """Rows of a table before one-hot encoding.
+
+    `values` (n, k) has the k feature columns; in a text column, the index of the text in `texts`,
+    which has the distinct texts of each text column.
+    """
+
+    labels: Array
+    values: Array
+    texts: dict[int, list[str]]
+
+
+@dataclass(kw_only=True)
+class ColumnSource(Source):
+    """Base of the sources that read tables.
+
+    With one-hot encoding, each distinct text of a text column is one feature. The features of a
+    column are in the sorted order of its texts, which are `known` once the source is surveyed.
+    """
+
+    choice: Choice
+    rule: LabelRule
+    known: dict[int, list[str]] = field(default_factory=dict)
+
+    @abstractmethod
+    def rows(self, piece: Any) -> Parsed:
+        """Read the rows of a piece. Raises `WrongInput` with the position of an error."""
+
+    def surveyed(self, parallel_map: ParallelMap, scratch: Path) -> Self:
         """Copy of this source that knows the distinct texts of its text columns.
 
-        Parameters
-        ----------
-        met : dict
-            Distinct texts of each text column, by the column's key (its number or name).
-        columns : iterable of (key, str, str)
-            All feature columns: key, feature name, description for the manifest.
+        Raises `WrongInput` for a malformed row and for too many distinct texts in a column.
         """
-        known = {column: sorted(texts) for column, texts in met.items()}
-        names, said = [], []
-        for column, name, words in columns:
-            if column in known:
-                names += [f"{name}={text}" for text in known[column]]
-                said.append(f"{words} ({len(known[column])})")
-            else:
-                names.append(name)
-        what = f"one-hot, values in sorted order: {', '.join(said)}"
+        source, choice = super().surveyed(parallel_map, scratch), self.choice
+        if not choice.one_hot:
+            return source
+        met: dict[int, dict[str, None]] = {k: {} for k in choice.texts}
+        survey = replace(self, choice=replace(choice, features=choice.texts))
+        pieces = survey.pieces(scratch) if met else ()
+        for texts in parallel_map(survey.texts_of, pieces):
+            for k in choice.texts:
+                met[k].update(dict.fromkeys(texts[k]))
+                if len(met[k]) > MOST_TEXTS:
+                    raise WrongInput(
+                        f"{self.paths[0]}: {choice.called(k)} holds more than {MOST_TEXTS:,}"
+                        " different texts; leave it out with --drop"
+                        f" {choice.names[k] if choice.names else k + 1}"
+                    )
+        known = {k: sorted(texts) for k, texts in met.items()}
+        names = []
+        for k in choice.features:
+            name = choice.names[k] if choice.names else choice.called(k)
+            names += [f"{name}={text}" for text in known[k]] if k in known else [name]
+        said = ", ".join(f"{choice.called(k)} ({len(known[k])})" for k in choice.texts)
+        what = f"one-hot, values in sorted order: {said}" if said else "one-hot: no column of texts"
         return replace(
-            self,
+            source,
             known=known,
             feature_names=names,
             n_features=len(names),
-            done=(*self.done, what if said else "one-hot: no column of texts"),
+            done=(*self.done, what),
         )
 
-    def one_hot(
-        self, columns: Sequence[Hashable], labels: Array, values: Array, offsets: Array
-    ) -> Piece:
-        """Encode table rows as sparse rows; zero values are dropped.
+    def texts_of(self, piece: Any) -> dict[int, list[str]]:
+        """Distinct texts of the text columns in a piece, by column."""
+        texts = self.rows(piece).texts
+        self.release(piece)
+        return texts
 
-        Parameters
-        ----------
-        columns : sequence of length k
-            Keys of the feature columns.
-        labels : Array (n,)
-            Labels of the rows.
-        values : Array (n, k)
-            Numbers of numeric columns; 1 in text columns.
-        offsets : Array (n, k)
-            Feature of each value, counted from 0 among the features of its column.
+    def read(self, piece: Any) -> Piece:
+        """Read the rows of a piece: dense, or sparse with a 1 at the feature of each text.
+
+        Raises `WrongInput` with the position of an error, and for a text that was absent during the
+        survey.
         """
-        widths = [len(self.known[column]) if column in self.known else 1 for column in columns]
+        rows = self.rows(piece)
+        if not self.choice.one_hot:
+            return dense_piece(rows.labels, rows.values)
+        values, offsets = rows.values.copy(), np.zeros(rows.values.shape, np.int32)
+        widths = []
+        for j, k in enumerate(self.choice.features):
+            widths.append(len(self.known.get(k, [""])))
+            if k in self.known:
+                known = self.known[k]
+                ranks = [bisect_left(known, text) for text in rows.texts[k]]
+                for rank, text in zip(ranks, rows.texts[k], strict=True):
+                    if known[rank : rank + 1] != [text]:
+                        raise WrongInput(
+                            f"{self.choice.called(k)}: {text[:60]!r} was not there when the files"
+                            " were read first; do not change them meanwhile"
+                        )
+                offsets[:, j] = np.array(ranks, np.int32)[rows.values[:, j].astype(np.int64)]
+                values[:, j] = 1.0
         indices = (offsets + np.cumsum([0, *widths[:-1]])).astype(np.int32)
         kept = values != 0.0
-        return Piece(labels, np.append(0, np.cumsum(kept.sum(axis=1))), indices[kept], values[kept])
+        indptr = np.append(0, np.cumsum(kept.sum(axis=1)))
+        return Piece(rows.labels, indptr, indices[kept], values[kept])
 
 
-def chosen_columns(
-    path: Path, names: Sequence[str], width: int, reading: Reading
-) -> tuple[int, list[int], list[int]]:
+def column_fields(
+    paths: Sequence[Path], form: str, choice: Choice, reading: Reading
+) -> dict[str, Any]:
+    """Fields of a `ColumnSource` that follow from the roles of its columns."""
+    rule = LabelRule(reading.labels)
+    dropped = ", ".join(map(choice.called, choice.dropped))
+    return {
+        "format": form,
+        "paths": tuple(paths),
+        "layout": "sparse" if choice.one_hot else "dense",
+        "n_features": None if choice.one_hot else len(choice.features),
+        "feature_names": [choice.names[k] for k in choice.features]
+        if choice.names and not choice.one_hot
+        else [],
+        "done": (*rule.done, *([f"left out: {dropped}"] if dropped else [])),
+        "origin": {**reading.given(), "format": form},
+        "rule": rule,
+        "choice": choice,
+    }
+
+
+def chosen_columns(path: Path, names: Sequence[str], width: int, reading: Reading) -> Choice:
     """Select the target and the features among the `width` columns of a table.
 
-    Parameters
-    ----------
-    path : Path
-        The table's file, for error messages.
-    names : sequence of str
-        Column names; empty if the table has none.
-    width : int
-        Number of columns.
-    reading : Reading
-        Options; without a `target`, the last column is the target.
-
-    Returns
-    -------
-    tuple
-        Target column, feature columns and dropped columns, counted from 0.
-
-    Raises
-    ------
-    WrongInput
-        If a named column does not exist, a name is repeated, or no feature is left.
+    Without a `target`, the last column is the target. `names` is empty if the columns have none.
+    Which columns hold texts is left open. Raises `WrongInput` if a named column does not exist, a
+    name is repeated, or no feature is left.
     """
     repeated = next((name for k, name in enumerate(names) if name in names[:k]), None)
     if repeated is not None:
@@ -115,19 +175,17 @@ def chosen_columns(
     target = width - 1
     if reading.target is not None:
         target = _column(path, names, width, "--target", reading.target)
-    dropped = [_column(path, names, width, "--drop", name) for name in reading.drop]
-    features = [k for k in range(width) if k != target and k not in dropped]
-    own = f"{path}: --drop names the target column, {called(names, target)}; name another --target"
+    dropped = tuple(_column(path, names, width, "--drop", name) for name in reading.drop)
+    features = tuple(k for k in range(width) if k != target and k not in dropped)
+    choice = Choice(width, tuple(names), target, features, dropped, (), reading.one_hot)
+    own = f"{path}: --drop names the target column, {choice.called(target)}; name another --target"
     none = f"{path}: no column is left as a feature; keep at least one besides the target"
     refuse_first([(target in dropped, own), (not features, none)])
-    return target, features, dropped
+    return choice
 
 
 def _column(path: Path, names: Sequence[str], width: int, option: str, wanted: str) -> int:
-    """Index of the column that a command-line option names.
-
-    The option has the column's name, or its number from 1; the index counts from 0.
-    """
+    """Index of the column that an option names by its name, or by its number from 1."""
     if wanted in names:
         return names.index(wanted)
     if wanted.isascii() and wanted.isdigit() and len(wanted) < 10 and 1 <= int(wanted) <= width:
@@ -137,30 +195,3 @@ def _column(path: Path, names: Sequence[str], width: int, option: str, wanted: s
     raise WrongInput(
         f"{path}: {option} {wanted}: the file has no header; give the column's number, 1 to {width}"
     )
-
-
-def called(names: Sequence[str], column: int) -> str:
-    """Description of a column in messages: its name, or its number counted from 1."""
-    return f"column {names[column]!r}" if names else f"column {column + 1}"
-
-
-def left_out(names: Sequence[str], dropped: Sequence[int]) -> tuple[str, ...]:
-    """Manifest entry that lists the dropped columns; empty if there are none."""
-    said = ", ".join(called(names, column) for column in dropped)
-    return (f"left out: {said}",) if said else ()
-
-
-def add_texts(
-    met: dict[str, None], texts: Iterable[str], path: Path, column: str, drop: str | int
-) -> None:
-    """Add the values of a text column to the column's distinct texts `met`.
-
-    `column` describes the column in messages; `drop` is its name or number for the `--drop` option.
-    Raises `WrongInput` if there are more than `MOST_TEXTS` distinct texts.
-    """
-    met.update(dict.fromkeys(texts))
-    if len(met) > MOST_TEXTS:
-        raise WrongInput(
-            f"{path}: {column} holds more than {MOST_TEXTS:,} different texts; leave it out with"
-            f" --drop {drop}"
-        )

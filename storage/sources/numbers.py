@@ -7,6 +7,7 @@ from pathlib import Path
 from koco_stream.errors import WrongInput
 
 NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\Z")
+EXAMPLE = "give its number with --labels, for example --labels 'g=1,b=-1'"
 MISSING = ("nan", "inf", "infinity", "", "?", "na")
 
 
@@ -59,23 +60,29 @@ class LabelRule:
         elif text is not None:
             for pair in text.split(","):
                 name, equals, value = (side.strip() for side in pair.rpartition("="))
-                if (
-                    not equals
-                    or not name
-                    or not NUMBER.match(value.encode())
-                    or not math.isfinite(float(value))
-                ):
+                number = float(value) if NUMBER.match(value.encode()) else math.inf
+                if not equals or not name or not math.isfinite(number):
                     raise WrongInput(
                         f"--labels {text!r}: {pair.strip()!r} is not LABEL=NUMBER; write for"
                         " example g=1,b=-1, or letters"
                     )
                 if name in self.values:
                     raise WrongInput(f"--labels {text!r}: {name!r} is given twice")
-                self.values[name] = float(value)
+                self.values[name] = number
         numeric = [name for name in self.values if NUMBER.match(name.encode())]
         self.numbers = {float(name): self.values[name] for name in numeric}
         # whether a label's numeric value determines its text (not so for a rule with 1 and 1.0)
         self.one_text_a_number = len(self.numbers) == len(numeric)
+
+    def number(self, label: str) -> float | None:
+        """Number of a label; None if the rule does not have it."""
+        for known in (label, label.removesuffix(".")):
+            if known in self.values:
+                return self.values[known]
+        number = float(label) if NUMBER.match(label.encode()) else math.inf
+        if self.text is None:
+            return number if math.isfinite(number) else None
+        return self.numbers.get(number)
 
     def __call__(
         self, token: bytes, path: Path, line: int, what: str, column: int | None = None
@@ -85,28 +92,15 @@ class LabelRule:
         Raises `WrongInput` with the position of a label that the rule does not have.
         """
         if self.text is None:
-            return number_of(
-                token,
-                path,
-                line,
-                what,
-                "give its number with --labels, for example --labels 'g=1,b=-1'",
-                column,
-            )
+            return number_of(token, path, line, what, EXAMPLE, column)
         name = token.decode("utf-8", "replace")
-        for known in (name, name.removesuffix(".")):
-            if known in self.values:
-                return self.values[known]
-        if NUMBER.match(token) and float(token) in self.numbers:
-            return self.numbers[float(token)]
+        number = self.number(name)
+        if number is not None:
+            return number
+        wrong = f"{name[:60]!r}, which --labels {self.text!r} does not have; add it there"
         if not name.strip():
-            raise WrongInput(
-                f"{at(path, line, column)}: {what} is empty; fill it in, or remove the row"
-            )
-        raise WrongInput(
-            f"{at(path, line, column)}: {what} is {name[:60]!r}, which --labels {self.text!r} does"
-            " not have; add it there"
-        )
+            wrong = "empty; fill it in, or remove the row"
+        raise WrongInput(f"{at(path, line, column)}: {what} is {wrong}")
 
     @property
     def done(self) -> tuple[str, ...]:

@@ -272,7 +272,7 @@ CSV = {
     ),
     "row after a comment's mark": (
         b"#1,2,3\n4,5,6\n",
-        "line 1: a # before a row; remove the line .* --no-header",
+        "line 1: column 1 is '#1'.*; correct it",
     ),
     "names or a row": (
         b"a,b,g\nc,d,b\n",

@@ -4,7 +4,6 @@ Other values are rejected with their position.
 """
 
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -12,11 +11,9 @@ from pyarrow import types
 
 from koco_stream.errors import WrongInput
 from koco_stream.types import Array
-from storage.sources.numbers import LabelRule
+from storage.sources.numbers import EXAMPLE, LabelRule
 
 Locate = Callable[[int], str]  # index of a value in the column → its position, for messages
-
-EXAMPLE = "give its number with --labels, for example --labels 'g=1,b=-1'"
 
 
 def is_numeric(kind: pa.DataType) -> bool:
@@ -36,11 +33,18 @@ def is_text(kind: pa.DataType) -> bool:
     return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
 
 
+def refuse(wrong: Array, locate: Locate, message: Callable[[int], str]) -> None:
+    """Raise `WrongInput` for the first value that the mask `wrong` has, if there is one."""
+    if wrong.any():
+        k = int(np.argmax(wrong))
+        raise WrongInput(f"{locate(k)}: {message(k)}")
+
+
 def refuse_nulls(column: pa.Array, locate: Locate, what: str) -> None:
     """Raise `WrongInput` for the first null of a column, which `what` describes in the message."""
     if column.null_count:
-        row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
-        raise WrongInput(f"{locate(row)}: {what} is null; remove the row or fill the value in")
+        nulls = column.is_null().to_numpy(zero_copy_only=False)
+        refuse(nulls, locate, lambda _: f"{what} is null; remove the row or fill the value in")
 
 
 def numbers(column: pa.Array, locate: Locate, what: str) -> Array:
@@ -57,18 +61,22 @@ def numbers(column: pa.Array, locate: Locate, what: str) -> Array:
         column = column.cast(pa.uint8())
     raw = column.to_numpy(zero_copy_only=False)
     values = raw.astype(np.float64)
-    if raw.dtype in (np.int64, np.uint64) and (inexact := _inexact(raw)).any():
-        row = int(np.flatnonzero(inexact)[0])
-        raise WrongInput(
-            f"{locate(row)}: {what} is {raw[row]}, beyond 2^53, where not all integers can be held;"
-            " store it as a float"
+    if raw.dtype in (np.int64, np.uint64):
+        refuse(
+            _inexact(raw),
+            locate,
+            lambda k: (
+                f"{what} is {raw[k]}, beyond 2^53, where not all integers can be held; store it as"
+                " a float"
+            ),
         )
-    if not np.isfinite(values).all():
-        row = int(np.flatnonzero(~np.isfinite(values))[0])
-        raise WrongInput(
-            f"{locate(row)}: {what} is {values[row]}, not a finite number; remove the row or fill"
-            " the value in"
-        )
+    refuse(
+        ~np.isfinite(values),
+        locate,
+        lambda k: (
+            f"{what} is {values[k]}, not a finite number; remove the row or fill the value in"
+        ),
+    )
     return values
 
 
@@ -84,20 +92,20 @@ def _inexact(raw: Array) -> Array:
 
 
 def encoded(column: pa.Array, locate: Locate, what: str) -> tuple[Array, list[str]]:
-    """Dictionary-encode a text column as (code of each row, (n,); distinct texts).
+    """Encode a text column as (code of each row, (n,); distinct texts).
 
     Raises `WrongInput` for a null.
     """
-    if not types.is_dictionary(column.type):
-        column = column.dictionary_encode()
     refuse_nulls(column, locate, what)
-    return column.indices.to_numpy(zero_copy_only=False), column.dictionary.to_pylist()
+    # anew, because a stored dictionary may hold texts that no row has
+    coded = column.cast(pa.large_string()).dictionary_encode()
+    return coded.indices.to_numpy(zero_copy_only=False), coded.dictionary.to_pylist()
 
 
 def labels(column: pa.Array, rule: LabelRule, locate: Locate, what: str) -> Array:
     """Labels (n,) of a column of numbers or texts, mapped by `rule`.
 
-    Raises `WrongInput` with the position of the first value that the rule does not have.
+    Raises `WrongInput` with the position of a value that the rule does not have.
     """
     if is_text(column.type):
         codes, texts = encoded(column, locate, what)
@@ -106,13 +114,11 @@ def labels(column: pa.Array, rule: LabelRule, locate: Locate, what: str) -> Arra
     else:
         distinct, codes = np.unique(numbers(column, locate, what), return_inverse=True)
         texts = [f"{number:.17g}" for number in distinct]
-    known = np.full(len(texts), np.nan)  # a dictionary may hold texts that no row has
-    met, first = np.unique(codes, return_index=True)
-    for k in np.argsort(first):
-        code, row = met[k], int(first[k])
-        try:
-            known[code] = rule(texts[code].encode(), Path(), 0, what)
-        except WrongInput:
-            remedy = EXAMPLE if rule.text is None else f"add it to --labels {rule.text!r}"
-            raise WrongInput(f"{locate(row)}: {what} is {texts[code][:60]!r}; {remedy}") from None
-    return known[codes]
+    known = [rule.number(text) for text in texts]
+    if None in known:
+        code = known.index(None)
+        remedy = EXAMPLE if rule.text is None else f"add it to --labels {rule.text!r}"
+        raise WrongInput(
+            f"{locate(int(np.argmax(codes == code)))}: {what} is {texts[code][:60]!r}; {remedy}"
+        )
+    return np.array(known, dtype=np.float64)[codes]

@@ -4,6 +4,7 @@ Sparse rows have the columns `label`, `indices` and `values`; dense rows have `l
 fixed-size list `values`.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,9 +23,10 @@ from storage.sources.parquet.numbers import (
     is_text,
     labels,
     numbers,
+    refuse,
     refuse_nulls,
 )
-from storage.sources.parquet.slices import ParquetRows, Slice, values_in
+from storage.sources.parquet.slices import ParquetRows, Slice
 from storage.sources.source import Piece, Reading, refuse_first
 
 MOST_FEATURES = np.iinfo(np.int32).max
@@ -36,28 +38,13 @@ def is_prepared(schema: pa.Schema) -> bool:
 
 
 def prepared_rows(
-    paths: tuple[Path, ...], schemas: list[pa.Schema], reading: Reading, n_bytes: int
+    paths: Sequence[Path], schemas: list[pa.Schema], reading: Reading
 ) -> "PreparedRows":
     """Open Parquet files of prepared rows as one source.
 
     The number of features d is `reading.n_features` if given, else the value in the files'
-    metadata, else the largest feature number plus one.
-
-    Parameters
-    ----------
-    paths : tuple of Path
-        The files.
-    schemas : list of pyarrow.Schema
-        Schema of each file.
-    reading : Reading
-        Options: `n_features` and `labels`.
-    n_bytes : int
-        Total file size, for the progress.
-
-    Raises
-    ------
-    WrongInput
-        If the columns are not those of prepared rows, or if files differ in layout or d.
+    metadata, else the largest feature number plus one. Raises `WrongInput` if the columns are not
+    those of prepared rows, or if files differ in layout or d.
     """
     dense = "indices" not in schemas[0].names
     remedy = "prepare them as two datasets" if dense else "say with --n-features how many there are"
@@ -84,14 +71,13 @@ def prepared_rows(
         )
     rule = LabelRule(reading.labels)
     return PreparedRows(
-        paths=paths,
+        format="parquet",
+        paths=tuple(paths),
         rule=rule,
-        columns=("label", "values") if dense else ("label", "indices", "values"),
-        texts=tuple(name for name in schemas[0].names if is_text(schemas[0].field(name).type)),
+        texts=("label",) if is_text(schemas[0].field("label").type) else (),
         layout="dense" if dense else "sparse",
         n_features=sizes[0],
         done=rule.done,
-        n_bytes=n_bytes,
         origin={**reading.given(), "format": "parquet"},
     )
 
@@ -103,75 +89,78 @@ class PreparedRows(ParquetRows):
     Stored zeros of sparse rows are dropped.
     """
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns that are read."""
+        return ("label", "values") if self.layout == "dense" else ("label", "indices", "values")
+
     def decoded_bytes(self, file: pq.ParquetFile, group: int) -> int:
         """Memory in bytes of a Parquet row group after decoding to a piece.
 
         A label or value takes 8 bytes, a feature index 4.
         """
-        return 8 * file.metadata.row_group(group).num_rows + 12 * values_in(file, group, "values")
+        # for a damaged column chunk, pyarrow's metadata access terminates the process; reading one
+        # batch first raises a Python exception instead
+        next(file.iter_batches(1, row_groups=[group], columns=["values"], use_threads=False), None)
+        meta = file.metadata.row_group(group)
+        values = meta.column(file.schema_arrow.names.index("values")).num_values
+        return int(8 * meta.num_rows + 12 * values)
 
-    def piece(self, rows: pa.RecordBatch, source: Slice) -> Piece:
-        """Convert the decoded columns of prepared rows to a piece.
+    def read(self, piece: Slice) -> Piece:
+        """Read the rows of a slice. Raises `WrongInput` with the position of a bad value."""
+        batch = self.decoded(piece)
+        known = labels(batch.column("label"), self.rule, piece.at, "column 'label'")
+        ends, items = _flattened(batch.column("values"), piece, "values")
 
-        Raises `WrongInput` for a bad value.
-        """
-        known = labels(rows.column("label"), self.rule, source.at, "column 'label'")
-        ends, items = _flattened(rows.column("values"), source, "values")
-        values = numbers(items, _locate(source, ends), "an item of column 'values'")
+        def locate(item: int) -> str:
+            return piece.at(int(np.searchsorted(ends, item, side="right")))
+
+        values = numbers(items, locate, "an item of column 'values'")
         if types.is_float32(items.type):
             values = values.astype(np.float32)
         indptr = np.concatenate([[0], ends]).astype(np.int64)
         if self.layout == "dense":
             return Piece(known, indptr, np.zeros(0, np.int32), values)
-        indices = self._indices(rows.column("indices"), ends, source)
+        indices = self._indices(batch.column("indices"), indptr, piece, locate)
         kept = values != 0.0
         before = np.concatenate([[0], np.cumsum(kept)])
         return Piece(known, before[indptr], indices[kept], values[kept])
 
-    def _indices(self, column: pa.Array, ends: Array, source: Slice) -> Array:
+    def _indices(self, column: pa.Array, indptr: Array, piece: Slice, locate: Locate) -> Array:
         """Feature numbers of all values of sparse rows, row by row.
 
         Raises `WrongInput` unless each row has as many as values, in increasing order and below d.
         """
-        own, items = _flattened(column, source, "indices")
-        other = np.flatnonzero(own != ends)
-        if other.size:
-            row = int(other[0])
-            sizes = [int(e[row] - (e[row - 1] if row else 0)) for e in (ends, own)]
-            raise WrongInput(
-                f"{source.at(row)}: {sizes[0]} values and {sizes[1]} indices; give each value its"
-                " index"
-            )
-        locate = _locate(source, ends)
+        ends, items = _flattened(column, piece, "indices")
+        sizes, own = np.diff(indptr), np.diff(ends, prepend=0)
+        refuse(
+            own != sizes,
+            piece.at,
+            lambda k: f"{sizes[k]} values and {own[k]} indices; give each value its index",
+        )
         refuse_nulls(items, locate, "an item of column 'indices'")
         raw = items.to_numpy(zero_copy_only=False)
         most = self.n_features or MOST_FEATURES
-        outside = np.flatnonzero((raw < 0) | (raw >= most))
-        if outside.size:
-            k = int(outside[0])
-            remedy = (
-                "features are counted from 0"
-                if raw[k] < 0
-                else "give more with --n-features, or hash them to fewer"
-            )
-            raise WrongInput(
-                f"{locate(k)}: an item of column 'indices' is {raw[k]}, and n_features is {most};"
-                f" {remedy}"
-            )
-        indices = raw.astype(np.int32)
-        starts = np.zeros(indices.size + 1, bool)
-        starts[ends] = True
-        wrong = (
-            np.flatnonzero((np.diff(indices) <= 0) & ~starts[1:-1])
-            if indices.size
-            else np.zeros(0, int)
+        beyond = "give more with --n-features, or hash them to fewer"
+        refuse(
+            (raw < 0) | (raw >= most),
+            locate,
+            lambda k: (
+                f"an item of column 'indices' is {raw[k]}, and n_features is {most};"
+                f" {'features are counted from 0' if raw[k] < 0 else beyond}"
+            ),
         )
-        if wrong.size:
-            k = int(wrong[0]) + 1
-            raise WrongInput(
-                f"{locate(k)}: column 'indices' has {indices[k]} after {indices[k - 1]}; sort each"
-                " row by feature, each one once"
-            )
+        indices = raw.astype(np.int32)
+        wrong = np.diff(indices, prepend=-1) <= 0
+        wrong[indptr[:-1][sizes > 0]] = False
+        refuse(
+            wrong,
+            locate,
+            lambda k: (
+                f"column 'indices' has {indices[k]} after {indices[k - 1]}; sort each row by"
+                " feature, each one once"
+            ),
+        )
         return indices
 
 
@@ -249,11 +238,3 @@ def _flattened(column: pa.Array, source: Slice, name: str) -> tuple[Array, pa.Ar
         np.cumsum(pc.list_value_length(column).to_numpy(zero_copy_only=False), dtype=np.int64),
         column.flatten(),
     )
-
-
-def _locate(source: Slice, ends: Array) -> Locate:
-    """Function that maps the index of an item to the position of its row, for messages.
-
-    `ends` (n,) is the end of each row among the items.
-    """
-    return lambda k: source.at(int(np.searchsorted(ends, k, side="right")))

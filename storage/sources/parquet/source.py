@@ -6,7 +6,7 @@ from pathlib import Path
 from koco_stream.errors import WrongInput
 from storage.sources.parquet.flat_tables import flat_table
 from storage.sources.parquet.prepared_rows import is_prepared, prepared_rows
-from storage.sources.parquet.slices import ParquetRows, groups_of, opened
+from storage.sources.parquet.slices import ROW_BYTES, ParquetRows, opened
 from storage.sources.source import Reading, refuse_first
 
 
@@ -14,48 +14,41 @@ def parquet_source(paths: Sequence[Path], reading: Reading) -> ParquetRows:
     """Open Parquet files as one source; the rows of several files are concatenated in order.
 
     Files with a list column `values` hold prepared rows (`prepared_rows`); others are tables
-    (`flat_table`).
-
-    Parameters
-    ----------
-    paths : sequence of Path
-        The files.
-    reading : Reading
-        Options: `n_features` applies to prepared rows; `target`, `drop` and `one_hot` apply to
-        tables.
-
-    Raises
-    ------
-    WrongInput
-        If a file is damaged, empty or of neither kind, if files do not match, or if an option does
-        not apply.
+    (`flat_table`). Raises `WrongInput` if a file is damaged, empty or of neither kind, if files do
+    not match, or if an option does not apply.
     """
     schemas, n_bytes = [], 0
     for path in paths:
         with opened(path) as file:
             schemas.append(file.schema_arrow)
-            stored = [group.n_bytes for group in groups_of(file, path)]
-        if not stored:
-            raise WrongInput(f"{path}: the file holds no rows")
-        n_bytes += sum(stored)
+            n_bytes += file.metadata.num_rows * ROW_BYTES
+            if not file.metadata.num_rows:
+                raise WrongInput(f"{path}: the file holds no rows")
     prepared = is_prepared(schemas[0])
-    refuse_first(
-        (
-            is_prepared(schema) != prepared,
-            f"{path}: lists 'values' in one file and not in another; prepare them as two datasets",
-        )
-        for path, schema in zip(paths, schemas, strict=True)
-    )
-    what, wrong = "a table, whose columns are its features", ["n-features"]
+    what, wrong = "a table, whose columns are its features", ["n_features"]
     if prepared:
         what = "prepared rows, whose columns are label, indices and values"
-        wrong = ["target", "drop", "one-hot"]
+        wrong = ["target", "drop", "one_hot"]
     refuse_first(
-        (
-            name.replace("-", "_") in reading.given(),
-            f"{paths[0]}: --{name} says nothing about {what}; leave it out",
-        )
-        for name in wrong
+        [
+            *(
+                (
+                    is_prepared(schema) != prepared,
+                    f"{path}: lists 'values' in one file and not in another; prepare them as two"
+                    " datasets",
+                )
+                for path, schema in zip(paths, schemas, strict=True)
+            ),
+            *(
+                (
+                    name in reading.given(),
+                    f"{paths[0]}: --{name.replace('_', '-')} says nothing about {what}; leave it"
+                    " out",
+                )
+                for name in wrong
+            ),
+        ]
     )
-    make = prepared_rows if prepared else flat_table
-    return make(tuple(paths), schemas, reading, n_bytes)
+    source = (prepared_rows if prepared else flat_table)(paths, schemas, reading)
+    source.n_bytes = n_bytes
+    return source

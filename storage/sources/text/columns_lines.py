@@ -7,79 +7,21 @@ target, and which are features. It is slow and defines what `ColumnText.fast` mu
 import csv
 from array import array
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from koco_stream.errors import WrongInput
-from koco_stream.types import Array
 from storage.sources.compressed import opened
-from storage.sources.features import called, chosen_columns
+from storage.sources.features import Choice, Parsed, chosen_columns
 from storage.sources.numbers import NUMBER, LabelRule, at, number_of
 from storage.sources.source import Reading, refuse_first
 from storage.sources.text.source import TextFile, lines_of
 
 
-@dataclass(frozen=True)
-class Choice:
-    """Roles of the columns of CSV or space-separated files, as decided from the first lines.
-
-    Columns are counted from 0 here, and from 1 in messages.
-
-    Attributes
-    ----------
-    form : {"csv", "space"}
-        File format.
-    width : int
-        Number of columns.
-    names : tuple of str
-        Column names; empty without a header.
-    target : int
-        Label column.
-    features, dropped : tuple of int
-        Columns that are features, and columns left out.
-    texts : tuple of int
-        Feature columns that hold texts.
-    one_hot : bool
-        Whether text columns are one-hot encoded.
-    """
-
-    form: str
-    width: int
-    names: tuple[str, ...]
-    target: int
-    features: tuple[int, ...]
-    dropped: tuple[int, ...]
-    texts: tuple[int, ...]
-    one_hot: bool
-
-    def called(self, column: int) -> str:
-        """Description of a column in messages: its name, or its number counted from 1."""
-        return called(self.names, column)
-
-
-@dataclass(frozen=True)
-class Parsed:
-    """Rows of CSV or space-separated text before one-hot encoding.
-
-    Attributes
-    ----------
-    labels : Array (n,)
-        Labels.
-    values : Array (n, k)
-        Values of the k feature columns; in a text column, the index of the text in `texts`.
-    texts : dict of int to list of str
-        Distinct texts of each text column, in order of first occurrence.
-    """
-
-    labels: Array
-    values: Array
-    texts: dict[int, list[str]]
-
-
 def column_lines(
-    lines: Iterable[tuple[int, bytes]], path: Path, choice: Choice, rule: LabelRule
+    lines: Iterable[tuple[int, bytes]], path: Path, form: str, choice: Choice, rule: LabelRule
 ) -> Parsed:
     """Parse rows of CSV or space-separated text from (number, line) pairs.
 
@@ -92,7 +34,7 @@ def column_lines(
         if choice.one_hot
         else "correct it, or declare its texts as categories with --one-hot"
     )
-    for line, fields in fields_of(lines, path, choice.form):
+    for line, fields in fields_of(lines, path, form):
         if len(fields) != choice.width:
             raise WrongInput(
                 f"{at(path, line)}: {len(fields)} columns where the first line has {choice.width};"
@@ -146,110 +88,78 @@ def _csv_fields(text: str, path: Path, line: int) -> list[str]:
     return [field.strip() for field in fields]
 
 
-class Chooser:
-    """Decides the roles of the columns from the first lines of the files.
+def inspect(
+    path: Path, form: str, reading: Reading, known: Choice | None
+) -> tuple[Choice, TextFile]:
+    """Decide the roles of the columns from a file's first lines, and where its rows begin.
 
-    The columns of the first file apply to all. The target column (by default the last) holds the
-    labels. With `one_hot`, a column whose first value is not a number is a text column, in which
-    "?" is a value like any other. `form` is "csv" or "space".
+    The roles `known` of the first file's columns apply to all. With `one_hot`, a column whose first
+    value is not a number holds texts, in which "?" is a value like any other. Raises `WrongInput`
+    if the columns are malformed or differ from those of the first file, or if there are no rows.
     """
-
-    def __init__(self, form: str, rule: LabelRule, reading: Reading) -> None:
-        self.form, self.rule, self.reading = form, rule, reading
-        self.choice: Choice | None = None
-
-    def inspect(self, path: Path) -> TextFile:
-        """Inspect the first lines of a file, and return where its rows begin.
-
-        Raises `WrongInput` if the columns are malformed or differ from those of the first file, or
-        if there are no rows.
-        """
-        rows = fields_of(
-            lines_of(path) if self.reading.header is False else _lines_without_mark(path),
-            path,
-            self.form,
+    marked = lines_of(path) if reading.header is False else _lines_without_mark(path)
+    rows = fields_of(marked, path, form)
+    line, fields = _next_row(path, rows)
+    if known is None and len(fields) < 2:
+        between = "commas" if form == "csv" else "spaces"
+        raise WrongInput(
+            f"{at(path, line)}: one column only; a row needs a target and at least one feature,"
+            f" separated by {between}, and this is {fields[0][:60]!r}"
         )
-        line, fields = _next_row(path, rows)
-        if self.choice is None and len(fields) < 2:
-            between = "commas" if self.form == "csv" else "spaces"
-            raise WrongInput(
-                f"{at(path, line)}: one column only; a row needs a target and at least one feature,"
-                f" separated by {between}, and this is {fields[0][:60]!r}"
-            )
-        if not self._is_header(path, line, fields):
-            if (
-                self.reading.header is None
-                and line == 1
-                and next(lines_of(path))[1].startswith(b"#")
-            ):
-                raise WrongInput(
-                    f"{at(path, 1)}: a # before a row; remove the line if it is a comment, or add"
-                    " --no-header if it is a row"
-                )
-            self.choice = self.choice or self._choose(path, [], fields)
-            return TextFile(path, 0, 1, path.stat().st_size)
-        names = self.choice and self.choice.names
+    names, first, begin = fields, fields, 0
+    if _is_header(path, line, fields, reading):
+        other = known is not None and known.names not in ((), tuple(fields))
+        unnamed = known is not None and known.names == () and reading.header is None
         refuse_first(
             [
                 (
-                    bool(names) and names != tuple(fields),
+                    other,
                     f"{at(path, line)}: other columns than the first file's; give files of the same"
                     " columns",
                 ),
                 (
-                    self.reading.header is None and names == (),
+                    unnamed,
                     f"{at(path, line)}: no number, and the first file has no names; add --no-header"
                     " if it is a row, or remove it",
                 ),
             ]
         )
         _, first = _next_row(path, rows)
-        if self.reading.header is None and not any(NUMBER.match(field.encode()) for field in first):
+        if reading.header is None and not any(NUMBER.match(field.encode()) for field in first):
             raise WrongInput(
                 f"{at(path, line)}: neither it nor the next row has a number; add --header if it"
                 " holds names, else --no-header"
             )
-        self.choice = self.choice or self._choose(path, fields, first)
         with opened(path) as (_, text):
             begin = sum(len(text.readline()) for _ in range(line))
-        return TextFile(path, begin, line + 1, path.stat().st_size)
-
-    def _is_header(self, path: Path, line: int, fields: list[str]) -> bool:
-        """Whether the first line holds column names: given by the option, or a line without
-        numbers.
-
-        Raises `WrongInput` for a line of numbers and texts if texts cannot be values.
-        """
-        if self.reading.header is not None:
-            return self.reading.header
-        texts = [field for field in fields if not NUMBER.match(field.encode())]
-        if 0 < len(texts) < len(fields) and not self.reading.one_hot and self.rule.text is None:
-            raise WrongInput(
-                f"{at(path, line)}: numbers, and text {texts[0][:60]!r}: if the line holds names,"
-                " add --header; if it is a row, fill the value in, or declare texts as categories"
-                " with --one-hot, or as labels with --labels"
-            )
-        return len(texts) == len(fields)
-
-    def _choose(self, path: Path, names: list[str], first: list[str]) -> Choice:
-        """Assign the roles of a table's columns; `first` is its first row."""
-        width = len(names or first)
-        target, features, dropped = chosen_columns(path, names, width, self.reading)
+    else:
+        names, line = [], 0
+    if known is None:
+        known = chosen_columns(path, names, len(fields), reading)
         texts = tuple(
             k
-            for k in features
-            if self.reading.one_hot and k < len(first) and not NUMBER.match(first[k].encode())
+            for k in known.features
+            if known.one_hot and k < len(first) and not NUMBER.match(first[k].encode())
         )
-        return Choice(
-            form=self.form,
-            width=width,
-            names=tuple(names),
-            target=target,
-            features=tuple(features),
-            dropped=tuple(dropped),
-            texts=texts,
-            one_hot=self.reading.one_hot,
+        known = replace(known, texts=texts)
+    return known, TextFile(path, begin, line + 1, path.stat().st_size)
+
+
+def _is_header(path: Path, line: int, fields: list[str], reading: Reading) -> bool:
+    """Whether the first line holds column names: given by the option, or a line without numbers.
+
+    Raises `WrongInput` for a line of numbers and texts if texts cannot be values.
+    """
+    if reading.header is not None:
+        return reading.header
+    texts = [field for field in fields if not NUMBER.match(field.encode())]
+    if 0 < len(texts) < len(fields) and not reading.one_hot and reading.labels is None:
+        raise WrongInput(
+            f"{at(path, line)}: numbers, and text {texts[0][:60]!r}: if the line holds names,"
+            " add --header; if it is a row, fill the value in, or declare texts as categories"
+            " with --one-hot, or as labels with --labels"
         )
+    return len(texts) == len(fields)
 
 
 def _lines_without_mark(path: Path) -> Iterator[tuple[int, bytes]]:

@@ -1,26 +1,24 @@
 """Common base of the text sources, which split files into blocks of whole lines.
 
-A block is parsed by a fast parser, or line by line if that fails. A plain file is split into byte
-ranges. A compressed file is decompressed into small files, one per block.
+A block is parsed by a fast parser, or line by line if that fails. Blocks of a plain file are byte
+ranges of it. A compressed file is decompressed into small files, one per block.
 """
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Generic, NoReturn, TypeVar
+from typing import Generic, TypeVar
 
 import pyarrow as pa
 from pyarrow import csv
 
 from koco_stream.errors import WrongInput
-from storage.sources.compressed import DAMAGE, OPENERS, opened
+from storage.sources.compressed import DAMAGE, OPENERS, opened, refuse_damage
 from storage.sources.numbers import LabelRule, at
-from storage.sources.source import Piece, Source
+from storage.sources.source import Source
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-# decompressed bytes read at once; the line number in an error about damage is exact up to this much
-STEP = 1 << 16
 
 Rows = TypeVar("Rows")
 
@@ -40,7 +38,7 @@ class TextFile:
 
 @dataclass(frozen=True)
 class Block:
-    """Lines of a text file that begin within a byte range of it.
+    """Whole lines of a text file.
 
     Attributes
     ----------
@@ -50,8 +48,8 @@ class Block:
         File to read from: the source file, or a file with decompressed text of it.
     start, stop : int
         Byte range in `unpacked`.
-    line : int, optional
-        Number of the first line in the source file, from 1; None if it has not been counted.
+    line : int
+        Number of the first line in the source file, from 1.
     n_bytes : int
         Bytes that the block adds to the progress.
     """
@@ -60,7 +58,7 @@ class Block:
     unpacked: Path
     start: int
     stop: int
-    line: int | None
+    line: int
     n_bytes: int
 
 
@@ -90,40 +88,19 @@ class TextSource(Source, Generic[Rows]):
         Raises `WrongInput` with the position of an error.
         """
 
-    @abstractmethod
-    def piece(self, rows: Rows) -> Piece:
-        """Convert the parsed rows of a block of text to a piece."""
-
-    def rows(self, block: Block) -> Rows:
+    def rows(self, piece: Block) -> Rows:
         """Parse a block of text. Raises `WrongInput` for a malformed line."""
-        text = text_of(block)
+        text = text_of(piece)
         rows = self.fast(text)
-        if rows is not None:
-            return rows
-        try:
-            return self.slow(text, block.path, block.line or 1)
-        except WrongInput:
-            # parse again to raise the same error, now with the true line number
-            return self.slow(text, block.path, first_line(block))
+        return self.slow(text, piece.path, piece.line) if rows is None else rows
 
     def pieces(self, scratch: Path) -> Iterator[Block]:
-        """Blocks of all files of the source.
+        """Blocks of all files, each with at least `block_bytes` of text unless it is a file's last.
 
         Raises `WrongInput` for a truncated or damaged compressed file.
         """
         for number, file in enumerate(self.files):
-            if file.path.suffix in OPENERS:
-                yield from _unpacked_blocks(file, self.block_bytes, scratch / f"{number:04d}")
-                continue
-            for start in range(file.begin, file.n_bytes, self.block_bytes):
-                stop = min(start + self.block_bytes, file.n_bytes)
-                first = start == file.begin
-                line, n_bytes = (file.line, stop) if first else (None, stop - start)
-                yield Block(file.path, file.path, start, stop, line, n_bytes)
-
-    def read(self, piece: Block) -> Piece:
-        """Read and parse a block of text. Raises `WrongInput` for a malformed line."""
-        return self.piece(self.rows(piece))
+            yield from _blocks(file, self.block_bytes, scratch / f"{number:04d}")
 
     def release(self, piece: Block) -> None:
         """Delete the file with the decompressed text of a block, if there is one."""
@@ -131,66 +108,35 @@ class TextSource(Source, Generic[Rows]):
             piece.unpacked.unlink(missing_ok=True)
 
 
-def _unpacked_blocks(file: TextFile, block_bytes: int, prefix: Path) -> Iterator[Block]:
-    """Decompress a file into one file per block, and yield the blocks.
-
-    The names of the decompressed files begin with `prefix`.
-    """
+def _blocks(file: TextFile, block_bytes: int, prefix: Path) -> Iterator[Block]:
+    """Blocks of a file; the names of files with decompressed text begin with `prefix`."""
+    line, start, told = file.line, file.begin, 0
     with opened(file.path) as (raw, text):
-        text.read(file.begin)
-        line, told = file.line, 0
-        left = [b""]  # text that was read and belongs to no block yet
+        text.read(start)
         more = True
         while more:
             try:
-                step = text.read(min(STEP, block_bytes))
+                lines = text.read(block_bytes) + text.readline()
+                more = bool(text.peek(1))
             except DAMAGE as error:
-                refuse_damage(file.path, line - 1 + b"".join(left).count(b"\n"), error)
-            more = bool(step)
-            left.append(step)
-            if more and (b"\n" not in step or sum(map(len, left)) < block_bytes):
-                continue
-            whole = b"".join(left)
-            end = whole.rfind(b"\n") + 1 if more else len(whole)
-            left = [whole[end:]]
-            if end:
-                unpacked = Path(f"{prefix}-{line:015d}.txt")
-                unpacked.write_bytes(whole[:end])
-                now = raw.tell() if more else file.n_bytes
-                yield Block(file.path, unpacked, 0, end, line, now - told)
-                line, told = line + whole.count(b"\n", 0, end), now
+                refuse_damage(file.path, f"line {line - 1}", error)
+            now = raw.tell() if more else file.n_bytes
+            unpacked, begin = file.path, start
+            if file.path.suffix in OPENERS:
+                unpacked, begin = Path(f"{prefix}-{line:015d}.txt"), 0
+                unpacked.write_bytes(lines)
+            yield Block(file.path, unpacked, begin, begin + len(lines), line, now - told)
+            line, start, told = line + lines.count(b"\n"), start + len(lines), now
 
 
 def text_of(block: Block) -> bytes:
     """Text of a block, in which each line ends with a line feed; a byte order mark is removed."""
     with block.unpacked.open("rb") as handle:
-        start = _line_start(handle, block.start)
-        stop = _line_start(handle, block.stop)
-        handle.seek(start)
-        text = handle.read(stop - start)
-    if start == 0 and block.line == 1:
+        handle.seek(block.start)
+        text = handle.read(block.stop - block.start)
+    if block.line == 1:
         text = text.removeprefix(BYTE_ORDER_MARK)
     return text + b"\n" if text and not text.endswith(b"\n") else text
-
-
-def first_line(block: Block) -> int:
-    """Number of a block's first line, counted from the file's beginning if it is not known."""
-    if block.line is not None:
-        return block.line
-    with block.unpacked.open("rb") as handle:
-        steps, rest = divmod(_line_start(handle, block.start), STEP)
-        handle.seek(0)
-        before = sum(handle.read(STEP).count(b"\n") for _ in range(steps))
-        return 1 + before + handle.read(rest).count(b"\n")
-
-
-def _line_start(handle: BinaryIO, position: int) -> int:
-    """Position of the first line that begins at or after `position`, or the end of the file."""
-    if position == 0:
-        return 0
-    handle.seek(position - 1)
-    handle.readline()
-    return handle.tell()
 
 
 def with_unix_ends(text: bytes) -> bytes | None:
@@ -209,27 +155,10 @@ def read_csv(
     nulls: list[str],
     block_bytes: int,
 ) -> pa.Table | None:
-    """Parse text with pyarrow's CSV reader.
+    """Parse lines without a header by pyarrow's CSV reader.
 
-    Parameters
-    ----------
-    text : bytes
-        Lines without a header.
-    delimiter : str
-        Field separator.
-    names : list of str
-        Names given to all columns.
-    types : dict
-        Type of each column to return, by name.
-    nulls : list of str
-        Texts that are read as null.
-    block_bytes : int
-        The reader's block size.
-
-    Returns
-    -------
-    pyarrow.Table or None
-        None if a field does not have its column's type.
+    Returns the columns that `types` has, or None if a field does not have its column's type.
+    `nulls` are the texts that are read as null, and `block_bytes` is the reader's block size.
     """
     try:
         return csv.read_csv(
@@ -250,34 +179,18 @@ def read_csv(
         return None
 
 
-def refuse_damage(path: Path, line: int, error: Exception) -> NoReturn:
-    """Raise `WrongInput` for damage (an exception of `DAMAGE`) met after `line` whole lines.
-
-    An error of the operating system, which has a number, is raised unchanged.
-    """
-    if isinstance(error, OSError) and error.errno is not None:
-        raise error
-    raise WrongInput(
-        f"{path}: cut short or damaged after line {line} ({error}); fetch the file again"
-    ) from None
-
-
 def lines_of(path: Path) -> Iterator[tuple[int, bytes]]:
     """Lines of a plain or compressed file as (number from 1, line without its end).
 
     Raises `WrongInput` for a truncated or damaged file, or a malformed line (`checked_lines`).
     """
-    with opened(path) as (_, text):
-        yield from checked_lines(path, _raw_lines(path, text), 1)
-
-
-def _raw_lines(path: Path, text: Any) -> Iterator[bytes]:
     number = 0
-    try:
-        for number, line in enumerate(text, 1):
-            yield line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
-    except DAMAGE as error:
-        refuse_damage(path, number, error)
+    with opened(path) as (_, text):
+        try:
+            for number, line in checked_lines(path, text, 1):
+                yield number, line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
+        except DAMAGE as error:
+            refuse_damage(path, f"line {number}", error)
 
 
 def checked_lines(path: Path, lines: Iterable[bytes], first: int) -> Iterator[tuple[int, bytes]]:

@@ -19,6 +19,7 @@ from koco_stream.types import Array
 from storage.sources.numbers import LabelRule
 from storage.sources.source import Piece, Reading
 from storage.sources.text.source import (
+    Block,
     TextFile,
     TextSource,
     checked_lines,
@@ -90,32 +91,18 @@ class SparseText(TextSource[Piece]):
         lines = checked_lines(path, text.split(b"\n"), line)
         return sparse_lines(lines, self.format, path, self.rule, self.first, self.n_features)
 
-    def piece(self, rows: Piece) -> Piece:
-        """Return the rows unchanged: they are a piece already."""
-        return rows
+    def read(self, piece: Block) -> Piece:
+        """Read and parse a block of text. Raises `WrongInput` for a malformed line."""
+        return self.rows(piece)
 
 
 def sparse_source(
     paths: Sequence[Path], form: str, reading: Reading, block_bytes: int
 ) -> SparseText:
-    """Open LIBSVM or VW files as one source.
+    """Open LIBSVM or VW files (`form` is "libsvm" or "vw") as one source.
 
-    Parameters
-    ----------
-    paths : sequence of Path
-        The files.
-    form : {"libsvm", "vw"}
-        Their format.
-    reading : Reading
-        Options. `zero_based` says where feature numbers start (by default at 1 for LIBSVM, 0 for
-        VW); `n_features` sets d if the largest feature does not occur.
-    block_bytes : int
-        Approximate bytes of text that are parsed at once.
-
-    Raises
-    ------
-    WrongInput
-        If a file has no rows.
+    Features are counted from 0 or 1 as `reading.zero_based` says, by default from 1 for LIBSVM and
+    from 0 for VW. Raises `WrongInput` if a file has no rows.
     """
     for path in paths:
         if not any(is_row(line, form) for _, line in lines_of(path)):
