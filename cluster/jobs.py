@@ -17,7 +17,7 @@ from distributed.utils import get_ip_interface
 
 from cluster.kept_jobs import KeptJobs
 from cluster.settings import LOOPBACK_PAGE, PRELOADS, SETTINGS, cache_of, environment
-from cluster.site import JobSite
+from cluster.site import JobSite, clock_seconds
 from koco_stream.errors import WrongInput
 from koco_stream.io.cache import cache_folder, private_folder
 
@@ -42,14 +42,15 @@ def job_arguments(site: JobSite, mapped_bytes: int = 0) -> dict[str, Any]:
     among the extra arguments, because there it takes precedence.
     """
     least, most = LEAVE_BEFORE
-    lifetime = site.walltime_seconds - min(max(site.walltime_seconds // 10, least), most)
+    walltime = clock_seconds(site.walltime)
+    lifetime = walltime - min(max(walltime // 10, least), most)
     memory = site.worker_bytes + mapped_bytes
     extra = ["--memory-limit", str(memory), "--lifetime", f"{lifetime}s"]
     extra += [*LOOPBACK_PAGE, *PRELOADS]
     for option, ports in (("--worker-port", site.worker_ports), ("--nanny-port", site.nanny_ports)):
         extra += [option, ports] if ports else []
     exports = [f"export {name}={shlex.quote(value)}" for name, value in environment(site).items()]
-    hours, minutes = divmod(-(-site.walltime_seconds // 60), 60)  # LSF takes HH:MM
+    hours, minutes = divmod(-(-walltime // 60), 60)  # LSF takes HH:MM
     arguments = {
         "cores": site.cores,
         "processes": site.cores,

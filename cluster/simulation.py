@@ -10,9 +10,8 @@ import heapq
 import itertools
 import math
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
@@ -88,14 +87,6 @@ class Prediction:
 
 
 @dataclass
-class Worker:
-    """A simulated worker: the time of its next death, and whether it has loaded the library."""
-
-    dies: float
-    loaded: bool = False
-
-
-@dataclass
 class Job:
     """A cohort in the simulation.
 
@@ -123,103 +114,65 @@ class Job:
             self.done = min(self.done, self.seconds)
 
 
-class Simulation:
-    """Discrete-event simulation of a cluster: waiting jobs, free workers, and coming events."""
+class Scheduler:
+    """The driver and the scheduler, which serve one message after the other."""
 
-    def __init__(self, jobs: Sequence[Job], machines: Machines) -> None:
-        self.machines, self.waiting, self.left = machines, deque(jobs), len(jobs)
-        self.slowdown = max(1.0, machines.workers / (machines.cores or machines.workers))
-        self.random = np.random.default_rng(machines.seed)
-        self.workers = [Worker(self.lifetime()) for _ in range(machines.workers)]
-        self.free = list(self.workers)
-        self.events: list[tuple[float, int, Callable[[float], None]]] = []
-        self.numbers = itertools.count()
-        self.served_until = self.served = self.last = 0.0
-        self.deaths = 0
-
-    def run(self) -> None:
-        """Process events in order of time until the last job has ended."""
-        self.give(0.0)
-        while self.left:
-            now, _, happen = heapq.heappop(self.events)
-            happen(now)
-            self.give(now)
-
-    def lifetime(self) -> float:
-        """Draw the time until a worker's next death, in seconds."""
-        rate = self.machines.deaths_an_hour
-        return float(self.random.exponential(3600.0 / rate)) if rate else math.inf
-
-    def at(self, when: float, happen: Callable[[float], None]) -> None:
-        """Schedule an event: `happen` is called with the time `when`."""
-        heapq.heappush(self.events, (when, next(self.numbers), happen))
+    def __init__(self, machines: Machines) -> None:
+        self.machines = machines
+        self.until = self.busy = 0.0
 
     def serve(self, now: float, size: int) -> float:
-        """Pass a message about `size` runs through driver and scheduler; returns its arrival."""
+        """Pass on a message about `size` runs; returns its arrival."""
         took = self.machines.message_seconds + size * RUN_BYTES * self.machines.byte_seconds
-        self.served_until = max(self.served_until, now) + took
-        self.served += took
-        return self.served_until
-
-    def give(self, now: float) -> None:
-        """Send waiting jobs to free workers."""
-        while self.waiting and self.free:
-            worker, job = self.free.pop(), self.waiting.popleft()
-            begins = self.serve(now, job.size)
-            if not worker.loaded:
-                begins += self.machines.loading_seconds * self.slowdown
-            worker.loaded = True
-            ends = begins + (job.seconds - job.done) * self.slowdown
-            if ends <= worker.dies:
-                self.at(ends, partial(self.end, worker))
-            else:
-                self.at(max(worker.dies, now), partial(self.die, worker, job, begins))
-
-    def end(self, worker: Worker, now: float) -> None:
-        """Event: the worker has finished its job, and sends the receipt."""
-        self.left -= 1
-        self.last = self.serve(now, 0)
-        self.free.append(worker)
-
-    def die(self, worker: Worker, job: Job, begun: float, now: float) -> None:
-        """Event: the worker dies, and its job waits again."""
-        self.deaths += 1
-        job.cut(max(now - begun, 0.0) / self.slowdown)
-        self.waiting.appendleft(job)
-        self.at(now + self.machines.away_seconds, partial(self.come_back, worker))
-
-    def come_back(self, worker: Worker, now: float) -> None:
-        """Event: the worker has been restarted."""
-        worker.dies, worker.loaded = now + self.lifetime(), False
-        self.free.append(worker)
+        self.until = max(self.until, now) + took
+        self.busy += took
+        return self.until
 
 
 def simulate(cohorts: Sequence[Cohort], rounds: Sequence[int], machines: Machines) -> Prediction:
     """Simulate the cohorts of a plan, in its order, on a cluster.
 
-    Parameters
-    ----------
-    cohorts : sequence of Cohort
-        Cohorts of the plan.
-    rounds : sequence of int
-        Rounds of each cohort's stream, which give the times of its checkpoints.
-    machines : Machines
-        The cluster.
-
-    Returns
-    -------
-    Prediction
-        Wall time, efficiency, and load of the scheduler and the store.
+    `rounds` has the rounds of each cohort's stream, which give the times of its checkpoints.
     """
     jobs = []
     for cohort, n_rounds in zip(cohorts, rounds, strict=True):
         every = cohort.checkpoint_rounds
         between = cohort.seconds * every / n_rounds if every else math.inf
         jobs.append(Job(cohort.seconds, between, len(cohort.runs)))
-    simulation = Simulation(jobs, machines)
-    simulation.run()
-    runs, wall = sum(job.size for job in jobs), max(simulation.last, 1e-9)
-    busy = sum(job.seconds for job in jobs) * simulation.slowdown
+    slowdown = max(1.0, machines.workers / (machines.cores or machines.workers))
+    loading = machines.loading_seconds * slowdown
+    lifetimes = _lifetimes(machines)
+    scheduler, waiting, left = Scheduler(machines), deque(jobs), len(jobs)
+    free = [(next(lifetimes), loading) for _ in range(machines.workers)]  # of each: dies, loading
+    # what happens to a worker: when, a number that no other has, its job (None: it comes back),
+    # when it dies, and since when it has run the job if it dies now
+    events: list[tuple[float, int, Job | None, float, float | None]] = []
+    numbers = itertools.count()
+    now = last = 0.0
+    deaths = 0
+    while left:
+        while waiting and free:
+            (dies, load), job = free.pop(), waiting.popleft()
+            begins = scheduler.serve(now, job.size) + load
+            ends = begins + (job.seconds - job.done) * slowdown
+            survives = ends <= dies
+            when, begun = (ends, None) if survives else (max(dies, now), begins)
+            heapq.heappush(events, (when, next(numbers), job, dies, begun))
+        now, _, ended, dies, begun = heapq.heappop(events)
+        if ended is None:
+            free.append((now + next(lifetimes), loading))
+        elif begun is None:
+            left -= 1
+            last = scheduler.serve(now, 0)
+            free.append((dies, 0.0))
+        else:
+            deaths += 1
+            ended.cut(max(now - begun, 0.0) / slowdown)
+            waiting.appendleft(ended)
+            back = now + machines.away_seconds
+            heapq.heappush(events, (back, next(numbers), None, 0.0, None))
+    runs, wall = sum(job.size for job in jobs), max(last, 1e-9)
+    busy = sum(job.seconds for job in jobs) * slowdown
     written = FILE_BYTES * len(jobs) + FILE_BYTES_A_RUN * runs
     return Prediction(
         workers=machines.workers,
@@ -227,8 +180,15 @@ def simulate(cohorts: Sequence[Cohort], rounds: Sequence[int], machines: Machine
         runs=runs,
         wall=wall,
         efficiency=busy / (wall * machines.workers),
-        scheduler=simulation.served / wall,
-        deaths=simulation.deaths,
+        scheduler=scheduler.busy / wall,
+        deaths=deaths,
         parts_a_second=len(jobs) / wall,
         bytes_a_second=written / wall,
     )
+
+
+def _lifetimes(machines: Machines) -> Iterator[float]:
+    """Draw the times in seconds from a worker's start until its death."""
+    random, rate = np.random.default_rng(machines.seed), machines.deaths_an_hour
+    while True:
+        yield float(random.exponential(3600.0 / rate)) if rate else math.inf

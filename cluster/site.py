@@ -14,58 +14,41 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from koco_stream.errors import WrongInput, nearest
 
 HERE = Path(__file__).parent / "sites"
-LEAST_WALLTIME = 60  # seconds; queues have no shorter walltime
 
 
 def clock_seconds(text: str) -> int:
-    """Convert `HH:MM:SS` to seconds. Raises `ValueError` for other text."""
-    found = re.fullmatch(r"(\d+):([0-5]\d):([0-5]\d)", text)
-    if not found:
-        raise ValueError('a time is written "HH:MM:SS", in quotation marks')
-    return int(found[1]) * 3600 + int(found[2]) * 60 + int(found[3])
+    """Convert `HH:MM:SS` to seconds."""
+    hours, minutes, seconds = map(int, text.split(":"))
+    return hours * 3600 + minutes * 60 + seconds
 
 
-def _walltime(text: str) -> str:
-    if clock_seconds(text) < LEAST_WALLTIME:
-        raise ValueError("a job has at least a minute")
-    return text
+def _written(pattern: str, message: str) -> AfterValidator:
+    """Check that a whole text has a pattern; the message says how it is written."""
 
+    def check(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise ValueError(message)
+        return text
 
-def _clock(text: str) -> str:
-    clock_seconds(text)
-    return text
-
-
-def _memory(text: str) -> str:
-    try:
-        n_bytes = parse_bytes(text)
-    except ValueError:
-        n_bytes = 0
-    if n_bytes < 1 << 20 or text.strip().isdigit():
-        raise ValueError('memory is written with its unit, for example "8 GiB"')
-    return text
+    return AfterValidator(check)
 
 
 def _port_range(text: str) -> str:
-    found = re.fullmatch(r"(\d+):(\d+)", text)
-    if not found or not 1024 <= int(found[1]) < int(found[2]) <= 65535:
-        raise ValueError(
-            'ports are written "FIRST:LAST", in quotation marks, between 1024 and 65535'
-        )
+    first, last = map(int, text.split(":"))
+    if not 1024 <= first < last <= 65535:
+        raise ValueError(PORTS)
     return text
 
 
-def _one_line(text: str) -> str:
-    if not text.strip() or "\n" in text:
-        raise ValueError("one line of text, not empty")
-    return text
-
-
-Walltime = Annotated[str, AfterValidator(_walltime)]
-Clock = Annotated[str, AfterValidator(_clock)]
-Memory = Annotated[str, AfterValidator(_memory)]
-PortRange = Annotated[str, AfterValidator(_port_range)]
-Line = Annotated[str, AfterValidator(_one_line)]
+PORTS = 'ports are written "FIRST:LAST", in quotation marks, between 1024 and 65535'
+TIME = 'a time is written "HH:MM:SS", in quotation marks'
+MEMORY = 'memory is written with its unit, for example "8 GiB"'
+Clock = Annotated[str, _written(r"\d+:[0-5]\d:[0-5]\d", TIME)]
+# queues have no shorter walltime
+Walltime = Annotated[Clock, _written(r"(?!0+:00:).*", "a job has at least a minute")]
+Memory = Annotated[str, _written(r"(?i)[1-9]\d*(\.\d+)?\s*[MGTP]i?B?", MEMORY)]
+PortRange = Annotated[str, _written(r"\d{4,5}:\d{4,5}", PORTS), AfterValidator(_port_range)]
+Line = Annotated[str, _written(r".*\S.*", "one line of text, not empty")]
 Word = Annotated[str, Field(pattern=r"^[\w.@:/+-]+$")]
 Variable = Annotated[str, Field(pattern=r"^[A-Za-z_]\w*$")]
 
@@ -142,11 +125,6 @@ class JobSite(Site):
         return -(-self.workers.min // self.cores), self.workers.max // self.cores
 
     @property
-    def walltime_seconds(self) -> int:
-        """Walltime of a job in seconds."""
-        return clock_seconds(self.walltime)
-
-    @property
     def worker_bytes(self) -> int:
         """Memory of one worker in bytes: its share of the job's memory."""
         return super().worker_bytes // self.cores
@@ -209,48 +187,41 @@ def read_site(name: str) -> AnySite:
     except (OSError, UnicodeDecodeError) as error:
         raise WrongInput(f"{path}: the site file cannot be read: {error}") from None
     except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise WrongInput(
-            f"{path}{line}: this is not YAML: {getattr(error, 'problem', error)}"
-        ) from None
+        # it names the line and the column
+        said = " ".join(str(error).split())
+        raise WrongInput(f"{path}: this is not YAML: {said}") from None
     if not isinstance(content, dict):
         raise WrongInput(
             f"{path}: a site file has keys and values, such as kind: slurm; see {HERE} for examples"
         )
-    kind = content.get("kind", "")
-    if not isinstance(kind, str) or kind not in KINDS:
-        found = f"{kind!r} is no kind of site{nearest(str(kind), list(KINDS))}"
+    kind = str(content.get("kind"))
+    if kind not in KINDS:
+        found = f"{kind!r} is no kind of site{nearest(kind, list(KINDS))}"
         if "kind" not in content:
             found = f"this key is missing; give one of {', '.join(KINDS)}"
-        raise WrongInput(f"{_location(path, text, 'kind')}: {found}")
+        raise WrongInput(f"{_location(path, text, ['kind'])}: {found}")
     try:
         return KINDS[kind].model_validate(content)
     except ValidationError as error:
-        raise WrongInput(_explain(path, text, KINDS[kind], error)) from None
+        # unknown keys come before missing ones
+        first = min(error.errors(), key=lambda found: found["type"] != "extra_forbidden")
+    keys = [key for key in first["loc"] if isinstance(key, str) and key != "[key]"]
+    message = first["msg"].removeprefix("Value error, ")
+    message = message[0].lower() + message[1:]
+    if first["type"] == "missing":
+        message = f"this key is missing; see {HERE} for examples"
+    elif first["type"] == "extra_forbidden":
+        model = Workers if keys[0] == "workers" and len(keys) > 1 else KINDS[kind]
+        message = f"unknown key{nearest(keys[-1], list(model.model_fields))}"
+    elif not isinstance(first["input"], dict | list):
+        message += f", not {first['input']!r}"
+    raise WrongInput(f"{_location(path, text, keys)}: {message}")
 
 
-def _location(path: Path, text: str, *keys: str) -> str:
+def _location(path: Path, text: str, keys: list[str]) -> str:
     """Location of a key for messages: `FILE, line N, workers.max`; without the line if unknown."""
     if not keys:
         return str(path)
     written = re.compile(rf"[\s{{]*{re.escape(keys[-1])}\s*:")
-    lines = [n for n, line in enumerate(text.splitlines(), 1) if written.match(line)]
-    return f"{path}{f', line {lines[0]}' if lines else ''}, {'.'.join(keys)}"
-
-
-def _explain(path: Path, text: str, model: type[AnySite], error: ValidationError) -> str:
-    """Message for the most helpful of pydantic's errors: unknown keys come before missing ones."""
-    first = min(error.errors(), key=lambda complaint: complaint["type"] != "extra_forbidden")
-    keys = [str(key) for key in first["loc"] if isinstance(key, str) and key != "[key]"]
-    spot = _location(path, text, *keys)
-    if first["type"] == "missing":
-        return f"{spot}: this key is missing; see {HERE} for examples"
-    if first["type"] == "extra_forbidden":
-        inner = Workers if keys[0] == "workers" and len(keys) > 1 else model
-        return f"{spot}: unknown key{nearest(keys[-1], list(inner.model_fields))}"
-    message = first["msg"].removeprefix("Value error, ")
-    message = f"{spot}: {message[0].lower()}{message[1:]}"
-    if isinstance(first["input"], dict | list | BaseException):
-        return message
-    return f"{message}, not {first['input']!r}"
+    lines = [f", line {n}" for n, line in enumerate(text.splitlines(), 1) if written.match(line)]
+    return f"{path}{''.join(lines[:1])}, {'.'.join(keys)}"

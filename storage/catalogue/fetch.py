@@ -57,7 +57,7 @@ def fetch(
     name: str | None = None,
     pause: Callable[[float], object] = time.sleep,
 ) -> Path:
-    """Fetch a file, unless an identical copy is there already.
+    """Fetch a file into a folder, unless an identical copy is there already.
 
     The data of an interrupted download is kept in NAME.part and resumed if the server confirms that
     the file has not changed.
@@ -77,11 +77,6 @@ def fetch(
     pause : callable
         Waits the given number of seconds before the next request.
 
-    Returns
-    -------
-    Path
-        The file.
-
     Raises
     ------
     Unreachable
@@ -94,8 +89,6 @@ def fetch(
         If the server fails repeatedly.
     WrongInput
         If the URL is neither https nor http on this machine.
-    OSError
-        If the file cannot be written.
     """
     check_address(address)
     name = name or unquote(PurePosixPath(httpx.URL(address).path).name)
@@ -103,30 +96,22 @@ def fetch(
         raise WrongInput(f"{address} does not end in a file's name")
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     target, about = folder / name, folder / f"{name}.json"
+    part, part_about = folder / f"{name}.part", folder / f"{name}.part.json"
     with locked(folder / f".{name}.lock"):
-        noted = _read_note(about)
-        if target.is_file() and noted.get("address") == address:
-            sha256 = noted.get("sha256")
-            if file_hash(target) == sha256 and expected_sha256 in (None, sha256):
-                return target
-        download = _Download(address, folder / f"{name}.part", progress, pause)
-        resumed = download.run()
-        found = file_hash(download.part)
-        # the file may have changed between the requests without the server saying so
-        if resumed and expected_sha256 not in (None, found):
-            download.discard()
-            download.run()
-            found = file_hash(download.part)
+        sha256 = _noted(about, address, "sha256")
+        if target.is_file() and file_hash(target) == sha256 and expected_sha256 in (None, sha256):
+            return target
+        _download(address, part, part_about, progress, pause)
+        found = file_hash(part)
+        part_about.unlink()
         if expected_sha256 not in (None, found):
-            download.discard()
+            part.unlink()
             raise WrongChecksum(
                 f"{address} gave a file with the sha256 {found}, and {expected_sha256} is expected"
             )
-        sync(download.part)
-        note = {"address": address, "sha256": found, "bytes": download.part.stat().st_size}
-        write_text(about, json.dumps(note) + "\n")
-        download.part.replace(target)
-        download.discard()
+        sync(part)
+        _note(about, address, "sha256", found)
+        part.replace(target)
         sync(folder)
     return target
 
@@ -142,138 +127,106 @@ def check_address(address: str) -> None:
         raise WrongInput(f"{address!r} is not fetched: only https addresses are")
 
 
-def _read_note(path: Path) -> dict[str, Any]:
-    """Read a small JSON file written by this module; empty if it is missing or damaged.
+def _noted(path: Path, address: str, what: str) -> str | None:
+    """What `_note` wrote about a file; None if that is missing, damaged or of another address.
 
     The file is then fetched again, which is the only loss.
     """
     try:
         noted = json.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):
-        return {}
-    return noted if isinstance(noted, dict) else {}
+        return str(noted[what]) if noted["address"] == address and noted[what] else None
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return None
 
 
-class _Download:
-    """A download in progress.
+def _note(path: Path, address: str, what: str, value: str | None) -> None:
+    write_text(path, json.dumps({"address": address, what: value}) + "\n")
 
-    `part` is the file with the data so far, `note` a file that says of which version it is.
+
+def _download(
+    address: str, part: Path, about: Path, progress: Progress, pause: Callable[[float], object]
+) -> None:
+    """Complete the file `part` with as many requests as needed.
+
+    `about` is a file that says of which version the data is that has been fetched.
     """
+    headers = {
+        "Accept-Encoding": "identity",
+        "User-Agent": f"koco-stream/{koco_stream.__version__}",
+    }
+    with httpx.Client(
+        timeout=TIMES,
+        follow_redirects=True,
+        headers=headers,
+        trust_env=httpx.URL(address).host not in LOOPBACK,
+        # check every URL, including those of redirections
+        event_hooks={"request": [lambda request: check_address(str(request.url))]},
+    ) as client:
+        first, tries = True, 0
+        while True:
+            before = _size(part)
+            try:
+                return _request(client, address, part, about, progress)
+            except (_RetryableError, httpx.TransportError) as error:
+                why = str(error) or type(error).__name__
+                # without any answer so far, repeating the request is useless
+                if first and isinstance(error, NO_WAY):
+                    raise Unreachable(f"no connection to {address} ({why})") from None
+                tries = 0 if _size(part) > before else tries + 1
+                if tries == TRIES:
+                    raise ConnectionError(
+                        f"{address}: {why}, {TRIES} times in a row; what came is kept, try again"
+                        " later"
+                    ) from None
+                pause(min(2.0**tries, LONGEST_PAUSE))
+            except httpx.TooManyRedirects as error:
+                raise Gone(f"{address}: {error}") from None
+            first = False
 
-    def __init__(
-        self, address: str, part: Path, progress: Progress, pause: Callable[[float], object]
-    ) -> None:
-        self.address, self.part, self.progress, self.pause = address, part, progress, pause
-        self.note = part.with_name(f"{part.name}.json")
-        self.answered = False
 
-    def run(self) -> bool:
-        """Complete the download with as many requests as needed.
+def _size(part: Path) -> int:
+    return part.stat().st_size if part.is_file() else 0
 
-        Returns whether the file contains data of more than one request.
-        """
-        resumed, tries = False, 0
-        headers = {
-            "Accept-Encoding": "identity",
-            "User-Agent": f"koco-stream/{koco_stream.__version__}",
-        }
-        with httpx.Client(
-            timeout=TIMES,
-            follow_redirects=True,
-            headers=headers,
-            trust_env=httpx.URL(self.address).host not in LOOPBACK,
-            # check every URL, including those of redirections
-            event_hooks={"request": [lambda request: check_address(str(request.url))]},
-        ) as client:
-            while True:
-                before = self.bytes_here()
-                try:
-                    return self.request(client) or resumed
-                except (_RetryableError, httpx.TransportError) as error:
-                    why = str(error) or type(error).__name__
-                    # without any answer so far, repeating the request is useless
-                    if not self.answered and isinstance(error, NO_WAY):
-                        raise Unreachable(f"no connection to {self.address} ({why})") from None
-                    tries = 0 if self.bytes_here() > before else tries + 1
-                    if tries == TRIES:
-                        raise ConnectionError(
-                            f"{self.address}: {why}, {TRIES} times in a row; what came is kept, try"
-                            " again later"
-                        ) from None
-                    self.pause(min(2.0**tries, LONGEST_PAUSE))
-                except httpx.TooManyRedirects as error:
-                    raise Gone(f"{self.address}: {error}") from None
-                resumed = True
 
-    def bytes_here(self) -> int:
-        """Number of bytes fetched so far."""
-        return self.part.stat().st_size if self.part.is_file() else 0
+def _request(
+    client: httpx.Client, address: str, part: Path, about: Path, progress: Progress
+) -> None:
+    """Send one request for the rest of a file, and append its response to `part`.
 
-    def discard(self) -> None:
-        """Delete the data fetched so far."""
-        self.part.unlink(missing_ok=True)
-        self.note.unlink(missing_ok=True)
-
-    def request(self, client: httpx.Client) -> bool:
-        """Send one request and read its response to the end.
-
-        Returns whether the response continued earlier data.
-        """
-        noted, here = _read_note(self.note), self.bytes_here()
-        if noted.get("address") != self.address or not isinstance(noted.get("version"), str):
-            here = 0  # it is unknown to which version of the file the data belongs
-        # all data had arrived when the process was terminated
-        elif here and here == noted.get("bytes"):
-            return True
-        headers = {"Range": f"bytes={here}-", "If-Range": noted["version"]} if here else {}
-        with client.stream("GET", self.address, headers=headers) as answer:
-            self.answered = True
-            self.check_response(answer, here, noted.get("version"))
-            goes_on = answer.status_code == 206
-            if not goes_on:
-                here = 0
-                self.discard()
-                self.part.touch()
-                length = answer.headers.get("Content-Length", "")
-                noted = {
-                    "address": self.address,
-                    "version": _version(answer),
-                    "bytes": int(length) if length.isdigit() else None,
-                }
-                write_text(self.note, json.dumps(noted) + "\n")
-            total = noted.get("bytes")
-            # unbuffered, so that all data is in the file even if this process is terminated
-            with self.part.open("ab", buffering=0) as handle:
-                for chunk in answer.iter_raw():
-                    handle.write(chunk)
-                    here += len(chunk)
-                    self.progress(here, total)
-        if total is not None and here != total:
-            if here > total:
-                self.discard()
-            raise _RetryableError(f"the server sent {here:,} of {total:,} bytes")
-        return goes_on
-
-    def check_response(self, answer: httpx.Response, here: int, version: str | None) -> None:
-        """Check that a response holds the requested data of the file.
-
-        `here` is the number of bytes fetched so far, and `version` the file's version then. A
-        partial response (206) must start there and be of that version, because some servers ignore
-        If-Range. Raises `Gone` if the file is not available, and `_RetryableError` if another
-        request may succeed.
-        """
-        status = answer.status_code
+    Raises `Gone` if the file is not available, and `_RetryableError` if another request may
+    succeed.
+    """
+    version = _noted(about, address, "version")
+    here = _size(part) if version else 0
+    headers = {"Range": f"bytes={here}-", "If-Range": str(version)} if here else {}
+    with client.stream("GET", address, headers=headers) as answer:
+        status, says = answer.status_code, f"the server says {answer.status_code}"
         begins = answer.headers.get("Content-Range", "").startswith(f"bytes {here}-")
+        # a partial answer is checked, because some servers ignore If-Range
         goes_on = here > 0 and begins and _version(answer) in (None, version)
         if status == 416 or (status == 206 and not goes_on):
-            self.discard()
+            part.unlink(missing_ok=True)
             raise _RetryableError("the server's file is another one than before")
         if status == 429 or status >= 500:
-            raise _RetryableError(f"the server says {status} {answer.reason_phrase}")
+            raise _RetryableError(f"{says} {answer.reason_phrase}")
         if status not in (200, 206):
-            raise Gone(f"{self.address}: the server says {status} {answer.reason_phrase}")
+            raise Gone(f"{address}: {says} {answer.reason_phrase}")
         if answer.headers.get("Content-Type", "").startswith("text/html"):
-            raise Gone(f"{self.address}: the server sends a web page, not the file")
+            raise Gone(f"{address}: the server sends a web page, not the file")
+        if status == 200:
+            here = 0
+            part.unlink(missing_ok=True)
+            _note(about, address, "version", _version(answer))
+        length = answer.headers.get("Content-Length", "")
+        total = here + int(length) if length.isdigit() else None
+        # unbuffered, so that all data is in the file even if this process is terminated
+        with part.open("ab", buffering=0) as handle:
+            for chunk in answer.iter_raw():
+                handle.write(chunk)
+                here += len(chunk)
+                progress(here, total)
+    if total not in (None, here):
+        raise _RetryableError(f"the server sent {here:,} of {total:,} bytes")
 
 
 def _version(answer: httpx.Response) -> str | None:

@@ -39,20 +39,14 @@ ABOUT = {
 }
 
 
-def own_parameters(generator: str) -> dict[str, Any]:
-    """Parameters of a generator's function, with their defaults."""
-    return {
-        name: p.default for name, p in inspect.signature(GENERATORS[generator]).parameters.items()
-    }
-
-
 def parameters_of(generator: str) -> dict[str, Any]:
     """Parameters of a generated dataset, with their defaults.
 
     These are the generator's own and `scale`, which is applied to the generated rows unless the
     generator applies it itself.
     """
-    own = own_parameters(generator)
+    signature = inspect.signature(GENERATORS[generator])
+    own = {name: parameter.default for name, parameter in signature.parameters.items()}
     return {**own, "scale": own.get("scale", "none")}
 
 
@@ -108,12 +102,9 @@ def all_values(generator: str, given: dict[str, Any]) -> dict[str, Any]:
 def own_values(generator: str, given: dict[str, Any]) -> dict[str, Any]:
     """Values of the parameters of the generator's function, given or default."""
     values = all_values(generator, given)
-    return {name: values[name] for name in own_parameters(generator)}
-
-
-def scale_of(generator: str, given: dict[str, Any]) -> str:
-    """Scale that preparation applies to the generated rows; "none" if the generator scales them."""
-    return "none" if generator in OWN_SCALES else str(given.get("scale", "none"))
+    if generator not in OWN_SCALES:
+        del values["scale"]
+    return values
 
 
 def expected_values(generator: str, given: dict[str, Any]) -> int:
@@ -127,19 +118,16 @@ def synthetic_source(generator: str, values: dict[str, Any]) -> Source:
 
     Raises `WrongInput` for incompatible parameters.
     """
-    origin = _origin(generator, values)
+    origin, own = _origin(generator, values), own_values(generator, values)
     if generator in STREAMS:
-        return replace(STREAMS[generator](**own_values(generator, values)), origin=origin)
-    model = {"generator": generator, "values": tuple(own_values(generator, values).items())}
-    n, d = origin["n_rows"], origin["n_features"]
+        return replace(STREAMS[generator](**own), origin=origin)
     return Blocks(
         make=_block_of_table,
-        model=model,
-        n_rows=n,
-        n_features=d,
+        model={"generator": generator, "values": tuple(own.items())},
+        n_rows=own["n_rows"],
+        n_features=own["n_features"],
         layout="dense",
         block_rows=BLOCK_ROWS,
-        row_bytes=8 * d + 8,
         origin=origin,
     )
 
@@ -188,10 +176,10 @@ def prepare_synthetic(
     manifest = existing_synthetic(store, generator, given)
     if manifest is not None:
         return manifest
+    # "none" if the generator scales its rows itself
+    scale = "none" if generator in OWN_SCALES else str(given.get("scale", "none"))
+    how = Preparing(task=ABOUT[generator][0], scale=scale, parallel_map=parallel_map)
     source = synthetic_source(generator, given)
-    how = Preparing(
-        task=ABOUT[generator][0], scale=scale_of(generator, given), parallel_map=parallel_map
-    )
     return prepare_source(store, synthetic_name(generator, given), source, how)
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from koco_stream.errors import WrongInput
 from koco_stream.numerics.linear_algebra import orthonormalise, product
 from koco_stream.types import Array
-from storage.sources.source import Piece, Source, dense_piece
+from storage.sources.source import Piece, Source, dense_piece, refuse_first
 
 BLOCK_ROWS = 16_384
 BLOCK_VALUES = 1 << 22  # approximate limit on the values of a block
@@ -45,19 +45,16 @@ class Blocks(Source):
         Number of rows.
     block_rows : int
         Rows per block; the last block is generated in full and truncated.
-    row_bytes : int
-        Approximate memory of a row, in bytes.
     """
 
     make: Callable[..., Piece]
     model: dict[str, Any]
     n_rows: int
     block_rows: int
-    row_bytes: int
     format: str = "synthetic"
 
     def __post_init__(self) -> None:
-        self.n_bytes = self.n_rows * self.row_bytes
+        self.n_bytes = self.n_rows
 
     def pieces(self, scratch: Path) -> Iterator[tuple[int, int]]:
         """Blocks of generated rows as (first row, number of rows); the last may be truncated."""
@@ -71,8 +68,8 @@ class Blocks(Source):
         return self.make(number, **self.model).between(begin, begin + n)
 
     def piece_bytes(self, piece: tuple[int, int]) -> int:
-        """Bytes that a block of generated rows adds to the progress."""
-        return piece[1] * self.row_bytes
+        """Number of rows of a block, by which progress is counted."""
+        return piece[1]
 
 
 def sparse_text(
@@ -113,17 +110,23 @@ def sparse_text(
     of words, else −1; both are about equally frequent. A label is flipped with probability `noise`.
     Values are float32.
     """
-    if mean_nonzeros > n_features / 2:
-        raise WrongInput(
-            f"sparse-text: mean_nonzeros = {mean_nonzeros:g} is more than half of n_features ="
-            f" {n_features}; use a dense stream"
-        )
-    if noise > 0.5:
-        raise WrongInput(
-            f"sparse-text: noise = {noise:g} is the share of wrong labels, at most 0.5"
-        )
-    if n_features > 2**31 - 1:
-        raise WrongInput(f"sparse-text: n_features = {n_features} is more than {2**31 - 1}")
+    refuse_first(
+        [
+            (
+                mean_nonzeros > n_features / 2,
+                f"sparse-text: mean_nonzeros = {mean_nonzeros:g} is more than half of n_features ="
+                f" {n_features}; use a dense stream",
+            ),
+            (
+                noise > 0.5,
+                f"sparse-text: noise = {noise:g} is the share of wrong labels, at most 0.5",
+            ),
+            (
+                n_features > 2**31 - 1,
+                f"sparse-text: n_features = {n_features} is more than {2**31 - 1}",
+            ),
+        ]
+    )
     model = {"n_features": n_features, "mean_nonzeros": mean_nonzeros, "data_seed": data_seed}
     block_rows = _block_rows(mean_nonzeros)
     values = {**model, "block_rows": block_rows, "noise": noise, "unit": scale == "unit-rows"}
@@ -134,7 +137,6 @@ def sparse_text(
         n_features=n_features,
         layout="sparse",
         block_rows=block_rows,
-        row_bytes=int(8 * mean_nonzeros) + 16,
     )
 
 
@@ -186,7 +188,6 @@ def dense_stream(
         n_features=n_features,
         layout="dense",
         block_rows=block_rows,
-        row_bytes=4 * n_features + 8,
     )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
+from pathlib import Path
 
 import numpy as np
 
@@ -12,33 +13,22 @@ from koco_stream.errors import WrongInput
 from koco_stream.types import Array
 from storage.preparing.chunks import Chunks, Cover, rows_of
 from storage.preparing.shards import BLOCK
-from storage.preparing.transform import NO_FACTS, Facts, Transformation, square_norms
+from storage.preparing.transform import Transformation, square_norms
 from storage.sources.source import ParallelMap
 
 
-def facts_for(
+def with_facts(
     transformation: Transformation,
     chunks: Chunks,
     ranges: Sequence[tuple[int, int]],
     parallel_map: ParallelMap,
-) -> Facts:
-    """Compute the statistics of the whole source that a transformation needs.
+    file: Path,
+) -> Transformation:
+    """The transformation with the statistics of the whole source that its scale needs.
 
-    Parameters
-    ----------
-    transformation : Transformation
-        The transformation, which has the scale.
-    chunks : Chunks
-        All rows of the source.
-    ranges : sequence of (int, int)
-        Row ranges (first, end) that cover all rows, each starting at a multiple of `BLOCK`.
-    parallel_map : ParallelMap
-        Processes the ranges.
-
-    Raises
-    ------
-    WrongInput
-        For the scale "unit-mean-square", if every row is empty.
+    The row `ranges` (first, end) cover all rows, and each starts at a multiple of `BLOCK`. Large
+    statistics are written to `file`. Raises `WrongInput` for the scale "unit-mean-square" if every
+    row is empty.
     """
     covers = [chunks.cover(start, stop) for start, stop in ranges]
     if transformation.scale == "unit-mean-square":
@@ -47,11 +37,11 @@ def facts_for(
         mean = math.fsum(chain.from_iterable(energies)) / chunks.n_rows
         if mean == 0.0:
             raise WrongInput("--scale unit-mean-square: every row is empty")
-        return NO_FACTS._replace(exponent=exponent, root=math.sqrt(mean))
+        return replace(transformation, exponent=exponent, root=math.sqrt(mean))
     if transformation.scale not in ("minmax", "tf-idf"):
-        return NO_FACTS
-    d = transformation.shape.n_features
-    low, high, rows_with = np.full(d, np.inf), np.full(d, -np.inf), np.zeros(d)
+        return transformation
+    low, high, rows_with = facts = np.zeros((3, transformation.shape.n_features))
+    low[:], high[:] = np.inf, -np.inf
     for features, least, greatest, n_rows in parallel_map(
         partial(features_in, transformation), covers
     ):
@@ -61,7 +51,8 @@ def facts_for(
     somewhere_not = rows_with < chunks.n_rows  # a feature that a row lacks is 0 in that row
     low[somewhere_not] = np.minimum(low[somewhere_not], 0.0)
     high[somewhere_not] = np.maximum(high[somewhere_not], 0.0)
-    return Facts(low, high, rows_with)
+    np.save(file, facts)
+    return replace(transformation, facts=file)
 
 
 def features_in(
@@ -69,11 +60,8 @@ def features_in(
 ) -> tuple[Array, Array, Array, Array | int]:
     """Statistics of the features that occur in some rows.
 
-    Returns
-    -------
-    tuple
-        Feature numbers in increasing order, their smallest and largest values, and the number of
-        rows that have each feature.
+    Returns their numbers in increasing order, their smallest and largest values, and the number of
+    rows that have each feature.
     """
     rows = transformation.laid_out(rows_of(cover))
     if transformation.kept == "dense":

@@ -21,10 +21,10 @@ import numpy as np
 from koco_stream.errors import WrongInput
 from koco_stream.io.cache import private_folder
 from koco_stream.io.files import NO_ROOM
-from koco_stream.io.paths import AnyPath, LocalPath, StorePath, store_path
+from koco_stream.io.paths import AnyPath, LocalPath, store_path
 from koco_stream.streams.manifest import Manifest
 from storage.preparing.chunks import MOST_DISTINCT, Chunk, Chunks, Cover, store_piece
-from storage.preparing.facts import facts_for
+from storage.preparing.facts import with_facts
 from storage.preparing.publish import publish
 from storage.preparing.shards import (
     BLOCK,
@@ -36,7 +36,7 @@ from storage.preparing.shards import (
     whole_blocks,
     write_shard,
 )
-from storage.preparing.transform import Facts, Shape, Transformation, check_choices, save_facts
+from storage.preparing.transform import Shape, Transformation, check_choices
 from storage.sources.reading import source_of
 from storage.sources.source import ParallelMap, Reading, Source
 from storage.store import check_store, staging_folder
@@ -148,7 +148,13 @@ def prepare_source(
     scratch_root = root.path if isinstance(root, LocalPath) else private_folder("preparing")
     try:
         with staging_folder(scratch_root) as staging:
-            return prepared_in(staging, root, name, source, how)
+            scratch, shards = staging / "scratch", staging / "shards"
+            scratch.mkdir()
+            shards.mkdir()
+            source = source.surveyed(how.parallel_map, scratch)
+            chunks = Chunks(read_chunks(source, scratch, how))
+            manifest = write_shards(name, source, chunks, how, shards)
+            return publish(root, shards, manifest, how.parallel_map)
     except OSError as error:
         if error.errno not in NO_ROOM:
             raise
@@ -157,29 +163,6 @@ def prepare_source(
             f"no room for preparing {name} in {scratch_root} ({os.strerror(error.errno)}): it needs"
             " 12 bytes a value besides the dataset; make room there, or choose another --store",
         ) from None
-
-
-def prepared_in(
-    staging: Path, root: StorePath, name: str, source: Source, how: Preparing
-) -> Manifest:
-    """Prepare a source in the temporary folder `staging`, and publish it in the store at `root`."""
-    scratch = staging / "scratch"
-    scratch.mkdir()
-    source = source.surveyed(how.parallel_map, scratch)
-    chunks = Chunks(read_chunks(source, scratch, how))
-    transformation = transformation_for(source, chunks, how)
-    ranges = list(ranges_of(chunks, transformation, how.values_per_shard))
-    facts = facts_for(transformation, chunks, whole_blocks(ranges), how.parallel_map)
-    saved = save_facts(facts, staging / "facts")
-    single = is_single_throughout(transformation, saved, chunks, ranges, how.parallel_map)
-    shards = staging / "shards"
-    shards.mkdir()
-    write = partial(
-        write_shard, folder=shards, transformation=transformation, facts=saved, single=single
-    )
-    written = list(written_shards(write, chunks, ranges, how))
-    manifest = manifest_of(name, source, transformation, facts, chunks, written, single)
-    return publish(root, shards, manifest, how.parallel_map)
 
 
 def read_chunks(source: Source, scratch: Path, how: Preparing) -> Iterator[Chunk]:
@@ -197,22 +180,69 @@ def read_chunks(source: Source, scratch: Path, how: Preparing) -> Iterator[Chunk
         yield chunk
 
 
-def task_of(source: Source, chunks: Chunks) -> str:
-    """Learning task, decided from the labels.
+def write_shards(
+    name: str, source: Source, chunks: Chunks, how: Preparing, folder: Path
+) -> Manifest:
+    """Write the shards of a dataset, and return their manifest.
 
-    Regression if a label is not an integer, or if the target column of a table has more than 20
-    distinct values and no `--labels` rule; otherwise classification.
+    Shard paths do not contain their folder in the store yet. Raises `WrongInput` for options that
+    do not fit the rows.
     """
-    labels = chunks.labels
-    many = (labels is None or len(labels) > REAL_FROM) and "labels" not in source.origin
-    of_columns = source.format in ("csv", "space", "parquet")
-    whole = all(chunk.whole for chunk in chunks.chunks)
-    return "classification" if whole and not (of_columns and many) else "regression"
+    transformation = transformation_for(source, chunks, how)
+    ranges = list(ranges_of(chunks, transformation, how.values_per_shard))
+    transformation = with_facts(
+        transformation, chunks, whole_blocks(ranges), how.parallel_map, folder.parent / "facts.npy"
+    )
+    single = is_single_throughout(transformation, chunks, ranges, how.parallel_map)
+    write = partial(write_shard, folder=folder, transformation=transformation, single=single)
+    written = list(written_shards(write, chunks, ranges, how))
+    sums = np.vstack([one.sums for one in written])
+    value_type = "float32" if single else "float64"
+    n, d, layout = chunks.n_rows, transformation.n_features, transformation.kept
+    label_min, label_max = transformation.label_range
+    return Manifest(
+        name=name,
+        n_rows=n,
+        n_features=d,
+        n_values=sum(one.shard.n_values for one in written),
+        layout=layout,
+        value_type=value_type,
+        task=transformation.task,
+        classes=(chunks.labels or []) if transformation.task == "classification" else [],
+        dataset_hash=identity_of((one.digests for one in written), n, d, layout, value_type),
+        shards=[one.shard for one in written],
+        source=source.origin,
+        transformations=[*source.done, *transformation.done],
+        statistics={
+            "label_min": label_min,
+            "label_max": label_max,
+            "label_mean": math.fsum(sums[:, 0].tolist()) / n,
+            "mean_square_norm": math.fsum(sums[:, 1].tolist()) / n,
+            "empty_rows": sum(one.empty_rows for one in written),
+        },
+        feature_names=source.feature_names if transformation.bits is None else [],
+    )
 
 
 def transformation_for(source: Source, chunks: Chunks, how: Preparing) -> Transformation:
-    """Transformation of the source's rows. Raises `WrongInput` for options that do not fit them."""
-    every = chunks.chunks
+    """Transformation of the source's rows, without what its scale has to know of them.
+
+    The task is regression if a label is not an integer, or if the target column of a table has more
+    than 20 distinct values and no `--labels` rule; otherwise classification. Raises `WrongInput`
+    for options that do not fit the rows.
+    """
+    every, labels = chunks.chunks, chunks.labels
+    task = how.task
+    if task is None:
+        many = (labels is None or len(labels) > REAL_FROM) and "labels" not in source.origin
+        of_columns = source.format in ("csv", "space", "parquet")
+        real = (of_columns and many) or not all(chunk.whole for chunk in every)
+        task = "regression" if real else "classification"
+    if task == "classification" and labels is None:
+        raise WrongInput(
+            f"the labels take more than {MOST_DISTINCT} values; for real targets add --task"
+            " regression"
+        )
     n_features = source.n_features
     if n_features is None:
         n_features = max((chunk.n_features for chunk in every), default=0)
@@ -225,18 +255,11 @@ def transformation_for(source: Source, chunks: Chunks, how: Preparing) -> Transf
         label_min=min(chunk.label_min for chunk in every),
         label_max=max(chunk.label_max for chunk in every),
     )
-    task = how.task or task_of(source, chunks)
-    if task == "classification" and chunks.labels is None:
-        raise WrongInput(
-            f"the labels take more than {MOST_DISTINCT} values; for real targets add --task"
-            " regression"
-        )
     return Transformation(shape, how.layout, how.scale, how.hash_bits, task)
 
 
 def is_single_throughout(
     transformation: Transformation,
-    facts: Path,
     chunks: Chunks,
     ranges: Sequence[tuple[int, int]],
     parallel_map: ParallelMap,
@@ -244,11 +267,11 @@ def is_single_throughout(
     """Whether float32 represents every value of the transformed dataset exactly."""
     if transformation.scale == "none" and transformation.bits is None:
         return all(chunk.single for chunk in chunks.chunks)
-    check = partial(is_narrow, transformation=transformation, facts=facts)
+    check = partial(is_narrow, transformation=transformation)
     # usually the first range decides, and the others need not be read
-    if not check(chunks.cover(*ranges[0])):
-        return False
-    return all(parallel_map(check, (chunks.cover(*rows) for rows in ranges[1:])))
+    return check(chunks.cover(*ranges[0])) and all(
+        parallel_map(check, (chunks.cover(*rows) for rows in ranges[1:]))
+    )
 
 
 def written_shards(
@@ -273,42 +296,3 @@ def written_shards(
             Path(chunks.chunks[gone].path).unlink()
             gone += 1
         yield written
-
-
-def manifest_of(
-    name: str,
-    source: Source,
-    transformation: Transformation,
-    facts: Facts,
-    chunks: Chunks,
-    written: Sequence[Written],
-    single: bool,
-) -> Manifest:
-    """Manifest of the written shards; shard paths do not contain their folder in the store yet."""
-    sums = np.vstack([one.sums for one in written])
-    value_type = "float32" if single else "float64"
-    n, d, layout = chunks.n_rows, transformation.n_features, transformation.kept
-    label_min, label_max = transformation.label_range
-    is_classification = transformation.task == "classification"
-    return Manifest(
-        name=name,
-        n_rows=n,
-        n_features=d,
-        n_values=sum(one.shard.n_values for one in written),
-        layout=layout,
-        value_type=value_type,
-        task=transformation.task,
-        classes=(chunks.labels or []) if is_classification else [],
-        dataset_hash=identity_of((one.digests for one in written), n, d, layout, value_type),
-        shards=[one.shard for one in written],
-        source=source.origin,
-        transformations=[*source.done, *transformation.done(facts)],
-        statistics={
-            "label_min": label_min,
-            "label_max": label_max,
-            "label_mean": math.fsum(sums[:, 0].tolist()) / n,
-            "mean_square_norm": math.fsum(sums[:, 1].tolist()) / n,
-            "empty_rows": sum(one.empty_rows for one in written),
-        },
-        feature_names=source.feature_names if transformation.bits is None else [],
-    )

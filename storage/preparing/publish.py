@@ -21,7 +21,9 @@ def publish(
     open_store(root)
     folder = dataset_path(root, manifest.name)
     with (root / LOCK).locked():
-        manifest, target = put_shards(written, folder, manifest, parallel_map)
+        target = put_shards(written, folder, manifest, parallel_map)
+        shards = [replace(shard, path=f"{target}/{shard.path}") for shard in manifest.shards]
+        manifest = replace(manifest, shards=shards)
         (folder / "manifest.json").write_text(manifest.to_json())
         for name in folder.names():
             if name not in (target, "manifest.json"):
@@ -33,34 +35,27 @@ def publish(
 
 def put_shards(
     written: Path, folder: StorePath, manifest: Manifest, parallel_map: ParallelMap
-) -> tuple[Manifest, str]:
-    """Add the shards in `written` to the dataset's `folder`.
+) -> str:
+    """Add the shards in `written` to the dataset's `folder`; returns the name of their subfolder.
 
     Existing files are not replaced, because the current manifest may refer to them: identical
     shards are reused, and different ones go to a new subfolder.
-
-    Returns
-    -------
-    tuple of (Manifest, str)
-        The manifest with the final shard paths, and the name of the shards' subfolder.
     """
     name, number = manifest.dataset_hash[:16], 1
     target = folder / name
     while target.names():
         if all(_holds(target / shard.path, shard.sha256) for shard in manifest.shards):
-            break
+            return target.name
         number += 1
         target = folder / f"{name}-{number}"
+    if isinstance(target, LocalPath):
+        target.path.parent.mkdir(parents=True, exist_ok=True)
+        written.replace(target.path)
+        sync(target.path.parent)
     else:
-        if isinstance(target, LocalPath):
-            target.path.parent.mkdir(parents=True, exist_ok=True)
-            written.replace(target.path)
-            sync(target.path.parent)
-        else:
-            names = [shard.path for shard in manifest.shards]
-            list(parallel_map(_put, [(written / name, target / name) for name in names]))
-    shards = [replace(shard, path=f"{target.name}/{shard.path}") for shard in manifest.shards]
-    return replace(manifest, shards=shards), target.name
+        names = [shard.path for shard in manifest.shards]
+        list(parallel_map(_put, [(written / name, target / name) for name in names]))
+    return target.name
 
 
 def _put(what: tuple[Path, StorePath]) -> None:

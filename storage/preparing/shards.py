@@ -5,7 +5,6 @@ sharding.
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +16,7 @@ from koco_stream.io.files import file_hash, sync
 from koco_stream.streams.manifest import Shard
 from koco_stream.types import Array
 from storage.preparing.chunks import Chunks, Cover, is_single, read_rows, rows_of
-from storage.preparing.transform import Transformation, saved_facts, square_norms
+from storage.preparing.transform import Transformation, square_norms
 from storage.sources.source import Piece, concatenated
 
 # rows per block, which are hashed and summed together; blocks count from the dataset's first row,
@@ -91,42 +90,22 @@ def block_end(row: int, n_rows: int) -> int:
     return min(-(-row // BLOCK) * BLOCK, n_rows)
 
 
-def is_narrow(cover: Cover, transformation: Transformation, facts: Path) -> bool:
+def is_narrow(cover: Cover, transformation: Transformation) -> bool:
     """Whether float32 represents every value of these rows exactly after the transformation."""
-    return is_single(transformation(rows_of(cover), saved_facts(facts)).values)
+    return is_single(transformation(rows_of(cover)).values)
 
 
 def write_shard(
-    task: tuple[str, int, Cover, Cover],
-    folder: Path,
-    transformation: Transformation,
-    facts: Path,
-    single: bool,
+    task: tuple[str, int, Cover, Cover], folder: Path, transformation: Transformation, single: bool
 ) -> Written:
     """Write one shard to `folder`, and compute the hashes and sums of its blocks.
 
-    Parameters
-    ----------
-    task : tuple of (str, int, Cover, Cover)
-        File name, number of the first row, rows of the shard, and the following rows that complete
-        its last block.
-    folder : Path
-        Folder of the shards.
-    transformation : Transformation
-        Transformation of the rows.
-    facts : Path
-        Folder of the statistics (`save_facts`).
-    single : bool
-        Whether values are stored as float32.
-
-    Raises
-    ------
-    WrongInput
-        With the row, for a value that is not finite.
+    `task` has the file name, the number of the first row, the rows of the shard, and the following
+    rows that complete its last block. With `single`, values are stored as float32. Raises
+    `WrongInput` with the row, for a value that is not finite.
     """
     name, first, cover, beyond = task
-    transformed = partial(transformation, facts=saved_facts(facts))
-    rows = transformed(rows_of(cover))
+    rows = transformation(rows_of(cover))
     check_finite(rows, first, transformation.scale)
     rows = narrowed(rows, single)
     d, layout = transformation.n_features, transformation.kept
@@ -135,7 +114,7 @@ def write_shard(
     own = min(-first % BLOCK, rows.n_rows)  # leading rows of a block that began in an earlier shard
     of_blocks = [rows.between(own, rows.n_rows)]
     if beyond:
-        of_blocks.append(narrowed(transformed(rows_of(beyond)), single))
+        of_blocks.append(narrowed(transformation(rows_of(beyond)), single))
     digests, sums = digests_of(concatenated(of_blocks), layout)
     return Written(shard, digests, sums, int((np.diff(rows.indptr) == 0).sum()))
 
@@ -212,16 +191,23 @@ def check_finite(rows: Piece, first: int, scale: str) -> None:
 def write_parquet(rows: Piece, path: Path, n_features: int, layout: str) -> None:
     """Write prepared rows to a Parquet file and sync it to disk.
 
-    Feature numbers are delta-encoded. Values that fit float32 are often counts, for which a
-    dictionary is efficient. Other values are split by bytes: smaller than plain encoding, and
-    faster than a dictionary because no lookup is needed.
+    Sparse rows have the columns `label`, `indices` and `values`; dense rows have `label` and a
+    fixed-size list `values`. Feature numbers are delta-encoded. Values that fit float32 are often
+    counts, for which a dictionary is efficient. Other values are split by bytes: smaller than plain
+    encoding, and faster than a dictionary because no lookup is needed.
     """
     value = "values.list.element"
     encodings = {} if rows.values.dtype == np.float32 else {value: "BYTE_STREAM_SPLIT"}
-    if layout == "sparse":
+    columns = {"label": pa.array(rows.labels)}
+    if layout == "dense":
+        columns["values"] = pa.FixedSizeListArray.from_arrays(pa.array(rows.values), n_features)
+    else:
         encodings["indices.list.element"] = "DELTA_BINARY_PACKED"
+        offsets = pa.array(rows.indptr.astype(np.int32))
+        columns["indices"] = pa.ListArray.from_arrays(offsets, pa.array(rows.indices))
+        columns["values"] = pa.ListArray.from_arrays(offsets, pa.array(rows.values))
     pq.write_table(
-        arrow_rows(rows, n_features, layout),
+        pa.table(columns, metadata={"n_features": str(n_features), "label": LABEL}),
         path,
         compression="zstd",
         compression_level=3,
@@ -230,19 +216,3 @@ def write_parquet(rows: Piece, path: Path, n_features: int, layout: str) -> None
         use_dictionary=[name for name in ("label", value) if name not in encodings],
     )
     sync(path)
-
-
-def arrow_rows(rows: Piece, n_features: int, layout: str) -> pa.Table:
-    """Arrow table of prepared rows.
-
-    Sparse rows have the columns `label`, `indices` and `values`; dense rows have `label` and a
-    fixed-size list `values`.
-    """
-    columns = {"label": pa.array(rows.labels)}
-    if layout == "dense":
-        columns["values"] = pa.FixedSizeListArray.from_arrays(pa.array(rows.values), n_features)
-    else:
-        offsets = pa.array(rows.indptr.astype(np.int32))
-        columns["indices"] = pa.ListArray.from_arrays(offsets, pa.array(rows.indices))
-        columns["values"] = pa.ListArray.from_arrays(offsets, pa.array(rows.values))
-    return pa.table(columns, metadata={"n_features": str(n_features), "label": LABEL})

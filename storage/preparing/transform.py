@@ -1,13 +1,12 @@
 """Transformations of a source's values, which are part of the dataset's identity.
 
 The order is: layout (dense or sparse), scale, feature hashing. Some scales need statistics of the
-whole source, such as the range of each feature; `Facts` holds them.
+whole source, such as the range of each feature (`storage.preparing.facts`).
 """
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -57,38 +56,9 @@ class Shape:
     label_max: float
 
 
-class Facts(NamedTuple):
-    """Statistics of the whole source for a scale; empty where not needed.
-
-    `low` and `high` (d,) are the range of each feature, and `rows_with` (d,) the number of rows
-    that have it. `root` is the root mean square norm of rows multiplied by 2^-exponent.
-    """
-
-    low: Array
-    high: Array
-    rows_with: Array
-    exponent: int = 0
-    root: float = 1.0
-
-
-NO_FACTS = Facts(np.zeros(0), np.zeros(0), np.zeros(0))
-
-
-def save_facts(facts: Facts, folder: Path) -> Path:
-    """Write statistics to files in `folder`, to be memory-mapped because they may be large."""
-    folder.mkdir()
-    for name, numbers in facts._asdict().items():
-        np.save(folder / f"{name}.npy", numbers)
-    return folder
-
-
 @lru_cache(maxsize=1)
-def saved_facts(folder: Path) -> Facts:
-    """Statistics saved in `folder`, memory-mapped."""
-    low, high, rows_with, exponent, root = (
-        np.load(folder / f"{name}.npy", mmap_mode="r") for name in Facts._fields
-    )
-    return Facts(low, high, rows_with, int(exponent), float(root))
+def _mapped(file: Path) -> Array:
+    return np.load(file, mmap_mode="r")
 
 
 @dataclass(frozen=True)
@@ -96,7 +66,11 @@ class Transformation:
     """Transformation of every row of a source with this shape.
 
     `layout` None keeps that of the source, `bits` None does not hash; for "regression", minmax also
-    scales the labels. Raises `WrongInput` for options that do not fit the source.
+    scales the labels. What a scale needs to know of the whole source is added by `with_facts`:
+    `root` is the root mean square norm of rows multiplied by 2^-exponent, and `facts` an array file
+    (3, d) with the smallest and the largest value of each feature, and the number of rows that have
+    it. It is memory-mapped because it may be large. Raises `WrongInput` for options that do not fit
+    the source.
     """
 
     shape: Shape
@@ -104,6 +78,9 @@ class Transformation:
     scale: str = "none"
     bits: int | None = None
     task: str = "classification"
+    exponent: int = 0
+    root: float = 1.0
+    facts: Path | None = None
 
     def __post_init__(self) -> None:
         n, d = self.shape.n_rows, self.shape.n_features
@@ -176,30 +153,28 @@ class Transformation:
         matrix[row_numbers(rows), rows.indices] = rows.values
         return dense_piece(rows.labels, matrix)
 
-    def __call__(self, rows: Piece, facts: Facts = NO_FACTS) -> Piece:
+    def __call__(self, rows: Piece) -> Piece:
         """Transform rows; the values are float64."""
         rows = self.laid_out(rows)
         # values that overflow are rejected when the shard is written
         with np.errstate(over="ignore", invalid="ignore"):
-            if self.scale == "minmax":
-                rows = self._minmax(rows, facts)
-            elif self.scale == "tf-idf":
-                idf = np.log((1 + self.shape.n_rows) / (1 + facts.rows_with)) + 1
-                rows = _unit_rows(replace(rows, values=rows.values * idf[rows.indices]))
+            if self.facts is not None:
+                rows = self._by_facts(rows, _mapped(self.facts))
             elif self.scale == "unit-rows":
                 rows = _unit_rows(rows)
             elif self.scale == "unit-mean-square":
-                values = np.ldexp(rows.values, -facts.exponent) / facts.root
+                values = np.ldexp(rows.values, -self.exponent) / self.root
                 rows = without_zeros(replace(rows, values=values))
         if self.bits is not None:
             indptr, indices, values = hashed(rows.indices, rows.values, rows.indptr, self.bits)
             rows = Piece(rows.labels, indptr, indices, values)
         return rows
 
-    def done(self, facts: Facts) -> list[str]:
+    @property
+    def done(self) -> list[str]:
         """Descriptions of the applied transformations, for the manifest."""
         low, high = self.shape.label_min, self.shape.label_max
-        divisor = facts.root * 2.0 ** min(facts.exponent, 1023)
+        divisor = self.root * 2.0 ** min(self.exponent, 1023)
         all_said = [
             (self.kept != self.shape.layout, f"rows kept {self.kept}"),
             (
@@ -227,17 +202,22 @@ class Transformation:
         ]
         return [words for was_done, words in all_said if was_done]
 
-    def _minmax(self, rows: Piece, facts: Facts) -> Piece:
+    def _by_facts(self, rows: Piece, facts: Array) -> Piece:
+        """Apply tf-idf or minmax."""
+        low, high, rows_with = facts
+        if self.scale == "tf-idf":
+            idf = np.log((1 + self.shape.n_rows) / (1 + rows_with)) + 1
+            return _unit_rows(replace(rows, values=rows.values * idf[rows.indices]))
+        labels = rows.labels
+        if self.task == "regression":
+            ends = np.array(self.shape.label_min), np.array(self.shape.label_max)
+            labels = to_unit(labels, *ends)
         if self.kept == "dense":
             matrix = rows.values.reshape(-1, self.shape.n_features)
-            values = to_unit(matrix, facts.low, facts.high).reshape(-1)
+            values = to_unit(matrix, low, high).reshape(-1)
         else:
-            values = to_unit(rows.values, facts.low[rows.indices], facts.high[rows.indices])
-        rows = without_zeros(replace(rows, values=values))
-        if self.task == "regression":
-            low, high = np.array(self.shape.label_min), np.array(self.shape.label_max)
-            rows = replace(rows, labels=to_unit(rows.labels, low, high))
-        return rows
+            values = to_unit(rows.values, low[rows.indices], high[rows.indices])
+        return without_zeros(replace(rows, labels=labels, values=values))
 
 
 def row_numbers(rows: Piece) -> Array:

@@ -96,11 +96,7 @@ class ColumnSource(Source):
         said = ", ".join(f"{choice.called(k)} ({len(known[k])})" for k in choice.texts)
         what = f"one-hot, values in sorted order: {said}" if said else "one-hot: no column of texts"
         return replace(
-            source,
-            known=known,
-            feature_names=names,
-            n_features=len(names),
-            done=(*self.done, what),
+            source, known=known, feature_names=names, n_features=len(names), done=(*self.done, what)
         )
 
     def texts_of(self, piece: Any) -> dict[int, list[str]]:

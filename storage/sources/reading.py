@@ -47,62 +47,53 @@ def option_of(name: str) -> str:
 def source_of(
     paths: Sequence[Path], reading: Reading = AS_SEEN, block_bytes: int = PIECE_BYTES
 ) -> Source:
-    """Open files as one source; the rows of several files are concatenated in order.
+    """Open files of one format as one source, not surveyed yet; their rows follow in order.
 
-    Parameters
-    ----------
-    paths : sequence of Path
-        Files of one format; for documents, one folder or one archive.
-    reading : Reading
-        Options that say how the files are read.
-    block_bytes : int
-        Approximate bytes of text that are parsed at once.
-
-    Returns
-    -------
-    Source
-        The source, not surveyed yet.
-
-    Raises
-    ------
-    WrongInput
-        If a file is missing or given twice, if formats differ, if the first lines are malformed, or
-        if an option does not apply to the format.
+    Documents are one folder or one archive. `block_bytes` is the approximate size of the text that
+    is parsed at once. Raises `WrongInput` if a file is missing or given twice, if formats differ,
+    if the first lines are malformed, or if an option does not apply to the format.
     """
-    for number, path in enumerate(paths):
-        there = path.is_file() or (path.is_dir() and reading.format == "documents")
-        twice = path in paths[:number]
-        refuse_first(
-            [
-                (not there, f"{path}: no such file; give the source with --from FILE"),
-                (twice, f"{path}: given twice; its rows would be there twice"),
-            ]
+    documents = reading.format == "documents"
+    refuse_first(
+        problem
+        for number, path in enumerate(paths)
+        for problem in (
+            (
+                not (path.is_file() or (path.is_dir() and documents)),
+                f"{path}: no such file; give the source with --from FILE",
+            ),
+            (path in paths[:number], f"{path}: given twice; its rows would be there twice"),
         )
+    )
     forms = [reading.format or guess_format(path) for path in paths]
     form = forms[0]
     refuse_first(
-        (
-            other != form,
-            f"{path} is {other} and {paths[0]} is {form}; name the format of both with --format",
-        )
-        for path, other in zip(paths, forms, strict=True)
-    )
-    if form not in FORMATS:
-        raise WrongInput(f"--format {form} is not one of {', '.join(FORMATS)}")
-    refuse_first(
-        (
-            name in reading.given(),
-            f"{paths[0]}: {option_of(name)} is for {what_for}, and"
-            f" this file is {form}; leave it out",
-        )
-        for what_for, names in REFUSED[form].items()
-        for name in names
+        [
+            *(
+                (
+                    other != form,
+                    f"{path} is {other} and {paths[0]} is {form}; name the format of both with"
+                    " --format",
+                )
+                for path, other in zip(paths, forms, strict=True)
+            ),
+            (form not in FORMATS, f"--format {form} is not one of {', '.join(FORMATS)}"),
+            *(
+                (
+                    name in reading.given(),
+                    f"{paths[0]}: {option_of(name)} is for {what_for}, and this file is {form};"
+                    " leave it out",
+                )
+                for what_for, names in REFUSED.get(form, {}).items()
+                for name in names
+            ),
+            (
+                form == "documents" and len(paths) > 1,
+                f"{paths[-1]}: documents are one folder or one archive; give that alone",
+            ),
+        ]
     )
     if form == "documents":
-        if len(paths) > 1:
-            raise WrongInput(
-                f"{paths[1]}: documents are one folder or one archive; give that alone"
-            )
         return documents_source(paths[0], reading)
     if form == "parquet":
         return parquet_source(paths, reading)

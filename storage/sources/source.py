@@ -7,7 +7,7 @@ size, so memory is bounded whatever the size of the source.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -69,11 +69,11 @@ class Reading:
 
     def given(self) -> dict[str, Any]:
         """Reading options that differ from their defaults, for the manifest."""
-        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        default = asdict(Reading())
         return {
-            f.name: list(values[f.name]) if isinstance(f.default, tuple) else values[f.name]
-            for f in fields(self)
-            if values[f.name] != f.default
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in asdict(self).items()
+            if value != default[name]
         }
 
 

@@ -270,10 +270,7 @@ CSV = {
         b"1,2\n3,4\r5,6\n",
         "line 2, column 4: a carriage return within the line; save",
     ),
-    "row after a comment's mark": (
-        b"#1,2,3\n4,5,6\n",
-        "line 1: column 1 is '#1'.*; correct it",
-    ),
+    "row after a comment's mark": (b"#1,2,3\n4,5,6\n", "line 1: column 1 is '#1'.*; correct it"),
     "names or a row": (
         b"a,b,g\nc,d,b\n",
         "line 1: neither it nor the next row has a number; add --header if it holds names, else"

@@ -208,10 +208,10 @@ DAMAGED_HEADER[1024 + 3] ^= 1  # where tarfile would end quietly
     [
         ("x.txt", NO_ARCHIVE, "no tar archive"),
         ("x.tar", NO_ARCHIVE, "no tar archive"),
-        ("x.tar.xz", NO_ARCHIVE, "(no tar archive|damaged)"),
-        ("x.tar.gz", NO_ARCHIVE, "(no tar archive|damaged)"),
-        ("x.tar.bz2", NO_ARCHIVE, "(no tar archive|damaged)"),
-        ("x.tar", DAMAGED_HEADER, "no tar archive, or damaged or cut short after a/1"),
+        ("x.tar.xz", NO_ARCHIVE, "damaged after its beginning, or no tar archive"),
+        ("x.tar.gz", NO_ARCHIVE, "damaged after its beginning, or no tar archive"),
+        ("x.tar.bz2", NO_ARCHIVE, "damaged after its beginning, or no tar archive"),
+        ("x.tar", DAMAGED_HEADER, "cut short or damaged after a/1"),
     ],
 )
 def test_documents__refuses_what_is_no_archive(name, content, message, tmp_path):
@@ -254,9 +254,9 @@ def test_documents__refuses_an_archive_cut_anywhere(mode, tmp_path):
     )
     for end in ends:
         path.write_bytes(whole[:end])
-        with pytest.raises(WrongInput, match=r"x\.tar.*(damaged|cut short).*fetch it again"):
+        with pytest.raises(WrongInput, match=r"x\.tar.*cut short or damaged.*fetch the file again"):
             survey(path, tmp_path / "s")
-    assert survey(put(path, whole), tmp_path / "s").copy.n_rows == 4
+    assert len(listed(survey(put(path, whole), tmp_path / "s"), tmp_path)) == 4
 
 
 @pytest.mark.data

@@ -13,33 +13,24 @@ from typing import Any, Self
 import numpy as np
 
 from koco_stream.errors import WrongInput, nearest
-from storage.sources.documents.copying import NOTHING, Copy, copy_documents
+from koco_stream.types import Array
+from storage.sources.documents.copying import copy_documents, identity_of
 from storage.sources.source import PIECE_BYTES, ParallelMap, Piece, Reading, Source, refuse_first
 
 STRIPS = ("headers", "footers", "quotes")  # in the order in which scikit-learn removes them
 MOST_TERMS = 3_000_000  # every process keeps all terms in memory, at about 150 bytes each
 MOST_NAMES = 10_000  # limit on feature names in the manifest, to keep it small
+# size counted per document in addition to its text, so that pieces of empty documents are bounded
+ROW_BYTES = 64
 
 
 def documents_source(path: Path, reading: Reading) -> "Documents":
     """Open a folder or .tar archive of documents as a source of term counts.
 
-    Rows are ordered by split (names that end in "train" first), group and name. Labels are 1 to k
-    for the sorted groups. Features are the sorted terms of the training split, or of all documents
-    if there is none. Texts are decoded as latin-1.
-
-    Parameters
-    ----------
-    path : Path
-        Collection of documents `<group>/<id>` or `<split>/<group>/<id>`.
-    reading : Reading
-        `n_features` sets d if it is to exceed the number of terms; `strip` names what is removed
-        from each text: "headers", "footers", "quotes".
-
-    Raises
-    ------
-    WrongInput
-        If `strip` has another name.
+    Rows are ordered as `copy_documents` says. Labels are 1 to k for the sorted groups. Features are
+    the sorted terms of the training split, or of all documents if there is none; `n_features` sets
+    d if it is to exceed their number. Texts are decoded as latin-1. `strip` names what is removed
+    from each text. Raises `WrongInput` if it has another name than "headers", "footers", "quotes".
     """
     refuse_first(
         (
@@ -58,7 +49,7 @@ def documents_source(path: Path, reading: Reading) -> "Documents":
 class Documents(Source):
     """Source of term counts. Before `surveyed`, only the path and the options are known.
 
-    A piece is (first row, end row).
+    A piece (3, n) has the text offset, text size and group number of each of its documents.
 
     Attributes
     ----------
@@ -68,16 +59,15 @@ class Documents(Source):
         What is removed from each text.
     bytes_per_piece : int
         Approximate text size of a piece.
-    copy : Copy
-        The copied documents.
-    vocabulary : Path
-        File of the terms, one per line.
+    texts, rows, vocabulary : Path
+        Files of all texts, of all rows of the pieces, and of the terms, one per line.
     """
 
     path: Path
     strip: tuple[str, ...]
     bytes_per_piece: int = PIECE_BYTES
-    copy: Copy = NOTHING
+    texts: Path = Path()
+    rows: Path = Path()
     vocabulary: Path = Path()
 
     def surveyed(self, parallel_map: ParallelMap, scratch: Path) -> Self:
@@ -86,11 +76,16 @@ class Documents(Source):
         Raises `WrongInput` as `copy_documents` does, and if there are no terms, too many, or more
         than `n_features`.
         """
-        copy, identity = copy_documents(self.path, scratch)
-        known = replace(self, copy=copy, n_bytes=copy.n_bytes)
+        texts, rows_file = scratch / "texts", scratch / "rows.npy"
+        documents = copy_documents(self.path, texts)
+        groups = sorted({document.group for document in documents})
+        number = {group: k for k, group in enumerate(groups, 1)}
+        rows = np.array([(one.start, one.size, number[one.group]) for one in documents]).T
+        np.save(rows_file, rows)
+        known = replace(self, texts=texts, rows=rows_file, n_bytes=int(rows[1].sum()))
+        train = [document.split for document in documents if not document.late]
         terms: set[str] = set()
-        n_rows = copy.n_train or copy.n_rows
-        for found in parallel_map(known.terms, copy.ranges(n_rows, self.bytes_per_piece)):
+        for found in parallel_map(known.terms, self.cut(rows[:, : len(train) or None])):
             terms |= found
             if len(terms) > MOST_TERMS:
                 raise WrongInput(
@@ -114,58 +109,74 @@ class Documents(Source):
             ]
         )
         names = sorted(terms)
-        read_from = " and ".join(copy.train) or "all documents"
+        read_from = " and ".join(sorted(set(train))) or "all documents"
         done = [
             f"terms counted by scikit-learn's CountVectorizer(): the {len(names)} of {read_from},"
             " by name in the order of characters",
-            f"labels 1 to {len(copy.groups)}: {', '.join(copy.groups)}",
+            f"labels 1 to {len(groups)}: {', '.join(groups)}",
         ]
+        identity = identity_of(self.path, documents, texts)
         origin: dict[str, Any] = {"format": self.format, "files": [identity]}
         if self.strip:
             done.insert(0, f"{', '.join(self.strip)} taken away, as scikit-learn does")
             origin["strip"] = list(self.strip)
+        # named by its hash, so that every process may keep the vocabulary of this path
+        lines = "\n".join(names).encode()
+        vocabulary = scratch / f"terms-{hashlib.sha256(lines).hexdigest()[:32]}"
+        vocabulary.write_bytes(lines)
         return replace(
             known,
-            vocabulary=_write_terms(names, scratch),
+            vocabulary=vocabulary,
             n_features=d,
             feature_names=names if len(names) == d <= MOST_NAMES else [],
             done=tuple(done),
             origin=origin,
         )
 
-    def pieces(self, scratch: Path) -> Iterator[tuple[int, int]]:
-        """Row ranges of about `bytes_per_piece` of text, each with at least one row."""
-        return self.copy.ranges(self.copy.n_rows, self.bytes_per_piece)
+    def cut(self, rows: Array) -> Iterator[Array]:
+        """Cut rows (3, n) into pieces of about `bytes_per_piece` of text, and at least one row."""
+        ends = np.cumsum([0, *(rows[1] + ROW_BYTES)])
+        first = 0
+        while first < rows.shape[1]:
+            stop = int(np.searchsorted(ends, ends[first] + self.bytes_per_piece, side="right")) - 1
+            yield rows[:, first : max(stop, first + 1)]
+            first = max(stop, first + 1)
 
-    def read(self, piece: tuple[int, int]) -> Piece:
+    def pieces(self, scratch: Path) -> Iterator[Array]:
+        """Pieces of all rows."""
+        return self.cut(np.load(self.rows))
+
+    def read(self, piece: Array) -> Piece:
         """Term counts of a range of documents; a document without known terms is an empty row."""
         counts = _count_vectorizer(self.vocabulary).transform(self._texts(piece))
         counts.sort_indices()
         return Piece(
-            self.copy.labels(*piece),
+            piece[2].astype(np.float64),
             counts.indptr.astype(np.int64),
             counts.indices.astype(np.int32),
             counts.data.astype(np.float64),
         )
 
-    def piece_bytes(self, piece: tuple[int, int]) -> int:
+    def piece_bytes(self, piece: Array) -> int:
         """Text size in bytes of a range of documents."""
-        return self.copy.text_bytes(*piece)
+        return int(piece[1].sum())
 
-    def terms(self, piece: tuple[int, int]) -> set[str]:
+    def terms(self, piece: Array) -> set[str]:
         """Distinct terms of a range of documents."""
         from sklearn.feature_extraction.text import CountVectorizer
 
         analyse = CountVectorizer().build_analyzer()
         return {term for text in self._texts(piece) for term in analyse(text)}
 
-    def _texts(self, piece: tuple[int, int]) -> Iterator[str]:
+    def _texts(self, piece: Array) -> Iterator[str]:
         strippers = _strippers(self.strip)
-        for content in self.copy.texts(*piece):
-            text = content.decode("latin-1")
-            for stripped in strippers:
-                text = stripped(text)
-            yield text
+        with self.texts.open("rb") as handle:
+            for start, size in piece[:2].T.tolist():
+                handle.seek(start)
+                text = handle.read(size).decode("latin-1")
+                for stripped in strippers:
+                    text = stripped(text)
+                yield text
 
 
 def _strippers(strip: tuple[str, ...]) -> list[Callable[[str], str]]:
@@ -177,17 +188,6 @@ def _strippers(strip: tuple[str, ...]) -> list[Callable[[str], str]]:
         "quotes": newsgroups.strip_newsgroup_quoting,
     }
     return [functions[name] for name in strip]
-
-
-def _write_terms(names: list[str], scratch: Path) -> Path:
-    """Write the terms to a file named by their hash, and return its path.
-
-    The name makes it safe to cache the vocabulary by path in every process.
-    """
-    text = "\n".join(names)
-    path = scratch / f"terms-{hashlib.sha256(text.encode()).hexdigest()[:32]}"
-    path.write_text(text, encoding="utf-8")
-    return path
 
 
 @lru_cache(maxsize=1)

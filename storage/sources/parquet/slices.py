@@ -129,7 +129,9 @@ class ParquetRows(Source):
                     size = self.decoded_bytes(file, group) if whole.n_rows else 0
                     if size > GROUP_BYTES:
                         prefix = f"{scratch / f'slice-{number}-{group}'}"
-                        yield from self._split(file, whole, whole.n_rows * PIECE_BYTES // size, prefix)
+                        yield from self._split(
+                            file, whole, whole.n_rows * PIECE_BYTES // size, prefix
+                        )
                     elif whole.n_rows:
                         yield whole
 
