@@ -216,7 +216,7 @@ DAMAGED_HEADER[1024 + 3] ^= 1  # where tarfile would end quietly
 )
 def test_documents__refuses_what_is_no_archive(name, content, message, tmp_path):
     path = put(tmp_path / name, content)
-    with pytest.raises(WrongInput, match=f"{name}: {message}"):
+    with pytest.raises(WrongInput, match=f"{name}: .*{message}"):
         survey(path, tmp_path / "s")
 
 
