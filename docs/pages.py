@@ -13,7 +13,7 @@ from properdocs.structure.files import File
 from flows.cli import koco
 from koco_stream.learners import LEARNERS, record
 from koco_stream.learners.base import Learner
-from koco_stream.learners.parameters import SEED, SHARED
+from koco_stream.learners.spec import SEED, SHARED
 from koco_stream.runs import schemas as records
 
 

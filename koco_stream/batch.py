@@ -23,7 +23,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 from scipy.special import expit
 
 from koco_stream.errors import WrongInput
-from koco_stream.learners.parameters import ALPHA
+from koco_stream.learners.spec import ALPHA
 from koco_stream.losses import LOSSES, OF_REAL_LABELS, check_labels
 from koco_stream.streams.rows import as_labels
 from koco_stream.types import Array
@@ -41,37 +41,8 @@ GAP = 1e-6  # relative to the minimum, for the hinge loss
 STEPS = 0.5 ** np.concatenate([np.arange(16), np.arange(16, 58, 3)])
 
 
-def best_linear(features: Array, y: Array, loss: str, alpha: float) -> Array:
+def best_linear(blocks: Blocks, loss: str, alpha: float) -> Array:
     """The weights w that minimise Σ ℓ(wᵀφ_t, y_t) + α‖w‖².
-
-    Parameters
-    ----------
-    features : ndarray of shape (n, r)
-        The features φ_t of the rows.
-    y : ndarray of shape (n,)
-        The labels.
-    loss : str
-        The loss's name.
-    alpha : float
-        α > 0.
-
-    Returns
-    -------
-    ndarray of shape (r,)
-        The weights.
-
-    Raises
-    ------
-    WrongInput, ArithmeticError
-        As `best_linear_in_blocks` does, and for another number of labels than rows.
-    """
-    features = np.asarray(features, np.float64)
-    labels = as_labels(y, len(features))
-    return best_linear_in_blocks(lambda: _cut(features, labels), loss, alpha)
-
-
-def best_linear_in_blocks(blocks: Blocks, loss: str, alpha: float) -> Array:
-    """The same weights as `best_linear`, for rows that do not fit in memory.
 
     Parameters
     ----------
@@ -100,8 +71,14 @@ def best_linear_in_blocks(blocks: Blocks, loss: str, alpha: float) -> Array:
     if loss not in LOSSES:
         raise WrongInput(f"no loss is called {loss!r}; there are {', '.join(LOSSES)}")
     ALPHA.check(alpha)
-    w, width = _start(blocks, loss), 2.0  # with this width all rows have curvature at w = 0
-    if w.size == 0:
+    rank = None
+    for features, y in blocks():
+        check_labels(loss, y)
+        rank = features.shape[1]
+    if rank is None:
+        raise WrongInput("there are no rows to find the best function on")
+    w, width = np.zeros(rank), 2.0  # with this width all rows have curvature at w = 0
+    if rank == 0:
         return w
     for _ in range(MOST_STEPS):
         here = _Point(blocks, loss, alpha, w, width)
@@ -208,25 +185,6 @@ def _newton_step(hessian: Array, gradient: Array, alpha: float) -> Array:
         return -vectors @ ((vectors.T @ gradient) / np.maximum(values, 2.0 * alpha))
 
 
-def _start(blocks: Blocks, loss: str) -> Array:
-    """Zero weights (r,) as the starting point.
-
-    Raises `WrongInput` for wrong labels or if there are no rows.
-    """
-    w = None
-    for features, y in blocks():
-        check_labels(loss, y)
-        w = np.zeros(features.shape[1])
-    if w is None:
-        raise WrongInput("there are no rows to find the best function on")
-    return w
-
-
-def _cut(features: Array, y: Array) -> Iterator[tuple[Array, Array]]:
-    for first in range(0, len(features), BLOCK_ROWS):
-        yield features[first : first + BLOCK_ROWS], y[first : first + BLOCK_ROWS]
-
-
 class Batch:
     """The best function in hindsight in the features of a kernel learner, for the learner's loss.
 
@@ -256,7 +214,7 @@ class Batch:
     def fit(self, X: Any, y: Any) -> Self:
         """Find the weights for the rows of X (n, d) with labels y (n,).
 
-        Raises as `best_linear_in_blocks` and the learner do.
+        Raises as `best_linear` and the learner do.
         """
         X = X if hasattr(X, "shape") else np.asarray(X)
         X = X.tocsr() if hasattr(X, "tocsr") else X
@@ -265,7 +223,7 @@ class Batch:
             self.learner.partial_fit(X, labels)
         blocks = self._blocks(X, labels)
         loss, clip = self.learner.loss, self.learner.clip
-        self.weights_ = best_linear_in_blocks(blocks, loss, self.alpha)
+        self.weights_ = best_linear(blocks, loss, self.alpha)
         total, mistakes, self.largest_ = 0.0, 0, 0.0
         for features, y_of_block in blocks():
             scores = features @ self.weights_

@@ -7,7 +7,7 @@ import numpy as np
 from koco_stream.errors import WrongInput
 from koco_stream.learners.base import Learner, unlearnt
 from koco_stream.learners.kernel.kors import KORS
-from koco_stream.scikit_learn import Estimator, classifier_tags, not_fitted
+from koco_stream.scikit_learn import Estimator, estimator_tags, not_fitted
 from koco_stream.streams.rows import label_vector
 from koco_stream.types import Array
 
@@ -60,7 +60,7 @@ class Classifier(Estimator):
 
     def __sklearn_tags__(self) -> Any:
         """The estimator's tags, by which scikit-learn selects its checks."""
-        return classifier_tags()
+        return estimator_tags("classifier")
 
     def __sklearn_is_fitted__(self) -> bool:
         return "learner_" in vars(self)

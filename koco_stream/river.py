@@ -22,53 +22,53 @@ from koco_stream.types import Array
 Features = dict[Hashable, Any]
 
 
-class _Learning:
-    """A learner that takes rows as dictionaries, used by both estimators."""
+class _Adapter:
+    """A learner that takes rows as dictionaries."""
 
-    def __init__(self, learner: Learner, n_features: int) -> None:
-        self.learner: Learner = unlearnt(learner)
+    def __init__(self, learner: Learner, n_features: int = 128) -> None:
+        self.learner = learner
         self.n_features = n_features
-        self.numbers: dict[Hashable, int] = {}
+        self._learning: Learner = unlearnt(learner)
+        self._numbers: dict[Hashable, int] = {}
 
-    def learn(self, x: Features, y: float) -> None:
-        self.learner.partial_fit(self._row(x, learning=True), np.array([y], np.float64))
+    def learn_one(self, x: Features, y: Any) -> None:
+        """Learn from the features `x` with the label `y`."""
+        self._learning.partial_fit(self._row(x, learning=True), np.array([y], np.float64))
 
-    def predict(self, x: Features) -> float:
-        """The prediction for a row; 0 before any learning. Unknown features are ignored."""
-        if not self.learner.__sklearn_is_fitted__():
+    def predict_one(self, x: Features) -> Any:
+        """The prediction for the features `x`; 0 before any learning. Unknown features are
+        ignored.
+        """
+        if not self._learning.__sklearn_is_fitted__():
             return 0.0
-        return float(self.learner.predict(self._row(x, learning=False))[0])
+        return float(self._learning.predict(self._row(x, learning=False))[0])
 
     def _row(self, x: Features, learning: bool) -> Rows:
-        new = [name for name in x if name not in self.numbers] if learning else []
-        if len(self.numbers) + len(new) > self.n_features:
+        new = [name for name in x if name not in self._numbers] if learning else []
+        if len(self._numbers) + len(new) > self.n_features:
             raise WrongInput(
                 f"{new[0]!r} is one feature too many: there is room for {self.n_features}; give"
                 " n_features= as many as there will ever be"
             )
-        row = {name: _number(name, x[name]) for name in x if name in self.numbers or name in new}
+        row = {name: _number(name, x[name]) for name in x if name in self._numbers or name in new}
         if not np.isfinite(list(row.values())).all():
             raise WrongInput(
                 f"the row {x!r} holds NaN or infinity; fill the values in, for example with"
                 " river.preprocessing.StatImputer"
             )
         for name in sorted(new, key=str):
-            self.numbers[name] = len(self.numbers)
-        kept = sorted((self.numbers[name], value) for name, value in row.items() if value != 0.0)
+            self._numbers[name] = len(self._numbers)
+        kept = sorted((self._numbers[name], value) for name, value in row.items() if value != 0.0)
         indices = np.array([number for number, _ in kept], np.int32)
         values: Array = np.array([value for _, value in kept], np.float64)
         return sparse_rows([0, len(kept)], indices, values, self.n_features)
-
-
-class _Wrapper:
-    """The example arguments with which River tests both estimators."""
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
         yield {"learner": OGD(0.1)}  # for River's checks
 
 
-class RiverRegressor(_Wrapper, base.Regressor):
+class RiverRegressor(_Adapter, base.Regressor):
     """A learner as a River regressor.
 
     `learner` is not changed: a new one with its parameters learns. `n_features` is the largest
@@ -78,21 +78,8 @@ class RiverRegressor(_Wrapper, base.Regressor):
     as `partial_fit` does.
     """
 
-    def __init__(self, learner: Learner, n_features: int = 128) -> None:
-        self.learner = learner
-        self.n_features = n_features
-        self._learning = _Learning(learner, n_features)
 
-    def learn_one(self, x: Features, y: float) -> None:
-        """Learn from the features `x` with the label `y`."""
-        self._learning.learn(x, y)
-
-    def predict_one(self, x: Features) -> float:
-        """The prediction for the features `x`; 0 before any learning."""
-        return self._learning.predict(x)
-
-
-class RiverClassifier(_Wrapper, base.Classifier):
+class RiverClassifier(_Adapter, base.Classifier):
     """A learner as a River binary classifier, without probabilities.
 
     `learner` and `n_features` are those of `RiverRegressor`. `classes` are the class that the
@@ -104,10 +91,8 @@ class RiverClassifier(_Wrapper, base.Classifier):
     def __init__(
         self, learner: Learner, n_features: int = 128, classes: Sequence[Any] = (False, True)
     ) -> None:
-        self.learner = learner
-        self.n_features = n_features
+        super().__init__(learner, n_features)
         self.classes = classes
-        self._learning = _Learning(learner, n_features)
 
     def learn_one(self, x: Features, y: Any) -> None:
         """Learn from the features `x` with the class `y`."""
@@ -116,11 +101,11 @@ class RiverClassifier(_Wrapper, base.Classifier):
                 f"the class is {y!r}, and there are {self.classes[0]!r} and {self.classes[1]!r};"
                 " classes= names them"
             )
-        self._learning.learn(x, 1.0 if y == self.classes[1] else -1.0)
+        super().learn_one(x, 1.0 if y == self.classes[1] else -1.0)
 
     def predict_one(self, x: Features, **kwargs: Any) -> Any:
         """The predicted class for the features `x`."""
-        return self.classes[1 if self._learning.predict(x) >= 0.0 else 0]
+        return self.classes[1 if super().predict_one(x) >= 0.0 else 0]
 
 
 def _number(name: Hashable, value: Any) -> float:

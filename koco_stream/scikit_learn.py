@@ -53,66 +53,51 @@ class Estimator:
         return f"{type(self).__name__}({', '.join(given)})"
 
 
-def regressor_tags(target_required: bool) -> Any:
-    """scikit-learn's estimator tags of a learner."""
-    from sklearn.utils import InputTags, RegressorTags, Tags, TargetTags
+def estimator_tags(kind: str, target_required: bool = True) -> Any:
+    """scikit-learn's tags of a learner, whose kind is "regressor", or of a "classifier"."""
+    from sklearn.utils import ClassifierTags, InputTags, RegressorTags, Tags, TargetTags
 
     return Tags(
-        estimator_type="regressor",
+        estimator_type=kind,
         target_tags=TargetTags(required=target_required),
-        regressor_tags=RegressorTags(poor_score=True),
+        regressor_tags=RegressorTags(poor_score=True) if kind == "regressor" else None,
+        classifier_tags=ClassifierTags(multi_class=False) if kind == "classifier" else None,
         input_tags=InputTags(sparse=True),
     )
 
 
-def classifier_tags() -> Any:
-    """scikit-learn's estimator tags of `Classifier`."""
-    from sklearn.utils import ClassifierTags, InputTags, Tags, TargetTags
-
-    return Tags(
-        estimator_type="classifier",
-        target_tags=TargetTags(required=True),
-        classifier_tags=ClassifierTags(multi_class=False),
-        input_tags=InputTags(sparse=True),
-    )
+def _of_scikit_learn(name: str, otherwise: Any) -> Any:
+    """scikit-learn's exception or warning of this name if it is installed, else `otherwise`."""
+    try:
+        import sklearn.exceptions
+    except ImportError:
+        return otherwise
+    return getattr(sklearn.exceptions, name)
 
 
 def not_fitted(model: Any) -> Exception:
     """scikit-learn's NotFittedError for a model, or an AttributeError without scikit-learn."""
-    message = (
+    error: Exception = _of_scikit_learn("NotFittedError", AttributeError)(
         f"This {type(model).__name__} instance is not fitted yet: call progressive, partial_fit or"
         " fit first"
     )
-    try:
-        from sklearn.exceptions import NotFittedError
-    except ImportError:
-        return AttributeError(message)
-    return NotFittedError(message)
+    return error
 
 
 def warn_of_column_vector() -> None:
     """Warn, with scikit-learn's warning if installed, that (n, 1) labels were read as (n,)."""
-    message = (
+    warnings.warn(
         "A column-vector y was passed when a 1d array was expected; it is read as one, y.ravel()"
-        " says the same"
+        " says the same",
+        _of_scikit_learn("DataConversionWarning", UserWarning),
+        stacklevel=4,
     )
-    try:
-        from sklearn.exceptions import DataConversionWarning
-    except ImportError:
-        warnings.warn(message, stacklevel=4)
-    else:
-        warnings.warn(message, DataConversionWarning, stacklevel=4)
 
 
 def feature_names(X: Any) -> Array | None:
     """The column names (d,) of a data frame; None for other inputs, or if not all are text."""
-    columns = getattr(X, "columns", None)
-    if columns is None:
-        return None
-    names = list(columns)
-    return (
-        np.array(names, object) if names and all(isinstance(name, str) for name in names) else None
-    )
+    names = list(getattr(X, "columns", ()))
+    return np.array(names, object) if names and all(isinstance(n, str) for n in names) else None
 
 
 def check_feature_names(model: str, known: Array | None, X: Any) -> None:
@@ -121,14 +106,10 @@ def check_feature_names(model: str, known: Array | None, X: Any) -> None:
     Warn if only one of the two has names.
     """
     names = feature_names(X)
-    if names is None and known is not None:
+    if (names is None) != (known is None):
+        has, fitted = ("does not have valid", "with") if names is None else ("has", "without")
         warnings.warn(
-            f"X does not have valid feature names, but {model} was fitted with feature names",
-            stacklevel=5,
-        )
-    if names is not None and known is None:
-        warnings.warn(
-            f"X has feature names, but {model} was fitted without feature names", stacklevel=5
+            f"X {has} feature names, but {model} was fitted {fitted} feature names", stacklevel=5
         )
     if names is None or known is None or (names.size == known.size and (names == known).all()):
         return
@@ -139,14 +120,9 @@ def check_feature_names(model: str, known: Array | None, X: Any) -> None:
         ("Feature names seen at fit time, yet now missing:", missing),
     ):
         if found:
-            message += "\n".join(
-                [
-                    title,
-                    *(f"- {name}" for name in found[:5]),
-                    *(["- ..."] if len(found) > 5 else []),
-                    "",
-                ]
-            )
+            listed = [f"- {name}" for name in found[:5]]
+            more = ["- ..."] if len(found) > 5 else []
+            message += "\n".join([title, *listed, *more, ""])
     if not unseen and not missing:
         message += "Feature names must be in the same order as they were in fit.\n"
     raise WrongInput(message)

@@ -87,24 +87,20 @@ def resumed(where: StorePath, run_states: Sequence[RunState]) -> int:
         return 0
     arrays |= {name: arrays[first] for name, first in header["shared"].items()}
     histories: dict[int, Any] = {}
-    states: list[dict[str, Array]] = [{} for _ in run_states]
-    for name, array in arrays.items():
-        number, _, inside = name.partition(".state.")
-        if inside:
-            states[int(number)][inside] = array
+    started = {name.partition(".state.")[0] for name in arrays if ".state." in name}
     for k, (run_state, kept) in enumerate(zip(run_states, header["members"], strict=True)):
-        if run_state.state is None and states[k]:
+        if run_state.state is None and str(k) in started:
             continue  # the run could start when the checkpoint was written, but not now
         for name in KEPT:
             setattr(run_state, name, kept[name])
         run_state.totals[:], run_state.curve[:] = arrays[f"{k}.totals"], arrays[f"{k}.curve"]
-        if not states[k]:
+        if str(k) not in started:
             run_state.state = None  # the run could not start when the checkpoint was written
             continue
         grows = learner_named(run_state.run.learner).grows
-        state = run_state.state = restored(run_state.state, states[k], grows)
+        state = run_state.state = restored(run_state.state, arrays, grows, f"{k}.state.")
         if "history" in state._fields:  # runs that shared one history share it again
-            history = histories.setdefault(id(states[k]["history.n"]), state.history)
+            history = histories.setdefault(id(arrays[f"{k}.state.history.n"]), state.history)
             run_state.state = state._replace(history=history)
     return int(header["rounds"])
 

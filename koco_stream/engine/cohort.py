@@ -237,8 +237,8 @@ def advance_group(run_states: list[RunState], rows: Rows, labels: Array, points:
     begun = time.perf_counter()
     try:
         if issubclass(learners[0], SharedKernelLearner):
-            scan = SharedKernelScan(learners, params, states)
-            done = scan.advance(rows, labels, predictions)
+            scan = SharedKernelScan(learners, params, states, rows)
+            done = scan.advance(labels, predictions)
             states, failures = scan.states, scan.failures
         else:
             states[0], done[0] = learners[0].advance(

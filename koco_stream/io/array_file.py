@@ -21,16 +21,8 @@ from koco_stream.types import Array
 MAGIC = b"KOCO\n"
 
 
-class NotWhole(ValueError):
-    """An array file is truncated, altered, or of another kind; the message says which."""
-
-
-class TooNew(ValueError):
-    """An array file's format number is higher than this version reads; `header` is its header."""
-
-    def __init__(self, header: dict[str, Any]) -> None:
-        super().__init__(f"format {header['format']}")
-        self.header = header
+class Unreadable(ValueError):
+    """An array file is truncated, altered, of another kind or too new; the message says which."""
 
 
 def write_arrays(path: Path, header: dict[str, Any], arrays: dict[str, Array]) -> None:
@@ -53,29 +45,33 @@ def write_arrays(path: Path, header: dict[str, Any], arrays: dict[str, Array]) -
 def read_header(data: bytes | mmap.mmap) -> tuple[dict[str, Any], int]:
     """The header of an array file from its bytes, and where its arrays begin.
 
-    The checksum is not verified. Raises `NotWhole` if the header cannot be read.
+    The checksum is not verified. Raises `Unreadable` if the header cannot be read.
     """
     start = len(MAGIC) + 8
     if len(data) < start + 32 or data[: len(MAGIC)] != MAGIC:
-        raise NotWhole("it does not begin with a whole header")
+        raise Unreadable("it does not begin with a whole header; use another copy")
     end = start + int.from_bytes(data[len(MAGIC) : start], "little")
     try:
         return json.loads(data[start:end], object_hook=_special), end
     except ValueError:
-        raise NotWhole("its header cannot be read") from None
+        raise Unreadable("its header cannot be read; use another copy") from None
 
 
 def read_arrays(data: bytes | mmap.mmap, newest: int) -> tuple[dict[str, Any], dict[str, Array]]:
     """The header and the arrays of an array file from its bytes; the arrays are read-only views.
 
-    Raises `NotWhole` if the file is truncated, altered or of another kind, and `TooNew` if its
-    format is above `newest`.
+    Raises `Unreadable` also if its format is above `newest`.
     """
     header, start = read_header(data)
     if hashlib.sha256(memoryview(data)[:-32]).digest() != data[-32:]:
-        raise NotWhole("its checksum does not match")
+        raise Unreadable(
+            "its checksum does not match: it was cut short or altered; use another copy"
+        )
     if header["format"] > newest:
-        raise TooNew(header)
+        raise Unreadable(
+            f"it has format {header['format']} of version {header.get('version')}, and this version"
+            f" reads up to format {newest}; upgrade koco-stream"
+        )
     arrays = {}
     for entry in header.pop("arrays"):
         dtype, count = np.dtype(entry["dtype"]), math.prod(entry["shape"])

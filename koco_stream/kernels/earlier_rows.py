@@ -15,7 +15,7 @@ from koco_stream.kernels.dictionary import Points, add_point, lengthened, no_poi
 from koco_stream.kernels.kernel import Kernel, value_at_itself, values_of
 from koco_stream.numerics.compiler import jit
 from koco_stream.numerics.llvm.point_panels import BLOCK, accumulate, products
-from koco_stream.streams.rows import Rows
+from koco_stream.streams.rows import Rows, row
 from koco_stream.types import Array
 
 CHUNK = 256  # past rows whose kernel values stay in the cache while all runs of a cohort use them
@@ -100,9 +100,9 @@ def clear_block(block: Points, rows: Rows) -> None:
     """
     block.features[0, : block.used[()]] = 0.0
     for r in range(block.n[()]):
-        lo, hi = rows.indptr[block.rounds[r]], rows.indptr[block.rounds[r] + 1]
-        for i in range(hi - lo):
-            block.line_of[rows.indices[lo * rows.index_stride + i]] = 0
+        idx, _ = row(rows, block.rounds[r])
+        for i in range(idx.size):
+            block.line_of[idx[i]] = 0
     block.used[()] = 1
     block.n[()] = 0
 
@@ -110,31 +110,27 @@ def clear_block(block: Points, rows: Rows) -> None:
 @jit
 def load_block(block: Points, rows: Rows, first: int, end: int) -> None:
     """Load rows `first` to `end` − 1 into an empty block."""
-    for row in range(first, end):
-        lo, hi = rows.indptr[row], rows.indptr[row + 1]
-        at = lo * rows.index_stride
+    for t in range(first, end):
+        idx, val = row(rows, t)
         even = odd = 0.0
-        for i in range(lo, hi):
-            v = np.float64(rows.values[i])
-            if (i - lo) % 2 == 0:
-                even += v * v
-            else:
-                odd += v * v
-        idx, val = rows.indices[at : at + hi - lo], rows.values[lo:hi]
-        add_point(block, idx, val, even + odd, row)
+        for i in range(0, idx.size, 2):
+            even += np.float64(val[i]) * np.float64(val[i])
+        for i in range(1, idx.size, 2):
+            odd += np.float64(val[i]) * np.float64(val[i])
+        add_point(block, idx, val, even + odd, t)
 
 
 @jit
 def remember(history: History, rows: Rows, block: Points) -> None:
     """Append the rows of a block to the history. There must be room."""
     for r in range(block.n[()]):
-        row, n = block.rounds[r], history.n[()]
-        lo, place = rows.indptr[row], history.indptr[n]
-        for i in range(lo, rows.indptr[row + 1]):
-            history.indices[place] = rows.indices[i if rows.index_stride == 1 else i - lo]
-            history.values[place] = rows.values[i]
-            place += 1
-        history.indptr[n + 1] = place
+        idx, val = row(rows, block.rounds[r])
+        n = history.n[()]
+        place = history.indptr[n]
+        for i in range(idx.size):
+            history.indices[place + i] = idx[i]
+            history.values[place + i] = val[i]
+        history.indptr[n + 1] = place + idx.size
         history.norms[n] = block.norms[r]
         history.n[()] = n + 1
 

@@ -1,25 +1,23 @@
 """The base class of all learners, with their common Python interface."""
 
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
 from koco_stream.errors import WrongInput
-from koco_stream.learners.parameters import SEED
 from koco_stream.learners.record import recorded
 from koco_stream.learners.saved import load_into, restored, save_model, state_arrays
 from koco_stream.learners.scan import Algorithm, embed_rows
-from koco_stream.learners.spec import Public
+from koco_stream.learners.spec import SEED, Public
 from koco_stream.losses import LOSSES, check_labels, loss_value
 from koco_stream.scikit_learn import (
     Estimator,
     check_feature_names,
+    estimator_tags,
     feature_names,
     not_fitted,
-    regressor_tags,
 )
 from koco_stream.streams.rows import Rows, as_labels, as_rows, with_intercept
 from koco_stream.types import Array
@@ -50,12 +48,7 @@ class Learner(Algorithm, Estimator):
     if X is a data frame, and `rounds_` the number of rows seen.
     """
 
-    loss: str
-    clip: float
-    fit_intercept: bool
-    seed: int
     n_features_in_: int
-    feature_names_in_: Array
     rounds_: int
     _params: Any
     _state: Any
@@ -76,7 +69,7 @@ class Learner(Algorithm, Estimator):
 
     def __sklearn_tags__(self) -> Any:
         """The estimator's tags, by which scikit-learn selects its checks."""
-        return regressor_tags(target_required=True)
+        return estimator_tags("regressor")
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_state" in vars(self)
@@ -156,7 +149,7 @@ class Learner(Algorithm, Estimator):
 
         before = vars(self).get("rounds_", 0)
         states: list[dict[str, Any]] = []
-        predictions = self._learn(X, y, lambda: states.append(recorded(self._state)))
+        predictions = self._learn(X, y, states)
         pairs = zip(predictions, as_labels(y, predictions.size), strict=True)
         losses = np.array([loss_value(LOSSES[self.loss], *pair) for pair in pairs], np.float64)
         columns = {name: [row[name] for row in states] for name in (states[0] if states else ())}
@@ -178,8 +171,9 @@ class Learner(Algorithm, Estimator):
         """Load a learner of this class. Raises `WrongInput` if the file is damaged, of a newer
         format, or of another learner.
         """
-        otherwise = f"not {cls.__name__}; use koco_stream.load"
-        return load_into(path, {cls.registered().__name__: cls}, otherwise)
+        return load_into(
+            path, {cls.registered().__name__: cls}, f"not {cls.__name__}; use koco_stream.load"
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         # For pickle, joblib and deepcopy, as in a saved file: arrays that are not shared, and
@@ -200,8 +194,8 @@ class Learner(Algorithm, Estimator):
 
     # Internals ------------------------------------------------------------------------------------
 
-    def _learn(self, X: Any, y: Any, after_round: Callable[[], None] | None = None) -> Array:
-        """Learn like `progressive`, calling `after_round`, if given, after each round."""
+    def _learn(self, X: Any, y: Any, states: list[dict[str, Any]] | None = None) -> Array:
+        """Learn like `progressive`; if `states` is given, append what is recorded of each round."""
         rows = self._checked(X)
         labels = as_labels(y, rows.n_rows)
         check_labels(self.loss, labels)
@@ -210,25 +204,23 @@ class Learner(Algorithm, Estimator):
         if self.fit_intercept:
             rows = with_intercept(rows)
         predictions = np.empty(rows.n_rows)
-        done, size = 0, rows.n_rows if after_round is None else 1
-        while done < rows.n_rows:
-            end = done + size
-            block = rows._replace(indptr=rows.indptr[done : end + 1])
-            self._state, more = self.advance(
-                self._params, self._state, block, labels[done:end], predictions[done:end]
+        size = max(rows.n_rows, 1) if states is None else 1
+        for first in range(0, rows.n_rows, size):
+            these = slice(first, first + size)
+            block = rows._replace(indptr=rows.indptr[first : first + size + 1])
+            self._state, done = self.advance(
+                self._params, self._state, block, labels[these], predictions[these]
             )
-            done += more
-            if done < end:
-                break
-            if after_round is not None:
-                after_round()
-        self.rounds_ += done
-        if done < rows.n_rows:
-            self._diverged = True
-            raise FloatingPointError(
-                f"{self!r} diverged: the prediction for row {done} is {predictions[done]}; a larger"
-                " alpha, a smaller step or rows of smaller norm help"
-            )
+            self.rounds_ += done
+            if done < size:
+                self._diverged = True
+                raise FloatingPointError(
+                    f"{self!r} diverged: the prediction for row {first + done} is"
+                    f" {predictions[first + done]}; a larger alpha, a smaller step or rows of"
+                    " smaller norm help"
+                )
+            if states is not None:
+                states.append(recorded(self._state))
         return predictions
 
     def _rows_of(self, X: Any) -> Rows:
@@ -242,18 +234,28 @@ class Learner(Algorithm, Estimator):
         """The features (n, `n_features`) in which a learner that defines `embed` is linear."""
         rows = self._rows_of(X)
         features = np.empty((rows.n_rows, n_features))
-        embed = self.compiled(embed_rows, "embed")
-        embed(self._params, self._state, rows, features)
+        self.compiled(embed_rows, "embed")(self._params, self._state, rows, features)
         return features
 
     def _checked(self, X: Any) -> Rows:
-        """X (n, d) as rows. Raises `WrongInput` if its features differ from those that were learnt
-        from.
+        """X (n, d) as rows.
+
+        Raises `WrongInput` if parameters changed since learning began, if the learner diverged, or
+        if X has other features than those that were learnt from.
         """
-        self._check_unchanged()
+        given, name = self.get_params(), type(self).__name__
+        in_force = vars(self).get("_in_force", given)
+        changed = [q for q, value in given.items() if value != in_force[q]]
+        if changed:
+            raise WrongInput(
+                f"{', '.join(changed)} changed since learning began; call fit to begin anew, or set"
+                " the old value again"
+            )
+        if self._diverged:
+            raise WrongInput(f"{self!r} diverged; call fit to begin anew, with other parameters")
         if self.__sklearn_is_fitted__():
-            check_feature_names(type(self).__name__, vars(self).get("feature_names_in_"), X)
-        return as_rows(X, vars(self).get("n_features_in_"), type(self).__name__)
+            check_feature_names(name, vars(self).get("feature_names_in_"), X)
+        return as_rows(X, vars(self).get("n_features_in_"), name)
 
     def _public(self) -> Public:
         return self.registered().complete({q.name: getattr(self, q.name) for q in self.parameters})
@@ -270,19 +272,6 @@ class Learner(Algorithm, Estimator):
         if names is not None:
             self.feature_names_in_ = names
         self.rounds_ = 0
-
-    def _check_unchanged(self) -> None:
-        """Raise an error if parameters changed since learning began, or the learner diverged."""
-        given = self.get_params()
-        in_force = vars(self).get("_in_force", given)
-        changed = [name for name, value in given.items() if value != in_force[name]]
-        if changed:
-            raise WrongInput(
-                f"{', '.join(changed)} changed since learning began; call fit to begin anew, or set"
-                " the old value again"
-            )
-        if self._diverged:
-            raise WrongInput(f"{self!r} diverged; call fit to begin anew, with other parameters")
 
     def __getattr__(self, name: str) -> Any:
         # Python calls this for missing attributes only, such as those that learning creates.
@@ -313,6 +302,7 @@ def unlearnt(learner: Any) -> Any:
     learner.
     """
     if not isinstance(learner, Learner):
-        like = "such as koco_stream.OjaSON()"
-        raise WrongInput(f"learner must be a learner, {like}, not {learner!r}")
+        raise WrongInput(
+            f"learner must be a learner, such as koco_stream.OjaSON(), not {learner!r}"
+        )
     return type(learner)(**learner.get_params())

@@ -7,7 +7,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from koco_stream.errors import WrongInput
-from koco_stream.io.array_file import NotWhole, TooNew, read_arrays, write_arrays
+from koco_stream.io.array_file import Unreadable, read_arrays, write_arrays
 from koco_stream.io.files import written_atomically
 from koco_stream.numerics.llvm.feature_lines import aligned_zeros
 from koco_stream.types import Array
@@ -52,42 +52,17 @@ def state_arrays(state: Any, prefix: str = "") -> dict[str, Array]:
 
 
 def load_into(path: str | Path, classes: Mapping[str, type[L]], otherwise: str) -> L:
-    """Load a learner from a file.
+    """Load a learner from a file that `save_model` wrote, as the class that `classes` has for its
+    name.
 
-    Parameters
-    ----------
-    path : str or Path
-        A file written by `save_model`.
-    classes : mapping of str to type
-        The class to create, by the learner's name.
-    otherwise : str
-        The message for a learner that is not in `classes`.
-
-    Returns
-    -------
-    Learner
-        An instance of that class.
-
-    Raises
-    ------
-    WrongInput
-        The file is truncated, altered, of a newer format or of another kind, or its learner is not
-        in `classes`.
+    Raises `WrongInput` if the file is truncated, altered, of a newer format or of another kind, or,
+    with the message `otherwise`, if its learner is not in `classes`.
     """
     path = Path(path)
     try:
         header, arrays = read_arrays(path.read_bytes(), FORMAT)
-    except NotWhole as error:
-        raise WrongInput(
-            f"{path} is not a koco-stream learner, or was cut short or altered: {error}; use"
-            " another copy"
-        ) from None
-    except TooNew as error:
-        raise WrongInput(
-            f"{path} has format {error.header['format']} and this is koco-stream"
-            f" {__version__}, which reads up to format {FORMAT}; it was written by"
-            f" version {error.header.get('version')}: upgrade koco-stream"
-        ) from None
+    except Unreadable as error:
+        raise WrongInput(f"{path} is not a koco-stream learner that can be read: {error}") from None
     if "learner" not in header:
         raise WrongInput(f"{path} is not a koco-stream learner; use the file that its save wrote")
     name, learnt = header["learner"], header["learnt"]
@@ -122,11 +97,13 @@ def restored(state: Any, arrays: dict[str, Array], grows: bool, prefix: str = ""
         elif value.flags.writeable:
             # Empty arrays may be missing in the file.
             saved = arrays.get(prefix + name, value if value.size == 0 else None)
-            if saved is None or (saved.dtype, saved.ndim) != (value.dtype, value.ndim):
+            if (
+                saved is None
+                or (saved.dtype, saved.ndim) != (value.dtype, value.ndim)
+                or (saved.shape != value.shape and not grows)
+            ):
                 raise ValueError(prefix + name)
             if saved.shape != value.shape:
-                if not grows:
-                    raise ValueError(prefix + name)
                 is_real = saved.dtype == np.float64
                 room = (
                     aligned_zeros(1, saved.size) if is_real else np.zeros(saved.size, saved.dtype)

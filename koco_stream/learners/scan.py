@@ -13,7 +13,7 @@ import numpy as np
 from koco_stream.learners.spec import Spec
 from koco_stream.losses import loss_value
 from koco_stream.numerics.compiler import inlined, jit, jit_with
-from koco_stream.streams.rows import Rows
+from koco_stream.streams.rows import Rows, row
 from koco_stream.types import Array
 
 
@@ -35,8 +35,7 @@ def scan_rows(params: Any, state: Any, rows: Rows, labels: Array, predictions: A
     −1 − t.
     """
     for t in range(labels.size):
-        features = rows.indptr[t + 1] - rows.indptr[t]
-        if full(params, state, features):
+        if full(params, state, rows.indptr[t + 1] - rows.indptr[t]):
             return -1 - t
         idx, val = row(rows, t)
         y_hat = step(params, state, idx, val, labels[t])
@@ -65,14 +64,6 @@ def embed_rows(params: Any, state: Any, rows: Rows, features: Array) -> None:
     for t in range(features.shape[0]):
         idx, val = row(rows, t)
         embed(params, state, idx, val, features[t])
-
-
-@inlined
-def row(rows: Rows, t: int) -> tuple[Array, Array]:
-    """The feature numbers and values of row t. All dense rows share the same feature numbers."""
-    lo, hi = rows.indptr[t], rows.indptr[t + 1]
-    first = lo * rows.index_stride
-    return rows.indices[first : first + hi - lo], rows.values[lo:hi]
 
 
 class Algorithm(Spec):

@@ -57,33 +57,45 @@ def predict_block(
 
 
 class SharedKernelScan:
-    """A scan of several runs that have the same kernel and read the same rows.
+    """A scan of a block of rows by several runs that have the same kernel and the same past rows.
 
-    Run i has the learner class `learners[i]`, parameters `params[i]` and state `states[i]`.
-    `advance` updates `states`. A run stops when its prediction is not finite, or when its step
-    raises an exception, which is then in `failures` under its number.
+    Run i has the learner class `learners[i]`, parameters `params[i]` and state `states[i]`. The
+    arrays that the states share get room for the rows if they are learnt from. A run stops when its
+    prediction is not finite, or when its step raises an exception, which is then in `failures`
+    under its number.
     """
 
     def __init__(
-        self, learners: Sequence[Any], params: Sequence[Any], states: Sequence[Any]
+        self,
+        learners: Sequence[Any],
+        params: Sequence[Any],
+        states: Sequence[Any],
+        rows: Rows,
+        learning: bool = True,
     ) -> None:
-        self.learners, self.params, self.states = list(learners), list(params), list(states)
-        self.live = [True] * len(self.states)
-        self.failures: dict[int, Exception] = {}
-        self.history: History = self.states[0].history
-        self.coefficients = np.zeros((len(self.states), 0))
-        self.sums = np.zeros((len(self.states), 2, BLOCK))
-        self.tile = np.zeros((0, BLOCK))
-        self.own = np.zeros(BLOCK)
+        self.learners, self.params, self.rows, self.learning = learners, params, rows, learning
+        self.live, self.failures = [True] * len(states), dict[int, Exception]()
+        more = rows.n_rows if learning else 0
+        non_zeros = int(rows.indptr[more] - rows.indptr[0])
+        self.history: History = with_room(states[0].history, more, non_zeros)
+        room = self.history.norms.size
+        self.tile, self.own = np.zeros((max(room, 1), BLOCK)), np.zeros(BLOCK)
+        self.coefficients = np.zeros((len(states), room))
+        for own, state in zip(self.coefficients, states, strict=True):
+            own[: state.c.size] = state.c[:room]
+        self.sums = np.zeros((len(states), 2, BLOCK))
+        self.states = [
+            s._replace(history=self.history, c=self.coefficients[i], sums=self.sums[i])
+            for i, s in enumerate(states)
+        ]
 
-    def advance(self, rows: Rows, labels: Array, predictions: Array) -> list[int]:
-        """Advance all runs over a block of rows, filling `predictions` (runs, n).
+    def advance(self, labels: Array, predictions: Array) -> list[int]:
+        """Learn from the rows, filling `predictions` (runs, n).
 
         Returns the number of rounds that each run has done.
         """
-        self._make_room(rows, rows.n_rows)
         done = [0] * len(self.states)
-        for these, before in self._tiles(rows, learning=True):
+        for these, before in self._tiles():
             for i, learner in enumerate(self.learners):
                 if not self.live[i]:
                     continue
@@ -106,30 +118,29 @@ class SharedKernelScan:
                 self.live[i] = rounds == y_hat.size
         return done
 
-    def expect(self, rows: Rows) -> Array:
+    def expect(self) -> Array:
         """The first run's prediction (n,) for each row, as if it came in the next round.
 
         State and row history do not change.
         """
-        predictions = np.empty(rows.n_rows)
-        self._make_room(rows, 0)
+        predictions = np.empty(self.rows.n_rows)
         predict = self.learners[0].compiled(predict_block, "forward")
-        for these, before in self._tiles(rows, learning=False):
+        for these, before in self._tiles():
             y_hat = predictions[these]
             predict(self.params[0], self.states[0], self.tile, self.own, before, y_hat)
         return predictions
 
-    def _tiles(self, rows: Rows, learning: bool) -> Iterator[tuple[slice, int]]:
+    def _tiles(self) -> Iterator[tuple[slice, int]]:
         """Compute the kernel values of sixteen rows at a time; yields rows and the number before
         them.
 
         The kernel values are in the tile. When learning, the rows are added to the history.
         """
-        block = block_of(rows)
+        block, rows = block_of(self.rows), self.rows
         for first in range(0, rows.n_rows, BLOCK):
             these, before = slice(first, first + BLOCK), int(self.history.n)
             load_block(block, rows, first, min(first + BLOCK, rows.n_rows))
-            if learning:
+            if self.learning:
                 remember(self.history, rows, block)
             running = zip(self.learners, self.states, self.live, strict=True)
             needed = min((which.first_row(s) for which, s, live in running if live), default=before)
@@ -147,24 +158,6 @@ class SharedKernelScan:
             yield these, before
             clear_block(block, rows)
         give_back(block)
-
-    def _make_room(self, rows: Rows, more: int) -> None:
-        """Make room for `more` rows in the history, coefficients and tile that the states share."""
-        non_zeros = int(rows.indptr[more] - rows.indptr[0])
-        self.history = with_room(self.history, more, non_zeros)
-        room = self.history.norms.size
-        if self.tile.shape[0] < room or room == 0:
-            self.tile = np.zeros((max(room, 1), BLOCK))
-        coefficients = np.zeros((len(self.states), room))
-        for i, state in enumerate(self.states):
-            coefficients[i, : min(state.c.size, room)] = state.c[:room]
-        if self.coefficients.shape[1] != room or any(s.c.base is None for s in self.states):
-            self.coefficients = coefficients
-        self.sums = np.zeros((len(self.states), 2, BLOCK))
-        self.states = [
-            s._replace(history=self.history, c=self.coefficients[i], sums=self.sums[i])
-            for i, s in enumerate(self.states)
-        ]
 
 
 class SharedKernelLearner(Learner):
@@ -192,8 +185,8 @@ class SharedKernelLearner(Learner):
         cls, params: Any, state: Any, rows: Rows, labels: Array, predictions: Array
     ) -> tuple[Any, int]:
         """Learn from a block of rows by a shared scan with one run; see `Algorithm.advance`."""
-        scan = SharedKernelScan([cls], [params], [state])
-        done = scan.advance(rows, labels, predictions.reshape(1, -1))[0]
+        scan = SharedKernelScan([cls], [params], [state], rows)
+        done = scan.advance(labels, predictions.reshape(1, -1))[0]
         if scan.failures:
             raise scan.failures[0]
         return scan.states[0], done
@@ -201,7 +194,7 @@ class SharedKernelLearner(Learner):
     @classmethod
     def expect(cls, params: Any, state: Any, rows: Rows) -> Array:
         """The next-round prediction (n,) for each row; see `Algorithm.expect`."""
-        return SharedKernelScan([cls], [params], [state]).expect(rows)
+        return SharedKernelScan([cls], [params], [state], rows, learning=False).expect()
 
 
 def kernel_values(q: Public, size: StreamSize, earlier: float) -> Shared:

@@ -1,12 +1,171 @@
-"""What a learner class declares to the sweep engine: parameters, identity of a run, cost."""
+"""What a learner class declares to the sweep engine: parameters, identity of a run, cost.
+
+The checks of sweep files, the identity of a run and the columns of the table `runs` are derived
+from the parameters' declarations; their defaults are those of the constructors. Parameters that
+several learners share are declared here, others beside their learner.
+"""
 
 import inspect
+import math
+import operator
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
+
 from koco_stream.errors import WrongInput, nearest
-from koco_stream.learners.parameters import Parameter, Value
-from koco_stream.losses import LOSSES, curvature_of
+from koco_stream.kernels.kernel import KERNELS
+from koco_stream.losses import LOSSES, OF_REAL_LABELS, curvature_of
+
+Value = float | int | bool | str | None
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """The declaration of one parameter of a learner.
+
+    The range from `low` to `high` is inclusive; with `above`, `low` itself is excluded. `choices`
+    are the allowed words, also beside true and false. With `matters_if`, a parameter's name and
+    some of its values, this one has an effect only if the other has such a value. `later` marks one
+    that was introduced after runs had been stored: at its default it is not part of a run's
+    identity, so that stored runs keep theirs.
+    """
+
+    name: str
+    kind: type
+    meaning: str
+    low: float = -math.inf
+    high: float = math.inf
+    above: bool = False
+    choices: tuple[str, ...] = ()
+    optional: bool = False
+    matters_if: tuple[str, tuple[Value, ...]] | None = None
+    later: bool = False
+
+    def check(self, value: Any) -> Value:
+        """The value in the parameter's type; `WrongInput` with what is allowed if it is wrong."""
+        if value is None and self.optional:
+            return None
+        if self.kind is bool and isinstance(value, bool | np.bool_):
+            return bool(value)
+        if isinstance(value, str) and value in self.choices:
+            return value
+        if self.kind is bool:
+            words = "".join(f" or {choice!r}" for choice in self.choices)
+            raise WrongInput(f"{self.name} must be true or false{words}, not {value!r}")
+        if self.kind is str:
+            raise WrongInput(f"{self.name} must be one of {', '.join(self.choices)}, not {value!r}")
+        try:
+            # Large integers stay exact.
+            number = operator.index(value) if hasattr(value, "__index__") else float(value)
+            finite = math.isfinite(number)
+        except (TypeError, ValueError, OverflowError):
+            number, finite = math.nan, False
+        wanted = "whole" if self.kind is int else "finite"
+        if isinstance(value, bool | str) or not finite or (wanted == "whole" and number % 1):
+            raise WrongInput(f"{self.name} must be a {wanted} number, not {value!r}")
+        if number < self.low or number > self.high or (self.above and number == self.low):
+            bounds = f"{'greater than' if self.above else 'at least'} {self.low:g}"
+            if math.isfinite(self.high):
+                bounds += f" and at most {self.high:g}"
+            raise WrongInput(f"{self.name} must be {bounds}, not {value!r}")
+        return self.kind(number)
+
+
+SHARED = (
+    Parameter("loss", str, "the loss", choices=tuple(LOSSES)),
+    Parameter("clip", float, "C, the bound on predictions", low=0, above=True),
+    Parameter("fit_intercept", bool, "add a feature that is always 1"),
+)
+SEED = Parameter("seed", int, "the seed of what a learner draws", low=0, high=2**63 - 1)
+
+STEP_SIZE = Parameter("step_size", float, "the step size", low=0, above=True)
+ALPHA = Parameter("alpha", float, "α, the ridge; 1/α is the step off the sketch", low=0, above=True)
+CURVATURE = Parameter(
+    "curvature",
+    float,
+    "the coefficient of g gᵀ; by default the loss's σ for `clip`",
+    low=0,
+    optional=True,
+)
+CURVATURE_SCHEDULE = Parameter(
+    "curvature_schedule",
+    str,
+    "how `curvature` changes: not, or as 1/√t",
+    choices=("constant", "decreasing"),
+)
+NEWTON_STEP = (ALPHA, CURVATURE, CURVATURE_SCHEDULE)
+PROJECTION = Parameter(
+    "projection",
+    str,
+    "how predictions are bounded: the weights are projected, or the prediction is truncated",
+    choices=("weights", "prediction"),
+    later=True,
+)
+SKETCH_SIZE = Parameter(
+    "sketch_size",
+    int,
+    "m, the rows of the sketch (FDSON: those that a shrink leaves)",
+    low=1,
+    high=1023,
+)
+DIAGONAL = Parameter(
+    "diagonal",
+    bool,
+    "rescale features by the diagonal of past gradients' squares; updated: this round's too, once"
+    " it has predicted",
+    choices=("updated",),
+)
+
+BANDWIDTH = Parameter(
+    "bandwidth", float, "of the Gaussian kernel exp(−‖x − x'‖²/(2·bandwidth²))", low=0, above=True
+)
+KERNEL_SHAPE = (
+    Parameter("kernel", str, "the kernel", choices=tuple(KERNELS)),
+    replace(BANDWIDTH, matters_if=("kernel", ("gaussian",))),
+    Parameter(
+        "degree",
+        int,
+        "of the polynomial kernel (xᵀx' + 1)^degree",
+        low=1,
+        high=16,
+        matters_if=("kernel", ("polynomial",)),
+    ),
+)
+BETA = Parameter(
+    "beta",
+    float,
+    "β, how many times a point's leverage score its probability is",
+    low=0,
+    above=True,
+)
+EPSILON = Parameter(
+    "epsilon", float, "ε, the accuracy of KORS's estimate", low=0, high=1, above=True
+)
+ESTIMATE = Parameter(
+    "estimate",
+    str,
+    "the factor of KORS's estimate: 1 + ε (icml) or 1 − ε (poster)",
+    choices=("icml", "poster"),
+)
+RIDGE = Parameter("ridge", float, "γ, the ridge of KORS", low=0, above=True)
+SAMPLING = (RIDGE, BETA, EPSILON, ESTIMATE)
+N_FREQUENCIES = Parameter(
+    "n_frequencies",
+    int,
+    "D, the random frequencies; each is a cosine and a sine",
+    low=1,
+    high=100_000,
+)
+BUDGET = Parameter("budget", int, "B, the points that are kept", low=1, high=4096)
+TUBE = Parameter(
+    "tube",
+    float,
+    "squared loss: no update while |ŷ - y| is within it",
+    low=0,
+    matters_if=("loss", OF_REAL_LABELS),
+)
 
 Public = dict[str, Value]
 
@@ -45,9 +204,8 @@ class StreamSize(NamedTuple):
 
 
 class Shared(NamedTuple):
-    """The cost of work done once for all runs of a cohort that have an equal `key`.
-
-    It takes `nanoseconds` per round and memory in 8-byte numbers.
+    """Work done once for all runs of a cohort that have an equal `key`: nanoseconds per round, and
+    memory in 8-byte numbers.
     """
 
     key: tuple[Value, ...]
@@ -56,14 +214,13 @@ class Shared(NamedTuple):
 
 
 class Cost(NamedTuple):
-    """The approximate cost of a run: its state in 8-byte numbers, and the nanoseconds per round.
-
-    Work that it shares with other runs is not in these two but in `shared`.
+    """The approximate cost of a run: its state in 8-byte numbers, the nanoseconds per round, and
+    what it shares with other runs besides.
     """
 
     floats: int
     nanoseconds: float
-    shared: Shared | None = None
+    shared: Shared = Shared((), 0.0, 0)
 
 
 class Spec:
@@ -88,15 +245,12 @@ class Spec:
 
     @classmethod
     def irrelevant(cls, q: Public) -> set[str]:
-        """The names of parameters that have no effect given the values of the others.
-
-        They are not part of a run's identity.
-        """
+        """The parameters that have no effect given the others, and are not in a run's identity."""
         conditions = {p.name: p.matters_if for p in cls.parameters if p.matters_if}
-        irrelevant = {
-            name for name, (other, values) in conditions.items() if q[other] not in values
+        return {
+            *cls.unused,
+            *(name for name, (other, values) in conditions.items() if q[other] not in values),
         }
-        return irrelevant.union(cls.unused)
 
     @classmethod
     def stochastic(cls, q: Public) -> bool:
@@ -112,10 +266,7 @@ class Spec:
 
     @classmethod
     def parameter(cls, name: str) -> Parameter:
-        """The declaration of the parameter `name`.
-
-        An unknown name raises `WrongInput`, which suggests the nearest name.
-        """
+        """The declaration of a parameter; `WrongInput` with the nearest name if there is none."""
         named = {parameter.name: parameter for parameter in cls.parameters}
         if name not in named:
             near = nearest(name, list(named))
@@ -126,16 +277,16 @@ class Spec:
     def complete(cls, given: dict[str, Any]) -> Public:
         """All parameters in order: the given ones, checked, and defaults for the others.
 
-        A curvature of None becomes the loss's σ.
-
-        Raises `WrongInput` for an unknown name, a value out of range, or a loss without curvature
-        where one is needed.
+        Raises `WrongInput` for an unknown name, a value out of range, or as `refilled` does.
         """
         return cls.refilled({name: cls.parameter(name).check(q) for name, q in given.items()})
 
     @classmethod
     def refilled(cls, reduced: Public) -> Public:
-        """All parameters in order, from the reduced (and already checked) parameters of a run."""
+        """All parameters in order, from the reduced (and already checked) parameters of a run.
+
+        A curvature of None becomes the loss's σ; where that is 0, `WrongInput` is raised.
+        """
         public = {**cls.defaults(), **reduced}
         if "curvature" not in public or "curvature" in cls.irrelevant(public):
             return public
@@ -165,9 +316,7 @@ class Spec:
 
     @classmethod
     def identifying(cls, public: Public) -> Public:
-        """The parameters in a run's identity: those with an effect, except later ones at
-        defaults.
-        """
+        """A run's identity: the parameters with an effect, without later ones at defaults."""
         irrelevant, later = cls.irrelevant(public), cls.later()
         return {
             name: value

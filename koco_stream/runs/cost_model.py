@@ -88,8 +88,6 @@ class Costs:
         cost = learner.cost(run.params, stream)
         n_bytes = 8 * (cost.floats + 4096 + 3 * curve_points(size.n_rows).size) + 4096
         seconds = RUN_SECONDS + factor * stream.rounds * cost.nanoseconds * 1e-9
-        if cost.shared is None:
-            return RunCost(seconds, n_bytes)
         key, nanoseconds, floats = cost.shared
         return RunCost(
             seconds, n_bytes, key, factor * stream.rounds * nanoseconds * 1e-9, 8 * floats
@@ -117,9 +115,7 @@ def factors_of(timings: Iterable[Timing]) -> dict[str, float]:
     ratios: dict[str, list[float]] = {}
     for timing in timings:
         cost = learner_named(timing.learner).cost(timing.params, timing.stream)
-        ns = cost.nanoseconds
-        if cost.shared is not None:
-            ns += cost.shared.nanoseconds / timing.cohort_size
+        ns = cost.nanoseconds + cost.shared.nanoseconds / timing.cohort_size
         if timing.stream.rounds > 0 and ns > 0:
             ratios.setdefault(timing.learner, []).append(
                 timing.seconds / (timing.stream.rounds * ns * 1e-9)

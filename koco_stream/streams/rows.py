@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from koco_stream.errors import WrongInput, WrongType
+from koco_stream.numerics.compiler import inlined
 from koco_stream.scikit_learn import warn_of_column_vector
 from koco_stream.types import Array
 
@@ -34,6 +35,14 @@ class Rows(NamedTuple):
         return int(self.indptr.size) - 1
 
 
+@inlined
+def row(rows: Rows, t: int) -> tuple[Array, Array]:
+    """The feature numbers and values of row t. All dense rows share the same feature numbers."""
+    lo, hi = rows.indptr[t], rows.indptr[t + 1]
+    first = lo * rows.index_stride
+    return rows.indices[first : first + hi - lo], rows.values[lo:hi]
+
+
 def frozen(array: Any, dtype: Any) -> Array:
     """A read-only, contiguous view of `array`; compiled functions then see a single array type."""
     view = np.ascontiguousarray(array, dtype=dtype).view()
@@ -47,11 +56,10 @@ def dense_rows(matrix: Array, keep_zeros: bool = False) -> Rows:
     Zeros are dropped, unless `keep_zeros` is set.
     """
     n, d = matrix.shape
-    if not keep_zeros:
+    if not keep_zeros and not matrix.all():
         kept = matrix != 0
-        if not kept.all():
-            indptr = np.concatenate([[0], np.cumsum(kept.sum(axis=1))])
-            return sparse_rows(indptr, np.nonzero(kept)[1], matrix[kept], d)
+        indptr = np.concatenate([[0], np.cumsum(kept.sum(axis=1))])
+        return sparse_rows(indptr, np.nonzero(kept)[1], matrix[kept], d)
     return Rows(
         frozen(np.arange(0, (n + 1) * d, d) if d else np.zeros(n + 1), np.int64),
         frozen(np.arange(d), np.int32),

@@ -7,7 +7,7 @@ import hashlib
 import pytest
 
 from koco_stream.learners.linear.ogd import OGD
-from koco_stream.learners.parameters import Parameter
+from koco_stream.learners.spec import Parameter
 from koco_stream.runs.run import Run
 from koco_stream.streams.stream import Stream
 

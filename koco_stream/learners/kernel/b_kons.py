@@ -1,7 +1,7 @@
 """B-KONS: PROS-N-KONS with a limit on the size of its dictionary."""
 
 from koco_stream.learners.kernel.pros_n_kons import PROSNKONS
-from koco_stream.learners.parameters import Parameter
+from koco_stream.learners.spec import Parameter
 
 J_MAX = Parameter("max_dictionary", int, "J_max, the most points", low=1, high=100_000)
 

@@ -1,5 +1,7 @@
 """What the kernel learners share: the kernel, the dictionary of points, and their costs."""
 
+from typing import Any
+
 from koco_stream.kernels.dictionary import Points, points_floats
 from koco_stream.kernels.kernel import KERNELS, Kernel, gaussian_kernel
 from koco_stream.learners.base import Learner
@@ -10,18 +12,19 @@ from koco_stream.types import Array
 PLANNED_POINTS = 2032
 
 
+def joined(state: Any) -> Array:
+    """The rounds in which the points of KORS's dictionary joined, increasing."""
+    points: Points = getattr(state, "kors", state).points
+    return points.rounds[: int(points.n)]
+
+
 class DictionaryLearner(Learner):
     """A learner with a dictionary of points."""
 
     @property
-    def _points(self) -> Points:
-        points: Points = getattr(self._state, "kors", self._state).points
-        return points
-
-    @property
     def dictionary_(self) -> Array:
         """Row numbers (J,) of the dictionary's points, counted from 0 over all rows learnt from."""
-        return self._points.rounds[: int(self._points.n)] - 1
+        return joined(self._state) - 1
 
 
 def kernel_of(q: Public) -> Kernel:

@@ -1,7 +1,7 @@
 """CON-KONS: PROS-N-KONS that keeps its solution when a point joins the dictionary."""
 
 from koco_stream.learners.kernel.pros_n_kons import PROSNKONS
-from koco_stream.learners.parameters import Parameter
+from koco_stream.learners.spec import Parameter
 
 CARRY = Parameter(
     "carry",

@@ -42,8 +42,19 @@ from koco_stream.kernels.random_features import (
     numbers_to,
 )
 from koco_stream.learners.kernel.base import DictionaryLearner
-from koco_stream.learners.parameters import BANDWIDTH, BUDGET, N_FREQUENCIES, SHARED, Parameter
-from koco_stream.learners.spec import Cost, Public, StreamSize, loss_and_clip, real, whole
+from koco_stream.learners.spec import (
+    BANDWIDTH,
+    BUDGET,
+    N_FREQUENCIES,
+    SHARED,
+    Cost,
+    Parameter,
+    Public,
+    StreamSize,
+    loss_and_clip,
+    real,
+    whole,
+)
 from koco_stream.losses import loss_slope
 from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.llvm.feature_lines import aligned_zeros

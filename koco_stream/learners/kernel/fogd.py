@@ -20,8 +20,18 @@ from koco_stream.kernels.random_features import (
     numbers_to,
 )
 from koco_stream.learners.base import Learner
-from koco_stream.learners.parameters import BANDWIDTH, N_FREQUENCIES, SHARED, STEP_SIZE, TUBE
-from koco_stream.learners.spec import Cost, Public, StreamSize, real, whole
+from koco_stream.learners.spec import (
+    BANDWIDTH,
+    N_FREQUENCIES,
+    SHARED,
+    STEP_SIZE,
+    TUBE,
+    Cost,
+    Public,
+    StreamSize,
+    real,
+    whole,
+)
 from koco_stream.losses import HALF_SQUARED, LOSSES, SQUARED, loss_slope
 from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.llvm.feature_lines import aligned_zeros

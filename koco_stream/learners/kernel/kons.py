@@ -1,13 +1,7 @@
 """KONS: the exact kernel online Newton step, whose sketch contains all points."""
 
 from koco_stream.learners.kernel.newton_step import KernelNewtonStep
-from koco_stream.learners.parameters import (
-    ALPHA,
-    CURVATURE,
-    CURVATURE_SCHEDULE,
-    KERNEL_SHAPE,
-    SHARED,
-)
+from koco_stream.learners.spec import ALPHA, CURVATURE, CURVATURE_SCHEDULE, KERNEL_SHAPE, SHARED
 
 
 class KONS(KernelNewtonStep):

@@ -29,13 +29,21 @@ from koco_stream.kernels.dictionary import (
     panels,
 )
 from koco_stream.kernels.kernel import Kernel
-from koco_stream.learners.kernel.base import DictionaryLearner, dictionary_cost, kernel_of
-from koco_stream.learners.parameters import KERNEL_SHAPE, SAMPLING, SHARED, Parameter
-from koco_stream.learners.spec import Cost, Public, StreamSize, real
+from koco_stream.learners.kernel.base import DictionaryLearner, dictionary_cost, joined, kernel_of
+from koco_stream.learners.spec import (
+    KERNEL_SHAPE,
+    SAMPLING,
+    SHARED,
+    Cost,
+    Parameter,
+    Public,
+    StreamSize,
+    real,
+)
 from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.llvm.point_panels import BLOCK, apply, dot
 from koco_stream.numerics.random import uniform
-from koco_stream.scikit_learn import regressor_tags
+from koco_stream.scikit_learn import estimator_tags
 from koco_stream.streams.rows import as_rows
 from koco_stream.types import Array
 
@@ -104,11 +112,6 @@ def enlarge(params: Params, s: State, features: int) -> State:
         T=enlarged(s.T, room, room),
         a=lengthened(s.a, room),
     )
-
-
-def joined(s: State) -> Array:
-    """The rounds in which the dictionary's points joined, increasing."""
-    return s.points.rounds[: int(s.points.n)]
 
 
 @inlined
@@ -282,11 +285,11 @@ class KORS(DictionaryLearner):
     @property
     def weights_(self) -> Array:
         """The weights 1/p̃ (J,) of the points."""
-        return self._state.roots[: int(self._points.n)] ** 2
+        return self._state.roots[: int(self._state.points.n)] ** 2
 
     def __sklearn_tags__(self) -> Any:
         """The estimator's tags, by which scikit-learn selects its checks."""
-        return regressor_tags(target_required=False)
+        return estimator_tags("regressor", target_required=False)
 
     def progressive(self, X: Any, y: Any = None) -> Array:
         """Sample from the rows of X (n, d) in order; returns zeros (n,)."""
@@ -294,8 +297,7 @@ class KORS(DictionaryLearner):
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Sample from the rows of X (n, d) in order, continuing from the last call."""
-        self.progressive(X, y)
-        return self
+        return super().partial_fit(X, y)
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Empty the dictionary, then sample from the rows of X (n, d) in order."""

@@ -119,9 +119,13 @@ def init(params: Params, n_features: int, seed: int) -> State:
 
 
 def _no_samples() -> Samples:
-    room = FIRST_ROOM
-    n, rows, place = (np.zeros(shape, np.int64) for shape in ((), room, room))
-    return Samples(n, rows, np.zeros(room), place, panels(room, room))
+    return Samples(
+        n=np.zeros((), np.int64),
+        rows=np.zeros(FIRST_ROOM, np.int64),
+        scales=np.zeros(FIRST_ROOM),
+        place=np.zeros(FIRST_ROOM, np.int64),
+        T=panels(FIRST_ROOM, FIRST_ROOM),
+    )
 
 
 def with_room(params: Params, s: State) -> State:
@@ -217,7 +221,9 @@ def step(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float,
     joins = params.exact or sampled(params, s, t, g, k_tt)
     s.included[()] = joins
     c = (eta * slope * slope * y_hat if joins else 0.0) - slope - projected
-    update_weights(s, t, c)
+    # c_t ← c and s ← s + v c
+    s.c[t - 1] = c
+    add_scaled(c, s.a[V], 0, s.a[S], 0, int(s.sketch.n[()]))
     if joins and g != 0.0:  # a zero gradient adds nothing and no point
         update_sketch(params, s, t, g, kc + k_tt * c, q)
     return y_hat
@@ -263,13 +269,6 @@ def add_sample(params: Params, d: Samples, t: int, scale: float, v: Array, q: fl
 
 
 @inlined
-def update_weights(s: State, t: int, c: float) -> None:
-    """Set c_t ← c and s ← s + v c."""
-    s.c[t - 1] = c
-    add_scaled(c, s.a[V], 0, s.a[S], 0, int(s.sketch.n[()]))
-
-
-@inlined
 def update_sketch(params: Params, s: State, t: int, g: float, kc: float, q: float) -> None:
     """Update the sketch, Ã ← Ã + z η g gᵀ (line 11), where kᵀc includes the c of this round."""
     n, v = int(s.sketch.n[()]), s.a[V]
@@ -296,11 +295,6 @@ class KernelNewtonStep(SharedKernelLearner):
             beta=0.0 if cls.exact else real(q, "beta"),
             floor=0.0 if cls.exact else real(q, "sampling_floor"),
         )
-
-    @classmethod
-    def stochastic(cls, q: Public) -> bool:
-        """Whether results depend on the seed: unless all points join."""
-        return not cls.exact
 
     @classmethod
     def cost(cls, q: Public, size: StreamSize) -> Cost:

@@ -29,8 +29,19 @@ from koco_stream.kernels.kernel import Kernel
 from koco_stream.kernels.random_features import numbers_to
 from koco_stream.learners.kernel.base import DictionaryLearner, kernel_of
 from koco_stream.learners.kernel.fogd import outside
-from koco_stream.learners.parameters import BUDGET, KERNEL_SHAPE, SHARED, STEP_SIZE, TUBE, Parameter
-from koco_stream.learners.spec import Cost, Public, StreamSize, real, whole
+from koco_stream.learners.spec import (
+    BUDGET,
+    KERNEL_SHAPE,
+    SHARED,
+    STEP_SIZE,
+    TUBE,
+    Cost,
+    Parameter,
+    Public,
+    StreamSize,
+    real,
+    whole,
+)
 from koco_stream.losses import LOSSES, loss_slope
 from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.eigenvalues import eigen_rows
@@ -291,7 +302,7 @@ class NOGD(DictionaryLearner):
         """
         if not self._state.mapped:
             raise WrongInput(
-                f"{self!r} has {self._points.n} points yet; the features are there once it has"
-                f" {self._params.budget}"
+                f"{self!r} has {self._state.points.n} points yet; the features are there once it"
+                f" has {self._params.budget}"
             )
         return self._embedded(X, self._params.rank)

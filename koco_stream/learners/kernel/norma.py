@@ -17,9 +17,20 @@ import numpy as np
 from koco_stream.kernels.earlier_rows import History, no_rows
 from koco_stream.kernels.kernel import Kernel
 from koco_stream.learners.kernel.base import kernel_of
-from koco_stream.learners.parameters import BUDGET, KERNEL_SHAPE, SHARED, STEP_SIZE, Parameter
 from koco_stream.learners.shared_kernel_scan import SharedKernelLearner, kernel_values
-from koco_stream.learners.spec import Cost, Public, StreamSize, loss_and_clip, real, whole
+from koco_stream.learners.spec import (
+    BUDGET,
+    KERNEL_SHAPE,
+    SHARED,
+    STEP_SIZE,
+    Cost,
+    Parameter,
+    Public,
+    StreamSize,
+    loss_and_clip,
+    real,
+    whole,
+)
 from koco_stream.losses import HINGE, loss_slope
 from koco_stream.numerics.compiler import inlined
 from koco_stream.numerics.llvm.point_panels import BLOCK, dot, room_for

@@ -19,17 +19,20 @@ import numpy as np
 
 from koco_stream.kernels.dictionary import FIRST_ROOM, enlarged, kernel_row, lengthened, panels
 from koco_stream.learners.kernel import kors
-from koco_stream.learners.kernel.base import DictionaryLearner, dictionary_cost
-from koco_stream.learners.parameters import (
+from koco_stream.learners.kernel.base import DictionaryLearner, dictionary_cost, joined
+from koco_stream.learners.spec import (
     ALPHA,
     CURVATURE,
     CURVATURE_SCHEDULE,
     KERNEL_SHAPE,
     SAMPLING,
     SHARED,
+    Cost,
     Parameter,
+    Public,
+    StreamSize,
+    newton_params,
 )
-from koco_stream.learners.spec import Cost, Public, StreamSize, newton_params
 from koco_stream.losses import curvature_at, loss_slope
 from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.llvm.point_panels import BLOCK, add_scaled, apply, dot, subtract_outer
@@ -93,11 +96,6 @@ def enlarge(params: Params, s: State, features: int) -> State:
         inverse=enlarged(s.inverse, room, room),
         a=lengthened(s.a, room),
     )
-
-
-def joined(s: State) -> Array:
-    """The rounds in which the dictionary's points joined, increasing."""
-    return kors.joined(s.kors)
 
 
 @inlined
@@ -288,4 +286,4 @@ class PROSNKONS(DictionaryLearner):
 
         It is φ̃ = L⁻¹k with LLᵀ = K_I, zero for repeated points.
         """
-        return self._embedded(X, int(self._points.n))
+        return self._embedded(X, int(self._state.kors.points.n))

@@ -1,7 +1,7 @@
 """Sketched-KONS: the kernel online Newton step with a sketch of sampled points."""
 
 from koco_stream.learners.kernel.newton_step import KernelNewtonStep
-from koco_stream.learners.parameters import (
+from koco_stream.learners.spec import (
     ALPHA,
     BETA,
     CURVATURE,
@@ -82,7 +82,7 @@ class SketchedKONS(KernelNewtonStep):
         CURVATURE_SCHEDULE,
         *KERNEL_SHAPE,
     )
-    exact = False
+    exact, always_stochastic = False, True
 
     def __init__(
         self,

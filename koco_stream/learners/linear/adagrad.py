@@ -12,8 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from koco_stream.learners.base import Learner
-from koco_stream.learners.parameters import SHARED, STEP_SIZE
-from koco_stream.learners.spec import Public, loss_and_clip, real
+from koco_stream.learners.spec import SHARED, STEP_SIZE, Public, loss_and_clip, real
 from koco_stream.losses import loss_slope
 from koco_stream.numerics.compiler import jit
 from koco_stream.types import Array

@@ -20,8 +20,18 @@ import numpy as np
 
 from koco_stream.learners.base import Learner
 from koco_stream.learners.linear.newton_round import DIAGONAL_FORMS, FIRST_D, with_sketch
-from koco_stream.learners.parameters import DIAGONAL, NEWTON_STEP, PROJECTION, SHARED, SKETCH_SIZE
-from koco_stream.learners.spec import Cost, Public, StreamSize, newton_params, whole
+from koco_stream.learners.spec import (
+    DIAGONAL,
+    NEWTON_STEP,
+    PROJECTION,
+    SHARED,
+    SKETCH_SIZE,
+    Cost,
+    Public,
+    StreamSize,
+    newton_params,
+    whole,
+)
 from koco_stream.losses import curvature_at
 from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.eigenvalues import symmetric_eigen

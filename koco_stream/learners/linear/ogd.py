@@ -11,8 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from koco_stream.learners.base import Learner
-from koco_stream.learners.parameters import PROJECTION, SHARED, STEP_SIZE
-from koco_stream.learners.spec import Public, loss_and_clip, real
+from koco_stream.learners.spec import PROJECTION, SHARED, STEP_SIZE, Public, loss_and_clip, real
 from koco_stream.losses import loss_slope
 from koco_stream.numerics.compiler import jit
 from koco_stream.numerics.linear_algebra import square_norm

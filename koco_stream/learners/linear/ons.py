@@ -17,14 +17,17 @@ from typing import NamedTuple
 import numpy as np
 
 from koco_stream.learners.base import Learner
-from koco_stream.learners.parameters import (
+from koco_stream.learners.spec import (
     CURVATURE,
     CURVATURE_SCHEDULE,
     PROJECTION,
     SHARED,
+    Cost,
     Parameter,
+    Public,
+    StreamSize,
+    newton_params,
 )
-from koco_stream.learners.spec import Cost, Public, StreamSize, newton_params
 from koco_stream.losses import curvature_at, loss_slope
 from koco_stream.numerics.compiler import jit
 from koco_stream.numerics.linear_algebra import square_norm

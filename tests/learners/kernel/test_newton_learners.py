@@ -84,11 +84,13 @@ def test_cohort__shares_kernel_values_and_gives_the_bits_of_runs_alone():
         learner = learner_named(name)
         params.append(learner.to_params(learner.complete({**given_, "bandwidth": 0.7})))
         states.append(learner.init(params[-1], 5, seed))
-    scan = SharedKernelScan([learner_named(name) for name, _, _ in configurations], params, states)
+    learners = [learner_named(name) for name, _, _ in configurations]
     shared = np.empty((len(configurations), len(y)))
     for first, end in ((0, 100), (100, 103), (103, 700)):
         part = np.empty((len(configurations), end - first))
-        scan.advance(as_rows(X[first:end]), labels[first:end], part)
+        scan = SharedKernelScan(learners, params, states, as_rows(X[first:end]))
+        scan.advance(labels[first:end], part)
+        states = scan.states
         shared[:, first:end] = part
     assert rows.n_rows == 700
     for i, (name, given_, seed) in enumerate(configurations):
