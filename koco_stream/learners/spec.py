@@ -16,7 +16,7 @@ import numpy as np
 
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.kernels.kernel import KERNELS
-from koco_stream.losses import LOSSES, OF_REAL_LABELS, curvature_of
+from koco_stream.losses import LOSSES, curvature_of
 
 Value = float | int | bool | str | None
 
@@ -159,13 +159,6 @@ N_FREQUENCIES = Parameter(
     high=100_000,
 )
 BUDGET = Parameter("budget", int, "B, the points that are kept", low=1, high=4096)
-TUBE = Parameter(
-    "tube",
-    float,
-    "squared loss: no update while |ŷ - y| is within it",
-    low=0,
-    matters_if=("loss", OF_REAL_LABELS),
-)
 
 Public = dict[str, Value]
 
@@ -204,9 +197,7 @@ class StreamSize(NamedTuple):
 
 
 class Shared(NamedTuple):
-    """Work done once for all runs of a cohort that have an equal `key`: nanoseconds per round, and
-    memory in 8-byte numbers.
-    """
+    """Work done once for runs with an equal `key`: nanoseconds a round, and 8-byte numbers held."""
 
     key: tuple[Value, ...]
     nanoseconds: float
@@ -214,9 +205,7 @@ class Shared(NamedTuple):
 
 
 class Cost(NamedTuple):
-    """The approximate cost of a run: its state in 8-byte numbers, the nanoseconds per round, and
-    what it shares with other runs besides.
-    """
+    """The approximate cost of a run: 8-byte numbers held, nanoseconds a round, what it shares."""
 
     floats: int
     nanoseconds: float
@@ -262,8 +251,6 @@ class Spec:
         """The approximate cost of a run on a stream of this size, for the planner."""
         return Cost(2 * size.d, 20 + 3.5 * size.s)
 
-    # Derived from `parameters`, which may be declared in a base class -----------------------------
-
     @classmethod
     def parameter(cls, name: str) -> Parameter:
         """The declaration of a parameter; `WrongInput` with the nearest name if there is none."""
@@ -283,9 +270,8 @@ class Spec:
 
     @classmethod
     def refilled(cls, reduced: Public) -> Public:
-        """All parameters in order, from the reduced (and already checked) parameters of a run.
-
-        A curvature of None becomes the loss's σ; where that is 0, `WrongInput` is raised.
+        """All parameters in order, from the reduced (and already checked) ones of a run. No
+        curvature becomes the loss's σ; one of 0 raises `WrongInput`.
         """
         public = {**cls.defaults(), **reduced}
         if "curvature" not in public or "curvature" in cls.irrelevant(public):

@@ -25,18 +25,26 @@ from koco_stream.learners.spec import (
     N_FREQUENCIES,
     SHARED,
     STEP_SIZE,
-    TUBE,
     Cost,
+    Parameter,
     Public,
     StreamSize,
     real,
     whole,
 )
-from koco_stream.losses import HALF_SQUARED, LOSSES, SQUARED, loss_slope
+from koco_stream.losses import HALF_SQUARED, LOSSES, OF_REAL_LABELS, SQUARED, loss_slope
 from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.llvm.feature_lines import aligned_zeros
 from koco_stream.numerics.llvm.point_panels import add_scaled, dot, room_for
 from koco_stream.types import Array
+
+TUBE = Parameter(
+    "tube",
+    float,
+    "squared loss: no update while |ŷ - y| is within it",
+    low=0,
+    matters_if=("loss", OF_REAL_LABELS),
+)
 
 # Lines of `a` after those of koco_stream.kernels.random_features: the weights, divided by √D, of
 # the cosines and the sines.

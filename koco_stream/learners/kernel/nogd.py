@@ -28,13 +28,12 @@ from koco_stream.kernels.dictionary import (
 from koco_stream.kernels.kernel import Kernel
 from koco_stream.kernels.random_features import numbers_to
 from koco_stream.learners.kernel.base import DictionaryLearner, kernel_of
-from koco_stream.learners.kernel.fogd import outside
+from koco_stream.learners.kernel.fogd import TUBE, outside
 from koco_stream.learners.spec import (
     BUDGET,
     KERNEL_SHAPE,
     SHARED,
     STEP_SIZE,
-    TUBE,
     Cost,
     Parameter,
     Public,
