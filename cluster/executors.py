@@ -216,6 +216,9 @@ class DaskExecutor:
             self._send(cohort, f"{SUSPECT}{cohort.cohort_id}")
 
     def _send(self, cohort: Cohort, key: str) -> None:
+        """Submit a cohort, each time under a new key because Dask keeps the old key's result."""
+        self.submissions += 1
+        key = f"{key.partition('.')[0]}.{self.submissions}"
         words = (self.store, self.sweep, cohort, self.block_rows, versions())
         future = self.client.submit(run_cohort, *words, key=key, pure=False)
         self.under_way[key] = cohort, future
@@ -244,25 +247,20 @@ class DaskExecutor:
                 self.on_receipt(ended)
             # the worker was preempted, or is about to be retired
             case Preempted() | VersionMismatch() | ImportError():
-                self._send_again(key, cohort)
+                self._send(cohort, key)
             case KilledWorker():
                 self._lost_workers(key, cohort)
             case WrongInput() if cohort.cohort_id not in self.tried_again:
                 # a new worker may see another store; it is retired before the second try
                 self.tried_again.add(cohort.cohort_id)
                 self._inspect(set(self.client.nthreads()))
-                self._send_again(key, cohort)
+                self._send(cohort, key)
             case WrongInput():
                 self.refused.setdefault(cohort.stream.dataset_hash, ended)
             case CancelledError() | CommClosedError():
                 raise LostCluster("the scheduler is gone") from ended
             case _:
                 raise ended
-
-    def _send_again(self, key: str, cohort: Cohort) -> None:
-        """Submit a cohort again, under a new key because Dask keeps the old key's result."""
-        self.submissions += 1
-        self._send(cohort, f"{key.partition('.')[0]}.{self.submissions}")
 
     def _lost_workers(self, key: str, cohort: Cohort) -> None:
         """Split a cohort that lost too many workers in half.

@@ -13,7 +13,6 @@ from koco_stream.io.files import remove_unfinished
 from koco_stream.io.paths import AnyPath, LocalPath, StorePath, store_path
 from koco_stream.runs.schemas import RUNS, schema
 from storage.results import (
-    ATTEMPTS,
     WithCurves,
     among,
     conformed,
@@ -24,6 +23,7 @@ from storage.results import (
     first_of_each,
     ids_of,
     only_failed,
+    repeated,
     result_files,
     table_files,
     with_curves,
@@ -106,11 +106,8 @@ def _collect_locked(store: AnyPath, everything: bool) -> int:
 
     Without a lock (object store), it is repeated if another process deleted a file meanwhile.
     """
-    for _ in range(ATTEMPTS - 1):
-        with (store_path(store) / LOCK).locked(), suppress(FileNotFoundError):
-            return _collect(store, everything)
     with (store_path(store) / LOCK).locked():
-        return _collect(store, everything)
+        return repeated(partial(_collect, store, everything))
 
 
 def _collect(store: AnyPath, everything: bool) -> int:
@@ -131,8 +128,9 @@ def _collect(store: AnyPath, everything: bool) -> int:
     known |= done
     whole = {file.name for file in table_files(store, "runs")}
     for file in table_files(store, "curves"):
-        if file.name not in whole and set().union(*existing([file], _ids_in)) <= known:
-            file.remove()
+        with suppress(FileNotFoundError):
+            if file.name not in whole and ids_of(file.read_table(["run_id"])) <= known:
+                file.remove()
     for file, _ in new:
         file.remove()
     return len(done)
@@ -187,15 +185,9 @@ def _files_to_merge(ids: list[set[str]], again: set[str], everything: bool) -> l
 
 
 def _runs_in(file: StorePath) -> tuple[StorePath, pa.Table | None]:
-    """A result file and its runs, without their curves, which are most of it; None if it is
-    damaged.
-    """
+    """A result file and its runs without their curves, which are most of it; None if damaged."""
     table = read_result(file)
     return file, None if table is None else conformed(RUNS, table)
-
-
-def _ids_in(file: StorePath) -> set[str]:
-    return ids_of(file.read_table(["run_id"]))
 
 
 def _curves_in(file: StorePath) -> pa.Table:

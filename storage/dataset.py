@@ -11,24 +11,9 @@ from storage.sources.source import Piece, dense_piece
 
 
 class Dataset:
-    """A prepared dataset of a store.
+    """A prepared dataset of a store, with its `manifest`.
 
-    Parameters
-    ----------
-    store : AnyPath
-        The store.
-    name : str
-        Name of the dataset.
-
-    Attributes
-    ----------
-    manifest : Manifest
-        Description of the dataset.
-
-    Raises
-    ------
-    WrongInput
-        If the store has no such dataset.
+    Raises `WrongInput` if the store has no dataset of this name.
     """
 
     def __init__(self, store: AnyPath, name: str) -> None:
@@ -45,33 +30,17 @@ class Dataset:
         from dask import delayed
 
         d, layout = self.manifest.n_features, self.manifest.layout
-        meta = np.zeros((0, 0))
+        folder, meta = dataset_path(self.store, self.manifest.name), np.zeros((0, 0))
         if layout == "sparse":
             meta = sparse.GCXS(meta, compressed_axes=[0])
+        read = delayed(shard_chunk, pure=True)
         chunks = [
             dask.array.from_delayed(
-                delayed(shard_chunk, pure=True)(path, d, layout), (shard.n_rows, d), meta=meta
+                read(folder / shard.path, d, layout), (shard.n_rows, d), meta=meta
             )
-            for path, shard in zip(self._paths(), self.manifest.shards, strict=True)
+            for shard in self.manifest.shards
         ]
         return dask.array.concatenate(chunks)
-
-    def labels(self) -> Any:
-        """Labels of the dataset as a lazy dask array (n,), with one chunk per shard."""
-        import dask.array
-        from dask import delayed
-
-        chunks = [
-            dask.array.from_delayed(
-                delayed(shard_labels, pure=True)(path), (shard.n_rows,), meta=np.zeros(0)
-            )
-            for path, shard in zip(self._paths(), self.manifest.shards, strict=True)
-        ]
-        return dask.array.concatenate(chunks)
-
-    def _paths(self) -> list[StorePath]:
-        folder = dataset_path(self.store, self.manifest.name)
-        return [folder / shard.path for shard in self.manifest.shards]
 
 
 def shard_chunk(path: StorePath, n_features: int, layout: str) -> Any:
@@ -79,18 +48,11 @@ def shard_chunk(path: StorePath, n_features: int, layout: str) -> Any:
     import sparse
 
     rows = prepared_rows(path.read_table(), layout)
+    shape = rows.n_rows, n_features
     if layout == "dense":
-        return rows.values.reshape(rows.n_rows, n_features)
-    return sparse.GCXS(
-        (rows.values, rows.indices, rows.indptr),
-        shape=(rows.n_rows, n_features),
-        compressed_axes=[0],
-    )
-
-
-def shard_labels(path: StorePath) -> Any:
-    """Labels of one shard, (rows,)."""
-    return path.read_table(["label"]).column("label").to_numpy()
+        return rows.values.reshape(shape)
+    stored = rows.values, rows.indices, rows.indptr
+    return sparse.GCXS(stored, shape=shape, compressed_axes=[0])
 
 
 def prepared_rows(table: pa.Table, layout: str) -> Piece:
@@ -98,12 +60,9 @@ def prepared_rows(table: pa.Table, layout: str) -> Piece:
     table = table.combine_chunks()
     labels = table.column("label").to_numpy()
     values = table.column("values").combine_chunks()
+    flat = values.flatten().to_numpy()
     if layout == "dense":
-        return dense_piece(
-            labels, values.flatten().to_numpy().reshape(labels.size, values.type.list_size)
-        )
+        return dense_piece(labels, flat.reshape(labels.size, values.type.list_size))
     indices = table.column("indices").combine_chunks()
     offsets = values.offsets.to_numpy().astype(np.int64)
-    return Piece(
-        labels, offsets - offsets[0], indices.flatten().to_numpy(), values.flatten().to_numpy()
-    )
+    return Piece(labels, offsets - offsets[0], indices.flatten().to_numpy(), flat)

@@ -7,6 +7,7 @@ collected or not.
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
@@ -48,12 +49,7 @@ def finished_runs(store: AnyPath, but_failed: bool = False) -> set[str]:
 def read_runs(store: AnyPath, names: Sequence[str] | None = None) -> pa.Table:
     """Read the table `runs`, with one row per run.
 
-    Parameters
-    ----------
-    store : AnyPath
-        The store.
-    names : sequence of str, optional
-        Columns to read, `run_id` and `status` among them; None reads all.
+    `names` are the columns to read, `run_id` and `status` among them; None reads all.
     """
     columns = RUNS if names is None else _named(names)
     read = [column.name for column in columns]
@@ -75,12 +71,8 @@ def read_columns(store: AnyPath, names: Sequence[str]) -> pa.Table:
 def read_curves(store: AnyPath, run_ids: Sequence[str] | None = None) -> pa.Table:
     """Read the table `curves`.
 
-    Parameters
-    ----------
-    store : AnyPath
-        The store.
-    run_ids : sequence of str, optional
-        Runs whose curves are read, with little memory even from large tables; None reads all.
+    With `run_ids`, only the curves of these runs are read, with little memory even from large
+    tables.
     """
     only = None if run_ids is None else pc.field("run_id").isin(pa.array(run_ids, pa.string()))
 
@@ -113,18 +105,22 @@ def _read_each(
     Another process may be collecting meanwhile. Result files are therefore listed first, so that
     each run is seen at least once; if a file has disappeared, everything is read again.
     """
-    for attempt in range(ATTEMPTS):
+
+    def found() -> list[T]:
         uncollected = result_files(store)
-        try:
-            found = [read(file, _read(file, columns)) for file in table_files(store, "runs")]
-            for file in uncollected:
-                if (table := read_result(file)) is not None:
-                    found.append(read(file, table))
-            return found
-        except FileNotFoundError:
-            if attempt == ATTEMPTS - 1:
-                raise
-    raise AssertionError
+        collected = [read(file, _read(file, columns)) for file in table_files(store, "runs")]
+        tables = [(file, read_result(file)) for file in uncollected]
+        return collected + [read(file, table) for file, table in tables if table is not None]
+
+    return repeated(found)
+
+
+def repeated(work: Callable[[], T]) -> T:
+    """Result of `work`, which is repeated if another process has removed a file meanwhile."""
+    for _ in range(ATTEMPTS - 1):
+        with suppress(FileNotFoundError):
+            return work()
+    return work()
 
 
 def _read(file: StorePath, names: Sequence[str]) -> pa.Table:
@@ -156,10 +152,8 @@ def existing(files: Iterable[StorePath], read: Callable[[StorePath], T]) -> list
     """
     found = []
     for file in files:
-        try:
+        with suppress(FileNotFoundError):
             found.append(read(file))
-        except FileNotFoundError:
-            continue
     return found
 
 

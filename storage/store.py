@@ -67,24 +67,20 @@ def check_store(where: AnyPath) -> bool:
             )
         return True
     try:
-        free = all(name == ".staging" or _unfinished_mark(name) for name in store.names())
+        # a mark in writing, or left by a terminated process, does not count
+        left = [name for name in store.names() if not name.startswith((".staging", f".{MARK}."))]
     except NotADirectoryError:
         raise WrongInput(
             f"{store} is a file; a store is a folder: choose another --store"
         ) from None
+    if not left:
+        return False
     # another process may have created the store meanwhile
-    if not free and mark.is_file():
+    if mark.is_file():
         return check_store(store)
-    if not free:
-        raise WrongInput(
-            f"{store} is not a store (it has no {MARK}) and is not empty; choose another --store"
-        )
-    return False
-
-
-def _unfinished_mark(name: str) -> bool:
-    """Whether a file name is that of a store mark in writing, or left by a terminated process."""
-    return name.startswith(f".{MARK}.") and name.endswith(".tmp")
+    raise WrongInput(
+        f"{store} is not a store (it has no {MARK}) and is not empty; choose another --store"
+    )
 
 
 @contextmanager
