@@ -1,11 +1,9 @@
 """The protocol of scikit-learn estimators: arguments by name, tags, feature names, exceptions.
 
-All of scikit-learn's checks (`sklearn.utils.estimator_checks`) pass. The tags exempt the estimators
-from these:
+All of scikit-learn's checks (`sklearn.utils.estimator_checks`) pass, but for what tags exempt:
 
-- `poor_score` of regressors: a learner sees each row once, in order, and truncates its predictions
-to [−clip, clip]. The check requires R² > 0.5 with default parameters after `fit`, on 200 rows with
-labels beyond 1, which suits solvers that iterate until convergence.
+- `poor_score` of regressors: a learner sees each row once, and truncates its predictions to [−clip,
+clip]. The check requires R² > 0.5 after `fit` on 200 rows with labels beyond 1.
 - `required = False` of KORS's target: KORS predicts nothing, so labels are optional.
 - `multi_class = False` of `Classifier`: the losses are for two classes.
 """
@@ -34,10 +32,7 @@ class Estimator:
         return {name: getattr(self, name) for name in self._defaults()}
 
     def set_params(self, **params: Any) -> Self:
-        """Set constructor arguments by name.
-
-        An unknown name raises `WrongInput`, which suggests the nearest name.
-        """
+        """Set constructor arguments by name; `WrongInput` with the nearest if there is none."""
         names = list(self.get_params())
         for name, value in params.items():
             if name not in names:
@@ -101,10 +96,7 @@ def feature_names(X: Any) -> Array | None:
 
 
 def check_feature_names(model: str, known: Array | None, X: Any) -> None:
-    """Raise `WrongInput` if X has other feature names than `known`, those of the first rows.
-
-    Warn if only one of the two has names.
-    """
+    """Raise `WrongInput` if X has other names than `known`; warn if only one of the two has any."""
     names = feature_names(X)
     if (names is None) != (known is None):
         has, fitted = ("does not have valid", "with") if names is None else ("has", "without")

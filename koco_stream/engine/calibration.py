@@ -1,8 +1,7 @@
 """Scan speed relative to this machine's current speed.
 
-A learner's scan is timed next to a fixed compiled loop, and its speed is given as the ratio of the
-two times. A slower processor, a lower clock or a busy neighbour slows both down, so the ratio
-depends on the code more than the seconds do.
+A learner's scan is timed next to a fixed compiled loop. A slower or busy processor slows both down,
+so the ratio of the two times depends on the code more than the seconds do.
 """
 
 import time
@@ -33,8 +32,7 @@ LARGEST_KEPT = 100_000  # bytes: larger states always begin at a page boundary
 def calibration_loop(weights: Array, values: Array) -> float:
     """A fixed amount of predict-and-correct work, like a learner's, as the unit of scan time.
 
-    `weights` (d,) is updated in place; `values` (n, d) is larger than the nearest cache. Returns
-    the sum of squared errors.
+    `weights` (d,) is updated; `values` (n, d) is larger than the nearest cache.
     """
     total = 0.0
     for t in range(values.shape[0]):
@@ -52,19 +50,12 @@ def calibration_loop(weights: Array, values: Array) -> float:
 @cache
 def calibration_values() -> Array:
     """The fixed input rows of the calibration loop, (LOOP_ROWS, LOOP_FEATURES)."""
-    return (
-        np.cos(np.arange(LOOP_ROWS * LOOP_FEATURES, dtype=np.float64)).reshape(
-            LOOP_ROWS, LOOP_FEATURES
-        )
-        / 7.0
-    )
+    numbers = np.arange(LOOP_ROWS * LOOP_FEATURES, dtype=np.float64)
+    return np.cos(numbers).reshape(LOOP_ROWS, LOOP_FEATURES) / 7.0
 
 
 def calibrate() -> float:
-    """Run the calibration loop once and return its thread CPU time in seconds.
-
-    Time in which the thread is not scheduled does not count.
-    """
+    """Run the calibration loop once; returns its thread CPU time in seconds, without waiting."""
     weights, values = np.zeros(LOOP_FEATURES), calibration_values()
     begun = time.thread_time()
     calibration_loop(weights, values)
@@ -72,10 +63,8 @@ def calibrate() -> float:
 
 
 class Probe:
-    """The first rounds of a run, held in memory so that their scan can be timed repeatedly.
-
-    There are `rows` of them, by default as many as take a tenth of a second. Raises `WrongInput` as
-    `StreamReader` does.
+    """The first rounds of a run, held in memory so that their scan can be timed repeatedly: `rows`,
+    by default as many as take a tenth of a second. Raises `WrongInput` as `StreamReader` does.
     """
 
     def __init__(self, store: AnyPath, run: Run, rows: int | None = None) -> None:
@@ -96,10 +85,9 @@ class Probe:
         ]
 
     def scan(self, kept: list[object] | None = None) -> float:
-        """Scan the rows once from the run's initial state; returns the thread CPU time in seconds.
+        """Scan the rows once from the initial state; returns the thread CPU time in seconds.
 
-        If the list `kept` is given, the final state is appended to it, which forces the next scan's
-        state to another memory address.
+        The final state is appended to `kept`, which forces the next one to another address.
         """
         run_state = RunState.start(self.run, self.reader.manifest.n_features, np.zeros(0))
         learner, spent = learner_named(self.run.learner), 0.0
@@ -120,10 +108,9 @@ class Probe:
     def ratio(self) -> float:
         """The time of a scan divided by the time of the calibration loop.
 
-        Each time is the minimum over several repetitions, since other load on the machine makes
-        both longer, never shorter. The memory address of a state changes the time of a short round
-        by up to a third, and differs between processes. Scans therefore use several addresses,
-        unless the state is so large that it is always page-aligned.
+        Each is the minimum over several repetitions: other load makes both longer, never shorter.
+        The memory address of a state changes the time of a short round by up to a third, so scans
+        use several, unless the state is so large that it is always page-aligned.
         """
         loops, scans = list[float](), list[float]()
         for _ in range(TURNS):

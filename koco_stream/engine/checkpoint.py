@@ -1,8 +1,7 @@
 """Checkpoints of cohorts: the states of a cohort's runs after a given round, in the store.
 
-Any worker can resume a cohort from its checkpoint with bit-identical results. A checkpoint names
-the code that wrote it. One written by other code, whose numbers may differ, is ignored, and so is a
-damaged one: the cohort then starts again from its first round.
+Any worker can resume a cohort from its checkpoint with bit-identical results. One written by other
+code, whose numbers may differ, is ignored, and so is a damaged one: the cohort then starts again.
 """
 
 import mmap
@@ -32,10 +31,7 @@ def checkpoint_of(store: AnyPath, cohort: Cohort) -> StorePath:
 
 
 def save_cohort(where: StorePath, rounds: int, run_states: Sequence[RunState]) -> None:
-    """Write the states of a cohort's runs after `rounds` rounds to the checkpoint file `where`.
-
-    An array that several runs share is written once.
-    """
+    """Write the runs' states after `rounds` rounds; an array that several share is written once."""
     written: dict[int, str] = {}
     arrays: dict[str, Array] = {}
     shared: dict[str, str] = {}
@@ -56,7 +52,7 @@ def save_cohort(where: StorePath, rounds: int, run_states: Sequence[RunState]) -
         "code": code_hash(),
         "rounds": rounds,
         "runs": [run_state.run.run_id for run_state in run_states],
-        # The key's name is part of the file format. It holds each run's progress and status.
+        # Each run's progress and status, under a name that is part of the file format.
         "members": [{name: getattr(run_state, name) for name in KEPT} for run_state in run_states],
         "shared": shared,
     }
@@ -65,25 +61,12 @@ def save_cohort(where: StorePath, rounds: int, run_states: Sequence[RunState]) -
 
 
 def resumed(where: StorePath, run_states: Sequence[RunState]) -> int:
-    """Load a cohort's checkpoint into its runs, and return the number of rounds they had done.
-
-    Parameters
-    ----------
-    where : StorePath
-        The checkpoint file.
-    run_states : sequence of RunState
-        The runs, each freshly started; changed in place.
-
-    Returns
-    -------
-    int
-        Rounds done; 0 if there is no usable checkpoint: missing, damaged, of other runs or by other
-        code. The runs are then unchanged.
+    """Load a cohort's checkpoint into its freshly started runs; returns the rounds they had done: 0
+    if it is missing, damaged, of other runs or by other code.
     """
     header, arrays = read_checkpoint(where)
-    if header.get("code") != code_hash() or header["runs"] != [
-        run_state.run.run_id for run_state in run_states
-    ]:
+    ids = [run_state.run.run_id for run_state in run_states]
+    if header.get("code") != code_hash() or header["runs"] != ids:
         return 0
     arrays |= {name: arrays[first] for name, first in header["shared"].items()}
     histories: dict[int, Any] = {}
@@ -108,10 +91,8 @@ def resumed(where: StorePath, run_states: Sequence[RunState]) -> int:
 def read_checkpoint(
     where: StorePath, verified: bool = True
 ) -> tuple[dict[str, Any], dict[str, Array]]:
-    """The header and the arrays of a checkpoint file, which are views of the memory-mapped file.
-
-    Both are empty if the file is missing, damaged or of a newer format. If it need not be
-    `verified`, only the header is read.
+    """The header and the arrays (views of the mapped file) of a checkpoint; the header alone if it
+    need not be `verified`. Both are empty if the file is missing, damaged or of a newer format.
     """
     try:
         with where.local() as path, path.open("rb") as handle:
@@ -122,10 +103,7 @@ def read_checkpoint(
 
 
 def remove_finished(store: AnyPath, finished: Callable[[], set[str]]) -> None:
-    """Remove the checkpoints all of whose runs have finished, as after a cohort was split.
-
-    `finished` returns the run_ids of the finished runs. It is called only if there are checkpoints.
-    """
+    """Remove the checkpoints all of whose runs are in `finished()`, as after a cohort was split."""
     left = [(path, runs) for path, _, runs in checkpoints(store)]
     done = finished() if left else set()
     for path, runs in left:

@@ -1,7 +1,6 @@
 """Compile what a sweep needs before its workers start, and time each learner on a few rows.
 
-Run as `python -m koco_stream.engine.warm_up '[[…], …]'`, it prints the timings as JSON. The planner
-corrects its cost estimates by them.
+Run as `python -m koco_stream.engine.warm_up '[[…], …]'`, it prints the timings, as JSON.
 """
 
 import json
@@ -38,10 +37,7 @@ class Needed(NamedTuple):
 def needed(
     runs: Iterable[Run], value_types: dict[str, str], sizes: dict[str, DataSize]
 ) -> list[Needed]:
-    """One example of each specialization that must be compiled for these runs.
-
-    `value_types` and `sizes` are keyed by dataset hash.
-    """
+    """One example of each specialization to compile; dictionaries are keyed by dataset hash."""
     # The code that is compiled depends on nothing else.
     alike = {
         (
@@ -82,18 +78,8 @@ def load(kinds: Sequence[Needed]) -> None:
     for value_type in {kind.value_type for kind in kinds}:
         rows = dense_rows(np.ones((1, 1), value_type))
         add_squares(rows.indptr, rows.indices, 0, rows.values, np.zeros(1))
-        normal_rows(
-            rows.indptr,
-            rows.indices,
-            0,
-            rows.values,
-            frozen([1.0], np.float64),
-            False,
-            True,
-            np.zeros(1),
-            np.zeros(1),
-            np.zeros(2),
-        )
+        label, w, out, totals = frozen([1.0], np.float64), np.zeros(1), np.zeros(1), np.zeros(2)
+        normal_rows(rows.indptr, rows.indices, 0, rows.values, label, False, True, w, out, totals)
     scaled_norm2(np.zeros(1), np.ones(1))
     tally(0, np.zeros(0), frozen([], np.float64), 0, np.zeros(3), np.zeros(1), 0, np.zeros((1, 3)))
 

@@ -10,6 +10,7 @@ import platform
 import shutil
 import sys
 import time
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -39,10 +40,7 @@ def source_hash() -> str:
 
 @cache
 def versions() -> dict[str, str]:
-    """The versions, by package name, that must be equal on all workers.
-
-    A package that cannot be imported has the error's text instead.
-    """
+    """The versions, or why a package cannot be imported, that must be equal on all workers."""
     found = {"python": ".".join(platform.python_version_tuple()[:2])}
     for name in PACKAGES:
         try:
@@ -73,6 +71,8 @@ def facts(store: str, token: str) -> dict[str, Any]:
     To find out whether both see the same store, the check writes `token` to a file in the store's
     folder `question_folder(token)`. A worker that finds it writes an answer beside it.
     """
+    from koco_stream.io.paths import store_path
+
     found: dict[str, Any] = {
         "versions": versions(),
         "python": sys.version.split()[0],
@@ -80,35 +80,23 @@ def facts(store: str, token: str) -> dict[str, Any]:
         "cores": len(os.sched_getaffinity(0)),
         "cache_free": free_bytes(cache_folder()),
         "store_free": None if "://" in store else free_bytes(Path(store)),
+        "answer": None,
+        "store_problem": None,
     }
     try:
-        found["answer"], found["store_problem"] = answer(store, token), None
+        folder, name = store_path(store) / question_folder(token), f"answer-{uuid4().hex}"
+        with suppress(FileNotFoundError):
+            if (folder / "question").read_text() == token:
+                (folder / name).write_text(token)
+                found["answer"] = name
     except Exception as error:  # any failure means that the store cannot be used
-        found["answer"], found["store_problem"] = None, f"{type(error).__name__}: {error}"
+        found["store_problem"] = f"{type(error).__name__}: {error}"
     return {**found, "clock": time.time()}
 
 
 def question_folder(token: str) -> str:
     """The name of the store's folder in which the preflight check and workers exchange files."""
     return f".preflight-{token}"
-
-
-def answer(store: str, token: str) -> str | None:
-    """Answer the preflight check in the store.
-
-    Returns the answer file's name, or None if the check's own file is not there.
-    """
-    from koco_stream.io.paths import store_path
-
-    folder = store_path(store) / question_folder(token)
-    try:
-        if (folder / "question").read_text() != token:
-            return None
-    except FileNotFoundError:
-        return None
-    name = f"answer-{uuid4().hex}"
-    (folder / name).write_text(token)
-    return name
 
 
 def free_bytes(path: Path) -> int | None:

@@ -20,17 +20,16 @@ FORMAT = 1
 
 def save_model(model: Any, path: Path) -> None:
     """Write a learner to the file `path` atomically."""
-    state, names = vars(model).get("_state"), vars(model).get("feature_names_in_")
-    named = {} if names is None else {"feature_names": list(names)}
+    state, learnt = vars(model).get("_state"), None
+    if state is not None:
+        learnt = {"n_features": model.n_features_in_, "rounds": model.rounds_}
+        if "feature_names_in_" in vars(model):
+            learnt["feature_names"] = list(model.feature_names_in_)
     header = {
         "format": FORMAT,
         "learner": model.registered().__name__,
         "params": vars(model).get("_in_force") or model.get_params(),
-        "learnt": (
-            None
-            if state is None
-            else {"n_features": model.n_features_in_, "rounds": model.rounds_, **named}
-        ),
+        "learnt": learnt,
         "version": __version__,
     }
     with written_atomically(path) as temporary:

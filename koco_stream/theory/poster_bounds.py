@@ -6,8 +6,7 @@ import math
 def proposition_3_error(*, epsilon: float, ridge: float) -> float:
     """ε/(1 − ε)·γ, the poster's bound on `projection_error` of KORS's dictionary in every round.
 
-    This is point 1 of the poster's Proposition 3, which holds with probability 1 − δ for β ≥
-    `theorem_2_beta`.
+    It is point 1 of Proposition 3, which holds with probability 1 − δ for β ≥ `theorem_2_beta`.
 
     Parameters
     ----------
