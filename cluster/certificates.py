@@ -30,16 +30,6 @@ EARLIER = timedelta(minutes=10)  # validity starts earlier, because clocks of a 
 MAKE = "koco cluster certificates"
 
 
-def certificate_file(folder: Path, role: str) -> Path:
-    """Path of a role's certificate."""
-    return folder / f"{role}.pem"
-
-
-def key_file(folder: Path, role: str) -> Path:
-    """Path of a role's private key."""
-    return folder / f"{role}-key.pem"
-
-
 def make_certificates(folder: Path, hosts: Sequence[str] = (), days: float = DAYS) -> datetime:
     """Create a folder with certificates for a scheduler, workers and a client.
 
@@ -114,8 +104,8 @@ def make_certificates(folder: Path, hosts: Sequence[str] = (), days: float = DAY
             serialization.PrivateFormat.PKCS8,
             serialization.NoEncryption(),
         )
-        _write(certificate_file(folder, role), certificate.public_bytes(serialization.Encoding.PEM))
-        _write(key_file(folder, role), private)
+        _write(folder / f"{role}.pem", certificate.public_bytes(serialization.Encoding.PEM))
+        _write(folder / f"{role}-key.pem", private)
     return end
 
 
@@ -127,8 +117,8 @@ def security_of(folder: Path, roles: Sequence[str] = ("client",)) -> Security:
     files: dict[str, str] = {}
     for role in roles:
         check_folder(folder, role)
-        files[f"tls_{role}_cert"] = str(certificate_file(folder, role))
-        files[f"tls_{role}_key"] = str(key_file(folder, role))
+        files[f"tls_{role}_cert"] = str(folder / f"{role}.pem")
+        files[f"tls_{role}_key"] = str(folder / f"{role}-key.pem")
     return Security(require_encryption=True, tls_ca_file=str(folder / AUTHORITY), **files)
 
 
@@ -142,16 +132,15 @@ def check_folder(folder: Path, role: str = "client") -> None:
             f"there is no folder {folder}; make one with {MAKE} {folder}, or name another with"
             " --certificates"
         )
-    certificates = [folder / AUTHORITY, certificate_file(folder, role)]
-    needed = [*certificates, key_file(folder, role)]
+    certificates = [folder / AUTHORITY, folder / f"{role}.pem"]
+    needed = [*certificates, folder / f"{role}-key.pem"]
     missing = [path.name for path in needed if not path.is_file()]
     if missing:
         raise WrongInput(
             f"{folder} has no {', '.join(missing)}; use a folder that {MAKE} made, with all that"
             f" {role} needs"
         )
-    keys = [key_file(folder, other) for other in ROLES]
-    for path in [folder, *(path for path in keys if path.exists())]:
+    for path in [folder, *folder.glob("*-key.pem")]:
         found = path.stat()
         if found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
             raise WrongInput(

@@ -8,11 +8,12 @@ from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 
+import yaml
 from distributed import Client, Security
 
 from cluster.certificates import ROLES, security_of
 from cluster.jobs import job_cluster, job_script
-from cluster.kubernetes import manifest_text, pod_cluster
+from cluster.kubernetes import manifest, pod_cluster
 from cluster.local import local_cluster
 from cluster.site import JobSite, KubernetesSite, may_be_site, read_site, shipped
 from cluster.workers import ANSWER_SECONDS, WITHOUT_WORKERS, wait_for_worker, workers_of
@@ -31,33 +32,15 @@ def cluster_named(
     certificates: str | None = None,
     insecure: bool = False,
 ) -> Cluster | None:
-    """Look up a cluster by name. Nothing is started.
+    """Look up a cluster by name: `local`, the address of a scheduler, or a site.
 
-    Parameters
-    ----------
-    name : str
-        `local`, the address of a scheduler, or a site (a shipped name or a path).
-    workers : int
-        Number of processes of the local cluster.
-    mapped_bytes : int
-        Size of the mapped copies of datasets, allowed on top of each worker's memory limit.
-    certificates : str or None
-        Folder of certificates. The client's is used for a `tls://` address, and all for a site,
-        whose scheduler runs in this process.
-    insecure : bool
-        Whether an address that other machines can reach may be used without certificates.
-
-    Returns
-    -------
-    callable or None
-        Starts or connects to the cluster, as a context manager that gives a Dask client. None
-        for `local` without workers: runs are computed in this process.
-
-    Raises
-    ------
-    WrongInput
-        If there is no such cluster, the certificates cannot be used, or the address is open to
-        other machines without certificates and `insecure` is not set.
+    Nothing is started. What it returns starts the cluster, or connects to it, as a context manager
+    that gives a Dask client; None for `local` without workers, whose runs are computed in this
+    process. The size `mapped_bytes` of the mapped copies of datasets is allowed on top of each
+    worker's memory limit. Of the folder `certificates`, a `tls://` address needs the client's, and
+    a site needs all, because its scheduler runs in this process. Raises `WrongInput` if there is no
+    such cluster, if the certificates cannot be used, or if the address is open to other machines
+    without certificates and `insecure` is not set.
     """
     if name == LOCAL:
         return partial(local_cluster, workers, mapped_bytes) if workers else None
@@ -93,7 +76,9 @@ def cluster_named(
 
 def submission(site: JobSite | KubernetesSite) -> str:
     """Text of the job script or Kubernetes manifest that a sweep on a site would submit."""
-    return job_script(site) if isinstance(site, JobSite) else manifest_text(site)
+    if isinstance(site, JobSite):
+        return job_script(site)
+    return yaml.safe_dump(manifest(site), sort_keys=False)
 
 
 def on_loopback(host: str) -> bool:
@@ -106,13 +91,10 @@ def on_loopback(host: str) -> bool:
 
 @contextmanager
 def connected(address: str, security: Security | None = None) -> Iterator[Client]:
-    """Connect to the scheduler at `address`, which keeps running when the client closes.
-
-    Raises `WrongInput` if no scheduler answers.
-    """
+    """Connect to a running scheduler. Raises `WrongInput` if none answers."""
     # Dask's own log would repeat the errors that this function raises
-    for name in ("distributed", "distributed.client"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
     try:
         client = Client(address, set_as_default=False, timeout=ANSWER_SECONDS, security=security)
     except (OSError, TimeoutError) as error:
@@ -125,10 +107,7 @@ def connected(address: str, security: Security | None = None) -> Iterator[Client
 
 
 def site_named(name: str) -> JobSite | KubernetesSite | None:
-    """Read the site called `name`; None for `local` and for a scheduler's address.
-
-    Raises `WrongInput` if there is no such site or its file is wrong.
-    """
+    """Read the site called `name`; None for `local` and for a scheduler's address."""
     return None if name == LOCAL or "://" in name else read_site(name)
 
 
@@ -139,7 +118,7 @@ def patience_of(name: str) -> float:
 
 
 def capacity(client: Client) -> tuple[int, int]:
-    """Number of cohorts that a cluster runs at once, and the least memory in bytes for one of them.
+    """Number of cohorts that a cluster runs at once, and the least memory in bytes for one.
 
     Waits for the first worker. Raises `WrongInput` if none comes.
     """

@@ -3,7 +3,7 @@
 import shlex
 from pathlib import Path
 
-from cluster.certificates import AUTHORITY, certificate_file, key_file
+from cluster.certificates import AUTHORITY
 from cluster.settings import LOOPBACK_PAGE, PRELOADS, settings_of, variables_of
 
 PORT = 8786
@@ -45,8 +45,8 @@ def start_commands(folder: Path, host: str, port: int = PORT) -> dict[str, str]:
 
 def tls_words(folder: Path, role: str) -> list[str]:
     """Options that give `dask scheduler` or `dask worker` its certificates."""
-    authority, certificate = folder / AUTHORITY, certificate_file(folder, role)
-    files = {"ca-file": authority, "cert": certificate, "key": key_file(folder, role)}
+    names = {"ca-file": AUTHORITY, "cert": f"{role}.pem", "key": f"{role}-key.pem"}
+    files = {name: folder / file for name, file in names.items()}
     return [word for name, file in files.items() for word in (f"--tls-{name}", str(file))]
 
 

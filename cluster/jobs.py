@@ -83,29 +83,9 @@ def job_cluster(
 ) -> Callable[[], AbstractContextManager[Client]]:
     """How to start a scheduler in this process with the site's jobs as workers. Nothing is started.
 
-    Must be called in the main thread.
-
-    Parameters
-    ----------
-    site : JobSite
-        The batch queue and its jobs.
-    mapped_bytes : int
-        Size of the mapped copies of datasets, allowed on top of each worker's memory limit.
-    security : Security or None
-        Certificates of scheduler, workers and client.
-    insecure : bool
-        Whether the scheduler may listen beyond the loopback interface without certificates.
-
-    Returns
-    -------
-    callable
-        Starts the cluster, as a context manager that gives a client.
-
-    Raises
-    ------
-    WrongInput
-        If the scheduler would listen beyond the loopback interface without `security`, unless
-        `insecure` is set.
+    Must be called in the main thread. `mapped_bytes` are as in `job_arguments`. Raises `WrongInput`
+    if the scheduler would listen beyond the loopback interface without the certificates `security`,
+    unless `insecure` is set.
     """
     kind, address = _cluster_class(site), interface_address(site.interface)
     if security is None and not insecure and not ip_address(address).is_loopback:

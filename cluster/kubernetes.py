@@ -5,7 +5,6 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Any
 
-import yaml
 from distributed import Client
 
 from cluster.settings import OF_SCHEDULERS, OF_WORKERS, PRELOADS, environment
@@ -21,9 +20,8 @@ USER = 10001  # the image's user id: see cluster/deploy/Containerfile
 def manifest(site: KubernetesSite, mapped_bytes: int = 0) -> dict[str, Any]:
     """Manifest of the `DaskCluster` resource that Dask's operator creates.
 
-    It has a scheduler and `workers.max` pods, each with one worker of one thread. It has no
-    secrets: pods take keys, such as those of an object store, from the Kubernetes secret that the
-    site names.
+    It has a scheduler and `workers.max` pods, each with one worker of one thread, and no secrets:
+    pods take keys from the Kubernetes secret that the site names.
     """
     cache = site.cache or CACHE
     limit = str(site.worker_bytes + mapped_bytes)
@@ -80,11 +78,6 @@ def _secured(pod: dict[str, Any], site: KubernetesSite, share: dict[str, str], c
         container["volumeMounts"].append({"name": "store", "mountPath": site.store_path})
 
 
-def manifest_text(site: KubernetesSite) -> str:
-    """The manifest of a site's cluster as YAML."""
-    return yaml.safe_dump(manifest(site), sort_keys=False)
-
-
 def pod_cluster(
     site: KubernetesSite, mapped_bytes: int = 0, insecure: bool = False
 ) -> Callable[[], AbstractContextManager[Client]]:
@@ -107,10 +100,7 @@ def pod_cluster(
 
 @contextmanager
 def running_pods(kind: Any, made: dict[str, Any], namespace: str) -> Iterator[Client]:
-    """Create the cluster of a manifest, and give a client of it.
-
-    Does not wait for workers. The cluster is deleted at the end.
-    """
+    """Create the cluster of a manifest, and give a client of it. It is deleted at the end."""
     with (
         kind(custom_cluster_spec=made, namespace=namespace, quiet=True) as cluster,
         Client(cluster, set_as_default=False) as client,

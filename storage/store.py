@@ -87,17 +87,21 @@ def check_store(where: AnyPath) -> bool:
 def staging_folder(store: Path) -> Iterator[Path]:
     """Temporary folder inside the store for unfinished work, deleted at the end.
 
-    Folders of terminated processes of this machine are deleted, too. The folder's name has the host
-    name, the process id and a unique suffix, because stores may be shared and process ids recur.
+    Folders of terminated processes of this machine are deleted, too. Its name has the host name,
+    the process id and a unique suffix, because stores may be shared and process ids recur.
     """
-    root = store / ".staging"
+    root, host = store / ".staging", socket.gethostname()
     created = [path for path in (root, *root.parents) if not path.exists()]
     with suppress(FileNotFoundError):
         for left in root.iterdir():
-            host, _, process = left.name.rpartition("-")[0].rpartition("-")
-            if host == socket.gethostname() and process.isdigit() and not pid_exists(int(process)):
+            where, _, process = left.name.rpartition("-")[0].rpartition("-")
+            if where == host and process.isdigit() and not pid_exists(int(process)):
                 shutil.rmtree(left, ignore_errors=True)
-    folder = _make_unique_folder(root)
+    folder = None
+    while folder is None:
+        root.mkdir(parents=True, exist_ok=True)
+        with suppress(FileNotFoundError):  # another process has deleted `root` while it was empty
+            folder = Path(tempfile.mkdtemp(prefix=f"{host}-{os.getpid()}-", dir=root))
     try:
         yield folder
     finally:
@@ -109,14 +113,3 @@ def staging_folder(store: Path) -> Iterator[Path]:
         with suppress(OSError):
             for path in dict.fromkeys((root, *created)):
                 path.rmdir()
-
-
-def _make_unique_folder(root: Path) -> Path:
-    """Create a uniquely named folder in `root`.
-
-    Another process may delete `root` while it is empty; it is then created again.
-    """
-    while True:
-        root.mkdir(parents=True, exist_ok=True)
-        with suppress(FileNotFoundError):
-            return Path(tempfile.mkdtemp(prefix=f"{socket.gethostname()}-{os.getpid()}-", dir=root))

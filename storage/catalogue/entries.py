@@ -133,13 +133,8 @@ class Entry:
         return next((edition for edition in self.editions if edition.addresses), None)
 
 
-def _read() -> dict[str, Entry]:
-    """Read the entries of `papers.toml`, by name."""
-    content = tomllib.loads(Path(__file__).with_name("papers.toml").read_text(encoding="utf-8"))
-    return {name: Entry(name, **entry) for name, entry in content.items()}
-
-
-CATALOGUE: dict[str, Entry] = _read()
+_PAPERS = tomllib.loads(Path(__file__).with_name("papers.toml").read_text(encoding="utf-8"))
+CATALOGUE: dict[str, Entry] = {name: Entry(name, **entry) for name, entry in _PAPERS.items()}
 
 
 def entry_named(name: str) -> Entry:

@@ -1,7 +1,4 @@
-"""Chunks: temporary Arrow files with the rows of a source, one per piece, during preparation.
-
-A chunk is uncompressed and memory-mapped, so reading a range of rows costs only that range.
-"""
+"""Chunks: temporary Arrow files with the rows of a source, one per piece, memory-mapped."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
@@ -24,49 +21,24 @@ Cover = Sequence[tuple[str, int, int]]
 
 @dataclass(frozen=True)
 class Chunk:
-    """Summary of a piece of a source that was read and written to a file.
-
-    Attributes
-    ----------
-    path : str
-        The file.
-    n_rows, n_values : int
-        Number of rows and of stored values.
-    n_features : int
-        Largest feature number plus one; 0 for dense rows.
-    n_bytes : int
-        Bytes that the piece adds to the progress.
-    labels : frozenset of float
-        Distinct labels, at most `MOST_DISTINCT` + 1 of them.
-    label_min, label_max : float
-        Smallest and largest label.
-    whole : bool
-        Whether all labels are integers.
-    least, largest : float
-        Smallest value (at most 0), and largest absolute value.
-    single : bool
-        Whether float32 represents every value exactly.
-    """
+    """Summary of a piece of a source that was read and written to the file `path`."""
 
     path: str
     n_rows: int
     n_values: int
-    n_features: int
-    n_bytes: int
-    labels: frozenset[float]
+    n_features: int  # largest feature number plus one; 0 for dense rows
+    n_bytes: int  # what the piece adds to the progress
+    labels: frozenset[float]  # the distinct ones, at most `MOST_DISTINCT` + 1
     label_min: float
     label_max: float
-    whole: bool
-    least: float
-    largest: float
-    single: bool
+    whole: bool  # whether all labels are integers
+    least: float  # smallest value, at most 0
+    largest: float  # largest absolute value
+    single: bool  # whether float32 represents every value exactly
 
 
 def store_piece(source: Source, task: tuple[Any, Path]) -> Chunk:
-    """Read one piece of a source, write its rows to a file, and summarize them.
-
-    `task` is (piece, path of the file). Raises `WrongInput` as `source.read` does.
-    """
+    """Read a piece, write its rows to a file, and summarize them; `task` is (piece, file)."""
     piece, path = task
     rows = source.read(piece)
     write_rows(rows, path)
@@ -94,11 +66,7 @@ def is_single(values: Array) -> bool:
 
 
 def write_rows(rows: Piece, path: Path) -> None:
-    """Write rows to an Arrow file with two tables.
-
-    The first has the label and size of each row, the second the values, with their features if rows
-    are sparse.
-    """
+    """Write rows to an Arrow file: labels and sizes, then values, with features if sparse."""
     columns = {"value": rows.values}
     if rows.indices.size:
         columns["index"] = rows.indices
@@ -123,27 +91,18 @@ def read_rows(path: str | Path) -> Piece:
 
 
 class Chunks:
-    """The chunks of a source in row order."""
+    """The chunks of a source in row order; `firsts` has the first row of each.
+
+    `labels` are the sorted distinct labels; None if there are more than `MOST_DISTINCT`.
+    """
 
     def __init__(self, chunks: Iterable[Chunk]) -> None:
         self.chunks = list(chunks)
         self.firsts = list(accumulate((chunk.n_rows for chunk in self.chunks), initial=0))
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows in all chunks."""
-        return self.firsts[-1]
-
-    @property
-    def n_values(self) -> int:
-        """Number of stored values in all chunks."""
-        return sum(chunk.n_values for chunk in self.chunks)
-
-    @property
-    def labels(self) -> list[float] | None:
-        """Sorted distinct labels of all chunks; None if there are more than `MOST_DISTINCT`."""
-        found: frozenset[float] = frozenset().union(*(chunk.labels for chunk in self.chunks))
-        return sorted(found) if len(found) <= MOST_DISTINCT else None
+        self.n_rows = self.firsts[-1]
+        self.n_values = sum(chunk.n_values for chunk in self.chunks)
+        labels: frozenset[float] = frozenset().union(*(chunk.labels for chunk in self.chunks))
+        self.labels = sorted(labels) if len(labels) <= MOST_DISTINCT else None
 
     def cover(self, start: int, stop: int) -> Cover:
         """Locate rows `start` to `stop` (exclusive) as ranges of rows of chunks."""

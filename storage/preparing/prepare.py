@@ -193,7 +193,12 @@ def write_shards(
     transformation = with_facts(
         transformation, chunks, whole_blocks(ranges), how.parallel_map, folder.parent / "facts.npy"
     )
-    single = is_single_throughout(transformation, chunks, ranges, how.parallel_map)
+    check = partial(is_narrow, transformation=transformation)
+    covers = (chunks.cover(*rows) for rows in ranges)
+    single = all(chunk.single for chunk in chunks.chunks)
+    if transformation.scale != "none" or transformation.bits is not None:
+        # usually the first range decides, and the others need not be read
+        single = check(next(covers)) and all(how.parallel_map(check, covers))
     write = partial(write_shard, folder=folder, transformation=transformation, single=single)
     written = list(written_shards(write, chunks, ranges, how))
     sums = np.vstack([one.sums for one in written])
@@ -256,22 +261,6 @@ def transformation_for(source: Source, chunks: Chunks, how: Preparing) -> Transf
         label_max=max(chunk.label_max for chunk in every),
     )
     return Transformation(shape, how.layout, how.scale, how.hash_bits, task)
-
-
-def is_single_throughout(
-    transformation: Transformation,
-    chunks: Chunks,
-    ranges: Sequence[tuple[int, int]],
-    parallel_map: ParallelMap,
-) -> bool:
-    """Whether float32 represents every value of the transformed dataset exactly."""
-    if transformation.scale == "none" and transformation.bits is None:
-        return all(chunk.single for chunk in chunks.chunks)
-    check = partial(is_narrow, transformation=transformation)
-    # usually the first range decides, and the others need not be read
-    return check(chunks.cover(*ranges[0])) and all(
-        parallel_map(check, (chunks.cover(*rows) for rows in ranges[1:]))
-    )
 
 
 def written_shards(

@@ -44,7 +44,10 @@ def put_shards(
     name, number = manifest.dataset_hash[:16], 1
     target = folder / name
     while target.names():
-        if all(_holds(target / shard.path, shard.sha256) for shard in manifest.shards):
+        if all(
+            (target / shard.path).is_file() and (target / shard.path).sha256() == shard.sha256
+            for shard in manifest.shards
+        ):
             return target.name
         number += 1
         target = folder / f"{name}-{number}"
@@ -62,8 +65,3 @@ def _put(what: tuple[Path, StorePath]) -> None:
     """Copy one shard into an object store."""
     path, target = what
     target.put(path)
-
-
-def _holds(path: StorePath, sha256: str) -> bool:
-    """Whether the file exists and has this SHA-256."""
-    return path.is_file() and path.sha256() == sha256

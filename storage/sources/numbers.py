@@ -4,7 +4,10 @@ import math
 import re
 from pathlib import Path
 
+import numpy as np
+
 from koco_stream.errors import WrongInput
+from koco_stream.types import Array
 
 NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\Z")
 EXAMPLE = "give its number with --labels, for example --labels 'g=1,b=-1'"
@@ -26,9 +29,8 @@ def number_of(
 ) -> float:
     """Parse a field as a finite decimal number; unlike `float`, without "nan", "inf" or "1_000".
 
-    `path`, `line` and `column` (from 1) are the position of the field, and `what` describes it in
-    the error message. `remedy` is the advice there, unless the field marks a missing value. Raises
-    `WrongInput` for a field that is not such a number.
+    Raises `WrongInput` otherwise. `what` describes the field in the message, and `remedy` is the
+    advice there, unless the field marks a missing value.
     """
     if NUMBER.match(token):
         value = float(token)
@@ -84,13 +86,20 @@ class LabelRule:
             return number if math.isfinite(number) else None
         return self.numbers.get(number)
 
+    def of_numbers(self, labels: Array) -> Array | None:
+        """Numbers of numeric labels; None if the rule depends on texts, or lacks one of them."""
+        if self.text is None:
+            return labels
+        distinct, codes = np.unique(labels, return_inverse=True)
+        known = [self.numbers.get(label) for label in distinct.tolist()]
+        if None in known or not self.one_text_a_number:
+            return None
+        return np.array(known, dtype=np.float64)[codes]
+
     def __call__(
         self, token: bytes, path: Path, line: int, what: str, column: int | None = None
     ) -> float:
-        """Map a label text to its number.
-
-        Raises `WrongInput` with the position of a label that the rule does not have.
-        """
+        """Number of a label. Raises `WrongInput` with its position if the rule lacks it."""
         if self.text is None:
             return number_of(token, path, line, what, EXAMPLE, column)
         name = token.decode("utf-8", "replace")

@@ -36,12 +36,8 @@ REFUSED: dict[str, dict[str, tuple[str, ...]]] = {
     "parquet": {"documents": ("strip",), "text": ("header", "zero_based")},
     "documents": {"files of rows": (*COLUMNS, "header", "zero_based", "labels")},
 }
-FLAGS = {"header": "--header or --no-header", "zero_based": "--zero-based or --one-based"}
-
-
-def option_of(name: str) -> str:
-    """Command-line option that sets a field of `Reading`."""
-    return FLAGS.get(name, f"--{name.replace('_', '-')}")
+# options that are not named like their field of `Reading`
+FLAGS = {"header": "header or --no-header", "zero_based": "zero-based or --one-based"}
 
 
 def source_of(
@@ -81,8 +77,8 @@ def source_of(
             *(
                 (
                     name in reading.given(),
-                    f"{paths[0]}: {option_of(name)} is for {what_for}, and this file is {form};"
-                    " leave it out",
+                    f"{paths[0]}: --{FLAGS.get(name, name.replace('_', '-'))} is for {what_for},"
+                    f" and this file is {form}; leave it out",
                 )
                 for what_for, names in REFUSED.get(form, {}).items()
                 for name in names

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from cluster.certificates import check_folder, key_file, make_certificates
+from cluster.certificates import check_folder, make_certificates
 from cluster.clusters import cluster_named
 from koco_stream.errors import WrongInput
 
@@ -62,9 +62,9 @@ def test_folder_that_is_not_there_or_not_whole(folder, tmp_path):
             check_folder(*where)
 
     refused("there is no folder", tmp_path / "nowhere")
-    key_file(folder, "scheduler").unlink()
+    (folder / "scheduler-key.pem").unlink()
     check_folder(folder)  # a client needs no other's key
-    key_file(folder, "client").unlink()
+    (folder / "client-key.pem").unlink()
     refused(r"has no client-key\.pem", folder)
     (folder / "worker.pem").write_text("nothing")
     refused("is not a certificate", folder, "worker")

@@ -4,7 +4,7 @@ Terms are counted by scikit-learn's CountVectorizer.
 """
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -169,25 +169,20 @@ class Documents(Source):
         return {term for text in self._texts(piece) for term in analyse(text)}
 
     def _texts(self, piece: Array) -> Iterator[str]:
-        strippers = _strippers(self.strip)
+        from sklearn.datasets import _twenty_newsgroups as newsgroups
+
+        functions = {
+            "headers": newsgroups.strip_newsgroup_header,
+            "footers": newsgroups.strip_newsgroup_footer,
+            "quotes": newsgroups.strip_newsgroup_quoting,
+        }
         with self.texts.open("rb") as handle:
             for start, size in piece[:2].T.tolist():
                 handle.seek(start)
                 text = handle.read(size).decode("latin-1")
-                for stripped in strippers:
-                    text = stripped(text)
+                for name in self.strip:
+                    text = functions[name](text)
                 yield text
-
-
-def _strippers(strip: tuple[str, ...]) -> list[Callable[[str], str]]:
-    from sklearn.datasets import _twenty_newsgroups as newsgroups
-
-    functions = {
-        "headers": newsgroups.strip_newsgroup_header,
-        "footers": newsgroups.strip_newsgroup_footer,
-        "quotes": newsgroups.strip_newsgroup_quoting,
-    }
-    return [functions[name] for name in strip]
 
 
 @lru_cache(maxsize=1)

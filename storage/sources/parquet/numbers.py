@@ -1,7 +1,4 @@
-"""Conversion of Arrow columns to finite, exactly represented numbers.
-
-Other values are rejected with their position.
-"""
+"""Conversion of Arrow columns to finite numbers; others are rejected with their position."""
 
 from collections.abc import Callable
 
@@ -81,10 +78,7 @@ def numbers(column: pa.Array, locate: Locate, what: str) -> Array:
 
 
 def _inexact(raw: Array) -> Array:
-    """Mask of the integers that float64 cannot represent exactly.
-
-    These have more than 53 significant bits, not counting trailing zeros.
-    """
+    """Mask of the integers with more than 53 significant bits, not counting trailing zeros."""
     unsigned = raw.astype(np.uint64)
     size = np.where(raw < 0, -unsigned, unsigned)  # modulo 2^64, so also correct for −2^63
     lowest = np.maximum(size & -size, 1)

@@ -15,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 
 from koco_stream.errors import WrongInput
-from koco_stream.types import Array
 from storage.sources.numbers import LabelRule
 from storage.sources.source import Piece, Reading
 from storage.sources.text.source import (
@@ -37,12 +36,9 @@ VW_HEAD = re.compile(rb"\n([^\s|]+)[ \t]\|[A-Za-z]*(?=\s|\Z)")
 
 @dataclass(kw_only=True)
 class SparseText(TextSource[Piece]):
-    """Source of LIBSVM or VW files, concatenated in order; rows are sparse.
+    """Source of LIBSVM or VW files, concatenated in order; rows are sparse."""
 
-    `first` is the number of the first feature in the files, 0 or 1.
-    """
-
-    first: int
+    first: int  # number of the first feature in the files, 0 or 1
 
     def fast(self, text: bytes) -> Piece | None:
         """Parse LIBSVM or VW lines with pyarrow's CSV reader; None if a line is not plain."""
@@ -75,7 +71,7 @@ class SparseText(TextSource[Piece]):
             or int(features.max()) - self.first >= bound
         ):
             return None
-        labels = _apply_rule(self.rule, values[starts])
+        labels = self.rule.of_numbers(values[starts])
         if labels is None:
             return None
         # feature 0 is an error in a file counted from 1; the reader would also accept -0 as 0
@@ -121,17 +117,3 @@ def sparse_source(
         block_bytes=block_bytes,
         first=0 if zero_based else 1,
     )
-
-
-def _apply_rule(rule: LabelRule, labels: Array) -> Array | None:
-    """Apply a label rule to numeric labels.
-
-    Returns None if the rule depends on the labels' texts or does not have one of them.
-    """
-    if rule.text is None:
-        return labels
-    if not rule.one_text_a_number:
-        return None
-    distinct, numbers = np.unique(labels, return_inverse=True)
-    ruled = [rule.numbers.get(label) for label in distinct.tolist()]
-    return None if None in ruled else np.array(ruled, dtype=np.float64)[numbers]
