@@ -18,8 +18,6 @@ from koco_stream.types import Array
 # about 0.86.
 LOGARITHMIC = 0.25
 LINEAR = 0.8
-# learners that sample and weight points, the class that Section 6 is about
-SAMPLED = ("SketchedKONS",)
 EMBEDDED = ("PROSNKONS", "CONKONS", "BKONS")  # dictionaries that span an exact second-order step
 NAMES = {
     "SketchedKONS": "Sketched-KONS",
@@ -88,14 +86,15 @@ def lines_of(store: AnyPath, runs: pa.Table) -> dict[str, Line]:
         ),
     ):
         params, curve = row["params"], curves[row["run_id"]]
-        words = [f"{word} {params[key]:.3g}" for key, word in NAMED.items() if key in params]
-        name = " ".join([str(NAMES.get(row["learner"], row["learner"])), *words])
+        name = str(NAMES.get(row["learner"], row["learner"])) + "".join(
+            f" {word} {params[key]:.3g}" for key, word in NAMED.items() if key in params
+        )
         rounds = curve.t.astype(int).tolist()
         size = None if np.isnan(curve.size[0]) else Growth(rounds, {})
         line = found.setdefault(name, Line(row["learner"], Growth(rounds, {}), size))
         # the labels are −C and C, so the loss of w = 0 is C² a round
-        regret = curve.loss - curve.t * params["clip"] * params["clip"]
-        line.regret.by_seed[row["learner_seed"]] = regret
+        loss_of_0 = curve.t * params["clip"] * params["clip"]
+        line.regret.by_seed[row["learner_seed"]] = curve.loss - loss_of_0
         if line.size is not None:
             line.size.by_seed[row["learner_seed"]] = np.nan_to_num(curve.size)
     return found
@@ -159,40 +158,31 @@ def claims_of(lines: Mapping[str, Line]) -> list[Claim]:
     claims: list[Claim] = []
     regret_is_low = f"the regret's exponent at most {LOGARITHMIC:g}"
     for name, line in lines.items():
-        grows = line.regret.exponent
-        low, points = grows <= LOGARITHMIC, line.size.exponent if line.size else 0.0
+        grows, points = line.regret.exponent, line.size.exponent if line.size else 0.0
+        low = grows <= LOGARITHMIC
         came = f"regret {line.regret.mean[-1]:.2f}, exponent {grows:.2f}"
         if line.size:
             came += f"; {line.size.mean[-1]:.1f} points, exponent {points:.2f}"
-        if line.learner in SAMPLED:
-            claims.append(
-                Claim(
-                    "a sketch of chosen points has no small dictionary with logarithmic regret"
-                    f" ({name})",
-                    f"the dictionary's exponent at least {LINEAR:g}, or the regret's above"
-                    f" {LOGARITHMIC:g}",
-                    came,
-                    points >= LINEAR or grows > LOGARITHMIC,
-                )
-            )
-        elif line.learner in ("KONS", "ONS"):
-            claims.append(Claim(f"{name} has logarithmic regret", regret_is_low, came, low))
-        elif line.learner == "FDSON":
-            claims.append(
-                Claim(
-                    f"FD adapts: logarithmic regret in constant memory ({name})",
-                    f"{regret_is_low}, and no dictionary",
-                    came,
-                    low and line.size is None,
-                )
-            )
-        elif line.learner in EMBEDDED:
-            claims.append(
-                Claim(
-                    f"(not of this paper) does {name} escape the argument?",
-                    f"{regret_is_low}, and the dictionary's",
-                    f"{came}: {'yes' if low and points <= LOGARITHMIC else 'no'}",
-                    None,
-                )
-            )
+        exact = Claim(f"{name} has logarithmic regret", regret_is_low, came, low)
+        sampled = Claim(
+            f"a sketch of chosen points has no small dictionary with logarithmic regret ({name})",
+            f"the dictionary's exponent at least {LINEAR:g}, or the regret's above {LOGARITHMIC:g}",
+            came,
+            points >= LINEAR or grows > LOGARITHMIC,
+        )
+        adapts = Claim(
+            f"FD adapts: logarithmic regret in constant memory ({name})",
+            f"{regret_is_low}, and no dictionary",
+            came,
+            low and line.size is None,
+        )
+        embedded = Claim(
+            f"(not of this paper) does {name} escape the argument?",
+            f"{regret_is_low}, and the dictionary's",
+            f"{came}: {'yes' if low and points <= LOGARITHMIC else 'no'}",
+            None,
+        )
+        by_learner = {"KONS": exact, "ONS": exact, "SketchedKONS": sampled, "FDSON": adapts}
+        by_learner |= dict.fromkeys(EMBEDDED, embedded)
+        claims += [by_learner[line.learner]] if line.learner in by_learner else []
     return claims

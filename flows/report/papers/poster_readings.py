@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from flows.report.papers.poster_published import TABLES, Published
 from flows.report.rows import READ
+from flows.results.tables import grouped
 
 NEWTON = ("PROSNKONS", "CONKONS", "BKONS")
 TARGETS = {"parkinsons": "total_UPDRS", "parkinsons-motor": "motor_UPDRS"}
@@ -27,20 +28,9 @@ Key = tuple[str, float, str]  # a row of the paper's tables: dataset, α = γ, l
 class Reading(NamedTuple):
     """Values of what the PROS-N-KONS paper leaves open.
 
-    Attributes
-    ----------
-    clip, curvature, bandwidth : float
-        C, the curvature, and the bandwidth of the Gaussian kernel.
-    schedule : str
-        Schedule of the curvature.
-    estimate : str
-        Factor in KORS's estimate: "icml" for 1 + ε.
-    order : str
-        Order of the rows.
-    target : str
-        Target column of parkinsons; empty for other datasets.
-    carry : str
-        What CON-KONS carries over when a point joins; empty for other learners.
+    `clip` is C, `estimate` is "icml" for the factor 1 + ε in KORS's estimate. `target` is the
+    target column of parkinsons, and `carry` what CON-KONS carries over when a point joins. They are
+    empty for other datasets and learners.
     """
 
     clip: float
@@ -56,33 +46,20 @@ class Reading(NamedTuple):
         kernel = SQUARED_BANDWIDTHS.get(
             round(self.bandwidth**2, 6), f"a kernel of bandwidth {self.bandwidth:g}"
         )
-        steps = "/√t" if self.schedule == "decreasing" else ""
-        factor = "1 + ε" if self.estimate == "icml" else "1 − ε"
-        target = f", parkinsons' target {self.target}" if self.target else ""
-        carry = f", {CARRIES[self.carry]}" if self.carry else ""
         return (
-            f"C = {self.clip:g}, curvature {self.curvature:g}{steps}, {kernel}, factor {factor},"
-            f" rows {self.order}{target}{carry}"
+            f"C = {self.clip:g}, curvature {self.curvature:g}"
+            f"{'/√t' if self.schedule == 'decreasing' else ''}, {kernel},"
+            f" factor {'1 + ε' if self.estimate == 'icml' else '1 − ε'}, rows {self.order}"
+            + (f", parkinsons' target {self.target}" if self.target else "")
+            + (f", {CARRIES[self.carry]}" if self.carry else "")
         )
 
 
 class Ours(NamedTuple):
     """Averages of one of our configurations over its orders and seeds.
 
-    Attributes
-    ----------
-    params : dict
-        Its parameters.
-    mean, std : float
-        Mean and standard deviation of the error rate, or of the loss; std is 0 for one run.
-    size : float or None
-        Mean dictionary size.
-    round_us : float
-        Mean microseconds a round.
-    n_runs : int
-        Number of runs.
-    first : dict
-        Row of the first run.
+    They are of the error rate, or of the loss (its standard deviation is 0 for one run), of the
+    dictionary size, and of the microseconds a round. `first` is the row of the first run.
     """
 
     params: dict[str, Any]
@@ -99,15 +76,16 @@ def groups_of(runs: pa.Table) -> dict[tuple[str, str], list[Ours]]:
     columns = [name for name in READ if name != "max_rows"]
     columns += ["run_id", "learner", "learner_seed", "params", "status", "rounds", "seconds"]
     columns += ["mean_loss", "error_rate", "dictionary_size"]
-    by_configuration: dict[tuple[str, ...], list[dict[str, Any]]] = defaultdict(list)
-    for row in runs.select(columns).to_pylist():
-        key = row["dataset"], row["learner"], row["order"], row["params"]
-        by_configuration[key].append(row)
-    groups: dict[tuple[str, str], list[Ours]] = defaultdict(list)
-    for (dataset, learner, *_), rows in sorted(by_configuration.items()):
-        if all(row["status"] == "ok" for row in rows):
-            groups[dataset, learner].append(_averaged(rows))
-    return groups
+    by_configuration = grouped(
+        runs.select(columns).to_pylist(),
+        lambda row: (row["dataset"], row["learner"], row["order"], row["params"]),
+    )
+    every = [
+        _averaged(rows)
+        for _, rows in sorted(by_configuration.items())
+        if all(row["status"] == "ok" for row in rows)
+    ]
+    return grouped(every, lambda ours: (ours.first["dataset"], ours.first["learner"]))
 
 
 def _averaged(rows: list[dict[str, Any]]) -> Ours:
@@ -178,10 +156,17 @@ def fits_of(found: dict[Key, dict[Reading, Ours]]) -> tuple[list[tuple[float, Re
         for key, by_reading in found.items()
         if all(under(by_reading, reading) for reading in candidates)
     )
-    fits = []
-    for reading in candidates:
-        pairs = [(TABLES[key[:2]][key[2]], under(found[key], reading)) for key in rows]
-        fits.append((sum(misfit(published, ours) for published, ours in pairs if ours), reading))
+    fits = [
+        (
+            sum(
+                misfit(TABLES[key[:2]][key[2]], ours)
+                for key in rows
+                if (ours := under(found[key], reading))
+            ),
+            reading,
+        )
+        for reading in candidates
+    ]
     return sorted(fits), rows
 
 

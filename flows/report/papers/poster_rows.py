@@ -55,22 +55,9 @@ def batch_of(store: AnyPath, ours: Ours) -> float | None:
 class Row:
     """A row of the paper's tables, with our results for it.
 
-    Attributes
-    ----------
-    key : tuple of (str, float, str)
-        Dataset, α = γ, and learner.
-    published : Published
-        The paper's values.
-    single : Ours or None
-        Our result under the reading that fits all rows best.
-    own : (Reading, Ours) or None
-        The reading that fits this row best, and our result under it.
-    tuned : Ours or None
-        Our best result over all configurations.
-    batch : float or None
-        Our value for a row of BATCH.
-    target : str
-        Target of parkinsons, if each target has a row.
+    `single` is our result under the reading that fits all rows best, `own` the reading that fits
+    this row best and our result under it, and `tuned` our best result over all configurations.
+    `batch` is our value for a row of BATCH. `target` is that of parkinsons, if each has a row.
     """
 
     key: Key

@@ -33,6 +33,7 @@ STYLES: dict[str, Style] = {
     "NOGD": ("orange", "D", ""),
     "Dual-SGD": ("sky", "P", ""),
 }
+Points = dict[str, tuple[float, float]]  # published and ours, by name
 CHOSEN = (
     *("clip", "curvature", "curvature_schedule", "bandwidth", "estimate", "carry", "step_size"),
     "regularisation",
@@ -43,20 +44,9 @@ VERDICTS = {
     "worse": "Worse by more",
 }
 COLUMNS = [
-    "row",
-    "published",
-    "one reading for all",
-    "verdict",
-    "the row's own reading",
-    "which",
-    "our best",
-    "with",
-    "#SV published",
-    "one reading",
-    "own reading",
-    "µs a round published",
-    "ours",
-    "runs",
+    *("row", "published", "one reading for all", "verdict", "the row's own reading", "which"),
+    *("our best", "with", "#SV published", "one reading", "own reading"),
+    *("µs a round published", "ours", "runs"),
 ]
 
 
@@ -164,10 +154,10 @@ def _notes(
         )
     yield summary_of_verdicts(rows)
     own = [(row, row.own[1]) for row in rows if row.own]
+    agreeing = [
+        row.name for row, ours in own if verdict(row.published, ours.mean, ours.std) == "agrees"
+    ]
     if own:
-        agreeing = [
-            row.name for row, ours in own if verdict(row.published, ours.mean, ours.std) == "agrees"
-        ]
         yield (
             f"Each row under its own best reading: {len(agreeing)} of {len(own)} agree:"
             f" {'; '.join(agreeing) or 'none'}."
@@ -215,13 +205,10 @@ def _notes(
 
 def _drawings(rows: Sequence[Row]) -> list[Drawing]:
     """Plots of our losses and dictionary sizes against the published ones."""
-    losses: dict[str, dict[str, tuple[float, float]]] = defaultdict(dict)
-    sizes: dict[str, dict[str, tuple[float, float]]] = defaultdict(dict)
+    losses, sizes = defaultdict[str, Points](dict), defaultdict[str, Points](dict)
     for row in rows:
-        _, alpha, learner = row.key
-        line, point = NAMES.get(learner, learner), row.dataset
-        if alpha != 1.0:
-            point += f", α = {alpha:g}"
+        line = NAMES.get(row.key[2], row.key[2])
+        point = row.dataset + ("" if row.key[1] == 1.0 else f", α = {row.key[1]:g}")
         if row.mean_std and row.mean_std[0] > 0:
             losses[line][point] = (row.published.mean, row.mean_std[0])
         if row.single and row.single.size and row.published.size:

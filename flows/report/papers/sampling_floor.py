@@ -1,7 +1,6 @@
 """A claim of the ICML 2017 abstract: Sketched-KONS has 1/γ times KONS's regret at γ² the cost."""
 
 import math
-from collections import defaultdict
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
@@ -11,6 +10,7 @@ import pyarrow as pa
 from flows.report.axes import Axis
 from flows.report.drawing import Claim, Figure, Series, plot
 from flows.report.rows import READ, kernel_matrix, ok_runs, rows_of_stream, stream_of
+from flows.results.tables import grouped
 from koco_stream.io.paths import AnyPath
 from koco_stream.streams.orders import IN_WINDOWS
 from koco_stream.theory import best_in_hindsight
@@ -66,11 +66,9 @@ def sampling_floor(store: AnyPath, runs: pa.Table) -> Figure:
         regret.append(Series(dataset, floors, means, [*map(min, shown)], [*map(max, shown)]))
         seconds.append(Series(dataset, floors, [point.seconds for point in drawn]))
         if exact is not None:
-            most, least = (
-                [exact.regret / g for g in floors],
-                [g**2 * exact.seconds for g in floors],
-            )
+            most = [exact.regret / floor for floor in floors]
             regret.append(Series(f"{dataset}, KONS's / γ", floors, most))
+            least = [floor**2 * exact.seconds for floor in floors]
             seconds.append(Series(f"{dataset}, γ² KONS's", floors, least))
         rows += [
             [
@@ -100,15 +98,8 @@ def sampling_floor(store: AnyPath, runs: pa.Table) -> Figure:
         ],
         claims,
         [
-            "dataset",
-            "γ",
-            "regret",
-            "regret / KONS's",
-            "1/γ",
-            "points",
-            "seconds",
-            "seconds / KONS's",
-            "γ²",
+            *("dataset", "γ", "regret", "regret / KONS's", "1/γ", "points", "seconds"),
+            *("seconds / KONS's", "γ²"),
         ],
         rows,
         f"{verdict} γ is the least probability that a row joins the sketch; γ = 1 is KONS, and γ ="
@@ -131,33 +122,36 @@ def points_of(store: AnyPath, runs: pa.Table) -> dict[str, list[Point]]:
 
     Only runs with the squared loss and status ok count, without rows shuffled in windows.
     """
-    groups: dict[str, dict[float, list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
-    best: dict[tuple[str, int | None], float] = {}
-    for row in ok_runs(runs, COLUMNS):
-        params, read = row["params"], (row["dataset"], row["order_seed"])
-        if row["order"] == IN_WINDOWS or params.get("loss") != "squared":
-            continue
-        if row["learner"] in ("KONS", "SketchedKONS"):
-            floor = EXACT if row["learner"] == "KONS" else params["sampling_floor"]
-            groups[row["dataset"]][floor].append(row)
-            if read not in best:
-                best[read] = hindsight_loss(store, row)
+    rows = [
+        row
+        for row in ok_runs(runs, COLUMNS)
+        if row["learner"] in ("KONS", "SketchedKONS")
+        and row["order"] != IN_WINDOWS
+        and row["params"].get("loss") == "squared"
+    ]
+    by_order = grouped(rows, lambda row: (row["dataset"], row["order_seed"]))
+    best = {read: hindsight_loss(store, found[0]) for read, found in by_order.items()}
     return {
         dataset: [
             Point(
                 floor,
                 [
                     row["rounds"] * row["mean_loss"] - best[dataset, row["order_seed"]]
-                    for row in rows
+                    for row in found
                 ],
-                rows[0]["rounds"],
-                fmean(row["dictionary_size"] for row in rows),
-                fmean(row["seconds"] for row in rows),
+                found[0]["rounds"],
+                fmean(row["dictionary_size"] for row in found),
+                fmean(row["seconds"] for row in found),
             )
-            for floor, rows in sorted(floors.items())
+            for floor, found in sorted(grouped(of_dataset, floor_of).items())
         ]
-        for dataset, floors in groups.items()
+        for dataset, of_dataset in grouped(rows, lambda row: row["dataset"]).items()
     }
+
+
+def floor_of(run: dict[str, Any]) -> float:
+    """Sampling floor of a run; that of KONS keeps every row."""
+    return EXACT if run["learner"] == "KONS" else float(run["params"]["sampling_floor"])
 
 
 def hindsight_loss(store: AnyPath, run: dict[str, Any]) -> float:

@@ -35,16 +35,16 @@ def least(runs: pa.Table) -> tuple[Best, set[str]]:
 
     For these datasets it is the least mean loss.
     """
+    rows = [
+        row
+        for row in ok_runs(runs, ("dataset", "learner", "error_rate", "mean_loss"))
+        if row["learner"] == "OjaSON"
+    ]
+    losses = {row["dataset"].partition(",")[0] for row in rows if row["error_rate"] is None}
     best: Best = {}
-    losses = set()
-    for row in ok_runs(runs, ("dataset", "learner", "error_rate", "mean_loss")):
-        if row["learner"] != "OjaSON":
-            continue
+    for row in rows:
         name, _, scale = row["dataset"].partition(",scale=")
-        value = row["error_rate"]
-        if value is None:
-            losses.add(name)
-            value = row["mean_loss"]
+        value = row["mean_loss"] if row["error_rate"] is None else row["error_rate"]
         key = row["params"]["sketch_start"], row["params"]["sketch_rate"]
         of_stream = best.setdefault((name, scale or SCALES[0]), {})
         of_stream[key] = min(of_stream.get(key, value), value)

@@ -31,21 +31,9 @@ CRITERION = (
 def recovery_errors(X: Array, y: Array, model: OjaSON, rounds: Array) -> Array:
     """Largest relative error of the sketch's eigenvalues, max_i |tΛ_i − λ_i|/λ_i, at some rounds.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-        Dense rows.
-    y : ndarray of shape (n,)
-        Labels.
-    model : OjaSON
-        New model with squared loss, constant curvature and no diagonal adaptation.
-    rounds : ndarray of shape (k,)
-        Increasing rounds after which the error is computed.
-
-    Returns
-    -------
-    ndarray of shape (k,)
-        Errors with respect to the largest eigenvalues λ of Σ ĝĝᵀ, ĝ = √curvature · 2(ŷ − y) x.
+    The rows X (n, d) are dense. The model is new, with squared loss, constant curvature and no
+    diagonal adaptation. Errors (k,) after each of `rounds` (k,) are with respect to the largest
+    eigenvalues λ of Σ ĝĝᵀ, ĝ = √curvature · 2(ŷ − y) x.
     """
     curvature = curvature_of(model.loss, model.clip) if model.curvature is None else model.curvature
     gram = np.zeros((X.shape[1], X.shape[1]))
@@ -57,9 +45,8 @@ def recovery_errors(X: Array, y: Array, model: OjaSON, rounds: Array) -> Array:
         )
         gram += sketched.T @ sketched
         done = stop
-        estimated = np.sort(model.eigenvalues_)[::-1]
-        true = np.linalg.eigvalsh(gram)[::-1][: estimated.size]
-        errors.append(np.max(np.abs(estimated - true) / true))
+        true = np.linalg.eigvalsh(gram)[-model.eigenvalues_.size :]
+        errors.append(np.max(np.abs(np.sort(model.eigenvalues_) - true) / true))
     return np.array(errors)
 
 
@@ -74,11 +61,14 @@ def son_figure_2(store: AnyPath, runs: pa.Table) -> Figure:
     }
     columns = ("dataset", "dataset_hash", "learner", "error_rate", "rounds", "run_id")
     for row in ok_runs(runs, columns):
-        source = sources[row["dataset"]]
+        source, params = sources[row["dataset"]], row["params"]
+        # the paper's algorithm with the figure's sketch size
         if (
             row["learner"] == "OjaSON"
             and "condition_number" in source
-            and _is_printed(row["params"])
+            and params["sketch_size"] == SKETCH_SIZE
+            and not params.get("diagonal")
+            and params.get("projection", "weights") == "weights"
         ):
             key = source["condition_number"], source["data_seed"]
             best[key] = min(best.get(key, row), row, key=lambda run: run["error_rate"])
@@ -113,15 +103,6 @@ def son_figure_2(store: AnyPath, runs: pa.Table) -> Figure:
         f" start is random. The paper's plot has no criterion. Ours is for κ of {STEEP:g} and"
         " above: below, the largest eigenvalues are close to the others, and what came out is"
         " stated as a remark.",
-    )
-
-
-def _is_printed(params: dict[str, Any]) -> bool:
-    """Whether the parameters are those of the paper's algorithm with the figure's sketch size."""
-    return (
-        params["sketch_size"] == SKETCH_SIZE
-        and not params.get("diagonal")
-        and params.get("projection", "weights") == "weights"
     )
 
 

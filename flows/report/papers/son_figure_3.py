@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable
+from itertools import product
 from statistics import fmean, median
 from typing import Any
 
@@ -68,18 +69,17 @@ def errors_of(runs: pa.Table) -> dict[str, Errors]:
     """
     single: dict[tuple[str | None, str, str, str], list[float]] = defaultdict(list)
     for row in ok_runs(runs, ("dataset", "learner", "error_rate")):
-        params, dataset = row["params"], row["dataset"].partition(",")[0]
-        found: list[tuple[str | None, str]] = []
+        params, found = row["params"], list[tuple[str | None, str]]()
         if row["learner"] == "AdaGrad":
             lines = ADA if params["step_size"] >= LEAST_STEP else ADA[1:]
-            found = [(reading, line) for reading in READINGS for line in lines]
+            found = list(product(READINGS, lines))
         elif row["learner"] == "OjaSON":
             line = f"m = {params['sketch_size']}{', diagonal' * bool(params['diagonal'])}"
             found = [(reading_of(params), line)]
-        if row["error_rate"] is not None:
-            for reading, line in found:
-                single[reading, line, dataset, str(params)].append(row["error_rate"])
-    best: dict[str | None, Errors] = {
+        for reading, line in found if row["error_rate"] is not None else ():
+            dataset = row["dataset"].partition(",")[0]
+            single[reading, line, dataset, str(params)].append(row["error_rate"])
+    best: dict[str, Errors] = {
         reading: {line: {} for line in (*ADA, *STYLES)} for reading in READINGS
     }
     for (reading, line, dataset, _), errors in single.items():
@@ -87,9 +87,7 @@ def errors_of(runs: pa.Table) -> dict[str, Errors]:
             of_line = best[reading][line]
             of_line[dataset] = min(of_line.get(dataset, 1.0), fmean(errors))
     return {
-        reading: errors
-        for reading, errors in best.items()
-        if reading and any(errors[line] for line in STYLES)
+        reading: errors for reading, errors in best.items() if any(errors[line] for line in STYLES)
     }
 
 
