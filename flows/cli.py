@@ -8,10 +8,9 @@ import click
 import koco_stream
 from flows.commands.cluster import cluster
 from flows.commands.data import datasets, prepare, verify
-from flows.commands.nightly import accept, nightly
+from flows.commands.nightly import accept, nightly, serve
 from flows.commands.reproduce import reproduce
 from flows.commands.results import compact, report, results
-from flows.commands.schedules import serve
 from flows.commands.shared import Usage
 from flows.commands.sweep import status, sweep
 from flows.runtime.processes import interrupt

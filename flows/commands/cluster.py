@@ -82,8 +82,11 @@ def simulate(
 
     sizes = counts or (10, 100, 1000, 10_000)
     worker_bytes = int(memory * 2**30)
-    request = SweepRequest(str(spec), store)
-    show(predictions(request, sizes, worker_bytes, cores, deaths_an_hour), PREDICTED, as_json)
+    show(
+        predictions(SweepRequest(str(spec), store), sizes, worker_bytes, cores, deaths_an_hour),
+        PREDICTED,
+        as_json,
+    )
 
 
 @cluster.command()

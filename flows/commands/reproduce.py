@@ -53,14 +53,13 @@ def reproduce(
     done, page = reproduce_target(target, store, data, quick, workers, cluster)
     if as_json:
         claims = [claim._asdict() for _, claim in done.claims]
-        sets = [dict(zip(SETS, row, strict=True)) for row in done.sets]
         click.echo(
             json.dumps(
                 {
                     "target": target,
                     "quick": quick,
                     "claims": claims,
-                    "datasets": sets,
+                    "datasets": [dict(zip(SETS, row, strict=True)) for row in done.sets],
                     "report": page,
                 }
             )

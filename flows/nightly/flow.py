@@ -148,15 +148,24 @@ def nightly_flow(
     request = SweepRequest(
         sweep_file, store, workers, cluster=cluster, certificates=certificates, insecure=insecure
     )
-    at = planned_time(planned) if schedule else None
-    return run_night(Night(read_sweep(sweep_file), request, accepting, seconds, schedule, at))
+    return run_night(
+        Night(
+            read_sweep(sweep_file),
+            request,
+            accepting,
+            seconds,
+            schedule,
+            planned_time(planned) if schedule else None,
+        )
+    )
 
 
 def run_night(night: Night) -> State[Any]:
     """Wait for the store's lock, then do a nightly run; returns its final state."""
     open_store(night.store)
-    waiting = f"another nightly run is under way on {night.store}; waiting for it"
-    with locked(night.store, NIGHTLY, waiting):
+    with locked(
+        night.store, NIGHTLY, f"another nightly run is under way on {night.store}; waiting for it"
+    ):
         if night.planned is None or night.schedule is None:
             return limited_night(night, "started by hand")
         return planned_night(night, Times(night.store, night.schedule), night.planned)

@@ -24,6 +24,7 @@ from flows.nightly.regression import (
     Speed,
     pair_of,
 )
+from flows.nightly.times import read_json
 from flows.results.tables import grouped
 from flows.runtime.processes import locked
 from flows.sweep.file import Sweep
@@ -65,10 +66,7 @@ def read_note(night: StorePath) -> dict[str, Any]:
 
     It has the start time, the code, the hash of the sweep file, and whether the run has ended.
     """
-    try:
-        return json.loads((night / NOTE).read_text())  # type: ignore[no-any-return]
-    except FileNotFoundError:
-        return {}
+    return read_json(night / NOTE)
 
 
 def opened_night(store: AnyPath, sweep: Sweep) -> tuple[StorePath, str]:
@@ -200,8 +198,10 @@ def history_rows(night: Night, numbers: pa.Table, is_first: bool) -> list[dict[s
         "calibration": VERSION,
         "host": machine(),
     }
-    columns = ("run_id", "status", "dataset", "learner", "seconds")
-    scans = grouped(read_runs(night.path, columns).to_pylist(), pair_of)
+    scans = grouped(
+        read_runs(night.path, ("run_id", "status", "dataset", "learner", "seconds")).to_pylist(),
+        pair_of,
+    )
     speeds = {(speed.dataset, speed.learner): speed for speed in night.speeds}
     return [
         {

@@ -71,8 +71,10 @@ def changes(accepted: pa.Table, tonight: pa.Table) -> list[Change]:
         {tuple(row[name] for name in IDENTITY): row for row in numbers.to_pylist()}
         for numbers in (accepted, tonight)
     )
-    matched = [(before.get(key), after.get(key)) for key in {**before, **after}]
-    by_pair = grouped(matched, lambda rows: pair_of(rows[0] or rows[1]))
+    by_pair = grouped(
+        [(before.get(key), after.get(key)) for key in {**before, **after}],
+        lambda rows: pair_of(rows[0] or rows[1]),
+    )
     found: list[Change] = []
     for pair, rows in sorted(by_pair.items()):
         both = [(a, b) for a, b in rows if a and b]

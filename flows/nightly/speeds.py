@@ -111,5 +111,6 @@ def timed(pair: Pair, name: str, probe: Probe, history: Sequence[dict[str, Any]]
     busy = psutil.cpu_percent() / 100  # share of all cores, since the call above
     others = max(0.0, busy - (time.process_time() - own) / max(cores_seconds, 1e-9))
     expected = band(earlier)[0] if earlier else None
-    verdict = verdict_of(ratio, earlier, others)
-    return Speed(*pair, name, probe.rows, ratio, expected, verdict, others)
+    return Speed(
+        *pair, name, probe.rows, ratio, expected, verdict_of(ratio, earlier, others), others
+    )

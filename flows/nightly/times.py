@@ -30,8 +30,9 @@ def planned_times(
     """
     from prefect.server.schemas.schedules import CronSchedule
 
-    schedule = CronSchedule(cron=cron, timezone=timezone)
-    dates = asyncio.run(schedule.get_dates(MOST if end else 1, start, end))
+    dates = asyncio.run(
+        CronSchedule(cron=cron, timezone=timezone).get_dates(MOST if end else 1, start, end)
+    )
     return [datetime.fromtimestamp(date.timestamp(), UTC) for date in dates]
 
 
@@ -60,7 +61,7 @@ class Times:
         Planned times before it were not missed. It is `now` for a new schedule or a changed
         expression.
         """
-        noted, rule = _read(self.rule), {"cron": cron, "timezone": timezone}
+        noted, rule = read_json(self.rule), {"cron": cron, "timezone": timezone}
         if not rule.items() <= noted.items():
             noted = {**rule, "since": now.isoformat()}
             self.rule.write_text(json.dumps(noted) + "\n")
@@ -68,13 +69,13 @@ class Times:
 
     def due(self, now: datetime) -> datetime | None:
         """The last planned time, if its run has not ended; None if nothing is due."""
-        noted = _read(self.rule)
+        noted = read_json(self.rule)
         if not noted:
             return None
         last = last_planned(noted["cron"], noted["timezone"], now)
-        if last is None or last < datetime.fromisoformat(noted["since"]) or self.has_ended(last):
-            return None
-        return last
+        if last and last >= datetime.fromisoformat(noted["since"]) and not self.has_ended(last):
+            return last
+        return None
 
     def has_ended(self, planned: datetime) -> bool:
         """Whether the run of a planned time has ended, with any result."""
@@ -95,9 +96,9 @@ class Times:
 
     def note_begun(self, planned: datetime, now: datetime) -> int:
         """Record that a run begins; returns how often the run of this planned time has begun."""
-        begun = [*self._noted(planned)["begun"], now.isoformat(timespec="seconds")]
-        self._note(planned, begun=begun)
-        return len(begun)
+        before = self.done().get(_key(planned), {}).get("begun", [])
+        self._note(planned, begun=[*before, now.isoformat(timespec="seconds")])
+        return len(before) + 1
 
     def note_ended(self, planned: datetime, now: datetime, result: str) -> None:
         """Record that the run of a planned time has ended, and its result."""
@@ -105,22 +106,22 @@ class Times:
 
     def done(self) -> dict[str, dict[str, Any]]:
         """The record by planned time: when its run began (each time) and ended, and the result."""
-        return _read(self.times)
-
-    def _noted(self, planned: datetime) -> dict[str, Any]:
-        return self.done().get(_key(planned), {"begun": []})
+        return read_json(self.times)
 
     def _note(self, planned: datetime, **more: Any) -> None:
-        every = {**self.done(), _key(planned): {**self._noted(planned), **more}}
-        kept = {key: every[key] for key in sorted(every)[-KEPT:]}
-        self.times.write_text(json.dumps(kept, indent=1) + "\n")
+        every = {_key(planned): {"begun": []}, **self.done()}
+        every[_key(planned)] |= more
+        self.times.write_text(
+            json.dumps({key: every[key] for key in sorted(every)[-KEPT:]}, indent=1) + "\n"
+        )
 
 
 def _key(planned: datetime) -> str:
     return planned.astimezone(UTC).isoformat(timespec="seconds")
 
 
-def _read(file: StorePath) -> dict[str, Any]:
+def read_json(file: StorePath) -> dict[str, Any]:
+    """Content of a JSON file; empty if there is none."""
     try:
         return json.loads(file.read_text())  # type: ignore[no-any-return]
     except FileNotFoundError:

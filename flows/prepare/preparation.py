@@ -110,8 +110,8 @@ def dataset_rows(store: str) -> list[dict[str, Any]]:
     for name in sorted({*stored, *CATALOGUE}):
         manifest, entry = stored.get(name), CATALOGUE.get(name)
         if manifest:
-            classes = "binary" if len(manifest.classes) == 2 else f"{len(manifest.classes)} classes"
-            task = "regression" if manifest.task == "regression" else classes
+            classes = {0: "regression", 2: "binary"}
+            task = classes.get(len(manifest.classes), f"{len(manifest.classes)} classes")
             part = entry and manifest.n_rows < entry.editions[0].n_rows
             shown = (task, manifest.n_rows, manifest.n_features, "a part" if part else "yes")
         else:
@@ -158,12 +158,9 @@ def _prepare(
     """Prepare files, with progress on stderr; large ones on a local Dask cluster."""
     text_bytes = 0
     for path in paths:
-        if path.is_file():
-            n_bytes = path.stat().st_size
-            text_bytes += n_bytes * (PACKED if path.suffix in OPENERS else 1)
-            say(f"reading {path} ({n_bytes:,} bytes)")
-        else:
-            say(f"reading {path}")
+        n_bytes = path.stat().st_size if path.is_file() else 0
+        text_bytes += n_bytes * (PACKED if path.suffix in OPENERS else 1)
+        say(f"reading {path}" + (f" ({n_bytes:,} bytes)" if path.is_file() else ""))
     with BytesProgress("reading") as progress:
         if workers < 2 or text_bytes < LARGE:
             return prepare_file(store, name, paths, progress=progress.step, **options)
@@ -171,9 +168,13 @@ def _prepare(
         from flows.runtime.engine import engine
 
         with engine(cluster_named(LOCAL, workers, 0), []) as started:
-            parallel_map = partial(map_on_dask, started.client)
             return prepare_file(
-                store, name, paths, parallel_map=parallel_map, progress=progress.step, **options
+                store,
+                name,
+                paths,
+                parallel_map=partial(map_on_dask, started.client),
+                progress=progress.step,
+                **options,
             )
 
 

@@ -195,8 +195,7 @@ def rung_rows(decisions: pa.Table) -> list[list[Any]]:
         best = min(found, key=lambda row: row["place"])
         name = dataset if order == AS_STORED else f"{dataset}, {order}"
         going, parameters = sum(row["goes_on"] for row in found), json.loads(best["params"])
-        shown = (params_text(parameters), best["mean_loss"])
-        rows.append([name, *decided, len(found), going, *shown])
+        rows.append([name, *decided, len(found), going, params_text(parameters), best["mean_loss"]])
     return rows
 
 
@@ -207,8 +206,15 @@ def data_row(results: Results, manifests: dict[str, Manifest], name: str) -> lis
     )
     m = next((manifests[one] for one in hashes if one in manifests), None)
     if m is None:
-        short = ", ".join(one[:12] for one in hashes)
-        return [name, None, None, None, "no longer in the store", None, short]
+        return [
+            name,
+            None,
+            None,
+            None,
+            "no longer in the store",
+            None,
+            ", ".join(one[:12] for one in hashes),
+        ]
     return [
         name,
         m.n_rows,

@@ -85,8 +85,12 @@ def soft(value: object) -> Markup:
 
 def markdown_of(value: object) -> str:
     """Escape a text for one line of Markdown, also within a table."""
-    text = re.sub(r"([\\`*|\[\]])", r"\\\1", str(value))
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace("\n", " ")
+    return (
+        re.sub(r"([\\`*|\[\]])", r"\\\1", str(value))
+        .replace("&", "&amp;")
+        .replace("<", "&lt;")
+        .replace("\n", " ")
+    )
 
 
 def claim_rows(claims: Sequence[Claim]) -> list[list[Any]]:

@@ -113,41 +113,22 @@ class Dataset:
     @property
     def row(self) -> list[Any]:
         """The dataset as a table row with the columns of `SETS`."""
-        n_rows = self.manifest.n_rows if self.manifest else None
-        return [self.name, entry_of(self.name).editions[0].n_rows, n_rows, self.state]
+        return [
+            self.name,
+            entry_of(self.name).editions[0].n_rows,
+            self.manifest.n_rows if self.manifest else None,
+            self.state,
+        ]
 
 
 def reproduce(
     name: str, store: str, data: Path | None, quick: bool, workers: int, cluster: str = "local"
 ) -> tuple[Reproduction, str]:
-    """Reproduce a published figure or table, and write a page about it.
+    """Reproduce a published figure or table, and write a page about it; returns also its path.
 
-    Parameters
-    ----------
-    name : str
-        Name of the target.
-    store : str
-        The store for datasets and results.
-    data : Path or None
-        Folder with the source files of datasets that the store lacks; None to download them.
-    quick : bool
-        Whether to use fewer rows, seeds and values.
-    workers : int
-        Processes of the local cluster.
-    cluster : str
-        `local`, a scheduler's address, or a site.
-
-    Returns
-    -------
-    Reproduction
-        The outcome. Datasets that are not available are listed, and reported on stderr.
-    str
-        Path of the page.
-
-    Raises
-    ------
-    WrongInput
-        If there is no such target or folder, or as a sweep does.
+    `data` is the folder with the source files of datasets that the store lacks; None to download
+    them. Datasets that are not available are listed, and reported on stderr. Raises `WrongInput` if
+    there is no such target or folder, or as a sweep does.
     """
     target = target_named(name)
     if data is not None and not data.is_dir():
@@ -177,11 +158,16 @@ def reproduce(
         (searches if sweep in target.searches else figures).append((outcome["sweep"], figure))
     flags, rows = flags_of(target, sets, quick, failed), [one.row for one in sets]
     for sweep, dataset, what in target.stand_ins:
-        n_rows = entry_of(dataset).editions[0].n_rows
-        rows.append([f"{sweep}, for {dataset}", n_rows, None, f"a stand-in: {what}"])
+        rows.append(
+            [
+                f"{sweep}, for {dataset}",
+                entry_of(dataset).editions[0].n_rows,
+                None,
+                f"a stand-in: {what}",
+            ]
+        )
     done = Reproduction(target, quick, flags, rows, figures, searches, reports, failed)
-    page = write_pages(store, done.name, "reproduction", done=done, set_columns=SETS)
-    return done, str(page)
+    return done, str(write_pages(store, done.name, "reproduction", done=done, set_columns=SETS))
 
 
 def datasets_of(target: Target, store: str, data: Path | None, workers: int) -> list[Dataset]:
@@ -219,13 +205,13 @@ def more_tables(target: Target, sweep: str, at_hand: list[str]) -> list[dict[str
     """
     if target.figure != TAKES_MORE:
         return []
-    absent = set(target.datasets) & set(at_hand) - set(prepared_datasets(sweep))
-    tables = []
-    for name in (one for one in target.datasets if one in absent):
-        positive = entry_of(name).positive_class
-        chosen = {} if positive is None else {"positive_class": positive}
-        tables.append({"name": name, "order": "shuffled", **chosen})
-    return tables
+    added = set(at_hand) - set(prepared_datasets(sweep))
+    tables = [
+        {"name": name, "order": "shuffled", "positive_class": entry_of(name).positive_class}
+        for name in target.datasets
+        if name in added
+    ]
+    return [{key: value for key, value in table.items() if value is not None} for table in tables]
 
 
 def prepared(store: str, name: str, data: Path | None, workers: int) -> Manifest:
@@ -246,10 +232,9 @@ def prepared(store: str, name: str, data: Path | None, workers: int) -> Manifest
 def state_of(name: str, n_rows: int) -> str:
     """Whether a dataset with `n_rows` rows is whole or partial, in words."""
     editions = entry_of(name).editions
-    if n_rows >= editions[0].n_rows:
-        return "whole"
     parts = [one.part for one in editions if one.part and one.n_rows == n_rows]
-    return f"a part: {[*parts, 'fewer rows than the whole'][0]}"
+    part = f"a part: {[*parts, 'fewer rows than the whole'][0]}"
+    return "whole" if n_rows >= editions[0].n_rows else part
 
 
 def flags_of(target: Target, sets: list[Dataset], quick: bool, failed: int) -> list[str]:

@@ -224,9 +224,8 @@ def _shorten(content: dict[str, Any]) -> None:
     for table in content["learner"]:
         for key in set(table) - {"name"}:
             values = values_of(table[key])
-            table[key] = (
-                values if len(values) <= 3 else [values[0], values[len(values) // 2], values[-1]]
-            )
+            if len(values) > 3:
+                table[key] = [values[0], values[len(values) // 2], values[-1]]
 
 
 def _fewer_seeds(seeds: Any) -> Any:

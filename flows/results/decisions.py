@@ -40,9 +40,10 @@ def write_decisions(store: AnyPath, sweep: str, decisions: Sequence[dict[str, ob
     if not decisions:
         file.remove()
         return
-    table = pa.Table.from_pylist(list(decisions), DECISIONS)
     with file.written() as temporary:
-        pq.write_table(table, temporary, compression="zstd")
+        pq.write_table(
+            pa.Table.from_pylist(list(decisions), DECISIONS), temporary, compression="zstd"
+        )
 
 
 def read_decisions(store: AnyPath, sweep: str) -> pa.Table:

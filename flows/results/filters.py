@@ -57,5 +57,4 @@ def _holds(runs: pa.Table, condition: str) -> pa.ChunkedArray:
             f"--where {condition!r}: {text!r} cannot be in the column {name}, which has the type"
             f" {column.type}"
         ) from None
-    holds = OPERATORS[operator](column, value)
-    return pc.fill_null(holds, operator == "!=")
+    return pc.fill_null(OPERATORS[operator](column, value), operator == "!=")

@@ -69,8 +69,11 @@ def answer(
         average = partial(groups_of, by=group)
     rows = average(runs)
     if other is not None:
-        others = average(filtered(runs_of(store, other), conditions))
-        rows = differences(rows, others, group or (BEST_OF if best else CONFIGURATION))
+        rows = differences(
+            rows,
+            average(filtered(runs_of(store, other), conditions)),
+            group or (BEST_OF if best else CONFIGURATION),
+        )
     return (
         pa.Table.from_pylist(rows)
         if rows

@@ -77,8 +77,9 @@ def runs_of(store: AnyPath, sweep: str | None, columns: Sequence[str] | None = N
     table = read_runs(store, columns)
     if sweep is None:
         return table
-    ids = pa.array(sweep_note(store, sweep)["run_ids"], pa.string())
-    return table.filter(pc.is_in(table.column("run_id"), ids))
+    return table.filter(
+        pc.is_in(table.column("run_id"), pa.array(sweep_note(store, sweep)["run_ids"], pa.string()))
+    )
 
 
 def summary_of(runs: pa.Table) -> list[dict[str, Any]]:
@@ -116,8 +117,11 @@ def summary_table(runs: pa.Table) -> pa.Table:
     )
     shown = pa.array([dataset_text(*one) for one in classes], pa.string())
     found = found.set_column(found.column_names.index("dataset"), "dataset", shown)
-    short = pc.utf8_slice_codeunits(found.column("dataset_hash"), 0, 12)
-    found = found.set_column(found.column_names.index("dataset_hash"), "dataset_hash", short)
+    found = found.set_column(
+        found.column_names.index("dataset_hash"),
+        "dataset_hash",
+        pc.utf8_slice_codeunits(found.column("dataset_hash"), 0, 12),
+    )
     found = found.append_column(
         "merit", pc.coalesce(found.column("error_rate_mean"), found.column("mean_loss_mean"))
     )

@@ -121,10 +121,12 @@ def compiling(kinds: list[Needed]) -> subprocess.Popen[str]:
     """Start a process that compiles learners and prints their times on a few rows."""
     from cluster.settings import ONE_THREAD
 
-    command = [sys.executable, "-m", "koco_stream.engine.warm_up", json.dumps(kinds)]
     with shielded():
         return subprocess.Popen(
-            command, env={**os.environ, **ONE_THREAD}, stdout=subprocess.PIPE, text=True
+            [sys.executable, "-m", "koco_stream.engine.warm_up", json.dumps(kinds)],
+            env={**os.environ, **ONE_THREAD},
+            stdout=subprocess.PIPE,
+            text=True,
         )
 
 

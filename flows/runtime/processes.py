@@ -48,8 +48,11 @@ def end_with_driver(pid: int) -> None:
     A shell process reads from a pipe that only this process holds open, and kills `pid` when it
     closes.
     """
-    words = ["sh", "-c", 'read _; kill "$0" 2>/dev/null', str(pid)]
-    watcher = subprocess.Popen(words, stdin=subprocess.PIPE, start_new_session=True)
+    watcher = subprocess.Popen(
+        ["sh", "-c", 'read _; kill "$0" 2>/dev/null', str(pid)],
+        stdin=subprocess.PIPE,
+        start_new_session=True,
+    )
     atexit.register(watcher.communicate)  # keeps the pipe open until this process ends
 
 

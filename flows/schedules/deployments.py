@@ -109,11 +109,6 @@ async def deployment_of(schedule: Schedule) -> RunnerDeployment:
     )
 
 
-async def due_of(schedule: Schedule, now: datetime) -> datetime | None:
-    """Planned time of a schedule that is due; None if none is."""
-    return await asyncio.to_thread(Times(schedule.store, schedule.name).due, now)
-
-
 async def clear_up(client: PrefectClient, schedule: Schedule) -> None:
     """Close an earlier process's unfinished runs in Prefect, and past times that are not due."""
     try:
@@ -125,7 +120,7 @@ async def clear_up(client: PrefectClient, schedule: Schedule) -> None:
             run.id, Crashed(message="koco serve ended while this was under way"), force=True
         )
     now = datetime.now(UTC)
-    due = await due_of(schedule, now)
+    due = await asyncio.to_thread(Times(schedule.store, schedule.name).due, now)
     for run in await runs_of_deployment(client, deployment.id, StateType.SCHEDULED):
         planned = datetime.fromtimestamp(run.expected_start_time.timestamp(), UTC)
         if run.auto_scheduled and planned <= now and planned != due:
@@ -139,7 +134,7 @@ async def make_up(
 ) -> None:
     """Create the run of a planned time that has been due for `grace`, unless Prefect has it."""
     now = datetime.now(UTC)
-    due = await due_of(schedule, now)
+    due = await asyncio.to_thread(Times(schedule.store, schedule.name).due, now)
     if due is None or now - due < grace:
         return
     every = [state for state in StateType if state != StateType.CRASHED]

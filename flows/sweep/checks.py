@@ -86,11 +86,6 @@ class CheckedSweep:
         return [run for run in runs if run.run_id not in finished]
 
     @property
-    def prepared(self) -> list[Manifest]:
-        """Manifests of the datasets that are prepared."""
-        return [manifest for manifest in self.manifests.values() if manifest]
-
-    @property
     def value_types(self) -> dict[str, str]:
         """Value type of each dataset, by dataset hash; float64 is assumed until it is prepared."""
         return {
@@ -109,18 +104,16 @@ class CheckedSweep:
     @property
     def mapped_bytes(self) -> int:
         """Size in bytes of the largest dataset's copies, which the workers of a machine share."""
-        copies = (
-            sum(copy_bytes(manifest, shard) for shard in manifest.shards)
-            for manifest in self.prepared
+        return max(
+            sum(copy_bytes(manifest, shard) for shard in manifest.shards) if manifest else 0
+            for manifest in self.manifests.values()
         )
-        return max(copies, default=0)
 
     def stages(self, decisions: list[dict[str, object]]) -> Iterator[list[Run]]:
         """Yield the runs of each stage of successive halving; see `flows.sweep.halving.stages`."""
-        n_rows = {identity: size.n_rows for identity, size in self.sizes.items()}
         return stages(
             self.runs,
-            n_rows,
+            {identity: size.n_rows for identity, size in self.sizes.items()},
             self.sweep.halving,
             lambda run_ids: losses_of(self.request.store, run_ids),
             decisions,
@@ -130,23 +123,9 @@ class CheckedSweep:
 def all_runs(sweep: Sweep, manifests: dict[str, Manifest | None]) -> list[Run]:
     """List all runs of a sweep, without duplicates.
 
-    Parameters
-    ----------
-    sweep : Sweep
-        The sweep.
-    manifests : dict of str to (Manifest or None)
-        Manifests of its datasets, by name. A dataset that is not prepared yet (None) gets a
-        placeholder for its hash, which is enough to count its runs, but not to run them.
-
-    Returns
-    -------
-    list of Run
-        The runs.
-
-    Raises
-    ------
-    WrongInput
-        If a dataset's labels do not fit a loss or a positive class.
+    A dataset without a manifest, which is not prepared yet, gets a placeholder for its hash. That
+    is enough to count its runs, but not to run them. Raises `WrongInput` if a dataset's labels do
+    not fit a loss or a positive class.
     """
     runs: list[Run] = []
     for use in sweep.datasets:

@@ -191,8 +191,11 @@ def _refuse_many_runs(
         * len(_seeds(use.order_seeds))
         for use, grids in zip(spec.dataset, dataset_grids, strict=True)
     )
-    configurations = sum(math.prod(map(len, grids.values())) for grids in learner_grids)
-    count = streams * configurations * len(_seeds(spec.learner_seeds))
+    count = (
+        streams
+        * sum(math.prod(map(len, grids.values())) for grids in learner_grids)
+        * len(_seeds(spec.learner_seeds))
+    )
     if count > MOST_RUNS:
         raise WrongInput(
             f"{path}: {count:,} runs, and a sweep has at most {MOST_RUNS:,}; give fewer values or"

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt
 
+from flows.results.tables import grouped
 from koco_stream.io.files import canonical_json
 from koco_stream.io.paths import AnyPath
 from koco_stream.runs.run import Run
@@ -54,20 +55,10 @@ def stages(
     losses: Losses,
     decisions: list[dict[str, object]],
 ) -> Iterator[list[Run]]:
-    """Yield the runs of each stage of successive halving.
+    """Yield the runs of each stage of successive halving; without `halving`, all in a single one.
 
-    Parameters
-    ----------
-    runs : sequence of Run
-        All runs of the sweep.
-    n_rows : dict of str to int
-        Number of rows of each dataset, by dataset hash.
-    halving : Halving or None
-        Rungs and factor; None for a single stage with all runs.
-    losses : callable
-        Gives the recorded mean losses of runs, by run_id. It is called after each stage.
-    decisions : list of dict
-        The decisions of each stage are appended to it.
+    `n_rows` has the number of rows of each dataset by its hash. `losses` gives the recorded mean
+    losses of runs, by run_id, after each stage. The decisions are appended to `decisions`.
     """
     if halving is None:
         yield list(runs)
@@ -80,25 +71,21 @@ def stages(
     }
     alive = list(runs)
     for stage in itertools.count():
-        now = [_at_rung(run, rungs[run.stream], stage) for run in alive]
+        whole = [run for run in alive if stage >= len(rungs[run.stream]) - 1]
+        pairs = [
+            (run, replace(run, stream=replace(run.stream, max_rows=rungs[run.stream][stage])))
+            for run in alive
+            if stage < len(rungs[run.stream]) - 1
+        ]
+        now = [*whole, *(cut for _, cut in pairs)]
         yield now
-        groups: dict[tuple[object, ...], list[tuple[Run, Run]]] = {}
-        for run, cut in zip(alive, now, strict=True):
-            if stage < len(rungs[run.stream]) - 1:
-                groups.setdefault((run.stream.group, run.learner), []).append((run, cut))
-        if not groups:
+        if not pairs:
             return
         alive, found = [], losses([run.run_id for run in now])
-        for pairs in groups.values():
-            rounds = rungs[pairs[0][0].stream][stage]
-            alive += _continuing(pairs, stage, rounds, halving.factor, found, decisions)
-
-
-def _at_rung(run: Run, rungs: Sequence[int], stage: int) -> Run:
-    """The run cut at its rung of a stage; the whole run from the last rung on."""
-    if stage >= len(rungs) - 1:
-        return run
-    return replace(run, stream=replace(run.stream, max_rows=rungs[stage]))
+        for group in grouped(pairs, lambda pair: (pair[0].stream.group, pair[0].learner)).values():
+            alive += _continuing(
+                group, stage, rungs[group[0][0].stream][stage], halving.factor, found, decisions
+            )
 
 
 def _continuing(
@@ -114,9 +101,7 @@ def _continuing(
     `pairs` are the whole runs and the runs up to the rung. The decisions are appended to
     `decisions`.
     """
-    configurations: dict[str, list[tuple[Run, Run]]] = {}
-    for run, cut in pairs:
-        configurations.setdefault(canonical_json(run.params), []).append((run, cut))
+    configurations = grouped(pairs, lambda pair: canonical_json(pair[0].params))
     means = {
         params: fmean(losses.get(cut.run_id, math.inf) for _, cut in cuts)
         for params, cuts in configurations.items()
@@ -146,8 +131,12 @@ def _continuing(
 def losses_of(store: AnyPath, run_ids: Sequence[str]) -> dict[str, float]:
     """Mean losses by run_id, of those runs that are in the collected tables with status ok."""
     runs = read_columns(store, ("run_id", "status", "mean_loss"))
-    wanted = pc.is_in(runs.column("run_id"), pa.array(run_ids, pa.string()))
-    ok = runs.filter(pc.and_(wanted, pc.equal(runs.column("status"), "ok")))
+    ok = runs.filter(
+        pc.and_(
+            pc.is_in(runs.column("run_id"), pa.array(run_ids, pa.string())),
+            pc.equal(runs.column("status"), "ok"),
+        )
+    )
     return dict(
         zip(ok.column("run_id").to_pylist(), ok.column("mean_loss").to_pylist(), strict=True)
     )

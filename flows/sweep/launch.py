@@ -17,30 +17,16 @@ from koco_stream.io.paths import store_path
 def launch(request: SweepRequest) -> dict[str, Any]:
     """Run a sweep through its Prefect flow, or without Prefect if the store has all its runs.
 
-    The cluster, the compiler and Prefect's server start in parallel.
-
-    Parameters
-    ----------
-    request : SweepRequest
-        The sweep file, the store and the cluster.
-
-    Returns
-    -------
-    dict
-        The summary of `flows.sweep.flow.sweep_flow`.
-
-    Raises
-    ------
-    WrongInput
-        As `CheckedSweep` does, and for a cluster that cannot be used.
+    The cluster, the compiler and Prefect's server start in parallel. Returns the summary of
+    `flows.sweep.flow.sweep_flow`. Raises `WrongInput` as `CheckedSweep` does, and for a cluster
+    that cannot be used.
     """
     configure_prefect()
     begun = time.monotonic()
     checked = CheckedSweep(request)
     missing = checked.missing
     if checked.sweep.halving:
-        stages = map(checked.not_in_store, checked.stages([]))
-        missing = next(filter(None, stages), [])
+        missing = next(filter(None, map(checked.not_in_store, checked.stages([]))), [])
     cluster = None
     # the name of a cluster is always checked; `local` needs no check, which would import Dask
     if missing or request.cluster != "local":
@@ -54,8 +40,11 @@ def launch(request: SweepRequest) -> dict[str, Any]:
     say("starting Prefect and the workers")
     start = None
     if cluster:
-        kinds = needed(missing, checked.value_types, checked.sizes)
-        start = Start(cluster, kinds, loads=request.cluster == "local")
+        start = Start(
+            cluster,
+            needed(missing, checked.value_types, checked.sizes),
+            loads=request.cluster == "local",
+        )
     # free the lists, which can be large; the steps make them again
     missing = checked.missing = []
     try:

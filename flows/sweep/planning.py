@@ -80,8 +80,9 @@ def finished_timings(store: AnyPath, sizes: dict[str, DataSize]) -> Iterator[Tim
     )
     for learner in pc.unique(runs.column("learner")).to_pylist():
         mine = runs.filter(pc.equal(runs.column("learner"), learner))
-        sample = range(0, mine.num_rows, -(-mine.num_rows // SAMPLE))
-        for row in mine.take(list(sample)).to_pylist():
+        for row in mine.take(
+            list(range(0, mine.num_rows, -(-mine.num_rows // SAMPLE)))
+        ).to_pylist():
             size, params = sizes[row["dataset_hash"]], json.loads(row["params"])
             d = size.n_features + int(bool(params["fit_intercept"]))
             stream = StreamSize(row["rounds"], d, size.n_values / max(size.n_rows, 1))
@@ -95,8 +96,12 @@ def dry_run_of(request: SweepRequest) -> dict[str, Any]:
     """
     checked = CheckedSweep(request)
     sizes, missing = checked.sizes, checked.missing
-    limits = limits_of(request.cluster, request.workers)
-    todo = plan(missing, sizes, limits, factors=cost_factors(request.store, sizes))
+    todo = plan(
+        missing,
+        sizes,
+        limits_of(request.cluster, request.workers),
+        factors=cost_factors(request.store, sizes),
+    )
     halving = {"halving": "not counted: these are the numbers without it"}
     return {
         "sweep": checked.sweep.name,
@@ -152,5 +157,10 @@ def predictions(
     factors = cost_factors(request.store, sizes)
     for count in workers:
         cohorts = plan(checked.runs, sizes, Limits(count, worker_bytes), factors=factors).cohorts
-        rounds = [sizes[cohort.stream.dataset_hash].rounds(cohort.stream) for cohort in cohorts]
-        yield asdict(simulate(cohorts, rounds, Machines(count, cores, deaths_an_hour)))
+        yield asdict(
+            simulate(
+                cohorts,
+                [sizes[cohort.stream.dataset_hash].rounds(cohort.stream) for cohort in cohorts],
+                Machines(count, cores, deaths_an_hour),
+            )
+        )

@@ -61,8 +61,9 @@ COLUMNS = tuple(field.name for field in fields(Status))
 
 def tell(store: AnyPath, status: Status) -> None:
     """Write a sweep's status into the store."""
-    file = store_path(store) / "status" / f"{status.sweep}.json"
-    file.write_text(json.dumps(asdict(status)) + "\n")
+    (store_path(store) / "status" / f"{status.sweep}.json").write_text(
+        json.dumps(asdict(status)) + "\n"
+    )
 
 
 def statuses(store: AnyPath) -> Iterator[Status]:
@@ -81,8 +82,9 @@ def is_dead(status: Status) -> bool:
     """
     if status.host == socket.gethostname():
         return not pid_exists(status.process)
-    silent = datetime.now(UTC) - datetime.fromisoformat(status.updated)
-    return silent.total_seconds() > SILENT_SECONDS
+    return (
+        datetime.now(UTC) - datetime.fromisoformat(status.updated)
+    ).total_seconds() > SILENT_SECONDS
 
 
 class SweepProgress:
@@ -126,12 +128,11 @@ class SweepProgress:
         self.over.set()
         self.beating.join()
         self.live.stop()
-        ended = replace(self.status, dashboard=None, state="done")
+        self.status = replace(self.status, dashboard=None, state="done")
         if isinstance(error, Exception):
-            ended = replace(ended, state="ended by an error", error=str(error))
+            self.status = replace(self.status, state="ended by an error", error=str(error))
         elif error is not None:  # Ctrl-C, SIGTERM
-            ended = replace(ended, state="stopped")
-        self.status = ended
+            self.status = replace(self.status, state="stopped")
         # on a full disk, the error that ended the sweep is raised, not that of the status
         with nullcontext() if error is None else suppress(OSError):
             self._tell()
@@ -192,21 +193,17 @@ class SweepProgress:
         return self.rounds / elapsed, elapsed * to_do / max(self.computed, 1)
 
     def _speed(self) -> str:
-        counts = {"diverged": self.status.diverged, "failed": self.status.failed}
-        not_ok = [f", {count:,} {status}" for status, count in counts.items() if count]
-        return f"{self._pace()[0]:,.0f} rounds/s" + "".join(not_ok)
+        counts = ("diverged", self.status.diverged), ("failed", self.status.failed)
+        not_ok = "".join(f", {count:,} {status}" for status, count in counts if count)
+        return f"{self._pace()[0]:,.0f} rounds/s{not_ok}"
 
     def _tell(self) -> None:
         """Write the status, with the present speed, into the store."""
         speed, left = self._pace()
         known = self.computed and self.status.state == "running"
-        status = replace(
-            self.status,
-            rounds_per_second=speed,
-            seconds_left=left if known else None,
-            updated=now(),
-        )
-        tell(self.store, status)
+        seconds_left = left if known else None
+        status = replace(self.status, rounds_per_second=speed, seconds_left=seconds_left)
+        tell(self.store, replace(status, updated=now()))
 
 
 def now() -> str:

@@ -247,8 +247,9 @@ def started(
     with ExitStack() as stack:
         with timed(seconds, "start-up"):
             cluster = checked.request.start_of_cluster(shared)
-            kinds = needed(checked.runs, checked.value_types, checked.sizes)
-            ready = stack.enter_context(engine(cluster, kinds, start))
+            ready = stack.enter_context(
+                engine(cluster, needed(checked.runs, checked.value_types, checked.sizes), start)
+            )
         if ready.client is not None:
             with timed(seconds, "preflight"):
                 for line in preflight(ready.client, checked.request.store, shared):

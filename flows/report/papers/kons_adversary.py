@@ -90,8 +90,14 @@ def lines_of(store: AnyPath, runs: pa.Table) -> dict[str, Line]:
             f" {word} {params[key]:.3g}" for key, word in NAMED.items() if key in params
         )
         rounds = curve.t.astype(int).tolist()
-        size = None if np.isnan(curve.size[0]) else Growth(rounds, {})
-        line = found.setdefault(name, Line(row["learner"], Growth(rounds, {}), size))
+        line = found.setdefault(
+            name,
+            Line(
+                row["learner"],
+                Growth(rounds, {}),
+                None if np.isnan(curve.size[0]) else Growth(rounds, {}),
+            ),
+        )
         # the labels are −C and C, so the loss of w = 0 is C² a round
         loss_of_0 = curve.t * params["clip"] * params["clip"]
         line.regret.by_seed[row["learner_seed"]] = curve.loss - loss_of_0

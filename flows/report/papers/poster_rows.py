@@ -126,24 +126,26 @@ def rows_of(
     Parkinsons has two possible targets. For Newton learners the reading says which; baselines,
     which the paper quotes, and BATCH have a row for each target.
     """
-    keys = [(*at, learner) for at, learners in TABLES.items() for learner in learners]
+    every = {(*at, name): row for at, table in TABLES.items() for name, row in table.items()}
     rows = []
-    for key in keys:
-        dataset, alpha, learner = key
-        published, by_reading = TABLES[dataset, alpha][learner], found.get(key, {})
+    for key, published in every.items():
+        (dataset, alpha, learner), by_reading = key, found.get(key, {})
         for name in TARGETS if dataset == "parkinsons" else [dataset]:
             target, newton = TARGETS.get(name, ""), learner in NEWTON
             if newton and target and target != best.target:
                 continue
-            mine = groups.get((name, learner), [])
             tuned = min(
-                (ours for ours in mine if not newton or ours.params["alpha"] == alpha),
+                (
+                    ours
+                    for ours in groups.get((name, learner), [])
+                    if not newton or ours.params["alpha"] == alpha
+                ),
                 key=lambda ours: ours.mean,
                 default=None,
             )
             own = min(by_reading.items(), key=lambda p: misfit(published, p[1]), default=None)
-            of_pros = found.get((dataset, alpha, "PROSNKONS"), {})
-            base = under(of_pros, best._replace(target=target)) if learner == "Batch" else None
+            of_pros = found.get((dataset, alpha, "PROSNKONS"), {}) if learner == "Batch" else {}
+            base = under(of_pros, best._replace(target=target))
             batch = batch_of(store, base) if base else None
             if tuned or batch is not None:
                 single, shown_target = under(by_reading, best), "" if newton else target

@@ -213,9 +213,15 @@ def _drawings(rows: Sequence[Row]) -> list[Drawing]:
             losses[line][point] = (row.published.mean, row.mean_std[0])
         if row.single and row.single.size and row.published.size:
             sizes[line][point] = (row.published.size, row.single.size)
-    alt = "Losses, ours against published. " + summary_of_verdicts(rows)
     return [
-        scatter(losses, STYLES, "published", "ours", alt, "(a) loss, one reading for all"),
+        scatter(
+            losses,
+            STYLES,
+            "published",
+            "ours",
+            "Losses, ours against published. " + summary_of_verdicts(rows),
+            "(a) loss, one reading for all",
+        ),
         scatter(
             sizes,
             STYLES,

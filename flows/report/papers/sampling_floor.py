@@ -62,14 +62,25 @@ def sampling_floor(store: AnyPath, runs: pa.Table) -> Figure:
         floors = [point.floor for point in drawn]
         # a logarithmic axis cannot show regrets that are not positive
         shown = [[one if one > 0 else math.nan for one in point.regrets] for point in drawn]
-        means = [point.regret if point.regret > 0 else math.nan for point in drawn]
-        regret.append(Series(dataset, floors, means, [*map(min, shown)], [*map(max, shown)]))
+        regret.append(
+            Series(
+                dataset,
+                floors,
+                [point.regret if point.regret > 0 else math.nan for point in drawn],
+                [*map(min, shown)],
+                [*map(max, shown)],
+            )
+        )
         seconds.append(Series(dataset, floors, [point.seconds for point in drawn]))
         if exact is not None:
-            most = [exact.regret / floor for floor in floors]
-            regret.append(Series(f"{dataset}, KONS's / γ", floors, most))
-            least = [floor**2 * exact.seconds for floor in floors]
-            seconds.append(Series(f"{dataset}, γ² KONS's", floors, least))
+            regret.append(
+                Series(f"{dataset}, KONS's / γ", floors, [exact.regret / floor for floor in floors])
+            )
+            seconds.append(
+                Series(
+                    f"{dataset}, γ² KONS's", floors, [floor**2 * exact.seconds for floor in floors]
+                )
+            )
         rows += [
             [
                 *(dataset, point.floor, point.regret, exact and point.regret / exact.regret),
@@ -129,8 +140,10 @@ def points_of(store: AnyPath, runs: pa.Table) -> dict[str, list[Point]]:
         and row["order"] != IN_WINDOWS
         and row["params"].get("loss") == "squared"
     ]
-    by_order = grouped(rows, lambda row: (row["dataset"], row["order_seed"]))
-    best = {read: hindsight_loss(store, found[0]) for read, found in by_order.items()}
+    best = {
+        read: hindsight_loss(store, found[0])
+        for read, found in grouped(rows, lambda row: (row["dataset"], row["order_seed"])).items()
+    }
     return {
         dataset: [
             Point(
@@ -160,8 +173,11 @@ def hindsight_loss(store: AnyPath, run: dict[str, Any]) -> float:
     The function is shrunk into the run's clip.
     """
     X, y = rows_of_stream(store, stream_of(run))
-    best = best_in_hindsight(kernel_matrix(X, run["params"]), y, run["params"]["alpha"])
-    return best.scaled_into(run["params"]["clip"]).loss
+    return (
+        best_in_hindsight(kernel_matrix(X, run["params"]), y, run["params"]["alpha"])
+        .scaled_into(run["params"]["clip"])
+        .loss
+    )
 
 
 def claims_of(dataset: str, points: list[Point]) -> list[Claim]:

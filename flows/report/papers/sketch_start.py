@@ -70,11 +70,12 @@ def sketch_start(store: AnyPath, runs: pa.Table) -> Figure:
     )
     at_printed = [winners[stream, PRINTED_RATE] for stream in best if PRINTED_RATE in rates]
     better = STARTS[int(at_printed.count("random") > at_printed.count("gradients"))]
-    claim = Claim(f"the better default start is {better}", CRITERION, _count(at_printed), None)
     return Figure(
         "Which start of Oja's sketch errs less",
         [_panel(best, rate) for rate in rates],
-        [claim] if at_printed else [],
+        [Claim(f"the better default start is {better}", CRITERION, _count(at_printed), None)]
+        if at_printed
+        else [],
         [
             "dataset",
             "scale",

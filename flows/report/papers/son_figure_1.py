@@ -42,11 +42,12 @@ def son_figure_1(store: AnyPath, runs: pa.Table) -> Figure:
         name: load_manifest(store, name).source for name in set(runs.column("dataset").to_pylist())
     }
     for row in ok_runs(runs, ("dataset", "learner", "error_rate")):
-        source, params = sources[row["dataset"]], row["params"]
-        ada = row["learner"] == "AdaGrad"
-        line = "AdaGrad" if ada else f"Oja-SON m = {params['sketch_size']}"
-        key = source["data_seed"], source["condition_number"]
-        for reading in READINGS if ada else [params.get("projection", "weights")]:
+        line, bounded = "AdaGrad", [*READINGS]
+        if row["learner"] != "AdaGrad":
+            line = f"Oja-SON m = {row['params']['sketch_size']}"
+            bounded = [row["params"].get("projection", "weights")]
+        key = sources[row["dataset"]]["data_seed"], sources[row["dataset"]]["condition_number"]
+        for reading in bounded:
             of_line = best[READINGS[reading]][line]
             of_line[key] = min(of_line.get(key, 1.0), row["error_rate"])
     every = {key for lines in best.values() for of_line in lines.values() for key in of_line}

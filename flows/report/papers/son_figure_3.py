@@ -71,8 +71,7 @@ def errors_of(runs: pa.Table) -> dict[str, Errors]:
     for row in ok_runs(runs, ("dataset", "learner", "error_rate")):
         params, found = row["params"], list[tuple[str | None, str]]()
         if row["learner"] == "AdaGrad":
-            lines = ADA if params["step_size"] >= LEAST_STEP else ADA[1:]
-            found = list(product(READINGS, lines))
+            found = list(product(READINGS, ADA if params["step_size"] >= LEAST_STEP else ADA[1:]))
         elif row["learner"] == "OjaSON":
             line = f"m = {params['sketch_size']}{', diagonal' * bool(params['diagonal'])}"
             found = [(reading_of(params), line)]

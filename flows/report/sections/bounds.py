@@ -168,8 +168,9 @@ def son_bound(
     lipschitz, most = 4.0 * clip, curvature_of("squared", clip)
     decreasing = params["curvature_schedule"] == "decreasing"
     sigma = 0.0 if decreasing else min(params["curvature"], most)
-    rounds_done = np.arange(1, len(y) + 1)
-    coefficients = params["curvature"] / (np.sqrt(rounds_done) if decreasing else np.ones(len(y)))
+    coefficients = params["curvature"] / (
+        np.sqrt(np.arange(1, len(y) + 1)) if decreasing else np.ones(len(y))
+    )
     given = {
         "alpha": alpha,
         "w_norm2": best.norm2,

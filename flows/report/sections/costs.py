@@ -62,8 +62,15 @@ def cost_against_error(
             fronts[kind] = {every[number] for number in front}
             kept = fronts[kind] | _selection(every)
             drawn |= kept
-            chosen = {point: costs[point] for point in every if point in kept}
-            drawings.append(_plot(stream, kind, chosen, fronts[kind], styles))
+            drawings.append(
+                _plot(
+                    stream,
+                    kind,
+                    {point: costs[point] for point in every if point in kept},
+                    fronts[kind],
+                    styles,
+                )
+            )
     if not drawings:
         return None
     note = (
@@ -100,11 +107,15 @@ def _point(
     size, n_bytes = one.means["dictionary_size"], None
     if manifest is not None and size is None:
         learner = learner_named(line.learner)
-        d = manifest.n_features + bool(one.params.get("fit_intercept"))
-        size_of_stream = StreamSize(rounds, d, manifest.n_values / manifest.n_rows)
+        size_of_stream = StreamSize(
+            rounds,
+            manifest.n_features + bool(one.params.get("fit_intercept")),
+            manifest.n_values / manifest.n_rows,
+        )
         n_bytes = 8.0 * learner.cost(learner.refilled(one.params), size_of_stream).floats
-    micros = 1e6 * (one.means["seconds"] or 0.0) / one.rounds
-    costs = dict(zip(KINDS, (micros, size, n_bytes), strict=True))
+    costs = dict(
+        zip(KINDS, (1e6 * (one.means["seconds"] or 0.0) / one.rounds, size, n_bytes), strict=True)
+    )
     return Point(line.name, params_text(one.params, list(line.tried)), merit, costs)
 
 
@@ -150,5 +161,10 @@ def _plot(
         f"{kind.capitalize()} against {stream.measure} on {stream.title}. The Pareto front, by"
         f" increasing {KINDS[kind]}: {front_text}."
     )
-    y = Axis(stream.measure, log, None if log else 0.0)
-    return plot(series, mine, Axis(KINDS[kind], log=True), y, alt)
+    return plot(
+        series,
+        mine,
+        Axis(KINDS[kind], log=True),
+        Axis(stream.measure, log, None if log else 0.0),
+        alt,
+    )

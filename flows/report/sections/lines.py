@@ -187,16 +187,16 @@ def results_of(runs: pa.Table) -> Results:
     by_stream = grouped(rows, lambda row: tuple(row[key] for key in KEYS))
     in_order = sorted(by_stream.items(), key=lambda item: [_order(value) for value in item[0]])
     for number, (key, of_stream) in enumerate(in_order, 1):
-        by_line = grouped(of_stream, lambda row: (row["learner"], row["sketch_size"]))
         lines = [
             Line(names[which], which[0], [_configuration(row) for row in found])
-            for which, found in by_line.items()
+            for which, found in grouped(
+                of_stream, lambda row: (row["learner"], row["sketch_size"])
+            ).items()
         ]
         lines.sort(
             key=lambda line: (line.best is None, line.best.merit if line.best else 0.0, line.name)
         )
-        how = dict(zip(KEYS, key, strict=True))
-        streams.append(StreamResults(how, lines, f"stream-{number}"))
+        streams.append(StreamResults(dict(zip(KEYS, key, strict=True)), lines, f"stream-{number}"))
     return Results(streams, {name: style_of(number) for number, name in enumerate(names.values())})
 
 

@@ -50,8 +50,15 @@ def regret_and_bound(
         else:
             reasons[why] = None
         if best.means["regret"] is not None or at_end is not None:
-            of_all = (best.means["regret"], best.deviations["regret"], best.comparator_largest)
-            rows.append([line.name, *of_all, *(at_end or (None, None))])
+            rows.append(
+                [
+                    line.name,
+                    best.means["regret"],
+                    best.deviations["regret"],
+                    best.comparator_largest,
+                    *(at_end or (None, None)),
+                ]
+            )
     if not rows:
         return None
     note = (
@@ -100,9 +107,17 @@ def _against_bound(
     last = t.size - 1
     before = range(last - EVERY, -1, -EVERY) if stored else ()
     points = [*reversed([k for k in before if t[k] >= FIRST_ROUND]), last]
-    how = {key: stream.how[key] for key in ("positive_class", "max_rows")}
-    read = Stream(stream.how["dataset"], stream.how["dataset_hash"], **how)
-    bound = bound_of(store, read, line.learner, best.params, [int(t[k]) for k in points])
+    bound = bound_of(
+        store,
+        Stream(
+            stream.how["dataset"],
+            stream.how["dataset_hash"],
+            **{key: stream.how[key] for key in ("positive_class", "max_rows")},
+        ),
+        line.learner,
+        best.params,
+        [int(t[k]) for k in points],
+    )
     if bound is None:
         return [], None
     regret = np.array([curve.loss[points] for curve in own]) - np.array(bound.competitor)

@@ -48,8 +48,10 @@ def best_by_value(line: Line, name: str) -> dict[float, Configuration | None]:
 
     It is None for a value without ok runs.
     """
-    having = [one for one in line.configurations if name in one.params]
-    by_value = grouped(having, lambda one: float(one.params[name]))
+    by_value = grouped(
+        [one for one in line.configurations if name in one.params],
+        lambda one: float(one.params[name]),
+    )
     return {value: best_of(found) for value, found in sorted(by_value.items())}
 
 
@@ -97,8 +99,9 @@ def _plot(
             for what in ("merit", "least", "largest")
         )
         at = min(merits, key=lambda value: merits[value] or 0.0, default=None)
-        ringed = [k for k, x in enumerate(found) if x == at]
-        one = Series(line.name, list(found), y, low, high, ringed=ringed)
+        one = Series(
+            line.name, list(found), y, low, high, ringed=[k for k, x in enumerate(found) if x == at]
+        )
         several = any(best and best.n_runs > 1 for best in found.values())
         series.append(one if several else replace(one, low=None, high=None))
         if at is not None:
@@ -107,7 +110,11 @@ def _plot(
     shown = [v for one in series for v in one.y if v > 0]
     x = Axis(name, min(values) > 0 and max(values) >= LOGARITHMIC * min(values))
     log = bool(shown) and max(shown) > WIDE * min(shown)
-    alt = (
-        f"{stream.measure.capitalize()} against {name} on {stream.title}. Best: {'; '.join(notes)}."
+    return plot(
+        series,
+        styles,
+        x,
+        Axis(stream.measure, log, None if log else 0.0),
+        f"{stream.measure.capitalize()} against {name} on {stream.title}."
+        f" Best: {'; '.join(notes)}.",
     )
-    return plot(series, styles, x, Axis(stream.measure, log, None if log else 0.0), alt)
