@@ -158,14 +158,9 @@ class Kors:
 
     def __init__(self, D, dtype, *, ridge, epsilon, beta, estimate, seed, most=math.inf):
         self.weighted = ridge * np.eye(D, dtype=dtype)
-        rho = (
-            1.0
-            if estimate == "icml"
-            else (1 + epsilon) / (1 - epsilon)
-            if epsilon < 1
-            else math.inf
-        )
-        self.factor, self.beta, self.most, self.seed = (1 + epsilon) / rho, beta, most, seed
+        # 1/ρ = (1 − ε)/(1 + ε)
+        self.factor = 1 + epsilon if estimate == "icml" else 1 - epsilon
+        self.beta, self.most, self.seed = beta, most, seed
         self.t, self.points, self.weights, self.taken, self.seen = 0, [], [], [], Counter()
 
     def offer(self, phi):
@@ -179,16 +174,14 @@ class Kors:
         tau = self.factor * (phi @ solve(self.weighted + np.outer(phi, phi), phi))
         p = min(self.beta * tau, 1)
         joins = bool(u < p)
+        self.seen["is not taken"] += not joins
         if joins:
+            self.seen["certain" if p == 1 else "joins with a weight above 1"] += 1
+            self.seen["a repeated point joins"] += any((phi == x).all() for x in self.taken)
             self.weighted = self.weighted + np.outer(phi, phi) / p
             self.points.append(self.t - 1)
             self.weights.append(float(1 / p))
-            self.seen["certain" if p == 1 else "joins with a weight above 1"] += 1
-            if any((phi == other).all() for other in self.taken):
-                self.seen["a repeated point joins"] += 1
             self.taken.append(phi)
-        else:
-            self.seen["is not taken"] += 1
         return p, joins, u
 
 
@@ -230,9 +223,9 @@ class Newton(Judged):
         |φᵀw| ≤ C, and φᵀw = φᵀu − h(φᵀu) is φᵀu held within [−C, C]."""
         z = phi @ self.u
         h = beyond(z, self.C)
+        self.seen["projected"] += h != 0
         if h == 0:
             return self.u, z
-        self.seen["projected"] += 1
         direction = solve(self.A, phi)
         return self.u - h / (phi @ direction) * direction, held(z, self.C)
 
@@ -240,14 +233,20 @@ class Newton(Judged):
         """The coefficient of g gᵀ in this round."""
         return self.curvature / (math.sqrt(self.t) if self.decreasing else 1.0)
 
-    def note(self, phi, slope):
-        """Count what is rare about a round."""
-        if not phi.any():
-            self.seen["φ = 0"] += 1
-        elif slope == 0:
-            self.seen["gradient 0"] += 1
-        else:
-            self.seen["gradient not 0"] += 1
+    def newton_step(self, phi, y):
+        """The projection w, A ← A + η g gᵀ if g `joins`, u ← w − A⁻¹g. Returns ŷ = φᵀw."""
+        w, y_hat = self.projected(phi)
+        slope = self.slope(phi @ self.u, y_hat, y)
+        g = slope * phi
+        self.seen["gradient 0" if slope == 0 else "gradient not 0"] += phi.any()
+        if self.joins(g):
+            self.A = self.A + self.eta() * np.outer(g, g)
+        self.u = w - solve(self.A, g)
+        return y_hat
+
+    def joins(self, g):
+        """Whether this round's gradient becomes part of A."""
+        return True
 
 
 class Kons(Newton):
@@ -261,35 +260,27 @@ class Kons(Newton):
 
     def __init__(self, D, dtype, *, kors=None, floor=0.0, **more):
         super().__init__(D, dtype, **more)
-        self.kors, self.floor, self.points, self.probabilities, self.in_kors = (
-            kors,
-            floor,
-            [],
-            [],
-            [],
-        )
+        self.kors, self.floor = kors, floor
+        self.points, self.probabilities, self.in_kors = [], [], []
 
     def learn(self, phi, y):
         self.t += 1
-        w, y_hat = self.projected(phi)
-        slope = self.slope(phi @ self.u, y_hat, y)
-        g = slope * phi
-        self.note(phi, slope)
+        self.seen["φ = 0"] += not phi.any()
+        return self.newton_step(phi, y)
+
+    def joins(self, g):
         joins = True
         if self.kors is not None:
             p, in_kors, coin = self.kors.offer(math.sqrt(self.eta()) * g)
             joins = bool(coin < max(p, self.floor))
             self.probabilities.append(float(max(p, self.floor)))
             self.in_kors.append(in_kors)
-            self.seen[
-                "sampled" if in_kors else "sampled by the floor alone" if joins else "not sampled"
-            ] += 1
-        if joins:
-            self.A = self.A + self.eta() * np.outer(g, g)
-            if g.any():
-                self.points.append(self.t - 1)
-        self.u = w - solve(self.A, g)
-        return y_hat
+            self.seen["sampled"] += in_kors
+            self.seen["sampled by the floor alone"] += joins and not in_kors
+            self.seen["not sampled"] += not joins
+        if joins and g.any():
+            self.points.append(self.t - 1)
+        return joins
 
     def predict(self, phi):
         return held(phi @ self.u, self.C)
@@ -326,13 +317,8 @@ class ProsNKons(Newton):
         p, joins, _ = self.kors.offer(row)
         self.probabilities.append(float(p))
         self.included.append(joins)
-        phi = self.embedded(row)
-        w, y_hat = self.projected(phi)
-        slope = self.slope(phi @ self.u, y_hat, y)
-        g = slope * phi
-        self.note(row, slope)
-        self.A = self.A + self.eta() * np.outer(g, g)
-        self.u = w - solve(self.A, g)
+        self.seen["φ = 0"] += not row.any()
+        y_hat = self.newton_step(self.embedded(row), y)
         if joins:
             self.enter(row)
         return y_hat
@@ -348,12 +334,10 @@ class ProsNKons(Newton):
         rest = rest - self.embedded(rest)
         share = (rest @ rest) / (row @ row)
         self.remainders.append(float(share))
+        self.seen["no coordinate"] += share <= NO_COORDINATE
+        self.seen["something is lost or carried"] += self.u.any()
         if share > NO_COORDINATE:
             self.basis = np.vstack([self.basis, rest / np.sqrt(rest @ rest)])
-        else:
-            self.seen["no coordinate"] += 1
-        if self.u.any():
-            self.seen["something is lost or carried"] += 1
         if self.carry == "none":
             self.restarts += 1
             self.u = np.zeros_like(self.u)
@@ -386,30 +370,30 @@ class Norma(Judged):
         return sum((a * (point @ phi) for _, point, a in self.terms), 0.0)
 
     def learn(self, phi, y):
+        z = self.f(phi)
+        y_hat = held(z, self.C)
         self.t += 1
+        self.seen["φ = 0"] += phi @ phi == 0
         if phi @ phi == 0:
-            self.seen["φ = 0"] += 1
             return 0.0
-        if abs(self.f(phi)) > self.C:
-            self.seen["truncated"] += 1
-        y_hat = held(self.f(phi), self.C)
-        if self.nu > 0:
-            error = y * y_hat <= self.rho
-            self.kink |= 0 < abs(y * y_hat - self.rho) < 1e-9
-            slope = -y if error else 0.0
-            self.rho -= self.eta * (1 - self.nu) if error else -self.eta * self.nu
-            self.seen["soft margin: " + ("error" if error else "no error")] += 1
-        else:
-            slope = self.slope(self.f(phi), y_hat, y)
+        self.seen["truncated"] += abs(z) > self.C
+        slope = self.slope(z, y_hat, y) if self.nu == 0 else self.soft_margin(y_hat, y)
+        self.seen["gradient 0"] += slope == 0
         self.terms = [(s, point, (1 - self.eta * self.decay) * a) for s, point, a in self.terms]
-        if slope == 0:
-            self.seen["gradient 0"] += 1
-        else:
+        if slope != 0:
             self.terms.append((self.t - 1, phi, -self.eta * slope))
-            if len(self.terms) > self.budget:
-                self.seen["the oldest leaves"] += 1
-                del self.terms[0]
+        if len(self.terms) > self.budget:
+            self.seen["the oldest leaves"] += 1
+            del self.terms[0]
         return y_hat
+
+    def soft_margin(self, y_hat, y):
+        """The slope of max(0, ρ − yŷ) − νρ in ŷ, after a step in ρ."""
+        error = y * y_hat <= self.rho
+        self.seen["soft margin: error" if error else "soft margin: no error"] += 1
+        self.kink |= 0 < abs(y * y_hat - self.rho) < 1e-9
+        self.rho -= self.eta * (1 - self.nu) if error else -self.eta * self.nu
+        return -y if error else 0.0
 
     def predict(self, phi):
         return held(self.f(phi), self.C)
@@ -428,51 +412,48 @@ class Fogd(Judged):
         self.tube, self.eta, self.w = tube if loss in REAL else -1.0, step_size, np.zeros(D)
 
     def learn(self, z, y):
-        y_hat = self.w @ z
-        if abs(y_hat - y) <= self.tube:
-            self.seen["within the tube"] += 1
-        else:
-            slope = self.slope(y_hat, y_hat, y)
-            self.seen["gradient 0" if slope == 0 else "gradient not 0"] += 1
-            self.w = self.w - self.eta * slope * z
+        y_hat = self.predict(z)
+        within, slope = abs(y_hat - y) <= self.tube, self.slope(y_hat, y_hat, y)
+        self.seen["within the tube"] += within
+        self.seen["gradient 0"] += slope == 0 and not within
+        if slope != 0 and not within:
+            self.step(slope, z)
         return y_hat
+
+    def step(self, slope, z):
+        self.w = self.w - self.eta * slope * z
 
     def predict(self, z):
         return self.w @ z
 
 
-class Nogd(Judged):
+class Nogd(Fogd):
     """Lu et al. (2016), NOGD: f ← f − ηℓ'φ until there are `budget` points; from then on everything
     happens in the span of the first `rank` eigenfunctions of their kernel matrix, f projected on
     it. Eigenvalues below 1e-12 of the largest have no eigenfunction."""
 
-    def __init__(self, D, *, loss, step_size, budget, rank, tube):
-        super().__init__(loss)
-        self.tube, self.eta = tube if loss in REAL else -1.0, step_size
+    def __init__(self, D, *, budget, rank, **more):
+        super().__init__(D, **more)
         self.budget, self.rank, self.t = budget, min(rank, budget), 0
-        self.points, self.kept = [], []
-        self.f, self.Q, self.values = np.zeros(D), None, None
+        self.points, self.kept, self.Q, self.values = [], [], None, None
 
     def learn(self, phi, y):
         self.t += 1
-        y_hat = self.predict(phi)
-        slope = self.slope(y_hat, y_hat, y)
-        if abs(y_hat - y) <= self.tube:
-            self.seen["within the tube"] += 1
-            return y_hat
-        if slope == 0 or phi @ phi == 0:
-            self.seen["gradient 0" if slope == 0 else "φ = 0"] += 1
-            return y_hat
-        if self.Q is not None:
-            self.seen["a step on Nyström features"] += 1
-            self.f = self.f - self.eta * slope * (self.Q.T @ (self.Q @ phi))
-            return y_hat
-        self.f = self.f - self.eta * slope * phi
-        self.points.append(self.t - 1)
-        self.kept.append(phi)
-        if len(self.points) == self.budget:
-            self.switch()
-        return y_hat
+        return super().learn(phi, y)
+
+    def step(self, slope, phi):
+        super().step(slope, self.embedded(phi))
+        self.seen["φ = 0"] += not phi.any()
+        self.seen["a step on Nyström features"] += self.Q is not None
+        if self.Q is None and phi.any():
+            self.points.append(self.t - 1)
+            self.kept.append(phi)
+            if len(self.points) == self.budget:
+                self.switch()
+
+    def embedded(self, phi):
+        """φ, and once there are eigenfunctions its projection on their span."""
+        return phi if self.Q is None else self.Q.T @ (self.Q @ phi)
 
     def switch(self):
         points = np.array(self.kept)
@@ -480,15 +461,13 @@ class Nogd(Judged):
         self.values, V = self.values[::-1], V[:, ::-1]
         chosen = [i for i in range(self.rank) if self.values[i] > 1e-12 * self.values[0]]
         self.Q = (V[:, chosen].T @ points) / np.sqrt(self.values[chosen])[:, None]
-        self.f = self.Q.T @ (self.Q @ self.f)
-        self.seen[
-            "switched, rank " + ("below" if self.rank < self.budget else "equal to") + " the budget"
-        ] += 1
-        if len(chosen) < self.rank:
-            self.seen["fewer features than the rank"] += 1
+        self.w = self.embedded(self.w)
+        rank = "below" if self.rank < self.budget else "equal to"
+        self.seen[f"switched, rank {rank} the budget"] += 1
+        self.seen["fewer features than the rank"] += len(chosen) < self.rank
 
     def predict(self, phi):
-        return self.f @ (phi if self.Q is None else self.Q.T @ (self.Q @ phi))
+        return self.w @ self.embedded(phi)
 
     def is_clear(self):
         """Whether rounding cannot decide which eigenfunctions are kept."""
@@ -522,23 +501,19 @@ class DualSgd(Judged):
 
     def learn(self, both, y):
         z = self.f(both)
-        if abs(z) > self.C:
-            self.seen["truncated"] += 1
         y_hat = held(z, self.C)
-        self.t += 1
         c = -self.slope(z, y_hat, y)
-        if c == 0:
-            self.seen["gradient 0"] += 1
-            return y_hat
-        self.terms.append((self.t - 1, both[: self.D], both[self.D :], c))
+        self.t += 1
+        self.seen["truncated"] += abs(z) > self.C
+        self.seen["gradient 0"] += c == 0
+        if c != 0:
+            self.terms.append((self.t - 1, both[: self.D], both[self.D :], c))
         if len(self.terms) > self.budget:
             sizes = [abs(c) for _, _, _, c in self.terms]
             leaves = sizes.index(min(sizes))
-            self.seen[
-                "the new point leaves" if leaves == self.budget else "an old point leaves"
-            ] += 1
-            if sizes.count(min(sizes)) > 1:
-                self.seen["of equals the oldest leaves"] += 1
+            which = "the new" if leaves == self.budget else "an old"
+            self.seen[f"{which} point leaves"] += 1
+            self.seen["of equals the oldest leaves"] += sizes.count(min(sizes)) > 1
             _, _, z, c = self.terms.pop(leaves)
             self.w = self.w + c * z
         return y_hat

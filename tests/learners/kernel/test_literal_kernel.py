@@ -7,6 +7,7 @@ the tests of this file belong together.
 """
 
 from collections import Counter, defaultdict
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -116,8 +117,7 @@ def streams(choose, losses=LOSSES, kernels=tuple(KERNELS), d=(1, 5)):
     for t in np.flatnonzero(draw.random(n) < pick(draw, [0.0, 0.3]))[1:]:
         X[t] = X[draw.integers(t)]
     X[draw.random(len(X)) < 0.1] = 0.0
-    y = labels(draw, X[:n], loss, clip)
-    return dressed(draw, X, y, loss, clip, pick(draw, kernels))
+    return dressed(draw, X, labels(draw, X[:n], loss, clip), loss, clip, pick(draw, kernels))
 
 
 @st.composite
@@ -131,8 +131,9 @@ def wide_streams(choose, losses=LOSSES, kernels=(("gaussian", 1.0, 2), ("linear"
         X[t, draw.choice(150, 4, replace=False)] = draw.uniform(-1, 1, 4)
     X[70:] = X[draw.integers(0, 70, len(X) - 70)]
     X[140:] *= 0.9
-    y = labels(draw, X[:140], loss, clip)
-    return dressed(draw, X, y, loss, clip, pick(draw, kernels), ["csr"])
+    return dressed(
+        draw, X, labels(draw, X[:140], loss, clip), loss, clip, pick(draw, kernels), ["csr"]
+    )
 
 
 def dressed(draw, X, y, loss, clip, kernel, forms=("dense", "csr", "csr float32")):
@@ -140,12 +141,8 @@ def dressed(draw, X, y, loss, clip, kernel, forms=("dense", "csr", "csr float32"
     in three."""
     form, intercept = pick(draw, forms), bool(draw.integers(2))
     if form == "csr float32":
-        X = X.astype(np.float32).astype(np.float64)
-    given = (
-        X
-        if form == "dense"
-        else scipy.sparse.csr_matrix(X.astype(np.float32) if form == "csr float32" else X)
-    )
+        X = X.astype(np.float32)
+    given, X = X if form == "dense" else scipy.sparse.csr_matrix(X), X.astype(np.float64)
     if intercept:
         X = np.hstack([X, np.ones((len(X), 1))])
     names = ("kernel", "bandwidth", "degree")
@@ -162,20 +159,20 @@ def dressed(draw, X, y, loss, clip, kernel, forms=("dense", "csr", "csr float32"
 def literal(stream, reference, Phi):
     """What the reference says: its predictions (n,) and, after each part of the stream, its
     function on the rows not learnt from."""
-    n, predictions, functions = len(stream.y), [], []
-    for first, end in zip(stream.cuts, stream.cuts[1:], strict=False):
+    predictions, functions = [], []
+    for first, end in pairwise(stream.cuts):
         predictions += [reference.learn(Phi[t], stream.y[t]) for t in range(first, end)]
-        functions.append([reference.predict(phi) for phi in Phi[n:]])
+        functions.append([reference.predict(phi) for phi in Phi[len(stream.y) :]])
     return np.array(predictions, np.float64), np.array(functions, np.float64)
 
 
 def taught(name, stream, options):
     """(the learner, its predictions (n,), its function on the rows not learnt from after each part
     of the stream)."""
-    model, n, predictions, functions = getattr(koco_stream, name)(**options), len(stream.y), [], []
-    for first, end in zip(stream.cuts, stream.cuts[1:], strict=False):
+    model, predictions, functions = getattr(koco_stream, name)(**options), [], []
+    for first, end in pairwise(stream.cuts):
         predictions.append(model.progressive(stream.given[first:end], stream.y[first:end]))
-        functions.append(model.predict(stream.given[n:]))
+        functions.append(model.predict(stream.given[len(stream.y) :]))
     return model, np.concatenate(predictions), np.array(functions)
 
 
@@ -196,29 +193,29 @@ def assert_agree(name, stream, options, reference, Phi, called=None, small=1e-9)
 
 def note(called, stream, options, reference):
     """Count the options of a comparison that was made, and what the reference has seen."""
-    seen = SEEN[called]
-    for key, value in options.items():
-        if (
-            isinstance(value, str | bool)
-            or value is None
-            or key in ("degree", "sampling_floor", "tube")
-        ):
-            seen[f"{key} {value}"] += 1
+    seen, points = SEEN[called], getattr(reference, "points", [])
+    numbers = ("degree", "sampling_floor", "tube")
+    seen.update(
+        f"{key} {value}"
+        for key, value in options.items()
+        if value is None or isinstance(value, str | bool) or key in numbers
+    )
     seen.update(reference.seen)
-    if hasattr(reference, "kors") and reference.kors is not None:
+    if getattr(reference, "kors", None):
         seen.update(reference.kors.seen)
-    points = getattr(reference, "points", [])
+    used = (stream.X[points] != 0).any(0).sum()
     seen["more than 48 points"] += len(points) > 48
-    seen["points with more than 63 features"] += (stream.X[points] != 0).any(0).sum() > 63
-    seen["sparse rows"] += scipy.sparse.issparse(stream.given)
-    seen["dense rows"] += not scipy.sparse.issparse(stream.given)
+    seen["points with more than 63 features"] += used > 63
+    seen["sparse rows" if scipy.sparse.issparse(stream.given) else "dense rows"] += 1
 
 
-def recorded(name, stream, options, *columns):
-    """Columns of the record of another such learner on the whole stream."""
-    n = len(stream.y)
-    table = getattr(koco_stream, name)(**options).record(stream.given[:n], stream.y)
-    return [table.column(column).to_numpy() for column in columns]
+def assert_recorded(name, stream, options, **expected):
+    """The columns of the record of another such learner on the whole stream. Returns the record."""
+    table = getattr(koco_stream, name)(**options).record(stream.given[: len(stream.y)], stream.y)
+    for column, values in expected.items():
+        found, values = table.column(column).to_numpy().astype(float), np.array(values, float)
+        np.testing.assert_allclose(found, values, rtol=0, atol=1e-9, err_msg=column)
+    return table
 
 
 # KORS and the online Newton steps ----------------------------------------------------------------
@@ -262,21 +259,11 @@ def newton_constants(stream, steps, share):
 def test_kors__probabilities_coins_points_and_weights(stream, sampling, ridge, most):
     Phi, n = stream.phi(), len(stream.y)
     reference = Kors(Phi.shape[1], Phi.dtype, ridge=ridge, most=most or np.inf, **sampling)
-    offered = [reference.offer(phi) for phi in Phi[:n]]
-    joins = [joined for _, joined, _ in offered]
-    options = {
-        "ridge": ridge,
-        "max_dictionary": most,
-        **sampling,
-        **stream.kernel,
-        "fit_intercept": stream.common["fit_intercept"],
-    }
-    p, included, size = recorded(
-        "KORS", stream, options, "inclusion_probability", "included", "dictionary_size"
-    )
-    np.testing.assert_allclose(p, [float(p) for p, _, _ in offered], rtol=0, atol=1e-9)
-    np.testing.assert_array_equal(included, joins)
-    np.testing.assert_array_equal(size, np.cumsum(joins))
+    probabilities, joins, _ = zip(*(reference.offer(phi) for phi in Phi[:n]), strict=True)
+    options = {"ridge": ridge, "max_dictionary": most, **sampling, **stream.kernel}
+    options["fit_intercept"] = stream.common["fit_intercept"]
+    columns = {"inclusion_probability": probabilities, "included": joins}
+    assert_recorded("KORS", stream, options, **columns, dictionary_size=np.cumsum(joins))
     model, predictions, _ = taught("KORS", stream, options)
     assert not predictions.any()
     np.testing.assert_array_equal(model.dictionary_, reference.points)
@@ -301,28 +288,20 @@ def test_sketched_kons__is_algorithm_3(stream, steps, sampling, floor):
     options = {**steps, **sampling, **stream.common, **stream.kernel, "sampling_floor": floor}
     model = assert_agree("SketchedKONS", stream, options, reference, Phi)
     np.testing.assert_array_equal(model.dictionary_, reference.points)
-    p, in_kors, size = recorded(
-        "SketchedKONS", stream, options, "inclusion_probability", "in_kors", "dictionary_size"
-    )
-    np.testing.assert_allclose(p, reference.probabilities, rtol=0, atol=1e-9)
-    np.testing.assert_array_equal(in_kors, reference.in_kors)
-    assert size[-1] == len(reference.points)
+    columns = {"inclusion_probability": reference.probabilities, "in_kors": reference.in_kors}
+    table = assert_recorded("SketchedKONS", stream, options, **columns)
+    assert table.column("dictionary_size")[-1].as_py() == len(reference.points)
 
 
 def pros_n_kons(stream, dtype, steps, sampling, ridge, name, carry, most):
     """(features, the reference, the learner's options) of PROS-N-KONS or one of its kin."""
     Phi, constants = stream.phi(dtype), newton_constants(stream, steps, 0.5)
-    limit = {"max_dictionary": most} if name == "BKONS" else {}
-    kors = Kors(
-        Phi.shape[1], dtype, ridge=ridge, most=limit.get("max_dictionary", np.inf), **sampling
-    )
+    own = {"BKONS": {"max_dictionary": most}, "CONKONS": {"carry": carry}}.get(name, {})
+    limit = own.get("max_dictionary", np.inf)
+    kors = Kors(Phi.shape[1], dtype, ridge=ridge, most=limit, **sampling)
     reference = ProsNKons(Phi.shape[1], dtype, kors=kors, carry=carry, **constants)
-    variant = {"carry": carry} if carry == "weights" else {}
-    return (
-        Phi,
-        reference,
-        {**steps, **sampling, **stream.common, **stream.kernel, **limit, **variant, "ridge": ridge},
-    )
+    options = {**steps, **sampling, **stream.common, **stream.kernel, **own, "ridge": ridge}
+    return Phi, reference, options
 
 
 @pytest.mark.parametrize(("name", "carry"), FAMILY, ids=str)
@@ -345,12 +324,9 @@ def test_pros_n_kons_and_its_kin__are_the_poster_s_algorithm(
     )
     model = assert_agree(name, stream, options, reference, Phi, f"{name}-{carry}")
     np.testing.assert_array_equal(model.dictionary_, reference.points)
-    p, included, restarts = recorded(
-        name, stream, options, "inclusion_probability", "included", "restarts"
-    )
-    np.testing.assert_allclose(p, reference.probabilities, rtol=0, atol=1e-9)
-    np.testing.assert_array_equal(included, reference.included)
-    assert restarts[-1] == reference.restarts
+    columns = {"inclusion_probability": reference.probabilities, "included": reference.included}
+    table = assert_recorded(name, stream, options, **columns)
+    assert table.column("restarts")[-1].as_py() == reference.restarts
     embedded = model.features(stream.given)
     projected = np.array([reference.embedded(phi) for phi in Phi])
     np.testing.assert_allclose(
@@ -397,18 +373,16 @@ def test_ill_conditioned__no_worse_than_dense_solves_in_double(name, stream, see
 
 
 def ill_conditioned(name, stream, dtype, steps, sampling):
+    """(features, the reference, the learner's options)."""
     if name in ("PROSNKONS", "CONKONS"):
         return pros_n_kons(stream, dtype, steps, sampling, 0.3, name, dict(FAMILY[:2])[name], None)
     Phi, constants = stream.phi(dtype), newton_constants(stream, steps, 1.0)
     options = {**steps, **stream.common, **stream.kernel}
-    if name == "KONS":
-        return Phi, Kons(Phi.shape[1], dtype, **constants), options
-    kors = Kors(Phi.shape[1], dtype, ridge=steps["alpha"], **sampling)
-    return (
-        Phi,
-        Kons(Phi.shape[1], dtype, kors=kors, floor=0.1, **constants),
-        {**options, **sampling, "sampling_floor": 0.1},
-    )
+    if name == "SketchedKONS":
+        kors = Kors(Phi.shape[1], dtype, ridge=steps["alpha"], **sampling)
+        options |= {**sampling, "sampling_floor": 0.1}
+        constants |= {"kors": kors, "floor": 0.1}
+    return Phi, Kons(Phi.shape[1], dtype, **constants), options
 
 
 # The baselines -----------------------------------------------------------------------------------
@@ -436,11 +410,6 @@ def test_norma__is_gradient_descent_on_functions(stream, step_size, decay, budge
     np.testing.assert_array_equal(model.dictionary_, reference.points)
 
 
-def without_kernel(stream):
-    """The arguments of a learner that has the Gaussian kernel only."""
-    return {**stream.common, "bandwidth": stream.kernel["bandwidth"]}
-
-
 gaussian_streams = st.one_of(
     streams(kernels=[k for k in KERNELS if k[0] == "gaussian"]),
     streams(kernels=[k for k in KERNELS if k[0] == "gaussian"]),
@@ -466,7 +435,8 @@ def test_fogd__is_gradient_descent_on_random_features(stream, step_size, n_frequ
         "n_frequencies": n_frequencies,
         "tube": tube,
         "seed": seed,
-        **without_kernel(stream),
+        "bandwidth": stream.kernel["bandwidth"],
+        **stream.common,
     }
     model = assert_agree("FOGD", stream, options, reference, Z)
     np.testing.assert_allclose(
@@ -500,40 +470,16 @@ def test_the_generator__has_the_layers_and_the_tail_of_the_normal_distribution()
 def test_nogd__is_gradient_descent_on_points_and_then_on_their_eigenfunctions(
     stream, step_size, budget, rank, tube
 ):
-    Phi, steps = (
-        stream.phi(),
-        {"step_size": step_size, "budget": budget, "rank": rank, "tube": tube},
-    )
+    steps = {"step_size": step_size, "budget": budget, "rank": rank, "tube": tube}
+    Phi, options = stream.phi(), {**steps, **stream.common, **stream.kernel}
     reference = Nogd(Phi.shape[1], loss=stream.common["loss"], **steps)
-    model = assert_agree(
-        "NOGD", stream, {**steps, **stream.common, **stream.kernel}, reference, Phi
-    )
+    model = assert_agree("NOGD", stream, options, reference, Phi)
     np.testing.assert_array_equal(model.dictionary_, reference.points)
     if reference.Q is not None:
         Z, expected = model.features(stream.given), Phi @ reference.Q.T
         np.testing.assert_allclose(
             Z @ Z.T, expected @ expected.T, rtol=0, atol=1e-9 * (Phi**2).sum(1).max()
         )
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-def test_nogd_of_repeated_points__has_fewer_features_than_its_rank(loss):
-    draw = np.random.default_rng(4)
-    X = draw.uniform(-1, 1, (5, 3))[np.arange(60 + HELD_OUT) % 5]
-    kernel = {"kernel": "gaussian", "bandwidth": 0.6, "degree": 2}
-    stream = Stream(
-        X,
-        X,
-        labels(draw, X[:60], loss, 1.0),
-        [0, 20, 60],
-        {"loss": loss, "clip": 1.0, "fit_intercept": False},
-        kernel,
-    )
-    Phi, steps = stream.phi(), {"step_size": 0.1, "budget": 12, "rank": 9, "tube": 0.0}
-    reference = Nogd(Phi.shape[1], loss=loss, **steps)
-    model = assert_agree("NOGD", stream, {**steps, **stream.common, **kernel}, reference, Phi)
-    assert reference.is_clear()
-    assert (np.abs(model.features(X)).sum(0) > 0).sum() == 5
 
 
 @each
@@ -555,7 +501,13 @@ def test_dual_sgd__is_descent_with_a_budget_and_a_second_space(
     reference = DualSgd(
         Phi.shape[1], Z.shape[1], loss=stream.common["loss"], clip=stream.clip, **steps
     )
-    options = {**steps, "n_frequencies": n_frequencies, "seed": seed, **without_kernel(stream)}
+    options = {
+        **steps,
+        "n_frequencies": n_frequencies,
+        "seed": seed,
+        "bandwidth": stream.kernel["bandwidth"],
+        **stream.common,
+    }
     model = assert_agree("DualSGD", stream, options, reference, np.hstack([Phi, Z]))
     np.testing.assert_array_equal(np.sort(model.dictionary_), reference.points)
 

@@ -1,0 +1,182 @@
+"""Kernel learners on rows and parameters at the edge of what is allowed: numbers, or a divergence
+that is reported. Where one of them equals another, and what each carries and returns.
+"""
+
+from itertools import product
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import koco_stream
+from koco_stream import BKONS, CONKONS, KONS, KORS, NOGD, NORMA, PROSNKONS, Batch, SketchedKONS
+from koco_stream.learners import LEARNERS
+from koco_stream.learners.shared_kernel_scan import SharedKernelScan
+from koco_stream.streams.rows import as_rows
+
+PREDICTING = {
+    PROSNKONS: {"alpha": 1e-9},
+    CONKONS: {"alpha": 1e-9},
+    BKONS: {"alpha": 1e-9, "max_dictionary": 1},
+    KONS: {"alpha": 1e-9},
+    SketchedKONS: {"alpha": 1e-9, "sampling_floor": 0.3},
+    NORMA: {"step_size": 0.1, "budget": 1},
+    NOGD: {"step_size": 0.1, "budget": 30, "rank": 50},
+}
+KERNELS = (
+    *({"kernel": "gaussian", "bandwidth": b} for b in (1.0, 1e-3, 1e6, 1e-160, 1e-200, 1e200)),
+    {"kernel": "linear"},
+    {"kernel": "polynomial", "degree": 3},
+)
+draw = np.random.default_rng(0)
+BASE = draw.random((90, 3))
+ROWS = {
+    "one feature": BASE[:, :1],
+    "one row": BASE[:1],
+    "equal": np.ones((90, 3)),
+    "nearly equal": 1.0 + 1e-9 * BASE,
+    "zero": np.zeros((90, 3)),
+    "rank one": np.outer(BASE[:, 0], [1.0, 2.0, 3.0]),
+    "huge": 1e8 * BASE,
+    "tiny": 1e-8 * BASE,
+    "of all sizes": BASE * 10.0 ** draw.integers(-8, 9, (90, 1)),
+    "overflowing": 1e150 * BASE,
+    "underflowing": 1e-170 * BASE,
+    "sparse": scipy.sparse.random(90, 5_000, 1e-3, "csr", dtype=np.float32, random_state=0),
+}
+
+
+@pytest.mark.parametrize("rows", ROWS)
+def test_predictions__are_numbers_or_a_divergence_is_reported(rows):
+    X = ROWS[rows]
+    for kernel, learner in product(KERNELS, PREDICTING):
+        model, case = learner(**PREDICTING[learner], **kernel), (learner, kernel)
+        try:
+            predictions = model.progressive(X, np.linspace(-1.0, 1.0, X.shape[0]))
+        except FloatingPointError:
+            assert kernel["kernel"] != "gaussian" or learner in (KONS, SketchedKONS), case
+            continue
+        assert np.isfinite(predictions).all(), case
+        assert np.isfinite(model.predict(X)).all(), case
+
+
+@pytest.mark.parametrize("rows", ROWS)
+def test_kors__probabilities_are_probabilities(rows):
+    X = ROWS[rows]
+    sampling = ({}, {"max_dictionary": 1}, {"beta": 1e6, "epsilon": 1.0})
+    for kernel, ridge, more in product(KERNELS, (1e-300, 1e-12, 1.0, 1e12, 1e300), sampling):
+        model = KORS(ridge, **more, **kernel)
+        try:
+            p = model.record(X).column("inclusion_probability").to_numpy()
+        except FloatingPointError:
+            assert rows == "overflowing"  # the kernel's own values are infinite
+            assert kernel["kernel"] == "polynomial"
+            continue
+        assert ((p >= 0.0) & (p <= 1.0)).all(), (kernel, ridge, more)
+        assert np.isfinite(model.weights_).all(), (kernel, ridge, more)
+
+
+@pytest.mark.parametrize("learner", [KORS, *PREDICTING])
+def test_dictionary_that_has_grown__in_one_call_in_many_and_saved_gives_the_same_bits(
+    learner, tmp_path
+):
+    X = scipy.sparse.random(400, 100_000, 3e-4, "csr", dtype=np.float32, random_state=1)
+    y = np.sin(np.arange(400.0))
+    more = {
+        NORMA: {"budget": 90},
+        NOGD: {"budget": 90},
+        SketchedKONS: {"sampling_floor": 0.5},
+        KONS: {},
+    }
+    once, whole = (learner(bandwidth=4.0, **more.get(learner, {"ridge": 0.01})) for _ in range(2))
+    expected = once.progressive(X, y)[238:].tobytes()
+    for t in range(0, 238, 7):
+        whole.progressive(X[t : t + 7], y[t : t + 7])
+    # The room for points grows once, or twice where no budget bounds it.
+    assert len(getattr(whole, "dictionary_", range(238))) > (
+        48 if learner in (NORMA, NOGD) else 112
+    )
+    whole.save(tmp_path / "whole.koco")
+    again = koco_stream.load(tmp_path / "whole.koco")
+    for name, model in {"whole": whole, "again": again}.items():
+        assert model.progressive(X[238:], y[238:]).tobytes() == expected, name
+        model.save(tmp_path / f"{name}.koco")
+    assert (tmp_path / "whole.koco").read_bytes() == (tmp_path / "again.koco").read_bytes()
+
+
+def test_nogd_of_nearly_repeated_points__drops_what_is_no_feature():
+    draw = np.random.default_rng(0)
+    repeated, y = draw.standard_normal((3, 5))[np.arange(40) % 3], np.sin(np.arange(40))
+    near = repeated + 1e-9 * draw.standard_normal((40, 5))
+    model = NOGD(0.2, budget=9, rank=9)
+    np.testing.assert_allclose(
+        model.progressive(near, y),
+        NOGD(0.2, budget=9, rank=9).progressive(repeated, y),
+        rtol=0,
+        atol=1e-7,
+    )
+    assert (np.abs(model.features(near)).sum(0) > 0).sum() == 3
+
+
+def stream(seed, n=250, d=4, repeats=0.2):
+    """Rows in [0, 1], some of them exact repeats of earlier ones, and labels in [−1, 1]."""
+    draw = np.random.default_rng(seed)
+    X = draw.random((n, d))
+    for t in np.flatnonzero(draw.random(n) < repeats)[1:]:
+        X[t] = X[draw.integers(t)]
+    noise = 0.1 * draw.standard_normal(n)
+    return X, np.clip(np.sin(4 * X @ draw.standard_normal(d)) + noise, -1, 1)
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_b_kons__is_pros_n_kons_to_the_bit_until_its_dictionary_is_full(loss):
+    X, y = stream(7, n=600)
+    y = y if loss == "squared" else np.where(y >= 0, 1.0, -1.0)
+    given = {"bandwidth": 0.5, "loss": loss, "seed": 3}
+    table = PROSNKONS(**given).record(X, y)
+    predictions, size = (table.column(c).to_numpy() for c in ("prediction", "dictionary_size"))
+    for limit in (int(size[-1] // 2), 10_000):
+        limited = BKONS(**given, max_dictionary=limit)
+        same = np.count_nonzero(size < limit) + 1
+        assert limited.progressive(X, y)[:same].tobytes() == predictions[:same].tobytes(), limit
+        assert len(limited.dictionary_) == min(limit, size[-1])
+
+
+def test_batch__is_the_best_in_the_span_of_the_final_dictionary():
+    X, y = stream(9, n=300)
+    model = CONKONS(bandwidth=0.7).partial_fit(X, y)
+    batch = Batch(model, alpha=0.5).fit(X, y)
+    K, points = (
+        np.exp(-((A[:, None] - X[model.dictionary_][None]) ** 2).sum(-1) / (2 * 0.7**2))
+        for A in (X, X[model.dictionary_])
+    )
+    coefficients = np.linalg.lstsq(K.T @ K + 0.5 * points, K.T @ y, rcond=None)[0]
+    np.testing.assert_allclose(batch.predict(X), np.clip(K @ coefficients, -1, 1), atol=1e-5)
+    assert batch.mean_loss_ < np.mean((CONKONS(bandwidth=0.7).progressive(X, y) - y) ** 2)
+
+
+def test_cohort__shares_kernel_values_and_gives_the_bits_of_runs_alone():
+    X, y = stream(11, n=700, d=5)
+    configurations = [
+        *(
+            ("SketchedKONS", {"alpha": a, "sampling_floor": f}, s)
+            for a, f, s in product((0.1, 1.0), (0.0, 0.3), (0, 1))
+        ),
+        ("KONS", {"alpha": 1.0}, 0),
+        ("NORMA", {"budget": 50, "step_size": 0.1}, 0),
+    ]
+    learners = [LEARNERS[name] for name, _, _ in configurations]
+    params, states = [], []
+    for learner, (_, given, seed) in zip(learners, configurations, strict=True):
+        params.append(learner.to_params(learner.complete({**given, "bandwidth": 0.7})))
+        states.append(learner.init(params[-1], 5, seed))
+    scan, shared = SharedKernelScan(learners, params, states), np.empty((len(learners), 700))
+    for first, end in ((0, 100), (100, 103), (103, 700)):
+        part = np.empty((len(learners), end - first))
+        scan.advance(as_rows(X[first:end]), y[first:end].copy(), part)
+        shared[:, first:end] = part
+    for found, learner, (name, given, seed) in zip(shared, learners, configurations, strict=True):
+        assert (
+            learner(**given, bandwidth=0.7, seed=seed).progressive(X, y).tobytes()
+            == found.tobytes()
+        ), (name, given, seed)
