@@ -87,6 +87,7 @@ def test_dictionary_that_has_grown__in_one_call_in_many_and_saved_gives_the_same
         NOGD: {"budget": 90},
         SketchedKONS: {"sampling_floor": 0.5},
         KONS: {},
+        BKONS: {"ridge": 0.01, "max_dictionary": 400},
     }
     once, whole = (learner(bandwidth=4.0, **more.get(learner, {"ridge": 0.01})) for _ in range(2))
     expected = once.progressive(X, y)[238:].tobytes()
