@@ -4,6 +4,7 @@ learner was copied or kept.
 
 import copy
 import inspect
+import io
 from contextlib import suppress
 
 import joblib
@@ -27,10 +28,13 @@ def bits(model):
 
 def public(model):
     """Every public attribute, read."""
-    properties = inspect.getmembers(type(model), lambda member: isinstance(member, property))
+    names = [
+        name
+        for name, _ in inspect.getmembers(type(model), lambda member: isinstance(member, property))
+    ]
     return {
         name: np.asarray(getattr(model, name)).tobytes()
-        for name, _ in properties
+        for name in names
         if name.endswith("_") and not name.startswith("_")
     }
 
@@ -46,9 +50,10 @@ def learnt(name):
 
 def copies(model, folder):
     model.save(folder / "learner.koco")
-    joblib.dump(model, folder / "learner.joblib")
+    file = io.BytesIO()
+    joblib.dump(model, file)
     return {
-        "kept by joblib": joblib.load(folder / "learner.joblib"),
+        "kept by joblib": joblib.load(io.BytesIO(file.getvalue())),
         "copied": copy.deepcopy(model),
         "pickled": as_on_a_worker(model),
         "loaded": koco_stream.load(folder / "learner.koco"),
@@ -58,21 +63,33 @@ def copies(model, folder):
 @every_learner
 def test_predict__is_the_next_prediction_to_the_bit_and_changes_nothing(name, tmp_path):
     for case, model, data, labels in learnt(name):
-        seen, rows = public(model), data.X[HALF : HALF + AHEAD]
-        ahead = model.predict(rows)
-        for how, other in {"itself": model, **copies(model, tmp_path)}.items():
-            assert other.predict(rows).tobytes() == ahead.tobytes(), (case.name, how)
-            assert public(other) == seen, (case.name, how)
+        before, seen = bits(model), public(model)
+        ahead = model.predict(data.X[HALF : HALF + AHEAD])
+        assert model.predict(data.X[HALF : HALF + AHEAD]).tobytes() == ahead.tobytes(), case.name
+        assert public(model) == seen, case.name
         unlearnt = type(model)(**model.get_params()).partial_fit(data.X[:HALF], labels[:HALF])
-        assert bits(unlearnt) == bits(model), case.name
-        limit = getattr(model._params, "clip", np.inf)
+        assert bits(unlearnt) == before, case.name
+        others = copies(model, tmp_path)
         for t in range(AHEAD):
-            # Each row's own prediction is made when the rows before it have not been learnt from,
-            # and without its label.
-            other, row = copy.deepcopy(unlearnt), slice(HALF + t, HALF + t + 1)
-            with suppress(FloatingPointError):
-                first = np.clip(other.progressive(data.X[row], labels[row]), -limit, limit)
-                assert first.tobytes() == ahead[t : t + 1].tobytes(), (case.name, t)
+            # Each row's own prediction is made when the rows before it have not been learnt from.
+            other = copy.deepcopy(unlearnt)
+            try:
+                first = other.progressive(
+                    data.X[HALF + t : HALF + t + 1], labels[HALF + t : HALF + t + 1]
+                )
+            except FloatingPointError:
+                continue
+            limit = getattr(model._params, "clip", np.inf)
+            assert np.clip(first, -limit, limit).tobytes() == ahead[t : t + 1].tobytes(), (
+                case.name,
+                t,
+            )
+        for how, other in others.items():
+            assert other.predict(data.X[HALF : HALF + AHEAD]).tobytes() == ahead.tobytes(), (
+                case.name,
+                how,
+            )
+            assert public(other) == seen, (case.name, how)
 
 
 @every_learner
@@ -86,6 +103,21 @@ def test_copies__go_on_to_the_same_bits(name, tmp_path):
             except FloatingPointError:
                 ends[how] = other.rounds_
         assert len(set(ends.values())) == 1, case.name
+
+
+@every_learner
+def test_state__holds_no_memory_twice(name):
+    # Copying an array and a view of it makes two arrays of them: what one is told the other does
+    # not hear.
+    for case, model, _, _ in learnt(name):
+        arrays = [array for array in leaves(model._state) if array.size]
+        for i, one in enumerate(arrays):
+            assert not any(np.may_share_memory(one, other) for other in arrays[:i]), case.name
+
+
+def leaves(state):
+    for value in state:
+        yield from leaves(value) if isinstance(value, tuple) else [value]
 
 
 class Mine(OjaSON):

@@ -8,14 +8,14 @@ import numpy as np
 from tests.oracles.kernel_learners import beyond
 
 
-def gram(kernel, X, bandwidth=None):
-    """The kernel's values of all rows of X with each other."""
+def gram(kernel, X, Z, bandwidth=None):
+    """Kernel values of all rows of X with all rows of Z."""
     row = {
-        "linear": lambda x: X @ x,
-        "quadratic": lambda x: (X @ x + 1.0) ** 2,
-        "gaussian": lambda x: np.exp(-np.sum((X - x) ** 2, axis=1) / (2.0 * bandwidth**2)),
+        "linear": lambda x: Z @ x,
+        "quadratic": lambda x: (Z @ x + 1.0) ** 2,
+        "gaussian": lambda x: np.exp(-np.sum((Z - x) ** 2, axis=1) / (2.0 * bandwidth**2)),
     }[kernel]
-    return np.array([row(x) for x in X])
+    return np.array([row(x) for x in X]).reshape(len(X), len(Z))
 
 
 def lemma_4(K, y, *, alpha, curvature, clip, slope, coins, with_coin):
