@@ -1,5 +1,5 @@
 """Kernel learners on rows and parameters at the edge of what is allowed: numbers, or a divergence
-that is reported. Where one of them equals another, and what each carries and returns.
+that is reported. What has grown goes on to the same bits when cut or saved.
 """
 
 from itertools import product
@@ -100,13 +100,3 @@ def test_dictionary_that_has_grown__in_one_call_in_many_and_saved_gives_the_same
         assert model.progressive(X[238:], y[238:]).tobytes() == expected, name
         model.save(tmp_path / f"{name}.koco")
     assert (tmp_path / "whole.koco").read_bytes() == (tmp_path / "again.koco").read_bytes()
-
-
-def stream(seed, n=250, d=4, repeats=0.2):
-    """Rows in [0, 1], some of them exact repeats of earlier ones, and labels in [−1, 1]."""
-    draw = np.random.default_rng(seed)
-    X = draw.random((n, d))
-    for t in np.flatnonzero(draw.random(n) < repeats)[1:]:
-        X[t] = X[draw.integers(t)]
-    noise = 0.1 * draw.standard_normal(n)
-    return X, np.clip(np.sin(4 * X @ draw.standard_normal(d)) + noise, -1, 1)
