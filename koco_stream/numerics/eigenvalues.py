@@ -19,36 +19,36 @@ SWEEPS = 60
 
 @jit
 def symmetric_eigen(
-    a: Array, lanes: Any, n: int, matrix: int, vectors: int, values: int, scratch: int
+    a: Array, shape: Any, n: int, matrix: int, vectors: int, values: int, scratch: int
 ) -> None:
     """Compute the eigenvalues and eigenvectors of the (n, n) matrix at a[matrix:], unsorted.
 
     They go to a[values:] and, one a line, to a[vectors:]. The matrix is overwritten; a[scratch:]
     must have room for four lines.
     """
-    W = len(lanes)
+    W = len(shape)
     e, v, w, r = scratch, scratch + W, scratch + 2 * W, scratch + 3 * W
     for i in range(n):
         for k in range(W):
             a[vectors + i * W + k] = 1.0 if i == k else 0.0
     for k in range(n - 2):
-        _reflect(a, lanes, n, matrix, vectors, k, v, w, r)
+        _reflect(a, shape, n, matrix, vectors, k, v, w, r)
     for i in range(n):
         a[values + i] = a[matrix + i * W + i]
         a[e + i] = a[matrix + i * W + i + 1] if i < n - 1 else 0.0
     for first in range(n):
-        _diagonalise(a, lanes, n, vectors, values, e, first)
+        _diagonalise(a, shape, n, vectors, values, e, first)
 
 
 @jit
 def _reflect(
-    a: Array, lanes: Any, n: int, matrix: int, vectors: int, k: int, v: int, w: int, r: int
+    a: Array, shape: Any, n: int, matrix: int, vectors: int, k: int, v: int, w: int, r: int
 ) -> None:
     """Apply a reflection I − βvvᵀ that makes column k zero below its subdiagonal.
 
     It is applied from both sides of the matrix and to the vectors.
     """
-    W = len(lanes)
+    W = len(shape)
     norm2 = 0.0
     for i in range(W):
         a[v + i] = 0.0
@@ -63,25 +63,25 @@ def _reflect(
     a[v + k + 1] -= target
     beta = 2.0 / (below + a[v + k + 1] * a[v + k + 1])
     start = k + 1  # v is zero before this position
-    combine(a, lanes, n - start, matrix + start * W, a, v + start, a, w)  # Av
+    combine(a, shape, n - start, matrix + start * W, a, v + start, a, w)  # Av
     half = 0.0
     for i in range(n):
         half += a[v + i] * a[w + i]
     half *= 0.5 * beta * beta
     for i in range(W):
         a[w + i] = half * a[v + i] - beta * a[w + i]
-    add_outer(a, lanes, n - start, matrix + start * W, v + start, w)
-    add_outer(a, lanes, n, matrix, w, v)
-    combine(a, lanes, n - start, vectors + start * W, a, v + start, a, r)
+    add_outer(a, shape, n - start, matrix + start * W, v + start, w)
+    add_outer(a, shape, n, matrix, w, v)
+    combine(a, shape, n - start, vectors + start * W, a, v + start, a, r)
     for i in range(W):
         a[w + i] = -beta * a[v + i]
-    add_outer(a, lanes, n - start, vectors + start * W, w + start, r)
+    add_outer(a, shape, n - start, vectors + start * W, w + start, r)
 
 
 @jit
-def _diagonalise(a: Array, lanes: Any, n: int, vectors: int, d: int, e: int, first: int) -> None:
+def _diagonalise(a: Array, shape: Any, n: int, vectors: int, d: int, e: int, first: int) -> None:
     """QL steps with Wilkinson's shift until the tridiagonal matrix (d, e) decouples at `first`."""
-    W = len(lanes)
+    W = len(shape)
     for _ in range(60):
         last = first
         while last < n - 1 and abs(a[e + last]) > EPSILON * (
@@ -109,7 +109,7 @@ def _diagonalise(a: Array, lanes: Any, n: int, vectors: int, d: int, e: int, fir
             shift = s * root
             a[d + i + 1] = g + shift
             g = c * root - b
-            rotate(a, lanes, vectors + i * W, vectors + (i + 1) * W, c, s)
+            rotate(a, shape, vectors + i * W, vectors + (i + 1) * W, c, s)
             i -= 1
         if i >= first:
             a[d + i + 1] -= shift

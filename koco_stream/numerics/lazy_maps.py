@@ -48,9 +48,9 @@ class Maps(NamedTuple):
     scratch: Array
 
 
-def empty_maps(n_columns: int, n_in: int, n_out: int, out_lanes: tuple[int, ...]) -> Maps:
+def empty_maps(n_columns: int, n_in: int, n_out: int, out_shape: tuple[int, ...]) -> Maps:
     """The initial `Maps`: no epoch has ended and no column was used."""
-    width, blocks = len(out_lanes), PERIOD // BLOCK
+    width, blocks = len(out_shape), PERIOD // BLOCK
 
     def room(count: int, lines: int) -> Array:
         return aligned_zeros(count * lines, width).reshape(-1)
@@ -74,13 +74,55 @@ def maps_floats(n_columns: int, n_in: int, n_out: int, width: int) -> int:
     return n_columns + PERIOD * (n_in + n_out) * width + 2 * (PERIOD // BLOCK) * n_out * width
 
 
+@inlined
+def refresh(M: Maps, table: Array, j: int, n_in: int, n_out: int, out_shape: Any) -> None:
+    """Bring column j, which is line j of `table`, up to date."""
+    now, last, width = M.epoch[()], M.touched[j], len(out_shape)
+    M.touched[j] = now
+    if last < 0 or last == now:
+        return
+    block, current = last // BLOCK, (now - 1) // BLOCK
+    end = min((block + 1) * BLOCK, now)
+    if M.maps_to[last] < end:
+        _follow(M, M.maps, last * n_in * width, n_in, M.maps_to[last], end, n_out, out_shape)
+        M.maps_to[last] = end
+    place, line, at = last * n_in * width, j * table.shape[1], 0
+    combine(M.maps, out_shape, n_out, place, table, line, M.scratch, at)
+    for k in range(n_out, n_in):
+        if table[j, k] != 0.0:  # few are, since a feature is in few rows of an epoch
+            combine(M.maps, out_shape, 1, place + k * width, table, line + k, M.scratch, 2 * width)
+            for i in range(width):
+                M.scratch[at + i] += M.scratch[2 * width + i]
+            table[j, k] = 0.0
+    if current > block:
+        if current > block + 1:
+            if M.across_to[block] < current:
+                _prolong_across(M, block, current, n_out, out_shape)
+            at = _apply(M, M.across, block, at, n_out, out_shape)
+        if M.within_to[current] < now:
+            _prolong_within(M, current, now, n_out, out_shape)
+        at = _apply(M, M.within, current, at, n_out, out_shape)
+    for k in range(n_out):
+        table[j, k] = M.scratch[at + k]
+
+
+@inlined
+def _apply(M: Maps, products: Array, number: int, at: int, n_out: int, out_shape: Any) -> int:
+    """Apply a product of maps to the vector at scratch[at:]; returns the result's offset."""
+    width = len(out_shape)
+    to = width - at  # the other of the two buffers
+    combine(products, out_shape, n_out, number * n_out * width, M.scratch, at, M.scratch, to)
+    return to
+
+
 @jit
-def end_epoch(M: Maps, n_in: int, n_out: int, out_lanes: Any) -> bool:
+def end_epoch(M: Maps, table: Array, n_in: int, n_out: int, out_shape: Any) -> bool:
     """Begin the next epoch, after the caller has written this epoch's map to `maps`.
 
-    Returns whether the period is over: then every column must be refreshed and `restart` called.
+    At the end of a period every column, which is a line of `table`, is brought up to date and all
+    maps are discarded. Returns whether that was done.
     """
-    epoch, width = M.epoch[()], len(out_lanes)
+    epoch, width = M.epoch[()], len(out_shape)
     for k in range(n_out * width):
         M.later[epoch * n_out * width + k] = M.maps[epoch * n_in * width + k]
     M.maps_to[epoch] = epoch + 1
@@ -89,57 +131,14 @@ def end_epoch(M: Maps, n_in: int, n_out: int, out_lanes: Any) -> bool:
         M.within_to[block] = epoch
         M.across_to[block] = block + 1
     M.epoch[()] = epoch + 1
-    return epoch + 1 == PERIOD
-
-
-@jit
-def restart(M: Maps) -> None:
-    """Discard all maps, when all columns are up to date."""
-    M.epoch[()] = 0
+    if epoch + 1 < PERIOD:
+        return False
     for j in range(M.touched.size):
+        refresh(M, table, j, n_in, n_out, out_shape)
         if M.touched[j] >= 0:
             M.touched[j] = 0
-
-
-@inlined
-def refresh(M: Maps, table: Array, j: int, n_in: int, n_out: int, out_lanes: Any) -> None:
-    """Bring column j, which is line j of `table`, up to date."""
-    now, last, width = M.epoch[()], M.touched[j], len(out_lanes)
-    M.touched[j] = now
-    if last < 0 or last == now:
-        return
-    block, current = last // BLOCK, (now - 1) // BLOCK
-    end = min((block + 1) * BLOCK, now)
-    if M.maps_to[last] < end:
-        _follow(M, M.maps, last * n_in * width, n_in, M.maps_to[last], end, n_out, out_lanes)
-        M.maps_to[last] = end
-    place, line, at = last * n_in * width, j * table.shape[1], 0
-    combine(M.maps, out_lanes, n_out, place, table, line, M.scratch, at)
-    for k in range(n_out, n_in):
-        if table[j, k] != 0.0:  # few are, since a feature is in few rows of an epoch
-            combine(M.maps, out_lanes, 1, place + k * width, table, line + k, M.scratch, 2 * width)
-            for i in range(width):
-                M.scratch[at + i] += M.scratch[2 * width + i]
-            table[j, k] = 0.0
-    if current > block:
-        if current > block + 1:
-            if M.across_to[block] < current:
-                _prolong_across(M, block, current, n_out, out_lanes)
-            at = _apply(M, M.across, block, at, n_out, out_lanes)
-        if M.within_to[current] < now:
-            _prolong_within(M, current, now, n_out, out_lanes)
-        at = _apply(M, M.within, current, at, n_out, out_lanes)
-    for k in range(n_out):
-        table[j, k] = M.scratch[at + k]
-
-
-@inlined
-def _apply(M: Maps, products: Array, number: int, at: int, n_out: int, out_lanes: Any) -> int:
-    """Apply a product of maps to the vector at scratch[at:]; returns the result's offset."""
-    width = len(out_lanes)
-    to = width - at  # the other of the two buffers
-    combine(products, out_lanes, n_out, number * n_out * width, M.scratch, at, M.scratch, to)
-    return to
+    M.epoch[()] = 0
+    return True
 
 
 @jit
@@ -151,39 +150,39 @@ def _follow(
     start: int,
     end: int,
     n_out: int,
-    out_lanes: Any,
+    out_shape: Any,
 ) -> None:
     """Extend the product at products[place:], of `lines` lines, by Q_start, …, Q_{end−1}."""
-    width = len(out_lanes)
+    width = len(out_shape)
     for e in range(start, end):
-        _multiply(M, products, place, lines, M.later, e * n_out * width, n_out, out_lanes)
+        _multiply(M, products, place, lines, M.later, e * n_out * width, n_out, out_shape)
 
 
 @jit
-def _prolong_within(M: Maps, block: int, end: int, n_out: int, out_lanes: Any) -> None:
+def _prolong_within(M: Maps, block: int, end: int, n_out: int, out_shape: Any) -> None:
     """Extend within[block] to Q_{end−1} ⋯ Q_start, where `start` is the block's first epoch."""
-    width, start = len(out_lanes), block * BLOCK
+    width, start = len(out_shape), block * BLOCK
     place = block * n_out * width
     if M.within_to[block] == start:
         for k in range(n_out * width):
             M.within[place + k] = M.later[start * n_out * width + k]
         M.within_to[block] = start + 1
-    _follow(M, M.within, place, n_out, M.within_to[block], end, n_out, out_lanes)
+    _follow(M, M.within, place, n_out, M.within_to[block], end, n_out, out_shape)
     M.within_to[block] = max(M.within_to[block], end)
 
 
 @jit
-def _prolong_across(M: Maps, block: int, current: int, n_out: int, out_lanes: Any) -> None:
+def _prolong_across(M: Maps, block: int, current: int, n_out: int, out_shape: Any) -> None:
     """Extend across[block] to the product of the whole blocks block + 1 to current − 1."""
-    width = len(out_lanes)
+    width = len(out_shape)
     place = block * n_out * width
     for b in range(M.across_to[block], current):
-        _prolong_within(M, b, (b + 1) * BLOCK, n_out, out_lanes)
+        _prolong_within(M, b, (b + 1) * BLOCK, n_out, out_shape)
         if b == block + 1:
             for k in range(n_out * width):
                 M.across[place + k] = M.within[b * n_out * width + k]
         else:
-            _multiply(M, M.across, place, n_out, M.within, b * n_out * width, n_out, out_lanes)
+            _multiply(M, M.across, place, n_out, M.within, b * n_out * width, n_out, out_shape)
     M.across_to[block] = max(M.across_to[block], current)
 
 
@@ -196,11 +195,11 @@ def _multiply(
     later: Array,
     at: int,
     n_out: int,
-    out_lanes: Any,
+    out_shape: Any,
 ) -> None:
     """Extend the product at products[place:] by the map at later[at:], line by line."""
-    width = len(out_lanes)
+    width = len(out_shape)
     for k in range(lines):
-        combine(later, out_lanes, n_out, at, products, place + k * width, M.scratch, 2 * width)
+        combine(later, out_shape, n_out, at, products, place + k * width, M.scratch, 2 * width)
         for i in range(width):
             products[place + k * width + i] = M.scratch[2 * width + i]

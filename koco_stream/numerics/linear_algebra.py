@@ -1,7 +1,7 @@
 """Small linear algebra in a fixed order of operations, for the compiled learners.
 
 Every sum has one order on every machine, so a run's results do not depend on the machine. Speed
-comes from computing several outputs side by side (SIMD lanes), never from splitting a sum.
+comes from computing several outputs side by side (SIMD), never from splitting a sum.
 
 A sparse row is `idx` (s,) int32, its feature numbers in increasing order, and `val` (s,), its
 values. Tables indexed by feature store all numbers of one feature together: `table` is (d, width),
@@ -14,8 +14,6 @@ import numpy as np
 
 from koco_stream.numerics.compiler import jit
 from koco_stream.types import Array
-
-IN_THE_SPAN = 1e-12  # a smaller remaining share of a column's square norm is rounding
 
 
 @jit
@@ -53,43 +51,6 @@ def orthonormalise(table: Array, m: int, dots: Array) -> None:
         scale = 1.0 / math.sqrt(n2) if n2 > 1e-24 * original else 0.0
         for j in range(d):
             table[j, i] *= scale
-
-
-@jit
-def reorthonormalise(table: Array, m: int, factor: Array, width: int) -> None:
-    """Orthonormalise the first m columns of `table` (d, …) in place, in two sweeps over it.
-
-    V ← L⁻¹V with LLᵀ = VVᵀ. A column in the span of those before it becomes zero. `factor` is
-    scratch for m lines of `width` numbers. V has to be nearly orthonormal: rounding errors are
-    multiplied by the square of its condition number.
-    """
-    d = table.shape[0]
-    for i in range(m):
-        for k in range(i + 1):
-            factor[i * width + k] = 0.0
-    for j in range(d):
-        for i in range(m):
-            v = table[j, i]
-            for k in range(i + 1):
-                factor[i * width + k] += table[j, k] * v
-    for i in range(m):
-        original = factor[i * width + i]
-        for k in range(i + 1):
-            total = factor[i * width + k]
-            for n in range(k):
-                total -= factor[i * width + n] * factor[k * width + n]
-            if k < i:
-                # The diagonal stores 1/L_kk.
-                factor[i * width + k] = total * factor[k * width + k]
-            else:
-                independent = total > IN_THE_SPAN * original
-                factor[i * width + i] = 1.0 / math.sqrt(total) if independent else 0.0
-    for j in range(d):
-        for i in range(m):
-            v = table[j, i]
-            for k in range(i):
-                v -= factor[i * width + k] * table[j, k]
-            table[j, i] = v * factor[i * width + i]
 
 
 @jit

@@ -5,7 +5,7 @@ of the same layout.
 import numpy as np
 
 from koco_stream.numerics.compiler import jit
-from koco_stream.numerics.llvm.feature_lines import aligned_zeros, gather, lanes_for, scatter
+from koco_stream.numerics.llvm.feature_lines import aligned_zeros, gather, scatter, shape_for
 from tests.bench.data import Stream
 from tests.bench.measure import Time, in_turn, seconds
 from tests.bench.ours import Ours
@@ -16,17 +16,17 @@ PLAIN = "gather and scatter, a line at a time"
 
 
 @jit
-def with_package(table, lanes, indptr, indices, stride, values, a):
+def with_package(table, shape, indptr, indices, stride, values, a):
     """Every round: z ← tableᵀx, then table += x·coefᵀ; z lies at a[0], coef at a[width]."""
-    width = len(lanes)
+    width = len(shape)
     total = 0.0
     for t in range(indptr.size - 1):
         lo, hi = indptr[t], indptr[t + 1]
         idx, val = indices[lo * stride : lo * stride + hi - lo], values[lo:hi]
-        gather(table, lanes, idx, val, a, 0)
+        gather(table, shape, idx, val, a, 0)
         for k in range(width):
             a[width + k] = 1e-9 * a[k] + 1e-12
-        scatter(table, lanes, idx, val, a, width)
+        scatter(table, shape, idx, val, a, width)
         total += a[0]
     return total
 
@@ -55,8 +55,8 @@ def roofline(stream: Stream, repetitions: int) -> dict[str, Time]:
     """Measure in turn with OjaSON m = 10, print, return the times; the floor is the faster loop's,
     under 'floor'.
     """
-    lanes, rows = lanes_for(11), stream.rows  # ten lines of the sketch, and the weights
-    assert len(lanes) == 12
+    shape, rows = shape_for(11), stream.rows  # ten lines of the sketch, and the weights
+    assert len(shape) == 12
     start = np.random.default_rng(0).standard_normal((stream.d, 12))
     oja = Ours("OjaSON", sketch_size=10)
 
@@ -69,7 +69,7 @@ def roofline(stream: Stream, repetitions: int) -> dict[str, Time]:
         table, a = table_now(), aligned_zeros(2, 12).reshape(-1)
         return us(
             lambda: with_package(
-                table, lanes, rows.indptr, rows.indices, rows.index_stride, rows.values, a
+                table, shape, rows.indptr, rows.indices, rows.index_stride, rows.values, a
             )
         )
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow.compute as pc
 
-from koco_stream.numerics.llvm.feature_lines import lanes_for
+from koco_stream.numerics.llvm.feature_lines import shape_for
 from koco_stream.runs.planner import Limits
 from koco_stream.runs.run import Cohort
 from koco_stream.streams.manifest import Manifest
@@ -163,7 +163,7 @@ def checkpoints(folder: Path, quick: bool) -> dict[str, float]:
     without, having = (median(column) for column in zip(*times, strict=True))
     each = (having - without) / saves
     between = Limits(1, 1).checkpoint_seconds
-    megabytes = len(runs) * manifest.n_features * len(lanes_for(11)) * 8e-6
+    megabytes = len(runs) * manifest.n_features * len(shape_for(11)) * 8e-6
     show(
         f"A cohort of {len(runs)} runs of OjaSON, m = 10, d = {manifest.n_features:,}, with {saves}"
         " checkpoints and without, in turn",

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from koco_stream.numerics.elementary import HIGHEST, LOWEST, literal_cos_sin, literal_exp
+from koco_stream.numerics.llvm.elementary import HIGHEST, LOWEST, literal_cos_sin, literal_exp
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from koco_stream.numerics.compiler import jit_with
-from koco_stream.numerics.llvm import feature_lines as lanes
+from koco_stream.numerics.llvm import feature_lines as lines
 from koco_stream.numerics.llvm import point_panels as panels
 
 
@@ -39,23 +39,23 @@ def check(module, name, *arguments):
 @settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 10**6), size=st.integers(0, 9), single=st.booleans())
 def test_feature_lines(columns, seed, size, single):
-    draw, width = np.random.default_rng(seed), lanes.lanes_for(columns)
+    draw, width = np.random.default_rng(seed), lines.shape_for(columns)
     W, d = len(width), 30
     table, a = draw.standard_normal((d, W)), draw.standard_normal((6 + W) * W)
     idx = np.sort(draw.choice(d, size, replace=False)).astype(np.int32)
     val = draw.standard_normal(size).astype(np.float32 if single else np.float64)
     n = int(draw.integers(0, W + 1))
-    check(lanes, "gather", table, width, idx, val, a, 0)
-    check(lanes, "scatter", table, width, idx, val, a, 5 * W)
-    check(lanes, "times", a, width, 6 * W, 0, W)
-    check(lanes, "dot", a, width, 0, W)
-    check(lanes, "dot3", a, width, 0, W, 2 * W)
-    check(lanes, "sums_before", a, width, W, 4 * W, 2 * W)
-    check(lanes, "sums_after", a, width, W, 4 * W, 3 * W)
-    check(lanes, "substitute", a, width, n, 6 * W, 2 * W, 3 * W, 4 * W)
-    check(lanes, "add_outer", a, width, n, 6 * W, 3 * W, W)
-    check(lanes, "combine", a, width, n, 6 * W, table, W, a, 2 * W)
-    check(lanes, "rotate", a, width, 2 * W, 3 * W, 0.6, 0.8)
+    check(lines, "gather", table, width, idx, val, a, 0)
+    check(lines, "scatter", table, width, idx, val, a, 5 * W)
+    check(lines, "times", a, width, 6 * W, 0, W)
+    check(lines, "dot", a, width, 0, W)
+    check(lines, "dot3", a, width, 0, W, 2 * W)
+    check(lines, "sums_before", a, width, W, 4 * W, 2 * W)
+    check(lines, "sums_after", a, width, W, 4 * W, 3 * W)
+    check(lines, "substitute", a, width, n, 6 * W, 2 * W, 3 * W, 4 * W)
+    check(lines, "add_outer", a, width, n, 6 * W, 3 * W, W)
+    check(lines, "combine", a, width, n, 6 * W, table, W, a, 2 * W)
+    check(lines, "rotate", a, width, 2 * W, 3 * W, 0.6, 0.8)
 
 
 @pytest.mark.parametrize("n", [0, 1, 16, 17, 45])
@@ -93,6 +93,6 @@ def test_waves__have_zeros_in_spare_places(n):
 
 @pytest.mark.parametrize("rows", [1, 3, 1000])
 def test_aligned_zeros__begin_at_a_cache_line(rows):
-    table = lanes.aligned_zeros(rows, 12)
+    table = lines.aligned_zeros(rows, 12)
     assert table.ctypes.data % 64 == 0
     np.testing.assert_array_equal(table, np.zeros((rows, 12)))

@@ -1,14 +1,12 @@
-"""FD-SON: sketched online Newton with frequent directions, on rows with s non-zeros at a cost that
-does not grow with the dimension.
+"""FD-SON: sketched online Newton with frequent directions; a round's cost does not grow with d.
 
 Luo, Agarwal, Cesa-Bianchi, Langford (NIPS 2016), Algorithms 1 and 2, with a buffer: S has m kept
 rows and up to m raw to-sketch vectors ĝ. The ĝ that fills the buffer has the 2m rows replaced by
 m, S ← (Σ − λ_{m+1}I)^½ V with the m largest eigenvalues of SᵀS (docs/errata.md, S6, S13), before
-the weights are updated, as Algorithm 1 has it (S21).
+the weights are updated, as Algorithm 1 has it (S21): see frequent_directions.py.
 
-Such a shrink is a linear map M of each column of S: it is applied when the column is next touched
-(koco_stream.numerics.lazy_maps). The weights are w = w̄ + Sᵀβ; a shrink moves Sᵀβ into w̄, which
-therefore is one more number of the column that the maps act on. H = (αI + SSᵀ)⁻¹ is used through
+The weights are w = w̄ + Sᵀβ; a shrink moves Sᵀβ into w̄, which therefore is one more number of the
+column that the shrinks' maps act on. H = (αI + SSᵀ)⁻¹ is used through
 the Cholesky factor of αI + SSᵀ: diagonal for the kept rows, one more row for each ĝ.
 """
 
@@ -18,54 +16,29 @@ from typing import NamedTuple
 
 import numpy as np
 
+from koco_stream.learners import spec
 from koco_stream.learners.base import Learner
-from koco_stream.learners.linear.newton_round import DIAGONAL_FORMS, FIRST_D, with_sketch
-from koco_stream.learners.spec import (
-    DIAGONAL,
-    NEWTON_STEP,
-    PROJECTION,
-    SHARED,
-    SKETCH_SIZE,
-    Cost,
-    Public,
-    StreamSize,
-    newton_params,
-    whole,
-)
+from koco_stream.learners.linear import frequent_directions as directions
+from koco_stream.learners.linear.frequent_directions import BETA, COEF, HX, LINE, ROOT, X_HAT, Y
+from koco_stream.learners.linear.newton_round import FIRST_D, sketch_params, with_sketch
 from koco_stream.losses import curvature_at
 from koco_stream.numerics.compiler import inlined, jit
-from koco_stream.numerics.eigenvalues import symmetric_eigen
-from koco_stream.numerics.lazy_maps import (
-    Maps,
-    empty_maps,
-    end_epoch,
-    maps_floats,
-    refresh,
-    restart,
-)
+from koco_stream.numerics.lazy_maps import Maps, empty_maps, end_epoch, maps_floats, refresh
 from koco_stream.numerics.llvm.feature_lines import (
     aligned_zeros,
     gather,
-    lanes_for,
     prefetch,
     scatter,
+    shape_for,
 )
 from koco_stream.types import Array
-
-NOTHING = 1e-14  # an eigenvalue below this share of the largest is rounding
-
-# Vectors in `a`, each (W,). State: β; the kept rows' eigenvalues λ; 1/√(α + λ). Scratch: a row's
-# gathered line; x̂ = Sx; L⁻¹x̂; Hx̂; what is added to the features' lines; eigenvalues; four more.
-# Then, each (2m, W): G = SSᵀ (its lower rows, for the buffer), L, scratch for eigenvectors.
-BETA, KEPT, ROOT, LINE, X_HAT, Y, HX, COEF, VALUES, MORE = range(10)
-FIRST_MATRIX = MORE + 4
 
 
 class Params(NamedTuple):
     """loss: its code. alpha: α. clip: C. curvature: the coefficient of g gᵀ in A, divided by √t if
     `decreasing`. sketch_size: m. diagonal: NONE, BEFORE or UPDATED (S7). project_weights: whether u
-    is projected, or only its prediction truncated. lanes: its length is W, the width of a line;
-    out_lanes: that of a line after a shrink.
+    is projected, or only its prediction truncated. shape: its length is W, the width of a line;
+    out_shape: that of a line after a shrink.
     """
 
     loss: int
@@ -76,15 +49,15 @@ class Params(NamedTuple):
     sketch_size: int
     diagonal: int
     project_weights: bool
-    lanes: tuple[int, ...]
-    out_lanes: tuple[int, ...]
+    shape: tuple[int, ...]
+    out_shape: tuple[int, ...]
 
 
 class State(NamedTuple):
     """t: () rounds. filled: () rows in the buffer. shrinks, folds: () how often. trace: () of SSᵀ.
     sw: (d, W), line j = the kept rows' column j (m numbers), w̄_j, the buffer's column j (m
-    numbers), then D_jj if `diagonal`. a: the small vectors and matrices. maps: the shrinks not yet
-    applied to every column. scaled: (d,) scratch for D^(−1/2) x, or (0,).
+    numbers), then D_jj if `diagonal`. a: the small vectors and matrices. maps: the shrinks to be
+    applied to columns. scaled: (d,) scratch for D^(−1/2) x, or (0,).
     """
 
     t: Array
@@ -100,7 +73,7 @@ class State(NamedTuple):
 
 def init(params: Params, n_features: int, seed: int) -> State:
     """w = 0, S = 0. Nothing is drawn: `seed` is not used."""
-    m, width = params.sketch_size, len(params.lanes)
+    m, width = params.sketch_size, len(params.shape)
     state = State(
         t=np.zeros((), np.int64),
         filled=np.zeros((), np.int64),
@@ -108,8 +81,8 @@ def init(params: Params, n_features: int, seed: int) -> State:
         folds=np.zeros((), np.int64),
         trace=np.zeros(()),
         sw=aligned_zeros(n_features, width),
-        a=aligned_zeros(FIRST_MATRIX + 6 * m, width).reshape(-1),
-        maps=empty_maps(n_features, 2 * m + 1, m + 1, params.out_lanes),
+        a=aligned_zeros(directions.FIRST_MATRIX + 6 * m, width).reshape(-1),
+        maps=empty_maps(n_features, 2 * m + 1, m + 1, params.out_shape),
         scaled=np.zeros(n_features if params.diagonal else 0),
     )
     state.a[ROOT * width : ROOT * width + m] = 1.0 / math.sqrt(params.alpha)
@@ -123,13 +96,13 @@ def inspect(params: Params, s: State, idx: Array, val: Array) -> tuple[float, fl
     """uᵀx and ‖x‖² for the row (idx, val); leaves x̂ = Sx in the scratch, and brings the row's
     columns up to date.
     """
-    a, m, W = s.a, params.sketch_size, len(params.lanes)
+    a, m, W = s.a, params.sketch_size, len(params.shape)
     for i in range(idx.size):
-        prefetch(s.sw, params.lanes, int(idx[i]))
+        prefetch(s.sw, params.shape, int(idx[i]))
     for i in range(idx.size):
         if s.maps.touched[idx[i]] != s.maps.epoch[()]:
-            refresh(s.maps, s.sw, int(idx[i]), 2 * m + 1, m + 1, params.out_lanes)
-    n2 = gather(s.sw, params.lanes, idx, val, a, LINE * W)
+            refresh(s.maps, s.sw, int(idx[i]), 2 * m + 1, m + 1, params.out_shape)
+    n2 = gather(s.sw, params.shape, idx, val, a, LINE * W)
     margin = a[LINE * W + m]  # w̄ᵀx
     for i in range(m):
         a[X_HAT * W + i] = a[LINE * W + i]
@@ -148,8 +121,8 @@ def columns_of(params: Params, s: State) -> tuple[Array, int, int]:
 @jit
 def residual_of(params: Params, s: State, n2: float) -> float:
     """αxᵀA⁻¹x = ‖x‖² − x̂ᵀHx̂, with H = L⁻ᵀL⁻¹; leaves L⁻¹x̂ in the scratch."""
-    a, m, W = s.a, params.sketch_size, len(params.lanes)
-    rows, L, trace = m + s.filled[()], (FIRST_MATRIX + 2 * m) * W, float(s.trace[()])
+    a, m, W = s.a, params.sketch_size, len(params.shape)
+    rows, L, trace = m + s.filled[()], (directions.FIRST_MATRIX + 2 * m) * W, float(s.trace[()])
     for i in range(m):
         a[Y * W + i] = a[X_HAT * W + i] * a[ROOT * W + i]
     for i in range(m, rows):
@@ -166,12 +139,10 @@ def residual_of(params: Params, s: State, n2: float) -> float:
 
 @inlined
 def project(params: Params, s: State, excess: float, residual: float) -> float:
-    """Line 5: γ_p = h/(αxᵀA⁻¹x), w ← u − γ_p(x − SᵀHx̂). Returns −γ_p, which w̄ is still to get of
-    x.
-    """
-    a, m, W = s.a, params.sketch_size, len(params.lanes)
+    """Line 5: γ_p = h/(αxᵀA⁻¹x), w ← u − γ_p(x − SᵀHx̂). Returns −γ_p, what w̄ gets of x."""
+    a, m, W = s.a, params.sketch_size, len(params.shape)
     rows, w_coef = m + s.filled[()], -excess / residual
-    solve_transposed(a, W, m, rows)
+    directions.solve_transposed(a, W, m, rows)
     for i in range(rows):
         a[BETA * W + i] -= w_coef * a[HX * W + i]
     return w_coef
@@ -189,10 +160,10 @@ def learn(
     n2: float,
 ) -> None:
     """Lines 7 to 9 for the row that was looked at last: the sketch, then the weights."""
-    alpha, m, W = params.alpha, params.sketch_size, len(params.lanes)
+    alpha, m, W = params.alpha, params.sketch_size, len(params.shape)
     a, filled = s.a, s.filled[()]
     rows = m + filled
-    G, L = FIRST_MATRIX * W, (FIRST_MATRIX + 2 * m) * W
+    G, L = directions.FIRST_MATRIX * W, (directions.FIRST_MATRIX + 2 * m) * W
     # Line 7: the to-sketch vector is ĝ = cx.
     t = s.t[()] + 1
     s.t[()] = t
@@ -217,94 +188,18 @@ def learn(
     # Line 9: u ← w − (g − SᵀHSg)/α. The shrink takes Sᵀβ into w̄, whichever of the two changes
     # comes first.
     a[COEF * W + m] = w_coef - slope / alpha
-    scatter(s.sw, params.lanes, idx, val, a, COEF * W)
+    scatter(s.sw, params.shape, idx, val, a, COEF * W)
     if rows == 2 * m:
-        shrink(params, s)
+        s.trace[()] = directions.shrink(a, s.maps, params.shape, len(params.out_shape), m, alpha)
+        s.filled[()] = 0
+        s.shrinks[()] += 1
+        s.folds[()] += end_epoch(s.maps, s.sw, 2 * m + 1, m + 1, params.out_shape)
         for i in range(m):
             a[BETA * W + i] = slope / alpha * (a[Y * W + i] * a[ROOT * W + i] * a[ROOT * W + i])
     elif slope != 0.0:
-        solve_transposed(a, W, m, rows)
+        directions.solve_transposed(a, W, m, rows)
         for i in range(rows):
             a[BETA * W + i] += slope / alpha * a[HX * W + i]
-
-
-@jit
-def solve_transposed(a: Array, W: int, m: int, rows: int) -> None:
-    """a[HX:] ← L⁻ᵀ a[Y:], from the last row up; the kept rows' part of L is diagonal."""
-    L = (FIRST_MATRIX + 2 * m) * W
-    for i in range(rows):
-        a[HX * W + i] = a[Y * W + i]
-    for i in range(rows - 1, m - 1, -1):
-        x = a[HX * W + i] / a[L + i * W + i]
-        a[HX * W + i] = x
-        for k in range(i):
-            a[HX * W + k] -= a[L + i * W + k] * x
-    for i in range(m):
-        a[HX * W + i] *= a[ROOT * W + i]
-
-
-@jit
-def shrink(params: Params, s: State) -> None:
-    """Algorithm 2, lines 2 and 3, for the full buffer: the map of this epoch, new eigenvalues, an
-    empty buffer, β = 0.
-
-    Leaves Sx of the row that filled the buffer, with the new S, in the scratch `Y`.
-    """
-    a, m, W, width = s.a, params.sketch_size, len(params.lanes), len(params.out_lanes)
-    G, vectors = FIRST_MATRIX * W, (FIRST_MATRIX + 4 * m) * W
-    n = 2 * m
-    for i in range(n):
-        for k in range(i):
-            if i < m:
-                a[G + i * W + k] = 0.0  # kept rows are orthogonal
-            a[G + k * W + i] = a[G + i * W + k]
-        if i < m:
-            a[G + i * W + i] = a[KEPT * W + i]
-    symmetric_eigen(a, params.lanes, n, G, vectors, VALUES * W, MORE * W)
-
-    map_at = s.maps.epoch[()] * (n + 1) * width
-    for k in range((n + 1) * width):
-        s.maps.maps[map_at + k] = 0.0
-    largest = 0.0
-    for i in range(n):
-        largest = max(largest, a[VALUES * W + i])
-    # The inputs of the map are a column's kept numbers, w̄ and buffer, in this order; row i of the
-    # Gram matrix is input i, or i + 1.
-    for rank in range(m + 1):
-        best = 0
-        for i in range(n):
-            if a[VALUES * W + i] > a[VALUES * W + best]:
-                best = i
-        value = a[VALUES * W + best]
-        a[VALUES * W + best] = -math.inf
-        a[LINE * W + rank] = value if value > NOTHING * largest else 0.0
-        a[Y * W + rank] = best
-    rho = a[LINE * W + m]
-    s.trace[()] = 0.0
-    for rank in range(m):
-        value, best = a[LINE * W + rank], int(a[Y * W + rank])
-        a[KEPT * W + rank] = max(value - rho, 0.0)
-        a[ROOT * W + rank] = 1.0 / math.sqrt(params.alpha + a[KEPT * W + rank])
-        s.trace[()] += a[KEPT * W + rank]
-        factor = math.sqrt(a[KEPT * W + rank] / value) if value > 0.0 else 0.0
-        x_hat = 0.0
-        for i in range(n):
-            entry = i if i < m else i + 1
-            s.maps.maps[map_at + entry * width + rank] = factor * a[vectors + best * W + i]
-            x_hat += factor * a[vectors + best * W + i] * a[X_HAT * W + i]
-        a[Y * W + rank] = x_hat
-    for i in range(n):  # w̄ ← w̄ + Sᵀβ
-        entry = i if i < m else i + 1
-        s.maps.maps[map_at + entry * width + m] = a[BETA * W + i]
-        a[BETA * W + i] = 0.0
-    s.maps.maps[map_at + m * width + m] = 1.0
-    s.filled[()] = 0
-    s.shrinks[()] += 1
-    if end_epoch(s.maps, n + 1, m + 1, params.out_lanes):
-        for j in range(s.sw.shape[0]):
-            refresh(s.maps, s.sw, j, n + 1, m + 1, params.out_lanes)
-        restart(s.maps)
-        s.folds[()] += 1
 
 
 forward, step = with_sketch("fd_son", inspect, residual_of, project, learn, columns_of)
@@ -324,12 +219,11 @@ class FDSON(Learner):
     curvature_schedule : {"constant", "decreasing"}
         Whether `curvature` stays, or is divided by √t.
     diagonal : bool or "updated"
-        Feed D^(−1/2) x with D_jj = 0.1 + Σ g_j² (section 5.2). True: with the D of the rounds
-        before, as printed. "updated": predict so, and update the sketch and the weights with this
-        round's g in D too, as Vowpal Wabbit does (docs/errata.md, S7).
+        Feed D^(−1/2) x with D_jj = 0.1 + Σ g_j² over the rounds before (section 5.2). "updated":
+        after the prediction with this round's g too, as Vowpal Wabbit does (docs/errata.md, S7).
     projection : {"weights", "prediction"}
-        How predictions are bounded: the weights are projected onto {w : |wᵀx| ≤ C} before each
-        prediction, as in the paper, or the prediction is truncated to [−C, C].
+        Project the weights onto {w : |wᵀx| ≤ C} before each prediction, as in the paper, or
+        truncate the prediction to [−C, C].
     loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
         The loss.
     clip : float
@@ -342,8 +236,7 @@ class FDSON(Learner):
     Attributes
     ----------
     coef_ : ndarray of shape (d,)
-        The weights, with the intercept's last if there is one (of the
-        rescaled features if `diagonal`).
+        The weights, the intercept's last; of the rescaled features if `diagonal`.
     sketch_ : ndarray of shape (m, d)
         S, the kept rows.
     buffer_ : ndarray of shape (k, d)
@@ -357,7 +250,7 @@ class FDSON(Learner):
     shrinks first, then updates the weights.
     """
 
-    parameters = (*SHARED, SKETCH_SIZE, *NEWTON_STEP, DIAGONAL, PROJECTION)
+    parameters = (*spec.SHARED, spec.SKETCH_SIZE, *spec.NEWTON_STEP, spec.DIAGONAL, spec.PROJECTION)
     numbers_version = 2
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
 
@@ -378,26 +271,21 @@ class FDSON(Learner):
         self._keep(locals())
 
     @classmethod
-    def to_params(cls, q: Public) -> Params:
+    def to_params(cls, q: spec.Public) -> Params:
         """As `Spec.to_params`."""
-        m, diagonal = whole(q, "sketch_size"), bool(q["diagonal"])
+        m, diagonal = spec.whole(q, "sketch_size"), bool(q["diagonal"])
         return Params(
-            **newton_params(q),
-            sketch_size=m,
-            diagonal=DIAGONAL_FORMS[q["diagonal"]],
-            project_weights=q["projection"] == "weights",
-            lanes=lanes_for(2 * m + 1 + diagonal),
-            out_lanes=lanes_for(m + 1),
+            **sketch_params(q), shape=shape_for(2 * m + 1 + diagonal), out_shape=shape_for(m + 1)
         )
 
     @classmethod
-    def cost(cls, q: Public, size: StreamSize) -> Cost:
+    def cost(cls, q: spec.Public, size: spec.StreamSize) -> spec.Cost:
         """As `Spec.cost`."""
-        m, diagonal = whole(q, "sketch_size"), bool(q["diagonal"])
-        width, out = len(lanes_for(2 * m + 1 + diagonal)), len(lanes_for(m + 1))
+        m, diagonal = spec.whole(q, "sketch_size"), bool(q["diagonal"])
+        width, out = len(shape_for(2 * m + 1 + diagonal)), len(shape_for(m + 1))
         floats = (size.d + 13 + 6 * m) * width + diagonal * size.d
         maps = maps_floats(size.d, 2 * m + 1, m + 1, out)
-        return Cost(floats + maps, 500 + 10 * m * m + size.s * (2 * m + 30))
+        return spec.Cost(floats + maps, 500 + 10 * m * m + size.s * (2 * m + 30))
 
     @property
     def sketch_(self) -> Array:
@@ -412,9 +300,7 @@ class FDSON(Learner):
 
     @property
     def coef_(self) -> Array:
-        """The weights u (d,), with the intercept's last (of the rescaled features if
-        `diagonal`).
-        """
+        """The weights u (d,), the intercept's last; of the rescaled features if `diagonal`."""
         m, table = self._params.sketch_size, self._table()
         beta = self._state.a[: 2 * m]
         return table[:, m] + table[:, :m] @ beta[:m] + table[:, m + 1 : 2 * m + 1] @ beta[m:]
@@ -428,5 +314,5 @@ class FDSON(Learner):
         """The columns, all brought up to date."""
         m, state = self._params.sketch_size, self._readable_state()
         for j in range(state.sw.shape[0]):
-            refresh(state.maps, state.sw, j, 2 * m + 1, m + 1, self._params.out_lanes)
+            refresh(state.maps, state.sw, j, 2 * m + 1, m + 1, self._params.out_shape)
         return state.sw

@@ -25,10 +25,10 @@ import numpy as np
 from numba.core import config, types
 from numba.extending import intrinsic
 
-from koco_stream.learners.spec import Cost, Public, StreamSize, whole
+from koco_stream.learners.spec import Cost, Public, StreamSize, newton_params, whole
 from koco_stream.losses import loss_slope
 from koco_stream.numerics.compiler import jit, jit_with
-from koco_stream.numerics.llvm.feature_lines import lanes_for
+from koco_stream.numerics.llvm.feature_lines import shape_for
 from koco_stream.types import Array
 
 FIRST_D = 0.1
@@ -69,38 +69,17 @@ def adapt(table: Array, column: int, idx: Array, val: Array, slope: float) -> No
         table[idx[i], column] += g * g
 
 
-def inspect(params: Any, s: Any, idx: Array, val: Array) -> tuple[float, float]:
-    """Stands for a learner's; `with_sketch` binds the name to one."""
+def unbound(*arguments: Any) -> Any:
+    """Stands for what is particular to a sketch; `with_sketch` binds the name to a learner's."""
     raise AssertionError("with_sketch binds this name")
 
 
-def residual_of(params: Any, s: Any, n2: float) -> float:
-    """Stands for a learner's; `with_sketch` binds the name to one."""
-    raise AssertionError("with_sketch binds this name")
-
-
-def project(params: Any, s: Any, excess: float, residual: float) -> float:
-    """Stands for a learner's; `with_sketch` binds the name to one."""
-    raise AssertionError("with_sketch binds this name")
-
-
-def learn(
-    params: Any,
-    s: Any,
-    idx: Array,
-    val: Array,
-    slope: float,
-    w_coef: float,
-    residual: float,
-    n2: float,
-) -> None:
-    """Stands for a learner's; `with_sketch` binds the name to one."""
-    raise AssertionError("with_sketch binds this name")
-
-
-def columns_of(params: Any, s: Any) -> tuple[Array, int, int]:
-    """Stands for where a learner has w̄ and D; `with_sketch` binds the name to one."""
-    raise AssertionError("with_sketch binds this name")
+inspect: Callable[..., tuple[float, float]] = unbound
+residual_of: Callable[..., float] = unbound
+project: Callable[..., float] = unbound
+learn: Callable[..., None] = unbound
+# The table, and where in its lines w̄ and D are
+columns_of: Callable[..., tuple[Array, int, int]] = unbound
 
 
 def bounded(params: Any, s: Any, idx: Array, val: Array) -> tuple[float, float, float, float]:
@@ -178,9 +157,19 @@ def with_sketch(
     )
 
 
+def sketch_params(q: Public) -> dict[str, Any]:
+    """The entries of `Params` that all sketches share."""
+    return {
+        **newton_params(q),
+        "sketch_size": whole(q, "sketch_size"),
+        "diagonal": DIAGONAL_FORMS[q["diagonal"]],
+        "project_weights": q["projection"] == "weights",
+    }
+
+
 def table_cost(q: Public, size: StreamSize) -> Cost:
     """What a learner costs whose table has m + 1 numbers a feature, and one more if `diagonal`."""
     m, diagonal = whole(q, "sketch_size"), bool(q["diagonal"])
-    width, plain = len(lanes_for(m + 1 + diagonal)), len(lanes_for(m + 1))
+    width, plain = len(shape_for(m + 1 + diagonal)), len(shape_for(m + 1))
     floats = (size.d + width + 16) * width + diagonal * size.d
     return Cost(floats, 50 + (0.35 * size.s + 0.6 * plain + 8) * plain)

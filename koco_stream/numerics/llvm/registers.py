@@ -1,17 +1,22 @@
 """Building blocks for hand-written LLVM instructions: arithmetic on lines of numbers in registers.
 
-A line is split into registers of eight lanes and one of four. The order of every sum is fixed here;
-`halved` is its Python specification.
+A line is split into registers of eight numbers and one of four. The order of every sum is fixed
+here; `halved` is its Python specification.
 """
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from inspect import signature
 from typing import Any
 
 from llvmlite import ir
-from numba.core import cgutils
+from numba import types
+from numba.core import cgutils, config
+from numba.extending import intrinsic
 
 from koco_stream.types import Array
 
-INT32, INT64 = ir.IntType(32), ir.IntType(64)
+INT32, INT64, DOUBLE = ir.IntType(32), ir.IntType(64), ir.DoubleType()
 
 
 def halved(registers: list[Array]) -> float:
@@ -30,147 +35,226 @@ def halved(registers: list[Array]) -> float:
     return float(pair[0] + pair[1])
 
 
-class Lines:
-    """Emits arithmetic on lines of `width` lanes, split into registers of eight lanes and one of
-    four.
+class Line:
+    """A line of numbers in registers, with arithmetic number by number.
+
+    A number in place of the other line stands for a line of that number.
     """
+
+    def __init__(self, builder: Any, registers: list[Any]) -> None:
+        self.b = builder
+        self.registers = registers
+
+    def _with(self, operation: Any, other: Any) -> "Line":
+        if isinstance(other, float):
+            other = DOUBLE(other)
+        if not isinstance(other, Line):
+            other = Line(self.b, [spread(self.b, other, r.type.count) for r in self.registers])
+        pairs = zip(self.registers, other.registers, strict=True)
+        return Line(self.b, [operation(x, y) for x, y in pairs])
+
+    def __add__(self, other: Any) -> "Line":
+        return self._with(self.b.fadd, other)
+
+    def __sub__(self, other: Any) -> "Line":
+        return self._with(self.b.fsub, other)
+
+    def __mul__(self, other: Any) -> "Line":
+        return self._with(self.b.fmul, other)
+
+    def four(self) -> Any:
+        """The registers added until four numbers are left, in the order of `halved`."""
+        eights = [r for r in self.registers if r.type.count == 8]
+        fours = [r for r in self.registers if r.type.count == 4]
+        if eights:
+            total = eights[0]
+            for r in eights[1:]:
+                total = self.b.fadd(total, r)
+            fours.insert(0, self._fold(total))
+        return fours[0] if len(fours) == 1 else self.b.fadd(*fours)
+
+    def total(self) -> Any:
+        """The sum of all numbers, in the order of `halved`."""
+        pair = self._fold(self.four())
+        return self.b.fadd(*(self.b.extract_element(pair, INT32(k)) for k in (0, 1)))
+
+    def _fold(self, register: Any) -> Any:
+        half = register.type.count // 2
+        low, high = (shuffled(self.b, register, register, range(k, k + half)) for k in (0, half))
+        return self.b.fadd(low, high)
+
+    def running(self, back: bool) -> "Line":
+        """For each number the sum of those before it, or after it with `back`, in the order of
+        `literal_sums_before`.
+        """
+        carry: Any = DOUBLE(0.0)
+        out = list(self.registers)
+        places = range(len(out))
+        for k in reversed(places) if back else places:
+            value, n = out[k], out[k].type.count
+            for shift in (1, 2, 4)[: n.bit_length() - 1]:
+                value = self.b.fadd(value, self._moved(value, -shift if back else shift))
+            before = self._moved(value, -1 if back else 1)
+            out[k] = self.b.fadd(before, spread(self.b, carry, n))
+            carry = self.b.fadd(carry, self.b.extract_element(value, INT32(0 if back else n - 1)))
+        return Line(self.b, out)
+
+    def _moved(self, register: Any, by: int) -> Any:
+        """A register with all numbers shifted by `by` positions and filled with zeros."""
+        n = register.type.count
+        zeros = ir.Constant(register.type, [0.0] * n)
+        return shuffled(
+            self.b, register, zeros, [k - by if 0 <= k - by < n else n for k in range(n)]
+        )
+
+
+def spread(builder: Any, value: Any, n: int) -> Any:
+    """A register with `value` everywhere."""
+    undefined = ir.Constant(ir.VectorType(DOUBLE, n), ir.Undefined)
+    first = builder.insert_element(undefined, value, INT32(0))
+    return shuffled(builder, first, first, [0] * n)
+
+
+def shuffled(builder: Any, x: Any, y: Any, chosen: Any) -> Any:
+    """A register with the chosen numbers of x followed by y."""
+    numbers = list(chosen)
+    return builder.shuffle_vector(x, y, ir.Constant(ir.VectorType(INT32, len(numbers)), numbers))
+
+
+class Memory:
+    """An array that an instruction is given: where its numbers are."""
+
+    def __init__(self, builder: Any, array: Any) -> None:
+        self.b = builder
+        self.data = array.data
+        self.shape = cgutils.unpack_tuple(builder, array.shape)
+        self.size = self.shape[0]
+
+    def at(self, *steps: Any) -> Any:
+        """The pointer to the element at the sum of these offsets."""
+        offset = steps[0]
+        for step in steps[1:]:
+            offset = self.b.add(offset, step)
+        return self.b.gep(self.data, [offset])
+
+    def number(self, *steps: Any) -> Any:
+        """The element at the sum of these offsets: an integer as 64 bits, a float as a double."""
+        value = self.b.load(self.at(*steps))
+        if isinstance(value.type, ir.IntType):
+            return self.b.sext(value, INT64)
+        return value if value.type == DOUBLE else self.b.fpext(value, DOUBLE)
+
+
+class Variable:
+    """A line that changes."""
+
+    def __init__(self, builder: Any, line: Line) -> None:
+        self.b = builder
+        self.places = [cgutils.alloca_once_value(builder, r) for r in line.registers]
+
+    def get(self) -> Line:
+        """The line as it is now."""
+        return Line(self.b, [self.b.load(place) for place in self.places])
+
+    def set(self, line: Line) -> None:
+        """Make it this line."""
+        for place, register in zip(self.places, line.registers, strict=True):
+            self.b.store(register, place)
+
+
+class Lines:
+    """Emits loops over lines of `width` numbers, and moves lines between memory and registers."""
 
     def __init__(self, builder: Any, width: int) -> None:
         self.b = builder
         self.width = width
         self.registers = [(first, min(8, width - first)) for first in range(0, width, 8)]
 
-    def vector(self, lanes: int) -> Any:
-        """The LLVM type of a register with this many lanes."""
-        return ir.VectorType(ir.DoubleType(), lanes)
-
-    def zeros(self) -> list[Any]:
-        """A line of variables, initialised to zero."""
-        return [
-            cgutils.alloca_once_value(self.b, ir.Constant(self.vector(n), [0.0] * n))
-            for _, n in self.registers
-        ]
-
-    def spread(self, value: Any) -> list[Any]:
-        """A line with `value` in every lane."""
-        return [self._spread(value, n) for _, n in self.registers]
-
-    def _spread(self, value: Any, lanes: int) -> Any:
-        first = self.b.insert_element(
-            ir.Constant(self.vector(lanes), ir.Undefined), value, INT32(0)
-        )
-        return self.b.shuffle_vector(
-            first, first, ir.Constant(ir.VectorType(INT32, lanes), [0] * lanes)
-        )
-
-    def load(self, pointer: Any) -> list[Any]:
+    def load(self, pointer: Any) -> Line:
         """Load the line at `pointer`, which need not be aligned."""
-        loaded = [self.b.load(self._place(pointer, first, n)) for first, n in self.registers]
+        loaded = [self.b.load(self._part(pointer, first, n)) for first, n in self.registers]
         for value in loaded:
             value.align = 8
-        return loaded
+        return Line(self.b, loaded)
 
-    def store(self, line: list[Any], pointer: Any) -> None:
+    def store(self, line: Line, pointer: Any) -> None:
         """Store a line at `pointer`."""
-        for value, (first, n) in zip(line, self.registers, strict=True):
-            self.b.store(value, self._place(pointer, first, n)).align = 8
+        for value, (first, n) in zip(line.registers, self.registers, strict=True):
+            self.b.store(value, self._part(pointer, first, n)).align = 8
 
-    def _place(self, pointer: Any, first: int, lanes: int) -> Any:
-        return self.b.bitcast(self.b.gep(pointer, [INT64(first)]), self.vector(lanes).as_pointer())
+    def _part(self, pointer: Any, first: int, n: int) -> Any:
+        vector = ir.VectorType(DOUBLE, n)
+        return self.b.bitcast(self.b.gep(pointer, [INT64(first)]), vector.as_pointer())
 
-    def add(self, left: list[Any], right: list[Any]) -> list[Any]:
-        """The sum of two lines, lane by lane."""
-        return [self.b.fadd(x, y) for x, y in zip(left, right, strict=True)]
+    def line_at(self, i: Any) -> Any:
+        """The offset of line i."""
+        return self.b.mul(i, INT64(self.width))
 
-    def subtract(self, left: list[Any], right: list[Any]) -> list[Any]:
-        """The difference of two lines, lane by lane."""
-        return [self.b.fsub(x, y) for x, y in zip(left, right, strict=True)]
+    @contextmanager
+    def loop(self, start: Any, end: Any, step: int = 1) -> Iterator[Any]:
+        """A loop whose index goes from `start` to before `end` by `step`."""
+        with cgutils.for_range_slice(self.b, start, end, INT64(step)) as (i, _):
+            yield i
 
-    def multiply(self, left: list[Any], right: list[Any]) -> list[Any]:
-        """The product of two lines, lane by lane."""
-        return [self.b.fmul(x, y) for x, y in zip(left, right, strict=True)]
+    def two_sums(
+        self, start: Any, end: Any, begin: tuple[Line, Line], term: Callable[[Any], Line]
+    ) -> tuple[Line, Line]:
+        """Add the lines term(i) for start ≤ i < end to the two of `begin` in turn."""
+        even, odd = (self.variable(line) for line in begin)
+        pairs = self.b.add(start, self.b.and_(self.b.sub(end, start), INT64(-2)))
+        with self.loop(start, pairs, 2) as i:
+            even.set(even.get() + term(i))
+            odd.set(odd.get() + term(self.b.add(i, INT64(1))))
+        with self.b.if_then(self.b.icmp_signed("<", pairs, end)):
+            even.set(even.get() + term(pairs))
+        return even.get(), odd.get()
 
-    def get(self, variables: list[Any]) -> list[Any]:
-        """The current values of a line of variables."""
-        return [self.b.load(v) for v in variables]
+    def sum_of(self, count: Any, term: Callable[[Any], Line], begin: Line | None = None) -> Line:
+        """The sum of the lines term(i) for i < count, with even and odd i summed separately.
 
-    def set(self, variables: list[Any], line: list[Any]) -> None:
-        """Assign a line's values to a line of variables."""
-        for value, variable in zip(line, variables, strict=True):
-            self.b.store(value, variable)
-
-    def four(self, line: list[Any]) -> Any:
-        """A line's registers added until four lanes are left, in the order of `halved`."""
-        eights = [value for value, (_, n) in zip(line, self.registers, strict=True) if n == 8]
-        fours = [value for value, (_, n) in zip(line, self.registers, strict=True) if n == 4]
-        if eights:
-            total = eights[0]
-            for value in eights[1:]:
-                total = self.b.fadd(total, value)
-            fours.insert(0, self._fold(total, 8))
-        return fours[0] if len(fours) == 1 else self.b.fadd(*fours)
-
-    def total(self, line: list[Any]) -> Any:
-        """The sum of a line's lanes, in the order of `halved`."""
-        pair = self._fold(self.four(line), 4)
-        return self.b.fadd(
-            self.b.extract_element(pair, INT32(0)), self.b.extract_element(pair, INT32(1))
-        )
-
-    def totals(self, rows: list[list[Any]]) -> Any:
-        """The sums of eight or four lines in one register, each in the order of `halved`."""
-        fours = [self.four(line) for line in rows]
-        pairs = [
-            self.b.fadd(self.shuffle(x, y, [0, 1, 4, 5]), self.shuffle(x, y, [2, 3, 6, 7]))
-            for x, y in zip(fours[::2], fours[1::2], strict=True)
-        ]
-        sums = [
-            self.b.fadd(self.shuffle(x, y, [0, 2, 4, 6]), self.shuffle(x, y, [1, 3, 5, 7]))
-            for x, y in zip(pairs[::2], pairs[1::2], strict=True)
-        ]
-        return sums[0] if len(sums) == 1 else self.shuffle(sums[0], sums[1], list(range(8)))
-
-    def running(self, line: list[Any], back: bool) -> list[Any]:
-        """For each lane the sum of the lanes before it, or after it with `back`, in the order of
-        `literal_sums_before`.
+        Both sums start at `begin`, zeros by default.
         """
-        carry: Any = ir.DoubleType()(0.0)
-        out = list(line)
-        places = range(len(line))
-        for k in reversed(places) if back else places:
-            value, n = line[k], self.registers[k][1]
-            for shift in (1, 2, 4)[: n.bit_length() - 1]:
-                value = self.b.fadd(value, self._moved(value, n, -shift if back else shift))
-            out[k] = self.b.fadd(self._moved(value, n, -1 if back else 1), self._spread(carry, n))
-            carry = self.b.fadd(carry, self.b.extract_element(value, INT32(0 if back else n - 1)))
-        return out
+        zeros = begin or self.zeros()
+        even, odd = self.two_sums(INT64(0), count, (zeros, zeros), term)
+        return even + odd
 
-    def _moved(self, value: Any, lanes: int, by: int) -> Any:
-        """A register with all lanes shifted by `by` positions and filled with zeros."""
-        zeros = ir.Constant(self.vector(lanes), [0.0] * lanes)
-        return self.shuffle(
-            value, zeros, [k - by if 0 <= k - by < lanes else lanes for k in range(lanes)]
+    def variable(self, line: Line) -> Variable:
+        """A variable line that starts as `line`."""
+        return Variable(self.b, line)
+
+    def zeros(self) -> Line:
+        """A line of zeros."""
+        return Line(
+            self.b, [ir.Constant(ir.VectorType(DOUBLE, n), [0.0] * n) for _, n in self.registers]
         )
 
-    def shuffle(self, x: Any, y: Any, lanes: list[int]) -> Any:
-        """A register with the given lanes of x followed by y."""
-        return self.b.shuffle_vector(x, y, ir.Constant(ir.VectorType(INT32, len(lanes)), lanes))
 
-    def _fold(self, value: Any, lanes: int) -> Any:
-        half = lanes // 2
-        low, high = (self.shuffle(value, value, list(range(k, k + half))) for k in (0, half))
-        return self.b.fadd(low, high)
+def instruction(result: Any, literal: Any, width: int = 0) -> Callable[[Any], Any]:
+    """Decorate the emitter of a function's instructions, so that compiled code can call it.
 
+    The emitter is given a `Lines`, then the function's arguments: an array as `Memory`, a tuple as
+    its length, others as they are. Lines have `width` numbers, or as many as the first tuple is
+    long. `literal` is the function's specification in Python, called instead without the compiler.
+    """
 
-def in_two_chains(builder: Any, lines: Lines, count: Any, term: Any) -> list[Any]:
-    """The sum of the lines term(i), with even and odd i summed separately."""
-    sums = lines.zeros(), lines.zeros()
-    pairs = builder.and_(count, INT64(-2))
-    with cgutils.for_range_slice(builder, INT64(0), pairs, INT64(2)) as (i, _):
-        for chain in (0, 1):
-            lines.set(
-                sums[chain], lines.add(lines.get(sums[chain]), term(builder.add(i, INT64(chain))))
-            )
-    with builder.if_then(builder.icmp_signed("!=", pairs, count)):
-        lines.set(sums[0], lines.add(lines.get(sums[0]), term(pairs)))
-    return lines.add(lines.get(sums[0]), lines.get(sums[1]))
+    def decorate(emit: Callable[..., Any]) -> Any:
+        def typed(typing_context: Any, *given: Any) -> Any:
+            def generate(context: Any, builder: Any, call: Any, values: Any) -> Any:
+                arguments: list[Any] = []
+                for kind, value in zip(call.args, values, strict=True):
+                    if isinstance(kind, types.Array):
+                        array = context.make_array(kind)(context, builder, value)
+                        arguments.append(Memory(builder, array))
+                    else:
+                        arguments.append(len(kind) if isinstance(kind, types.BaseTuple) else value)
+                numbers = width or next(len(k) for k in call.args if isinstance(k, types.BaseTuple))
+                value = emit(Lines(builder, numbers), *arguments)
+                return context.get_dummy_value() if result == types.void else value
+
+            kinds = [types.int64 if isinstance(kind, types.Integer) else kind for kind in given]
+            return result(*kinds), generate
+
+        typed.__signature__ = signature(emit)  # type: ignore[attr-defined]  # numba reads it
+        return literal if config.DISABLE_JIT else intrinsic(typed)
+
+    return decorate
