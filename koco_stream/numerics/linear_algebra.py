@@ -27,6 +27,15 @@ def square_norm(val: Array) -> float:
 
 
 @jit
+def row_dot(w: Array, idx: Array, val: Array) -> float:
+    """The product wᵀx of a vector (d,) and the row x = (idx, val), summed in order."""
+    total = 0.0
+    for i in range(idx.size):
+        total += w[idx[i]] * np.float64(val[i])
+    return total
+
+
+@jit
 def orthonormalise(table: Array, m: int, dots: Array) -> None:
     """Orthonormalise the first m columns of `table` (d, width) in place by Gram–Schmidt, in order.
 

@@ -104,7 +104,7 @@ class AdaGrad(Learner):
 
     @classmethod
     def to_params(cls, q: Public) -> Params:
-        """As `Spec.to_params`."""
+        """The parameters of the compiled step, from the complete public parameters `q`."""
         return Params(**loss_and_clip(q), step_size=real(q, "step_size"))
 
     @property

@@ -272,7 +272,7 @@ class FDSON(Learner):
 
     @classmethod
     def to_params(cls, q: spec.Public) -> Params:
-        """As `Spec.to_params`."""
+        """The parameters of the compiled step, from the complete public parameters `q`."""
         m, diagonal = spec.whole(q, "sketch_size"), bool(q["diagonal"])
         return Params(
             **sketch_params(q), shape=shape_for(2 * m + 1 + diagonal), out_shape=shape_for(m + 1)
@@ -280,7 +280,7 @@ class FDSON(Learner):
 
     @classmethod
     def cost(cls, q: spec.Public, size: spec.StreamSize) -> spec.Cost:
-        """As `Spec.cost`."""
+        """The approximate cost of a run on a stream of this size, for the planner."""
         m, diagonal = spec.whole(q, "sketch_size"), bool(q["diagonal"])
         width, out = len(shape_for(2 * m + 1 + diagonal)), len(shape_for(m + 1))
         floats = (size.d + 13 + 6 * m) * width + diagonal * size.d

@@ -14,7 +14,7 @@ from koco_stream.learners.base import Learner
 from koco_stream.learners.spec import PROJECTION, SHARED, STEP_SIZE, Public, loss_and_clip, real
 from koco_stream.losses import loss_slope
 from koco_stream.numerics.compiler import jit
-from koco_stream.numerics.linear_algebra import square_norm
+from koco_stream.numerics.linear_algebra import row_dot, square_norm
 from koco_stream.types import Array
 
 
@@ -43,10 +43,7 @@ def init(params: Params, n_features: int, seed: int) -> State:
 @jit
 def forward(params: Params, s: State, idx: Array, val: Array) -> float:
     """wᵀx for the row (idx, val), before it is held within [−C, C]. Learns nothing."""
-    y_hat = 0.0
-    for i in range(idx.size):
-        y_hat += s.w[idx[i]] * np.float64(val[i])
-    return y_hat
+    return row_dot(s.w, idx, val)
 
 
 @jit
@@ -76,8 +73,8 @@ class OGD(Learner):
     step_size : float
         The step, above 0.
     projection : {"weights", "prediction"}
-        How predictions are bounded: the weights are projected onto {w : |wᵀx| ≤ C} before each
-        prediction, as in the paper, or the prediction is truncated to [−C, C].
+        Project the weights onto {w : |wᵀx| ≤ C} before each prediction, as in the paper, or
+        truncate the prediction to [−C, C].
     loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
         The loss.
     clip : float
@@ -120,7 +117,7 @@ class OGD(Learner):
 
     @classmethod
     def to_params(cls, q: Public) -> Params:
-        """As `Spec.to_params`."""
+        """The parameters of the compiled step, from the complete public parameters `q`."""
         return Params(
             **loss_and_clip(q),
             step_size=real(q, "step_size"),

@@ -265,7 +265,7 @@ class OjaSON(Learner):
 
     @classmethod
     def to_params(cls, q: spec.Public) -> Params:
-        """As `Spec.to_params`."""
+        """The parameters of the compiled step, from the complete public parameters `q`."""
         m, diagonal = spec.whole(q, "sketch_size"), bool(q["diagonal"])
         return Params(
             **sketch_params(q),
@@ -276,18 +276,18 @@ class OjaSON(Learner):
 
     @classmethod
     def irrelevant(cls, q: spec.Public) -> set[str]:
-        """As `Spec.irrelevant`: without a sketch, all that is said of it."""
+        """The parameters that have no effect: without a sketch, all that describe it."""
         of_sketch = {"sketch_rate", "sketch_start", "curvature", "curvature_schedule"}
         return of_sketch if q["sketch_size"] == 0 else set()
 
     @classmethod
     def stochastic(cls, q: spec.Public) -> bool:
-        """As `Spec.stochastic`: if the sketch starts from random rows."""
+        """Whether results depend on the seed: if the sketch starts from random rows."""
         return q["sketch_size"] != 0 and q["sketch_start"] == "random"
 
     @classmethod
     def cost(cls, q: spec.Public, size: spec.StreamSize) -> spec.Cost:
-        """As `Spec.cost`."""
+        """The approximate cost of a run on a stream of this size, for the planner."""
         return table_cost(q, size)
 
     @property

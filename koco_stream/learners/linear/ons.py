@@ -30,7 +30,7 @@ from koco_stream.learners.spec import (
 )
 from koco_stream.losses import curvature_at, loss_slope
 from koco_stream.numerics.compiler import jit
-from koco_stream.numerics.linear_algebra import square_norm
+from koco_stream.numerics.linear_algebra import row_dot, square_norm
 from koco_stream.types import Array
 
 ALPHA_OR_ZERO = Parameter("alpha", float, "α, the ridge; 0 for the pseudo-inverse", low=0)
@@ -81,10 +81,7 @@ def times_row(matrix: Array, idx: Array, val: Array, out: Array) -> float:
         j, v = idx[i], np.float64(val[i])
         for k in range(out.size):
             out[k] += v * matrix[j, k]
-    total = 0.0
-    for i in range(idx.size):
-        total += np.float64(val[i]) * out[idx[i]]
-    return total
+    return row_dot(out, idx, val)
 
 
 @jit
@@ -106,16 +103,7 @@ def forward(params: Params, s: State, idx: Array, val: Array) -> float:
     """
     if off_range(params, s, idx, val) > 0.0:
         return 0.0
-    return product(s.u, idx, val)
-
-
-@jit
-def product(u: Array, idx: Array, val: Array) -> float:
-    """uᵀx for the row x = (idx, val)."""
-    y_hat = 0.0
-    for i in range(idx.size):
-        y_hat += u[idx[i]] * np.float64(val[i])
-    return y_hat
+    return row_dot(s.u, idx, val)
 
 
 @jit
@@ -127,7 +115,7 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
         return 0.0
     u, A_inv, Ax = s.u, s.A_inv, s.Ax
     d = u.size
-    y_hat = product(u, idx, val)
+    y_hat = row_dot(u, idx, val)
     xAx = times_row(A_inv, idx, val, Ax)
     if xAx <= 0.0:  # an empty row, or one too small to be told from none
         return min(max(y_hat, -params.clip), params.clip)
@@ -165,7 +153,7 @@ def widen(params: Params, s: State, idx: Array, val: Array, left: float, y: floa
     t = s.t[()] + 1
     s.t[()] = t
     c2 = curvature_at(params.curvature, params.decreasing, t) * slope * slope
-    change = -product(u, idx, val) / left
+    change = -row_dot(u, idx, val) / left
     if c2 > 0.0:
         change -= slope / (c2 * left)  # A_t⁺x = r/(c²‖r‖²)
     for k in range(d):
@@ -191,8 +179,8 @@ class ONS(Learner):
     curvature_schedule : {"constant", "decreasing"}
         Whether `curvature` stays, or is divided by √t.
     projection : {"weights", "prediction"}
-        How predictions are bounded: the weights are projected onto {w : |wᵀx| ≤ C} before each
-        prediction, as in the paper, or the prediction is truncated to [−C, C].
+        Project the weights onto {w : |wᵀx| ≤ C} before each prediction, as in the paper, or
+        truncate the prediction to [−C, C].
     loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
         The loss.
     clip : float
@@ -231,12 +219,12 @@ class ONS(Learner):
 
     @classmethod
     def to_params(cls, q: Public) -> Params:
-        """As `Spec.to_params`."""
+        """The parameters of the compiled step, from the complete public parameters `q`."""
         return Params(**newton_params(q), project_weights=q["projection"] == "weights")
 
     @classmethod
     def cost(cls, q: Public, size: StreamSize) -> Cost:
-        """As `Spec.cost`."""
+        """The approximate cost of a run on a stream of this size, for the planner."""
         matrices = 1 if q["alpha"] else 2
         return Cost(matrices * size.d * (size.d + 2), 30 + 0.5 * size.s**2)
 

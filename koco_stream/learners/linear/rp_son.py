@@ -288,18 +288,18 @@ class RPSON(Learner):
 
     @classmethod
     def to_params(cls, q: spec.Public) -> Params:
-        """As `Spec.to_params`."""
+        """The parameters of the compiled step, from the complete public parameters `q`."""
         m, diagonal = spec.whole(q, "sketch_size"), bool(q["diagonal"])
         return Params(**sketch_params(q), shape=shape_for(m + 1 + diagonal))
 
     @classmethod
     def stochastic(cls, q: spec.Public) -> bool:
-        """As `Spec.stochastic`: always."""
+        """Whether results depend on the seed: always."""
         return True
 
     @classmethod
     def cost(cls, q: spec.Public, size: spec.StreamSize) -> spec.Cost:
-        """As `Spec.cost`."""
+        """The approximate cost of a run on a stream of this size, for the planner."""
         of_table = table_cost(q, size)
         width = len(shape_for(spec.whole(q, "sketch_size") + 2))
         return spec.Cost(of_table.floats + 2 * width**2, 100 + of_table.nanoseconds)
