@@ -4,8 +4,7 @@ Every sum has one order on every machine, so a run's results do not depend on th
 comes from computing several outputs side by side (SIMD), never from splitting a sum.
 
 A sparse row is `idx` (s,) int32, its feature numbers in increasing order, and `val` (s,), its
-values. Tables indexed by feature store all numbers of one feature together: `table` is (d, width),
-and each of its rows is a contiguous line of memory.
+values. A `table` (d, width) has all numbers of one feature together, in a line of memory.
 """
 
 import math
@@ -21,8 +20,7 @@ def square_norm(val: Array) -> float:
     """The square norm ‖x‖² of a row's values, summed in order."""
     n2 = 0.0
     for i in range(val.size):
-        v = np.float64(val[i])
-        n2 += v * v
+        n2 += np.float64(val[i]) * np.float64(val[i])
     return n2
 
 
@@ -73,21 +71,11 @@ def product(left: Array, right: Array, out: Array) -> None:
 
 
 @jit
-def dot(a: Array, n: int, left: int, right: int) -> float:
-    """The dot product Σ_i a[left + i]·a[right + i] over i < n, summed in order."""
-    total = 0.0
-    for i in range(n):
-        total += a[left + i] * a[right + i]
-    return total
-
-
-@jit
 def factor_shifted(a: Array, W: int, m: int, matrix: int, shift: float, factor: int) -> None:
     """Cholesky factor L with LLᵀ = shift·I + M for a positive semidefinite (m, m) matrix M.
 
-    `matrix` and `factor` are their offsets in `a`, whose lines have width W.
-
-    Pivots are at least `shift`, as they would be in exact arithmetic.
+    `matrix` and `factor` are their offsets in `a`, whose lines have width W. Pivots are at least
+    `shift`, as they would be in exact arithmetic.
     """
     for i in range(m):
         for j in range(i + 1):

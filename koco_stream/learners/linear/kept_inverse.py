@@ -67,3 +67,12 @@ def times_H(
         change += abs(a[ON_S * W + i])
         a[out + i] += a[ON_S * W + i]
     return change <= SPOILT_AT * size
+
+
+@jit
+def dot(a: Array, n: int, left: int, right: int) -> float:
+    """The dot product Σ_i a[left + i]·a[right + i] over i < n, summed in order."""
+    total = 0.0
+    for i in range(n):
+        total += a[left + i] * a[right + i]
+    return total

@@ -1,8 +1,6 @@
 """Projected online gradient descent: w ← w − step·g, predictions held within [−C, C].
 
-The projection is the Euclidean one onto {w : |wᵀx| ≤ C} (Luo et al., 2016, Lemma 1 with A = I), so
-that this is Oja-SON with no sketch and step_size = 1/α. Or predictions are truncated, and w is left
-as it is.
+It is Oja-SON with no sketch and step_size = 1/α.
 """
 
 import math
@@ -19,9 +17,7 @@ from koco_stream.types import Array
 
 
 class Params(NamedTuple):
-    """loss: its code. clip: C. step_size: the step. project_weights: whether w is projected, or
-    only its prediction truncated.
-    """
+    """loss: its code. clip: C. project_weights: else only the prediction is truncated."""
 
     loss: int
     clip: float
@@ -49,13 +45,10 @@ def forward(params: Params, s: State, idx: Array, val: Array) -> float:
 @jit
 def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     """One round on the row (idx, val) with label y. Updates `s`; returns the prediction ŷ."""
-    y_hat = forward(params, s, idx, val)
-    n2 = square_norm(val)
-    change = 0.0
+    y_hat, n2, change = forward(params, s, idx, val), square_norm(val), 0.0
     if abs(y_hat) > params.clip:
         clipped = math.copysign(params.clip, y_hat)
-        if params.project_weights:
-            change = -(y_hat - clipped) / n2
+        change = -(y_hat - clipped) / n2 if params.project_weights else 0.0
         y_hat = clipped
     if n2 == 0.0:
         return y_hat
@@ -87,11 +80,11 @@ class OGD(Learner):
     Attributes
     ----------
     coef_ : ndarray of shape (d,)
-        The weights, with the intercept's last if there is one.
+        The weights, the intercept's last.
 
     Notes
     -----
-    Zinkevich (2003); the projection is Lemma 1 of Luo et al. (NIPS 2016).
+    Zinkevich (2003); the projection is Lemma 1 of Luo et al. (NIPS 2016) with A = I.
 
     Examples
     --------
@@ -118,11 +111,8 @@ class OGD(Learner):
     @classmethod
     def to_params(cls, q: Public) -> Params:
         """The parameters of the compiled step, from the complete public parameters `q`."""
-        return Params(
-            **loss_and_clip(q),
-            step_size=real(q, "step_size"),
-            project_weights=q["projection"] == "weights",
-        )
+        step_size, project = real(q, "step_size"), q["projection"] == "weights"
+        return Params(**loss_and_clip(q), step_size=step_size, project_weights=project)
 
     @property
     def coef_(self) -> Array:

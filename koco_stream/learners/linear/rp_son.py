@@ -23,7 +23,7 @@ from koco_stream.learners.linear.kept_inverse import BOTH, COEF, HR, HX, ON_R, O
 from koco_stream.learners.linear.newton_round import FIRST_D, sketch_params, table_cost, with_sketch
 from koco_stream.losses import curvature_at
 from koco_stream.numerics.compiler import inlined, jit
-from koco_stream.numerics.linear_algebra import dot, factor_shifted, inverse_of_shifted
+from koco_stream.numerics.linear_algebra import factor_shifted, inverse_of_shifted
 from koco_stream.numerics.llvm.feature_lines import (
     add_outer,
     aligned_zeros,
@@ -120,11 +120,11 @@ def residual_of(params: Params, s: State, n2: float) -> float:
     if solving and s.dense_rounds[()] == 0:
         factor_shifted(a, W, m, K, params.alpha, L)
     sound = inverse.times_H(a, params.shape, m, params.alpha, trace, solving, X_HAT * W, HX * W)
-    xHx = dot(a, m, X_HAT * W, HX * W)
+    xHx = inverse.dot(a, m, X_HAT * W, HX * W)
     if not (solving or (sound and 0.0 <= xHx <= n2)):
         inverse_of_shifted(a, W, m, K, params.alpha, H, L)
         inverse.times_H(a, params.shape, m, params.alpha, trace, False, X_HAT * W, HX * W)
-        xHx = dot(a, m, X_HAT * W, HX * W)
+        xHx = inverse.dot(a, m, X_HAT * W, HX * W)
     # Never less than what the largest possible eigenvalue of A leaves of it.
     return max(n2 - xHx, n2 * params.alpha / (params.alpha + trace))
 
@@ -176,10 +176,10 @@ def learn(
         a[R * W + i] = scale * normal(s.seed[()], t * m + i)
         r_b += a[R * W + i] * a[B * W + i]
     sound = inverse.times_H(a, params.shape, m, alpha, trace, solving, R * W, HR * W)
-    rHr, rHs = dot(a, m, R * W, HR * W), c * dot(a, m, R * W, HX * W)
+    rHr, rHs = inverse.dot(a, m, R * W, HR * W), c * inverse.dot(a, m, R * W, HX * W)
     # Spoilt if below what H's smallest possible eigenvalue allows; that is then taken, and H made
     # anew after the round.
-    least = dot(a, m, R * W, R * W) / (alpha + trace)
+    least = inverse.dot(a, m, R * W, R * W) / (alpha + trace)
     spoilt = not (sound and rHr >= least)
     rHr = max(rHr, least)
     n, delta = c * c * n2, c * c * residual

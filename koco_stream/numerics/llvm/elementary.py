@@ -2,12 +2,11 @@
 
 exp: x = n·ln 2 + r with |r| ≤ ½ ln 2, in two parts of ln 2 so that r keeps its digits (Cody and
 Waite, 1980); e^r by its series up to r¹³, whose rest is below 4e-18; 2ⁿ by its bits. Relative error
-below 1.5e-16. Below −708 the result is 0, above 709 infinity: there are no subnormal numbers.
+below 1.5e-16. Below −708 the result is 0, above 709 infinity: no number is subnormal.
 
 sin and cos: x = n·π/2 + r with |r| ≤ π/4, in three parts of π/2; both series of r, to r¹⁷ and r¹⁶,
-whose rests are below 2e-18; the last two bits of n tell which series is which, and their signs.
-Absolute error below 2.2e-16 up to 1e6, where n times the first two parts is exact; beyond, about
-1e-16·x; above 1e12 every angle is taken as 0.
+whose rests are below 2e-18; n's last two bits tell which series is which, and their signs. Absolute
+error below 2.2e-16 up to 1e6, beyond about 1e-16·x; above 1e12 every angle is taken as 0.
 """
 
 import math
@@ -23,8 +22,7 @@ LOWEST, HIGHEST = -708.0, 709.0
 LOG2_E = 1.4426950408889634
 # ln 2 in two parts. The first has 32 significant bits, so that its product with n is exact.
 LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
-# 1.5·2⁵². Adding it rounds to an integer, which is then in the low bits.
-SHIFT = 6755399441055744.0
+SHIFT = 1.5 * 2.0**52  # adding it rounds to an integer, which is then in the low bits
 TWO_OVER_PI = 0.6366197723675814
 # π/2 in three parts, the first two of which have 33 significant bits.
 QUARTER = [1.57079632673412561417e00, 6.07710050630396597660e-11, 2.02226624879595063154e-21]
@@ -58,26 +56,26 @@ def literal_exp(x: Array) -> Array:
     return np.where(x > HIGHEST, np.inf, result)
 
 
+def filled(register: Any, value: float) -> Any:
+    """A register as wide as this one, with `value` everywhere: of 64-bit integers if it is one."""
+    kind = ir.IntType(64) if isinstance(value, int) else ir.DoubleType()
+    return ir.Constant(ir.VectorType(kind, register.type.count), [value] * register.type.count)
+
+
 def emit_exp(line: Line) -> Line:
     """Emit the instructions that compute e^x for each number of a line."""
     b = line.b
 
     def joined(x: Any, mantissa: Any, shifted: Any) -> Any:
-        bits = b.shl(b.bitcast(shifted, whole(x, 0).type), whole(x, 52))
-        power = b.bitcast(b.add(bits, whole(x, 1023 << 52)), x.type)
-        zero, infinite = (ir.Constant(x.type, [v] * x.type.count) for v in (0.0, math.inf))
-        below, above = (ir.Constant(x.type, [v] * x.type.count) for v in (LOWEST, HIGHEST))
-        result = b.select(b.fcmp_ordered("<", x, below), zero, b.fmul(mantissa, power))
-        return b.select(b.fcmp_ordered(">", x, above), infinite, result)
+        bits = b.shl(b.bitcast(shifted, filled(x, 0).type), filled(x, 52))
+        power = b.bitcast(b.add(bits, filled(x, 1023 << 52)), x.type)
+        low = b.fcmp_ordered("<", x, filled(x, LOWEST))
+        high = b.fcmp_ordered(">", x, filled(x, HIGHEST))
+        result = b.select(low, filled(x, 0.0), b.fmul(mantissa, power))
+        return b.select(high, filled(x, math.inf), result)
 
     parts = (part.registers for part in exp_parts(line))
     return Line(b, [joined(*registers) for registers in zip(line.registers, *parts, strict=True)])
-
-
-def whole(register: Any, value: int) -> Any:
-    """A register of 64-bit integers as wide as this one, with `value` everywhere."""
-    n = register.type.count
-    return ir.Constant(ir.VectorType(ir.IntType(64), n), [value] * n)
 
 
 def cos_sin_parts(x: Any) -> tuple[Any, Any, Any]:
@@ -106,16 +104,16 @@ def emit_cos_sin(line: Line) -> tuple[Line, Line]:
     b = line.b
 
     def within(x: Any) -> Any:
-        size = b.bitcast(b.and_(b.bitcast(x, whole(x, 0).type), whole(x, (1 << 63) - 1)), x.type)
-        zero, largest = (ir.Constant(x.type, [v] * x.type.count) for v in (0.0, LARGEST_ANGLE))
-        return b.select(b.fcmp_ordered(">", size, largest), zero, x)
+        size = b.bitcast(b.and_(b.bitcast(x, filled(x, 0).type), filled(x, (1 << 63) - 1)), x.type)
+        largest = filled(x, LARGEST_ANGLE)
+        return b.select(b.fcmp_ordered(">", size, largest), filled(x, 0.0), x)
 
     def signed(value: Any, quadrant: Any) -> Any:
-        sign = b.shl(b.and_(quadrant, whole(value, 2)), whole(value, 62))
+        sign = b.shl(b.and_(quadrant, filled(value, 2)), filled(value, 62))
         return b.bitcast(b.xor(b.bitcast(value, sign.type), sign), value.type)
 
     def turned(cosine: Any, sine: Any, shifted: Any) -> tuple[Any, Any]:
-        quadrant, one = b.bitcast(shifted, whole(shifted, 0).type), whole(shifted, 1)
+        quadrant, one = b.bitcast(shifted, filled(shifted, 0).type), filled(shifted, 1)
         odd = b.icmp_signed("==", b.and_(quadrant, one), one)
         cos_x = signed(b.select(odd, sine, cosine), b.add(quadrant, one))
         return cos_x, signed(b.select(odd, cosine, sine), quadrant)
