@@ -139,7 +139,9 @@ def residual_of(params: Params, s: State, n2: float) -> float:
 
 @inlined
 def project(params: Params, s: State, excess: float, residual: float) -> float:
-    """Line 5: γ_p = h/(αxᵀA⁻¹x), w ← u − γ_p(x − SᵀHx̂). Returns −γ_p, what w̄ gets of x."""
+    """Line 5: γ_p = τ_C(uᵀx)/(αxᵀA⁻¹x), w ← u − γ_p(x − SᵀHx̂). Returns −γ_p, w̄'s
+    part of x.
+    """
     a, m, W = s.a, params.sketch_size, len(params.shape)
     rows, w_coef = m + s.filled[()], -excess / residual
     directions.solve_transposed(a, W, m, rows)

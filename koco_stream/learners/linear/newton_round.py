@@ -1,7 +1,7 @@
 """A round of the sketched online Newton step: Algorithm 1 of Luo et al. (2016), the same for every
 sketch.
 
-A learner's file has what is particular to its sketch, as four functions; `with_sketch` puts them
+A learner's file has what is particular to its sketch, as five functions; `with_sketch` puts them
 into the algorithm's lines:
 
 - `inspect(params, s, idx, val)` → (uᵀx, ‖x‖²), leaving what it gathered in the scratch;
@@ -10,7 +10,8 @@ into the algorithm's lines:
 - `project(params, s, excess, residual)` → the multiple of x that w̄ changes by when u is projected
   (line 5);
 - `learn(params, s, idx, val, slope, w_coef, residual, n2)`: the new sketch and the new weights
-  (lines 7 to 9).
+  (lines 7 to 9);
+- `columns_of(params, s)` → the table, and where in its lines w̄ and D are.
 
 Diagonal adaptation (section 5.2; docs/errata.md, S7) feeds D^(−1/2) x in place of x, where D_jj is
 0.1 and the squares of g_j = ℓ'x_j so far. D lies in a column of a learner's table, so a round finds

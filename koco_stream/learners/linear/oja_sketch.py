@@ -21,10 +21,10 @@ from koco_stream.numerics.llvm.feature_lines import (
 )
 from koco_stream.types import Array
 
-# Vectors in `a`, each (W,). State: β, tΛ, I − D = α/(α + tΛ) and D = tΛ/(α + tΛ). Scratch,
-# meaningless between rounds: Zx; p = Vx; Σ_{j<i} p_j² and Σ_{j>i} p_j β_j; what is added to the
-# features' lines; q = Vĝ; the factors by which L⁻¹ takes a row's own and the earlier rows' numbers.
-# Then F, (W, W), by rows.
+# Vectors in `a`, each (W,). State: BETA β; TLAM tΛ; I_MINUS_D and D, where D = tΛ/(α + tΛ) = tΛH
+# with the paper's H, and I − D = αH. Scratch, meaningless between rounds: Z is Zx; P p = Vx; ENERGY
+# Σ_{j<i} p_j²; MARGIN Σ_{j>i} p_j β_j; COEF what x adds to its features' lines; Q q = Vĝ; OWN and
+# EARLIER the factors by which L⁻¹ takes a row's own and the earlier rows' numbers. Then F, (W, W).
 BETA, TLAM, I_MINUS_D, D, Z, P, ENERGY, MARGIN, COEF, Q, OWN, EARLIER, F = range(13)
 
 IN_THE_SPAN = 1e-12  # a smaller remaining share of a column's square norm is rounding
@@ -32,7 +32,10 @@ IN_THE_SPAN = 1e-12  # a smaller remaining share of a column's square norm is ro
 
 @jit
 def inspect(params: Any, s: Any, idx: Array, val: Array) -> tuple[float, float]:
-    """uᵀx and ‖x‖² for the row (idx, val); leaves Zx and p = Vx in the scratch."""
+    """The prediction uᵀx before it is bounded, and ‖x‖², of the row (idx, val).
+
+    Leaves Zx and p = Vx, the row as the sketch sees it, in the scratch.
+    """
     m, W = params.sketch_size, len(params.shape)
     n2 = gather(s.zw, params.shape, idx, val, s.a, Z * W)
     times(s.a, params.shape, F * W, Z * W, P * W)  # F is zero beyond its first m rows and columns
@@ -54,8 +57,8 @@ def residual_of(params: Any, s: Any, n2: float) -> float:
 
 @inlined
 def project(params: Any, s: Any, excess: float, residual: float) -> float:
-    """Line 5: γ_p = h/(αxᵀA⁻¹x), w ← u − γ_p(x − VᵀDVx). Returns −γ_p, which w̄ is still to get of
-    x.
+    """Line 5: γ_p = τ_C(uᵀx)/(αxᵀA⁻¹x), w ← u − γ_p(x − VᵀDVx). Returns −γ_p, w̄'s
+    part of x.
     """
     a, W = s.a, len(params.shape)
     # αxᵀA⁻¹x, without cancellation (S12)
@@ -111,10 +114,12 @@ def turn(
     kappa: float,
     gradient: float,
 ) -> None:
-    """Algorithm 5 without Z: tΛ ← decay·tΛ + gain·p², F ← L⁻¹F, where LLᵀ = I + κ q qᵀ is known in
-    closed form from s_i = s_{i−1} + κ q_i², s_0 = 1 (S2, S12).
+    """Oja's step and its orthonormalisation, but for Z: Algorithm 5, lines 1 and 4.
 
-    With V goes Algorithm 4, line 9, as S9 has it: β ← Lᵀβ + gradient·DVx with the new D and V.
+    tΛ ← decay·tΛ + gain·p². F ← L⁻¹F makes the rows of V orthonormal: LLᵀ = I + κ q qᵀ is known in
+    closed form from s_i = s_{i−1} + κ q_i², s_0 = 1 (S2, S12). The new Vx is its old value times
+    1 + γ‖ĝ‖². With V goes Algorithm 4, line 9, as S9 has it: β ← Lᵀβ + (ℓ'/α)·DVx with the new D
+    and V, where `gradient` is (1 + γ‖ĝ‖²)·ℓ'/α.
     """
     W = len(shape)
     kappa_c2 = kappa * c * c

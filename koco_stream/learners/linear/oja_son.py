@@ -130,7 +130,8 @@ def learn(
         s.growth[()] *= n2 / residual
         unclean = bool(s.growth[()] > CLEAN_AT)
 
-    # Algorithm 5, line 1: Λ ← (1 − γ)Λ + γ diag(q)², with q = Vĝ = cp; kept as tΛ.
+    # Algorithm 5, line 1: Λ ← (1 − γ)Λ + γ diag(q)², with q = Vĝ = cp; kept as tΛ. One γ stands for
+    # the matrix Γ_t.
     gamma = min(float(params.rate / t), 1.0)
     decay = (1.0 - gamma) * t / (t - 1.0) if t > 1 else 0.0
     gain = gamma * t * c * c
@@ -152,16 +153,18 @@ def learn(
     if dense:
         sketch.settle(s.zw, a, m, W)
     s.growth[()] *= math.sqrt(grown)
+    # Algorithm 4, line 9: w̄ ← w̄ − g/α − (δᵀb)ĝ, where δᵀb = γqᵀβ (S9).
     w_coef -= gamma * c * c * dot(a, params.shape, P * W, BETA * W) + slope / alpha
-    # What the row's features get, before the rest: the next row is read while that is computed.
+    # Algorithm 5, line 3: Z ← Z + δĝᵀ with δĝᵀ = γc²(Zx)xᵀ (S1), before lines 1 and 4, so that
+    # memory is written while these are computed.
     for k in range(W):
-        # δĝᵀ = γ c² (Zx) xᵀ (S1)
         a[COEF * W + k] = gamma * c * c * a[Z * W + k] if k < m and not dense else 0.0
     a[COEF * W + m] = w_coef
     if started >= 0:
         a[COEF * W + started] += 1.0 / math.sqrt(residual)
     scatter(s.zw, params.shape, idx, val, a, COEF * W)
 
+    # Lines 1 and 4, and β
     sketch.turn(
         a, params.shape, m, alpha, c, decay, gain, kappa, (1.0 + gamma * c2n2) * slope / alpha
     )

@@ -131,8 +131,8 @@ def residual_of(params: Params, s: State, n2: float) -> float:
 
 @inlined
 def project(params: Params, s: State, excess: float, residual: float) -> float:
-    """Line 5: γ_p = h/(αxᵀA⁻¹x), w ← u − γ_p(x − SᵀHx̂). Returns −γ_p, which w̄ is still to get of
-    x.
+    """Line 5: γ_p = τ_C(uᵀx)/(αxᵀA⁻¹x), w ← u − γ_p(x − SᵀHx̂). Returns −γ_p, w̄'s
+    part of x.
     """
     a, W = s.a, len(params.shape)
     gamma_p = excess / residual
