@@ -10,7 +10,7 @@ from typing import Any
 
 from koco_stream.numerics.compiler import jit
 from koco_stream.numerics.llvm.feature_lines import add_outer, combine, rotate
-from koco_stream.numerics.llvm.point_panels import dot
+from koco_stream.numerics.llvm.point_panels import panel_dot
 from koco_stream.types import Array
 
 EPSILON = 2.220446049250313e-16
@@ -134,9 +134,9 @@ def eigen_rows(matrix: Array, n: int) -> None:
         turned = False
         for p in range(n - 1):
             for q in range(p + 1, n):
-                pp = dot(matrix, p * room, matrix, p * room, n)
-                qq = dot(matrix, q * room, matrix, q * room, n)
-                pq = dot(matrix, p * room, matrix, q * room, n)
+                pp = panel_dot(matrix, p * room, matrix, p * room, n)
+                qq = panel_dot(matrix, q * room, matrix, q * room, n)
+                pq = panel_dot(matrix, p * room, matrix, q * room, n)
                 if abs(pq) <= n * EPSILON * math.sqrt(pp) * math.sqrt(qq):
                     continue
                 turned = True

@@ -48,8 +48,8 @@ def test_feature_lines(columns, seed, size, single):
     check(lines, "gather", table, width, idx, val, a, 0)
     check(lines, "scatter", table, width, idx, val, a, 5 * W)
     check(lines, "times", a, width, 6 * W, 0, W)
-    check(lines, "dot", a, width, 0, W)
-    check(lines, "dot3", a, width, 0, W, 2 * W)
+    check(lines, "line_dot", a, width, 0, W)
+    check(lines, "line_dot3", a, width, 0, W, 2 * W)
     check(lines, "sums_before", a, width, W, 4 * W, 2 * W)
     check(lines, "sums_after", a, width, W, 4 * W, 3 * W)
     check(lines, "substitute", a, width, n, 6 * W, 2 * W, 3 * W, 4 * W)
@@ -72,7 +72,7 @@ def test_point_panels(n, kind):
     check(panels, "apply", matrix, True, n, out, room, out, 0)
     check(panels, "apply", matrix, False, n, out, room, out, 0)
     check(panels, "add_scaled", 0.7, out, room, out, 0, n)
-    check(panels, "dot", out, 0, out, room, n)
+    check(panels, "panel_dot", out, 0, out, room, n)
     check(panels, "subtract_outer", matrix, n, 0.7, out, 0)
 
 

@@ -58,7 +58,7 @@ from koco_stream.learners.spec import (
 from koco_stream.losses import loss_slope
 from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.llvm.feature_lines import aligned_zeros
-from koco_stream.numerics.llvm.point_panels import add_scaled, dot, room_for
+from koco_stream.numerics.llvm.point_panels import add_scaled, panel_dot, room_for
 from koco_stream.types import Array
 
 REGULARISATION = Parameter("regularisation", float, "λ in λ/2·‖f‖² + loss", low=0, above=True)
@@ -136,8 +136,8 @@ def inspect(params: Params, s: State, idx: Array, val: Array) -> tuple[float, fl
     t, k, places = s.t[()], s.a[K], s.f.shape[1]
     _, n2 = kernel_row(params.kernel, s.points, idx, val, k)
     fourier_row(s.table, s.line_of, idx, val, params.frequencies, s.f)
-    of_points = dot(k, 0, s.a[C_LINE], 0, int(s.points.n[()]))
-    of_features = dot(s.f, COSINES * places, s.f, WEIGHTS * places, 2 * places)
+    of_points = panel_dot(k, 0, s.a[C_LINE], 0, int(s.points.n[()]))
+    of_features = panel_dot(s.f, COSINES * places, s.f, WEIGHTS * places, 2 * places)
     f = 0.0 if t == 0 else float((of_points + of_features) / (params.regularisation * t))
     return f, n2
 

@@ -35,7 +35,7 @@ from koco_stream.learners.spec import (
 from koco_stream.losses import HALF_SQUARED, LOSSES, OF_REAL_LABELS, SQUARED, loss_slope
 from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.llvm.feature_lines import aligned_zeros
-from koco_stream.numerics.llvm.point_panels import add_scaled, dot, room_for
+from koco_stream.numerics.llvm.point_panels import add_scaled, panel_dot, room_for
 from koco_stream.types import Array
 
 TUBE = Parameter(
@@ -102,7 +102,7 @@ def forward(params: Params, s: State, idx: Array, val: Array) -> float:
     """
     room = s.a.shape[1]
     fourier_row(s.table, s.line_of, idx, val, params.frequencies, s.a)
-    return dot(s.a, COSINES * room, s.a, WEIGHTS * room, 2 * room)
+    return panel_dot(s.a, COSINES * room, s.a, WEIGHTS * room, 2 * room)
 
 
 @jit

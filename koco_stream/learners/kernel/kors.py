@@ -41,7 +41,7 @@ from koco_stream.learners.spec import (
     real,
 )
 from koco_stream.numerics.compiler import inlined, jit
-from koco_stream.numerics.llvm.point_panels import BLOCK, apply, dot
+from koco_stream.numerics.llvm.point_panels import BLOCK, apply, panel_dot
 from koco_stream.numerics.random import uniform
 from koco_stream.scikit_learn import estimator_tags
 from koco_stream.streams.rows import as_rows
@@ -137,7 +137,7 @@ def offer(params: Params, s: State, k_tt: float) -> bool:
         s.included[()] = 0
         return False
     apply(s.T, True, n, k, 0, v, 0)
-    q = max(k_tt - dot(v, 0, v, 0, n), 0.0)
+    q = max(k_tt - panel_dot(v, 0, v, 0, n), 0.0)
     p = min(params.beta * params.factor * (q / (params.ridge + q)), 1.0)
     z = uniform(s.seed[()], t) < p
     s.inclusion_probability[()] = p
@@ -153,7 +153,7 @@ def join(params: Params, s: State, idx: Array, val: Array, k_tt: float, n2: floa
     """
     n, v = int(s.points.n[()]), s.a[V]
     root = 1.0 / math.sqrt(s.inclusion_probability[()])
-    q = max(k_tt - dot(v, 0, v, 0, n), 0.0)
+    q = max(k_tt - panel_dot(v, 0, v, 0, n), 0.0)
     pivot = math.sqrt(root * root * q + params.ridge)
     add_row(s.T, n, v, -root / pivot, root / pivot)
     s.roots[n] = root

@@ -29,7 +29,7 @@ from koco_stream.learners.shared_kernel_scan import SharedKernelLearner, kernel_
 from koco_stream.learners.spec import Cost, Public, StreamSize, newton_params, real
 from koco_stream.losses import curvature_at, loss_slope
 from koco_stream.numerics.compiler import inlined
-from koco_stream.numerics.llvm.point_panels import BLOCK, add_scaled, apply, dot
+from koco_stream.numerics.llvm.point_panels import BLOCK, add_scaled, apply, panel_dot
 from koco_stream.numerics.random import uniform
 from koco_stream.types import Array
 
@@ -181,7 +181,7 @@ def breve(params: Params, s: State, tile: Array, r: int, kc: float) -> float:
     for p in range(n):
         k[p] = tile[s.sketch.rows[p], r]
     apply(s.sketch.T, True, n, k, 0, v, 0)
-    return (kc - dot(v, 0, s.a[S], 0, n)) / params.alpha
+    return (kc - panel_dot(v, 0, s.a[S], 0, n)) / params.alpha
 
 
 @inlined
@@ -232,7 +232,7 @@ def step(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float,
 @inlined
 def residual(n: int, v: Array, k_tt: float, least: float) -> float:
     """k(x, x) − ‖v‖² = α·φᵀÃ⁻¹φ, but at least `least`, where v = Tk over n points."""
-    return max(k_tt - dot(v, 0, v, 0, n), least)
+    return max(k_tt - panel_dot(v, 0, v, 0, n), least)
 
 
 @inlined
@@ -273,7 +273,7 @@ def update_sketch(params: Params, s: State, t: int, g: float, kc: float, q: floa
     """Update the sketch, Ã ← Ã + z η g gᵀ (line 11), where kᵀc includes the c of this round."""
     n, v = int(s.sketch.n[()]), s.a[V]
     pivot = add_sample(params, s.sketch, t, g, v, q)
-    s.a[S, n] = g * (kc - dot(v, 0, s.a[S], 0, n)) / pivot
+    s.a[S, n] = g * (kc - panel_dot(v, 0, s.a[S], 0, n)) / pivot
     s.dictionary_size[()] = n + 1
 
 

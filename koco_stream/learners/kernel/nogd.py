@@ -45,7 +45,7 @@ from koco_stream.losses import LOSSES, loss_slope
 from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.eigenvalues import eigen_rows
 from koco_stream.numerics.llvm.feature_lines import aligned_zeros
-from koco_stream.numerics.llvm.point_panels import BLOCK, add_scaled, dot, products, room_for
+from koco_stream.numerics.llvm.point_panels import BLOCK, add_scaled, panel_dot, products, room_for
 from koco_stream.types import Array
 
 RANK = Parameter(
@@ -127,9 +127,9 @@ def inspect(params: Params, s: State, idx: Array, val: Array) -> tuple[float, fl
     n, k, z = int(s.points.n[()]), s.a[K], s.b[Z]
     k_tt, n2 = kernel_row(params.kernel, s.points, idx, val, k)
     if s.mapped[()] == 0:
-        return dot(k, 0, s.a[ALPHA], 0, n), k_tt, n2
+        return panel_dot(k, 0, s.a[ALPHA], 0, n), k_tt, n2
     products(s.map, s.numbers, s.numbers[:n], k[:n], params.rank, z, 0)
-    return dot(z, 0, s.b[WEIGHTS], 0, params.rank), k_tt, n2
+    return panel_dot(z, 0, s.b[WEIGHTS], 0, params.rank), k_tt, n2
 
 
 @jit
@@ -169,7 +169,7 @@ def make_map(params: Params, s: State) -> None:
     n, values = params.budget, s.a[K, : params.budget]
     eigen_rows(s.gram, n)  # line i becomes λ_i v_i
     for i in range(n):
-        values[i] = math.sqrt(dot(s.gram[i], 0, s.gram[i], 0, n))
+        values[i] = math.sqrt(panel_dot(s.gram[i], 0, s.gram[i], 0, n))
     largest = values[largest_of(values)]
     for r in range(params.rank):
         i = largest_of(values)
@@ -179,7 +179,7 @@ def make_map(params: Params, s: State) -> None:
             root = math.sqrt(value)
             for j in range(n):
                 s.map[r // BLOCK, j, r % BLOCK] = s.gram[i, j] / (value * root)
-            s.b[WEIGHTS, r] = dot(s.gram[i], 0, s.a[ALPHA], 0, n) / root
+            s.b[WEIGHTS, r] = panel_dot(s.gram[i], 0, s.a[ALPHA], 0, n) / root
     s.mapped[()] = 1
 
 

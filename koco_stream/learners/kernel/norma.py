@@ -33,7 +33,7 @@ from koco_stream.learners.spec import (
 )
 from koco_stream.losses import HINGE, loss_slope
 from koco_stream.numerics.compiler import inlined
-from koco_stream.numerics.llvm.point_panels import BLOCK, dot, room_for
+from koco_stream.numerics.llvm.point_panels import BLOCK, panel_dot, room_for
 from koco_stream.types import Array
 
 NU = Parameter(
@@ -112,7 +112,7 @@ def forward(params: Params, s: State, tile: Array, r: int, block: int, k_tt: flo
     n, k = int(s.dictionary_size[()]), s.a[K]
     for p in range(n):
         k[p] = tile[s.rows[p], r]
-    return dot(k, 0, s.a[A], 0, n)
+    return panel_dot(k, 0, s.a[A], 0, n)
 
 
 @inlined

@@ -35,7 +35,13 @@ from koco_stream.learners.spec import (
 )
 from koco_stream.losses import curvature_at, loss_slope
 from koco_stream.numerics.compiler import inlined, jit
-from koco_stream.numerics.llvm.point_panels import BLOCK, add_scaled, apply, dot, subtract_outer
+from koco_stream.numerics.llvm.point_panels import (
+    BLOCK,
+    add_scaled,
+    apply,
+    panel_dot,
+    subtract_outer,
+)
 from koco_stream.types import Array
 
 PHI, U, OMEGA = range(3)  # lines of `a`: φ̃ = Wk, u = A⁻¹φ̃, ω
@@ -113,7 +119,7 @@ def inspect(params: Params, s: State, idx: Array, val: Array) -> tuple[float, fl
     n, k, phi = int(s.kors.points.n[()]), s.kors.a[kors.K], s.a[PHI]
     k_tt, n2 = kernel_row(params.kors.kernel, s.kors.points, idx, val, k)
     apply(s.W, True, n, k, 0, phi, 0)
-    return dot(s.a[OMEGA], 0, phi, 0, n), k_tt, n2
+    return panel_dot(s.a[OMEGA], 0, phi, 0, n), k_tt, n2
 
 
 @jit
@@ -138,7 +144,7 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
 
     # ω̃_t: the projection of ṽ_t = ω̃_{t−1} − Ã⁻¹g̃, which the previous round left in ω.
     apply(s.inverse, False, n, phi, 0, u, 0)
-    xAx = dot(phi, 0, u, 0, n)
+    xAx = panel_dot(phi, 0, u, 0, n)
     along = 0.0  # ω changes by this multiple of A⁻¹φ̃
     if abs(z) > C:
         along = -(z - math.copysign(C, z)) / xAx
@@ -164,7 +170,7 @@ def enter(params: Params, s: State, k_tt: float) -> None:
     W gains the row −φ̃ᵀW/d and 1/d, where d is its pivot.
     """
     n, phi = int(s.kors.points.n[()]), s.a[PHI]
-    pivot2 = k_tt - dot(phi, 0, phi, 0, n)
+    pivot2 = k_tt - panel_dot(phi, 0, phi, 0, n)
     if pivot2 > NO_COORDINATE * k_tt:
         pivot = math.sqrt(pivot2)
         kors.add_row(s.W, n, phi, -1.0 / pivot, 1.0 / pivot)

@@ -10,9 +10,9 @@ from typing import Any
 
 from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.llvm.feature_lines import (
-    dot,
-    dot3,
     gather,
+    line_dot,
+    line_dot3,
     scatter,
     substitute,
     sums_after,
@@ -39,7 +39,7 @@ def inspect(params: Any, s: Any, idx: Array, val: Array) -> tuple[float, float]:
     m, W = params.sketch_size, len(params.shape)
     n2 = gather(s.zw, params.shape, idx, val, s.a, Z * W)
     times(s.a, params.shape, F * W, Z * W, P * W)  # F is zero beyond its first m rows and columns
-    return s.a[Z * W + m] + dot(s.a, params.shape, BETA * W, P * W), n2  # w̄ᵀx + βᵀVx
+    return s.a[Z * W + m] + line_dot(s.a, params.shape, BETA * W, P * W), n2  # w̄ᵀx + βᵀVx
 
 
 @inlined
@@ -52,7 +52,7 @@ def columns_of(params: Any, s: Any) -> tuple[Array, int, int]:
 def residual_of(params: Any, s: Any, n2: float) -> float:
     """ρ² = ‖x‖² − ‖Vx‖², what the sketch's rows leave of the row's square norm."""
     W = len(params.shape)
-    return max(n2 - dot(s.a, params.shape, P * W, P * W), 0.0)
+    return max(n2 - line_dot(s.a, params.shape, P * W, P * W), 0.0)
 
 
 @inlined
@@ -62,7 +62,7 @@ def project(params: Any, s: Any, excess: float, residual: float) -> float:
     """
     a, W = s.a, len(params.shape)
     # αxᵀA⁻¹x, without cancellation (S12)
-    xAx = residual + dot3(a, params.shape, I_MINUS_D * W, P * W, P * W)
+    xAx = residual + line_dot3(a, params.shape, I_MINUS_D * W, P * W, P * W)
     w_coef = -excess / xAx
     for i in range(W):
         a[BETA * W + i] -= w_coef * a[D * W + i] * a[P * W + i]

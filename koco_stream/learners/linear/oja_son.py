@@ -24,7 +24,7 @@ from koco_stream.learners.linear.oja_sketch import BETA, COEF, I_MINUS_D, TLAM, 
 from koco_stream.losses import curvature_at
 from koco_stream.numerics.compiler import jit
 from koco_stream.numerics.linear_algebra import orthonormalise
-from koco_stream.numerics.llvm.feature_lines import aligned_zeros, dot, scatter, shape_for
+from koco_stream.numerics.llvm.feature_lines import aligned_zeros, line_dot, scatter, shape_for
 from koco_stream.types import Array
 
 SKETCH_SIZE = spec.Parameter(
@@ -139,7 +139,7 @@ def learn(
     # from s_i = s_{i−1} + κ q_i², s_0 = 1. The last s is det(L)².
     kappa = gamma * (2.0 + gamma * c2n2)
     kappa_c2 = kappa * c * c
-    grown = 1.0 + kappa_c2 * dot(a, params.shape, P * W, P * W)
+    grown = 1.0 + kappa_c2 * line_dot(a, params.shape, P * W, P * W)
     dense = grown > DENSE_AT
     if not dense and s.growth[()] * math.sqrt(grown) > FOLD_AT:
         if started >= 0:  # the fold reads all of Z: its new row has to be there
@@ -154,7 +154,7 @@ def learn(
         sketch.settle(s.zw, a, m, W)
     s.growth[()] *= math.sqrt(grown)
     # Algorithm 4, line 9: w̄ ← w̄ − g/α − (δᵀb)ĝ, where δᵀb = γqᵀβ (S9).
-    w_coef -= gamma * c * c * dot(a, params.shape, P * W, BETA * W) + slope / alpha
+    w_coef -= gamma * c * c * line_dot(a, params.shape, P * W, BETA * W) + slope / alpha
     # Algorithm 5, line 3: Z ← Z + δĝᵀ with δĝᵀ = γc²(Zx)xᵀ (S1), before lines 1 and 4, so that
     # memory is written while these are computed.
     for k in range(W):

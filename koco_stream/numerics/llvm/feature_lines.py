@@ -151,29 +151,29 @@ def _totals(b: Any, rows: list[Line]) -> Any:
     return sums[0] if len(sums) == 1 else shuffled(b, sums[0], sums[1], range(8))
 
 
-def literal_dot(a: Array, shape: Any, x: int, y: int) -> float:
+def literal_line_dot(a: Array, shape: Any, x: int, y: int) -> float:
     """The dot product Σ_i x_i y_i of the lines at a[x:] and a[y:]."""
     width = len(shape)
     line = a[x : x + width] * a[y : y + width]
     return halved([line[k : k + 8] for k in range(0, width, 8)])
 
 
-@instruction(types.float64, literal_dot)
-def dot(e: Lines, a: Any, shape: Any, x: Any, y: Any) -> Any:
-    """The instructions of `literal_dot`."""
+@instruction(types.float64, literal_line_dot)
+def line_dot(e: Lines, a: Any, shape: Any, x: Any, y: Any) -> Any:
+    """The instructions of `literal_line_dot`."""
     return (e.load(a.at(x)) * e.load(a.at(y))).total()
 
 
-def literal_dot3(a: Array, shape: Any, x: int, y: int, z: int) -> float:
+def literal_line_dot3(a: Array, shape: Any, x: int, y: int, z: int) -> float:
     """The sum Σ_i x_i y_i z_i over the lines at a[x:], a[y:] and a[z:]."""
     width = len(shape)
     line = a[x : x + width] * a[y : y + width] * a[z : z + width]
     return halved([line[k : k + 8] for k in range(0, width, 8)])
 
 
-@instruction(types.float64, literal_dot3)
-def dot3(e: Lines, a: Any, shape: Any, x: Any, y: Any, z: Any) -> Any:
-    """The instructions of `literal_dot3`."""
+@instruction(types.float64, literal_line_dot3)
+def line_dot3(e: Lines, a: Any, shape: Any, x: Any, y: Any, z: Any) -> Any:
+    """The instructions of `literal_line_dot3`."""
     return (e.load(a.at(x)) * e.load(a.at(y)) * e.load(a.at(z))).total()
 
 

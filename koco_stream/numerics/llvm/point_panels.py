@@ -157,7 +157,7 @@ def subtract_outer(e: Lines, matrix: Any, n: Any, factor: Any, v: Any, at: Any) 
             e.store(e.load(place) - line * e.b.fmul(factor, v.number(at, j)), place)
 
 
-def literal_dot(x: Array, at: int, y: Array, to: int, n: int) -> float:
+def literal_panel_dot(x: Array, at: int, y: Array, to: int, n: int) -> float:
     """The dot product Σ_p x[at + p]·y[to + p] over p < n, in sixteen sums, then added pairwise."""
     sums = np.zeros(BLOCK)
     for first in range(0, n, BLOCK):
@@ -168,9 +168,9 @@ def literal_dot(x: Array, at: int, y: Array, to: int, n: int) -> float:
     return halved([sums[:8], sums[8:]])
 
 
-@instruction(types.float64, literal_dot, BLOCK)
-def dot(e: Lines, x: Any, at: Any, y: Any, to: Any, n: Any) -> Any:
-    """The instructions of `literal_dot`."""
+@instruction(types.float64, literal_panel_dot, BLOCK)
+def panel_dot(e: Lines, x: Any, at: Any, y: Any, to: Any, n: Any) -> Any:
+    """The instructions of `literal_panel_dot`."""
     sums = e.variable(e.zeros())
     with e.loop(INT64(0), n, BLOCK) as first:
         sums.set(sums.get() + e.load(x.at(at, first)) * e.load(y.at(to, first)))
