@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from koco_stream.engine.checkpoint import checkpoints_folder
 from koco_stream.engine.result_file import read_result, result_files_folder
 from koco_stream.io.files import remove_unfinished
-from koco_stream.io.paths import AnyPath, LocalPath, StorePath, store_path
+from koco_stream.io.paths import AnyPath, StorePath, store_path
 from koco_stream.runs.schemas import RUNS, schema
 from storage.results import (
     WithCurves,
@@ -97,7 +97,7 @@ def remove_left(store: AnyPath) -> None:
     root = store_path(store)
     tables = root / "results" / "runs", root / "results" / "curves"
     for folder in (result_files_folder(root), checkpoints_folder(root), *tables):
-        if isinstance(folder, LocalPath):
+        if folder.is_local:
             remove_unfinished(folder.path, LEFT_SECONDS)
 
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from flows.runtime.console import say
 from koco_stream.io.cache import private_folder
 from koco_stream.io.files import text_hash
-from koco_stream.io.paths import AnyPath, LocalPath, store_path
+from koco_stream.io.paths import AnyPath, store_path
 
 SERVER = "KOCO_SERVER_PROCESS"  # environment variable with the process id of koco serve
 WATCH_SECONDS = 0.2
@@ -82,7 +82,7 @@ def locked(store: AnyPath, name: str, waiting: str | None) -> Iterator[None]:
     root = store_path(store)
     file = (
         root.path / f"{name}.lock"
-        if isinstance(root, LocalPath)
+        if root.is_local
         else private_folder("locks") / f"{text_hash(str(root))}-{name}.lock"
     )
     with file.open("a") as handle:

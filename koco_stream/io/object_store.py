@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -32,7 +32,7 @@ import pyarrow.parquet as pq
 
 from koco_stream.errors import StoreUnavailable, WrongInput
 from koco_stream.io.cache import private_folder
-from koco_stream.io.local import StorePath
+from koco_stream.io.paths import StorePath
 
 CONNECT_SECONDS = 5.0
 SILENT_SECONDS = 20.0  # without a byte, after which the server counts as unreachable
@@ -61,19 +61,10 @@ NO_ANSWER = ("NETWORK_CONNECTION", "CURL error", "UNAVAILABLE")
 
 @dataclass(frozen=True)
 class ObjectPath(StorePath):
-    """A file or folder in an object store.
+    """A file or folder in an object store, whose address is such as `s3://bucket/prefix`."""
 
-    `address` is its full address, such as `s3://bucket/prefix`.
-    """
-
-    address: str
     filesystem: pyarrow.fs.FileSystem = field(repr=False, compare=False)
-
-    def __str__(self) -> str:
-        return self.address
-
-    def __truediv__(self, part: str) -> "ObjectPath":
-        return ObjectPath(f"{self.address}/{part}", self.filesystem)
+    is_local: ClassVar[bool] = False
 
     @property
     def key(self) -> str:

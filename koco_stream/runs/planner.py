@@ -4,12 +4,20 @@ It does arithmetic only, no I/O, and the same input always gives the same plan.
 
 It balances two aims. Few passes over the data, because the runs of a cohort share what a pass reads
 and its kernel values. And all workers busy until the end, which needs many cohorts, started longest
-first. Memory is a hard limit.
+first. With `total` the seconds of all runs, the rule is:
+
+- A cohort lasts min(`cohort_seconds`, max(shortest, `total` / (12 · workers))), where shortest is
+  max(0.25 s, 0.006 s · workers).
+- It lasts at least 10 readings of its stream.
+- It lasts at least 8 times the work that its runs share, unless a worker would then be idle.
+- A worker's memory and `cohort_runs` are hard limits.
 """
 
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain, repeat
 
 from koco_stream.runs.cost_model import SAVED_BYTES_PER_SECOND, Costs, DataSize, RunCost, pass_bytes
 from koco_stream.runs.run import Cohort, Run
@@ -74,7 +82,7 @@ class Plan:
 
 
 @dataclass
-class Batch:
+class UnfinishedCohort:
     """A cohort under construction, with its expected time and memory."""
 
     stream: Stream
@@ -84,9 +92,20 @@ class Batch:
     bytes: int = 0
     shared: dict[tuple[object, ...], tuple[float, int]] = field(default_factory=dict)
 
-    def more_bytes(self, cost: RunCost) -> int:
-        """The additional memory that a run of this cost would need in the cohort."""
-        return cost.bytes + max(cost.shared_bytes - self.shared.get(cost.key, (0.0, 0))[1], 0)
+    @cached_property
+    def pass_memory(self) -> dict[str, int]:
+        """A worker's memory for the pass without the runs' states, in bytes by named term."""
+        return pass_bytes(self.stream, self.costs.sizes[self.stream.dataset_hash])
+
+    @property
+    def memory(self) -> dict[str, int]:
+        """The memory that a worker needs for the cohort, in bytes by named term."""
+        return {**self.pass_memory, "states of a cohort": self.bytes}
+
+    def bytes_with(self, cost: RunCost) -> int:
+        """The memory that a worker would need for the cohort and one more run of this cost."""
+        shared = max(cost.shared_bytes - self.shared.get(cost.key, (0.0, 0))[1], 0)
+        return sum(self.memory.values()) + cost.bytes + shared
 
     def add(self, run: Run, cost: RunCost) -> None:
         """Add a run to the cohort.
@@ -95,19 +114,11 @@ class Batch:
         """
         seconds, held = self.shared.get(cost.key, (0.0, 0))
         self.runs.append(run)
-        self.bytes += self.more_bytes(cost)
+        self.bytes += cost.bytes + max(cost.shared_bytes - held, 0)
         self.seconds += cost.seconds + max(cost.shared_seconds - seconds, 0.0)
         self.shared[cost.key] = max(seconds, cost.shared_seconds), max(held, cost.shared_bytes)
 
-    @property
-    def memory(self) -> dict[str, int]:
-        """The memory that a worker needs for the cohort, in bytes by named term."""
-        return {
-            **pass_bytes(self.stream, self.costs.sizes[self.stream.dataset_hash]),
-            "states of a cohort": self.bytes,
-        }
-
-    def cohort(self, limits: Limits) -> Cohort:
+    def finished(self, limits: Limits) -> Cohort:
         """The finished cohort.
 
         It gets checkpoints if it runs longer than the limit on lost work, spaced so that saving
@@ -155,106 +166,96 @@ def plan(
     """
     costs = Costs(sizes, factors or {})
     left = {run.run_id: run for run in runs}
-    batches = []
+    planned: list[UnfinishedCohort] = []
     for ids in begun:
         if ids and left.keys() >= set(ids):
-            batch = Batch(left[ids[0]].stream, costs)
+            resumable = UnfinishedCohort(left[ids[0]].stream, costs)
             for run_id in ids:
-                batch.add(left[run_id], costs.of(left[run_id]))
-            if sum(batch.memory.values()) <= limits.worker_bytes:
-                batches.append(batch)
+                resumable.add(left[run_id], costs.of(left[run_id]))
+            if sum(resumable.memory.values()) <= limits.worker_bytes:
+                planned.append(resumable)
                 for run_id in ids:
                     del left[run_id]
     streams: dict[Stream, list[tuple[Run, RunCost]]] = {}
-    for run in runs:
-        if run.run_id in left:
-            streams.setdefault(run.stream, []).append((run, costs.of(run)))
+    for run in left.values():
+        streams.setdefault(run.stream, []).append((run, costs.of(run)))
     total = sum(cost.seconds for costed in streams.values() for _, cost in costed)
-    workers = max(limits.workers, 1)
-    shortest = max(SHORTEST, SERVING_SECONDS * workers)  # each worker is served once in this time
-    target = min(limits.cohort_seconds, max(shortest, total / (COHORTS_A_WORKER * workers)))
     for stream, costed in streams.items():
-        taken = sum(Batch(stream, costs).memory.values())
-        least = max(shortest, PASSES * costs.reading(stream))
-        batches += batches_of(stream, costed, costs, limits, (least, max(target, least)), taken)
+        planned += cohorts_of(UnfinishedCohort(stream, costs), costed, limits, total)
     memory = max(
-        (batch.memory for batch in batches), key=lambda terms: sum(terms.values()), default={}
+        (cohort.memory for cohort in planned), key=lambda terms: sum(terms.values()), default={}
     )
     cohorts = sorted(
-        (batch.cohort(limits) for batch in batches),
+        (cohort.finished(limits) for cohort in planned),
         key=lambda cohort: (-cohort.seconds, cohort.cohort_id),
     )
     return Plan(tuple(cohorts), memory)
 
 
-def batches_of(
-    stream: Stream,
-    costed: list[tuple[Run, RunCost]],
-    costs: Costs,
-    limits: Limits,
-    aims: tuple[float, float],
-    taken: int,
-) -> list[Batch]:
-    """Split the runs of one stream into batches.
+def cohorts_of(
+    empty: UnfinishedCohort, costed: list[tuple[Run, RunCost]], limits: Limits, total: float
+) -> list[UnfinishedCohort]:
+    """Split the runs of one stream into cohorts, the first of which is `empty`.
 
-    `aims` are the minimum and the usual duration of a batch in seconds; `taken` is the memory in
-    bytes of a worker before any run.
+    `total` is the duration of all runs of the plan in seconds.
     """
+    workers = max(limits.workers, 1)
+    shortest = max(SHORTEST, SERVING_SECONDS * workers)  # each worker is served once in this time
+    least = max(shortest, PASSES * empty.costs.reading(empty.stream))
+    target = min(limits.cohort_seconds, max(shortest, total / (COHORTS_A_WORKER * workers)))
     by_key: dict[tuple[object, ...], list[tuple[Run, RunCost]]] = {}
     for costed_run in costed:
         by_key.setdefault(costed_run[1].key, []).append(costed_run)
-    batches = [Batch(stream, costs)]
+    cohort, cohorts = empty, [empty]
     for _, alike in sorted(by_key.items(), key=lambda item: str(item[0])):
-        lengths = batch_lengths(alike, limits, *aims)
+        lengths = cohort_lengths(alike, workers, least, max(target, least))
         intended = longest = next(lengths)
         for run, cost in alike:
-            batch = batches[-1]
             full = (
-                len(batch.runs) >= limits.cohort_runs
-                or taken + batch.bytes + batch.more_bytes(cost) > limits.worker_bytes
+                len(cohort.runs) >= limits.cohort_runs
+                or cohort.bytes_with(cost) > limits.worker_bytes
             )
-            if batch.runs and (full or batch.seconds + cost.seconds / 2 > longest):
-                # A batch's deviation from its intended duration is carried over to the next one.
-                # Otherwise the number of batches would not be the intended one, and workers would
+            if cohort.runs and (full or cohort.seconds + cost.seconds / 2 > longest):
+                # A cohort's deviation from its intended duration is carried over to the next one.
+                # Otherwise the number of cohorts would not be the intended one, and workers would
                 # wait for the last. The lower limit is for a run much longer than the others.
-                carried = 0.0 if full else max(longest - batch.seconds, -intended / 2)
+                carried = 0.0 if full else max(longest - cohort.seconds, -intended / 2)
                 intended = next(lengths)
                 longest = intended + carried
-                batch = Batch(stream, costs)
-                batches.append(batch)
-            if taken + batch.bytes + batch.more_bytes(cost) > limits.worker_bytes:
+                cohort = UnfinishedCohort(empty.stream, empty.costs)
+                cohorts.append(cohort)
+            if cohort.bytes_with(cost) > limits.worker_bytes:
                 raise MemoryError(
-                    f"{run.learner} on {stream.dataset} needs"
-                    f" {(taken + batch.more_bytes(cost)) >> 20} MiB on a worker, and a worker has"
+                    f"{run.learner} on {empty.stream.dataset} needs"
+                    f" {cohort.bytes_with(cost) >> 20} MiB on a worker, and a worker has"
                     f" {limits.worker_bytes >> 20} MiB; use fewer workers, a smaller sketch or a"
                     " machine with more memory"
                 )
-            batch.add(run, cost)
-    return batches
+            cohort.add(run, cost)
+    return cohorts
 
 
-def batch_lengths(
-    alike: list[tuple[Run, RunCost]], limits: Limits, least: float, target: float
+def cohort_lengths(
+    alike: list[tuple[Run, RunCost]], workers: int, least: float, target: float
 ) -> Iterator[float]:
-    """Yield the durations, in seconds, of successive batches of runs that share work.
+    """The durations, in seconds, of successive cohorts of runs that share work.
 
-    The batches are of equal length, enough of them to keep all workers busy. Each worker's last one
+    The cohorts are of equal length, enough of them to keep all workers busy. Each worker's last one
     is cut into smaller pieces, since the estimates are not exact. Runs that share much work stay
     together until their own work clearly exceeds it, provided every worker still has something to
     do.
     """
-    workers = max(limits.workers, 1)
     own, shared = sum(cost.seconds for _, cost in alike), alike[0][1].shared_seconds
     parts = max(1, math.ceil(own / max(target, min(OUTWEIGHS * shared, own / workers))))
     if parts > workers:
         parts = -(-parts // workers) * workers
     last = [own / parts]
-    # A batch of whole runs may be shorter than intended by almost one run.
+    # A cohort of whole runs may be shorter than intended by almost one run.
     shortest = max(least, OUTWEIGHS * shared) + max(cost.seconds for _, cost in alike)
     while parts > workers and len(last) < LAST_PIECES and last[-1] / 2 >= shortest:
         last[-1:] = [last[-1] / 2] * 2
-    yield from [shared + own / parts] * (parts - workers)
-    for piece in last:
-        yield from [shared + piece] * min(parts, workers)
-    while True:  # further batches, if other limits have made them shorter
-        yield shared + own / parts
+    return chain(
+        repeat(shared + own / parts, max(parts - workers, 0)),
+        (shared + piece for piece in last for _ in range(min(parts, workers))),
+        repeat(shared + own / parts),  # if other limits have made them shorter
+    )

@@ -21,7 +21,7 @@ import numpy as np
 from koco_stream.errors import WrongInput
 from koco_stream.io.cache import private_folder
 from koco_stream.io.files import NO_ROOM
-from koco_stream.io.paths import AnyPath, LocalPath, store_path
+from koco_stream.io.paths import AnyPath, store_path
 from koco_stream.streams.manifest import Manifest
 from storage.preparing.chunks import MOST_DISTINCT, Chunk, Chunks, Cover, store_piece
 from storage.preparing.facts import with_facts
@@ -145,7 +145,7 @@ def prepare_source(
     """
     check_choices(source.layout, how.layout, how.scale, how.hash_bits)
     root = store_path(store)
-    scratch_root = root.path if isinstance(root, LocalPath) else private_folder("preparing")
+    scratch_root = root.path if root.is_local else private_folder("preparing")
     try:
         with staging_folder(scratch_root) as staging:
             scratch, shards = staging / "scratch", staging / "shards"

@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from koco_stream.io.files import sync
-from koco_stream.io.paths import LocalPath, StorePath
+from koco_stream.io.paths import StorePath
 from koco_stream.streams.manifest import Manifest, dataset_path
 from storage.sources.source import ParallelMap
 from storage.store import LOCK, open_store
@@ -51,7 +51,7 @@ def put_shards(
             return target.name
         number += 1
         target = folder / f"{name}-{number}"
-    if isinstance(target, LocalPath):
+    if target.is_local:
         target.path.parent.mkdir(parents=True, exist_ok=True)
         written.replace(target.path)
         sync(target.path.parent)

@@ -15,7 +15,7 @@ import scipy.sparse
 from flows.prepare.preparation import prepare_named
 from koco_stream import WrongInput
 from koco_stream.io.files import file_hash
-from koco_stream.io.paths import LocalPath
+from koco_stream.io.paths import StorePath
 from koco_stream.streams.manifest import load_manifest
 from koco_stream.streams.reader import StreamReader
 from storage.generated.generators import prepare_synthetic
@@ -301,7 +301,7 @@ def test_prepared_again__and_killed_anywhere_keeps_the_dataset(tmp_path):
     # as another version of the library would have written the same rows
     path.write_bytes(path.read_bytes() + b" ")
 
-    killed = mock.patch.object(LocalPath, "write_text", side_effect=KeyboardInterrupt)
+    killed = mock.patch.object(StorePath, "write_text", side_effect=KeyboardInterrupt)
     with killed, pytest.raises(KeyboardInterrupt):
         prepare_file(tmp_path / "store", "x", tmp_path / "a.svm")
     assert path.is_file()
@@ -329,7 +329,7 @@ def test_store__whose_first_maker_was_killed_or_is_at_work_is_opened(tmp_path, m
         open_store(self)
         return self.names()
 
-    monkeypatch.setattr(LocalPath, "names", names_after_another_made_it)
+    monkeypatch.setattr(StorePath, "names", names_after_another_made_it)
     assert check_store(tmp_path / "other")
 
 

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from koco_stream.engine.result_file import result_files_folder
-from koco_stream.io.paths import LocalPath
+from koco_stream.io.paths import StorePath
 from koco_stream.runs.schemas import CURVES, result_schema, schema
 from storage import collecting
 from storage.collecting import collect, compact
@@ -117,7 +117,7 @@ def cut_after(changes):
 
     with pytest.MonkeyPatch.context() as patch, suppress(Cut):
         patch.setattr(collecting, "write_tables", counted(collecting.write_tables))
-        patch.setattr(LocalPath, "remove", counted(LocalPath.remove))
+        patch.setattr(StorePath, "remove", counted(StorePath.remove))
         yield
 
 
