@@ -32,7 +32,7 @@ import pyarrow.parquet as pq
 
 from koco_stream.errors import StoreUnavailable, WrongInput
 from koco_stream.io.cache import private_folder
-from koco_stream.io.paths import StorePath
+from koco_stream.io.local import StorePath
 
 CONNECT_SECONDS = 5.0
 SILENT_SECONDS = 20.0  # without a byte, after which the server counts as unreachable

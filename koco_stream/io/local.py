@@ -1,0 +1,144 @@
+"""A file or folder in a store, and how one on this machine is read and written."""
+
+import shutil
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar, Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from koco_stream.io.files import file_hash, locked, written_atomically
+
+
+@dataclass(frozen=True)
+class StorePath:
+    """A file or folder in a store, which need not exist; this class reads and writes local ones.
+
+    `koco_stream.io.object_store.ObjectPath` replaces what an object store does differently. `str`
+    of a path is its `address` as a user writes it, and `store_path` parses it back. Files are
+    written atomically and replace existing ones. Folders exist as soon as they contain a file. A
+    missing file raises `FileNotFoundError`; other failures of the disk or object store raise an
+    `OSError`.
+    """
+
+    address: str
+    is_local: ClassVar[bool] = True
+
+    def __str__(self) -> str:
+        return self.address
+
+    def __truediv__(self, part: str) -> Self:
+        return replace(self, address=f"{self.address.rstrip('/')}/{part}")
+
+    @property
+    def path(self) -> Path:
+        """The path on this machine, if it is a local one."""
+        return Path(self.address)
+
+    @property
+    def name(self) -> str:
+        """The last component of the path."""
+        return self.address.rpartition("/")[2]
+
+    def is_file(self) -> bool:
+        """Whether this path is an existing file."""
+        return self.path.is_file()
+
+    def names(self) -> list[str]:
+        """The names of the entries of this folder, sorted; empty if it does not exist.
+
+        Raises `NotADirectoryError` for a local file, and `StoreUnavailable` for a missing bucket.
+        """
+        try:
+            return sorted(inside.name for inside in self.path.iterdir())
+        except FileNotFoundError:
+            return []
+
+    def files(self, ending: str) -> list[Self]:
+        """The files directly in this folder whose names end with `ending`, sorted by name."""
+        return [self / name for name in self.names() if name.endswith(ending)]
+
+    def read_bytes(self) -> bytes:
+        """The file's content as bytes."""
+        with self.local() as path:
+            return path.read_bytes()
+
+    def read_text(self) -> str:
+        """The file's content as UTF-8 text."""
+        return self.read_bytes().decode("utf-8")
+
+    def read_table(
+        self, columns: list[str] | None = None, only: pc.Expression | None = None
+    ) -> pa.Table:
+        """Read the Parquet file: the given columns (default all), and the rows that `only` selects.
+
+        Raises `OSError` if a page checksum does not match, and `ArrowInvalid` for another column.
+        """
+        if only is None:  # pq.read_table would import pandas, which takes a third of a second
+            with pq.ParquetFile(self.path, page_checksum_verification=True) as file:
+                missing = set(columns or ()).difference(file.schema_arrow.names)
+                if missing:
+                    raise pa.ArrowInvalid(f"{self} has no column {min(missing)!r}")
+                table = file.read(columns)
+            return table if columns is None else table.select(columns)
+        # No partition columns are inferred from folder names.
+        return pq.read_table(
+            self.path,
+            columns=columns,
+            filters=only,
+            partitioning=None,
+            page_checksum_verification=True,
+        )
+
+    def sha256(self) -> str:
+        """The SHA-256 of the file's content, in hexadecimal."""
+        with self.local() as path:
+            return file_hash(path)
+
+    def local(self) -> AbstractContextManager[Path]:
+        """Context manager that gives a local path to read from, perhaps a temporary copy."""
+        return nullcontext(self.path)
+
+    def written(self) -> AbstractContextManager[Path]:
+        """Context manager that gives a temporary local path.
+
+        On success its content becomes this file; on an exception this file is unchanged.
+        """
+        return written_atomically(self.path)
+
+    def write_bytes(self, content: bytes) -> None:
+        """Write bytes to the file atomically."""
+        with self.written() as temporary:
+            temporary.write_bytes(content)
+
+    def write_text(self, text: str) -> None:
+        """Write UTF-8 text to the file atomically."""
+        self.write_bytes(text.encode("utf-8"))
+
+    def put(self, path: Path) -> None:
+        """Copy the local file `path` to this path, atomically."""
+        with self.written() as temporary:
+            shutil.copyfile(path, temporary)
+
+    def remove(self) -> None:
+        """Remove the file if it exists."""
+        self.path.unlink(missing_ok=True)
+
+    def remove_tree(self) -> None:
+        """Remove the folder and its content if it exists.
+
+        Files are removed one by one, so a concurrent reader may still see some.
+        """
+        if self.path.exists():
+            shutil.rmtree(self.path)
+
+    def locked(self) -> AbstractContextManager[None]:
+        """Context manager that holds the lock file at this path, waiting for another holder.
+
+        The lock is released when its holder dies. Object stores have no locks: there nothing is
+        held, and the work inside must be safe if several processes do it at once.
+        """
+        return locked(self.path)
