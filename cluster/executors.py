@@ -3,11 +3,13 @@
 `run_serially` is the reference: `run_on_dask` must leave the same result tables.
 """
 
+import itertools
 import queue
 import sys
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from distributed import CancelledError, Client, Future
@@ -55,25 +57,9 @@ def run_serially(
 ) -> None:
     """Run cohorts one after the other in this process.
 
-    Parameters
-    ----------
-    store : str
-        The store with the datasets, which receives the results.
-    sweep : str
-        The sweep's name.
-    cohorts : sequence of Cohort
-        Cohorts to run.
-    on_receipt : callable
-        Called with the receipt of each cohort.
-    block_rows : int or None
-        Number of rows that are read at once; None for the engine's choice.
-
-    Raises
-    ------
-    WrongInput
-        At the end, if datasets were missing, damaged or changed.
-    OSError
-        At once, if the disk fails or is full.
+    `on_receipt` is called with the receipt of each; `block_rows` rows are read at once, or as many
+    as the engine chooses. Raises `WrongInput` at the end, if datasets were missing, damaged or
+    changed, and `OSError` at once, if the disk fails or is full.
     """
     refused = Refused()
     for cohort in cohorts:
@@ -105,23 +91,10 @@ def run_on_dask(
     single run that still loses its workers is repeated when no other cohort is running; if that
     fails too, its row has the status failed.
 
-    Parameters
-    ----------
-    client : Client
-        Client of the cluster.
-    store, sweep, cohorts, on_receipt, block_rows
-        As of `run_serially`.
-    patience : float
-        Seconds for which the sweep waits when there is no worker.
-
-    Raises
-    ------
-    LostCluster
-        If the scheduler is gone, or there was no worker for `patience` seconds.
-    WrongInput, OSError
-        As `run_serially` does.
+    Raises `LostCluster` if the scheduler is gone, or there was no worker for `patience` seconds,
+    and else as `run_serially` does.
     """
-    DaskExecutor(client, store, sweep, on_receipt, block_rows, patience).run(cohorts)
+    DaskExecutor(client, store, sweep, cohorts, on_receipt, block_rows, patience).run()
 
 
 class DaskExecutor:
@@ -135,34 +108,31 @@ class DaskExecutor:
         client: Client,
         store: str,
         sweep: str,
+        cohorts: Sequence[Cohort],
         on_receipt: OnReceipt,
         block_rows: int | None,
         patience: float,
     ) -> None:
         self.client, self.on_receipt, self.patience = client, on_receipt, patience
         self.store, self.sweep, self.block_rows = store, sweep, block_rows
-        self.waiting: deque[Cohort] = deque()
+        self.waiting = deque(cohorts)
         self.suspects: deque[Cohort] = deque()
         self.under_way: dict[str, tuple[Cohort, Future]] = {}
         self.ended: queue.SimpleQueue[tuple[str, Ended]] = queue.SimpleQueue()
         self.refused = Refused()
-        self.submissions = 0
+        self.submissions = itertools.count(1)
         self.known: set[str] = set()  # addresses of workers that were checked
         self.tried_again: set[str] = set()  # ids of cohorts whose dataset could not be read once
         self.threads, self.polled, self.last_seen = 1, 0.0, time.monotonic()
 
-    def run(self, cohorts: Sequence[Cohort]) -> None:
+    def run(self) -> None:
         """Run all cohorts."""
-        self.waiting.extend(cohorts)
         try:
             while self.waiting or self.under_way or self.suspects:
                 self._poll()
                 self._submit()
-                try:
-                    key, ended = self.ended.get(timeout=POLL_SECONDS)
-                except queue.Empty:
-                    continue
-                self._receive(key, ended)
+                with suppress(queue.Empty):
+                    self._receive(*self.ended.get(timeout=POLL_SECONDS))
         finally:
             for _, future in self.under_way.values():
                 future.cancel()
@@ -195,12 +165,15 @@ class DaskExecutor:
     def _inspect(self, workers: set[str]) -> None:
         """Check workers that joined after `preflight`, and retire those that cannot be used."""
         joined, self.known = workers - self.known, workers
-        wrong = inspect(self.client, self.store, sorted(joined))[0] if joined else {}
-        if wrong:
-            heading = "workers that have joined cannot be used, and are sent away:"
-            print(f"{heading}\n{table(wrong)}", file=sys.stderr, flush=True)
-            addresses = [worker.partition(" ")[0] for worker in wrong]
-            self.client.retire_workers(addresses, close_workers=True)
+        if joined and (wrong := inspect(self.client, self.store, sorted(joined))[0]):
+            print(
+                f"workers that have joined cannot be used, and are sent away:\n{table(wrong)}",
+                file=sys.stderr,
+                flush=True,
+            )
+            self.client.retire_workers(
+                [worker.partition(" ")[0] for worker in wrong], close_workers=True
+            )
 
     def _submit(self) -> None:
         """Keep two cohorts per thread submitted.
@@ -217,10 +190,9 @@ class DaskExecutor:
 
     def _send(self, cohort: Cohort, key: str) -> None:
         """Submit a cohort, each time under a new key because Dask keeps the old key's result."""
-        self.submissions += 1
-        key = f"{key.partition('.')[0]}.{self.submissions}"
-        words = (self.store, self.sweep, cohort, self.block_rows, versions())
-        future = self.client.submit(run_cohort, *words, key=key, pure=False)
+        key = f"{key.partition('.')[0]}.{next(self.submissions)}"
+        work = (self.store, self.sweep, cohort, self.block_rows, versions())
+        future = self.client.submit(run_cohort, *work, key=key, pure=False)
         self.under_way[key] = cohort, future
         future.add_done_callback(self._note)
 
@@ -274,5 +246,7 @@ class DaskExecutor:
         elif not key.startswith(SUSPECT):
             self.suspects.append(cohort)
         else:
-            words = (self.store, self.sweep, cohort, LOST)
-            self.on_receipt(self.client.submit(fail_cohort, *words, pure=False).result())
+            failed = self.client.submit(
+                fail_cohort, self.store, self.sweep, cohort, LOST, pure=False
+            )
+            self.on_receipt(failed.result())

@@ -25,6 +25,7 @@ CLOCK_SECONDS = 5.0
 LITTLE_DISK = 1 << 30
 # Dask returns these errors themselves, or an Exception with their text
 IMPORT_ERRORS = ("ImportError", "ModuleNotFoundError")
+CALLED = {"koco_stream": "koco_stream code"}  # names of versions in messages, where they differ
 REMEDY = (
     "install the same versions everywhere (pip install -c constraints.txt), with --store where all"
     " machines see it"
@@ -74,8 +75,11 @@ def wait_for(client: Client, workers: int, seconds: float) -> bool:
         if waited > seconds:
             return False
         if waited > SILENT_SECONDS and not announced:
-            message = f"waiting for workers: {there} of the {workers} that it takes are there"
-            print(message, file=sys.stderr, flush=True)
+            print(
+                f"waiting for workers: {there} of the {workers} that it takes are there",
+                file=sys.stderr,
+                flush=True,
+            )
             announced = True
         time.sleep(0.1)
     return True
@@ -91,26 +95,10 @@ def wait_for_worker(client: Client) -> None:
 
 
 def preflight(client: Client, store: str, disk: int = 0) -> list[str]:
-    """Check all workers of a cluster, after waiting for the first one.
+    """Check all workers of a cluster, after waiting for the first one; returns warnings.
 
-    Parameters
-    ----------
-    client : Client
-        Client of the cluster.
-    store : str
-        The store that all workers must see.
-    disk : int
-        Size in bytes of the copies of datasets in a worker's cache folder.
-
-    Returns
-    -------
-    list of str
-        Warnings, one a line.
-
-    Raises
-    ------
-    WrongInput
-        With a table of the workers that cannot be used.
+    `disk` is the size in bytes of the copies of datasets in a worker's cache folder. Raises
+    `WrongInput` with a table of the workers that cannot be used.
     """
     wait_for_worker(client)
     refused, warnings = inspect(client, store, None, disk)
@@ -142,15 +130,22 @@ def inspect(
         folder.remove_tree()
     during = (begun, time.time())
     known = workers_of(client)
-    refused, answers = {}, {}
-    for address, answer in replies.items():
-        if address not in known or isinstance(answer, CommClosedError | OSError):
-            continue
-        worker = shown(address, known[address])
-        if reasons := reasons_against(answer, store, answered):
-            refused[worker] = reasons
-        if isinstance(answer, dict):
-            answers[worker] = {**known[address], **answer}
+    replies = {
+        address: answer
+        for address, answer in replies.items()
+        if address in known and not isinstance(answer, CommClosedError | OSError)
+    }
+    names = {address: shown(address, known[address]) for address in replies}
+    reasons = {
+        names[address]: reasons_against(answer, store, answered)
+        for address, answer in replies.items()
+    }
+    answers = {
+        names[address]: {**known[address], **answer}
+        for address, answer in replies.items()
+        if isinstance(answer, dict)
+    }
+    refused = {worker: against for worker, against in reasons.items() if against}
     return refused, worth_saying(answers, during, disk)
 
 
@@ -163,12 +158,12 @@ def reasons_against(answer: Any, store: str, answered: set[str]) -> list[str]:
         return [f"koco_stream cannot be imported there: {answer}"]
     if not isinstance(answer, dict):
         return [f"it cannot say what it is: {type(answer).__name__}: {answer}"]
-    reasons = []
-    for name, here in versions().items():
-        there = answer["versions"].get(name)
-        if there != here:
-            what = "koco_stream code" if name == "koco_stream" else name
-            reasons.append(f"{what} {there}; here {here}")
+    there = answer["versions"]
+    reasons = [
+        f"{CALLED.get(name, name)} {there.get(name)}; here {here}"
+        for name, here in versions().items()
+        if there.get(name) != here
+    ]
     if answer["store_problem"]:
         reasons.append(f"the store cannot be used there: {answer['store_problem']}")
     elif answer["answer"] is None:
@@ -196,22 +191,30 @@ def worth_saying(
             lines.append(f"{title}: {', '.join(counts)}")
     for name, worker in workers.items():
         late = max(during[0] - worker["clock"], worker["clock"] - during[1])
-        if late > CLOCK_SECONDS:
-            lines.append(f"{name}: its clock is off by about {late:.0f} s")
-        for what, free, least in (
-            ("cache folder", worker["cache_free"], disk + LITTLE_DISK),
-            ("store", worker["store_free"], LITTLE_DISK),
-        ):
-            if free is not None and free < least:
-                mebibytes = f"{free >> 20} MiB are free for the {what}, and {least >> 20} MiB"
-                lines.append(f"{name}: {mebibytes} are wanted")
-        if worker["nthreads"] > worker["cores"]:
-            lines.append(f"{name}: {worker['nthreads']} threads on {worker['cores']} cores")
-        if not worker["memory_limit"]:
-            lines.append(
-                f"{name}: it has no memory limit; start it with --memory-limit, or a large run"
-                " may take its machine down"
-            )
+        noticed = [
+            (late > CLOCK_SECONDS, f"its clock is off by about {late:.0f} s"),
+            *(
+                (
+                    free is not None and free < least,
+                    f"{(free or 0) >> 20} MiB are free for the {what}, and {least >> 20} MiB are"
+                    " wanted",
+                )
+                for what, free, least in (
+                    ("cache folder", worker["cache_free"], disk + LITTLE_DISK),
+                    ("store", worker["store_free"], LITTLE_DISK),
+                )
+            ),
+            (
+                worker["nthreads"] > worker["cores"],
+                f"{worker['nthreads']} threads on {worker['cores']} cores",
+            ),
+            (
+                not worker["memory_limit"],
+                "it has no memory limit; start it with --memory-limit, or a large run may take its"
+                " machine down",
+            ),
+        ]
+        lines += [f"{name}: {message}" for is_there, message in noticed if is_there]
     return lines
 
 

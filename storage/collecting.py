@@ -18,7 +18,6 @@ from storage.results import (
     conformed,
     curves_of,
     curves_once,
-    existing,
     file_name,
     first_of_each,
     ids_of,
@@ -111,8 +110,12 @@ def _collect_locked(store: AnyPath, everything: bool) -> int:
 
 
 def _collect(store: AnyPath, everything: bool) -> int:
-    found = existing(result_files(store), _runs_in)
-    new = [(file, runs) for file, runs in found if runs is not None]
+    new = []
+    for file in result_files(store):
+        with suppress(FileNotFoundError):  # another process has collected it
+            # without the curves, which are most of it; a damaged file is left where it is
+            if (table := read_result(file)) is not None:
+                new.append((file, conformed(RUNS, table)))
     # listed after the result files were read, so that runs of deleted result files are included
     files = table_files(store, "runs")
     there = [file.read_table(["run_id", "status"]) for file in files]
@@ -182,12 +185,6 @@ def _files_to_merge(ids: list[set[str]], again: set[str], everything: bool) -> l
             if room >= 0:
                 chosen.add(number)
     return sorted(chosen)
-
-
-def _runs_in(file: StorePath) -> tuple[StorePath, pa.Table | None]:
-    """A result file and its runs without their curves, which are most of it; None if damaged."""
-    table = read_result(file)
-    return file, None if table is None else conformed(RUNS, table)
 
 
 def _curves_in(file: StorePath) -> pa.Table:

@@ -51,21 +51,12 @@ def read_runs(store: AnyPath, names: Sequence[str] | None = None) -> pa.Table:
 
     `names` are the columns to read, `run_id` and `status` among them; None reads all.
     """
-    columns = RUNS if names is None else _named(names)
+    columns = tuple(column for column in RUNS if names is None or column.name in names)
     read = [column.name for column in columns]
     tables = _read_each(store, lambda _, table: conformed(columns, table), read)
     # empty_table would make arrays, which imports pandas and costs a third of a second
     none = pa.Table.from_batches([], schema(columns))
     return first_of_each(pa.concat_tables([none, *tables]))
-
-
-def read_columns(store: AnyPath, names: Sequence[str]) -> pa.Table:
-    """Read columns of the collected runs, file by file; a run that two files have occurs twice."""
-    columns = _named(names)
-    tables = existing(
-        table_files(store, "runs"), lambda file: conformed(columns, _read(file, names))
-    )
-    return pa.concat_tables([schema(columns).empty_table(), *tables])
 
 
 def read_curves(store: AnyPath, run_ids: Sequence[str] | None = None) -> pa.Table:
@@ -91,10 +82,6 @@ def file_name(runs: pa.Table) -> str:
     ids = runs.column("run_id").to_pylist()
     failed = only_failed(runs).column("run_id").to_pylist()
     return f"{hashlib.sha256(''.join([*ids, *failed]).encode()).hexdigest()[:32]}.parquet"
-
-
-def _named(names: Sequence[str]) -> tuple[Column, ...]:
-    return tuple(column for column in RUNS if column.name in names)
 
 
 def _read_each(
@@ -143,18 +130,6 @@ def _read(file: StorePath, names: Sequence[str]) -> pa.Table:
 
 
 # Functions that collecting uses too.
-
-
-def existing(files: Iterable[StorePath], read: Callable[[StorePath], T]) -> list[T]:
-    """Results of `read` for the files that still exist.
-
-    A result file that has disappeared has been collected into the tables.
-    """
-    found = []
-    for file in files:
-        with suppress(FileNotFoundError):
-            found.append(read(file))
-    return found
 
 
 def conformed(columns: tuple[Column, ...], table: pa.Table) -> pa.Table:

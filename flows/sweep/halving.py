@@ -23,7 +23,7 @@ from flows.results.tables import grouped
 from koco_stream.io.files import canonical_json
 from koco_stream.io.paths import AnyPath
 from koco_stream.runs.run import Run
-from storage.results import read_columns
+from storage.results import read_runs
 
 LARGEST = 2**63 - 1
 Losses = Callable[[Sequence[str]], dict[str, float]]  # run_ids → mean losses of runs that are ok
@@ -129,8 +129,8 @@ def _continuing(
 
 
 def losses_of(store: AnyPath, run_ids: Sequence[str]) -> dict[str, float]:
-    """Mean losses by run_id, of those runs that are in the collected tables with status ok."""
-    runs = read_columns(store, ("run_id", "status", "mean_loss"))
+    """Mean losses by run_id, of those runs that are in the store with status ok."""
+    runs = read_runs(store, ("run_id", "status", "mean_loss"))
     ok = runs.filter(
         pc.and_(
             pc.is_in(runs.column("run_id"), pa.array(run_ids, pa.string())),

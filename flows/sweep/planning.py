@@ -21,7 +21,7 @@ from koco_stream.learners import StreamSize
 from koco_stream.runs.cost_model import DataSize, Timing, factors_of
 from koco_stream.runs.planner import Limits, plan
 from koco_stream.streams.shard_cache import cache_limit
-from storage.results import read_columns
+from storage.results import read_runs
 
 SAMPLE = 200  # largest number of timings per learner
 RESULT_BYTES = 700  # bytes of a run's results on disk
@@ -36,7 +36,17 @@ PREDICTED = (
     "parts_a_second",
     "bytes_a_second",
 )
-TIMED = ("learner", "params", "dataset_hash", "rounds", "seconds", "cohort_size", "host", "status")
+TIMED = (
+    "run_id",
+    "status",
+    "learner",
+    "params",
+    "dataset_hash",
+    "rounds",
+    "seconds",
+    "cohort_size",
+    "host",
+)
 
 
 def limits_of(cluster: str, workers: int, client: Client | None = None) -> Limits:
@@ -73,7 +83,7 @@ def finished_timings(store: AnyPath, sizes: dict[str, DataSize]) -> Iterator[Tim
 
     Only runs on this machine and on the datasets in `sizes` count.
     """
-    runs = read_columns(store, TIMED)
+    runs = read_runs(store, TIMED)
     here = pc.and_(pc.equal(runs.column("host"), machine()), pc.equal(runs.column("status"), "ok"))
     runs = runs.filter(
         pc.and_(here, pc.is_in(runs.column("dataset_hash"), pa.array(sorted(sizes), pa.string())))

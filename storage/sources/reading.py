@@ -1,8 +1,4 @@
-"""Opening of source files of any supported format.
-
-Formats are LIBSVM, VW, CSV and space-separated text (plain or compressed), Parquet, and document
-collections. Input that violates its format is rejected with the position of the error.
-"""
+"""Opening of source files of any format: text (plain or compressed), Parquet, and documents."""
 
 import re
 from collections.abc import Sequence
@@ -20,7 +16,7 @@ from storage.sources.text.sparse import sparse_source
 
 TEXTS = ("libsvm", "vw", "csv", "space")
 FORMATS = (*TEXTS, "parquet", "documents")
-ARCHIVES = (".tar", ".tgz", *(f".tar{ending}" for ending in OPENERS))
+ARCHIVES = (".tar", *(f".tar{ending}" for ending in OPENERS))
 NAMED = {".csv": "csv", ".vw": "vw", ".svm": "libsvm", ".libsvm": "libsvm"}
 
 AS_SEEN = Reading()
@@ -45,22 +41,15 @@ def source_of(
 ) -> Source:
     """Open files of one format as one source, not surveyed yet; their rows follow in order.
 
-    Documents are one folder or one archive. `block_bytes` is the approximate size of the text that
-    is parsed at once. Raises `WrongInput` if a file is missing or given twice, if formats differ,
-    if the first lines are malformed, or if an option does not apply to the format.
+    `block_bytes` is the approximate size of the text that is parsed at once. Raises `WrongInput` if
+    a file is missing or given twice, if formats differ, if the first lines are malformed, or if an
+    option does not apply to the format.
     """
-    documents = reading.format == "documents"
-    refuse_first(
-        problem
-        for number, path in enumerate(paths)
-        for problem in (
-            (
-                not (path.is_file() or (path.is_dir() and documents)),
-                f"{path}: no such file; give the source with --from FILE",
-            ),
-            (path in paths[:number], f"{path}: given twice; its rows would be there twice"),
-        )
-    )
+    for number, path in enumerate(paths):
+        if not (path.is_file() or (path.is_dir() and reading.format == "documents")):
+            raise WrongInput(f"{path}: no such file; give the source with --from FILE")
+        if path in paths[:number]:
+            raise WrongInput(f"{path}: given twice; its rows would be there twice")
     forms = [reading.format or guess_format(path) for path in paths]
     form = forms[0]
     refuse_first(

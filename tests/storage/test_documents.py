@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from koco_stream import WrongInput
 from storage.sources.documents.copying import MOST_DOCUMENT_BYTES
 from storage.sources.documents.source import documents_source
+from storage.sources.reading import source_of
 from storage.sources.source import Reading
 from tests.helpers.malformed import put, tar_of
 from tests.helpers.tables import listed
@@ -196,6 +197,12 @@ def test_documents__refuses_members_that_are_not_plain_files_below(case, tmp_pat
     path = put(tmp_path / "x.tar", tar_of(files, kind=kind))
     with pytest.raises(WrongInput, match=re.escape(message)):
         survey(path, tmp_path / "s")
+
+
+def test_tgz__is_an_archive_under_a_wrong_name(tmp_path):
+    path = put(tmp_path / "news.tgz", tar_of({"a/1": b"word"}, "w:gz"))
+    with pytest.raises(WrongInput, match="compressed under a wrong name"):
+        source_of([path])
 
 
 NO_ARCHIVE = b"1 1:2\n" * 200

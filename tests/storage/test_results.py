@@ -21,7 +21,6 @@ from storage.collecting import collect, compact
 from storage.results import (
     file_name,
     finished_runs,
-    read_columns,
     read_curves,
     read_runs,
     result_files,
@@ -193,17 +192,6 @@ def test_runs_whose_curves_another_collector_took_away__have_those_of_its_file(s
     check_read(store, {1: OK, 2: OK, 3: OK})
     collect(store)
     check_files(store, {1: OK, 2: OK, 3: OK})
-
-
-def test_columns__are_those_asked_for_of_collected_runs(store):
-    assert read_columns(store, ("run_id", "status")).num_rows == 0
-    put_part(store, "a", [(1, OK), (2, FAILED)])
-    assert read_columns(store, ("run_id", "status")).num_rows == 0
-    collect(store)
-    assert read_columns(store, ("run_id", "status")).to_pylist() == [
-        {"run_id": f"{2:032x}", "status": FAILED},
-        {"run_id": f"{1:032x}", "status": OK},
-    ]
 
 
 def test_command_line__compact_makes_one_file_and_says_so(store, koco):

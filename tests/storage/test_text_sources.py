@@ -16,7 +16,7 @@ from koco_stream import WrongInput
 from koco_stream.io.files import file_hash
 from storage.sources.reading import TEXTS, source_of
 from storage.sources.source import Reading, concatenated
-from storage.sources.text.source import text_of
+from storage.sources.text.source import checked_lines, text_of
 from tests.helpers.malformed import MALFORMED, PACKED, ROWS, put
 from tests.helpers.wire import as_on_a_worker
 
@@ -42,13 +42,17 @@ def bits(rows):
     }
 
 
+def numbered(text):
+    return checked_lines(Path("a"), text.split(b"\n"), 1)
+
+
 def checked_fast(source, text):
     """The fast way's rows, if it has some: the slow way's, to the bit. Where that refuses, it has
     none.
     """
     fast = source.fast(text)
     try:
-        slow = source.slow(text, Path("a"), 1)
+        slow = source.slow(numbered(text), Path("a"))
     except WrongInput:
         assert fast is None, text
         return None
@@ -136,7 +140,7 @@ def test_rule_for_two_writings_of_a_number__is_left_to_the_slow_way(tmp_path):
     path = put(tmp_path / "a", PLAIN["libsvm"])
     source = source_of([path], Reading(format="libsvm", labels="1=1,1.0=2"))
     assert source.fast(b"1.0 1:1\n") is None
-    assert source.slow(b"1.0 1:1\n1 1:1\n", tmp_path, 1).labels.tolist() == [2, 1]
+    assert source.slow(numbered(b"1.0 1:1\n1 1:1\n"), tmp_path).labels.tolist() == [2, 1]
 
 
 @pytest.mark.parametrize("blocks", [1, 40])

@@ -183,6 +183,7 @@ def _check(path: Path, schema: pa.Schema) -> None:
         ]
     )
     label, values = schema.field("label").type, schema.field("values").type
+    indices = schema.field("indices").type if "indices" in schema.names else None
     refuse_first(
         [
             (
@@ -193,19 +194,18 @@ def _check(path: Path, schema: pa.Schema) -> None:
                 not is_numeric(values.value_type),
                 f"{path}: column 'values' is {values}; its items must be numbers",
             ),
+            (
+                indices is not None
+                and not (_is_list(indices) and types.is_integer(indices.value_type)),
+                f"{path}: column 'indices' is {indices}; it must be a list of integers",
+            ),
+            (
+                indices is None and not (types.is_fixed_size_list(values) and values.list_size),
+                f"{path}: column 'values' is {values} and there are no 'indices'; add them, or make"
+                " the lists a fixed_size_list",
+            ),
         ]
     )
-    if "indices" in schema.names:
-        indices = schema.field("indices").type
-        if not (_is_list(indices) and types.is_integer(indices.value_type)):
-            raise WrongInput(
-                f"{path}: column 'indices' is {indices}; it must be a list of integers"
-            )
-    elif not (types.is_fixed_size_list(values) and values.list_size):
-        raise WrongInput(
-            f"{path}: column 'values' is {values} and there are no 'indices'; add them, or make the"
-            " lists a fixed_size_list"
-        )
 
 
 def _n_features(path: Path, schema: pa.Schema, given: int | None) -> int | None:

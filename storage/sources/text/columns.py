@@ -5,7 +5,7 @@ Redundant quotes and spaces are removed first. Input that the reader accepts but
 rejects is detected here and left to `columns_lines`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -19,13 +19,7 @@ from storage.sources.features import ColumnSource, Parsed, column_fields
 from storage.sources.numbers import MISSING, NUMBER, LabelRule
 from storage.sources.source import ParallelMap, Reading
 from storage.sources.text.columns_lines import column_lines, inspect
-from storage.sources.text.source import (
-    BYTE_ORDER_MARK,
-    TextSource,
-    checked_lines,
-    read_csv,
-    with_unix_ends,
-)
+from storage.sources.text.source import BYTE_ORDER_MARK, TextSource, read_csv, with_unix_ends
 
 LARGEST_TEXT = 2**31 - 2  # the reader counts bytes in 32 bits
 # rare characters that also separate columns; text with them is left to the slow parser
@@ -40,7 +34,11 @@ class ColumnText(TextSource[Parsed], ColumnSource):
     def fast(self, text: bytes) -> Parsed | None:
         """Parse lines of a table with pyarrow's CSV reader; None if a line is not plain."""
         plain = with_unix_ends(text)
-        if plain is None or b"\0" in plain or not _is_utf8(plain):
+        if plain is None or b"\0" in plain:
+            return None
+        try:
+            plain.decode("utf-8")
+        except UnicodeDecodeError:
             return None
         plain = without_quotes(plain) if self.format == "csv" else single_spaced(plain)
         # the reader would drop a byte order mark at the beginning
@@ -53,9 +51,8 @@ class ColumnText(TextSource[Parsed], ColumnSource):
             str(k): pa.string() if k in of_texts else pa.float64()
             for k in (*choice.features, choice.target)
         }
-        names = [str(k) for k in range(choice.width)]
         delimiter = "," if self.format == "csv" else " "
-        table = read_csv(plain, delimiter, names, types, [], len(plain) + 1)
+        table = read_csv(plain, delimiter, map(str, range(choice.width)), types, [], len(plain) + 1)
         if table is None:
             return None
         values = np.empty((table.num_rows, len(choice.features)))
@@ -70,9 +67,8 @@ class ColumnText(TextSource[Parsed], ColumnSource):
             return None
         return Parsed(labels, values, texts)
 
-    def slow(self, text: bytes, path: Path, line: int) -> Parsed:
+    def slow(self, lines: Iterable[tuple[int, bytes]], path: Path) -> Parsed:
         """Parse lines of a table one by one. Raises `WrongInput` for the first malformed line."""
-        lines = checked_lines(path, text.split(b"\n"), line)
         return column_lines(lines, path, self.format, self.choice, self.rule)
 
     def surveyed(self, parallel_map: ParallelMap, scratch: Path) -> Self:
@@ -116,10 +112,8 @@ def without_quotes(text: bytes) -> bytes | None:
     codes = np.frombuffer(b"\n" + text, np.uint8)
     quotes = np.flatnonzero(codes == QUOTE)
     opening, closing = quotes[0::2], quotes[1::2]
-    if opening.size != closing.size:
-        return None
     breaks = (codes == COMMA) | (codes == NEWLINE)
-    if not breaks[opening - 1].all() or not breaks[closing + 1].all():
+    if opening.size != closing.size or not (breaks[opening - 1] & breaks[closing + 1]).all():
         return None
     before = np.cumsum(breaks)
     return text.translate(None, b'"') if (before[opening] == before[closing]).all() else None
@@ -155,10 +149,3 @@ def _apply_rule(column: pa.ChunkedArray, rule: LabelRule) -> Array | None:
     numbers, texts = _encode_texts(column)
     known = [rule.number(text) for text in texts]
     return None if None in known else np.array(known, dtype=np.float64)[numbers]
-
-
-def _is_utf8(text: bytes) -> bool:
-    try:
-        return text.isascii() or bool(text.decode("utf-8"))
-    except UnicodeDecodeError:
-        return False

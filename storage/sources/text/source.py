@@ -38,20 +38,10 @@ class TextFile:
 
 @dataclass(frozen=True)
 class Block:
-    """Whole lines of a text file.
+    """Whole lines of a text file, from its line `line` (from 1).
 
-    Attributes
-    ----------
-    path : Path
-        Source file.
-    unpacked : Path
-        File to read from: the source file, or a file with decompressed text of it.
-    start, stop : int
-        Byte range in `unpacked`.
-    line : int
-        Number of the first line in the source file, from 1.
-    n_bytes : int
-        Bytes that the block adds to the progress.
+    They are the bytes `start` to `stop` of `unpacked`: the source file, or a file with decompressed
+    text of it. The block adds `n_bytes` to the progress.
     """
 
     path: Path
@@ -82,8 +72,8 @@ class TextSource(Source, Generic[Rows]):
         """Parse whole lines of text quickly; None if anything in them is unusual or wrong."""
 
     @abstractmethod
-    def slow(self, text: bytes, path: Path, line: int) -> Rows:
-        """Parse whole lines of text one by one; the first is line `line` of `path`.
+    def slow(self, lines: Iterable[tuple[int, bytes]], path: Path) -> Rows:
+        """Parse numbered lines of `path` one by one.
 
         Raises `WrongInput` with the position of an error.
         """
@@ -92,7 +82,9 @@ class TextSource(Source, Generic[Rows]):
         """Parse a block of text. Raises `WrongInput` for a malformed line."""
         text = text_of(piece)
         rows = self.fast(text)
-        return self.slow(text, piece.path, piece.line) if rows is None else rows
+        if rows is not None:
+            return rows
+        return self.slow(checked_lines(piece.path, text.split(b"\n"), piece.line), piece.path)
 
     def pieces(self, scratch: Path) -> Iterator[Block]:
         """Blocks of all files, each with at least `block_bytes` of text unless it is a file's last.
@@ -150,7 +142,7 @@ def with_unix_ends(text: bytes) -> bytes | None:
 def read_csv(
     text: bytes,
     delimiter: str,
-    names: list[str],
+    names: Iterable[str],
     types: dict[str, pa.DataType],
     nulls: list[str],
     block_bytes: int,
@@ -164,7 +156,7 @@ def read_csv(
         return csv.read_csv(
             pa.py_buffer(text),
             read_options=csv.ReadOptions(
-                use_threads=False, block_size=block_bytes, column_names=names
+                use_threads=False, block_size=block_bytes, column_names=list(names)
             ),
             parse_options=csv.ParseOptions(delimiter=delimiter, quote_char=False),
             convert_options=csv.ConvertOptions(

@@ -7,7 +7,7 @@ reads differently, is detected here and left to `sparse_lines`.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +21,6 @@ from storage.sources.text.source import (
     Block,
     TextFile,
     TextSource,
-    checked_lines,
     lines_of,
     read_csv,
     with_unix_ends,
@@ -55,7 +54,7 @@ class SparseText(TextSource[Piece]):
             return None
         plain = plain.replace(b"\n", b"\n:")[1:].translate(TO_LINES)
         types = {"feature": pa.int32(), "value": pa.float64()}
-        table = read_csv(plain, ":", list(types), types, [""], CACHED)
+        table = read_csv(plain, ":", types, types, [""], CACHED)
         if table is None:
             return None
         # -1 where the text before the ':' is empty, NaN where the text after it is empty
@@ -82,9 +81,8 @@ class SparseText(TextSource[Piece]):
         indptr = np.append(np.cumsum(kept)[starts], indices.size)
         return Piece(labels, indptr, indices, values[kept])
 
-    def slow(self, text: bytes, path: Path, line: int) -> Piece:
+    def slow(self, lines: Iterable[tuple[int, bytes]], path: Path) -> Piece:
         """Parse LIBSVM or VW lines one by one. Raises `WrongInput` for the first malformed line."""
-        lines = checked_lines(path, text.split(b"\n"), line)
         return sparse_lines(lines, self.format, path, self.rule, self.first, self.n_features)
 
     def read(self, piece: Block) -> Piece:

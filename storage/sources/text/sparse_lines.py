@@ -17,6 +17,7 @@ from storage.sources.source import Piece
 
 LARGEST_INDEX = 2**31 - 2
 TOKEN = re.compile(rb"\S+")
+Token = tuple[bytes, int]  # a word of a line, and its column from 1
 
 
 def sparse_lines(
@@ -33,17 +34,17 @@ def sparse_lines(
     a malformed line or a feature beyond `n_features`.
     """
     labels, indptr, indices, values = array("d"), array("q", [0]), array("i"), array("d")
-    parse = libsvm_line if form == "libsvm" else vw_line
     bound = LARGEST_INDEX + 1 if n_features is None else n_features
     for number, line in lines:
         if not is_row(line, form):
             continue
-        label, row = parse(line, path, number, first, rule)
+        label, row = sparse_row(line, form, path, number, first, rule)
         if row and row[-1][0] >= bound:
             name = str(row[-1][0] + first)
-            where = at(path, number, _column_of(line, name.encode()))
+            found = re.search(rb"(?<!\S)0*" + name.encode() + rb"(?![^\s:])", line)
             raise WrongInput(
-                f"{where}: feature {name} is beyond --n-features {bound}; give a larger number"
+                f"{at(path, number, found.start() + 1 if found else 1)}: feature {name} is beyond"
+                f" --n-features {bound}; give a larger number"
             )
         labels.append(label)
         for index, value in row:
@@ -60,47 +61,57 @@ def is_row(line: bytes, form: str) -> bool:
     return bool(text) and not (form == "libsvm" and text.startswith(b"#"))
 
 
-def libsvm_line(
-    text: bytes, path: Path, number: int, first: int, rule: LabelRule
+def sparse_row(
+    line: bytes, form: str, path: Path, number: int, first: int, rule: LabelRule
 ) -> tuple[float, list[tuple[int, float]]]:
-    """Parse a LIBSVM line `label index:value …` to (label, (feature from 0, value) pairs).
+    """Parse a row to (label, (feature from 0, value) pairs in the order of the features).
 
-    Indices increase and start at `first`; a comment may follow after "#". Raises `WrongInput` for
-    another syntax.
+    A LIBSVM row is `label index:value …`; its indices increase, and a comment may follow after "#".
+    A VW row is `label |namespace feature:value …` with numbers as features; a missing value is 1,
+    and the values of a repeated feature are added. Raises `WrongInput` for another syntax.
     """
-    tokens = [(match[0], match.start() + 1) for match in TOKEN.finditer(text.split(b"#", 1)[0])]
-    label = rule(tokens[0][0], path, number, "the label", tokens[0][1])
-    row = []
+    is_vw = form == "vw"
+    tokens = _vw_tokens(line, path, number) if is_vw else _tokens(line.split(b"#", 1)[0])
+    (text, column), *features = tokens
+    label = rule(text, path, number, "the label", column)
+    row: dict[int, float] = {}
     last = -1
-    for token, column in tokens[1:]:
+    for token, column in features:
         name, colon, value = token.partition(b":")
-        if not colon or not name.isdigit():
-            extra = (
-                "; query ids are not supported, remove them"
-                if name == b"qid"
-                else "; a feature is written index:value"
-            )
-            raise WrongInput(f"{at(path, number, column)}: {_shown(token)} is not a feature{extra}")
+        if not name.isdigit() or not (colon or is_vw):
+            wrong = f"{_shown(token)} is not a feature; a feature is written index:value"
+            if is_vw:
+                wrong = (
+                    f"feature {_shown(name)} is not a number from 0 to {LARGEST_INDEX}; number the"
+                    " features first"
+                )
+            elif name == b"qid":
+                wrong = (
+                    f"{_shown(token)} is not a feature; query ids are not supported, remove them"
+                )
+            raise WrongInput(f"{at(path, number, column)}: {wrong}")
         index = _index(name, path, number, first, column)
-        if index <= last:
+        if index <= last and not is_vw:
             raise WrongInput(
                 f"{at(path, number, column)}: feature {index + first} comes after {last + first};"
                 " sort each line by feature, each one once"
             )
         last = index
-        what = f"the value of feature {index + first}"
-        row.append((index, number_of(value, path, number, what, column=column + len(name) + 1)))
-    return label, row
+        amount = 1.0
+        if colon:
+            what = f"the value of feature {index + first}"
+            amount = number_of(value, path, number, what, column=column + len(name) + 1)
+        row[index] = row.get(index, 0.0) + amount
+        if not math.isfinite(row[index]):
+            raise WrongInput(
+                f"{at(path, number, column)}: the values of feature {index + first} add up to"
+                f" {row[index]}; make them smaller"
+            )
+    return label, sorted(row.items())
 
 
-def vw_line(
-    text: bytes, path: Path, number: int, first: int, rule: LabelRule
-) -> tuple[float, list[tuple[int, float]]]:
-    """Parse a VW line `label |namespace feature:value …` to (label, (feature from 0, value) pairs).
-
-    Features are numbers. A missing value is 1, and the values of a repeated feature are added.
-    Raises `WrongInput` for another syntax.
-    """
+def _vw_tokens(text: bytes, path: Path, number: int) -> list[Token]:
+    """The label of a VW line and its features. Raises `WrongInput` if it has anything else."""
     head, bar, body = text.partition(b"|")
     begin = len(head) + 1
     if not bar:
@@ -108,56 +119,40 @@ def vw_line(
             f"{at(path, number)}: no '|' between the label and the features in {_shown(text)};"
             " write label | index:value …"
         )
-    fields = [(match[0], match.start() + 1) for match in TOKEN.finditer(head)]
+    fields = _tokens(head)
     if len(fields) not in (1, 2) or (len(fields) == 2 and not fields[1][0].startswith(b"'")):
         raise WrongInput(
             f"{at(path, number, 1)}: {_shown(head)} before '|' is not one label; importance weights"
             " and bases are not supported"
         )
-    label = rule(fields[0][0], path, number, "the label", fields[0][1])
     if b"|" in body:
-        where = at(path, number, begin + body.index(b"|") + 1)
         raise WrongInput(
-            f"{where}: more than one namespace; merge them into one with feature numbers of its own"
+            f"{at(path, number, begin + body.index(b'|') + 1)}: more than one namespace; merge them"
+            " into one with feature numbers of its own"
         )
-    named = not body[:1].isspace()
-    tokens = [(match[0], begin + match.start() + 1) for match in TOKEN.finditer(body)]
-    if named and tokens and (b":" in tokens[0][0] or tokens[0][0].isdigit()):
+    tokens = _tokens(body, begin)
+    if body[:1].isspace() or not tokens:
+        return [fields[0], *tokens]
+    name, column = tokens[0]
+    if b":" in name or name.isdigit():
         raise WrongInput(
-            f"{at(path, number, tokens[0][1])}: {_shown(tokens[0][0])} right after '|' is a"
-            " namespace, a weight after ':', which is not supported; put a space after '|' if it"
-            " is a feature"
+            f"{at(path, number, column)}: {_shown(name)} right after '|' is a namespace, a weight"
+            " after ':', which is not supported; put a space after '|' if it is a feature"
         )
-    row: dict[int, float] = {}
-    for token, column in tokens[1:] if named else tokens:
-        name, colon, value = token.partition(b":")
-        if not name.isdigit():
-            raise WrongInput(
-                f"{at(path, number, column)}: feature {_shown(name)} is not a number from 0 to"
-                f" {LARGEST_INDEX}; number the features first"
-            )
-        index = _index(name, path, number, first, column)
-        what = f"the value of feature {index + first}"
-        amount = (
-            number_of(value, path, number, what, column=column + len(name) + 1) if colon else 1.0
-        )
-        row[index] = row.get(index, 0.0) + amount
-        if not math.isfinite(row[index]):
-            where = at(path, number, column)
-            raise WrongInput(
-                f"{where}: the values of feature {index + first} add up to {row[index]}; make them"
-                " smaller"
-            )
-    return label, sorted(row.items())
+    return [fields[0], *tokens[1:]]
+
+
+def _tokens(text: bytes, before: int = 0) -> list[Token]:
+    """Tokens of a text that follows after `before` bytes of its line."""
+    return [(match[0], before + match.start() + 1) for match in TOKEN.finditer(text)]
 
 
 def _index(name: bytes, path: Path, number: int, first: int, column: int) -> int:
     digits = name.lstrip(b"0") or b"0"
     if len(digits) > 10 or int(digits) - first > LARGEST_INDEX:
-        shown = digits.decode()[:60]
         raise WrongInput(
-            f"{at(path, number, column)}: feature {shown} is beyond {LARGEST_INDEX + first}; hash"
-            " the features to fewer"
+            f"{at(path, number, column)}: feature {digits.decode()[:60]} is beyond"
+            f" {LARGEST_INDEX + first}; hash the features to fewer"
         )
     if int(digits) < first:
         raise WrongInput(
@@ -165,11 +160,6 @@ def _index(name: bytes, path: Path, number: int, first: int, column: int) -> int
             " add --zero-based"
         )
     return int(digits) - first
-
-
-def _column_of(line: bytes, name: bytes) -> int:
-    found = re.search(rb"(?<!\S)0*" + name + rb"(?![^\s:])", line)
-    return found.start() + 1 if found else 1
 
 
 def _shown(text: bytes) -> str:
