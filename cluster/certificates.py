@@ -33,26 +33,10 @@ MAKE = "koco cluster certificates"
 def make_certificates(folder: Path, hosts: Sequence[str] = (), days: float = DAYS) -> datetime:
     """Create a folder with certificates for a scheduler, workers and a client.
 
-    Only the owner can access the folder (mode 0700) and its files (0600).
-
-    Parameters
-    ----------
-    folder : Path
-        The new folder.
-    hosts : sequence of str
-        Host names and addresses that the certificates cover, in addition to this machine's.
-    days : float
-        Validity in days.
-
-    Returns
-    -------
-    datetime
-        End of the validity, in UTC.
-
-    Raises
-    ------
-    WrongInput
-        If the folder exists and is not empty, or a host is neither an address nor a name.
+    Only the owner can access the folder (mode 0700) and its files (0600). The certificates cover
+    the addresses and names `hosts`, and this machine's. Returns the end of their validity, in UTC.
+    Raises `WrongInput` if the folder exists and is not empty, or a host is neither an address nor a
+    name.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise WrongInput(
@@ -60,11 +44,11 @@ def make_certificates(folder: Path, hosts: Sequence[str] = (), days: float = DAY
             " never replaced one by one"
         )
     everybody = dict.fromkeys([*hosts, "localhost", "127.0.0.1", socket.gethostname()])
-    names = x509.SubjectAlternativeName([_general_name(host) for host in everybody])
+    names = x509.SubjectAlternativeName(map(_general_name, everybody))
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.chmod(0o700)
     begin = datetime.now(UTC) - EARLIER
-    end = datetime.now(UTC) + timedelta(days=days)
+    end = begin + EARLIER + timedelta(days=days)
     authority_key = ec.generate_private_key(ec.SECP256R1())
     signs = x509.KeyUsage(
         digital_signature=False,

@@ -35,12 +35,11 @@ def cluster_named(
     """Look up a cluster by name: `local`, the address of a scheduler, or a site.
 
     Nothing is started. What it returns starts the cluster, or connects to it, as a context manager
-    that gives a Dask client; None for `local` without workers, whose runs are computed in this
-    process. The size `mapped_bytes` of the mapped copies of datasets is allowed on top of each
-    worker's memory limit. Of the folder `certificates`, a `tls://` address needs the client's, and
-    a site needs all, because its scheduler runs in this process. Raises `WrongInput` if there is no
-    such cluster, if the certificates cannot be used, or if the address is open to other machines
-    without certificates and `insecure` is not set.
+    that gives a Dask client; None for `local` without workers. The size `mapped_bytes` of mapped
+    copies of datasets is allowed on top of each worker's memory limit. A site needs all files of
+    the folder `certificates`, because its scheduler runs in this process. Raises `WrongInput` if
+    there is no such cluster, if the certificates cannot be used, or if the address is open to other
+    machines without certificates and `insecure` is not set.
     """
     if name == LOCAL:
         return partial(local_cluster, workers, mapped_bytes) if workers else None
@@ -93,8 +92,8 @@ def on_loopback(host: str) -> bool:
 def connected(address: str, security: Security | None = None) -> Iterator[Client]:
     """Connect to a running scheduler. Raises `WrongInput` if none answers."""
     # Dask's own log would repeat the errors that this function raises
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
-    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
+    for log in ("distributed", "distributed.client"):
+        logging.getLogger(log).setLevel(logging.CRITICAL)
     try:
         client = Client(address, set_as_default=False, timeout=ANSWER_SECONDS, security=security)
     except (OSError, TimeoutError) as error:
@@ -113,15 +112,11 @@ def site_named(name: str) -> JobSite | KubernetesSite | None:
 
 def patience_of(name: str) -> float:
     """Seconds for which a sweep on the cluster called `name` waits when there is no worker."""
-    site = site_named(name)
-    return site.patience_seconds if site else WITHOUT_WORKERS
+    return site.patience_seconds if (site := site_named(name)) else WITHOUT_WORKERS
 
 
 def capacity(client: Client) -> tuple[int, int]:
-    """Number of cohorts that a cluster runs at once, and the least memory in bytes for one.
-
-    Waits for the first worker. Raises `WrongInput` if none comes.
-    """
+    """Number of cohorts that a cluster runs at once, and the least memory in bytes for one."""
     wait_for_worker(client)
     workers = workers_of(client).values()
     return sum(w["nthreads"] for w in workers), min(

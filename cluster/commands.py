@@ -26,10 +26,14 @@ WORKER_SETTINGS: dict[str, object] = {**LINKS, **settings_of(("distributed.worke
 def start_commands(folder: Path, host: str, port: int = PORT) -> dict[str, str]:
     """Commands to start the scheduler on `host`, a worker, and the sweep, by these names."""
     address = f"tls://{host}:{port}"
-    scheduler = f"dask scheduler --host {host} --port {port} --protocol tls"
-    scheduler += " --dashboard-address 127.0.0.1:8787"
-    worker = f"dask worker {address} --protocol tls --nthreads 1 --nworkers WORKERS"
-    worker += " --memory-limit MEMORY --host ITS_ADDRESS"
+    scheduler = (
+        f"dask scheduler --host {host} --port {port} --protocol tls"
+        " --dashboard-address 127.0.0.1:8787"
+    )
+    worker = (
+        f"dask worker {address} --protocol tls --nthreads 1 --nworkers WORKERS"
+        " --memory-limit MEMORY --host ITS_ADDRESS"
+    )
     sweep = f"koco sweep SPEC --store STORE --cluster {address}"
     return {
         "scheduler": shown(

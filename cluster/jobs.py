@@ -34,21 +34,20 @@ LEAVE_BEFORE = (10, 300)
 
 
 def job_arguments(site: JobSite, mapped_bytes: int = 0) -> dict[str, Any]:
-    """Arguments of dask-jobqueue's job class for a site.
+    """Arguments of dask-jobqueue's job class for a site: one process per core, of one thread.
 
-    A job has one process per core, each with one thread and a nanny. A worker closes before the
-    job's walltime ends, so that its cohort continues on another worker. `mapped_bytes` are allowed
-    on top of its share of the job's memory, as in `cluster.local`. The memory limit is repeated
-    among the extra arguments, because there it takes precedence.
+    `mapped_bytes` are allowed on top of a worker's share of the job's memory.
     """
     least, most = LEAVE_BEFORE
     walltime = clock_seconds(site.walltime)
-    lifetime = walltime - min(max(walltime // 10, least), most)
-    memory = site.worker_bytes + mapped_bytes
-    extra = ["--memory-limit", str(memory), "--lifetime", f"{lifetime}s"]
-    extra += [*LOOPBACK_PAGE, *PRELOADS]
-    for option, ports in (("--worker-port", site.worker_ports), ("--nanny-port", site.nanny_ports)):
-        extra += [option, ports] if ports else []
+    extra = {
+        # repeated here, where it takes precedence
+        "--memory-limit": str(site.worker_bytes + mapped_bytes),
+        "--lifetime": f"{walltime - min(max(walltime // 10, least), most)}s",
+        "--worker-port": site.worker_ports,
+        "--nanny-port": site.nanny_ports,
+    }
+    options = [word for option, value in extra.items() if value for word in (option, value)]
     exports = [f"export {name}={shlex.quote(value)}" for name, value in environment(site).items()]
     hours, minutes = divmod(-(-walltime // 60), 60)  # LSF takes HH:MM
     arguments = {
@@ -61,7 +60,7 @@ def job_arguments(site: JobSite, mapped_bytes: int = 0) -> dict[str, Any]:
         CLASSES[site.kind][1]: site.account,
         "job_extra_directives": list(site.job_extra),
         "job_script_prologue": [*site.setup, *exports],
-        "worker_extra_args": extra,
+        "worker_extra_args": [*options, *LOOPBACK_PAGE, *PRELOADS],
         "python": shlex.quote(sys.executable),
         "job_name": "koco",
         "interface": site.interface,
@@ -83,9 +82,8 @@ def job_cluster(
 ) -> Callable[[], AbstractContextManager[Client]]:
     """How to start a scheduler in this process with the site's jobs as workers. Nothing is started.
 
-    Must be called in the main thread. `mapped_bytes` are as in `job_arguments`. Raises `WrongInput`
-    if the scheduler would listen beyond the loopback interface without the certificates `security`,
-    unless `insecure` is set.
+    Must be called in the main thread. Raises `WrongInput` if the scheduler would listen beyond the
+    loopback interface without the certificates `security`, unless `insecure` is set.
     """
     kind, address = _cluster_class(site), interface_address(site.interface)
     if security is None and not insecure and not ip_address(address).is_loopback:
@@ -95,10 +93,10 @@ def job_cluster(
             " certificates) and name their folder with --certificates, or type --insecure where"
             " nobody else can reach it"
         )
-    options = {"host": address, "port": site.scheduler_port, "dashboard_address": "127.0.0.1:0"}
+    listening = {"host": address, "port": site.scheduler_port, "dashboard_address": "127.0.0.1:0"}
     start = partial(
         kind,
-        scheduler_options=options,
+        scheduler_options=listening,
         security=security,
         silence_logs=40,
         **job_arguments(site, mapped_bytes),
@@ -108,34 +106,28 @@ def job_cluster(
 
 @contextmanager
 def running_jobs(start: Callable[[], Any], site: JobSite) -> Iterator[Client]:
-    """Submit the site's jobs, and give a client of their cluster.
+    """Submit the site's jobs, and give a client of their cluster, without waiting for workers.
 
-    Does not wait for workers. The number of jobs is maintained, and all are cancelled at the end.
-    Raises `RuntimeError` if the queue refuses them.
+    All jobs are cancelled at the end. Raises `RuntimeError` if the queue refuses them.
     """
-    logs = private_folder("jobs")
     settings = {**SETTINGS, "temporary-directory": str(private_folder("dask"))}
     with (
         dask.config.set(settings),
         start() as cluster,
-        KeptJobs(cluster, site, logs),
+        KeptJobs(cluster, site, private_folder("jobs")),
         Client(cluster, set_as_default=False) as client,
     ):
         yield client
 
 
 def interface_address(interface: str) -> str:
-    """IP address of a network interface of this machine.
-
-    Raises `WrongInput` if there is no such interface.
-    """
+    """IP address of a network interface of this machine, or `WrongInput` if there is none."""
     try:
         return str(get_ip_interface(interface))
     except ValueError:
-        names = ", ".join(psutil.net_if_addrs())
         raise WrongInput(
             f"this machine has no network interface {interface!r} with an address; there are:"
-            f" {names}"
+            f" {', '.join(psutil.net_if_addrs())}"
         ) from None
 
 

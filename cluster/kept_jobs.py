@@ -51,16 +51,8 @@ class KeptJobs:
     It polls the queue, because dask-jobqueue does not notice that a job has ended. The number of
     jobs follows the number of unfinished cohorts, which the executor writes into `cluster.left`,
     within the site's limits. If jobs keep ending without a worker, the reason is written into
-    `cluster.lost`, and whoever waits for workers raises it.
-
-    Parameters
-    ----------
-    cluster : JobQueueCluster
-        dask-jobqueue's cluster.
-    site : JobSite
-        The batch queue, and the limits of the number of jobs.
-    logs : Path
-        Folder of the jobs' logs.
+    `cluster.lost`, with the folder `logs` of the jobs' logs, and whoever waits for workers raises
+    it.
     """
 
     def __init__(self, cluster: Any, site: JobSite, logs: Path) -> None:
@@ -168,6 +160,8 @@ class KeptJobs:
         """
         workers = self.cluster.scheduler.workers.values()
         busy = {job_of(worker) for worker in workers if worker.processing}
-        free = [name for name in self.cluster.worker_spec if name not in busy]
-        free.sort(key=lambda name: name in self.fruitful)
+        free = sorted(
+            (name for name in self.cluster.worker_spec if name not in busy),
+            key=lambda name: name in self.fruitful,
+        )
         return free[: max(0, len(self.cluster.worker_spec) - self.wanted())]

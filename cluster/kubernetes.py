@@ -24,11 +24,10 @@ def manifest(site: KubernetesSite, mapped_bytes: int = 0) -> dict[str, Any]:
     pods take keys from the Kubernetes secret that the site names.
     """
     cache = site.cache or CACHE
-    limit = str(site.worker_bytes + mapped_bytes)
-    command = ["dask-worker", "--nthreads", "1", "--memory-limit", limit]
-    command += ["--local-directory", f"{cache}/dask", *PRELOADS]
+    limits = ["--memory-limit", str(site.worker_bytes + mapped_bytes)]
+    command = ["dask-worker", "--nthreads", "1", *limits, "--local-directory", f"{cache}/dask"]
     made: dict[str, Any] = _operator().make_cluster_spec(
-        NAME, image=site.image, n_workers=site.workers.max, worker_command=command
+        NAME, image=site.image, n_workers=site.workers.max, worker_command=[*command, *PRELOADS]
     )
     worker, scheduler = made["spec"]["worker"]["spec"], made["spec"]["scheduler"]["spec"]
     args = worker["containers"][0]["args"]
@@ -51,24 +50,28 @@ def manifest(site: KubernetesSite, mapped_bytes: int = 0) -> dict[str, Any]:
 def _secured(pod: dict[str, Any], site: KubernetesSite, share: dict[str, str], cache: str) -> None:
     """Restrict a pod: no root, limited CPU and memory, read-only except for cache and store."""
     container = pod["containers"][0]
-    pod["automountServiceAccountToken"] = False
-    pod["securityContext"] = {
-        "runAsNonRoot": True,
-        "runAsUser": USER,
-        "fsGroup": USER,
-        "seccompProfile": {"type": "RuntimeDefault"},
+    pod |= {
+        "automountServiceAccountToken": False,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": USER,
+            "fsGroup": USER,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "volumes": [{"name": "cache", "emptyDir": {}}, {"name": "tmp", "emptyDir": {}}],
     }
-    container["securityContext"] = {
-        "allowPrivilegeEscalation": False,
-        "readOnlyRootFilesystem": True,
-        "capabilities": {"drop": ["ALL"]},
+    container |= {
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        },
+        "resources": {"requests": dict(share), "limits": dict(share)},
+        "volumeMounts": [
+            {"name": "cache", "mountPath": cache},
+            {"name": "tmp", "mountPath": "/tmp"},
+        ],
     }
-    container["resources"] = {"requests": dict(share), "limits": dict(share)}
-    pod["volumes"] = [{"name": "cache", "emptyDir": {}}, {"name": "tmp", "emptyDir": {}}]
-    container["volumeMounts"] = [
-        {"name": "cache", "mountPath": cache},
-        {"name": "tmp", "mountPath": "/tmp"},
-    ]
     if site.secret:
         container["envFrom"] = [{"secretRef": {"name": site.secret}}]
     if site.store_claim:

@@ -25,87 +25,27 @@ RUN_BYTES = 130  # bytes of a run's parameters in a message
 
 @dataclass(frozen=True)
 class Machines:
-    """A cluster to be simulated.
-
-    Parameters
-    ----------
-    workers : int
-        Number of workers.
-    cores : int or None
-        Cores that all workers share; None if each has its own.
-    deaths_an_hour : float
-        Rate at which a worker dies.
-    away_seconds : float
-        Time from a worker's death to its return.
-    message_seconds, byte_seconds : float
-        Time that the driver and the scheduler take for a message, and for each of its bytes.
-    loading_seconds : float
-        Time in which a worker loads the library and the compiled code, at its start and return.
-    seed : int
-        Seed of the deaths.
-    """
+    """A cluster to be simulated."""
 
     workers: int
-    cores: int | None = None
-    deaths_an_hour: float = 0.0
-    away_seconds: float = 60.0
-    message_seconds: float = SERVING_SECONDS / 2
-    byte_seconds: float = 2e-8
+    cores: int | None = None  # that all workers share; None if each has its own
+    deaths_an_hour: float = 0.0  # of one worker
+    away_seconds: float = 60.0  # from a worker's death to its return
+    message_seconds: float = SERVING_SECONDS / 2  # of the driver and the scheduler
+    byte_seconds: float = 2e-8  # for each byte of a message, in addition
+    # in which a worker loads the library and the compiled code, at its start and return
     loading_seconds: float = 0.8
-    seed: int = 0
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """Predicted course of a sweep on a cluster.
-
-    Attributes
-    ----------
-    workers, cohorts, runs : int
-        Number of each.
-    wall : float
-        Wall time in seconds.
-    efficiency : float
-        Share of the workers' time spent on cohorts, without work that was lost.
-    scheduler : float
-        Share of the time in which the scheduler is busy.
-    deaths : int
-        Number of workers that died while they ran a cohort.
-    parts_a_second, bytes_a_second : float
-        Result files, and their bytes, written to the store per second.
-    """
-
-    workers: int
-    cohorts: int
-    runs: int
-    wall: float
-    efficiency: float
-    scheduler: float
-    deaths: int
-    parts_a_second: float
-    bytes_a_second: float
+    seed: int = 0  # of the deaths
 
 
 @dataclass
 class Job:
-    """A cohort in the simulation.
-
-    Attributes
-    ----------
-    seconds : float
-        Expected computing time.
-    between : float
-        Computing time between two checkpoints; infinite without checkpoints.
-    size : int
-        Number of runs.
-    done : float
-        Computing time that the last checkpoint saved.
-    """
+    """A cohort in the simulation; its times are computing times."""
 
     seconds: float
-    between: float
-    size: int
-    done: float = 0.0
+    between: float  # two checkpoints; infinite without checkpoints
+    size: int  # number of runs
+    done: float = 0.0  # what the last checkpoint saved
 
     def cut(self, ran: float) -> None:
         """Account for a worker's death after `ran` seconds: only checkpointed work counts."""
@@ -129,10 +69,20 @@ class Scheduler:
         return self.until
 
 
-def simulate(cohorts: Sequence[Cohort], rounds: Sequence[int], machines: Machines) -> Prediction:
+def simulate(
+    cohorts: Sequence[Cohort], rounds: Sequence[int], machines: Machines
+) -> dict[str, float]:
     """Simulate the cohorts of a plan, in its order, on a cluster.
 
     `rounds` has the rounds of each cohort's stream, which give the times of its checkpoints.
+
+    Returns
+    -------
+    dict
+        The number of workers, cohorts, runs, and deaths of workers that ran a cohort; the wall time
+        in seconds; as shares, the workers' time spent on cohorts without work that was lost, and
+        the time in which the scheduler is busy; and the result files (`parts`) and their bytes that
+        are written to the store per second.
     """
     jobs = []
     for cohort, n_rounds in zip(cohorts, rounds, strict=True):
@@ -174,17 +124,17 @@ def simulate(cohorts: Sequence[Cohort], rounds: Sequence[int], machines: Machine
     runs, wall = sum(job.size for job in jobs), max(last, 1e-9)
     busy = sum(job.seconds for job in jobs) * slowdown
     written = FILE_BYTES * len(jobs) + FILE_BYTES_A_RUN * runs
-    return Prediction(
-        workers=machines.workers,
-        cohorts=len(jobs),
-        runs=runs,
-        wall=wall,
-        efficiency=busy / (wall * machines.workers),
-        scheduler=scheduler.busy / wall,
-        deaths=deaths,
-        parts_a_second=len(jobs) / wall,
-        bytes_a_second=written / wall,
-    )
+    return {
+        "workers": machines.workers,
+        "cohorts": len(jobs),
+        "runs": runs,
+        "wall": wall,
+        "efficiency": busy / (wall * machines.workers),
+        "scheduler": scheduler.busy / wall,
+        "deaths": deaths,
+        "parts_a_second": len(jobs) / wall,
+        "bytes_a_second": written / wall,
+    }
 
 
 def _lifetimes(machines: Machines) -> Iterator[float]:

@@ -105,12 +105,15 @@ def result_problems(store: AnyPath) -> list[str]:
             problems.append(
                 f"{path} cannot be read ({error}); {again}, and its runs will be run again"
             )
-        else:
-            wrong = ""
-            if folder == "runs" and path.name not in curves:
-                wrong = ": the curves of its runs are missing"
-            elif folder == "runs" and file_name(table) != path.name:
-                wrong = " does not hold the runs of its name"
-            if wrong:
-                problems.append(f"{path}{wrong}; remove it, and its runs will be run again")
+            continue
+        if folder == "runs" and path.name not in curves:
+            problems.append(
+                f"{path}: the curves of its runs are missing; remove it, and its runs will be run"
+                " again"
+            )
+        elif folder == "runs" and file_name(table) != path.name:
+            problems.append(
+                f"{path} does not hold the runs of its name; remove it, and its runs will be run"
+                " again"
+            )
     return problems

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from typing import Any
 
 import pyarrow as pa
@@ -160,17 +159,15 @@ def predictions(
     Yields
     ------
     dict
-        The fields of `cluster.simulation.Prediction`.
+        What `cluster.simulation.simulate` returns, by the names `PREDICTED`.
     """
     checked = CheckedSweep(request)
     sizes = checked.sizes
     factors = cost_factors(request.store, sizes)
     for count in workers:
         cohorts = plan(checked.runs, sizes, Limits(count, worker_bytes), factors=factors).cohorts
-        yield asdict(
-            simulate(
-                cohorts,
-                [sizes[cohort.stream.dataset_hash].rounds(cohort.stream) for cohort in cohorts],
-                Machines(count, cores, deaths_an_hour),
-            )
+        yield simulate(
+            cohorts,
+            [sizes[cohort.stream.dataset_hash].rounds(cohort.stream) for cohort in cohorts],
+            Machines(count, cores, deaths_an_hour),
         )

@@ -217,17 +217,18 @@ def remarks(entry: Entry, edition: Edition, n_rows: int, n_features: int) -> lis
     n_rows, n_features : int
         Size of the prepared dataset.
     """
-    said = []
-    if edition.part:
-        said.append(
-            f"this is a part of {entry.name}: {edition.part}. The whole:"
-            f" {edition_text(entry.editions[0])}, from {entry.source}"
-        )
     expected = (edition.n_rows, edition.n_features or n_features)
-    if (n_rows, n_features) != expected:
-        said.append(
+    said = [
+        (
+            edition.part is not None,
+            f"this is a part of {entry.name}: {edition.part}. The whole:"
+            f" {edition_text(entry.editions[0])}, from {entry.source}",
+        ),
+        (
+            (n_rows, n_features) != expected,
             f"{' and '.join(edition.files)} gave {n_rows:,} rows of {n_features:,} features where"
             f" the catalogue has {expected[0]:,} of {expected[1]:,}: the file may be cut, or"
-            " another version; results are not comparable with the papers'"
-        )
-    return said
+            " another version; results are not comparable with the papers'",
+        ),
+    ]
+    return [remark for is_there, remark in said if is_there]

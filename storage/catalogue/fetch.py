@@ -240,10 +240,8 @@ def recorded(store: AnyPath) -> dict[str, str]:
 
     Raises `WrongInput` if the record is damaged.
     """
-    root = store_path(store)
-    if not check_store(root):
-        return {}
-    known = _read_checksums(root / CHECKSUMS)
+    check_store(store)
+    known = _read_checksums(store_path(store) / CHECKSUMS)
     return {address: noted["sha256"] for address, noted in known.items()}
 
 

@@ -127,12 +127,17 @@ def sparse_text(
             ),
         ]
     )
-    model = {"n_features": n_features, "mean_nonzeros": mean_nonzeros, "data_seed": data_seed}
     block_rows = _block_rows(mean_nonzeros)
-    values = {**model, "block_rows": block_rows, "noise": noise, "unit": scale == "unit-rows"}
     return Blocks(
         make=_sparse_block,
-        model=values,
+        model={
+            "n_features": n_features,
+            "mean_nonzeros": mean_nonzeros,
+            "data_seed": data_seed,
+            "block_rows": block_rows,
+            "noise": noise,
+            "unit": scale == "unit-rows",
+        },
         n_rows=n_rows,
         n_features=n_features,
         layout="sparse",
@@ -179,11 +184,15 @@ def dense_stream(
             f"dense-stream: n_features = {n_features} is more than {MOST_DENSE_FEATURES}"
         )
     block_rows = _block_rows(n_features)
-    model = {"n_features": n_features, "condition_number": condition_number, "data_seed": data_seed}
-    values = {**model, "block_rows": block_rows, "noise": noise}
     return Blocks(
         make=_dense_block,
-        model=values,
+        model={
+            "n_features": n_features,
+            "condition_number": condition_number,
+            "data_seed": data_seed,
+            "block_rows": block_rows,
+            "noise": noise,
+        },
         n_rows=n_rows,
         n_features=n_features,
         layout="dense",

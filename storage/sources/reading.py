@@ -87,10 +87,7 @@ def source_of(
 
 
 def guess_format(path: Path) -> str:
-    """Format of a file, guessed from its name, first bytes or first line.
-
-    Raises `WrongInput` if the file is empty or its format is not recognized.
-    """
+    """Format of a file, guessed from its name, first bytes or first line, or `WrongInput`."""
     if path.is_dir() or path.name.lower().endswith(ARCHIVES):
         return "documents"
     with path.open("rb") as handle:

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -21,7 +22,7 @@ def cohort(seconds, every=0):
 
 def run(seconds, machines, every=0):
     cohorts = [cohort(s, every) for s in sorted(seconds, reverse=True)]
-    return simulate(cohorts, [100] * len(cohorts), machines)
+    return SimpleNamespace(**simulate(cohorts, [100] * len(cohorts), machines))
 
 
 @given(

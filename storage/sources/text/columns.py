@@ -103,10 +103,7 @@ def column_source(
 
 
 def without_quotes(text: bytes) -> bytes | None:
-    """Remove redundant quotes from CSV text.
-
-    Returns None unless every pair of quotes encloses a whole field without a comma.
-    """
+    """CSV text without quotes; None unless each pair encloses a whole field without a comma."""
     if b'"' not in text:
         return text
     codes = np.frombuffer(b"\n" + text, np.uint8)
@@ -120,10 +117,7 @@ def without_quotes(text: bytes) -> bytes | None:
 
 
 def single_spaced(text: bytes) -> bytes | None:
-    """Normalize space-separated text to single spaces between columns and none around lines.
-
-    Returns None if characters other than spaces and tabs may separate columns.
-    """
+    """Text with single spaces between columns; None if other characters may separate them."""
     if not text.isascii() or any(byte in text for byte in SPACES):
         return None
     text = text.replace(b"\t", b" ")
