@@ -21,7 +21,7 @@ from koco_stream.errors import WrongInput, nearest
 
 LOCAL = "local"
 UNLIMITED = 1 << 50  # bytes; stands for the memory of a worker without a limit
-
+# starts a cluster, or connects to it, as a context manager that gives a Dask client
 Cluster = Callable[[], AbstractContextManager[Client]]
 
 
@@ -34,12 +34,8 @@ def cluster_named(
 ) -> Cluster | None:
     """Look up a cluster by name: `local`, the address of a scheduler, or a site.
 
-    Nothing is started. What it returns starts the cluster, or connects to it, as a context manager
-    that gives a Dask client; None for `local` without workers. The size `mapped_bytes` of mapped
-    copies of datasets is allowed on top of each worker's memory limit. A site needs all files of
-    the folder `certificates`, because its scheduler runs in this process. Raises `WrongInput` if
-    there is no such cluster, if the certificates cannot be used, or if the address is open to other
-    machines without certificates and `insecure` is not set.
+    Nothing is started. None for `local` without workers. Raises `WrongInput` if there is no such
+    cluster, its certificates cannot be used, or it is open to other machines without any.
     """
     if name == LOCAL:
         return partial(local_cluster, workers, mapped_bytes) if workers else None
@@ -51,6 +47,7 @@ def cluster_named(
                 f"no cluster is called {name!r}; give local, or a scheduler's address such as"
                 f" tls://HOST:8786, or a site{nearest(name, [LOCAL, *shipped()])}"
             )
+        # a site needs all certificates, because its scheduler runs in this process
         site, security = read_site(name), security_of(folder, ROLES) if folder else None
         if isinstance(site, JobSite):
             return job_cluster(site, mapped_bytes, security, insecure)
@@ -81,7 +78,7 @@ def submission(site: JobSite | KubernetesSite) -> str:
 
 
 def on_loopback(host: str) -> bool:
-    """Whether a host, as written in an address, is this machine's loopback interface."""
+    """Whether a host of an address is this machine's loopback interface."""
     try:
         return host == "localhost" or ip_address(host.strip("[]")).is_loopback
     except ValueError:

@@ -12,7 +12,7 @@ from cluster.site import KubernetesSite
 from koco_stream.errors import WrongInput
 
 NAME = "koco"
-CACHE = "/cache"  # path in a pod, unless the site gives another one
+CACHE = "/cache"  # in a pod, unless the site gives another one
 SCHEDULER = {"cpu": "1", "memory": "1Gi"}
 USER = 10001  # the image's user id: see cluster/deploy/Containerfile
 
@@ -20,8 +20,7 @@ USER = 10001  # the image's user id: see cluster/deploy/Containerfile
 def manifest(site: KubernetesSite, mapped_bytes: int = 0) -> dict[str, Any]:
     """Manifest of the `DaskCluster` resource that Dask's operator creates.
 
-    It has a scheduler and `workers.max` pods, each with one worker of one thread, and no secrets:
-    pods take keys from the Kubernetes secret that the site names.
+    It has no secrets: pods take keys from the Kubernetes secret that the site names.
     """
     cache = site.cache or CACHE
     limits = ["--memory-limit", str(site.worker_bytes + mapped_bytes)]
@@ -86,9 +85,7 @@ def pod_cluster(
 ) -> Callable[[], AbstractContextManager[Client]]:
     """How to start a scheduler and workers in Kubernetes. Nothing is started.
 
-    Returns a function that starts them, as a context manager that gives a client. Raises
-    `WrongInput` unless `insecure` is set, because Dask's operator uses TCP without certificates
-    between pods.
+    Raises `WrongInput` unless `insecure` is set: Dask's operator has no certificates between pods.
     """
     if not insecure:
         raise WrongInput(
@@ -103,7 +100,7 @@ def pod_cluster(
 
 @contextmanager
 def running_pods(kind: Any, made: dict[str, Any], namespace: str) -> Iterator[Client]:
-    """Create the cluster of a manifest, and give a client of it. It is deleted at the end."""
+    """A client of the cluster of a manifest, which is deleted at the end."""
     with (
         kind(custom_cluster_spec=made, namespace=namespace, quiet=True) as cluster,
         Client(cluster, set_as_default=False) as client,
