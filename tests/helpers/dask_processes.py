@@ -2,19 +2,15 @@
 `dask worker`.
 """
 
-import os
 import shlex
-import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
-from tests.helpers.project import ROOT, free_port
+from tests.helpers.project import end, environment, free_port, wait_ready
 
-STARTS_WITHIN = 60.0
 PREEMPTIBLE = ("--preload", "cluster.preemption", "--preload-nanny", "cluster.preemption")
 
 
@@ -26,13 +22,7 @@ class Processes:
     def __init__(self, folder: Path, more: dict[str, str] | None = None) -> None:
         self.folder, self.running = folder, dict[str, subprocess.Popen[bytes]]()
         folder.mkdir(exist_ok=True)
-        path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
-        self.environment = {
-            **os.environ,
-            "PYTHONPATH": path,
-            "DASK_TEMPORARY_DIRECTORY": str(folder),
-            **(more or {}),
-        }
+        self.more = {"DASK_TEMPORARY_DIRECTORY": str(folder), **(more or {})}
 
     def start(
         self, name: str, words: Sequence[str], prefix: Sequence[str] = (), **more: str
@@ -44,7 +34,7 @@ class Processes:
                 command,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env={**self.environment, **more},
+                env=environment(**{**self.more, **more}),
                 start_new_session=True,
                 cwd=self.folder,
             )
@@ -76,20 +66,10 @@ class Processes:
         """Start a worker with one thread; without a nanny nothing of ours is preloaded. It may not
         be there yet when this returns.
         """
-        common = [
-            "--nthreads",
-            "1",
-            "--no-dashboard",
-            "--name",
-            name,
-            "--local-directory",
-            str(self.folder),
-        ]
-        memory = [] if "--memory-limit" in words else ["--memory-limit", "1GB"]
+        common = ["--nthreads", "1", "--no-dashboard", "--memory-limit", "1GB", "--name", name]
         preemptible = [] if "--no-nanny" in words else PREEMPTIBLE
-        return self.start(
-            name, ["worker", address, *common, *memory, *preemptible, *words], prefix, **more
-        )
+        given = ["worker", address, *common, "--local-directory", str(self.folder), *preemptible]
+        return self.start(name, [*given, *words], prefix, **more)
 
     def log(self, name: str) -> str:
         """What the process has printed."""
@@ -99,20 +79,11 @@ class Processes:
         """Wait until the process has printed this. Raises `RuntimeError` if it ends before, or
         takes long.
         """
-        begun = time.monotonic()
-        while text not in self.log(name):
-            if self.running[name].poll() is not None or time.monotonic() - begun > STARTS_WITHIN:
-                raise RuntimeError(f"{name}: {self.log(name)[-3000:]}")
-            time.sleep(0.05)
+        wait_ready(self.running[name], self.folder / f"{name}.log", lambda: text in self.log(name))
 
     def kill(self, name: str) -> None:
         """SIGKILL to the process and all that it started."""
-        process = self.running.pop(name)
-        try:
-            os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-        process.wait()
+        end(self.running.pop(name))
 
     def close(self) -> None:
         """Kill what is left."""
@@ -123,8 +94,5 @@ class Processes:
 @contextmanager
 def processes(folder: Path, more: dict[str, str] | None = None) -> Iterator[Processes]:
     """A cluster's processes, killed at the end."""
-    found = Processes(folder, more)
-    try:
+    with closing(Processes(folder, more)) as found:
         yield found
-    finally:
-        found.close()

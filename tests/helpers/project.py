@@ -1,13 +1,21 @@
-"""Where this project is, and what processes need that run its code."""
+"""Where this project is, processes that run its code, and programs that serve."""
 
 import os
+import signal
 import socket
+import subprocess
 import sys
-from contextlib import ExitStack
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import Any, TypeVar
 
 ROOT = Path(__file__).parents[2]
 SWEEPS = ROOT / "flows" / "sweeps"
+PATIENCE = 600.0  # seconds, on a machine that does other things too
+STARTS_WITHIN = 60.0  # seconds
+Found = TypeVar("Found")
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -32,3 +40,77 @@ def free_ports(n: int) -> list[int]:
 def free_port() -> int:
     """A port of the loopback interface that nobody listens on."""
     return free_ports(1)[0]
+
+
+@contextmanager
+def begun(*words: object, **more: str) -> Iterator[subprocess.Popen[str]]:
+    """`koco WORDS` in a process of its own, what it says to be read; interrupted if the block
+    leaves before it has ended.
+    """
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = subprocess.Popen(
+        command(*words), env=environment(**more), text=True, start_new_session=True, **pipes
+    )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            end(process, signal.SIGINT, 60.0)
+            process.communicate()
+
+
+def wait_until(
+    so: Callable[[], Found], what: str, patience: float = PATIENCE, between: float = 0.003
+) -> Found:
+    """Look again and again until it is so; what it was then. Fails if it takes too long."""
+    until = time.monotonic() + patience
+    while not (found := so()):
+        assert time.monotonic() < until, what
+        time.sleep(between)
+    return found
+
+
+def wait_ready(process: subprocess.Popen[bytes], log: Path, ready: Callable[[], object]) -> None:
+    """Wait until a program is ready. Raises `RuntimeError` if it ends before, or takes long."""
+    until = time.monotonic() + STARTS_WITHIN
+    while not ready():
+        if process.poll() is not None or time.monotonic() > until:
+            raise RuntimeError(f"{process.args}: {log.read_text(errors='replace')[-3000:]}")
+        time.sleep(0.05)
+
+
+def end(process: subprocess.Popen[Any], by: int = signal.SIGKILL, patience: float = 10.0) -> None:
+    """End a process by this signal, and what it leaves in its session by SIGKILL."""
+    process.send_signal(by)
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(patience)
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+@contextmanager
+def running(
+    words: Sequence[object],
+    log: Path,
+    ready: Callable[[], object],
+    by: int = signal.SIGKILL,
+    **more: str,
+) -> Iterator[None]:
+    """A program in a session of its own, from when it is ready until it is ended by this signal.
+    Raises `RuntimeError` if it ends before, or takes long.
+    """
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            list(map(str, words)),
+            env=environment(**more),
+            cwd=log.parent,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    try:
+        wait_ready(process, log, ready)
+        yield
+    finally:
+        end(process, by)

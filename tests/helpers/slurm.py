@@ -5,17 +5,17 @@ with all they keep in one folder.
 import os
 import pwd
 import secrets
+import shlex
 import shutil
 import signal
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from tests.helpers.debian import installed
-from tests.helpers.project import free_ports
+from tests.helpers.project import environment, free_ports, running
 
 PROGRAMS = {
     "munged": "munge",
@@ -24,8 +24,8 @@ PROGRAMS = {
     "sbatch": "slurm-client",
     "squeue": "slurm-client",
 }
-STARTS_WITHIN = 60.0  # seconds
 NODE, PARTITION = "here", "main"
+IDLE = "sinfo --noheader --format=%T"  # says idle if the node waits for jobs
 PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
 
 CONFIGURATION = """
@@ -91,96 +91,45 @@ def slurm(folder: Path, cpus: int = 4, megabytes: int = 8000) -> Iterator[Path]:
     """The configuration file of a running Slurm that keeps all in `folder`; stopped at the end.
     Raises `RuntimeError`.
     """
-    user, ports = pwd.getpwuid(os.getuid()).pw_name, free_ports(2)
-    for name in ("munge", "state", "spool"):
-        (folder / name).mkdir(mode=0o755)
-    key = folder / "munge" / "key"
-    key.write_bytes(secrets.token_bytes(128))
-    key.chmod(0o400)
-    file = folder / "slurm.conf"
-    named = {
-        "folder": folder,
-        "user": user,
-        "host": socket.gethostname().partition(".")[0],
-        "cpus": cpus,
-        "megabytes": megabytes,
+    controller_port, node_port = free_ports(2)
+    munge, file = folder / "munge", folder / "slurm.conf"
+    for part in (munge, folder / "state", folder / "spool"):
+        part.mkdir(mode=0o755)
+    (munge / "key").write_bytes(secrets.token_bytes(128))
+    (munge / "key").chmod(0o400)
+    user = pwd.getpwuid(os.getuid()).pw_name
+    text = CONFIGURATION.format(
+        folder=folder,
+        user=user,
+        host=socket.gethostname().partition(".")[0],
+        cpus=cpus,
+        megabytes=megabytes,
+        controller_port=controller_port,
+        node_port=node_port,
+        node=NODE,
+        partition=PARTITION,
+    )
+    file.write_text(text)
+    munged = f"munged --foreground --force --key-file={munge}/key --socket={munge}/socket"
+    munged += f" --pid-file={munge}/pid --log-file={munge}/log --seed-file={munge}/seed"
+    more = {"PATH": PATH, "SLURM_CONF": str(file)}
+    ready = {
+        munged: (munge / "socket").exists,
+        f"slurmctld -D -f {file}": lambda: True,
+        f"slurmd -D -f {file} -N {NODE}": lambda: slurm_says(IDLE, False, **more) == "idle\n",
     }
-    named |= {
-        "controller_port": ports[0],
-        "node_port": ports[1],
-        "node": NODE,
-        "partition": PARTITION,
-    }
-    file.write_text(CONFIGURATION.format(**named))
-    munge = folder / "munge"
-    munged = [
-        "munged",
-        "--foreground",
-        "--force",
-        f"--key-file={key}",
-        f"--socket={munge}/socket",
-        f"--pid-file={munge}/pid",
-    ]
-    munged += [f"--log-file={munge}/log", f"--seed-file={munge}/seed"]
-    environment = {**os.environ, "PATH": PATH, "SLURM_CONF": str(file)}
     with ExitStack() as stack:
-        stack.enter_context(_running(munged, environment, folder / "munged.out"))
-        _wait("munged", lambda: (munge / "socket").exists(), folder / "munged.out")
-        stack.enter_context(
-            _running(["slurmctld", "-D", "-f", str(file)], environment, folder / "slurmctld.out")
-        )
-        stack.enter_context(
-            _running(
-                ["slurmd", "-D", "-f", str(file), "-N", NODE], environment, folder / "slurmd.out"
-            )
-        )
-        _wait(
-            "Slurm", lambda: _is_idle(environment), folder / "slurmctld.log", folder / "slurmd.log"
-        )
+        for line, there in ready.items():
+            words = line.split()
+            out = folder / f"{words[0]}.out"
+            stack.enter_context(running(words, out, there, signal.SIGTERM, **more))
         try:
             yield file
         finally:
-            subprocess.run(
-                ["scancel", "--user", user],
-                env=environment,
-                check=False,
-                capture_output=True,
-                timeout=30,
-            )
+            slurm_says(f"scancel --user {user}", False, **more)
 
 
-@contextmanager
-def _running(words: list[str], environment: dict[str, str], log: Path) -> Iterator[None]:
-    """The program, until the end; its jobs are gone by then or go with it."""
-    with log.open("wb") as out:
-        process = subprocess.Popen(
-            words, env=environment, stdout=out, stderr=subprocess.STDOUT, start_new_session=True
-        )
-    try:
-        yield
-    finally:
-        process.terminate()
-        try:
-            process.wait(10)
-        except subprocess.TimeoutExpired:
-            os.kill(process.pid, signal.SIGKILL)
-            process.wait()
-
-
-def _is_idle(environment: dict[str, str]) -> bool:
-    words = ["sinfo", "--noheader", "--format=%T"]
-    return (
-        subprocess.run(
-            words, env=environment, capture_output=True, text=True, timeout=30
-        ).stdout.strip()
-        == "idle"
-    )
-
-
-def _wait(name: str, ready: object, *logs: Path) -> None:
-    end = time.monotonic() + STARTS_WITHIN
-    while not ready():  # type: ignore[operator]
-        if time.monotonic() > end:
-            said = [log.read_text(errors="replace")[-1500:] for log in logs if log.exists()]
-            raise RuntimeError(f"{name} did not start: {' '.join(said)}")
-        time.sleep(0.1)
+def slurm_says(line: str, check: bool = True, **more: str) -> str:
+    """What a command of Slurm's prints."""
+    words, pipes = shlex.split(line), {"capture_output": True, "text": True, "timeout": 30}
+    return subprocess.run(words, env=environment(**more), check=check, **pipes).stdout

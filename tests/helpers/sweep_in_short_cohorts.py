@@ -18,11 +18,10 @@ limits_of, receive = flows.sweep.planning.limits_of, flows.sweep.progress.SweepP
 
 def short_limits(*words: object) -> Limits:
     found = limits_of(*words)
-    runs, seconds = os.environ.get("KOCO_TEST_RUNS"), os.environ.get("KOCO_TEST_SECONDS")
     return replace(
         found,
-        cohort_runs=int(runs) if runs else found.cohort_runs,
-        checkpoint_seconds=float(seconds) if seconds else found.checkpoint_seconds,
+        cohort_runs=int(os.environ.get("KOCO_TEST_RUNS", found.cohort_runs)),
+        checkpoint_seconds=float(os.environ.get("KOCO_TEST_SECONDS", found.checkpoint_seconds)),
     )
 
 
