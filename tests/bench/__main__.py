@@ -5,6 +5,7 @@ import os
 import platform
 import tempfile
 import time
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 
@@ -85,22 +86,18 @@ def main() -> None:
                 results[name], results[f"{name} loss"] = side_by_side(
                     stream, Path(folder) / name, repetitions, quick
                 )
-    if "roofline" in parts:
-        results["roofline"] = {
+    others: dict[str, Callable[[], object]] = {
+        "roofline": lambda: {
             name: roofline(streams[name], 2 * repetitions - 1) for name in ("20news", "dense")
-        }
-    if "growth" in parts:
-        results["growth"] = growth(repetitions, quick)
-    if "kernel" in parts:
-        results["kernel"] = kernel(repetitions, quick)
-    if "preparing" in parts:
-        results["preparing"] = preparing(cores, repetitions, quick)
-    if "streaming" in parts:
-        results["streaming"] = streaming(repetitions)
-    if "disk" in parts and (ratios := disk()):
-        results["disk"] = ratios
-    if "sweep" in parts and (found := sweeping(cores, quick)):
-        results["sweep"] = found
+        },
+        "growth": lambda: growth(repetitions, quick),
+        "kernel": lambda: kernel(repetitions, quick),
+        "preparing": lambda: preparing(cores, repetitions, quick),
+        "streaming": lambda: streaming(repetitions),
+        "disk": disk,
+        "sweep": lambda: sweeping(cores, quick),
+    }
+    results |= {name: found for name, work in others.items() if name in parts and (found := work())}
     claims(results)
     print(
         f"\nthe whole run took {time.perf_counter() - start:.0f} s"

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from scipy.optimize import nnls
 
+from tests.bench.measure import show
 from tests.bench.preparing import ONE, PEER, TWO
 from tests.bench.side_by_side import US
-from tests.bench.table import show
 
 VW = "VW OjaNewton m=10"  # it rescales features adaptively, as our diagonal adaptation does
 DIAGONAL = f"{US}, diagonal"

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from flows.cli import koco
 from koco_stream.streams.manifest import dataset_path, load_manifest
-from tests.bench.table import show
+from tests.bench.measure import show
 from tests.helpers.real_files import FILES
 
 

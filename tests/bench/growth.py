@@ -7,9 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from koco_stream.streams.rows import Rows, sparse_rows
-from tests.bench.measure import Time, in_turn, seconds
+from tests.bench.measure import Time, in_turn, seconds, show
 from tests.bench.ours import Ours, scan
-from tests.bench.table import show
 
 NON_ZEROS = 300_000  # gathered in one repetition
 Key = tuple[str, int]

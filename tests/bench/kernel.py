@@ -18,9 +18,8 @@ from koco_stream.streams.reader import StreamReader
 from koco_stream.streams.rows import as_rows, frozen
 from koco_stream.streams.stream import Stream
 from tests.bench.growth import rows_of
-from tests.bench.measure import Time, in_turn, seconds
+from tests.bench.measure import Time, in_turn, seconds, show
 from tests.bench.numpy_pros import numpy_pros
-from tests.bench.table import show
 
 US, SOLVES, INVERSES = "ours", "NumPy", "NumPy, kept inverses"
 # The reading of the poster's settings whose dictionaries have the published size: about 20 points.

@@ -11,8 +11,7 @@ from cluster.local import local_cluster
 from storage.preparing.parallel import map_on_dask
 from storage.preparing.prepare import prepare_file
 from storage.sources.source import ParallelMap
-from tests.bench.measure import Time, in_turn, seconds
-from tests.bench.table import show
+from tests.bench.measure import Time, in_turn, seconds, show
 from tests.bench.textfile import write_libsvm
 
 PEER = "scikit-learn load_svmlight_file"

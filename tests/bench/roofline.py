@@ -7,9 +7,8 @@ import numpy as np
 from koco_stream.numerics.compiler import jit
 from koco_stream.numerics.llvm.feature_lines import aligned_zeros, gather, scatter, shape_for
 from tests.bench.data import Stream
-from tests.bench.measure import Time, in_turn, seconds
+from tests.bench.measure import Time, in_turn, seconds, show
 from tests.bench.ours import Ours
-from tests.bench.table import show
 
 PACKAGE = "gather and scatter of koco_stream.numerics.llvm.feature_lines"
 PLAIN = "gather and scatter, a line at a time"

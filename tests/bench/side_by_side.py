@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from tests.bench.data import Stream
-from tests.bench.measure import Time, in_turn
+from tests.bench.measure import Time, in_turn, show
 from tests.bench.ours import STEPS, contestants
 from tests.bench.peers import River, ScikitLearn, vowpal_wabbits
-from tests.bench.table import show
 
 US = "OjaSON m=10"
 

@@ -15,8 +15,7 @@ from koco_stream.numerics.compiler import jit
 from koco_stream.streams.reader import StreamReader
 from koco_stream.streams.stream import Stream, sharding_of
 from tests.bench import data
-from tests.bench.measure import in_turn, seconds
-from tests.bench.table import show
+from tests.bench.measure import in_turn, seconds, show
 from tests.helpers.shared_pages import held_by_two
 
 WARM, AGAIN, COLD = (

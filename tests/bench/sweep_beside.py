@@ -16,11 +16,10 @@ import scipy.sparse
 from storage.generated.generators import prepare_synthetic
 from storage.results import read_runs
 from tests.bench import data
-from tests.bench.measure import seconds
+from tests.bench.measure import seconds, show
 from tests.bench.peers import write_text
 from tests.bench.sweep_peers import configurations
 from tests.bench.sweeping import on, our_sweep, spec
-from tests.bench.table import show
 
 ROWS = {"n_rows": 10_000, "n_features": 10_000, "mean_nonzeros": 30}
 OURS, JOBLIB, OPTUNA, RAY = (

@@ -48,9 +48,8 @@ def sweeping(cores: set[int], quick: bool) -> dict[str, float]:
     """All of it; returns what the claims are about. `cores` are all that this process may use; two
     of them do the sweeps.
     """
-    from tests.bench.simulated import simulated
     from tests.bench.sweep_beside import beside
-    from tests.bench.sweep_sizes import checkpoints, cohorts, many_small, two_cores
+    from tests.bench.sweep_sizes import checkpoints, cohorts, many_small, simulated, two_cores
 
     if len(cores) < 2:
         print("  (sweep: skipped, it needs two cores)")
