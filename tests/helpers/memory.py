@@ -3,36 +3,53 @@ something runs.
 """
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 import psutil
 
 EVERY = 0.1  # seconds
 
 
-@contextmanager
-def anonymous_peaks() -> Iterator[dict[int, int]]:
-    """The largest anonymous memory of this process and of each of its descendants so far, by
-    process number, in bytes.
+class AnonymousPeak:
+    """The largest anonymous memory of this process and of each of its descendants, by process
+    number, in bytes: `peaks`.
     """
-    peaks: dict[int, int] = {}
-    over = threading.Event()
-    thread = threading.Thread(target=watch, args=(peaks, over), daemon=True)
-    thread.start()
+
+    def __init__(self) -> None:
+        self.peaks: dict[int, int] = {}
+        self.over = threading.Event()
+        self.thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> Self:
+        self.thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.over.set()
+        self.thread.join()
+
+    def _watch(self) -> None:
+        me = psutil.Process()
+        while True:
+            for process in (me, *me.children(recursive=True)):
+                self.peaks[process.pid] = max(
+                    self.peaks.get(process.pid, 0), anonymous(process.pid)
+                )
+            if self.over.wait(EVERY):
+                return
+
+
+def anonymous(pid: int) -> int:
+    """RssAnon of a process, 0 if it is gone."""
     try:
-        yield peaks
-    finally:
-        over.set()
-        thread.join()
-
-
-def watch(peaks: dict[int, int], over: threading.Event) -> None:
-    """Look at them until it is over, and once more then."""
-    me, last = psutil.Process(), False
-    while not last:
-        last = over.wait(EVERY)
-        for process in (me, *me.children(recursive=True)):
-            with suppress(psutil.Error):
-                memory = process.memory_info()  # of the mapped files are the shared pages
-                peaks[process.pid] = max(peaks.get(process.pid, 0), memory.rss - memory.shared)
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    return sum(int(line.split()[1]) << 10 for line in lines if line.startswith("RssAnon"))

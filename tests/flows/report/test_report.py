@@ -24,7 +24,7 @@ from koco_stream.runs.schemas import CURVES, RUNS, schema
 from koco_stream.streams.manifest import load_manifest
 from storage.results import read_curves
 from storage.store import open_store
-from tests.helpers.memory import anonymous_peaks
+from tests.helpers.memory import AnonymousPeak
 from tests.helpers.pages import browser, look_at, opened, tables_of
 from tests.helpers.swept import prepared, swept
 
@@ -383,10 +383,10 @@ def test_report__of_a_hundred_thousand_runs_takes_seconds_and_little_memory(tmp_
             writer.write_table(pa.table(columns, schema(CURVES)))
     del runs, ids
     pa.default_memory_pool().release_unused()
-    with anonymous_peaks() as peaks:
+    with AnonymousPeak() as memory:
         begun = time.monotonic()
         written = write_report(store, "many").path
         took = time.monotonic() - begun
     assert took < 30
-    assert max(peaks.values()) < 1e9
+    assert max(memory.peaks.values()) < 1e9
     assert written.stat().st_size < 6e6
