@@ -4,6 +4,7 @@ Some come with the package (`cluster/sites`); a user's own file is given by its 
 """
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -203,19 +204,34 @@ def read_site(name: str) -> AnySite:
     try:
         return KINDS[kind].model_validate(content)
     except ValidationError as error:
-        # unknown keys come before missing ones
-        first = min(error.errors(), key=lambda found: found["type"] != "extra_forbidden")
-    keys = [key for key in first["loc"] if isinstance(key, str) and key != "[key]"]
-    message = first["msg"].removeprefix("Value error, ")
+        at, wrong = first_error(
+            error, KINDS[kind], {"workers": Workers}, f"see {HERE} for examples"
+        )
+    keys = [key for key in at if isinstance(key, str) and key != "[key]"]
+    raise WrongInput(f"{_location(path, text, keys)}: {wrong}")
+
+
+def first_error(
+    error: ValidationError,
+    model: type[BaseModel],
+    tables: Mapping[str, type[BaseModel]],
+    examples: str,
+) -> tuple[tuple[str | int, ...], str]:
+    """Key and message of a file's first error, unknown keys before others.
+
+    `tables` has the models of its tables, and `examples` says where examples are.
+    """
+    first = min(error.errors(), key=lambda found: found["type"] != "extra_forbidden")
+    keys, found, message = first["loc"], first["input"], first["msg"].removeprefix("Value error, ")
     message = message[0].lower() + message[1:]
     if first["type"] == "missing":
-        message = f"this key is missing; see {HERE} for examples"
+        message = f"this key is missing; {examples}"
     elif first["type"] == "extra_forbidden":
-        model = Workers if keys[0] == "workers" and len(keys) > 1 else KINDS[kind]
-        message = f"unknown key{nearest(keys[-1], list(model.model_fields))}"
-    elif not isinstance(first["input"], dict | list):
-        message += f", not {first['input']!r}"
-    raise WrongInput(f"{_location(path, text, keys)}: {message}")
+        known = tables.get(str(keys[0]), model) if len(keys) > 1 else model
+        message = f"unknown key{nearest(str(keys[-1]), list(known.model_fields))}"
+    elif not isinstance(found, dict | list):
+        message += f", not {found!r}"
+    return keys, message
 
 
 def _location(path: Path, text: str, keys: list[str]) -> str:

@@ -143,8 +143,7 @@ class _Point:
             scores, change = features @ self.w, features @ direction
             for k, s in enumerate(STEPS):
                 values[k] += derivatives(self.loss, scores + s * change, y, self.width)[0].sum()
-        ends = self.w + STEPS[:, None] * direction
-        return values + self.alpha * np.square(ends).sum(axis=1)
+        return values + self.alpha * np.square(self.w + STEPS[:, None] * direction).sum(axis=1)
 
 
 def derivatives(

@@ -7,7 +7,7 @@ import numpy as np
 from koco_stream.errors import WrongInput
 from koco_stream.learners.base import Learner, unlearnt
 from koco_stream.learners.kernel.kors import KORS
-from koco_stream.scikit_learn import Estimator, estimator_tags, not_fitted
+from koco_stream.scikit_learn import Estimator, estimator_tags
 from koco_stream.streams.rows import label_vector
 from koco_stream.types import Array
 
@@ -126,8 +126,6 @@ class Classifier(Estimator):
 
         A value of at least 0 means the second class.
         """
-        if not self.__sklearn_is_fitted__():
-            raise not_fitted(self)
         return self.learner_.predict(X)
 
     def predict(self, X: Any) -> Array:
@@ -150,12 +148,10 @@ class Classifier(Estimator):
         return self.classes_[(scores >= 0.0).astype(np.intp)]
 
     def __getattr__(self, name: str) -> Any:
-        # Python calls this for missing attributes only, such as those that learning creates.
-        if name in ("classes_", "learner_", "n_features_in_", "feature_names_in_", "rounds_"):
-            if self.__sklearn_is_fitted__():
-                return getattr(self.learner_, name)
-            raise not_fitted(self)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        inherited = name in ("n_features_in_", "feature_names_in_", "rounds_")
+        if inherited and self.__sklearn_is_fitted__():
+            return getattr(self.learner_, name)
+        return super().__getattr__(name)
 
 
 def _labels(y: Any) -> Array:

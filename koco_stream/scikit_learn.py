@@ -42,6 +42,12 @@ class Estimator:
             setattr(self, name, value)
         return self
 
+    def __getattr__(self, name: str) -> Any:
+        # Python calls this for missing attributes only, such as those that learning creates.
+        if name in ("_state", "_params") or (name.endswith("_") and not name.startswith("_")):
+            raise not_fitted(self)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
     def __repr__(self) -> str:
         defaults = self._defaults()
         given = [f"{n}={v!r}" for n, v in self.get_params().items() if v != defaults[n]]

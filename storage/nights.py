@@ -178,5 +178,4 @@ def _file(store: AnyPath, table: str, sweep: str) -> StorePath:
 
 
 def _write_nights(store: AnyPath, sweep: str, rows: list[dict[str, Any]]) -> None:
-    table = pa.Table.from_pylist(rows, schema(HISTORY))
-    write_tables([table], _file(store, "history", sweep))
+    write_tables([pa.Table.from_pylist(rows, schema(HISTORY))], _file(store, "history", sweep))

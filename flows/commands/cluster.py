@@ -81,9 +81,10 @@ def simulate(
     from flows.sweep.request import SweepRequest
 
     sizes = counts or (10, 100, 1000, 10_000)
-    worker_bytes = int(memory * 2**30)
     show(
-        predictions(SweepRequest(str(spec), store), sizes, worker_bytes, cores, deaths_an_hour),
+        predictions(
+            SweepRequest(str(spec), store), sizes, int(memory * 2**30), cores, deaths_an_hour
+        ),
         PREDICTED,
         as_json,
     )

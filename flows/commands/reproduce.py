@@ -52,13 +52,12 @@ def reproduce(
 
     done, page = reproduce_target(target, store, data, quick, workers, cluster)
     if as_json:
-        claims = [claim._asdict() for _, claim in done.claims]
         click.echo(
             json.dumps(
                 {
                     "target": target,
                     "quick": quick,
-                    "claims": claims,
+                    "claims": [claim._asdict() for _, claim in done.claims],
                     "datasets": [dict(zip(SETS, row, strict=True)) for row in done.sets],
                     "report": page,
                 }

@@ -64,8 +64,15 @@ def results(
         raise click.UsageError(
             "--json, --csv and --arrow are three ways to give the same; choose one"
         )
-    by = group.split(",") if group is not None else ()
-    table = answer(existing_store(store), name, conditions, single, best, by, other)
+    table = answer(
+        existing_store(store),
+        name,
+        conditions,
+        single,
+        best,
+        (group.split(",") if group is not None else ()),
+        other,
+    )
     if conditions and not table.num_rows:
         click.echo("no run meets the conditions", err=True)
     if arrow:

@@ -1,9 +1,8 @@
 """Planned times of schedules: which one is due, and which are done.
 
 The store has this record, so that no time is missed or done twice if a process is killed or
-Prefect's database is lost. Of the times that have passed, only the last one is due. It stays due
-until its run has ended. Whoever runs it holds the lock for nightly runs, from reading the record to
-the end of the run.
+Prefect's database is lost. Of the times that have passed, only the last one is due, until its run
+has ended. Whoever runs it holds the lock for nightly runs meanwhile.
 """
 
 import asyncio
@@ -22,11 +21,10 @@ TRIES = 3  # a planned time is given up after so many interrupted runs
 def planned_times(
     cron: str, timezone: str, start: datetime, end: datetime | None = None
 ) -> list[datetime]:
-    """Times from `start` to `end` at which a cron expression is due; without an end, the first one.
+    """At most `MOST` times from `start` to `end` at which a cron expression is due, by Prefect's
+    rules; without an end, the first one. Must not be called in a thread with an event loop.
 
-    At most `MOST` times are returned. They follow Prefect's rules, also for daylight saving time.
-    Must not be called in a thread with an event loop. Raises `ValueError` if Prefect does not
-    accept the expression, or if it names no time for years.
+    Raises `ValueError` if Prefect does not accept the expression, or if it names no time for years.
     """
     from prefect.server.schemas.schedules import CronSchedule
 
@@ -56,11 +54,7 @@ class Times:
         self.rule, self.times = folder / f"{name}.json", folder / f"{name}.times.json"
 
     def begin(self, cron: str, timezone: str, now: datetime) -> datetime:
-        """Time since which the schedule has its present cron expression.
-
-        Planned times before it were not missed. It is `now` for a new schedule or a changed
-        expression.
-        """
+        """Time since which the schedule has its cron expression: `now` if it is new or changed."""
         noted, rule = read_json(self.rule), {"cron": cron, "timezone": timezone}
         if not rule.items() <= noted.items():
             noted = {**rule, "since": now.isoformat()}
@@ -69,8 +63,7 @@ class Times:
 
     def due(self, now: datetime) -> datetime | None:
         """The last planned time, if its run has not ended; None if nothing is due."""
-        noted = read_json(self.rule)
-        if not noted:
+        if not (noted := read_json(self.rule)):
             return None
         last = last_planned(noted["cron"], noted["timezone"], now)
         if last and last >= datetime.fromisoformat(noted["since"]) and not self.has_ended(last):
@@ -86,8 +79,7 @@ class Times:
         if self.has_ended(planned):
             result = self.done()[_key(planned)]["result"]
             return f"the run of {_key(planned)} has ended already: {result}"
-        last = self.due(now)
-        if last is not None and last > planned:
+        if (last := self.due(now)) is not None and last > planned:
             return f"left out: {_key(last)}, which was planned after it, is due too"
         begun = max(self.done(), default="")
         if begun > _key(planned):
@@ -95,7 +87,7 @@ class Times:
         return None
 
     def note_begun(self, planned: datetime, now: datetime) -> int:
-        """Record that a run begins; returns how often the run of this planned time has begun."""
+        """Record that a run begins; returns how often it has begun."""
         before = self.done().get(_key(planned), {}).get("begun", [])
         self._note(planned, begun=[*before, now.isoformat(timespec="seconds")])
         return len(before) + 1

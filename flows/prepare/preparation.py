@@ -110,8 +110,9 @@ def dataset_rows(store: str) -> list[dict[str, Any]]:
     for name in sorted({*stored, *CATALOGUE}):
         manifest, entry = stored.get(name), CATALOGUE.get(name)
         if manifest:
-            classes = {0: "regression", 2: "binary"}
-            task = classes.get(len(manifest.classes), f"{len(manifest.classes)} classes")
+            task = {0: "regression", 2: "binary"}.get(
+                len(manifest.classes), f"{len(manifest.classes)} classes"
+            )
             part = entry and manifest.n_rows < entry.editions[0].n_rows
             shown = (task, manifest.n_rows, manifest.n_features, "a part" if part else "yes")
         else:

@@ -45,8 +45,8 @@ class Reproduction:
     """Outcome of reproducing a target.
 
     `sets` are rows on its datasets, with the columns of `SETS`. `figures` are those of the target's
-    sweeps and `searches` those of its searches, each with the name of the sweep. `reports` are
-    names of sweeps, and `failed` is the number of failed runs.
+    sweeps and `searches` those of its searches, each with the name of the sweep. `failed` is the
+    number of failed runs.
     """
 
     target: Target
@@ -55,7 +55,6 @@ class Reproduction:
     sets: list[list[Any]]
     figures: list[tuple[str, Figure]]
     searches: list[tuple[str, Figure]]
-    reports: list[str]
     failed: int
 
     @property
@@ -77,24 +76,27 @@ class Reproduction:
     def summary(self) -> str:
         """Sentence on how many claims are reproduced."""
         judged = [claim.holds for _, claim in self.claims if claim.holds is not None]
-        counted = f"{sum(judged)} of {len(judged)} claims reproduced"
-        return counted if judged else "no claim could be tested"
+        if not judged:
+            return "no claim could be tested"
+        return f"{sum(judged)} of {len(judged)} claims reproduced"
 
     @property
     def lines(self) -> list[str]:
         """Lines for the terminal: claims, figures that could not be tested, and the summary."""
         words = {True: "reproduced", False: "not reproduced", None: "remark"}
         lines = [
-            f"{words[one.holds]}: {one.claim} | criterion: {one.criterion}"
-            f" | came out: {one.came_out}"
-            for _, one in self.claims
+            *(
+                f"{words[one.holds]}: {one.claim} | criterion: {one.criterion}"
+                f" | came out: {one.came_out}"
+                for _, one in self.claims
+            ),
+            *(
+                f"not tested: {figure.title} ({sweep})"
+                for sweep, figure in self.figures
+                if not figure.claims
+            ),
+            f"{self.target.name}: {self.summary}",
         ]
-        lines += [
-            f"not tested: {figure.title} ({sweep})"
-            for sweep, figure in self.figures
-            if not figure.claims
-        ]
-        lines.append(f"{self.target.name}: {self.summary}")
         return [f"quick: {line}" for line in lines] if self.quick else lines
 
 
@@ -138,7 +140,7 @@ def reproduce(
     sets = datasets_of(target, store, data, workers)
     at_hand = [one.name for one in sets if one.manifest]
     figures, searches = list[tuple[str, Figure]](), list[tuple[str, Figure]]()
-    reports, failed = list[str](), 0
+    failed = 0
     stand_ins = {sweep: (dataset, what) for sweep, dataset, what in target.stand_ins}
     for sweep in (*target.sweeps, *stand_ins, *target.searches):
         path = sweep_for(sweep, at_hand, more_tables(target, sweep, at_hand), quick)
@@ -149,24 +151,26 @@ def reproduce(
             say(f"koco: a stand-in for {stand_ins[sweep][0]}: {stand_ins[sweep][1]}")
         outcome = launch(SweepRequest(str(path), store, workers, cluster=cluster))
         failed += outcome["statuses"].get("failed", 0)
-        reports.append(outcome["sweep"])
         runs = runs_of(store, outcome["sweep"])
-        if sweep in stand_ins:
-            figure = stand_in_figure(runs, outcome["sweep"], *stand_ins[sweep])
-        else:
-            figure = FIGURES[target.figure](store, runs)
-        (searches if sweep in target.searches else figures).append((outcome["sweep"], figure))
-    flags, rows = flags_of(target, sets, quick, failed), [one.row for one in sets]
-    for sweep, dataset, what in target.stand_ins:
-        rows.append(
-            [
-                f"{sweep}, for {dataset}",
-                entry_of(dataset).editions[0].n_rows,
-                None,
-                f"a stand-in: {what}",
-            ]
+        figure = (
+            stand_in_figure(runs, outcome["sweep"], *stand_ins[sweep])
+            if sweep in stand_ins
+            else FIGURES[target.figure](store, runs)
         )
-    done = Reproduction(target, quick, flags, rows, figures, searches, reports, failed)
+        (searches if sweep in target.searches else figures).append((outcome["sweep"], figure))
+    rows = [one.row for one in sets]
+    rows += [
+        [
+            f"{sweep}, for {dataset}",
+            entry_of(dataset).editions[0].n_rows,
+            None,
+            f"a stand-in: {what}",
+        ]
+        for sweep, dataset, what in target.stand_ins
+    ]
+    done = Reproduction(
+        target, quick, flags_of(target, sets, quick, failed), rows, figures, searches, failed
+    )
     return done, str(write_pages(store, done.name, "reproduction", done=done, set_columns=SETS))
 
 
@@ -176,8 +180,9 @@ def datasets_of(target: Target, store: str, data: Path | None, workers: int) -> 
     These are the datasets of its sweeps, and those of the paper that a sweep can take in addition.
     The paper's other datasets follow as not compared.
     """
-    sweeps = (*target.sweeps, *target.searches)
-    wanted = dict.fromkeys(one for sweep in sweeps for one in prepared_datasets(sweep))
+    wanted = dict.fromkeys(
+        name for sweep in target.sweeps + target.searches for name in prepared_datasets(sweep)
+    )
     if target.figure == TAKES_MORE:
         wanted |= dict.fromkeys(target.datasets)
     found = []
@@ -245,16 +250,19 @@ def flags_of(target: Target, sets: list[Dataset], quick: bool, failed: int) -> l
         for one in sets
         if one.state.startswith("a part")
     ]
-    flags = [QUICK] if quick else []
-    flags += [f"Not at hand, and so not in the comparison: {', '.join(absent)}"] if absent else []
-    flags += [f"Only in part: {'; '.join(parts)}"] if parts else []
-    flags += [
-        f"Not compared: {one.name}; {one.state.removeprefix('not compared: ')}"
-        for one in sets
-        if one.state.startswith("not compared")
+    flags = [
+        QUICK if quick else "",
+        f"Not at hand, and so not in the comparison: {', '.join(absent)}" if absent else "",
+        f"Only in part: {'; '.join(parts)}" if parts else "",
+        *(
+            f"Not compared: {one.name}; {one.state.removeprefix('not compared: ')}"
+            for one in sets
+            if one.state.startswith("not compared")
+        ),
+        *(f"A stand-in for {dataset}: {what}" for _, dataset, what in target.stand_ins),
+        f"{failed:,} runs failed" if failed else "",
     ]
-    flags += [f"A stand-in for {dataset}: {what}" for _, dataset, what in target.stand_ins]
-    return flags + ([f"{failed:,} runs failed"] if failed else [])
+    return [flag for flag in flags if flag]
 
 
 def stand_in_figure(runs: pa.Table, sweep: str, dataset: str, what: str) -> Figure:

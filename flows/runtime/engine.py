@@ -37,15 +37,8 @@ class Engine(NamedTuple):
 class Start:
     """A cluster and a compiler process that start in parallel when this object is made.
 
-    Parameters
-    ----------
-    cluster : callable
-        Starts the cluster, as a context manager that gives a client.
-    kinds : list of Needed
-        Learners, parameters and value types to compile.
-    loads : bool
-        Whether the workers load the compiled code before their first cohort. They must share
-        this machine's cache.
+    With `loads`, workers load the compiled code before their first cohort. They must share this
+    machine's cache.
     """
 
     def __init__(
@@ -138,14 +131,7 @@ def engine(
 ) -> Iterator[Engine]:
     """Start what runs cohorts, and close it at the end.
 
-    Parameters
-    ----------
-    cluster : callable or None
-        Starts the cluster; None for this process alone.
-    kinds : list of Needed
-        Learners, parameters and value types to compile.
-    start : Start or None
-        The cluster, if it is already starting.
+    Without `cluster` it is this process alone. `start` is the cluster, if it is already starting.
     """
     if cluster is None:
         yield Engine(None, warm_up(kinds))

@@ -62,10 +62,13 @@ class PrefectServer:
         if not self.port:
             return
         address = ("--host", "127.0.0.1", "--port", str(self.port))
-        words = [sys.executable, "-m", "prefect", "server", "start", *address, *options]
         with self.log.open("wb") as out:
             self.process = subprocess.Popen(
-                words, stdout=out, stderr=out, stdin=subprocess.DEVNULL, start_new_session=True
+                [sys.executable, "-m", "prefect", "server", "start", *address, *options],
+                stdout=out,
+                stderr=out,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
             )
         end_with_driver(self.process.pid)
         # prefect is imported later, so its own exit handlers run before this one

@@ -12,7 +12,7 @@ from cluster.machine import cores
 from cluster.site import Clock, clock_seconds
 from flows.nightly.times import planned_times
 from flows.sweep.file import read_sweep
-from flows.sweep.toml_file import TomlFile
+from flows.sweep.toml_file import Name, TomlFile
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.io.files import text_hash
 from koco_stream.io.paths import store_path
@@ -23,7 +23,7 @@ class Schedule(BaseModel):
     """A [[schedule]] table. Its paths, relative to the file's folder, are absolute once read."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    name: Name
     cron: str
     timezone: str = "UTC"
     sweep: Path = Field(strict=False)

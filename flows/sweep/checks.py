@@ -24,31 +24,9 @@ class CheckedSweep:
     """A sweep that has been checked and can be run: the request, its datasets and its runs.
 
     The steps of a sweep share and update it. It is not a dataclass on purpose, because Prefect
-    traverses every list and dataclass that is passed to a task.
-
-    Parameters
-    ----------
-    request : SweepRequest
-        The sweep file, the store and the cluster.
-    sweep : Sweep or None
-        The sweep, if its file was read before.
-
-    Attributes
-    ----------
-    manifests : dict of str to (Manifest or None)
-        Manifests of the datasets, by name; None for a generated dataset that is not prepared
-        yet.
-    runs : list of Run
-        All runs of the sweep.
-    missing : list of Run
-        Runs that must be computed.
-    cohorts : sequence of Cohort
-        The missing runs as planned; empty before planning.
-
-    Raises
-    ------
-    WrongInput
-        If the sweep file, a dataset or the store cannot be used.
+    traverses every list and dataclass that is passed to a task. `sweep` is given if its file was
+    read before. `missing` are the runs to compute, and `cohorts` these runs once they are planned.
+    Raises `WrongInput` if the sweep file, a dataset or the store cannot be used.
     """
 
     def __init__(self, request: SweepRequest, sweep: Sweep | None = None) -> None:
@@ -70,10 +48,11 @@ class CheckedSweep:
         manifests: dict[str, Manifest | None] = {}
         for use in self.sweep.datasets:
             try:
-                if use.given is not None:
-                    manifests[use.name] = existing_synthetic(store, use.generator, use.given)
-                else:
-                    manifests[use.name] = load_manifest(store, use.name)
+                manifests[use.name] = (
+                    load_manifest(store, use.name)
+                    if use.given is None
+                    else existing_synthetic(store, use.generator, use.given)
+                )
             except WrongInput as error:
                 raise WrongInput(
                     f"{self.sweep.path}: {error}. Generated datasets: {', '.join(GENERATORS)}"
@@ -123,9 +102,8 @@ class CheckedSweep:
 def all_runs(sweep: Sweep, manifests: dict[str, Manifest | None]) -> list[Run]:
     """List all runs of a sweep, without duplicates.
 
-    A dataset without a manifest, which is not prepared yet, gets a placeholder for its hash. That
-    is enough to count its runs, but not to run them. Raises `WrongInput` if a dataset's labels do
-    not fit a loss or a positive class.
+    A dataset that is not prepared yet gets a placeholder for its hash, which is enough to count
+    runs. Raises `WrongInput` if a dataset's labels do not fit a loss or a positive class.
     """
     runs: list[Run] = []
     for use in sweep.datasets:

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt
 
 from flows.sweep.halving import Halving
-from flows.sweep.toml_file import TomlFile
+from flows.sweep.toml_file import Name, TomlFile
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.learners import learner_named
 from koco_stream.runs.cost_model import DataSize
@@ -72,7 +73,7 @@ class SweepFile(BaseModel):
     """The content of a sweep file, before grids are expanded."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    name: Name
     learner_seeds: Seeds = 1
     dataset: list[DatasetTable] = Field(min_length=1)
     learner: list[LearnerTable] = Field(min_length=1)
@@ -165,9 +166,8 @@ def read_sweep(path: str | Path) -> Sweep:
             file, number, spec.learner[number].name, grids, _seeds(spec.learner_seeds)
         )
     ]
-    names = [use.name for use in datasets]
-    for name in names:
-        if names.count(name) > 1:
+    for name, count in Counter(use.name for use in datasets).items():
+        if count > 1:
             raise WrongInput(f"{path}: dataset {name!r} is listed twice; merge the two tables")
     figures = spec.report.figure
     return Sweep(

@@ -1,12 +1,9 @@
 """Successive halving of a sweep's configurations.
 
-All configurations run for some rounds, the best of them for `factor` times as many, and so on until
-the end of the stream. A rung is a number of rounds: `first`, `first`·factor, … and finally the
-stream's length. A run up to a rung is a run on the stream cut there (`max_rows`), so that its
-recorded numbers are those of a whole run, and sweeps with and without halving share runs. After a
-rung, the configurations of a learner on a stream are sorted by their mean loss over orders and
-seeds, and the best 1/factor of them, rounded up, continue. Decisions depend on recorded losses
-only, so a repeated sweep takes the same ones.
+A rung is a number of rounds: `first`, `first`·factor, … and finally the stream's length. A run to
+a rung is a run on the stream cut there (`max_rows`), so sweeps with and without halving share runs.
+After a rung, the best 1/factor of a learner's configurations on a stream, rounded up, continue, by
+their mean loss over orders and seeds. A repeated sweep takes the same decisions.
 """
 
 import itertools
@@ -30,10 +27,7 @@ Losses = Callable[[Sequence[str]], dict[str, float]]  # run_ids → mean losses 
 
 
 class Halving(BaseModel):
-    """The [halving] table of a sweep file: the first rung's rounds, and the factor between rungs.
-
-    After each rung, 1/`factor` of the configurations continue.
-    """
+    """The [halving] table of a sweep file: the first rung's rounds, the factor between rungs."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
     factor: int = Field(default=3, ge=2)
@@ -57,8 +51,7 @@ def stages(
 ) -> Iterator[list[Run]]:
     """Yield the runs of each stage of successive halving; without `halving`, all in a single one.
 
-    `n_rows` has the number of rows of each dataset by its hash. `losses` gives the recorded mean
-    losses of runs, by run_id, after each stage. The decisions are appended to `decisions`.
+    `n_rows` has the rows of each dataset by its hash. The decisions are appended to `decisions`.
     """
     if halving is None:
         yield list(runs)
@@ -83,23 +76,19 @@ def stages(
             return
         alive, found = [], losses([run.run_id for run in now])
         for group in grouped(pairs, lambda pair: (pair[0].stream.group, pair[0].learner)).values():
-            alive += _continuing(
-                group, stage, rungs[group[0][0].stream][stage], halving.factor, found, decisions
-            )
+            alive += _continuing(group, stage, halving.factor, found, decisions)
 
 
 def _continuing(
     pairs: Sequence[tuple[Run, Run]],
     stage: int,
-    rounds: int,
     factor: int,
     losses: dict[str, float],
     decisions: list[dict[str, object]],
 ) -> list[Run]:
-    """Select the runs of a learner on a stream that continue after a rung.
+    """The runs of a learner on a stream that continue after a rung.
 
-    `pairs` are the whole runs and the runs up to the rung. The decisions are appended to
-    `decisions`.
+    `pairs` are the whole runs and the runs up to the rung.
     """
     configurations = grouped(pairs, lambda pair: canonical_json(pair[0].params))
     means = {
@@ -112,7 +101,7 @@ def _continuing(
     decisions += [
         {
             "rung": stage + 1,
-            "rounds": rounds,
+            "rounds": pairs[0][1].stream.max_rows,
             "dataset": stream.dataset,
             "positive_class": stream.positive_class,
             "order": stream.order,
@@ -131,12 +120,6 @@ def _continuing(
 def losses_of(store: AnyPath, run_ids: Sequence[str]) -> dict[str, float]:
     """Mean losses by run_id, of those runs that are in the store with status ok."""
     runs = read_runs(store, ("run_id", "status", "mean_loss"))
-    ok = runs.filter(
-        pc.and_(
-            pc.is_in(runs.column("run_id"), pa.array(run_ids, pa.string())),
-            pc.equal(runs.column("status"), "ok"),
-        )
-    )
-    return dict(
-        zip(ok.column("run_id").to_pylist(), ok.column("mean_loss").to_pylist(), strict=True)
-    )
+    asked = pc.is_in(runs.column("run_id"), pa.array(run_ids, pa.string()))
+    ok = runs.filter(pc.and_(asked, pc.equal(runs.column("status"), "ok"))).to_pylist()
+    return {row["run_id"]: row["mean_loss"] for row in ok}

@@ -66,5 +66,4 @@ def through_prefect(checked: CheckedSweep, start: Start | None) -> dict[str, Any
     from flows.sweep.flow import TASKS, flow_of, sweep_flow
 
     server.wait()
-    flow = flow_of(sweep_flow, lambda: run_sweep(checked, TASKS, start))
-    return flow(**vars(checked.request))
+    return flow_of(sweep_flow, lambda: run_sweep(checked, TASKS, start))(**vars(checked.request))

@@ -189,8 +189,9 @@ class SweepProgress:
     def _pace(self) -> tuple[float, float]:
         """Rounds per second, and expected seconds until the end."""
         elapsed = max(time.monotonic() - self.begun, 1e-9)
-        to_do = self.status.runs - self.status.done
-        return self.rounds / elapsed, elapsed * to_do / max(self.computed, 1)
+        return self.rounds / elapsed, elapsed * (self.status.runs - self.status.done) / max(
+            self.computed, 1
+        )
 
     def _speed(self) -> str:
         counts = ("diverged", self.status.diverged), ("failed", self.status.failed)
@@ -201,9 +202,15 @@ class SweepProgress:
         """Write the status, with the present speed, into the store."""
         speed, left = self._pace()
         known = self.computed and self.status.state == "running"
-        seconds_left = left if known else None
-        status = replace(self.status, rounds_per_second=speed, seconds_left=seconds_left)
-        tell(self.store, replace(status, updated=now()))
+        tell(
+            self.store,
+            replace(
+                self.status,
+                rounds_per_second=speed,
+                seconds_left=(left if known else None),
+                updated=now(),
+            ),
+        )
 
 
 def now() -> str:

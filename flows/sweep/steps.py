@@ -37,7 +37,7 @@ from koco_stream.runs.run import Run, without_repeats
 from koco_stream.streams.manifest import load_manifest
 from storage.collecting import collect, remove_left
 from storage.generated.generators import prepare_synthetic
-from storage.results import finished_runs, read_runs, table_files
+from storage.results import finished_runs, table_files
 from storage.store import open_store
 
 if TYPE_CHECKING:
@@ -73,10 +73,13 @@ def plan_runs(checked: CheckedSweep, engine: Engine) -> None:
 
     request, sizes = checked.request, checked.sizes
     factors = cost_factors(request.store, sizes, engine.timings)
-    limits = limits_of(request.cluster, request.workers, engine.client)
     try:
         checked.cohorts = plan(
-            checked.missing, sizes, limits, unfinished(request.store), factors
+            checked.missing,
+            sizes,
+            limits_of(request.cluster, request.workers, engine.client),
+            unfinished(request.store),
+            factors,
         ).cohorts
     except MemoryError as error:
         if engine.client is None:
@@ -140,8 +143,12 @@ def report_of(store: str, name: str, write: Callable[[str, str], str]) -> str:
 
     It is up to date if the sweep's runs, the result tables and the code have not changed since.
     """
-    tables = [file.name for file in table_files(store, "runs")]
-    made_of = [koco_stream.__version__, source_hash(), sweep_note(store, name), tables]
+    made_of = [
+        koco_stream.__version__,
+        source_hash(),
+        sweep_note(store, name),
+        [file.name for file in table_files(store, "runs")],
+    ]
     reports = store_path(store) / "reports"
     page, mark = reports / f"{name}.html", reports / f"{name}.made.json"
     made = json.dumps({"of": content_hash(made_of), "report": str(page)}) + "\n"
@@ -246,9 +253,9 @@ def started(
     shared = checked.mapped_bytes
     with ExitStack() as stack:
         with timed(seconds, "start-up"):
-            cluster = checked.request.start_of_cluster(shared)
+            kinds = needed(checked.runs, checked.value_types, checked.sizes)
             ready = stack.enter_context(
-                engine(cluster, needed(checked.runs, checked.value_types, checked.sizes), start)
+                engine(checked.request.start_of_cluster(shared), kinds, start)
             )
         if ready.client is not None:
             with timed(seconds, "preflight"):
@@ -259,9 +266,9 @@ def started(
 
 def outcome(store: str, name: str) -> dict[str, Any]:
     """Number of a sweep's runs by status, and the first failed runs with their errors."""
-    mine, runs = set(sweep_note(store, name)["run_ids"]), read_runs(store, ("run_id", "status"))
-    ended = zip(runs.column("run_id").to_pylist(), runs.column("status").to_pylist(), strict=True)
-    statuses = dict(Counter(status for run_id, status in ended if run_id in mine))
+    statuses = dict(
+        Counter(runs_of(store, name, ("run_id", "status")).column("status").to_pylist())
+    )
     if "failed" not in statuses:
         return {"statuses": statuses, "failed": []}
     runs = runs_of(store, name, ("run_id", "dataset", "learner", "params", "status", "error"))

@@ -5,34 +5,32 @@ import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import AfterValidator, BaseModel, ValidationError
 
-from koco_stream.errors import WrongInput, nearest
+from koco_stream.errors import WrongInput
 
 LARGEST = 2**63 - 1
+NAME = "a name has letters, digits, '.', '_' and '-', and begins with a letter or a digit"
 Model = TypeVar("Model", bound=BaseModel)
+
+
+def _checked_name(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", text):
+        raise ValueError(NAME)
+    return text
+
+
+Name = Annotated[str, AfterValidator(_checked_name)]
 
 
 class TomlFile:
     """The text and content of a TOML file.
 
-    Parameters
-    ----------
-    path : Path
-        Path of the file.
-    kind : str
-        Kind of file for messages: `sweep` or `schedules`.
-    examples : str
-        Words for messages that say where examples are.
-    tables : dict of str to model
-        Pydantic models of its tables, by name.
-
-    Raises
-    ------
-    WrongInput
-        If the file cannot be read, is not TOML, or has an integer of more than 64 bits.
+    In messages, `kind` names the kind of file, and `examples` says where examples are. `tables` has
+    the models of its tables. Raises `WrongInput` if the file cannot be read, is not TOML, or has an
+    integer of more than 64 bits.
     """
 
     def __init__(
@@ -48,43 +46,24 @@ class TomlFile:
             raise WrongInput(
                 f"{path}: {error.strerror or error}; give a {kind} file, {examples}"
             ) from None
-        except UnicodeDecodeError as error:
+        except ValueError as error:  # UnicodeDecodeError too
             raise WrongInput(
-                f"{path}: {error.reason} at byte {error.start}; a {kind} file is TOML, which is"
-                " text in UTF-8"
+                f"{path}: {error}; a {kind} file is TOML, which is text in UTF-8"
             ) from None
-        except ValueError as error:
-            raise WrongInput(f"{path}: {error}; the file is TOML") from None
         for keys in _large_numbers(self.content):
             raise WrongInput(f"{self.at(*keys)}: a whole number in TOML is at most {LARGEST}")
 
     def as_model(self, model: type[Model]) -> Model:
-        """The content, checked by a pydantic model.
+        """The content, checked by a model.
 
-        Raises `WrongInput` for the first error, unknown keys before others, with the line and the
-        nearest known key.
+        Raises `WrongInput` for the first error, with the line and the nearest known key.
         """
         try:
             return model.model_validate(self.content)
         except ValidationError as error:
-            first = min(error.errors(), key=lambda found: found["type"] != "extra_forbidden")
-        keys = self._shown(first["loc"])
-        if first["type"] == "missing":
-            at = self.at(*keys) if len(keys) > 1 else f"{self.path}, {keys[0]}"
-            raise WrongInput(f"{at}: this key is missing; {self.examples}")
-        known = self.tables[str(keys[0])] if len(keys) > 1 else model
-        found = first["input"]
-        message = first["msg"].removeprefix("Value error, ")
-        wrong = f"{message[0].lower()}{message[1:]}"
-        if first["type"] == "extra_forbidden":
-            wrong = f"unknown key{nearest(str(keys[-1]), list(known.model_fields))}"
-        elif first["type"] == "string_pattern_mismatch":
-            wrong = (
-                "a name has letters, digits, '.', '_' and '-', and begins with a letter or a"
-                f" digit; it is {found!r}"
-            )
-        elif not isinstance(found, dict | list):
-            wrong += f", not {found!r}"
+            from cluster.site import first_error  # slow: it imports Dask
+
+            keys, wrong = first_error(error, model, self.tables, self.examples)
         raise WrongInput(f"{self.at(*keys)}: {wrong}")
 
     @contextmanager
@@ -120,7 +99,7 @@ class TomlFile:
             n for n, line in lines if re.match(rf'\s*\[*\s*"?{re.escape(str(name))}\b', line)
         ]
         number = rest[0] if rest and isinstance(rest[0], int) else 0
-        if number >= len(headers):
+        if name not in self.content or number >= len(headers):
             return None
         for n, line in lines[headers[number] :]:
             if not rest or re.match(r"\s*\[", line):

@@ -50,8 +50,8 @@ def calibration_loop(weights: Array, values: Array) -> float:
 @cache
 def calibration_values() -> Array:
     """The fixed input rows of the calibration loop, (LOOP_ROWS, LOOP_FEATURES)."""
-    numbers = np.arange(LOOP_ROWS * LOOP_FEATURES, dtype=np.float64)
-    return np.cos(numbers).reshape(LOOP_ROWS, LOOP_FEATURES) / 7.0
+    numbers = np.arange(LOOP_ROWS * LOOP_FEATURES, dtype=np.float64).reshape(LOOP_ROWS, -1)
+    return np.cos(numbers) / 7.0
 
 
 def calibrate() -> float:
@@ -98,10 +98,8 @@ class Probe:
                 run_state.params, run_state.state, block.rows, block.labels, predictions
             )
             spent += time.thread_time() - begun
-        if (
-            kept is not None
-            and sum(array.nbytes for array in state_arrays(run_state.state).values()) < LARGEST_KEPT
-        ):
+        size = sum(array.nbytes for array in state_arrays(run_state.state).values())
+        if kept is not None and size < LARGEST_KEPT:
             kept += [run_state.state, np.empty(16 * (1 + len(kept) % 7), np.uint8)]
         return spent
 

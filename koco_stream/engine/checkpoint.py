@@ -61,9 +61,7 @@ def save_cohort(where: StorePath, rounds: int, run_states: Sequence[RunState]) -
 
 
 def resumed(where: StorePath, run_states: Sequence[RunState]) -> int:
-    """Load a cohort's checkpoint into its freshly started runs; returns the rounds they had done: 0
-    if it is missing, damaged, of other runs or by other code.
-    """
+    """Load a checkpoint into a cohort's new runs; returns the rounds done, 0 if it is of no use."""
     header, arrays = read_checkpoint(where)
     ids = [run_state.run.run_id for run_state in run_states]
     if header.get("code") != code_hash() or header["runs"] != ids:
@@ -91,9 +89,7 @@ def resumed(where: StorePath, run_states: Sequence[RunState]) -> int:
 def read_checkpoint(
     where: StorePath, verified: bool = True
 ) -> tuple[dict[str, Any], dict[str, Array]]:
-    """The header and the arrays (views of the mapped file) of a checkpoint; the header alone if it
-    need not be `verified`. Both are empty if the file is missing, damaged or of a newer format.
-    """
+    """A checkpoint's header, and its arrays if `verified`; empty if missing, damaged or newer."""
     try:
         with where.local() as path, path.open("rb") as handle:
             content = mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ)

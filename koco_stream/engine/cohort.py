@@ -193,7 +193,13 @@ def advance_runs(
     Returns the round reached: `last`, or the end of the current block if this process was told to
     stop.
     """
-    groups, done = grouped(run_states), first
+    # By intercept and by the kernel values that runs can share; others are groups of their own.
+    groups: dict[tuple[bool, Any], list[RunState]] = {}
+    for i, run_state in enumerate(run_states):
+        shares = issubclass(learner_named(run_state.run.learner), SharedKernelLearner)
+        key = bool(run_state.run.params["fit_intercept"]), run_state.params.kernel if shares else i
+        groups.setdefault(key, []).append(run_state)
+    done = first
     for block in reader.blocks(block_rows, start=first, stop=last):
         rows = {
             intercept: with_intercept(block.rows) if intercept else block.rows
@@ -207,19 +213,6 @@ def advance_runs(
         if requested.is_set():
             break
     return done
-
-
-def grouped(run_states: list[RunState]) -> dict[tuple[bool, Any], list[RunState]]:
-    """The runs grouped by `fit_intercept` and by the kernel values that they can share.
-
-    A run that shares none is a group of its own.
-    """
-    groups: dict[tuple[bool, Any], list[RunState]] = {}
-    for i, run_state in enumerate(run_states):
-        shares = issubclass(learner_named(run_state.run.learner), SharedKernelLearner)
-        key = bool(run_state.run.params["fit_intercept"]), run_state.params.kernel if shares else i
-        groups.setdefault(key, []).append(run_state)
-    return groups
 
 
 def advance_group(run_states: list[RunState], rows: Rows, labels: Array, points: Array) -> None:

@@ -112,9 +112,8 @@ def free_bytes(path: Path) -> int | None:
 @cache
 def processor() -> str:
     """The model name of this machine's processor; its architecture where that is not known."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:  # not Linux
-        lines = []
-    models = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return models[0] if models else platform.machine()
+    with suppress(OSError):  # not Linux
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.machine()

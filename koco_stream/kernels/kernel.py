@@ -27,7 +27,7 @@ class Kernel(NamedTuple):
 def gaussian_kernel(bandwidth: float) -> Kernel:
     """The Gaussian kernel of this bandwidth.
 
-    If the bandwidth's square underflows, all rows that differ are orthogonal.
+    If the bandwidth's square underflows, the kernel of rows that differ is 0.
     """
     square = 2.0 * bandwidth * bandwidth
     return Kernel(GAUSSIAN, 1.0 / square if square > 1e-300 else 1e300, 1)

@@ -273,12 +273,6 @@ class Learner(Algorithm, Estimator):
             self.feature_names_in_ = names
         self.rounds_ = 0
 
-    def __getattr__(self, name: str) -> Any:
-        # Python calls this for missing attributes only, such as those that learning creates.
-        if name in ("_state", "_params") or (name.endswith("_") and not name.startswith("_")):
-            raise not_fitted(self)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-
     def _readable_state(self) -> Any:
         """The state, prepared for reading. Preparing it never changes later results."""
         return self._state
@@ -287,14 +281,13 @@ class Learner(Algorithm, Estimator):
         """Warn once if labels are beyond the clip, so that no prediction can reach them."""
         if not self._warned and labels.size and np.abs(labels).max() > self.clip:
             self._warned = True
-            if "clip" in self.irrelevant(self._public()):
-                return
-            warnings.warn(
-                f"a label ({labels[np.abs(labels).argmax()]:g}) is beyond clip = {self.clip:g}: "
-                "predictions will never reach it, and the curvature assumes |y| <= clip; scale the"
-                " labels or raise clip",
-                stacklevel=4,
-            )
+            if "clip" not in self.irrelevant(self._public()):
+                warnings.warn(
+                    f"a label ({labels[np.abs(labels).argmax()]:g}) is beyond clip = {self.clip:g}:"
+                    " predictions will never reach it, and the curvature assumes |y| <= clip; scale"
+                    " the labels or raise clip",
+                    stacklevel=4,
+                )
 
 
 def unlearnt(learner: Any) -> Any:

@@ -52,8 +52,7 @@ def predict_rows(params: Any, state: Any, rows: Rows, predictions: Array) -> Non
     """
     for t in range(predictions.size):
         idx, val = row(rows, t)
-        y_hat = forward(params, state, idx, val)
-        predictions[t] = min(max(y_hat, -params.clip), params.clip)
+        predictions[t] = min(max(forward(params, state, idx, val), -params.clip), params.clip)
 
 
 def embed_rows(params: Any, state: Any, rows: Rows, features: Array) -> None:
@@ -125,8 +124,7 @@ class Algorithm(Spec):
             if ended >= 0:
                 return state, done + ended
             done += -1 - ended
-            features = int(rows.indptr[done + 1] - rows.indptr[done])
-            state = cls.enlarge(params, state, features)
+            state = cls.enlarge(params, state, int(rows.indptr[done + 1] - rows.indptr[done]))
 
     @classmethod
     def expect(cls, params: Any, state: Any, rows: Rows) -> Array:

@@ -126,8 +126,7 @@ class SharedKernelScan:
         predictions = np.empty(self.rows.n_rows)
         predict = self.learners[0].compiled(predict_block, "forward")
         for these, before in self._tiles():
-            y_hat = predictions[these]
-            predict(self.params[0], self.states[0], self.tile, self.own, before, y_hat)
+            predict(self.params[0], self.states[0], self.tile, self.own, before, predictions[these])
         return predictions
 
     def _tiles(self) -> Iterator[tuple[slice, int]]:

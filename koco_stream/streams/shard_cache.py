@@ -108,8 +108,7 @@ def cache_limit() -> int:
             )
         return int(given)
     folder = cache_folder() / FOLDER
-    used = sum(size for _, _, size in _files(folder))
-    return ((free_bytes(folder) or 0) + used) // 2
+    return ((free_bytes(folder) or 0) + sum(size for _, _, size in _files(folder))) // 2
 
 
 def copy_bytes(manifest: Manifest, shard: Shard) -> int:

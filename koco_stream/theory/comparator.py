@@ -39,10 +39,9 @@ class Comparator(NamedTuple):
 def comparator_of(reader: StreamReader, fit_intercept: bool) -> Comparator | None:
     """The least-squares comparator of a stream, cached in the cache folder.
 
-    None if it was not found within `steps_for` steps. It does not depend on the order of the rows.
+    None if it takes too many steps to find. It does not depend on the order of the rows.
     """
-    stream = as_summed(reader.stream)
-    identity = {**stream.identity(), "intercept": fit_intercept, "version": 3}
+    identity = {**as_summed(reader.stream).identity(), "intercept": fit_intercept, "version": 3}
     path = Path(private_folder("comparators")) / f"{content_hash(identity)}.json"
     if not path.is_file():
         # The workers of a machine need it at about the same time; only one computes it.
@@ -61,37 +60,30 @@ def as_summed(stream: Stream) -> Stream:
     return replace(stream, order=AS_STORED, order_seed=None, window_rows=None, sharding=None)
 
 
-def steps_for(n_values: int) -> int:
-    """The maximum number of solver steps on a stream of `n_values` values.
-
-    More data get fewer steps, so that the time stays a small part of a sweep.
-    """
-    return min(STEPS, max(FEWEST_STEPS, VALUES // max(n_values, 1)))
-
-
 def least_squares(reader: StreamReader, fit_intercept: bool) -> Comparator | None:
     """Solve the least-squares problem over a stream by conjugate gradients.
 
     It stops when the gradient is 1e-9 of its first value, or ten steps together gain less than 1e-7
     of the loss of predicting 0. The result does not depend on blocks and shards. None if that takes
-    more than `steps_for` steps, as with about as many features as rows, where a predictor without
+    too many steps, as with about as many features as rows, where a predictor without
     loss is approached slowly.
     """
-    rows = Passes(StreamReader(reader.store, as_summed(reader.stream)), fit_intercept)
-    w = np.zeros(rows.d)
-    scale = rows.square_columns()
-    gradient, loss, largest = rows.through(w, against_labels=True)
+    manifest, reader = reader.manifest, StreamReader(reader.store, as_summed(reader.stream))
+    scale = square_columns(reader, fit_intercept)
+    w = np.zeros(scale.size)
+    gradient, loss, largest = normal_sums(reader, fit_intercept, w, against_labels=True)
     zero_loss, settled = loss, False
     norm2 = first = scaled_norm2(gradient, scale)
-    manifest = reader.manifest
-    steps_left = steps_for(manifest.n_values * reader.n_rows // max(manifest.n_rows, 1))
+    # More data get fewer steps, so that the time stays a small part of a sweep.
+    n_values = manifest.n_values * reader.n_rows // max(manifest.n_rows, 1)
+    steps_left = min(STEPS, max(FEWEST_STEPS, VALUES // max(n_values, 1)))
     while norm2 > TOLERANCE**2 * first and not settled:
         before, direction, gains = norm2, gradient / scale, list[float]()
         while norm2 > TOLERANCE**2 * first and not settled:
             if steps_left == 0:
                 return None
             steps_left -= 1
-            image, curvature, _ = rows.through(direction, against_labels=False)
+            image, curvature, _ = normal_sums(reader, fit_intercept, direction, False)
             if curvature == 0.0:
                 break
             step = norm2 / curvature
@@ -101,53 +93,46 @@ def least_squares(reader: StreamReader, fit_intercept: bool) -> Comparator | Non
             settled = len(gains) >= SLOW_STEPS and sum(gains[-SLOW_STEPS:]) < SLOW * zero_loss
             last, norm2 = norm2, scaled_norm2(gradient, scale)
             direction = gradient / scale + (norm2 / last) * direction
-        gradient, loss, largest = rows.through(w, against_labels=True)
+        gradient, loss, largest = normal_sums(reader, fit_intercept, w, against_labels=True)
         norm2 = scaled_norm2(gradient, scale)
         if norm2 > 0.25 * before:
             break  # limited by rounding
     return Comparator(loss, largest)
 
 
-class Passes:
-    """Sums over all rows of a stream, one pass each.
+def normal_sums(
+    reader: StreamReader, fit_intercept: bool, w: Array, against_labels: bool
+) -> tuple[Array, float, float]:
+    """One pass over the rows: Xᵀr (d,), ‖r‖² and the largest |wᵀx_t|.
 
-    With an intercept, rows have an additional last feature that is 1, which d includes.
+    r is y − Xw if `against_labels`, else Xw. With an intercept, rows have an additional last
+    feature that is 1, which d includes.
     """
+    out, totals = np.zeros(w.size), np.zeros(2)
+    for rows, labels in reader.blocks(zeros=True):
+        normal_rows(
+            rows.indptr,
+            rows.indices,
+            rows.index_stride,
+            rows.values,
+            labels,
+            fit_intercept,
+            against_labels,
+            w,
+            out,
+            totals,
+        )
+    return out, float(totals[0]), float(totals[1])
 
-    def __init__(self, reader: StreamReader, fit_intercept: bool) -> None:
-        self.reader, self.intercept = reader, fit_intercept
-        self.d = reader.manifest.n_features + int(fit_intercept)
 
-    def through(self, w: Array, against_labels: bool) -> tuple[Array, float, float]:
-        """One pass over the rows.
-
-        Returns Xᵀr (d,), ‖r‖² and the largest |wᵀx_t|, with r = y − Xw if `against_labels`, else r
-        = Xw.
-        """
-        out, totals = np.zeros(self.d), np.zeros(2)
-        for rows, labels in self.reader.blocks(zeros=True):
-            normal_rows(
-                rows.indptr,
-                rows.indices,
-                rows.index_stride,
-                rows.values,
-                labels,
-                self.intercept,
-                against_labels,
-                w,
-                out,
-                totals,
-            )
-        return out, float(totals[0]), float(totals[1])
-
-    def square_columns(self) -> Array:
-        """Σ_t x_tj² for each feature, (d,); 1 for a feature that no row has."""
-        out = np.zeros(self.d)
-        for rows, labels in self.reader.blocks(zeros=True):
-            add_squares(rows.indptr, rows.indices, rows.index_stride, rows.values, out)
-            if self.intercept:
-                out[-1] += labels.size
-        return np.where(out == 0.0, 1.0, out)
+def square_columns(reader: StreamReader, fit_intercept: bool) -> Array:
+    """Σ_t x_tj² for each feature, (d,); 1 for a feature that no row has."""
+    out = np.zeros(reader.manifest.n_features + fit_intercept)
+    for rows, labels in reader.blocks(zeros=True):
+        add_squares(rows.indptr, rows.indices, rows.index_stride, rows.values, out)
+        if fit_intercept:
+            out[-1] += labels.size
+    return np.where(out == 0.0, 1.0, out)
 
 
 @jit

@@ -258,8 +258,7 @@ def projection_error(K: Array, chosen: Array) -> float:
     K = np.asarray(K, np.float64)
     columns = K[:, chosen]
     values, vectors = eigh(columns[chosen])
-    largest = float(values.max(initial=0.0))
-    kept = values > len(values) * np.finfo(np.float64).eps * largest
+    kept = values > len(values) * np.finfo(np.float64).eps * float(values.max(initial=0.0))
     explained = columns @ (vectors[:, kept] / np.sqrt(values[kept]))
     last = len(K) - 1
     return max(float(eigvalsh(K - explained @ explained.T, subset_by_index=(last, last))[0]), 0.0)

@@ -213,8 +213,7 @@ class Transformation:
             ends = np.array(self.shape.label_min), np.array(self.shape.label_max)
             labels = to_unit(labels, *ends)
         if self.kept == "dense":
-            matrix = rows.values.reshape(-1, self.shape.n_features)
-            values = to_unit(matrix, low, high).reshape(-1)
+            values = to_unit(rows.values.reshape(-1, self.shape.n_features), low, high).reshape(-1)
         else:
             values = to_unit(rows.values, low[rows.indices], high[rows.indices])
         return without_zeros(replace(rows, labels=labels, values=values))

@@ -3,7 +3,6 @@
 import re
 import subprocess
 from collections.abc import Sequence
-from contextlib import suppress
 
 import psutil
 
@@ -15,16 +14,6 @@ def family(pid: int) -> set[int]:
         return {pid, *(child.pid for child in process.children(recursive=True))}
     except psutil.NoSuchProcess:
         return set()
-
-
-def with_variable(name: str, value: str) -> set[int]:
-    """The processes with this variable in their environment, however they are related."""
-    found = set()
-    for process in psutil.process_iter():
-        with suppress(psutil.Error):
-            if process.environ().get(name) == value:
-                found.add(process.pid)
-    return found
 
 
 def listeners(pids: set[int], prefix: Sequence[str] = ()) -> set[tuple[str, int]]:

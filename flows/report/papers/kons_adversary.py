@@ -69,11 +69,18 @@ class Line:
 
 
 def lines_of(store: AnyPath, runs: pa.Table) -> dict[str, Line]:
-    """Group the adversary's runs by configuration, named by its learner and main parameter."""
-    rows = [
-        row | {"learner_seed": row["learner_seed"] or 0}
-        for row in ok_runs(runs, ("run_id", "dataset", "learner", "learner_seed"))
+    """Group the adversary's runs by configuration, named by its learner and main parameter.
+
+    Only those with the most rounds count: a halving also has runs that end earlier.
+    """
+    ended = [
+        row
+        for row in ok_runs(runs, ("run_id", "dataset", "learner", "learner_seed", "rounds"))
         if row["dataset"].startswith("adversary")
+    ]
+    most = max((row["rounds"] for row in ended), default=0)
+    rows = [
+        row | {"learner_seed": row["learner_seed"] or 0} for row in ended if row["rounds"] == most
     ]
     curves = curves_of(store, [row["run_id"] for row in rows])
     found: dict[str, Line] = {}

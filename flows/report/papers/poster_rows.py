@@ -1,6 +1,7 @@
 """The rows of the PROS-N-KONS paper's tables, each compared with our results."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import koco_stream
@@ -22,20 +23,15 @@ MOST_BATCH_VALUES = 15_000_000
 
 
 def verdict(published: Published, mean: float, std: float) -> str:
-    """Compare our mean with a published one: agrees, better or worse.
-
-    They agree if |ours − published| ≤ 2·√(std² + std²), with both standard deviations.
-    """
+    """Whether our mean agrees: |ours − published| ≤ 2·√(std² + std²). Else better or worse."""
     if abs(mean - published.mean) <= 2.0 * math.hypot(std, published.std):
         return "agrees"
     return "better" if mean < published.mean else "worse"
 
 
 def batch_of(store: AnyPath, ours: Ours) -> float | None:
-    """Error rate or loss of the best function in hindsight, for the table's row BATCH.
-
-    It is restricted to the span of the final dictionary of the configuration's first run, and
-    cached in the cache folder. None if the computation is too long for a report.
+    """Error rate or loss of the best function in hindsight in the span of the first run's
+    dictionary, for the row BATCH; cached. None if the computation is too long for a report.
     """
     if ours.size is None or ours.size * ours.first["rounds"] > MOST_BATCH_VALUES:
         return None
@@ -91,9 +87,7 @@ class Row:
     @property
     def mean_std(self) -> tuple[float, float] | None:
         """Our mean and standard deviation to compare with the paper's; None if there are none.
-
-        For Newton learners they are of the reading that fits all rows best, and for baselines of
-        the best step size.
+        Baselines have those of their best step size.
         """
         if self.batch is not None:
             return self.batch, 0.0
@@ -120,15 +114,15 @@ def rows_of(
     groups: dict[tuple[str, str], list[Ours]],
     found: dict[Key, dict[Reading, Ours]],
     best: Reading,
-) -> list[Row]:
-    """The rows of the paper's tables that our runs can be compared with, in the paper's order.
+) -> Iterator[Row]:
+    """Yield the rows of the paper's tables that we have runs for, in the paper's order.
 
     Parkinsons has two possible targets. For Newton learners the reading says which; baselines,
     which the paper quotes, and BATCH have a row for each target.
     """
-    every = {(*at, name): row for at, table in TABLES.items() for name, row in table.items()}
-    rows = []
-    for key, published in every.items():
+    for key, published in {
+        (*at, name): row for at, table in TABLES.items() for name, row in table.items()
+    }.items():
         (dataset, alpha, learner), by_reading = key, found.get(key, {})
         for name in TARGETS if dataset == "parkinsons" else [dataset]:
             target, newton = TARGETS.get(name, ""), learner in NEWTON
@@ -148,6 +142,5 @@ def rows_of(
             base = under(of_pros, best._replace(target=target))
             batch = batch_of(store, base) if base else None
             if tuned or batch is not None:
-                single, shown_target = under(by_reading, best), "" if newton else target
-                rows.append(Row(key, published, single, own, tuned, batch, shown_target))
-    return rows
+                single, shown = under(by_reading, best), "" if newton else target
+                yield Row(key, published, single, own, tuned, batch, shown)

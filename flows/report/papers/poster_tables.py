@@ -60,7 +60,7 @@ def poster_tables(store: AnyPath, runs: pa.Table) -> Figure:
     found = readings_of(groups)
     fits, compared = fits_of(found)
     best = fits[0][1] if fits else Reading(1.0, 0.0, "constant", 8.0, "icml", "shuffled")
-    rows = rows_of(store, groups, found, best)
+    rows = list(rows_of(store, groups, found, best))
     return Figure(
         "The tables of the PROS-N-KONS paper (Calandriello, Lazaric, Valko, 2017), and ours",
         _drawings(rows),

@@ -31,10 +31,7 @@ Best = dict[tuple[str, str], dict[tuple[str, float], float]]
 
 
 def least(runs: pa.Table) -> tuple[Best, set[str]]:
-    """Least error of each start and rate on each stream, and the names of regression datasets.
-
-    For these datasets it is the least mean loss.
-    """
+    """Least error (or loss) of each start and rate on each stream, and the regression datasets."""
     rows = [
         row
         for row in ok_runs(runs, ("dataset", "learner", "error_rate", "mean_loss"))
@@ -48,8 +45,9 @@ def least(runs: pa.Table) -> tuple[Best, set[str]]:
         key = row["params"]["sketch_start"], row["params"]["sketch_rate"]
         of_stream = best.setdefault((name, scale or SCALES[0]), {})
         of_stream[key] = min(of_stream.get(key, value), value)
-    by_scale = sorted(best.items(), key=lambda item: (SCALES.index(item[0][1]), item[0][0]))
-    return dict(by_scale), losses
+    return dict(
+        sorted(best.items(), key=lambda item: (SCALES.index(item[0][1]), item[0][0]))
+    ), losses
 
 
 def sketch_start(store: AnyPath, runs: pa.Table) -> Figure:
@@ -97,10 +95,7 @@ def sketch_start(store: AnyPath, runs: pa.Table) -> Figure:
 
 
 def _winner(by_start: dict[tuple[str, float], float], rate: float, is_loss: bool) -> str:
-    """Name of the start with the smaller error on a stream.
-
-    It is `equal` if they differ by less than the margin, and – if one error is missing.
-    """
+    """The start that errs less on a stream; `equal` within the margin, – if an error is missing."""
     if any((start, rate) not in by_start for start in STARTS):
         return "–"
     gradients, random = (by_start[start, rate] for start in STARTS)
@@ -119,8 +114,6 @@ def _panel(best: Best, rate: float) -> Drawing:
         if all((start, rate) in by_start for start in STARTS):
             gradients, random = (max(by_start[start, rate], SMALLEST) for start in STARTS)
             points[scale][name] = (random, gradients)
-    alt = (
-        "Errors from the start with gradients against those from the random start, at rate"
-        f" {rate:g}, one point a stream."
-    )
-    return scatter(points, STYLES, "random start", "first gradients", alt, f"rate {rate:g}")
+    alt = "Errors from the start with gradients against those from the random start, at rate"
+    x, y = "random start", "first gradients"
+    return scatter(points, STYLES, x, y, f"{alt} {rate:g}, one point a stream.", f"rate {rate:g}")

@@ -113,10 +113,11 @@ def _kept_errors(store: AnyPath, row: dict[str, Any], points: Array) -> list[flo
 
     def computed() -> list[float]:
         X, y = rows_of_stream(store, Stream(row["dataset"], row["dataset_hash"]))
-        models = [OjaSON(**row["params"], seed=seed) for seed in range(STARTS)]
-        return np.mean(
-            [recovery_errors(X.toarray(), y, model, points) for model in models], axis=0
-        ).tolist()
+        errors = [
+            recovery_errors(X.toarray(), y, OjaSON(**row["params"], seed=seed), points)
+            for seed in range(STARTS)
+        ]
+        return np.mean(errors, axis=0).tolist()
 
     return [float(error) for error in computed_once("recovery", identity, computed)]
 

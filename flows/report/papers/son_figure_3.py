@@ -32,6 +32,10 @@ TABLES = tuple(
 )
 MOST_TABLES = 11
 CLEARLY = 0.05
+PANELS = (  # the letter, the horizontal axis's line and name, and the lines drawn against it
+    ("a", "m = 0", "Oja-SON, m = 0", ("m = 10",)),
+    ("b", "AdaGrad", "AdaGrad", ("m = 10", "m = 10, diagonal")),
+)
 NO_WIN = 1e-3  # smaller differences of errors count as equal
 SMALLEST = 1e-4  # an error of 0 is drawn at this value on a logarithmic axis
 LEAST_STEP = 0.125  # the paper's steps are 2⁻³ to 2⁶
@@ -99,15 +103,13 @@ def son_figure_3(store: AnyPath, runs: pa.Table) -> Figure:
     names = sorted(
         {name for best in readings.values() for errors in best.values() for name in errors}
     )
-    drawings = []
-    for reading, best in readings.items():
-        drawings += [
-            _panel(f"(a) {reading}", best, "m = 0", "Oja-SON, m = 0", ("m = 10",)),
-            _panel(f"(b) {reading}", best, "AdaGrad", "AdaGrad", ("m = 10", "m = 10, diagonal")),
-        ]
     return Figure(
         "Progressive error on real data (Figure 3 of Luo et al., 2016)",
-        drawings,
+        [
+            _panel(f"({letter}) {reading}", best, x, x_name, lines)
+            for reading, best in readings.items()
+            for letter, x, x_name, lines in PANELS
+        ],
         [claim for reading, best in readings.items() for claim in claims_of(reading, best)],
         ["reading", "dataset", *ADA, *STYLES],
         [
@@ -137,8 +139,7 @@ def claims_of(reading: str, best: Errors) -> list[Claim]:
     claims: list[Claim] = []
     plain, sketched, ada = best["m = 0"], best["m = 10"], best["AdaGrad"]
     flat, steep = (best[line] for line in DIAGONAL)
-    gains = _gains(sketched, plain, IMPROVED)
-    if gains:
+    if gains := _gains(sketched, plain, IMPROVED):
         claims.append(
             Claim(
                 "m = 10 significantly improves on m = 0 on acoustic, census, heart, ionosphere,"
@@ -157,21 +158,28 @@ def claims_of(reading: str, best: Errors) -> list[Claim]:
             ada,
         ),
         *_most(f"and for m = 10 ({reading})", steep, ada),
-    ]
-    for line in DIAGONAL:
-        if all(name in best[line] and name in ada for name in TABLES):
-            claims += _most(
+        *(
+            claim
+            for line in DIAGONAL
+            if all(name in best[line] and name in ada for name in TABLES)
+            for claim in _most(
                 f"the same on the {len(TABLES)} dense sets, {line} ({reading})",
                 {name: best[line][name] for name in TABLES},
                 ada,
-                ON_TABLES,
                 MOST_TABLES,
             )
-    for line in DIAGONAL:
-        same = f"the same against AdaGrad with any step, {line} ({reading})"
-        claims += [claim._replace(holds=None) for claim in _most(same, best[line], best[ADA[1]])]
-    gains = _gains(steep, flat, flat)
-    if gains:
+        ),
+        *(
+            claim._replace(holds=None)
+            for line in DIAGONAL
+            for claim in _most(
+                f"the same against AdaGrad with any step, {line} ({reading})",
+                best[line],
+                best[ADA[1]],
+            )
+        ),
+    ]
+    if gains := _gains(steep, flat, flat):
         middle = median(gains.values())
         more = [f"{name} {gain:.0%}" for name, gain in gains.items() if gain >= CLEARLY]
         claims.append(
@@ -198,11 +206,7 @@ def _gains(
 
 
 def _most(
-    claim: str,
-    errors: dict[str, float],
-    others: dict[str, float],
-    criterion: str = MOST,
-    least: int | None = None,
+    claim: str, errors: dict[str, float], others: dict[str, float], least: int | None = None
 ) -> list[Claim]:
     """Claim that the errors are lower on at least `least` datasets; by default on more than half.
 
@@ -211,11 +215,10 @@ def _most(
     both = [name for name in errors if name in others]
     lower = sum(errors[name] < others[name] - NO_WIN for name in both)
     higher = [name for name in both if errors[name] > others[name] + NO_WIN]
-    came_out = f"lower on {lower} of {len(both)}, higher on {len(higher)}"
-    if higher:
-        came_out += f" ({', '.join(higher)})"
-    needed = len(both) // 2 + 1 if least is None else least
-    return [Claim(claim, criterion, came_out, lower >= needed)] if both else []
+    named = f" ({', '.join(higher)})" if higher else ""
+    came_out = f"lower on {lower} of {len(both)}, higher on {len(higher)}{named}"
+    holds = lower >= (least or len(both) // 2 + 1)
+    return [Claim(claim, ON_TABLES if least else MOST, came_out, holds)] if both else []
 
 
 def _panel(title: str, best: Errors, x: str, x_name: str, lines: tuple[str, ...]) -> Drawing:

@@ -184,8 +184,10 @@ def results_of(runs: pa.Table) -> Results:
         for learner, size in in_turn
     }
     streams = []
-    by_stream = grouped(rows, lambda row: tuple(row[key] for key in KEYS))
-    in_order = sorted(by_stream.items(), key=lambda item: [_order(value) for value in item[0]])
+    in_order = sorted(
+        grouped(rows, lambda row: tuple(row[key] for key in KEYS)).items(),
+        key=lambda item: [_order(value) for value in item[0]],
+    )
     for number, (key, of_stream) in enumerate(in_order, 1):
         lines = [
             Line(names[which], which[0], [_configuration(row) for row in found])
@@ -204,17 +206,15 @@ def _configurations(runs: pa.Table) -> Iterator[dict[str, Any]]:
     """Yield a row of averages for each stream and configuration."""
     table = of_newest_code(runs)
     well = pc.and_(pc.equal(table.column("status"), "ok"), pc.is_valid(table.column("mean_loss")))
-    merit = pc.if_else(
-        well, pc.coalesce(table.column("error_rate"), table.column("mean_loss")), None
-    )
     columns = {name: table.column(name) for name in table.column_names} | {
-        "merit": merit,
+        "merit": pc.if_else(
+            well, pc.coalesce(table.column("error_rate"), table.column("mean_loss")), None
+        ),
         "well": pc.if_else(well, table.column("run_id"), None),
         **{
             name: pc.if_else(well, table.column(name).cast(pa.float64()), None) for name in AVERAGED
         },
     }
-    deviation = pc.VarianceOptions(ddof=1)
     found = (
         pa.table(columns)
         .group_by([*KEYS, "learner", "params", "sketch_size"])
@@ -225,7 +225,7 @@ def _configurations(runs: pa.Table) -> Iterator[dict[str, Any]]:
                 ("merit", "min"),
                 ("merit", "max"),
                 *((name, "mean") for name in AVERAGED),
-                *((name, "stddev", deviation) for name in SPREAD),
+                *((name, "stddev", pc.VarianceOptions(ddof=1)) for name in SPREAD),
                 ("comparator_largest", "max"),
                 ("rounds", "max"),
                 ("well", "list"),

@@ -147,9 +147,10 @@ def offer(params: Params, s: State, k_tt: float) -> bool:
 
 @inlined
 def join(params: Params, s: State, idx: Array, val: Array, k_tt: float, n2: float) -> None:
-    """Add this round's row to the dictionary, with weight 1/p̃.
+    """Add this round's row to the dictionary with weight 1/p̃, p̃ its inclusion probability.
 
-    T gains the row −lᵀT/d and 1/d, where l = s_t·v and d is the pivot of L.
+    T, the inverse of the Cholesky factor of the leverage scores' matrix, gains the row −lᵀT/d and
+    1/d, where (l, d) is the factor's new row.
     """
     n, v = int(s.points.n[()]), s.a[V]
     root = 1.0 / math.sqrt(s.inclusion_probability[()])

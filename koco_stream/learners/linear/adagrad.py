@@ -19,7 +19,7 @@ from koco_stream.types import Array
 
 
 class Params(NamedTuple):
-    """loss: its code. clip: C. step_size: the step."""
+    """AdaGrad's parameters for compiled code. loss: its code. clip: C. step_size: the step."""
 
     loss: int
     clip: float

@@ -64,7 +64,7 @@ class State(NamedTuple):
 
 
 def init(params: Params, n_features: int, seed: int) -> State:
-    """u = 0, A = αI. Nothing is drawn: `seed` is not used."""
+    """The state before the first round: u = 0, A = αI. Nothing is drawn from `seed`."""
     d, free = n_features, n_features if params.alpha == 0.0 else 0
     A_inv = np.eye(d) / params.alpha if params.alpha > 0.0 else np.zeros((d, d))
     return State(

@@ -41,7 +41,7 @@ def polynomial(x: Any, coefficients: list[float]) -> Any:
 
 
 def exp_parts(x: Any) -> tuple[Any, Any]:
-    """The mantissa of e^x = mantissa·2ⁿ, and a number whose low bits are n."""
+    """e^x as mantissa·2ⁿ: the mantissa, and a double whose lowest bits hold n."""
     shifted = x * LOG2_E + SHIFT
     n = shifted - SHIFT
     r = (x - n * LN2_HIGH) - n * LN2_LOW
@@ -79,7 +79,7 @@ def emit_exp(line: Line) -> Line:
 
 
 def cos_sin_parts(x: Any) -> tuple[Any, Any, Any]:
-    """cos r and sin r for x = n·π/2 + r, and a number whose low bits are n."""
+    """cos r and sin r for x = n·π/2 + r, and a double whose lowest bits hold n."""
     shifted = x * TWO_OVER_PI + SHIFT
     r, n = x, shifted - SHIFT
     for part in QUARTER:
@@ -105,8 +105,7 @@ def emit_cos_sin(line: Line) -> tuple[Line, Line]:
 
     def within(x: Any) -> Any:
         size = b.bitcast(b.and_(b.bitcast(x, filled(x, 0).type), filled(x, (1 << 63) - 1)), x.type)
-        largest = filled(x, LARGEST_ANGLE)
-        return b.select(b.fcmp_ordered(">", size, largest), filled(x, 0.0), x)
+        return b.select(b.fcmp_ordered(">", size, filled(x, LARGEST_ANGLE)), filled(x, 0.0), x)
 
     def signed(value: Any, quadrant: Any) -> Any:
         sign = b.shl(b.and_(quadrant, filled(value, 2)), filled(value, 62))

@@ -126,8 +126,8 @@ def times(e: Lines, a: Any, shape: Any, matrix: Any, vector: Any, out: Any) -> N
     right = e.load(a.at(vector))
 
     def put(first: Any, n: int) -> None:
-        """The products of n rows from `first` on, stored as one register, which is read again
-        faster than n numbers.
+        """Compute n entries of Mv from `first` on, and store them as one register, which is read
+        back faster than n numbers.
         """
         start = e.b.add(matrix, e.line_at(first))
         rows = [e.load(a.at(start, INT64(k * e.width))) * right for k in range(n)]

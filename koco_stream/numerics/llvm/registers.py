@@ -63,7 +63,7 @@ class Line:
         return self._with(self.b.fmul, other)
 
     def four(self) -> Any:
-        """The registers added until four numbers are left, in the order of `halved`."""
+        """A register of four partial sums of the line, added in the order of `halved`."""
         eights = [r for r in self.registers if r.type.count == 8]
         fours = [r for r in self.registers if r.type.count == 4]
         if eights:

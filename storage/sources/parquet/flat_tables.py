@@ -40,8 +40,7 @@ def flat_table(paths: Sequence[Path], schemas: list[pa.Schema], reading: Reading
                 f"{path}: other columns than {paths[0]} has; give files of the same columns"
             )
         for k in columns:
-            may_be_text = choice.one_hot or k == choice.target
-            _check(path, schema.field(k), kinds[k], may_be_text)
+            _check(path, schema.field(k), kinds[k], choice.one_hot or k == choice.target)
     texts = tuple(k for k in columns if is_text(kinds[k]))
     choice = replace(choice, texts=tuple(k for k in texts if k != choice.target))
     fields = column_fields(paths, "parquet", choice, reading)

@@ -81,8 +81,7 @@ def _inexact(raw: Array) -> Array:
     """Mask of the integers with more than 53 significant bits, not counting trailing zeros."""
     unsigned = raw.astype(np.uint64)
     size = np.where(raw < 0, -unsigned, unsigned)  # modulo 2^64, so also correct for −2^63
-    lowest = np.maximum(size & -size, 1)
-    return size // lowest > 2**53
+    return size // np.maximum(size & -size, 1) > 2**53
 
 
 def encoded(column: pa.Array, locate: Locate, what: str) -> tuple[Array, list[str]]:

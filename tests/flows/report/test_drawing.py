@@ -8,7 +8,7 @@ import xml.etree.ElementTree as ElementTree
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flows.report.axes import Axis, tick_text
@@ -23,6 +23,7 @@ def test_front__is_what_nothing_beats(points):
     assert found == set(points) - beaten
 
 
+@settings(deadline=None)  # the first example imports matplotlib
 @given(st.floats(1e-12, 1e12), st.floats(0.1, 12.0), st.booleans())
 def test_axes__have_a_few_ticks_whose_labels_do_not_touch(low, decades, log):
     high = low * 10**decades

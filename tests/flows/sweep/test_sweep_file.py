@@ -86,7 +86,7 @@ WRONG = [
     (
         'name = "try"',
         'name = "../try"',
-        r"line 2, name: a name has letters, digits, .* it is '\.\./try'",
+        r"line 2, name: a name has letters, digits, .*, not '\.\./try'",
     ),
     ("step_size = 0.5", 'sketch_size = "big"', r"line 17, learner 2, sketch_size"),
     (
@@ -242,7 +242,7 @@ def test_wrong_sweep__is_refused_with_its_place(old, new, message, tmp_path, sma
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda p: p.write_bytes(b"\x7fELF\xdd"), "byte 4; .*text in UTF-8"),
+        (lambda p: p.write_bytes(b"\x7fELF\xdd"), "position 4: .*text in UTF-8"),
         (Path.mkdir, "directory"),
     ],
 )
