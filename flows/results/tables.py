@@ -178,7 +178,8 @@ def averages(runs: pa.Table, by: Sequence[str]) -> pa.Table:
         pc.and_(pc.equal(runs.column("status"), "ok"), pc.is_valid(runs.column("mean_loss")))
     )
     deviation = pc.VarianceOptions(ddof=1)  # of a sample; null for a single run
-    found = runs.group_by(list(by)).aggregate(
+    # Not by threads: rows and sums would have another order each time.
+    found = runs.group_by(list(by), use_threads=False).aggregate(
         [
             ("mean_loss", "count"),
             ("mean_loss", "mean"),

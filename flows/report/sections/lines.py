@@ -217,7 +217,7 @@ def _configurations(runs: pa.Table) -> Iterator[dict[str, Any]]:
     }
     found = (
         pa.table(columns)
-        .group_by([*KEYS, "learner", "params", "sketch_size"])
+        .group_by([*KEYS, "learner", "params", "sketch_size"], use_threads=False)
         .aggregate(
             [
                 ("run_id", "count"),
