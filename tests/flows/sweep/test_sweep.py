@@ -128,8 +128,8 @@ def test_reading__while_another_process_collects(serial, tmp_path, reference, mo
 
 
 def test_results__of_an_older_version_have_nulls_where_it_had_no_column(serial, reference):
-    for path in result_files(serial):
-        pq.write_table(pq.read_table(path).drop_columns("max_rows"), path)
+    for file in result_files(serial):
+        pq.write_table(pq.read_table(file.path).drop_columns("max_rows"), file.path)
     assert tables(serial) == reference
     collect(serial)
     assert tables(serial) == reference
