@@ -39,7 +39,8 @@ from hypothesis import settings  # noqa: E402  (after the environment is set)
 
 from tests.helpers.in_process import koco  # noqa: E402, F401  (a fixture of all tests)
 
-settings.register_profile("same-every-time", derandomize=True)
+# No deadline: a first example may wait for an import.
+settings.register_profile("same-every-time", derandomize=True, deadline=None)
 settings.load_profile("same-every-time")
 
 
