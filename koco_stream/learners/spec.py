@@ -110,17 +110,6 @@ SKETCH_SIZE = Parameter(
     low=1,
     high=1023,
 )
-SKETCH_RATE = Parameter(
-    "sketch_rate", float, "c in the sketch's rate min(c/t, 1)", low=0, above=True
-)
-# At the printed rate the first gradients err less on 37 of 65 streams, random rows on 11
-# (docs/sketch-start.md); and they cost less.
-SKETCH_START = Parameter(
-    "sketch_start",
-    str,
-    "the sketch's first rows: the first gradients, or random",
-    choices=("random", "gradients"),
-)
 DIAGONAL = Parameter(
     "diagonal",
     bool,

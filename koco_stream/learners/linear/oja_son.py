@@ -240,8 +240,8 @@ class OjaSON(Learner):
         *spec.SHARED,
         SKETCH_SIZE,
         *spec.NEWTON_STEP,
-        spec.SKETCH_RATE,
-        spec.SKETCH_START,
+        sketch.SKETCH_RATE,
+        sketch.SKETCH_START,
         spec.DIAGONAL,
         spec.PROJECTION,
     )
