@@ -4,6 +4,7 @@ which they were recorded.
 
 import pytest
 
+import koco_stream
 from koco_stream.learners import LEARNERS
 from tests.golden.cases import cases_of, changes, environment, input_hashes, numbers_of, recorded
 
@@ -20,7 +21,8 @@ in_the_recorded_environment = pytest.mark.skipif(
     reason="numbers are the same to the bit in one environment only, and here is another: "
     + "; ".join(DIFFERENT),
 )
-# A new learner has no recorded numbers until `python -m tests.golden.cases NAME` has written them.
+# A learner that is being added, not yet a name of `koco_stream`, has no recorded numbers yet:
+# `python -m tests.golden.cases NAME` writes them.
 WITH_NUMBERS = {case.split("|")[0] for case in RECORDED["cases"]}
 every_learner = pytest.mark.parametrize("name", sorted(WITH_NUMBERS))
 
@@ -32,7 +34,7 @@ def recorded_of(name):
 
 
 def test_numbers__are_of_the_learners_that_there_are():
-    assert set(LEARNERS) >= WITH_NUMBERS
+    assert set(LEARNERS) & set(koco_stream.__all__) == WITH_NUMBERS
 
 
 @every_learner
