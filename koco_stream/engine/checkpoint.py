@@ -112,8 +112,8 @@ def unfinished(store: AnyPath) -> list[tuple[str, ...]]:
     return [tuple(runs) for _, code, runs in checkpoints(store) if code == code_hash()]
 
 
-def checkpoints(store: AnyPath) -> list[tuple[StorePath, str, list[str]]]:
+def checkpoints(store: AnyPath) -> list[tuple[StorePath, str | None, list[str]]]:
     """The readable checkpoints of a store: the file, the code that wrote it, and the run_ids."""
     files = checkpoints_folder(store).files(".koco")
     headers = [(path, read_checkpoint(path, verified=False)[0]) for path in files]
-    return [(path, header["code"], header["runs"]) for path, header in headers if header]
+    return [(path, header.get("code"), header["runs"]) for path, header in headers if header]

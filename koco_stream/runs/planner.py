@@ -209,18 +209,23 @@ def cohorts_of(
     cohort, cohorts = empty, [empty]
     for _, alike in sorted(by_key.items(), key=lambda item: str(item[0])):
         lengths = cohort_lengths(alike, workers, least, max(target, least))
-        intended = longest = next(lengths)
+        intended = next(lengths)
+        # What is left over of the runs before, if it is too short, is filled up with these.
+        longest = max(intended, least) if 0 < cohort.seconds < least else intended
         for run, cost in alike:
             full = (
                 len(cohort.runs) >= limits.cohort_runs
                 or cohort.bytes_with(cost) > limits.worker_bytes
             )
             if cohort.runs and (full or cohort.seconds + cost.seconds / 2 > longest):
-                # A cohort's deviation from its intended duration is carried over to the next one.
-                # Otherwise the number of cohorts would not be the intended one, and workers would
-                # wait for the last. The lower limit is for a run much longer than the others.
-                carried = 0.0 if full else max(longest - cohort.seconds, -intended / 2)
-                intended = next(lengths)
+                # A cohort's deviation from its intended duration is carried over to the next one of
+                # the same key. Otherwise the number of cohorts would not be the intended one, and
+                # workers would wait for the last. The lower limit is for a run much longer than
+                # the others.
+                carried = 0.0
+                if run is not alike[0][0]:
+                    carried = 0.0 if full else max(longest - cohort.seconds, -intended / 2)
+                    intended = next(lengths)
                 longest = intended + carried
                 cohort = UnfinishedCohort(empty.stream, empty.costs)
                 cohorts.append(cohort)
