@@ -27,6 +27,4 @@ def nearest(word: str, words: list[str]) -> str:
     from difflib import get_close_matches
 
     close = get_close_matches(word, words, n=1)
-    if close:
-        return f"; did you mean {close[0]!r}?"
-    return f"; there are: {', '.join(sorted(words))}"
+    return f"; did you mean {close[0]!r}?" if close else f"; there are: {', '.join(sorted(words))}"

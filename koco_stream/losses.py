@@ -87,15 +87,11 @@ def loss_value(loss: int, y_hat: float, y: float) -> float:
         return 0.5 * (y_hat - y) * (y_hat - y)
     margin = y * y_hat
     if loss == LOGISTIC:
-        if margin > 0.0:
-            return math.log1p(math.exp(-margin))
-        return math.log1p(math.exp(margin)) - margin
+        return math.log1p(math.exp(-abs(margin))) - min(margin, 0.0)  # exp does not overflow
     short = 1.0 - margin
     if short <= 0.0:
         return 0.0
-    if loss == SQUARED_HINGE:
-        return short * short
-    return short
+    return short * short if loss == SQUARED_HINGE else short
 
 
 @jit
@@ -114,6 +110,4 @@ def loss_slope(loss: int, y_hat: float, y: float) -> float:
     short = 1.0 - margin
     if short <= 0.0:
         return 0.0
-    if loss == SQUARED_HINGE:
-        return -2.0 * y * short
-    return -y
+    return -2.0 * y * short if loss == SQUARED_HINGE else -y

@@ -39,9 +39,8 @@ class _Adapter:
         """The prediction for the features `x`; 0 before any learning. Unknown features are
         ignored.
         """
-        if not self._learning.__sklearn_is_fitted__():
-            return 0.0
-        return float(self._learning.predict(self._row(x, learning=False))[0])
+        has_learnt = self._learning.__sklearn_is_fitted__()
+        return float(self._learning.predict(self._row(x, learning=False))[0]) if has_learnt else 0.0
 
     def _row(self, x: Features, learning: bool) -> Rows:
         new = [name for name in x if name not in self._numbers] if learning else []

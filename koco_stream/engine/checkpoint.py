@@ -52,8 +52,7 @@ def save_cohort(where: StorePath, rounds: int, run_states: Sequence[RunState]) -
         "code": code_hash(),
         "rounds": rounds,
         "runs": [run_state.run.run_id for run_state in run_states],
-        # Each run's progress and status, under a name that is part of the file format.
-        "members": [{name: getattr(run_state, name) for name in KEPT} for run_state in run_states],
+        "progress": [{name: getattr(run_state, name) for name in KEPT} for run_state in run_states],
         "shared": shared,
     }
     with where.written() as temporary:
@@ -69,7 +68,7 @@ def resumed(where: StorePath, run_states: Sequence[RunState]) -> int:
     arrays |= {name: arrays[first] for name, first in header["shared"].items()}
     histories: dict[int, Any] = {}
     started = {name.partition(".state.")[0] for name in arrays if ".state." in name}
-    for k, (run_state, kept) in enumerate(zip(run_states, header["members"], strict=True)):
+    for k, (run_state, kept) in enumerate(zip(run_states, header["progress"], strict=True)):
         if run_state.state is None and str(k) in started:
             continue  # the run could start when the checkpoint was written, but not now
         for name in KEPT:

@@ -51,9 +51,7 @@ def value_at_itself(kernel: Kernel, n2: float) -> float:
     """k(x, x) for a row with square norm n2, by the same operations as `values_of`."""
     if kernel.kind == GAUSSIAN:
         return 1.0
-    if kernel.kind == LINEAR:
-        return n2
-    return whole_power(n2 + 1.0, kernel.degree)
+    return n2 if kernel.kind == LINEAR else whole_power(n2 + 1.0, kernel.degree)
 
 
 @inlined

@@ -129,8 +129,7 @@ class Learner(Algorithm, Estimator):
 
         The learner does not change.
         """
-        rows = self._rows_of(X)
-        return self.expect(self._params, self._readable_state(), rows)
+        return self.expect(self._params, self._readable_state(), self._rows_of(X))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The coefficient of determination R² of `predict(X)`, as for scikit-learn's regressors."""

@@ -91,6 +91,4 @@ def normal(seed: Any, place: Any) -> float:
     # The sign is computed without a branch, which the processor could not predict.
     sign = 1.0 - 2.0 * np.float64(np.int64((word >> np.uint64(8)) & np.uint64(1)))
     x = unit(word) * X[layer]
-    if x < X[layer + 1]:
-        return sign * x
-    return _rarely(word)
+    return sign * x if x < X[layer + 1] else _rarely(word)

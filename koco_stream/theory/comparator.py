@@ -55,9 +55,8 @@ def comparator_of(reader: StreamReader, fit_intercept: bool) -> Comparator | Non
 
 def as_summed(stream: Stream) -> Stream:
     """The stream that is summed: in stored order, unless it has only some of the rows."""
-    if stream.max_rows is not None:
-        return stream
-    return replace(stream, order=AS_STORED, order_seed=None, window_rows=None, sharding=None)
+    whole = replace(stream, order=AS_STORED, order_seed=None, window_rows=None, sharding=None)
+    return whole if stream.max_rows is None else stream
 
 
 def least_squares(reader: StreamReader, fit_intercept: bool) -> Comparator | None:

@@ -3,8 +3,6 @@
 from koco_stream.learners.kernel.pros_n_kons import PROSNKONS
 from koco_stream.learners.spec import Parameter
 
-J_MAX = Parameter("max_dictionary", int, "J_max, the most points", low=1, high=100_000)
-
 
 class BKONS(PROSNKONS):
     """PROS-N-KONS whose dictionary stops growing at `max_dictionary` points.
@@ -27,7 +25,10 @@ class BKONS(PROSNKONS):
     B-KONS of Calandriello, Lazaric, Valko (NIPS 2017).
     """
 
-    parameters = (*PROSNKONS.parameters, J_MAX)
+    parameters = (
+        *PROSNKONS.parameters,
+        Parameter("max_dictionary", int, "J_max, the most points", low=1, high=100_000),
+    )
 
     def __init__(
         self,

@@ -3,14 +3,6 @@
 from koco_stream.learners.kernel.pros_n_kons import PROSNKONS
 from koco_stream.learners.spec import Parameter
 
-CARRY = Parameter(
-    "carry",
-    str,
-    "what stays when a point joins: the weights and A, or the weights only",
-    choices=("both", "weights"),
-    later=True,
-)
-
 
 class CONKONS(PROSNKONS):
     """PROS-N-KONS that keeps its solution when a point joins the dictionary, instead of restarting.
@@ -33,7 +25,16 @@ class CONKONS(PROSNKONS):
     CON-KONS of Calandriello, Lazaric, Valko (NIPS 2017).
     """
 
-    parameters = (*PROSNKONS.parameters, CARRY)
+    parameters = (
+        *PROSNKONS.parameters,
+        Parameter(
+            "carry",
+            str,
+            "what stays when a point joins: the weights and A, or the weights only",
+            choices=("both", "weights"),
+            later=True,
+        ),
+    )
     restart = False
 
     def __init__(

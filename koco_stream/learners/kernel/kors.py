@@ -47,9 +47,6 @@ from koco_stream.scikit_learn import estimator_tags
 from koco_stream.streams.rows import as_rows
 from koco_stream.types import Array
 
-MAX_DICTIONARY = Parameter(
-    "max_dictionary", int, "the most points; none if not given", low=1, high=100_000, optional=True
-)
 NO_LIMIT = 1 << 40
 
 K, V = range(2)  # lines of `a`: k, the kernel values of the row with the points, and v = Tk
@@ -241,7 +238,18 @@ class KORS(DictionaryLearner):
     Calandriello, Lazaric, Valko (ICML 2017), Algorithm 2.
     """
 
-    parameters = (*SHARED, *SAMPLING, MAX_DICTIONARY, *KERNEL_SHAPE)
+    parameters = (
+        *(*SHARED, *SAMPLING),
+        Parameter(
+            "max_dictionary",
+            int,
+            "the most points; none if not given",
+            low=1,
+            high=100_000,
+            optional=True,
+        ),
+        *KERNEL_SHAPE,
+    )
     always_stochastic = True
     unused = ("loss", "clip")
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)

@@ -48,10 +48,6 @@ from koco_stream.numerics.llvm.feature_lines import aligned_zeros
 from koco_stream.numerics.llvm.point_panels import BLOCK, add_scaled, panel_dot, products, room_for
 from koco_stream.types import Array
 
-RANK = Parameter(
-    "rank", int, "k, the Nyström features; at most the budget counts", low=1, high=4096
-)
-
 K, ALPHA = range(2)  # lines of `a`: k(x, x_p), α
 Z, WEIGHTS = range(2)  # lines of `b`: z, w
 # Eigenvalues below this share of the largest one, as from repeated points, give no feature.
@@ -243,7 +239,13 @@ class NOGD(DictionaryLearner):
     Lu, Hoi, Wang, Zhao, Liu (JMLR 17(47), 2016).
     """
 
-    parameters = (*SHARED, STEP_SIZE, BUDGET, RANK, *KERNEL_SHAPE, TUBE)
+    parameters = (
+        *(*SHARED, STEP_SIZE, BUDGET),
+        Parameter(
+            "rank", int, "k, the Nyström features; at most the budget counts", low=1, high=4096
+        ),
+        *(*KERNEL_SHAPE, TUBE),
+    )
     unused = ("clip",)
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
     grows, full, enlarge = True, staticmethod(full), staticmethod(enlarge)

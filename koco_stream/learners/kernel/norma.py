@@ -36,14 +36,6 @@ from koco_stream.numerics.compiler import inlined
 from koco_stream.numerics.llvm.point_panels import BLOCK, panel_dot, room_for
 from koco_stream.types import Array
 
-NU = Parameter(
-    "tube",
-    float,
-    "NORMA: ν of the soft margin, with the hinge loss; 0 for the hinge loss itself",
-    low=0,
-    high=1,
-    matters_if=("loss", ("hinge",)),
-)
 REGULARISATION = Parameter("regularisation", float, "λ in λ/2·‖f‖² + loss", low=0)
 
 K, A = range(2)  # lines of `a`: k(x, x_p), coefficients
@@ -185,7 +177,17 @@ class NORMA(SharedKernelLearner):
     Kivinen, Smola, Williamson (2004).
     """
 
-    parameters = (*SHARED, STEP_SIZE, REGULARISATION, BUDGET, *KERNEL_SHAPE, NU)
+    parameters = (
+        *(*SHARED, STEP_SIZE, REGULARISATION, BUDGET, *KERNEL_SHAPE),
+        Parameter(
+            "tube",
+            float,
+            "NORMA: ν of the soft margin, with the hinge loss; 0 for the hinge loss itself",
+            low=0,
+            high=1,
+            matters_if=("loss", ("hinge",)),
+        ),
+    )
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
     first_row = staticmethod(first_row)
 

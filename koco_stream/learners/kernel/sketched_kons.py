@@ -14,14 +14,6 @@ from koco_stream.learners.spec import (
 )
 from koco_stream.types import Array
 
-SAMPLING_FLOOR = Parameter(
-    "sampling_floor",
-    float,
-    "the paper's γ, the least probability of a point in the sketch",
-    low=0,
-    high=1,
-)
-
 
 class SketchedKONS(KernelNewtonStep):
     """The kernel online Newton step with a sketch of sampled points.
@@ -77,7 +69,13 @@ class SketchedKONS(KernelNewtonStep):
         BETA,
         EPSILON,
         ESTIMATE,
-        SAMPLING_FLOOR,
+        Parameter(
+            "sampling_floor",
+            float,
+            "the paper's γ, the least probability of a point in the sketch",
+            low=0,
+            high=1,
+        ),
         CURVATURE,
         CURVATURE_SCHEDULE,
         *KERNEL_SHAPE,

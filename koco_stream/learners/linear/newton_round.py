@@ -46,13 +46,9 @@ def _read_only(typing_context: Any, array: Any) -> Any:
     return types.Array(array.dtype, array.ndim, array.layout, readonly=True)(array), emit
 
 
-def _as_it_is(array: Array) -> Array:
-    return array
-
-
 # A row's values are read-only. What is fed in their place is called so too, and nothing is compiled
 # twice.
-read_only = _as_it_is if config.DISABLE_JIT else _read_only
+read_only = (lambda array: array) if config.DISABLE_JIT else _read_only
 
 
 @jit

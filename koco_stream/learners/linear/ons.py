@@ -33,7 +33,6 @@ from koco_stream.numerics.compiler import jit
 from koco_stream.numerics.linear_algebra import row_dot, square_norm
 from koco_stream.types import Array
 
-ALPHA_OR_ZERO = Parameter("alpha", float, "α, the ridge; 0 for the pseudo-inverse", low=0)
 NO_PART = 1e-20  # a part of a row whose square is below this share of the row's is rounding
 
 
@@ -101,9 +100,7 @@ def forward(params: Params, s: State, idx: Array, val: Array) -> float:
     """uᵀx for the row (idx, val), before it is held within [−C, C], and 0 for one that is off A's
     range. Learns nothing.
     """
-    if off_range(params, s, idx, val) > 0.0:
-        return 0.0
-    return row_dot(s.u, idx, val)
+    return 0.0 if off_range(params, s, idx, val) > 0.0 else row_dot(s.u, idx, val)
 
 
 @jit
@@ -200,7 +197,13 @@ class ONS(Learner):
     Luo et al. (NIPS 2016), equations 1 and 2.
     """
 
-    parameters = (*SHARED, ALPHA_OR_ZERO, CURVATURE, CURVATURE_SCHEDULE, PROJECTION)
+    parameters = (
+        *SHARED,
+        Parameter("alpha", float, "α, the ridge; 0 for the pseudo-inverse", low=0),
+        CURVATURE,
+        CURVATURE_SCHEDULE,
+        PROJECTION,
+    )
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
 
     def __init__(
