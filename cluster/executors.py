@@ -126,7 +126,7 @@ class DaskExecutor:
         self.threads, self.polled, self.last_seen = 1, 0.0, time.monotonic()
 
     def run(self) -> None:
-        """Run all cohorts."""
+        """Run all cohorts; raises as `run_on_dask` does."""
         try:
             while self.waiting or self.under_way or self.suspects:
                 self._poll()

@@ -81,7 +81,7 @@ def simulate(
     dict
         The number of workers, cohorts, runs, and deaths of workers that ran a cohort; the wall time
         in seconds; as shares, the workers' time spent on cohorts without work that was lost, and
-        the time in which the scheduler is busy; and the result files (`parts`) and their bytes that
+        the time in which the scheduler is busy; and the result files and their bytes that
         are written to the store per second.
     """
     jobs = []
@@ -132,7 +132,7 @@ def simulate(
         "efficiency": busy / (wall * machines.workers),
         "scheduler": scheduler.busy / wall,
         "deaths": deaths,
-        "parts_a_second": len(jobs) / wall,
+        "files_a_second": len(jobs) / wall,
         "bytes_a_second": written / wall,
     }
 

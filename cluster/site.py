@@ -189,8 +189,7 @@ def read_site(name: str) -> AnySite:
         raise WrongInput(f"{path}: the site file cannot be read: {error}") from None
     except yaml.YAMLError as error:
         # it names the line and the column
-        said = " ".join(str(error).split())
-        raise WrongInput(f"{path}: this is not YAML: {said}") from None
+        raise WrongInput(f"{path}: this is not YAML: {' '.join(str(error).split())}") from None
     if not isinstance(content, dict):
         raise WrongInput(
             f"{path}: a site file has keys and values, such as kind: slurm; see {HERE} for examples"

@@ -51,8 +51,7 @@ def shard_chunk(path: StorePath, n_features: int, layout: str) -> Any:
     shape = rows.n_rows, n_features
     if layout == "dense":
         return rows.values.reshape(shape)
-    stored = rows.values, rows.indices, rows.indptr
-    return sparse.GCXS(stored, shape=shape, compressed_axes=[0])
+    return sparse.GCXS((rows.values, rows.indices, rows.indptr), shape=shape, compressed_axes=[0])
 
 
 def prepared_rows(table: pa.Table, layout: str) -> Piece:

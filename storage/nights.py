@@ -136,7 +136,10 @@ def accept(store: AnyPath, sweep: str, night: str, numbers: pa.Table) -> None:
 
 
 def read_accepted(store: AnyPath, sweep: str) -> pa.Table | None:
-    """Accepted reference numbers of a sweep; None if no night has been accepted."""
+    """The accepted numbers of a sweep's runs, which its nightly runs must reproduce bit for bit.
+
+    The table has the columns `NUMBERS`. None if no nightly run of the sweep has been accepted.
+    """
     file = _file(store, "accepted", sweep)
     return conformed(NUMBERS, file.read_table()) if file.is_file() else None
 

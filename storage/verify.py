@@ -63,9 +63,8 @@ def problems_of(store: AnyPath, name: str, manifest: Manifest) -> list[str]:
         )
     except (pa.ArrowInvalid, KeyError) as error:
         return [f"{folder}: its shards cannot be read ({error}); prepare the dataset again"]
-    if found != manifest.dataset_hash:
-        return [f"{folder}: the manifest is not that of these shards; prepare the dataset again"]
-    return []
+    other = f"{folder}: the manifest is not that of these shards; prepare the dataset again"
+    return [] if found == manifest.dataset_hash else [other]
 
 
 def block_digests(store: AnyPath, manifest: Manifest) -> Iterator[bytes]:

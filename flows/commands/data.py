@@ -172,8 +172,6 @@ def verify(names: tuple[str, ...], store: str, as_json: bool) -> None:
 
 def labels_of(classes: list[float]) -> str:
     """Describe a dataset's labels in words. `classes` is sorted, and empty for real targets."""
-    if not classes:
-        return "real targets"
     if len(classes) > 12:
         return f"{len(classes)} classes, labels {classes[0]:g} to {classes[-1]:g}"
-    return f"labels {', '.join(f'{c:g}' for c in classes)}"
+    return f"labels {', '.join(f'{c:g}' for c in classes)}" if classes else "real targets"

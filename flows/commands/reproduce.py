@@ -64,8 +64,6 @@ def reproduce(
             )
         )
     else:
-        for line in done.lines:
-            click.echo(line)
-        click.echo(f"report: {page}")
+        click.echo("\n".join([*done.lines, f"report: {page}"]))
     if done.failed:
         raise SystemExit(1)

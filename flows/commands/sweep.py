@@ -79,8 +79,6 @@ def status(store: str, as_json: bool) -> None:
     state is running, done, stopped (by Ctrl-C), ended by an error, or killed. Unless it is done,
     the same koco sweep continues it.
     """
-    from dataclasses import asdict
-
     from flows.sweep.progress import COLUMNS, statuses
     from storage.store import existing_store
 
@@ -96,4 +94,4 @@ def status(store: str, as_json: bool) -> None:
         "dashboard",
         "updated",
     )
-    show(map(asdict, statuses(existing_store(store))), COLUMNS if as_json else short, as_json)
+    show(map(vars, statuses(existing_store(store))), COLUMNS if as_json else short, as_json)

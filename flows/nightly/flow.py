@@ -11,17 +11,15 @@ from datetime import UTC, datetime
 from typing import Any
 
 from prefect import flow, task
-from prefect.cache_policies import NO_CACHE
 from prefect.context import FlowRunContext
 from prefect.states import Cancelled, Completed, Failed, State
-from prefect.tasks import exponential_backoff
 
 from cluster.clusters import LOCAL
 from flows.nightly.night import Night, end_night, history_rows, lines_of, opened_night
 from flows.nightly.regression import FAILING, changes, result_of
 from flows.nightly.speeds import measure_speeds
 from flows.nightly.times import TRIES, Times
-from flows.prepare.flow import prepare_one
+from flows.prepare.flow import RETRIED, prepare_one
 from flows.runtime.artifacts import linked, table_artifact
 from flows.runtime.console import say
 from flows.runtime.processes import end_with_server, locked
@@ -30,7 +28,6 @@ from flows.sweep.file import Sweep, read_sweep
 from flows.sweep.flow import TASKS, flow_of, sweep_flow
 from flows.sweep.request import SweepRequest
 from flows.sweep.steps import run_sweep
-from koco_stream.errors import StoreUnavailable
 from koco_stream.streams.manifest import load_manifest, prepared_names
 from storage.catalogue.entries import CATALOGUE
 from storage.generated.generators import prepare_synthetic
@@ -39,23 +36,6 @@ from storage.store import open_store
 
 EARLY_SECONDS = 5.0  # longest wait: Prefect may start a run up to a second early
 NIGHTLY = "nightly"  # name of the lock and of the flow
-
-
-def store_unavailable(task: Any, run: Any, state: State[Any]) -> bool:
-    """Whether a task failed because an object store did not answer, so that Prefect retries it."""
-    error = state.result(raise_on_failure=False)
-    if isinstance(error, StoreUnavailable):
-        say(f"{error}; trying again after a while")
-        return True
-    return False
-
-
-RETRIED = {
-    "cache_policy": NO_CACHE,
-    "retries": 4,
-    "retry_delay_seconds": exponential_backoff(30),  # 30, 60, 120, 240 seconds
-    "retry_condition_fn": store_unavailable,
-}
 
 
 def prepare_missing(store: str, sweep: Sweep) -> None:
@@ -263,8 +243,7 @@ def planned_time(given: str | None) -> datetime | None:
     """
     if given:
         return datetime.fromisoformat(given).astimezone(UTC)
-    context = FlowRunContext.get()
-    run = context.flow_run if context else None
+    run = getattr(FlowRunContext.get(), "flow_run", None)
     if run is None or not run.auto_scheduled or run.expected_start_time is None:
         return None
     return datetime.fromtimestamp(run.expected_start_time.timestamp(), UTC)

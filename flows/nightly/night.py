@@ -40,6 +40,7 @@ from storage.nights import accept, numbers_of
 from storage.results import read_runs
 from storage.store import existing_store, open_store
 
+# the note on a nightly run: its start, its code, its sweep file's hash, whether it has ended
 NOTE = "night.json"
 # columns of the history on a speed, with the attribute of `Speed`; None if it was not timed
 SPEED_COLUMNS = {
@@ -61,14 +62,6 @@ def night_path(store: AnyPath, sweep: str) -> StorePath:
     return store_path(store) / "nights" / sweep
 
 
-def read_note(night: StorePath) -> dict[str, Any]:
-    """Read the note in a nightly run's store; empty if there is none.
-
-    It has the start time, the code, the hash of the sweep file, and whether the run has ended.
-    """
-    return read_json(night / NOTE)
-
-
 def opened_night(store: AnyPath, sweep: Sweep) -> tuple[StorePath, str]:
     """Open the store of a sweep's nightly run; returns its path and the start time of the run.
 
@@ -76,7 +69,7 @@ def opened_night(store: AnyPath, sweep: Sweep) -> tuple[StorePath, str]:
     emptied.
     """
     night = night_path(store, sweep.name)
-    note = read_note(night)
+    note = read_json(night / NOTE)
     wanted = {"code": code(), "file": text_hash(sweep.text)}
     if note and not note["ended"] and {key: note[key] for key in wanted} == wanted:
         return night, note["night"]
@@ -90,7 +83,7 @@ def opened_night(store: AnyPath, sweep: Sweep) -> tuple[StorePath, str]:
 
 def end_night(night: StorePath) -> None:
     """Mark a nightly run as ended, so that the next one starts with an empty store."""
-    (night / NOTE).write_text(json.dumps({**read_note(night), "ended": True}) + "\n")
+    (night / NOTE).write_text(json.dumps({**read_json(night / NOTE), "ended": True}) + "\n")
 
 
 def ended_night(store: AnyPath, sweep: str) -> tuple[StorePath, str]:
@@ -99,7 +92,7 @@ def ended_night(store: AnyPath, sweep: str) -> tuple[StorePath, str]:
     Raises `WrongInput` if there is none, or if it has not ended.
     """
     night = night_path(store, sweep)
-    note = read_note(night)
+    note = read_json(night / NOTE)
     if not note:
         raise WrongInput(
             f"{store_path(store)} has no nightly run of a sweep {sweep!r}; make one with"

@@ -66,9 +66,10 @@ class Times:
         if not (noted := read_json(self.rule)):
             return None
         last = last_planned(noted["cron"], noted["timezone"], now)
-        if last and last >= datetime.fromisoformat(noted["since"]) and not self.has_ended(last):
-            return last
-        return None
+        is_due = (
+            last and last >= datetime.fromisoformat(noted["since"]) and not self.has_ended(last)
+        )
+        return last if is_due else None
 
     def has_ended(self, planned: datetime) -> bool:
         """Whether the run of a planned time has ended, with any result."""

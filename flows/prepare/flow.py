@@ -27,13 +27,16 @@ def may_pass(task: Any, run: Any, state: State[Any]) -> bool:
     return False
 
 
-@task(
-    name="prepare",
-    cache_policy=NO_CACHE,
-    retries=4,
-    retry_delay_seconds=exponential_backoff(30),
-    retry_condition_fn=may_pass,
-)
+# options of a task that is tried again when a server did not answer
+RETRIED = {
+    "cache_policy": NO_CACHE,
+    "retries": 4,
+    "retry_delay_seconds": exponential_backoff(30),  # 30, 60, 120, 240 seconds
+    "retry_condition_fn": may_pass,
+}
+
+
+@task(name="prepare", **RETRIED)
 def prepare_one(store: str, name: str) -> Manifest:
     """Prepare one dataset of the catalogue; its files are downloaded if needed."""
     return prepare_named(store, name, (), {}, cores())

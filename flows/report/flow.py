@@ -7,11 +7,7 @@ from flows.report.document import write_report
 from flows.results.tables import best_of, runs_of
 from flows.runtime.artifacts import linked, table_artifact
 
-
-@task(name="report", cache_policy=NO_CACHE)
-def write_again(store: str, sweep: str) -> str:
-    """Write the report of a sweep; returns its path."""
-    return str(write_report(store, sweep))
+write_again = task(write_report, name="report", cache_policy=NO_CACHE)
 
 
 @flow(name="report", validate_parameters=False)
@@ -20,7 +16,7 @@ def report_flow(sweep: str, store: str) -> str:
 
     Raises `WrongInput` if the sweep has not run.
     """
-    written = write_again(store, sweep)
+    written = str(write_again(store, sweep))
     results_artifact(store, sweep, written)
     return written
 

@@ -76,9 +76,8 @@ class Reproduction:
     def summary(self) -> str:
         """Sentence on how many claims are reproduced."""
         judged = [claim.holds for _, claim in self.claims if claim.holds is not None]
-        if not judged:
-            return "no claim could be tested"
-        return f"{sum(judged)} of {len(judged)} claims reproduced"
+        found = f"{sum(judged)} of {len(judged)} claims reproduced"
+        return found if judged else "no claim could be tested"
 
     @property
     def lines(self) -> list[str]:
@@ -111,16 +110,6 @@ class Dataset:
     name: str
     state: str
     manifest: Manifest | None = None
-
-    @property
-    def row(self) -> list[Any]:
-        """The dataset as a table row with the columns of `SETS`."""
-        return [
-            self.name,
-            entry_of(self.name).editions[0].n_rows,
-            self.manifest.n_rows if self.manifest else None,
-            self.state,
-        ]
 
 
 def reproduce(
@@ -158,7 +147,15 @@ def reproduce(
             else FIGURES[target.figure](store, runs)
         )
         (searches if sweep in target.searches else figures).append((outcome["sweep"], figure))
-    rows = [one.row for one in sets]
+    rows: list[list[Any]] = [
+        [
+            one.name,
+            entry_of(one.name).editions[0].n_rows,
+            one.manifest.n_rows if one.manifest else None,
+            one.state,
+        ]
+        for one in sets
+    ]
     rows += [
         [
             f"{sweep}, for {dataset}",

@@ -64,9 +64,7 @@ def answer(
     runs = filtered(runs_of(store, sweep), conditions)
     if single:
         return runs.select([column.name for column in RUNS])
-    average = best_of if best else summary_of
-    if group:
-        average = partial(groups_of, by=group)
+    average = partial(groups_of, by=group) if group else best_of if best else summary_of
     rows = average(runs)
     if other is not None:
         rows = differences(

@@ -37,7 +37,10 @@ Grids = dict[str, list[Any]]  # values of each parameter
 
 
 class DatasetTable(BaseModel):
-    """A [[dataset]] table: a prepared dataset, or a generator with its parameters."""
+    """A [[dataset]] table of a sweep file: which dataset, in which orders, and how many rows.
+
+    It is a prepared dataset, or a generator with its parameters.
+    """
 
     model_config = ConfigDict(extra="allow", strict=True)
     name: str
@@ -242,8 +245,7 @@ def _learner_grids(file: TomlFile, number: int, table: LearnerTable) -> Grids:
     grids = {}
     for key, value in (table.model_extra or {}).items():
         with file.blaming("learner", number, key):
-            parameter = learner.parameter(key)
-            grids[key] = [parameter.check(v) for v in values_of(value)]
+            grids[key] = list(map(learner.parameter(key).check, values_of(value)))
     return grids
 
 

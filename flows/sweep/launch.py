@@ -27,10 +27,9 @@ def launch(request: SweepRequest) -> dict[str, Any]:
     missing = checked.missing
     if checked.sweep.halving:
         missing = next(filter(None, map(checked.not_in_store, checked.stages([]))), [])
-    cluster = None
     # the name of a cluster is always checked; `local` needs no check, which would import Dask
-    if missing or request.cluster != "local":
-        cluster = request.start_of_cluster(checked.mapped_bytes)
+    checks = missing or request.cluster != "local"
+    cluster = request.start_of_cluster(checked.mapped_bytes) if checks else None
     checked.request = replace(request, store=str(store_path(request.store)))
     phases = {"check": round(time.monotonic() - begun, 2)}
     # without runs to compute, starting Prefect would only cost seconds
@@ -38,13 +37,8 @@ def launch(request: SweepRequest) -> dict[str, Any]:
         summary = run_sweep(checked)
         return {**summary, "seconds": {**phases, **summary["seconds"]}}
     say("starting Prefect and the workers")
-    start = None
-    if cluster:
-        start = Start(
-            cluster,
-            needed(missing, checked.value_types, checked.sizes),
-            loads=request.cluster == "local",
-        )
+    kinds = needed(missing, checked.value_types, checked.sizes)
+    start = Start(cluster, kinds, loads=request.cluster == "local") if cluster else None
     # free the lists, which can be large; the steps make them again
     missing = checked.missing = []
     try:

@@ -32,7 +32,7 @@ PREDICTED = (
     "efficiency",
     "scheduler",
     "deaths",
-    "parts_a_second",
+    "files_a_second",
     "bytes_a_second",
 )
 TIMED = (

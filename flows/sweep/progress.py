@@ -59,13 +59,6 @@ class Status:
 COLUMNS = tuple(field.name for field in fields(Status))
 
 
-def tell(store: AnyPath, status: Status) -> None:
-    """Write a sweep's status into the store."""
-    (store_path(store) / "status" / f"{status.sweep}.json").write_text(
-        json.dumps(asdict(status)) + "\n"
-    )
-
-
 def statuses(store: AnyPath) -> Iterator[Status]:
     """Yield the last status of each sweep in the store."""
     for file in (store_path(store) / "status").files(".json"):
@@ -95,7 +88,7 @@ class SweepProgress:
     """
 
     def __init__(self, store: AnyPath, sweep: str) -> None:
-        self.store = store
+        self.file = store_path(store) / "status" / f"{sweep}.json"
         self.status = Status(sweep, host=socket.gethostname(), process=os.getpid(), begun=now())
         self.cohorts, self.computed, self.rounds, self.scan_seconds = 0, 0, 0, 0.0
         self.begun = self.last_line = time.monotonic()
@@ -202,15 +195,13 @@ class SweepProgress:
         """Write the status, with the present speed, into the store."""
         speed, left = self._pace()
         known = self.computed and self.status.state == "running"
-        tell(
-            self.store,
-            replace(
-                self.status,
-                rounds_per_second=speed,
-                seconds_left=(left if known else None),
-                updated=now(),
-            ),
+        status = replace(
+            self.status,
+            rounds_per_second=speed,
+            seconds_left=(left if known else None),
+            updated=now(),
         )
+        self.file.write_text(json.dumps(asdict(status)) + "\n")
 
 
 def now() -> str:

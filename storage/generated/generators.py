@@ -83,10 +83,10 @@ def _requirement(generator: str, default: Any, value: Any) -> str | None:
     if isinstance(default, str):
         choices = OWN_SCALES.get(generator, OF_DENSE_ROWS)
         return None if value in choices else f"one of {', '.join(choices)}"
+    whole = "whole " if isinstance(default, int) else ""
     number = isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < LIMIT
-    if number and (value == int(value) or not isinstance(default, int)):
-        return None
-    return f"a positive {'whole ' if isinstance(default, int) else ''}number below {LIMIT:g}"
+    fits = number and (value == int(value) or not whole)
+    return None if fits else f"a positive {whole}number below {LIMIT:g}"
 
 
 def all_values(generator: str, given: dict[str, Any]) -> dict[str, Any]:

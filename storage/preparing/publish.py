@@ -57,11 +57,5 @@ def put_shards(
         sync(target.path.parent)
     else:
         names = [shard.path for shard in manifest.shards]
-        list(parallel_map(_put, [(written / name, target / name) for name in names]))
+        list(parallel_map(lambda name: (target / name).put(written / name), names))
     return target.name
-
-
-def _put(what: tuple[Path, StorePath]) -> None:
-    """Copy one shard into an object store."""
-    path, target = what
-    target.put(path)

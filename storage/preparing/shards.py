@@ -59,10 +59,11 @@ def ranges_of(
     start = row = 0  # first row of the current shard, and of the current chunk
     value = from_value = 0  # values before the current chunk, and before the current shard
     for chunk in chunks.chunks:
-        if transformation.kept == "dense":
-            ends = value + np.arange(1, chunk.n_rows + 1) * transformation.shape.n_features
-        else:
-            ends = value + read_rows(chunk.path).indptr[1:]
+        ends = value + (
+            np.arange(1, chunk.n_rows + 1) * transformation.shape.n_features
+            if transformation.kept == "dense"
+            else read_rows(chunk.path).indptr[1:]
+        )
         while (
             fit := min(
                 int(np.searchsorted(ends, from_value + values_per_shard, side="right")),

@@ -212,10 +212,11 @@ class Transformation:
         if self.task == "regression":
             ends = np.array(self.shape.label_min), np.array(self.shape.label_max)
             labels = to_unit(labels, *ends)
-        if self.kept == "dense":
-            values = to_unit(rows.values.reshape(-1, self.shape.n_features), low, high).reshape(-1)
-        else:
-            values = to_unit(rows.values, low[rows.indices], high[rows.indices])
+        values = (
+            to_unit(rows.values.reshape(-1, self.shape.n_features), low, high).reshape(-1)
+            if self.kept == "dense"
+            else to_unit(rows.values, low[rows.indices], high[rows.indices])
+        )
         return without_zeros(replace(rows, labels=labels, values=values))
 
 

@@ -81,7 +81,7 @@ class Row:
 
     @property
     def ours(self) -> Ours | None:
-        """Our result under the reading that fits all rows best, or else the tuned one."""
+        """Our result that stands beside the published one: `single`, or else `tuned`."""
         return self.single or self.tuned
 
     @property

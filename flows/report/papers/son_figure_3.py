@@ -95,9 +95,10 @@ def errors_of(runs: pa.Table) -> dict[str, Errors]:
 
 
 def son_figure_3(store: AnyPath, runs: pa.Table) -> Figure:
-    """Figure in both interpretations: (a) m = 10 against m = 0, (b) m = 10 against AdaGrad.
+    """Figure 3 of Luo et al. (2016): errors of Oja-SON on real datasets, in both `READINGS`.
 
-    In (b), m = 10 is with and without diagonal adaptation.
+    (a) sketch size m = 10 against m = 0; (b) m = 10, with and without diagonal adaptation, against
+    AdaGrad.
     """
     readings = {READINGS[reading]: best for reading, best in errors_of(runs).items()}
     names = sorted(

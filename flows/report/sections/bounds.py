@@ -111,9 +111,11 @@ def bound_of(
         X, y = rows_of_stream(store, stream)
         if np.abs(y).max(initial=0.0) > params["clip"]:
             return None
-        if learner == "KONS":
-            return vars(newton_bound(kernel_matrix(X, params), y, params, rounds))
-        return vars(son_bound(X, y, learner, params, rounds))
+        return vars(
+            newton_bound(kernel_matrix(X, params), y, params, rounds)
+            if learner == "KONS"
+            else son_bound(X, y, learner, params, rounds)
+        )
 
     found = computed_once("bounds", identity, computed)
     return found and Bound(**found)
@@ -147,8 +149,7 @@ def newton_bound(K: Array, y: Array, params: dict[str, Any], rounds: Sequence[in
 
 def losses_of(best: Hindsight, rounds: Sequence[int]) -> list[float]:
     """Cumulative loss Σ (f(x_s) − y_s)² of a competitor after each of `rounds`."""
-    losses = np.cumsum((best.predictions - best.labels) ** 2)
-    return [float(losses[t - 1]) for t in rounds]
+    return np.cumsum((best.predictions - best.labels) ** 2)[np.array(rounds) - 1].tolist()
 
 
 def son_bound(
