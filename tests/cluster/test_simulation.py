@@ -66,5 +66,4 @@ def test_checkpoints__bound_what_a_death_costs():
     kept = run([600.0], machines, every=1)  # a checkpoint each six seconds
     assert kept.deaths > 3
     assert kept.wall <= 600.0 + kept.deaths * (6.0 + 1.0) + 1e-6
-    rare = replace(machines, deaths_an_hour=2.0)
-    assert 600.0 <= run([600.0], rare).wall < math.inf
+    assert 600.0 <= run([600.0], replace(machines, deaths_an_hour=2.0)).wall < math.inf

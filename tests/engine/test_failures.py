@@ -47,8 +47,7 @@ def sweep(koco, small_store, tmp_path):
 
 
 def cohort_of(store, *learners, every=0):
-    runs = [(name, more, 1) for name, more in learners]
-    return cohort_on(store, runs, every, order="as-stored")
+    return cohort_on(store, [(name, more, 1) for name, more in learners], every, order="as-stored")
 
 
 def raising(function, calls, when=1):

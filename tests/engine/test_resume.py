@@ -3,10 +3,6 @@ worker, to the same bits; a checkpoint only ever saves time.
 """
 
 import itertools
-import os
-import signal
-import subprocess
-import sys
 
 import pytest
 from distributed import Client
@@ -16,12 +12,9 @@ from koco_stream.engine.checkpoint import checkpoint_of, checkpoints_folder, rea
 from koco_stream.engine.cohort import run_cohort
 from koco_stream.engine.preemption import Preempted, requested
 from koco_stream.learners import LEARNERS
-from koco_stream.runs.run import Cohort, Run
 from koco_stream.streams.manifest import load_manifest
-from koco_stream.streams.stream import Stream
 from storage.results import read_runs
 from tests.helpers.dask_processes import processes
-from tests.helpers.project import environment
 from tests.helpers.sweeps import cohort_on, compiled, die_after, part, undisturbed, wide_store
 
 
@@ -59,30 +52,30 @@ def test_told_in_the_last_block__it_finishes(small_store, monkeypatch):
     assert run_cohort(str(small_store), "try", cohort).rounds == 500
 
 
-@pytest.mark.parametrize("nanny", [True, False])
-def test_sigterm__hands_the_cohort_over(nanny, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    "words",
+    [(), ("--no-nanny", "--preload", "cluster.preemption")],
+    ids=["with a nanny", "without a nanny"],
+)
+def test_sigterm__hands_the_cohort_over(words, tmp_path, monkeypatch):
     """The first worker is told after its first checkpoint and hands over before its second would
     be; only then does another come.
     """
     rows, between = 24_000, 8_000
     store = wide_store(tmp_path, rows)
-    manifest = load_manifest(store, "real")
-    stream = Stream("real", manifest.dataset_hash)
-    runs = tuple(Run.of(stream, "ONS", {"alpha": (1 + k) / 8}, None) for k in range(400))
-    cohort = Cohort(stream, runs, 1.0, between)
-    compiled(runs[:1], [manifest])
+    learners = [("ONS", {"alpha": (1 + k) / 8}, None) for k in range(400)]
+    cohort = cohort_on(store, learners, between, order="as-stored")
+    compiled(cohort.runs[:1], [load_manifest(store, "real")])
     checkpoint, receipts, handed_over = checkpoint_of(str(store), cohort), [], []
     with processes(tmp_path / "processes") as started:
         address = started.scheduler()
-        first = started.worker(
-            "first", address, *(() if nanny else ("--no-nanny", "--preload", "cluster.preemption"))
-        )
+        first = started.worker("first", address, *words)
         started.wait_for("first", "Registered to:")
 
         def poll_after(self, poll=DaskExecutor._poll):
             poll(self)
             if not handed_over and checkpoint.is_file():
-                os.kill(first.pid, signal.SIGTERM)
+                first.terminate()
                 assert first.wait(30) == 0, started.log("first")
                 handed_over.append(read_checkpoint(checkpoint, verified=False)[0]["rounds"])
                 started.worker("second", address)
@@ -93,8 +86,8 @@ def test_sigterm__hands_the_cohort_over(nanny, tmp_path, monkeypatch):
             run_on_dask(client, str(store), "try", [cohort], receipts.append, 100)
     ((receipt,), (saved,)) = receipts, handed_over
     assert between < saved < 2 * between
-    assert receipt.rounds == (rows - saved) * len(runs)  # nothing was done again
-    assert read_runs(store).column("rounds").to_pylist() == [rows] * len(runs)
+    assert receipt.rounds == (rows - saved) * len(learners)  # nothing was done again
+    assert read_runs(store).column("rounds").to_pylist() == [rows] * len(learners)
     assert checkpoints_folder(store).names() == []
 
 
@@ -113,52 +106,36 @@ def test_runs_that_share_kernel_values__and_one_that_diverged(small_store, monke
     assert header["rounds"] == 300
     # the rows seen are there once
     assert sum(name.endswith("history.values") for name in arrays) == 1
-    run_cohort(str(small_store), "try", cohort)
+    assert run_cohort(str(small_store), "try", cohort).rounds == 3 * (500 - 300)
     assert part(small_store, cohort) == whole
 
 
-@pytest.mark.parametrize("wrong", ["cut", "empty", "altered", "other code", "other runs"])
-def test_checkpoint_that_does_not_fit__is_begun_again(wrong, small_store, monkeypatch):
+@pytest.mark.parametrize(
+    ("harmed", "code", "learner"),
+    [
+        pytest.param(lambda content: content[:-7], None, "OjaSON", id="cut"),
+        pytest.param(lambda content: b"", None, "OjaSON", id="empty"),
+        pytest.param(
+            lambda content: content[:200] + bytes([content[200] ^ 1]) + content[201:],
+            None,
+            "OjaSON",
+            id="altered",
+        ),
+        pytest.param(bytes, "of another version", "OjaSON", id="other code"),
+        pytest.param(bytes, None, "AdaGrad", id="other runs"),
+    ],
+)
+def test_checkpoint_that_does_not_fit__is_begun_again(
+    harmed, code, learner, small_store, monkeypatch
+):
     cohort = cohort_on(small_store, [("OjaSON", {}, 1)], 100)
     die_after(monkeypatch, small_store, cohort, 2)
     content = checkpoint_of(small_store, cohort).read_bytes()
     checkpoint_of(small_store, cohort).remove()
-    if wrong == "cut":
-        content = content[:-7]
-    elif wrong == "empty":
-        content = b""
-    elif wrong == "altered":
-        content = content[:200] + bytes([content[200] ^ 1]) + content[201:]
-    elif wrong == "other code":
-        monkeypatch.setattr("koco_stream.engine.checkpoint.code_hash", lambda: "of another version")
-    else:
-        cohort = cohort_on(small_store, [("AdaGrad", {}, 1)], 100)
+    if code:
+        monkeypatch.setattr("koco_stream.engine.checkpoint.code_hash", lambda: code)
+    cohort = cohort_on(small_store, [(learner, {}, 1)], 100)
     whole = undisturbed(small_store, cohort)
-    checkpoint_of(small_store, cohort).write_bytes(content)
+    checkpoint_of(small_store, cohort).write_bytes(harmed(content))
     assert run_cohort(str(small_store), "try", cohort).rounds == 500
-    assert part(small_store, cohort) == whole
-
-
-KILLED = """
-import os, signal, sys
-import koco_stream.engine.cohort
-from tests.helpers.sweeps import cohort_on
-save, done = koco_stream.engine.cohort.save_cohort, []
-def saved(where, rounds, run_states):
-    if len(done) == 4:
-        os.kill(os.getpid(), signal.SIGKILL)
-    save(where, rounds, run_states)
-    done.append(rounds)
-koco_stream.engine.cohort.save_cohort = saved
-cohort = cohort_on(sys.argv[1], [("FDSON", {}, 1)], 50)
-koco_stream.engine.cohort.run_cohort(sys.argv[1], "try", cohort)
-"""
-
-
-def test_killed_process__another_goes_on(small_store):
-    cohort = cohort_on(small_store, [("FDSON", {}, 1)], 50)
-    whole = undisturbed(small_store, cohort)
-    killed = subprocess.run([sys.executable, "-c", KILLED, str(small_store)], env=environment())
-    assert killed.returncode == -signal.SIGKILL
-    assert run_cohort(str(small_store), "try", cohort).rounds == 500 - 4 * 50
     assert part(small_store, cohort) == whole

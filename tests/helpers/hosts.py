@@ -9,9 +9,8 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-NETWORKS = [
-    f"198.18.{number}" for number in range(256)
-]  # the range that is set apart for tests of networks
+# of the range that is set apart for tests of networks
+NETWORKS = [f"198.18.{number}" for number in range(256)]
 
 
 def why_not() -> str | None:
@@ -27,67 +26,51 @@ def why_not() -> str | None:
 
 
 class Hosts:
-    """Hosts by name. This process is on the bridge, at `here`, and reaches them all."""
+    """Hosts by name. This process is on the bridge and reaches them all."""
 
     def __init__(self, names: list[str]) -> None:
-        self.tag = f"k{os.getpid()}"
-        self.numbers = {name: number for number, name in enumerate(names, 1)}
-        self.network = free_network()
-        self.here = f"{self.network}.254"
+        self.bridge, self.network = f"k{os.getpid()}br", free_network()
+        self.spaces = {name: f"k{os.getpid()}-{name}" for name in names}
+        self.links = {name: f"k{os.getpid()}v{number}" for number, name in enumerate(names, 1)}
 
     def address(self, name: str) -> str:
         """The host's address."""
-        return f"{self.network}.{self.numbers[name]}"
+        return f"{self.network}.{list(self.links).index(name) + 1}"
 
     def inside(self, name: str) -> list[str]:
         """Words before a command that runs on the host."""
-        return ["ip", "netns", "exec", self._space(name)]
+        return ["ip", "netns", "exec", self.spaces[name]]
 
-    def cut(self, name: str) -> None:
-        """Take the host's link away."""
-        _ip("link", "set", self._link(name), "down")
-
-    def mend(self, name: str) -> None:
-        """Give the host's link back."""
-        _ip("link", "set", self._link(name), "up")
+    def link(self, name: str, state: str) -> None:
+        """Take the host's link away (down), or give it back (up)."""
+        _ip(f"link set {self.links[name]} {state}")
 
     def make(self) -> None:
         """Make the bridge and all hosts."""
-        _ip("link", "add", f"{self.tag}br", "type", "bridge")
-        _ip("address", "add", f"{self.here}/24", "dev", f"{self.tag}br")
-        _ip("link", "set", f"{self.tag}br", "up")
-        for name in self.numbers:
-            space = self._space(name)
-            _ip("netns", "add", space)
-            _ip(
-                "link",
-                "add",
-                self._link(name),
-                "type",
-                "veth",
-                "peer",
-                "name",
-                "eth0",
-                "netns",
-                space,
-            )
-            _ip("link", "set", self._link(name), "master", f"{self.tag}br", "up")
-            _ip("-n", space, "address", "add", f"{self.address(name)}/24", "dev", "eth0")
-            _ip("-n", space, "link", "set", "eth0", "up")
-            _ip("-n", space, "link", "set", "lo", "up")
+        lines = [
+            f"link add {self.bridge} type bridge",
+            f"address add {self.network}.254/24 dev {self.bridge}",
+            f"link set {self.bridge} up",
+        ]
+        for name in self.links:
+            space, link = self.spaces[name], self.links[name]
+            lines += [
+                f"netns add {space}",
+                f"link add {link} type veth peer name eth0 netns {space}",
+                f"link set {link} master {self.bridge} up",
+                f"-n {space} address add {self.address(name)}/24 dev eth0",
+                f"-n {space} link set eth0 up",
+                f"-n {space} link set lo up",
+            ]
+        for line in lines:
+            _ip(line)
 
     def remove(self) -> None:
         """Remove what was made, as far as it was."""
-        for name in self.numbers:
-            _ip("netns", "delete", self._space(name), check=False)
-            _ip("link", "delete", self._link(name), check=False)
-        _ip("link", "delete", f"{self.tag}br", check=False)
-
-    def _space(self, name: str) -> str:
-        return f"{self.tag}-{name}"
-
-    def _link(self, name: str) -> str:
-        return f"{self.tag}v{self.numbers[name]}"
+        for name in self.links:
+            _ip(f"netns delete {self.spaces[name]}", check=False)
+            _ip(f"link delete {self.links[name]}", check=False)
+        _ip(f"link delete {self.bridge}", check=False)
 
 
 def free_network() -> str:
@@ -95,8 +78,7 @@ def free_network() -> str:
     the tests may have its own hosts. Each process looks from another place on, so that two that
     look at once hardly ever find the same.
     """
-    used = _ip("-o", "-4", "address", "show")
-    first = os.getpid() % len(NETWORKS)
+    used, first = _ip("-o -4 address show"), os.getpid() % len(NETWORKS)
     return next(
         network for network in NETWORKS[first:] + NETWORKS[:first] if f" {network}." not in used
     )
@@ -107,10 +89,10 @@ def remove_left() -> None:
     number of a process that is gone.
     """
     for kind in ("netns", "link"):
-        for line in _ip("-o", kind, "show").splitlines():
+        for line in _ip(f"-o {kind} show").splitlines():
             found = re.match(r"(?:\d+: )?(k(\d+)(?:br|v\d+|-\w+))\b", line)
             if found and not os.path.exists(f"/proc/{found[2]}"):
-                _ip(kind, "delete", found[1], check=False)
+                _ip(f"{kind} delete {found[1]}", check=False)
 
 
 @contextmanager
@@ -125,8 +107,8 @@ def hosts(*names: str) -> Iterator[Hosts]:
         network.remove()
 
 
-def _ip(*words: str, check: bool = True) -> str:
-    done = subprocess.run(["ip", *words], capture_output=True, text=True)
+def _ip(line: str, check: bool = True) -> str:
+    done = subprocess.run(["ip", *line.split()], capture_output=True, text=True)
     if check and done.returncode:
-        raise RuntimeError(f"ip {' '.join(words)}: {done.stderr.strip()}")
+        raise RuntimeError(f"ip {line}: {done.stderr.strip()}")
     return done.stdout

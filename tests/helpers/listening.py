@@ -10,10 +10,16 @@ import psutil
 def family(pid: int) -> set[int]:
     """The process and all that it has started, directly or not."""
     try:
-        process = psutil.Process(pid)
-        return {pid, *(child.pid for child in process.children(recursive=True))}
+        return {pid, *(child.pid for child in psutil.Process(pid).children(recursive=True))}
     except psutil.NoSuchProcess:
         return set()
+
+
+def with_variable(name: str, value: str) -> set[int]:
+    """The processes with this variable in their environment, however they are related."""
+    # of another user's processes the environment is not shown
+    every = psutil.process_iter(["pid", "environ"])
+    return {one.pid for one in every if (one.info["environ"] or {}).get(name) == value}
 
 
 def listeners(pids: set[int], prefix: Sequence[str] = ()) -> set[tuple[str, int]]:

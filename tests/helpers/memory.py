@@ -3,47 +3,36 @@ something runs.
 """
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import psutil
 
 EVERY = 0.1  # seconds
 
 
-class AnonymousPeak:
-    """The largest anonymous memory of this process and of each of its descendants, by process
-    number, in bytes: `peaks`.
+@contextmanager
+def anonymous_peaks() -> Iterator[dict[int, int]]:
+    """Within: the largest anonymous memory so far of this process and of each of its descendants,
+    in bytes, by process number.
     """
+    peaks: dict[int, int] = {}
+    over = threading.Event()
 
-    def __init__(self) -> None:
-        self.peaks: dict[int, int] = {}
-        self.over = threading.Event()
-        self.thread = threading.Thread(target=self._watch, daemon=True)
-
-    def __enter__(self) -> Self:
-        self.thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.over.set()
-        self.thread.join()
-
-    def _watch(self) -> None:
+    def watch() -> None:
         me = psutil.Process()
-        while True:
+        while not over.wait(EVERY):
             for process in (me, *me.children(recursive=True)):
-                self.peaks[process.pid] = max(
-                    self.peaks.get(process.pid, 0), anonymous(process.pid)
-                )
-            if self.over.wait(EVERY):
-                return
+                peaks[process.pid] = max(peaks.get(process.pid, 0), anonymous(process.pid))
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield peaks
+    finally:
+        over.set()
+        thread.join()
 
 
 def anonymous(pid: int) -> int:

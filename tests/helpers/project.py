@@ -9,11 +9,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 ROOT = Path(__file__).parents[2]
 SWEEPS = ROOT / "flows" / "sweeps"
+PATIENCE = 600.0  # seconds, on a machine that does other things too
 STARTS_WITHIN = 60.0  # seconds
+Found = TypeVar("Found")
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -38,6 +40,34 @@ def free_ports(n: int) -> list[int]:
 def free_port() -> int:
     """A port of the loopback interface that nobody listens on."""
     return free_ports(1)[0]
+
+
+@contextmanager
+def begun(*words: object, **more: str) -> Iterator[subprocess.Popen[str]]:
+    """`koco WORDS` in a process of its own, what it says to be read; interrupted if the block
+    leaves before it has ended.
+    """
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = subprocess.Popen(
+        command(*words), env=environment(**more), text=True, start_new_session=True, **pipes
+    )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            end(process, signal.SIGINT, 60.0)
+            process.communicate()
+
+
+def wait_until(
+    so: Callable[[], Found], what: str, patience: float = PATIENCE, between: float = 0.003
+) -> Found:
+    """Look again and again until it is so; what it was then. Fails if it takes too long."""
+    until = time.monotonic() + patience
+    while not (found := so()):
+        assert time.monotonic() < until, what
+        time.sleep(between)
+    return found
 
 
 def wait_ready(process: subprocess.Popen[bytes], log: Path, ready: Callable[[], object]) -> None:

@@ -78,8 +78,7 @@ def random_source(path, seed):
 
 def wide_store(folder, rows):
     """A store with one regression set of thirty features."""
-    draw = np.random.default_rng(0)
-    X = draw.standard_normal((rows, 30))
+    X = np.random.default_rng(0).standard_normal((rows, 30))
     np.savetxt(folder / "real.csv", np.c_[X, X.sum(1)], delimiter=",", fmt="%.4f")
     prepare_file(folder / "store", "real", folder / "real.csv")
     return folder / "store"

@@ -167,9 +167,8 @@ WRONG_FILES = {
 @pytest.mark.parametrize("archived", [False, True])
 def test_documents__refuses_other_trees_by_name(case, archived, tmp_path):
     files, message = WRONG_FILES[case]
-    path = make_folder(tmp_path / "news", files)
-    if archived:
-        path = put(tmp_path / "news.tar.gz", tar_of(files, "w:gz"))
+    archive, folder = tmp_path / "news.tar.gz", tmp_path / "news"
+    path = put(archive, tar_of(files, "w:gz")) if archived else make_folder(folder, files)
     with pytest.raises(WrongInput, match=re.escape(message)) as refusal:
         survey(path, tmp_path / "s")
     assert str(refusal.value).startswith(str(path))
@@ -249,8 +248,7 @@ def test_documents__refuses_a_pipe_in_a_folder(tmp_path):
 
 @pytest.mark.parametrize("mode", ["w", "w:gz", "w:bz2", "w:xz"])
 def test_documents__refuses_an_archive_cut_anywhere(mode, tmp_path):
-    draw = np.random.default_rng(0)
-    files = {f"a/{k}": draw.bytes(300 + 212 * k) for k in range(4)}
+    files = {f"a/{k}": np.random.default_rng(0).bytes(300 + 212 * k) for k in range(4)}
     whole = tar_of(files, mode)
     path = tmp_path / f"x.tar{mode[1:].replace(':', '.')}"
     content_end = 4 * 512 + 2 * 512 + 2 * 1024  # the rest of a plain archive is zeros

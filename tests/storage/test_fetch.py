@@ -365,8 +365,7 @@ def small(site, tmp_path, monkeypatch):
         entry = Entry("small", "binary", "a server of this machine", (edition,))
         monkeypatch.setitem(entries.CATALOGUE, "small", entry)
 
-    packed = Address(site.at("small.zip"), ("test.txt",), skip_lines=1)
-    at(Address(site.at("small")), packed)
+    at(Address(site.at("small")), Address(site.at("small.zip"), ("test.txt",), skip_lines=1))
     return at
 
 
@@ -382,8 +381,7 @@ def test_prepare_without_files__fetches_them_records_their_checksums_and_asks_no
     assert prepare().exit_code == 0
     assert len(site.asked) == 2
     said = koco("datasets", "--json", "--store", tmp_path / "store").stdout
-    listed = {row["name"]: row for row in json.loads(said)}
-    files = listed["small"]["editions"][0]["files"]
+    files = {row["name"]: row for row in json.loads(said)}["small"]["editions"][0]["files"]
     assert [(f["address"], f["member"], f["recorded_sha256"]) for f in files] == [
         (site.at("small"), None, sha256(ROWS)),
         (site.at("small.zip"), "test.txt", sha256(site.files["small.zip"])),

@@ -41,7 +41,7 @@ def store(tmp_path):
     return open_store(tmp_path / "store")
 
 
-def put_part(store, name, runs):
+def put_result_file(store, name, runs):
     """A part with these (run, status) in it. A run's numbers follow from it alone, as those of a
     real one do.
     """
@@ -135,7 +135,7 @@ def test_collect__cut_anywhere_loses_doubles_and_mixes_nothing(steps, full):
         store = open_store(f"{folder}/store")
         for number, step in enumerate(steps):
             if isinstance(step, dict):
-                put_part(store, f"{number:032x}", step.items())
+                put_result_file(store, f"{number:032x}", step.items())
                 known = {
                     **step,
                     **{
@@ -161,9 +161,9 @@ def test_collect__cut_anywhere_loses_doubles_and_mixes_nothing(steps, full):
 
 @pytest.mark.parametrize("changes", range(8))
 def test_retried_run__has_its_own_curve_wherever_replacing_it_was_cut(changes, store):
-    put_part(store, "a", [(1, FAILED), (2, OK)])
+    put_result_file(store, "a", [(1, FAILED), (2, OK)])
     collect(store)
-    put_part(store, "b", [(1, OK)])
+    put_result_file(store, "b", [(1, OK)])
     check_read(store, {1: OK, 2: OK})
     with cut_after(changes):
         assert collect(store) == 1
@@ -173,19 +173,19 @@ def test_retried_run__has_its_own_curve_wherever_replacing_it_was_cut(changes, s
 
 
 def test_runs_that_fail_again__are_one_row_and_no_new_ones(store):
-    put_part(store, "a", [(1, FAILED), (2, OK)])
+    put_result_file(store, "a", [(1, FAILED), (2, OK)])
     assert collect(store) == 2
-    put_part(store, "b", [(1, FAILED), (2, FAILED)])
+    put_result_file(store, "b", [(1, FAILED), (2, FAILED)])
     assert collect(store) == 0
     check_files(store, {1: FAILED, 2: OK})
 
 
 def test_runs_whose_curves_another_collector_took_away__have_those_of_its_file(store):
-    put_part(store, "a", [(1, OK), (2, FAILED)])
+    put_result_file(store, "a", [(1, OK), (2, FAILED)])
     collect(store)
     (first,) = table_files(store, "runs")
     content = first.read_bytes()
-    put_part(store, "b", [(2, OK), (3, OK)])
+    put_result_file(store, "b", [(2, OK), (3, OK)])
     collect(store)
     # as one who is late writes it, where there is no lock
     first.write_bytes(content)
@@ -196,16 +196,15 @@ def test_runs_whose_curves_another_collector_took_away__have_those_of_its_file(s
 
 def test_command_line__compact_makes_one_file_and_says_so(store, koco):
     for run in range(5):
-        put_part(store, str(run), [(run, OK)])
+        put_result_file(store, str(run), [(run, OK)])
         collect(store)
     assert len(table_files(store, "runs")) == 5
-    put_part(store, "last", [(9, FAILED)])
+    put_result_file(store, "last", [(9, FAILED)])
     done = koco("compact", "--store", store, "--json")
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout) == {"before": 6, "after": 1}
     check_files(store, {**{run: OK for run in range(5)}, 9: FAILED})
-    again = koco("compact", "--store", store)
-    assert again.stdout == "1 files of runs before, 1 now\n"
+    assert koco("compact", "--store", store).stdout == "1 files of runs before, 1 now\n"
     missing = koco("compact", "--store", f"{store}/none")
     assert missing.exit_code == 2
     assert "there is no store" in missing.stderr

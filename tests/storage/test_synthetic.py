@@ -295,5 +295,4 @@ def test_adversary__gives_online_newton_the_stated_terms_above_the_printed_middl
     assert curvature_term(predictions, np.zeros(T), slopes, eta, sigma) == 0.0
     regret = ((predictions - y) ** 2).sum() - T * C * C
     assert 0 < regret <= newton_regret_bound(alpha, 0.0, R_G) <= 4 * C * C * np.log1p(2 * T / alpha)
-    printed = (C * C / (C * C * sigma * np.arange(1, T + 1) + alpha)).sum()
-    assert printed < R_G
+    assert (C * C / (C * C * sigma * np.arange(1, T + 1) + alpha)).sum() < R_G

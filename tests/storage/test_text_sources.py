@@ -86,8 +86,7 @@ def test_blocks__cut_anywhere_give_the_same_rows(form, ends, tmp_path):
     path = put(tmp_path / "a", text)
     whole = read([path], tmp_path, format=form)[1]
     assert whole.n_rows >= 3
-    plain = put(tmp_path / "b", LEGAL[form])
-    assert bits(read([plain], tmp_path, format=form)[1]) == bits(whole)
+    assert bits(read([put(tmp_path / "b", LEGAL[form])], tmp_path, format=form)[1]) == bits(whole)
     for block_bytes in range(1, len(text) + 2):
         source, rows = read([path], tmp_path, block_bytes, format=form)
         assert bits(rows) == bits(whole)
@@ -95,8 +94,7 @@ def test_blocks__cut_anywhere_give_the_same_rows(form, ends, tmp_path):
 
 
 def test_unpacked_blocks__are_bounded_and_hold_whole_lines(tmp_path):
-    path = put(tmp_path / "a.svm.gz", PACKED[".gz"](ROWS))
-    source = source_of([path], block_bytes=1 << 16)
+    source = source_of([put(tmp_path / "a.svm.gz", PACKED[".gz"](ROWS))], block_bytes=1 << 16)
     seen = b""
     for block in source.pieces(tmp_path):
         text = block.unpacked.read_bytes()
@@ -132,8 +130,7 @@ def test_plain_text__is_read_fast_and_the_same(form, ends, tmp_path):
 def test_rule_of_numbers__keeps_the_fast_way(form, labels, tmp_path):
     source = source_of([put(tmp_path / "a", PLAIN[form])], Reading(format=form, labels=labels))
     assert len(set(checked_fast(source, PLAIN[form]).labels)) > 2
-    other = source_of([tmp_path / "a"], Reading(format=form, labels="8=1"))
-    assert other.fast(PLAIN[form]) is None
+    assert source_of([tmp_path / "a"], Reading(format=form, labels="8=1")).fast(PLAIN[form]) is None
 
 
 def test_rule_for_two_writings_of_a_number__is_left_to_the_slow_way(tmp_path):
@@ -408,8 +405,7 @@ def rows_in(form, number):
     body = st.tuples(gap, st.one_of(sorted_row, sorted_row, any_row)).map(
         lambda row: "".join(f"{row[0]}{i}:{v}" for i, v in row[1])
     )
-    head = st.sampled_from(HEADS if form == "vw" else [""])
-    return st.tuples(number, head, body).map("".join)
+    return st.tuples(number, st.sampled_from(HEADS if form == "vw" else [""]), body).map("".join)
 
 
 @pytest.mark.parametrize("form", TEXTS)

@@ -44,8 +44,7 @@ def test_killed_at_any_moment__leaves_the_old_dataset_or_the_new_one(moments, tm
     for seed in range(moments):
         store = tmp_path / f"seed-{seed}" / "store"
         prepare_file(store, "x", old, scale="unit-rows", values_per_shard=500)
-        at = int(np.random.default_rng([seed, 5]).integers(1, changes + 1))
-        ended = killed(store, new, at)
+        ended = killed(store, new, int(np.random.default_rng([seed, 5]).integers(1, changes + 1)))
         assert ended.returncode == -signal.SIGKILL, ended.stderr
         assert dataset_problems(store, "x") == []
         left.add(load_manifest(store, "x").dataset_hash)

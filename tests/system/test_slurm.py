@@ -4,20 +4,16 @@ import json
 import os
 import re
 import signal
-import subprocess
 import time
-from contextlib import contextmanager, suppress
-from ipaddress import ip_address
 
-import psutil
 import pytest
 
 from cluster.certificates import make_certificates
 from cluster.site import shipped
 from koco_stream.engine.result_file import result_files_folder
-from storage.results import read_runs
-from tests.helpers.project import command, environment
-from tests.helpers.slurm import PARTITION
+from tests.helpers.listening import listeners, loopback, with_variable
+from tests.helpers.project import begun, wait_until
+from tests.helpers.slurm import PARTITION, slurm_says
 from tests.helpers.sweeps import tables
 
 SWEEP = """
@@ -36,33 +32,26 @@ clip = [1.0, 4.0]
 """
 
 
+LONG_RUN = """
+name = "long"
+[[dataset]]
+name = "dense-stream"
+n_rows = 30_000
+n_features = 1000
+[[learner]]
+name = "ONS"
+"""
 FINISHES_WITHIN = 300.0  # seconds
 
 
-def write_sweep(folder, data_seeds):
+def write_sweep(folder, text):
     file = folder / "sweep.toml"
-    file.write_text(SWEEP.replace("DATA_SEEDS", data_seeds))
+    file.write_text(text)
     return file
 
 
-@contextmanager
 def sweeping(spec, store, *words):
-    """`koco sweep` in a process of its own; interrupted if the block leaves before it has ended."""
-    words = command("sweep", spec, "--store", store, "--json", *words)
-    process = subprocess.Popen(
-        words,
-        cwd=spec.parent,
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        yield process
-    finally:
-        if process.poll() is None:
-            process.send_signal(signal.SIGINT)
-            process.communicate(timeout=60)
+    return begun("sweep", spec, "--store", store, "--json", *words)
 
 
 def summary(process):
@@ -81,7 +70,7 @@ def locally(spec, store):
 def sweep(tmp_path_factory):
     """A sweep, and the tables that it leaves when it is run here."""
     folder = tmp_path_factory.mktemp("here")
-    spec = write_sweep(folder, "[1]")
+    spec = write_sweep(folder, SWEEP.replace("DATA_SEEDS", "[1]"))
     return spec, locally(spec, folder / "store")
 
 
@@ -98,47 +87,27 @@ def site(slurm_conf, tmp_path, monkeypatch):
     return file
 
 
-def slurm_says(*words):
-    return subprocess.run(words, capture_output=True, text=True, check=True, timeout=30).stdout
+def jobs():
+    """The numbers of the jobs called koco that wait or run, with their states."""
+    listed = slurm_says("squeue --noheader --name=koco --format=%i:%T --states=PENDING,RUNNING")
+    return dict(line.split(":") for line in listed.split())
 
 
-def jobs(states="PENDING,RUNNING"):
-    """The numbers of the jobs called koco, with their states."""
-    listed = slurm_says(
-        "squeue", "--noheader", "--name=koco", "--format=%i %T", f"--states={states}"
-    )
-    return dict(line.split() for line in listed.splitlines())
-
-
-def check(told, store, reference):
-    """All runs are there, as the local sweep has them, and no job is left."""
+def check(process, store, reference):
+    """The sweep completes: all runs are there, as the local sweep has them, and no job is left."""
+    told = summary(process)
     assert told["statuses"] == {"ok": len(reference[0])}
     assert tables(store) == reference
     assert jobs() == {}
+    return told
 
 
 def until(there, process, what):
-    end = time.monotonic() + FINISHES_WITHIN
-    while not (found := there()):
-        assert process.poll() is None, f"the sweep ended before {what}: {process.communicate()}"
-        assert time.monotonic() < end, what
-        time.sleep(0.2)
-    return found
-
-
-def our_listeners():
-    """The addresses on which processes of this test session listen, those in jobs too: they have
-    its cache folder.
-    """
-    found = set()
-    for process in psutil.process_iter():
-        with suppress(psutil.Error):
-            if process.environ().get("KOCO_CACHE") == os.environ["KOCO_CACHE"]:
-                found |= {
-                    tuple(each.laddr)
-                    for each in process.net_connections(kind="tcp")
-                    if each.status == psutil.CONN_LISTEN
-                }
+    """Wait until it is so, while the sweep goes on."""
+    found = wait_until(
+        lambda: there() or process.poll() is not None, what, FINISHES_WITHIN, between=0.2
+    )
+    assert process.poll() is None, f"the sweep ended before {what}: {process.communicate()}"
     return found
 
 
@@ -148,41 +117,33 @@ def under_way(process, store):
         lambda: list(jobs().values()) == ["RUNNING"] * 2 and jobs(), process, "its jobs ran"
     )
     until(lambda: store.is_dir() and result_files_folder(store).names(), process, "a result file")
-    return set(found)
-
-
-def test_sweep__on_slurm_leaves_the_tables_of_a_local_one_and_no_job(sweep, site, tmp_path):
-    spec, reference = sweep
-    with sweeping(spec, tmp_path / "store", "--cluster", site) as process:
-        assert len(under_way(process, tmp_path / "store")) == 2
-        listening = our_listeners()
-        told = summary(process)
-    assert len(listening) > 4  # the scheduler, its dashboard, two workers, their nannies
-    assert {address for address in listening if not ip_address(address[0]).is_loopback} == set()
-    check(told, tmp_path / "store", reference)
-    hosts = set(read_runs(tmp_path / "store").column("host").to_pylist())
-    assert len(hosts) == 1
+    return sorted(found)
 
 
 @pytest.mark.parametrize(
-    ("words", "lost"),
+    ("how", "lost"),
     [
-        pytest.param((), 1, id="one is cancelled"),
+        pytest.param("", 0, id="none is lost"),
+        pytest.param("", 1, id="one is cancelled"),
         pytest.param(
-            ("--full", "--signal=KILL"), 2, id="all are killed at once", marks=pytest.mark.soak
+            "--full --signal=KILL", 2, id="all are killed at once", marks=pytest.mark.soak
         ),
     ],
 )
-def test_sweep__loses_nothing_when_jobs_are_lost_without_warning(
-    sweep, site, tmp_path, words, lost
+def test_sweep__leaves_the_tables_of_a_local_one_and_no_job_whatever_is_lost_without_warning(
+    sweep, site, tmp_path, how, lost
 ):
     spec, reference = sweep
     with sweeping(spec, tmp_path / "store", "--cluster", site) as process:
         first = under_way(process, tmp_path / "store")
-        slurm_says("scancel", *words, *sorted(first)[:lost])
-        until(lambda: len(set(jobs()) - first) >= lost, process, "jobs were submitted again")
-        told = summary(process)
-    check(told, tmp_path / "store", reference)
+        # of this test session, in jobs too: they have its cache folder
+        listening = listeners(with_variable("KOCO_CACHE", os.environ["KOCO_CACHE"]))
+        if lost:
+            slurm_says(f"scancel {how} {' '.join(first[:lost])}")
+            until(lambda: len(jobs().keys() - first) >= lost, process, "jobs are submitted again")
+        check(process, tmp_path / "store", reference)
+    assert len(listening) > 4  # the scheduler, its dashboard, two workers, their nannies
+    assert [address for address, _ in listening if not loopback(address)] == []
 
 
 @pytest.mark.soak
@@ -194,49 +155,27 @@ def test_sweep__with_certificates_speaks_tls_to_its_jobs_and_leaves_the_same_tab
     make_certificates(folder, ["127.0.0.1"])
     with sweeping(spec, tmp_path / "store", "--cluster", site, "--certificates", folder) as process:
         (job, *_) = under_way(process, tmp_path / "store")
-        script = slurm_says("scontrol", "write", "batch_script", job, "-")
-        told = summary(process)
-    assert "tls://127.0.0.1:" in script
-    assert "tcp://" not in script
-    assert not any(
-        line in script for line in (folder / "worker-key.pem").read_text().splitlines()[1:-1]
-    )
-    check(told, tmp_path / "store", reference)
-
-
-LONG_RUN = """
-name = "long"
-[[dataset]]
-name = "dense-stream"
-n_rows = 30_000
-n_features = 1000
-[[learner]]
-name = "ONS"
-"""
+        script = slurm_says(f"scontrol write batch_script {job} -")
+        check(process, tmp_path / "store", reference)
+    assert set(re.findall(r"\w+://127.0.0.1:|tcp://", script)) == {"tls://127.0.0.1:"}
+    secret = (folder / "worker-key.pem").read_text().splitlines()[1:-1]
+    assert not any(line in script for line in secret)
 
 
 @pytest.mark.soak
 def test_sweep__gives_back_a_job_that_nothing_is_left_for(site, tmp_path):
-    spec = tmp_path / "long.toml"
-    spec.write_text(LONG_RUN)
+    spec = write_sweep(tmp_path, LONG_RUN)
     with sweeping(spec, tmp_path / "store", "--cluster", site) as process:
         until(lambda: len(jobs()) == 2, process, "both jobs were submitted")
         until(lambda: len(jobs()) == 1, process, "one was given back")
-        told = summary(process)
-    assert told["statuses"] == {"ok": 1}
+        assert summary(process)["statuses"] == {"ok": 1}
     assert jobs() == {}
 
 
 @pytest.mark.soak
 def test_sweep__stopped_while_its_jobs_wait_takes_them_along(sweep, site, tmp_path):
-    other = slurm_says(
-        "sbatch",
-        "--parsable",
-        "--cpus-per-task=4",
-        "--chdir=/tmp",
-        "--output=/dev/null",
-        "--wrap=sleep 300",
-    ).strip()
+    where = "--parsable --cpus-per-task=4 --chdir=/tmp --output=/dev/null"
+    other = slurm_says(f"sbatch {where} --wrap='sleep 300'").strip()
     try:
         with sweeping(sweep[0], tmp_path / "store", "--cluster", site) as process:
             until(lambda: list(jobs().values()) == ["PENDING"] * 2, process, "its jobs waited")
@@ -248,23 +187,22 @@ def test_sweep__stopped_while_its_jobs_wait_takes_them_along(sweep, site, tmp_pa
         assert "koco: stopped; what was finished is kept" in err
         assert jobs() == {}
     finally:
-        slurm_says("scancel", other)
+        slurm_says(f"scancel {other}")
 
 
 @pytest.mark.soak
 def test_sweep__longer_than_its_jobs_may_be_completes(site, tmp_path):
-    spec = write_sweep(tmp_path, str(list(range(1, 41))))
+    spec = write_sweep(tmp_path, SWEEP.replace("DATA_SEEDS", str(list(range(1, 41)))))
     reference = locally(spec, tmp_path / "here")
     site.write_text(site.read_text().replace('walltime: "01:00:00"', 'walltime: "00:01:00"'))
     seen = set()
     with sweeping(spec, tmp_path / "store", "--cluster", site) as process:
         while process.poll() is None:
-            seen |= set(jobs())
+            seen |= jobs().keys()
             time.sleep(1)
-        told = summary(process)
+        told = check(process, tmp_path / "store", reference)
     print(f"{len(seen)} jobs of a minute for {told['seconds']['computing']:.0f} s of computing")
     assert len(seen) > 2
-    check(told, tmp_path / "store", reference)
 
 
 @pytest.mark.soak

@@ -11,7 +11,7 @@ import sys
 import pyarrow as pa
 import pytest
 
-from flows.nightly.night import NOTE, accept_last, night_path, opened_night, read_note
+from flows.nightly.night import NOTE, accept_last, night_path, opened_night
 from flows.nightly.regression import (
     CAP,
     FLOOR,
@@ -23,6 +23,7 @@ from flows.nightly.regression import (
     result_of,
     verdict_of,
 )
+from flows.nightly.times import read_json
 from flows.sweep.file import read_sweep
 from koco_stream.errors import StoreUnavailable, WrongInput
 from koco_stream.runs.schemas import schema
@@ -31,9 +32,9 @@ from storage.catalogue.fetch import Unreachable, WrongChecksum
 from storage.nights import NUMBERS, add_night, numbers_of, read_nights
 from storage.results import read_runs, result_files
 from storage.store import open_store
-from tests.helpers.disturbed import prefect_server, wait_until
+from tests.helpers.disturbed import prefect_server
 from tests.helpers.nights import SLOWER, TWELFTH_DIGIT, altered, begin_nights, nights
-from tests.helpers.project import ROOT, environment
+from tests.helpers.project import ROOT, environment, wait_until
 from tests.helpers.swept import koco
 
 SPEC = """
@@ -111,7 +112,7 @@ def test_night__goes_on_where_it_was_cut__unless_code_or_sweep_are_others(spec, 
     with pytest.raises(WrongInput, match="has not ended"):
         accept_last(store, "small")
     for change in ({"code": "other"}, {"file": "other"}, {"ended": True}):
-        (night / NOTE).write_text(json.dumps({**read_note(night), **change}))
+        (night / NOTE).write_text(json.dumps({**read_json(night / NOTE), **change}))
         (night / "left").path.mkdir(exist_ok=True)
         _, again = opened_night(store, sweep)
         assert again != name
@@ -127,13 +128,13 @@ def test_night__that_was_killed_goes_on_to_the_same_numbers(spec, tmp_path):
     begun = begin_nights(ROOT, spec, tmp_path / "store", 1)
     night = night_path(tmp_path / "store", "small")
     wait_until(
-        lambda: begun.poll() is not None or (read_note(night) and result_files(night)),
+        lambda: begun.poll() is not None or (read_json(night / NOTE) and result_files(night)),
         "no results of the night",
     )
     begun.kill()
     said = begun.communicate()[1]
     assert begun.returncode == -signal.SIGKILL, said
-    note, there = read_note(night), read_runs(night).num_rows
+    note, there = read_json(night / NOTE), read_runs(night).num_rows
     assert there
     (ended,) = nights(ROOT, spec, tmp_path / "store")
     assert (ended["result"], ended["night"]) == ("first", note["night"])
@@ -242,15 +243,15 @@ def test_earlier_ratios__are_of_the_same_rounds_on_the_same_machine_since_the_ac
 def test_retries__only_where_waiting_may_help(capsys):
     from prefect.states import Failed
 
-    from flows.nightly.flow import compare, compute, store_unavailable
+    from flows.nightly.flow import compare, compute
     from flows.prepare.flow import may_pass, prepare_one
 
     refused = WrongInput("get the files")
     refused.__context__ = Unreachable("no network")  # as it is raised while the other is handled
     for condition, error, again in (
-        (store_unavailable, StoreUnavailable("no answer"), True),
-        (store_unavailable, WrongInput("no such key"), False),
-        (store_unavailable, MemoryError(), False),
+        (may_pass, StoreUnavailable("no answer"), True),
+        (may_pass, WrongInput("no such key"), False),
+        (may_pass, MemoryError(), False),
         (may_pass, refused, True),
         (may_pass, WrongChecksum("another file"), False),
         (may_pass, ConnectionError("failed again and again"), True),

@@ -52,8 +52,7 @@ def test_ticks__are_written_as_people_do(value, text):
 
 
 def drawn(series, x, y, alt=""):
-    styles = {one.name: style_of(k) for k, one in enumerate(series)}
-    return plot(series, styles, x, y, alt).svg
+    return plot(series, {one.name: style_of(k) for k, one in enumerate(series)}, x, y, alt).svg
 
 
 def test_plots__are_xml_and_leave_out_what_an_axis_cannot_show():

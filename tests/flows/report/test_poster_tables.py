@@ -119,8 +119,7 @@ def test_readings__one_for_all_rows_is_found_and_a_configuration_with_a_bad_run_
     ours = groups["cpusmall", "CONKONS"][0]
     spread = 0.002 * 0.02269 / math.sqrt(2)
     assert (ours.n_runs, ours.size, ours.mean, ours.std) == pytest.approx((2, 20, 0.02269, spread))
-    found = readings_of(groups)
-    fits, compared = fits_of(found)
+    fits, compared = fits_of(readings_of(groups))
     assert len(compared) == 2
     assert [score for score, _ in fits] == [
         pytest.approx(0.0, abs=1e-9),
@@ -197,8 +196,7 @@ def growth(rounds, values):
 )
 def test_exponent__of_a_power_and_of_a_logarithm(regret, exponent):
     t = [1, 10, 100, 1000]
-    found = growth(t, [regret(float(n)) for n in t]).exponent
-    assert found == pytest.approx(exponent, nan_ok=True)
+    assert growth(t, [regret(float(n)) for n in t]).exponent == pytest.approx(exponent, nan_ok=True)
 
 
 def test_adversary__claims_are_about_what_grows_how():

@@ -24,7 +24,7 @@ from koco_stream.runs.schemas import CURVES, RUNS, schema
 from koco_stream.streams.manifest import load_manifest
 from storage.results import read_curves
 from storage.store import open_store
-from tests.helpers.memory import AnonymousPeak
+from tests.helpers.memory import anonymous_peaks
 from tests.helpers.pages import browser, look_at, opened, tables_of
 from tests.helpers.swept import prepared, swept
 
@@ -282,10 +282,11 @@ def test_bound__is_above_the_regret_and_a_curvature_s_excess_grows(learner, mode
     losses = np.cumsum(
         (model(alpha=0.5, fit_intercept=intercept, **more).progressive(X, y) - y) ** 2
     )
-    if learner == "KONS":
-        bound = newton_bound(kernel_matrix(X, params), y, params, [20, 400])
-    else:
-        bound = son_bound(X, y, learner, params, [20, 400])
+    bound = (
+        newton_bound(kernel_matrix(X, params), y, params, [20, 400])
+        if learner == "KONS"
+        else son_bound(X, y, learner, params, [20, 400])
+    )
     for t, competitor, most in zip(bound.t, bound.competitor, bound.bound, strict=True):
         assert losses[t - 1] - competitor <= most
     if "curvature" in more:
@@ -383,10 +384,10 @@ def test_report__of_a_hundred_thousand_runs_takes_seconds_and_little_memory(tmp_
             writer.write_table(pa.table(columns, schema(CURVES)))
     del runs, ids
     pa.default_memory_pool().release_unused()
-    with AnonymousPeak() as memory:
+    with anonymous_peaks() as peaks:
         begun = time.monotonic()
         written = write_report(store, "many").path
         took = time.monotonic() - begun
     assert took < 30
-    assert max(memory.peaks.values()) < 1e9
+    assert max(peaks.values()) < 1e9
     assert written.stat().st_size < 6e6

@@ -70,8 +70,7 @@ def test_reproduce__says_of_each_claim_whether_it_holds_and_by_which_criterion(k
     # four, for each way of bounding predictions
     assert count + verdicts.count(["quick", "not reproduced"]) == len(verdicts) == 8
     page = tmp_path / "store" / "reports" / "reproduce-son-figure-1-quick.html"
-    said = f"quick: son-figure-1: {count} of 8 claims reproduced"
-    assert lines[-2:] == [said, f"report: {page}"]
+    assert lines[-2:] == [f"quick: son-figure-1: {count} of 8 claims reproduced", f"report: {page}"]
     again = json.loads(koco(*words, "--json").stdout)
     shown = tables_of(page)["reproduce-son-figure-1-quick-claims"]
     assert [(row["The paper says"], row["Holds"] == "yes") for row in shown] == [

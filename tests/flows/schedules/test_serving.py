@@ -21,11 +21,11 @@ from flows.schedules.file import read_schedules
 from koco_stream import WrongInput
 from storage.nights import read_nights
 from storage.store import open_store
-from tests.helpers.disturbed import prefect_server, wait_until
+from tests.helpers.disturbed import prefect_server
 from tests.helpers.listening import family, listeners, loopback
 from tests.helpers.lookups import beyond_loopback, logging_lookups
 from tests.helpers.postgres import postgres
-from tests.helpers.project import ROOT, command, environment
+from tests.helpers.project import ROOT, command, environment, wait_until
 
 SPEC = (
     'name = "small"\n[[dataset]]\nname = "ill-conditioned"\nn_rows = 500\n[[learner]]\nname ='

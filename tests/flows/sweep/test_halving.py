@@ -49,9 +49,8 @@ def whole_length(run, n_rows):
 
 def id_at(run, rounds, n_rows):
     """The identity of the run that ends after so many rounds."""
-    stream = run.stream
-    if rounds < whole_length(run, n_rows):
-        stream = replace(stream, max_rows=rounds)
+    cut = rounds < whole_length(run, n_rows)
+    stream = replace(run.stream, max_rows=rounds) if cut else run.stream
     return Run(stream, run.learner, run.params, run.learner_seed).run_id
 
 
@@ -107,8 +106,7 @@ def test_decisions__are_those_of_the_literal_rule(sweep, factor, first, data):
 
     def decided():
         rows = []
-        halving = Halving(factor=factor, first=first)
-        return list(stages(runs, n_rows, halving, losses, rows)), rows
+        return list(stages(runs, n_rows, Halving(factor=factor, first=first), losses, rows)), rows
 
     found, decisions = decided()
     ids = [{run.run_id for run in stage} for stage in found]

@@ -6,13 +6,13 @@ import socket
 import subprocess
 import sys
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from cluster.clusters import cluster_named
-from flows.sweep.progress import COLUMNS, Status, SweepProgress, statuses, tell
+from flows.sweep.progress import COLUMNS, Status, SweepProgress, statuses
 from koco_stream import WrongInput
 from koco_stream.engine.cohort import Receipt
 from storage.store import open_store
@@ -54,7 +54,7 @@ def test_status__tells_running_from_killed(tmp_path, koco):
         status_of("stopped", state="stopped", process=dead),
     ]
     for status in told:
-        tell(store, status)
+        (store / "status" / f"{status.sweep}.json").write_text(json.dumps(asdict(status)))
     found = list(statuses(store))
     states = {
         "alive": "running",
@@ -77,8 +77,7 @@ def test_status__tells_running_from_killed(tmp_path, koco):
     assert len(lines) == 7
     assert lines[0].split()[:4] == ["sweep", "state", "runs", "done"]
     assert lines[2].split()[:4] == ["dead", "killed", "10", "4"]
-    missing = koco("status", "--store", tmp_path / "none", status=2)
-    assert "there is no store" in missing.stderr
+    assert "there is no store" in koco("status", "--store", tmp_path / "none", status=2).stderr
 
 
 @pytest.mark.parametrize(

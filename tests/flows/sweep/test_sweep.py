@@ -26,8 +26,7 @@ from storage import results
 from storage.collecting import collect
 from storage.results import finished_runs, read_curves, read_runs, result_files
 from storage.verify import result_problems
-from tests.helpers.disturbed import wait_until
-from tests.helpers.project import command, environment
+from tests.helpers.project import command, environment, wait_until
 from tests.helpers.sweeps import compiled, run_here, tables
 from tests.helpers.swept import SWEEP, koco, plan_for, swept
 
@@ -38,8 +37,7 @@ def serial(small_store, tmp_path):
     todo, manifests = plan_for(small_store, tmp_path, 1)
     store = shutil.copytree(small_store, tmp_path / "serial")
     compiled(todo.runs, manifests.values())
-    receipts = run_here(store, todo.cohorts)
-    assert sum(r.runs for r in receipts) == len(todo.runs)
+    assert sum(r.runs for r in run_here(store, todo.cohorts)) == len(todo.runs)
     return store
 
 
@@ -109,11 +107,11 @@ def test_runs__equal_the_python_interface(small_store, tmp_path, reference):
 
 
 def test_reading__while_another_process_collects(serial, tmp_path, reference, monkeypatch):
-    parts = shutil.copytree(serial / "results" / "parts", tmp_path / "parts")
+    files = shutil.copytree(serial / "results" / "parts", tmp_path / "parts")
     for listing in ("table_files", "result_files"):
         for read in (finished_runs, read_runs, read_curves):
             shutil.rmtree(serial / "results")
-            shutil.copytree(parts, serial / "results" / "parts")
+            shutil.copytree(files, serial / "results" / "parts")
             listed = getattr(results, listing)
 
             def then_collected(*words, listed=listed):

@@ -260,8 +260,7 @@ def test_file_that_is_no_text__is_refused(make, message, tmp_path):
     ],
 )
 def test_report__takes_one_figure_or_several(figure, read, tmp_path):
-    spec = written(tmp_path, f"{GOOD}[report]\nfigure = {figure}")
-    assert read_sweep(spec).figures == read
+    assert read_sweep(written(tmp_path, f"{GOOD}[report]\nfigure = {figure}")).figures == read
 
 
 @pytest.mark.parametrize("path", sorted(SWEEPS.glob("*.toml")), ids=lambda path: path.stem)

@@ -1,0 +1,220 @@
+"""Workers: what a preflight refuses, each with its reason, and a run that kills them."""
+
+import os
+import shutil
+import time
+
+import dask
+import numpy as np
+import pytest
+import scipy
+from distributed import Client, LocalCluster
+
+from cluster.executors import run_on_dask
+from cluster.local import environment_kept
+from cluster.settings import SETTINGS
+from cluster.workers import preflight
+from flows.sweep.launch import launch
+from flows.sweep.request import SweepRequest
+from koco_stream.errors import WrongInput
+from storage.preparing.prepare import prepare_file
+from storage.results import read_runs
+from tests.helpers.dask_processes import processes
+from tests.helpers.project import ROOT, wait_until
+from tests.helpers.sweeps import cohort_on
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    """A scheduler with one worker that fits."""
+    with processes(tmp_path_factory.mktemp("cluster")) as started:
+        started.address = started.scheduler()
+        started.worker("good", started.address)
+        started.wait_for("good", "Registered to:")
+        yield started
+
+
+NO_STORE = "another folder for the store"
+MISFITS = {
+    "another version": ("scipy", "__version__ = '0.1'\n"),
+    "no package": ("scipy", "raise ImportError('no scipy here')\n"),
+    "no koco_stream": ("koco_stream", "raise ModuleNotFoundError('no koco_stream here')\n"),
+}
+needs_root = pytest.mark.skipif(
+    os.geteuid() != 0, reason="needs root, to mount another folder over the store"
+)
+
+
+def start_misfit(started, address, kind, folder, store):
+    """Start a worker called bad that does not fit; `folder` is what it has of its own."""
+    folder.mkdir()
+    words, prefix = ["--no-nanny"] if kind == "no koco_stream" else [], []
+    if kind == NO_STORE:
+        script = f'mount --bind {folder} {store} && exec "$@"'
+        prefix = ["unshare", "--mount", "sh", "-c", script, "sh"]
+    elif kind == "other code":
+        code = shutil.copytree(ROOT / "koco_stream", folder / "koco_stream")
+        with (code / "losses.py").open("a") as file:
+            file.write("\n# another version\n")
+    else:
+        module, text = MISFITS[kind]
+        (folder / f"{module}.py").write_text(text)
+    path = os.pathsep.join([str(folder), str(ROOT)])
+    started.worker("bad", address, *words, prefix=prefix, PYTHONPATH=path)
+    started.wait_for("bad", "Registered to:")
+
+
+@pytest.fixture
+def client(cluster):
+    """A client of the cluster, which has its one good worker only when the test has ended."""
+    with Client(cluster.address, set_as_default=False) as client:
+        yield client
+        if "bad" in cluster.running:
+            cluster.kill("bad")
+        wait_until(lambda: len(client.nthreads()) == 1, "the bad worker is gone")
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        ("another version", [f"(bad)  scipy 0.1; here {scipy.__version__}"]),
+        ("no package", ["(bad)  scipy missing (no scipy here); here "]),
+        (
+            "no koco_stream",
+            ["(bad)  koco_stream cannot be imported there: ", "no koco_stream here"],
+        ),
+        ("other code", ["koco_stream code "]),
+        pytest.param(NO_STORE, ["STORE is not the same place there"], marks=needs_root),
+    ],
+)
+def test_worker_that_does_not_fit__is_refused_with_the_reason(
+    kind, told, cluster, client, small_store, tmp_path
+):
+    start_misfit(cluster, cluster.address, kind, tmp_path / "own", small_store)
+    with pytest.raises(WrongInput) as refused:
+        preflight(client, str(small_store))
+    said = str(refused.value).replace(str(small_store), "STORE")
+    assert [words for words in told if words not in said] == [], said
+    assert "(good)" not in said
+    assert "Traceback" not in said
+    assert [name for name in os.listdir(small_store) if name.startswith(".preflight")] == []
+    assert kind != NO_STORE or os.listdir(tmp_path / "own") == []
+
+
+def test_memory_limit_below_the_plan_s__is_refused_with_the_sums(
+    cluster, client, small_store, tmp_path
+):
+    (tmp_path / "wide.svm").write_text("1 1:1 9000:2\n-1 2:1 5:1\n" * 20)
+    prepare_file(small_store, "wide", tmp_path / "wide.svm")
+    spec = tmp_path / "wide.toml"
+    # 9,000 by 9,000
+    spec.write_text('name = "wide"\n[[dataset]]\nname = "wide"\n[[learner]]\nname = "ONS"\n')
+    cluster.worker("bad", cluster.address, "--memory-limit", "300MiB")
+    cluster.wait_for("bad", "Registered to:")
+    with pytest.raises(WrongInput) as refused:
+        launch(SweepRequest(str(spec), str(small_store), 0, 4096, cluster.address))
+    said = str(refused.value)
+    assert "needs 798 MiB on a worker, and a worker has 300 MiB" in said
+    assert "(bad)   300 MiB for each of its threads" in said
+    assert "(good)" in said
+
+
+def test_four_workers__take_less_than_3_s(small_store, tmp_path):
+    with processes(tmp_path / "four") as started:
+        address = started.scheduler()
+        for k in range(4):
+            started.worker(f"w{k}", address)
+        for k in range(4):
+            started.wait_for(f"w{k}", "Registered to:")
+        with Client(address, set_as_default=False) as client:
+            begun = time.monotonic()
+            warnings = preflight(client, str(small_store))
+            took = time.monotonic() - begun
+    print(f"preflight of 4 workers: {took:.2f} s; load {os.getloadavg()[0]:.1f}; {warnings}")
+    assert took < 3.0 * max(1.0, os.getloadavg()[0] / os.cpu_count())
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        ("no package", "scipy missing"),
+        ("no koco_stream", "cannot be imported"),
+        pytest.param(NO_STORE, "not the same place", marks=needs_root),
+    ],
+)
+def test_worker_that_joins_and_does_not_fit__is_sent_away(kind, told, small_store, tmp_path, capfd):
+    cohorts = [cohort_on(small_store, [("ONS", {"alpha": float(a)}, None)]) for a in range(1, 40)]
+    done = []
+    with processes(tmp_path / "joins") as started:
+        address = started.scheduler()
+        started.worker("good", address)
+
+        def on_receipt(receipt):
+            if not done:
+                start_misfit(started, address, kind, tmp_path / "own", small_store)
+            done.append(receipt)
+            time.sleep(0.05)
+
+        with Client(address, set_as_default=False) as client:
+            client.wait_for_workers(1, timeout=60)
+            run_on_dask(client, str(small_store), "try", cohorts, on_receipt)
+            left = [info["name"] for info in client.scheduler_info()["workers"].values()]
+    assert left == ["good"]
+    assert set(read_runs(small_store).column("status").to_pylist()) == {"ok"}
+    assert told in capfd.readouterr().err
+
+
+def test_only_the_library_s_functions_are_submitted_or_run(small_store, tmp_path, monkeypatch):
+    sent, arguments = [], set()
+    for name in ("submit", "run", "run_on_scheduler", "map"):
+        call = getattr(Client, name)
+
+        def noted(self, function, *args, call=call, **kwargs):
+            sent.append(function.__module__.split(".")[0])
+            arguments.update(type(each).__module__.split(".")[0] for each in args)
+            return call(self, function, *args, **kwargs)
+
+        monkeypatch.setattr(Client, name, noted)
+    spec = tmp_path / "try.toml"
+    spec.write_text('name = "try"\n[[dataset]]\nname = "real"\n[[learner]]\nname = "OGD"\n')
+    launch(SweepRequest(str(spec), str(small_store), 1, 4096))
+    assert len(sent) >= 3  # the preflight, the executor's look at the workers, a cohort
+    assert set(sent) == {"koco_stream"}
+    assert arguments <= {"builtins", "koco_stream"}
+
+
+@pytest.fixture
+def worker_of_900_mb():
+    """A client of a cluster with one worker, started as a local sweep's are."""
+    with (
+        environment_kept(),
+        dask.config.set(SETTINGS),
+        LocalCluster(
+            n_workers=1,
+            threads_per_worker=1,
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:0",
+            memory_limit="900MB",
+            silence_logs=50,
+        ) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        yield client
+
+
+def test_run_that_kills_its_worker__is_found_and_marked(worker_of_900_mb, tmp_path):
+    draw, store = np.random.default_rng(0), str(tmp_path / "store")
+    features = [np.unique(draw.integers(1, 2_000_000, 9)) for _ in range(40)]
+    lines = [f"{(-1) ** t} " + " ".join(f"{j}:1" for j in row) for t, row in enumerate(features)]
+    (tmp_path / "wide.svm").write_text("\n".join(lines) + "\n")
+    prepare_file(store, "wide", tmp_path / "wide.svm", n_features=2_000_000)
+    small, large = 1, 60  # the sketch's rows: of two million features sixty take a gigabyte
+    learners = [
+        ("OjaSON", {"sketch_start": "random", "sketch_size": size}, 1) for size in (small, large)
+    ]
+    cohort, receipts = cohort_on(store, learners, name="wide", order="as-stored"), []
+    run_on_dask(worker_of_900_mb, store, "try", [cohort], receipts.append)
+    rows = {row["sketch_size"]: row for row in read_runs(store).to_pylist()}
+    assert {size: row["status"] for size, row in rows.items()} == {small: "ok", large: "failed"}
+    assert "its worker died" in rows[large]["error"]
+    assert sum(receipt.runs for receipt in receipts) == 2
