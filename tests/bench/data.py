@@ -64,8 +64,7 @@ def matrix_of(store: Path, manifest: Manifest) -> tuple[scipy.sparse.csr_array, 
     """The rows of a sparse dataset as a CSR matrix (n, d) with numbers of 32 bits for features, as
     scikit-learn wants it, and the labels (n,).
     """
-    order = streams.Stream(manifest.name, manifest.dataset_hash)
-    rows, labels = StreamReader(store, order).whole()
+    rows, labels = StreamReader(store, streams.Stream(manifest.name, manifest.dataset_hash)).whole()
     X = (rows.values.astype(np.float64), rows.indices, rows.indptr.astype(np.int32))
     return scipy.sparse.csr_array(X, shape=(labels.size, rows.n_features)), labels
 

@@ -43,8 +43,7 @@ def regression_set(name: str) -> tuple[np.ndarray, np.ndarray]:
     n, d = {"cpusmall": (8192, 12), "cadata": (20_640, 8), "casp": (45_730, 9)}[name]
     data = os.environ.get("KOCO_DATA")
     if data is None:
-        draw = np.random.default_rng(0)
-        X = draw.random((n, d))
+        X = np.random.default_rng(0).random((n, d))
         return X, np.sin(4 * X.mean(1)) ** 2
     with tempfile.TemporaryDirectory(prefix="koco-bench-") as store:
         manifest = prepare_named(store, name, [Path(data) / name], {"scale": "minmax"})

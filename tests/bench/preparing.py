@@ -51,8 +51,7 @@ def preparing(cores: set[int], repetitions: int, quick: bool) -> dict[str, Time]
                 )
             )
 
-        contestants = {PEER: load, ONE: partial(prepare, map)}
-        times = in_turn(contestants, repetitions)
+        times = in_turn({PEER: load, ONE: partial(prepare, map)}, repetitions)
         if len(cores) > 1:
             pinned = os.sched_getaffinity(0)
             os.sched_setaffinity(0, cores)

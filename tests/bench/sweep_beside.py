@@ -5,6 +5,7 @@ Vowpal Wabbit; on two cores.
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -138,25 +139,19 @@ def ours(folder: Path, grid: dict[str, list[float]], cores: set[int]) -> Taken:
 
 def other(folder: Path, peer: str, cores: set[int]) -> Taken:
     """By one of `sweep_peers`, in a process of its own."""
-    answers: list[str] = []
-    whole = seconds(
-        lambda: answers.append(output(["-m", "tests.bench.sweep_peers", peer, str(folder)], cores))
-    )
-    answer = json.loads(answers[0].splitlines()[-1])
+    begun = time.perf_counter()
+    said = output(["-m", "tests.bench.sweep_peers", peer, str(folder)], cores)
+    whole, answer = time.perf_counter() - begun, json.loads(said.splitlines()[-1])
     losses = {(config["alpha"], config["sketch_rate"]): loss for config, loss in answer["losses"]}
     return Taken(answer["seconds"], whole, len(losses), losses)
 
 
 def processes(folder: Path, chosen: Sequence[tuple[float, float]], cores: set[int]) -> Taken:
     """A new Python for each run: it reads the rows, learns, and prints its loss."""
-    printed: list[str] = []
-    taken = seconds(
-        lambda: printed.extend(
-            two_at_a_time(
-                [["-c", ONE_RUN, str(folder), repr(a), repr(r)] for a, r in chosen], cores
-            )
-        )
-    )
+    commands = [["-c", ONE_RUN, str(folder), repr(a), repr(r)] for a, r in chosen]
+    begun = time.perf_counter()
+    printed = two_at_a_time(commands, cores)
+    taken = time.perf_counter() - begun
     return Taken(taken, taken, len(chosen), dict(zip(chosen, map(float, printed), strict=True)))
 
 
@@ -188,10 +183,7 @@ def two_at_a_time(commands: Sequence[list[str]], cores: set[int]) -> list[str]:
 def output(words: list[str], cores: set[int]) -> str:
     """What a Python command prints. Raises `RuntimeError` with what it said if it failed."""
     with on(cores):
-        process = subprocess.Popen(
-            [sys.executable, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-    out, said = process.communicate()
-    if process.returncode:
-        raise RuntimeError(f"{' '.join(words[:3])} failed: {said}")
-    return out
+        done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(words[:3])} failed: {done.stderr}")
+    return done.stdout

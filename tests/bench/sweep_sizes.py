@@ -54,8 +54,7 @@ def cohorts(folder: Path, cores: set[int], quick: bool) -> dict[str, float]:
     )
     X, y = regression_set("casp")
     n = 6000 if quick else len(y)
-    rows = table_of(X[:n], y[:n])
-    prepare_source(folder / "kernel", "casp", rows)
+    prepare_source(folder / "kernel", "casp", table_of(X[:n], y[:n]))
     grids = {
         "alpha": [1.0, 2.0, 4.0, 8.0],
         "beta": [0.25, 0.5, 0.75, 1.0],

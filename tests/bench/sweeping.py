@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import tomli_w
+
 from cluster.executors import run_serially
 from flows.sweep.checks import all_runs
 from flows.sweep.file import read_sweep
@@ -88,15 +90,9 @@ def on(cores: set[int]) -> Iterator[None]:
 
 def spec(folder: Path, name: str, dataset: dict[str, Any], learner: str, **grids: Any) -> Path:
     """A sweep file of one dataset and one learner."""
-    tables = [f"name = {json.dumps(name)}"]
-    for table, keys in (("dataset", dataset), ("learner", {"name": learner, **grids})):
-        tables.append(
-            "\n".join(
-                [f"[[{table}]]", *(f"{key} = {json.dumps(value)}" for key, value in keys.items())]
-            )
-        )
     path = folder / f"{name}.toml"
-    path.write_text("\n\n".join(tables) + "\n")
+    tables = {"name": name, "dataset": [dataset], "learner": [{"name": learner, **grids}]}
+    path.write_text(tomli_w.dumps(tables))
     return path
 
 
@@ -148,8 +144,7 @@ def peak(pid: int) -> int:
 def runs_of(path: Path, store: Path) -> list[Run]:
     """The runs of a sweep file whose datasets the store has."""
     sweep = read_sweep(path)
-    manifests = {use.name: load_manifest(store, use.name) for use in sweep.datasets}
-    return all_runs(sweep, manifests)
+    return all_runs(sweep, {use.name: load_manifest(store, use.name) for use in sweep.datasets})
 
 
 def serially(store: Path, cohort: Cohort) -> Receipt:

@@ -212,8 +212,7 @@ def scaled() -> Input:
     draw = np.random.default_rng(3)
     sizes = np.array([1e-3, 3e-3, 1e-2, 0.1, 0.3, 1.0, 3.0, 10.0, 1e2, 1e3])
     X = draw.standard_normal((120 + HELD_OUT, sizes.size))
-    y = labels_of(X, draw)
-    return split(X * sizes, y)
+    return split(X * sizes, labels_of(X, draw))
 
 
 def repeated() -> Input:
@@ -251,10 +250,8 @@ def other_values(name: str, base: Given) -> Iterator[Given]:
         for value in values:
             if value == base.get(q.name, learner.defaults()[q.name]):
                 continue
-            if value == "hinge" and "curvature" in declared:
-                yield {q.name: value, "curvature": 0.1}  # this loss has none of its own
-            else:
-                yield {q.name: value, **needs}
+            flat = value == "hinge" and "curvature" in declared  # no curvature of its own
+            yield {q.name: value, **({"curvature": 0.1} if flat else needs)}
     if learner.stochastic(learner.complete(base)):
         yield {"seed": 3}
 

@@ -22,7 +22,6 @@ import pandas as pd
 import koco_stream
 from cluster.executors import run_serially
 from flows.sweep.steps import remember
-from koco_stream.learners import LEARNERS
 from koco_stream.runs.planner import Limits, plan
 from koco_stream.runs.run import Run
 from koco_stream.runs.schemas import CURVES, RUNS
@@ -65,20 +64,11 @@ def named_runs() -> Iterator[tuple[str, Given, int, str]]:
         for case in cases_of(learner):
             given.append({name: value for name, value in case.given.items() if name != "seed"})
         for k, one in enumerate(given):
-            if one not in given[:k] and takes(learner, one):
+            if one not in given[:k]:
                 yield learner, one, 5, "shuffled"
         for stream in STREAMS:
             for seed in (0, 2**40):
                 yield learner, base, seed, stream
-
-
-def takes(learner: str, given: Given) -> bool:
-    """Whether the learner takes these parameters: some have no default."""
-    try:
-        LEARNERS[learner].complete(given)
-    except koco_stream.WrongInput:
-        return False
-    return True
 
 
 def run_of(name: str) -> Run:
@@ -193,13 +183,12 @@ NAMED = "OGD-named"  # has learnt from a data frame
 FEATURES = list("abcde")
 
 
-def saved_models() -> dict[str, tuple[str, Given]]:
-    """The learner and parameters of each saved model, by the name of its file."""
-    return {
-        **{name: (name, base) for name, base in BASES.items()},
-        **{f"{name}-options": (name, {**BASES[name], **more}) for name, more in OPTIONS.items()},
-        NAMED: ("OGD", BASES["OGD"]),
-    }
+# The learner and parameters of each saved model, by the name of its file.
+SAVED: dict[str, tuple[str, Given]] = {
+    **{name: (name, base) for name, base in BASES.items()},
+    **{f"{name}-options": (name, {**BASES[name], **more}) for name, more in OPTIONS.items()},
+    NAMED: ("OGD", BASES["OGD"]),
+}
 
 
 def model_rows() -> tuple[np.ndarray, np.ndarray]:
@@ -211,8 +200,7 @@ def model_rows() -> tuple[np.ndarray, np.ndarray]:
 
 def labels_for(model: Any, y: np.ndarray) -> np.ndarray:
     """The labels that the model's loss takes."""
-    squared = model.loss in ("squared", "half_squared")
-    return y if squared else np.where(y >= 0.0, 1.0, -1.0)
+    return y if model.loss in ("squared", "half_squared") else np.where(y >= 0.0, 1.0, -1.0)
 
 
 def predictions_of(model: Any, rounds: int) -> dict[str, list[float]]:
@@ -223,7 +211,9 @@ def predictions_of(model: Any, rounds: int) -> dict[str, list[float]]:
     later = slice(more.stop, more.stop + HELD_BACK)
 
     def rows(of: slice) -> Any:
-        return pd.DataFrame(X[of], columns=FEATURES) if model_has_names(model) else X[of]
+        return (
+            pd.DataFrame(X[of], columns=FEATURES) if hasattr(model, "feature_names_in_") else X[of]
+        )
 
     return {
         "predict": model.predict(rows(more)).tolist(),
@@ -232,11 +222,6 @@ def predictions_of(model: Any, rounds: int) -> dict[str, list[float]]:
         .predict(rows(slice(HELD_BACK)))
         .tolist(),
     }
-
-
-def model_has_names(model: Any) -> bool:
-    """Whether the model has learnt from rows whose features have names."""
-    return hasattr(model, "feature_names_in_")
 
 
 def model_file(name: str) -> Path:
@@ -249,7 +234,7 @@ def models() -> dict[str, Any]:
     X, y = model_rows()
     found: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
-        for name, (learner, given) in saved_models().items():
+        for name, (learner, given) in SAVED.items():
             model = getattr(koco_stream, learner)(**given, seed=3)
             rounds = 20 if "KONS" in learner else 60
             first = pd.DataFrame(X[:rounds], columns=FEATURES) if name == NAMED else X[:rounds]
@@ -309,11 +294,9 @@ bandwidth = 2.0
 """
 
 
-def columns_of() -> list[str]:
-    """The columns of `runs` that older code had and this code has, without those that differ from
-    one execution to the next.
-    """
-    return [c.name for c in RUNS if not c.measured]
+# The columns of `runs` that older code had and this code has, without those that differ from one
+# execution to the next.
+COLUMNS = [c.name for c in RUNS if not c.measured]
 
 
 def exact(value: Any) -> Any:
@@ -378,8 +361,8 @@ def old_store() -> dict[str, Any]:
                 name: [rows_of(store, order) for order in orders_of(load_manifest(store, name))]
                 for name in ("real", "words")
             },
-            "columns": columns_of(),
-            "rows": rows_by_id(store, columns_of()),
+            "columns": COLUMNS,
+            "rows": rows_by_id(store, COLUMNS),
         }
 
 

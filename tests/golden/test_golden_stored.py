@@ -27,17 +27,14 @@ VALUES = {part: json.loads((made.STORED / f"{part}.json").read_text()) for part 
 
 def test_recorded__are_all_learners():
     runs = {json.loads(name)[0] for name in VALUES["run_ids"]["ids"]}
-    models = {model["learner"] for model in VALUES["models"].values()}
-    assert runs == models == set(LEARNERS)
+    assert runs == {model["learner"] for model in VALUES["models"].values()} == set(LEARNERS)
 
 
 def test_run_ids__are_those_recorded():
     streams = {name: Stream(**given) for name, given in VALUES["run_ids"]["streams"].items()}
-    found = {}
-    for name in VALUES["run_ids"]["ids"]:
+    for name, known in VALUES["run_ids"]["ids"].items():
         learner, given, seed, stream = json.loads(name)
-        found[name] = Run.of(streams[stream], learner, given, seed).run_id
-    assert found == VALUES["run_ids"]["ids"]
+        assert Run.of(streams[stream], learner, given, seed).run_id == known, name
 
 
 @pytest.mark.parametrize("name", [*made.FILES, *made.GENERATED])
@@ -52,7 +49,7 @@ def test_saved_model__is_loaded_and_goes_on_to_the_recorded_predictions(name, tm
     model = koco_stream.load(made.unpacked(made.model_file(name), tmp_path / "a.koco"))
     assert type(model) is getattr(koco_stream, known["learner"])
     assert (model.rounds_, model.n_features_in_) == (known["rounds"], len(made.FEATURES))
-    assert made.model_has_names(model) == (name == made.NAMED)
+    assert hasattr(model, "feature_names_in_") == (name == made.NAMED)
     assert known["params"].items() <= model.get_params().items()
     for what, found in made.predictions_of(model, known["rounds"]).items():
         assert found == pytest.approx(known[what], rel=1e-6, abs=1e-6), what

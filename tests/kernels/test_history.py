@@ -54,8 +54,7 @@ def test_rows__in_one_call_or_a_call_each_and_without_unused_features_give_the_s
         other.predict(narrow[:20])
     assert np.concatenate(one_by_one).tobytes() == at_once.tobytes()
     assert single.predict(X).tobytes() == whole.predict(X).tobytes()
-    used = X[:, np.unique(X.nonzero()[1])]
-    assert without.progressive(used, y).tobytes() == at_once.tobytes()
+    assert without.progressive(X[:, np.unique(X.nonzero()[1])], y).tobytes() == at_once.tobytes()
     assert np.unique(at_once).size > 50
 
 

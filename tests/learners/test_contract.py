@@ -107,8 +107,7 @@ def test_progressive__same_bits_from_every_form_of_input_which_is_not_changed(
     before = [array.tobytes() for array in held]
     expected = make(name, fit_intercept=intercept).progressive(dense, Y).tobytes()
     for form, rows in forms.items():
-        found = make(name, fit_intercept=intercept).progressive(rows, Y)
-        assert found.tobytes() == expected, form
+        assert make(name, fit_intercept=intercept).progressive(rows, Y).tobytes() == expected, form
     assert [array.tobytes() for array in held] == before
 
 

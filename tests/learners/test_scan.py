@@ -24,8 +24,7 @@ def test_totals__of_blocks_are_those_of_single_rounds_to_the_bit(n, loss, seed, 
     points = curve_points(n)
     totals, curve, at = np.zeros(3), np.zeros((points.size, 3)), 0
     for a, b in pairwise([0, *sorted(cut for cut in cuts if cut < n), n]):
-        block = (predictions[a:b], labels[a:b], b - a)
-        at = tally(LOSSES[loss], *block, totals, points, at, curve)
+        at = tally(LOSSES[loss], *(predictions[a:b], labels[a:b], b - a), totals, points, at, curve)
     cumulative, mistakes, lines = 0.0, 0, []
     for t in range(n):
         cumulative += loss_value(LOSSES[loss], predictions[t], labels[t])

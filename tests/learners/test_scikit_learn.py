@@ -16,6 +16,7 @@ from sklearn.utils.estimator_checks import check_dataframe_column_names_consiste
 import koco_stream
 from koco_stream import Classifier, OjaSON, WrongInput
 from koco_stream.learners import LEARNERS
+from tests.helpers.linear_streams import stream
 from tests.helpers.wire import as_on_a_worker
 
 # Neither holds its predictions within [−clip, clip], and a first step of 1 on the squared loss goes
@@ -25,14 +26,7 @@ SMALLER_STEPS = {"FOGD": {"step_size": 0.3}, "NOGD": {"step_size": 0.3}}
 QUICK = ("OGD", "ONS", "NORMA", "KORS", "PROSNKONS")
 
 
-def rows(n=120, d=4):
-    draw = np.random.default_rng(3)
-    X = draw.standard_normal((n, d))
-    return X, np.clip(X @ draw.standard_normal(d), -1, 1)
-
-
-def learner(name):
-    return LEARNERS[name](**SMALLER_STEPS.get(name, {}))
+X, Y = stream(3, n=120, d=4, density=1.0)
 
 
 # Learners do without scikit-learn, so that they cannot inherit from its classes; what these give
@@ -49,8 +43,8 @@ def learner(name):
     ],
 )
 def test_scikit_learn_s_checks__pass(name):
-    estimators = [learner(name)] if name == "KORS" else [learner(name), Classifier(learner(name))]
-    for estimator in estimators:
+    learner = LEARNERS[name](**SMALLER_STEPS.get(name, {}))
+    for estimator in [learner] if name == "KORS" else [learner, Classifier(learner)]:
         results = check_estimator(estimator, on_fail="raise", on_skip=None)
         # The array API is only looked at where the environment asks for it.
         assert {r["check_name"] for r in results if r["status"] != "passed"} <= {
@@ -59,34 +53,34 @@ def test_scikit_learn_s_checks__pass(name):
         check_dataframe_column_names_consistency(name, estimator)
 
 
-def test_kept__remembers_what_it_was_told():
-    X, y = rows()
+def test_diverged_or_changed__is_refused_with_the_reason_also_where_it_was_sent():
     diverged = koco_stream.OGD(1e200, clip=1e300)
-    with pytest.raises(FloatingPointError):
+    with pytest.raises(FloatingPointError, match="the prediction for row"):
         diverged.partial_fit(np.full((9, 2), 1e10), np.ones(9))
-    with pytest.raises(WrongInput, match="diverged"):
-        as_on_a_worker(diverged).predict(np.ones((1, 2)))
-    changed = OjaSON(3).partial_fit(X, y).set_params(alpha=7.0)
-    with pytest.raises(WrongInput, match="alpha changed"):
-        as_on_a_worker(changed).predict(X)
+    changed = OjaSON(3).partial_fit(X, Y).set_params(alpha=7.0)
+    for model, row, reason in (
+        (diverged, np.ones((1, 2)), "diverged"),
+        (changed, X, "alpha changed"),
+    ):
+        for each in (model, as_on_a_worker(model)):
+            with pytest.raises(WrongInput, match=reason):
+                each.predict(row)
     assert not as_on_a_worker(OjaSON(3)).__sklearn_is_fitted__()
 
 
 def test_feature_names__are_kept_in_a_file(tmp_path):
-    X, y = rows()
     frame = pd.DataFrame(X, columns=list("abcd"))
-    OjaSON(3).partial_fit(frame, y).save(tmp_path / "m.koco")
+    OjaSON(3).partial_fit(frame, Y).save(tmp_path / "m.koco")
     model = koco_stream.load(tmp_path / "m.koco")
     assert model.feature_names_in_.tolist() == list("abcd")
     with pytest.raises(WrongInput, match="same order"):
-        model.partial_fit(frame[list("dcba")], y)
+        model.partial_fit(frame[list("dcba")], Y)
     with pytest.warns(UserWarning, match="valid feature names"):
-        model.partial_fit(X, y)
+        model.partial_fit(X, Y)
 
 
 def test_pipelines_and_searches():
-    X, y = rows()
-    labels = np.where(y > 0, "yes", "no")
+    labels = np.where(Y > 0, "yes", "no")
     pipeline = make_pipeline(StandardScaler(), Classifier(OjaSON(3)))
     assert cross_val_score(pipeline, X, labels, cv=3).mean() > 0.8
     search = GridSearchCV(Classifier(OjaSON(3)), {"learner__alpha": [1e-6, 10.0]}, cv=3).fit(
@@ -94,57 +88,73 @@ def test_pipelines_and_searches():
     )
     assert search.best_estimator_.learner_.alpha == search.best_params_["learner__alpha"]
     assert search.best_estimator_.classes_.tolist() == ["no", "yes"]
-    best = GridSearchCV(OjaSON(3), {"alpha": [0.1, 10.0, 1e6]}, cv=3).fit(X, y).best_params_
+    best = GridSearchCV(OjaSON(3), {"alpha": [0.1, 10.0, 1e6]}, cv=3).fit(X, Y).best_params_
     assert best["alpha"] < 1e6  # a step of 1e-6 learns nothing
 
 
 def test_classifier__is_the_learner_on_signs():
-    X, y = rows()
-    labels = np.where(y >= 0, 7, 3)
+    labels = np.where(Y >= 0, 7, 3)
     learner = OjaSON(3, alpha=0.5, loss="logistic")
-    scores = OjaSON(3, alpha=0.5, loss="logistic").progressive(X, np.where(y >= 0, 1.0, -1.0))
+    scores = OjaSON(3, alpha=0.5, loss="logistic").progressive(X, np.where(Y >= 0, 1.0, -1.0))
     model = Classifier(learner)
-    first = model.progressive(X[:1], labels[:1], classes=[3, 7])
-    predicted = np.concatenate([first, model.progressive(X[1:], labels[1:])])
+    predicted = np.concatenate(
+        [model.progressive(X[:1], labels[:1], classes=[3, 7]), model.progressive(X[1:], labels[1:])]
+    )
     assert predicted.tolist() == np.where(scores >= 0, 7, 3).tolist()
     assert (predicted[0], scores[0]) == (7, 0.0)  # nothing was known yet
-    assert model.classes_.tolist() == [3, 7]
-    assert (model.rounds_, model.n_features_in_) == (len(X), 4)
+    assert (model.classes_.tolist(), model.rounds_, model.n_features_in_) == ([3, 7], len(X), 4)
     assert model.decision_function(X).tobytes() == model.learner_.predict(X).tobytes()
     assert not learner.__sklearn_is_fitted__()
 
 
-def test_classifier__refuses_what_it_cannot_learn():
-    X, y = rows()
-    model = Classifier(OjaSON(3)).partial_fit(X, y > 0)
+def test_classifier__refuses_other_classes_and_learns_nothing_from_them():
+    model = Classifier(OjaSON(3)).partial_fit(X, Y > 0)
     before = model.decision_function(X).tobytes()
-    for labels, message in (
-        (np.full(len(X), 2), r"y\[0\] is 2, and the classes are False and True"),
-        (None, "target y is None"),
-    ):
-        with pytest.raises(WrongInput, match=message):
-            model.partial_fit(X, labels)
+    with pytest.raises(WrongInput, match=r"y\[0\] is 2, and the classes are False and True"):
+        model.partial_fit(X, np.full(len(X), 2))
+    with pytest.raises(WrongInput, match="target y is None"):
+        model.partial_fit(X, None)
     assert model.decision_function(X).tobytes() == before
-    with pytest.raises(WrongInput, match="only one class, 1; give both"):
-        Classifier(OjaSON(3)).partial_fit(X, np.ones(len(X), int))
-    with pytest.raises(WrongInput, match="no classifier"):
-        Classifier(koco_stream.KORS()).fit(X, y > 0)
-    with pytest.raises(WrongInput, match="must be a learner"):
-        Classifier("OjaSON").fit(X, y > 0)
+
+
+@pytest.mark.parametrize(
+    ("learner", "labels", "message"),
+    [
+        (OjaSON(3), [1, 1], "only one class, 1; give both"),
+        (koco_stream.KORS(), [0, 1], "no classifier"),
+        ("OjaSON", [0, 1], "must be a learner"),
+    ],
+    ids=["one class", "a sampler", "a name"],
+)
+def test_classifier__refuses_what_it_cannot_learn(learner, labels, message):
+    with pytest.raises(WrongInput, match=message):
+        Classifier(learner).fit(np.eye(2), labels)
+
+
+def test_classifier__names_the_parameter_that_was_meant():
     with pytest.raises(WrongInput, match="did you mean 'learner__alpha'"):
         Classifier(OjaSON(3)).set_params(learner_alpha=1.0)
 
 
+WITHOUT = """
+import sys; sys.modules["sklearn"] = None
+import numpy as np, warnings, koco_stream
+model = koco_stream.Classifier(koco_stream.OGD(0.1))
+try:
+    model.predict(np.eye(2))
+except AttributeError as error:
+    print(error)
+with warnings.catch_warnings(record=True) as seen:
+    koco_stream.OGD(0.1).fit(np.eye(2), np.ones((2, 1)))
+print(seen[0].message)
+print(model.fit(np.eye(2), [0, 1]).score(np.eye(2), [0, 1]))
+"""
+
+
 def test_without_scikit_learn__learners_work_as_ever():
-    code = (
-        "import sys; sys.modules['sklearn'] = None\nimport numpy as np, warnings,"
-        " koco_stream\nmodel = koco_stream.Classifier(koco_stream.OGD(0.1))\ntry:\n   "
-        " model.predict(np.eye(2))\nexcept AttributeError as error:\n    print(error)\nwith"
-        " warnings.catch_warnings(record=True) as seen:\n    koco_stream.OGD(0.1).fit(np.eye(2),"
-        " np.ones((2, 1)))\nprint(seen[0].message)\nprint(model.fit(np.eye(2), [0,"
-        " 1]).score(np.eye(2), [0, 1]))"
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT], capture_output=True, text=True, check=True
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     not_fitted, column, score = done.stdout.splitlines()
     assert "not fitted yet" in not_fitted
     assert "column-vector" in column

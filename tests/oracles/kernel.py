@@ -8,14 +8,14 @@ import numpy as np
 from tests.oracles.kernel_learners import beyond
 
 
-def gram(kernel, X, Z, bandwidth=None):
-    """Kernel values of all rows of X with all rows of Z."""
+def gram(kernel, X, bandwidth=None):
+    """The kernel's values of all rows of X with each other."""
     row = {
-        "linear": lambda x: Z @ x,
-        "quadratic": lambda x: (Z @ x + 1.0) ** 2,
-        "gaussian": lambda x: np.exp(-np.sum((Z - x) ** 2, axis=1) / (2.0 * bandwidth**2)),
+        "linear": lambda x: X @ x,
+        "quadratic": lambda x: (X @ x + 1.0) ** 2,
+        "gaussian": lambda x: np.exp(-np.sum((X - x) ** 2, axis=1) / (2.0 * bandwidth**2)),
     }[kernel]
-    return np.array([row(x) for x in X]).reshape(len(X), len(Z))
+    return np.array([row(x) for x in X])
 
 
 def lemma_4(K, y, *, alpha, curvature, clip, slope, coins, with_coin):
@@ -37,8 +37,7 @@ def lemma_4(K, y, *, alpha, curvature, clip, slope, coins, with_coin):
             k @ (D[:t] * b[:t]) - (k * D[:t])[R] @ np.linalg.solve(E, K_bar[R] @ b[:t])
         ) / alpha
         predictions.append(y_breve - beyond(y_breve, clip))
-        g = slope(predictions[t], y[t])
-        D[t] = g * np.sqrt(curvature)
+        D[t] = slope(predictions[t], y[t]) * np.sqrt(curvature)
         k_bar = D[t] * (k * D[:t])[R]
         rest = D[t] ** 2 * K[t, t] - k_bar @ np.linalg.solve(E, k_bar)
         fit = coins[t] * predictions[t] if with_coin else predictions[t]

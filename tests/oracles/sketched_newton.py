@@ -113,9 +113,8 @@ class FullMatrix:
 
     def inverse(self, v):
         """A⁻¹v, or A⁺v."""
-        if self.alpha > 0:
-            return solve(self.A, v)
-        return self.Q.T @ solve(self.Q @ self.A @ self.Q.T, self.Q @ v)
+        Q = self.Q
+        return solve(self.A, v) if self.alpha > 0 else Q.T @ solve(Q @ self.A @ Q.T, Q @ v)
 
     def update(self, g_hat, x):
         """A ← A + ĝĝᵀ."""

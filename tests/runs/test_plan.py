@@ -249,8 +249,7 @@ def test_shared_work__is_that_of_the_run_that_needs_most_of_it():
     together = [[run.run_id for run in order] for order in (runs, runs[::-1])]
     seconds = [plan(runs, size, Limits(1, GENEROUS), [ids]).seconds for ids in together]
     assert seconds[0] == pytest.approx(seconds[1])
-    costs = Costs(size)
-    assert seconds[0] > max(costs.of(run).shared_seconds for run in runs)
+    assert seconds[0] > max(Costs(size).of(run).shared_seconds for run in runs)
 
 
 def test_factors__of_a_finished_sweep_are_positive_and_used(small_store):

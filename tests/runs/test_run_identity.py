@@ -36,8 +36,7 @@ def test_run_of_con_kons__keeps_the_identity_it_had_before_carry(given):
 
 def test_run_of_con_kons__with_another_carry_is_another_run():
     run = Run.of(STREAM, "CONKONS", {"alpha": 2, "carry": "weights"}, 5)
-    after = BEFORE_CARRY.replace('"clip"', '"carry":"weights","clip"')
-    assert run.run_id == hashed(after)
+    assert run.run_id == hashed(BEFORE_CARRY.replace('"clip"', '"carry":"weights","clip"'))
 
 
 def test_parameter_added_later__is_neither_shown_nor_kept_where_it_cannot_matter():

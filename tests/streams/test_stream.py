@@ -160,8 +160,7 @@ def test_blocks__of_any_size_give_the_same_rows(order, layout, tmp_path):
 
 @pytest.mark.parametrize("layout", ["dense", "sparse"])
 def test_stored_blocks__are_views_of_the_mapped_copy(layout, tmp_path):
-    manifest = published(tmp_path, layout, 203, 3, layout)
-    reader = StreamReader(tmp_path, stream_of(manifest))
+    reader = StreamReader(tmp_path, stream_of(published(tmp_path, layout, 203, 3, layout)))
     for rows, labels in reader.blocks(50):
         (shard,) = reader.opened.values()
         assert np.shares_memory(rows.values, shard.values)
@@ -257,8 +256,7 @@ def test_room__is_made_by_removing_the_least_recently_used_copies(cache, tmp_pat
 
 
 def test_removed_copy__is_still_read_by_who_has_it_mapped(cache, tmp_path):
-    manifest = published(tmp_path, "a", 1000, 1)
-    blocks = StreamReader(tmp_path, stream_of(manifest)).blocks(10)
+    blocks = StreamReader(tmp_path, stream_of(published(tmp_path, "a", 1000, 1))).blocks(10)
     next(blocks)
     (path,) = copies(cache)
     path.unlink()
@@ -374,8 +372,7 @@ list(reader.blocks())
 
 
 def test_disk_that_takes_no_more__is_said_with_the_folder(cache, tmp_path):
-    manifest = published(tmp_path, "a", 3000, 1)
-    full = reading(FULL, tmp_path, manifest)
+    full = reading(FULL, tmp_path, published(tmp_path, "a", 3000, 1))
     _, said = full.communicate(timeout=60)
     assert full.returncode == 1
     assert f"OSError: [Errno 27] the cache folder {cache} does not take a copy of" in said

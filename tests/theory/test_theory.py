@@ -2,6 +2,8 @@
 real rows.
 """
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -23,6 +25,7 @@ from koco_stream.theory import (
     poster_epochs,
     poster_theorem_1,
     poster_theorem_2,
+    projection_error,
     proposition_3_error,
     rescaled_kernel,
     ridge_leverage_scores,
@@ -39,10 +42,7 @@ from tests.oracles.sketched_newton import FullMatrix, sketched_newton
 
 SIGMA, C, L = 1 / 8, 1.0, 4.0  # of the squared loss with labels and predictions in [−1, 1]
 SQUARED = {"curvature": SIGMA, "lipschitz": L}
-
-
-def gaussian(X, bandwidth):
-    return gram("gaussian", X, X, bandwidth)
+gaussian = partial(gram, "gaussian")
 
 
 draw = np.random.default_rng(0)
@@ -76,6 +76,19 @@ def test_scores__are_those_of_the_definition(ridge):
 def test_what_is_no_kernel_matrix__is_refused(K, ridge):
     with pytest.raises(WrongInput):
         online_leverage_scores(K, ridge)
+
+
+def test_projection_error__is_that_of_the_orthogonal_projection():
+    phi, chosen = np.random.default_rng(0).standard_normal((30, 12)), np.arange(30) % 6 == 0
+    basis, _ = np.linalg.qr(phi[chosen].T)
+    K, missed = phi @ phi.T, phi - phi @ basis @ basis.T
+    error, largest = np.linalg.norm(missed, 2) ** 2, np.linalg.norm(phi, 2) ** 2
+    assert projection_error(K, chosen) == pytest.approx(error)
+    assert projection_error(K, np.flatnonzero(chosen)) == projection_error(K, chosen)
+    assert projection_error(K, np.zeros(30, bool)) == pytest.approx(largest)
+    assert projection_error(K, np.ones(30, bool)) == pytest.approx(0.0, abs=1e-10)
+    twice = np.vstack([phi, phi[:6]])  # repeated points add nothing to the span
+    assert projection_error(twice @ twice.T, np.r_[chosen, np.ones(6, bool)]) < largest
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 30.0])

@@ -1,5 +1,5 @@
 """Kernel learners on rows and parameters at the edge of what is allowed: numbers, or a divergence
-that is reported. What has grown goes on to the same bits when cut or saved.
+that is reported. Where one of them equals another, and what each carries and returns.
 """
 
 from itertools import product
@@ -9,7 +9,10 @@ import pytest
 import scipy.sparse
 
 import koco_stream
-from koco_stream import BKONS, CONKONS, KONS, KORS, NOGD, NORMA, PROSNKONS, SketchedKONS
+from koco_stream import BKONS, CONKONS, KONS, KORS, NOGD, NORMA, PROSNKONS, Batch, SketchedKONS
+from koco_stream.learners import LEARNERS
+from koco_stream.learners.shared_kernel_scan import SharedKernelScan
+from koco_stream.streams.rows import as_rows
 
 PREDICTING = {
     PROSNKONS: {"alpha": 1e-9},
@@ -100,3 +103,82 @@ def test_dictionary_that_has_grown__in_one_call_in_many_and_saved_gives_the_same
         assert model.progressive(X[238:], y[238:]).tobytes() == expected, name
         model.save(tmp_path / f"{name}.koco")
     assert (tmp_path / "whole.koco").read_bytes() == (tmp_path / "again.koco").read_bytes()
+
+
+def test_nogd_of_nearly_repeated_points__drops_what_is_no_feature():
+    draw = np.random.default_rng(0)
+    repeated, y = draw.standard_normal((3, 5))[np.arange(40) % 3], np.sin(np.arange(40))
+    near = repeated + 1e-9 * draw.standard_normal((40, 5))
+    model = NOGD(0.2, budget=9, rank=9)
+    np.testing.assert_allclose(
+        model.progressive(near, y),
+        NOGD(0.2, budget=9, rank=9).progressive(repeated, y),
+        rtol=0,
+        atol=1e-7,
+    )
+    assert (np.abs(model.features(near)).sum(0) > 0).sum() == 3
+
+
+def stream(seed, n=250, d=4, repeats=0.2):
+    """Rows in [0, 1], some of them exact repeats of earlier ones, and labels in [−1, 1]."""
+    draw = np.random.default_rng(seed)
+    X = draw.random((n, d))
+    for t in np.flatnonzero(draw.random(n) < repeats)[1:]:
+        X[t] = X[draw.integers(t)]
+    noise = 0.1 * draw.standard_normal(n)
+    return X, np.clip(np.sin(4 * X @ draw.standard_normal(d)) + noise, -1, 1)
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_b_kons__is_pros_n_kons_to_the_bit_until_its_dictionary_is_full(loss):
+    X, y = stream(7, n=600)
+    y = y if loss == "squared" else np.where(y >= 0, 1.0, -1.0)
+    given = {"bandwidth": 0.5, "loss": loss, "seed": 3}
+    table = PROSNKONS(**given).record(X, y)
+    predictions, size = (table.column(c).to_numpy() for c in ("prediction", "dictionary_size"))
+    for limit in (int(size[-1] // 2), 10_000):
+        limited = BKONS(**given, max_dictionary=limit)
+        same = np.count_nonzero(size < limit) + 1
+        assert limited.progressive(X, y)[:same].tobytes() == predictions[:same].tobytes(), limit
+        assert len(limited.dictionary_) == min(limit, size[-1])
+
+
+def test_batch__is_the_best_in_the_span_of_the_final_dictionary():
+    X, y = stream(9, n=300)
+    model = CONKONS(bandwidth=0.7).partial_fit(X, y)
+    batch = Batch(model, alpha=0.5).fit(X, y)
+    K, points = (
+        np.exp(-((A[:, None] - X[model.dictionary_][None]) ** 2).sum(-1) / (2 * 0.7**2))
+        for A in (X, X[model.dictionary_])
+    )
+    coefficients = np.linalg.lstsq(K.T @ K + 0.5 * points, K.T @ y, rcond=None)[0]
+    np.testing.assert_allclose(batch.predict(X), np.clip(K @ coefficients, -1, 1), atol=1e-5)
+    assert batch.mean_loss_ < np.mean((CONKONS(bandwidth=0.7).progressive(X, y) - y) ** 2)
+
+
+def test_cohort__shares_kernel_values_and_gives_the_bits_of_runs_alone():
+    X, y = stream(11, n=700, d=5)
+    configurations = [
+        *(
+            ("SketchedKONS", {"alpha": a, "sampling_floor": f}, s)
+            for a, f, s in product((0.1, 1.0), (0.0, 0.3), (0, 1))
+        ),
+        ("KONS", {"alpha": 1.0}, 0),
+        ("NORMA", {"budget": 50, "step_size": 0.1}, 0),
+    ]
+    learners = [LEARNERS[name] for name, _, _ in configurations]
+    params, states = [], []
+    for learner, (_, given, seed) in zip(learners, configurations, strict=True):
+        params.append(learner.to_params(learner.complete({**given, "bandwidth": 0.7})))
+        states.append(learner.init(params[-1], 5, seed))
+    shared = np.empty((len(learners), 700))
+    for first, end in ((0, 100), (100, 103), (103, 700)):
+        part = np.empty((len(learners), end - first))
+        scan = SharedKernelScan(learners, params, states, as_rows(X[first:end]))
+        scan.advance(y[first:end].copy(), part)
+        states, shared[:, first:end] = scan.states, part
+    for found, learner, (name, given, seed) in zip(shared, learners, configurations, strict=True):
+        assert (
+            learner(**given, bandwidth=0.7, seed=seed).progressive(X, y).tobytes()
+            == found.tobytes()
+        ), (name, given, seed)
