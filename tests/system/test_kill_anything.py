@@ -22,7 +22,7 @@ from storage.generated.generators import prepare_synthetic
 from storage.preparing.prepare import prepare_file
 from tests.helpers.disturbed import (
     ENDING,
-    PARTS,
+    FILES,
     Disk,
     DisturbedSweep,
     OwnCluster,
@@ -80,7 +80,7 @@ class Sweeps:
         self.wanted = tables(store)
         self.total = len(self.wanted[0])
         assert sweep.summary()["computed"] == self.total
-        assert len(set(finished(store).values())) > PARTS  # cohorts
+        assert len(set(finished(store).values())) > FILES  # cohorts
 
     def sweep(self, folder, store, name="whole", cluster=None):
         where = ["--cluster", cluster.address] if cluster else ["--workers", "2"]
