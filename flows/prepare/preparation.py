@@ -16,7 +16,6 @@ from storage.preparing.parallel import map_on_dask
 from storage.preparing.prepare import check_name, prepare_file
 from storage.sources.compressed import OPENERS
 from storage.store import check_store, existing_store
-from storage.verify import dataset_problems, result_problems
 
 DATASETS = ("name", "task", "n_rows", "n_features", "prepared", "papers")
 LARGE = 64 << 20  # bytes of text for which starting workers, which takes seconds, pays
@@ -185,6 +184,8 @@ def verified(store: str, names: Sequence[str]) -> Iterator[dict[str, Any]]:
     The columns are those of `VERIFIED`; without `names` everything in the store is checked. Raises
     `WrongInput` if the store or a dataset does not exist.
     """
+    from storage.verify import dataset_problems, result_problems  # slow: results import SciPy
+
     existing_store(store)
     for name in names:
         if name not in prepared_names(store):
