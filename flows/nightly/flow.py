@@ -243,7 +243,8 @@ def planned_time(given: str | None) -> datetime | None:
     """
     if given:
         return datetime.fromisoformat(given).astimezone(UTC)
-    run = getattr(FlowRunContext.get(), "flow_run", None)
+    context = FlowRunContext.get()
+    run = context.flow_run if context else None
     if run is None or not run.auto_scheduled or run.expected_start_time is None:
         return None
     return datetime.fromtimestamp(run.expected_start_time.timestamp(), UTC)

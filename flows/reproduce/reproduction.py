@@ -111,6 +111,16 @@ class Dataset:
     state: str
     manifest: Manifest | None = None
 
+    @property
+    def row(self) -> list[Any]:
+        """The dataset as a table row with the columns of `SETS`."""
+        return [
+            self.name,
+            entry_of(self.name).editions[0].n_rows,
+            self.manifest.n_rows if self.manifest else None,
+            self.state,
+        ]
+
 
 def reproduce(
     name: str, store: str, data: Path | None, quick: bool, workers: int, cluster: str = "local"
@@ -147,15 +157,7 @@ def reproduce(
             else FIGURES[target.figure](store, runs)
         )
         (searches if sweep in target.searches else figures).append((outcome["sweep"], figure))
-    rows: list[list[Any]] = [
-        [
-            one.name,
-            entry_of(one.name).editions[0].n_rows,
-            one.manifest.n_rows if one.manifest else None,
-            one.state,
-        ]
-        for one in sets
-    ]
+    rows = [one.row for one in sets]
     rows += [
         [
             f"{sweep}, for {dataset}",

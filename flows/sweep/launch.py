@@ -37,8 +37,11 @@ def launch(request: SweepRequest) -> dict[str, Any]:
         summary = run_sweep(checked)
         return {**summary, "seconds": {**phases, **summary["seconds"]}}
     say("starting Prefect and the workers")
-    kinds = needed(missing, checked.value_types, checked.sizes)
-    start = Start(cluster, kinds, loads=request.cluster == "local") if cluster else None
+    start = cluster and Start(
+        cluster,
+        needed(missing, checked.value_types, checked.sizes),
+        loads=request.cluster == "local",
+    )
     # free the lists, which can be large; the steps make them again
     missing = checked.missing = []
     try:
