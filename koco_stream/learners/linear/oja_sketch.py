@@ -182,17 +182,18 @@ def add_densely(
 @jit
 def settle(zw: Array, a: Array, m: int, W: int) -> None:
     """w̄ ← w̄ + Vᵀβ, β ← 0: before a round that would make β, and w̄ against it, very large."""
+    on_z, beta, f = a[OWN * W :], a[BETA * W :], a[F * W :].reshape(W, W)
     for k in range(m):
-        a[OWN * W + k] = 0.0
+        on_z[k] = 0.0
         for i in range(m):
-            a[OWN * W + k] += a[BETA * W + i] * a[(F + i) * W + k]
+            on_z[k] += beta[i] * f[i, k]
     for j in range(zw.shape[0]):
         w = zw[j, m]
         for k in range(m):
-            w += a[OWN * W + k] * zw[j, k]
+            w += on_z[k] * zw[j, k]
         zw[j, m] = w
     for i in range(m):
-        a[BETA * W + i] = 0.0
+        beta[i] = 0.0
 
 
 @jit
@@ -206,76 +207,78 @@ def fold(zw: Array, a: Array, m: int, W: int) -> None:
 
 @jit
 def merge(zw: Array, a: Array, m: int, W: int) -> None:
-    """Z ← FZ, w̄ ← w̄ + Zᵀβ with the new Z. F is transposed meanwhile, so that a line's numbers are
-    computed side by side.
+    """Z ← FZ, w̄ ← w̄ + Zᵀβ with the new Z.
+
+    F is transposed meanwhile, so that a line's numbers are computed side by side. For that, its
+    index has two numbers here: the compiler takes it that a sum of products could be negative.
     """
-    transpose(a, m, W)
+    line, beta, f = a[OWN * W :], a[BETA * W :], a[F * W :].reshape(W, W)
+    transpose(f)
     for j in range(zw.shape[0]):
-        for i in range(m):
-            a[OWN * W + i] = 0.0
+        line[:m] = 0.0
         for k in range(m):
             z = zw[j, k]
             for i in range(m):
-                a[OWN * W + i] += a[(F + k) * W + i] * z
+                line[i] += f[k, i] * z
         w = zw[j, m]
         for i in range(m):
-            zw[j, i] = a[OWN * W + i]
-            w += a[BETA * W + i] * a[OWN * W + i]
+            zw[j, i] = line[i]
+            w += beta[i] * line[i]
         zw[j, m] = w
-    transpose(a, m, W)
+    transpose(f)
 
 
 @jit
-def transpose(a: Array, m: int, W: int) -> None:
-    """F ← Fᵀ."""
-    for i in range(m):
+def transpose(square: Array) -> None:
+    """Transpose a square matrix in place."""
+    for i in range(square.shape[0]):
         for k in range(i):
-            upper, lower = (F + k) * W + i, (F + i) * W + k
-            a[upper], a[lower] = a[lower], a[upper]
+            square[i, k], square[k, i] = square[k, i], square[i, k]
 
 
 @jit
 def clean(zw: Array, a: Array, m: int, W: int) -> None:
     """Gram–Schmidt on Z's rows, which are V's now; F ← I, β ← 0."""
-    reorthonormalise(zw, m, a[F * W :], W)
+    beta, f = a[BETA * W :], a[F * W :].reshape(W, W)
+    reorthonormalise(zw, m, f)
     for i in range(m):
-        a[BETA * W + i] = 0.0
+        beta[i] = 0.0
         for k in range(m):
-            a[(F + i) * W + k] = 1.0 if i == k else 0.0
+            f[i, k] = 1.0 if i == k else 0.0
 
 
 @jit
-def reorthonormalise(table: Array, m: int, factor: Array, width: int) -> None:
+def reorthonormalise(table: Array, m: int, factor: Array) -> None:
     """Orthonormalise the first m columns of `table` (d, …) in place, in two sweeps over it.
 
-    V ← L⁻¹V with LLᵀ = VVᵀ. A column in the span of those before it becomes zero. `factor` is
-    scratch for m lines of `width` numbers. V has to be nearly orthonormal: rounding errors are
-    multiplied by the square of its condition number.
+    V ← L⁻¹V with LLᵀ = VVᵀ. A column in the span of those before it becomes zero. `factor` (at
+    least m, at least m) is scratch. V has to be nearly orthonormal: rounding errors are multiplied
+    by the square of its condition number.
     """
     d = table.shape[0]
     for i in range(m):
         for k in range(i + 1):
-            factor[i * width + k] = 0.0
+            factor[i, k] = 0.0
     for j in range(d):
         for i in range(m):
             v = table[j, i]
             for k in range(i + 1):
-                factor[i * width + k] += table[j, k] * v
+                factor[i, k] += table[j, k] * v
     for i in range(m):
-        original = factor[i * width + i]
+        original = factor[i, i]
         for k in range(i + 1):
-            total = factor[i * width + k]
+            total = factor[i, k]
             for n in range(k):
-                total -= factor[i * width + n] * factor[k * width + n]
+                total -= factor[i, n] * factor[k, n]
             if k < i:
                 # The diagonal stores 1/L_kk.
-                factor[i * width + k] = total * factor[k * width + k]
+                factor[i, k] = total * factor[k, k]
             else:
                 independent = total > IN_THE_SPAN * original
-                factor[i * width + i] = 1.0 / math.sqrt(total) if independent else 0.0
+                factor[i, i] = 1.0 / math.sqrt(total) if independent else 0.0
     for j in range(d):
         for i in range(m):
             v = table[j, i]
             for k in range(i):
-                v -= factor[i * width + k] * table[j, k]
-            table[j, i] = v * factor[i * width + i]
+                v -= factor[i, k] * table[j, k]
+            table[j, i] = v * factor[i, i]
