@@ -13,7 +13,7 @@ import numpy as np
 
 from koco_stream.kernels.dictionary import Points, add_point, lengthened, no_points, panels
 from koco_stream.kernels.kernel import Kernel, value_at_itself, values_of
-from koco_stream.numerics.compiler import jit
+from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.llvm.point_panels import BLOCK, accumulate, products
 from koco_stream.streams.rows import Rows, row
 from koco_stream.types import Array
@@ -108,8 +108,14 @@ def clear_block(block: Points, rows: Rows) -> None:
 
 
 @jit
-def load_block(block: Points, rows: Rows, first: int, end: int) -> None:
-    """Load rows `first` to `end` − 1 into an empty block."""
+def load_block(
+    block: Points, history: History, rows: Rows, first: int, end: int, learning: bool
+) -> None:
+    """Load rows `first` to `end` − 1 into a block, in place of the rows that it holds.
+
+    When learning, append them to the history as well, in which there must be room.
+    """
+    clear_block(block, rows)
     for t in range(first, end):
         idx, val = row(rows, t)
         even = odd = 0.0
@@ -118,21 +124,21 @@ def load_block(block: Points, rows: Rows, first: int, end: int) -> None:
         for i in range(1, idx.size, 2):
             odd += np.float64(val[i]) * np.float64(val[i])
         add_point(block, idx, val, even + odd, t)
+        if learning:
+            remember(history, idx, val, even + odd)
 
 
-@jit
-def remember(history: History, rows: Rows, block: Points) -> None:
-    """Append the rows of a block to the history. There must be room."""
-    for r in range(block.n[()]):
-        idx, val = row(rows, block.rounds[r])
-        n = history.n[()]
-        place = history.indptr[n]
-        for i in range(idx.size):
-            history.indices[place + i] = idx[i]
-            history.values[place + i] = val[i]
-        history.indptr[n + 1] = place + idx.size
-        history.norms[n] = block.norms[r]
-        history.n[()] = n + 1
+@inlined
+def remember(history: History, idx: Array, val: Array, norm: float) -> None:
+    """Append the row (idx, val) with ‖x‖² = `norm` to the history. There must be room."""
+    n = history.n[()]
+    place = history.indptr[n]
+    for i in range(idx.size):
+        history.indices[place + i] = idx[i]
+        history.values[place + i] = val[i]
+    history.indptr[n + 1] = place + idx.size
+    history.norms[n] = norm
+    history.n[()] = n + 1
 
 
 @jit

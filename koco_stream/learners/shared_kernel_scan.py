@@ -17,7 +17,6 @@ from koco_stream.kernels.earlier_rows import (
     fill_tile,
     give_back,
     load_block,
-    remember,
     with_room,
 )
 from koco_stream.learners.base import Learner
@@ -138,9 +137,8 @@ class SharedKernelScan:
         block, rows = block_of(self.rows), self.rows
         for first in range(0, rows.n_rows, BLOCK):
             these, before = slice(first, first + BLOCK), int(self.history.n)
-            load_block(block, rows, first, min(first + BLOCK, rows.n_rows))
-            if self.learning:
-                remember(self.history, rows, block)
+            end = min(first + BLOCK, rows.n_rows)
+            load_block(block, self.history, rows, first, end, self.learning)
             running = zip(self.learners, self.states, self.live, strict=True)
             needed = min((which.first_row(s) for which, s, live in running if live), default=before)
             fill_tile(
@@ -155,7 +153,7 @@ class SharedKernelScan:
                 self.sums,
             )
             yield these, before
-            clear_block(block, rows)
+        clear_block(block, rows)
         give_back(block)
 
 
