@@ -36,12 +36,16 @@ def data_folder():
 
 
 from hypothesis import settings  # noqa: E402  (after the environment is set)
+from hypothesis.internal.conjecture import providers  # noqa: E402
 
 from tests.helpers.in_process import koco  # noqa: E402, F401  (a fixture of all tests)
 
 # No deadline: a first example may wait for an import.
 settings.register_profile("same-every-time", derandomize=True, deadline=None)
 settings.load_profile("same-every-time")
+# It would draw numbers that occur in the modules imported so far: other examples in another order
+# of tests, and after any change of the code.
+providers._get_local_constants = providers.Constants
 
 
 @pytest.fixture
