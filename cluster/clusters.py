@@ -64,7 +64,7 @@ def cluster_named(
     if not on_loopback(found[2]) and not insecure:
         raise WrongInput(
             f"{name} is not on the loopback interface: whatever reaches a scheduler is executed by"
-            " its workers, and tcp:// does not ask who it is; use tls:// (koco cluster"
+            " its workers, and tcp:// does not verify who it is; use tls:// (koco cluster"
             " certificates makes what it takes), or --insecure where nobody else can reach it"
         )
     return partial(connected, name)

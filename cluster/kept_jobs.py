@@ -154,7 +154,7 @@ class KeptJobs:
         await self._fill()
 
     def _not_wanted(self) -> list[str]:
-        """Names of the jobs to cancel: first those still queued, then those with idle workers.
+        """Names of the jobs to cancel: first those still queued, then those without work.
 
         Jobs with a busy worker are kept.
         """

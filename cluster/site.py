@@ -145,7 +145,7 @@ class KubernetesSite(Site):
     def _claim_has_path(self) -> Self:
         if (self.store_claim is None) != (self.store_path is None):
             raise ValueError(
-                "store_claim and store_path are given together, or neither: the volume, and where"
+                "store_claim and store_path are given both, or neither: the volume, and where"
                 " it is in a pod"
             )
         return self

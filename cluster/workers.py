@@ -167,7 +167,7 @@ def reasons_against(answer: Any, store: str, answered: set[str]) -> list[str]:
     if answer["store_problem"]:
         reasons.append(f"the store cannot be used there: {answer['store_problem']}")
     elif answer["answer"] is None:
-        reasons.append(f"{store} is not the same place there")
+        reasons.append(f"{store} is not the same store there")
     elif answer["answer"] not in answered:
         reasons.append(f"what it writes to {store} is not seen here")
     return reasons
@@ -192,7 +192,7 @@ def worth_saying(
     for name, worker in workers.items():
         late = max(during[0] - worker["clock"], worker["clock"] - during[1])
         noticed = [
-            (late > CLOCK_SECONDS, f"its clock is off by about {late:.0f} s"),
+            (late > CLOCK_SECONDS, f"its clock differs by about {late:.0f} s"),
             *(
                 (
                     free is not None and free < least,

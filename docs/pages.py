@@ -26,15 +26,20 @@ def on_files(files, config):
 
 def commands_page():
     """Every subcommand of koco: its usage, help, options and example."""
-    parts = ["# The koco command", f"    {usage(koco, 'koco')}", help_of(koco), *options_of(koco)]
+    sections = [
+        "# The koco command",
+        f"    {usage(koco, 'koco')}",
+        help_of(koco),
+        *options_of(koco),
+    ]
     for path, command in subcommands(koco, "koco"):
-        parts += [
+        sections += [
             f"## {path}",
             f"    {usage(command, path)}",
             help_of(command),
             *options_of(command),
         ]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(sections) + "\n"
 
 
 def subcommands(group, path):
@@ -77,14 +82,14 @@ def options_of(command):
 
 
 def tables_page():
-    """The columns of the result tables, as declared."""
-    parts = [
+    """The columns of the result tables."""
+    sections = [
         "# Tables",
         (
             "Results are Parquet files in the store. `runs` and `curves` are joined by `run_id`;"
             " [Read results](read-results.md) has examples. Columns marked † may differ from one"
             " execution to the next (times, hosts, cohorts). All others are the same to the bit for"
-            " the same code in the same environment. Meanings and units are also part of the files'"
+            " the same code in the same environment. Meanings and units are also in the files'"
             " schemas."
         ),
         "## runs",
@@ -101,7 +106,7 @@ def tables_page():
             " round)."
         ),
     ]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(sections) + "\n"
 
 
 def columns_of(columns):
@@ -118,7 +123,7 @@ def columns_of(columns):
 def learners_page():
     """Every learner: what it is, its parameters, what can be read from it."""
     shared = ", ".join(f"[`{q.name}`](#shared)" for q in SHARED)
-    parts = [
+    sections = [
         "# Learners",
         (
             "Sweep files use the names and parameters on this page. In Python, the parameters are"
@@ -134,13 +139,13 @@ def learners_page():
     ]
     for name, learner in LEARNERS.items():
         own = tuple(q for q in learner.parameters if q not in SHARED)
-        parts += [
+        sections += [
             f"## {name}",
             about(learner),
             parameters_of(own, learner.defaults()),
             attributes_of(learner),
         ]
-    return "\n\n".join(part for part in parts if part) + "\n"
+    return "\n\n".join(section for section in sections if section) + "\n"
 
 
 def about(cls):

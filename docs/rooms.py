@@ -31,7 +31,7 @@ def layers_of(contracts, package):
 
 
 def positions(contracts):
-    """Where each room stands (x, y): flows above storage, cluster beside it, above koco_stream."""
+    """The position (x, y) of each room: flows above storage and cluster, above koco_stream."""
     where, y = {}, 0.0
     for package in ("flows", "storage", "koco_stream"):
         layers = layers_of(contracts, package)
@@ -52,8 +52,8 @@ def imports_between(rooms):
     graph = grimp.build_graph("flows", "storage", "cluster", "koco_stream")
 
     def room_of(module):
-        parts = module.split(".")
-        return next((room for room in (".".join(parts[:2]), parts[0]) if room in rooms), None)
+        names = module.split(".")
+        return next((room for room in (".".join(names[:2]), names[0]) if room in rooms), None)
 
     uses = {room: set() for room in rooms}
     for module in graph.modules:

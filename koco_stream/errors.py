@@ -1,6 +1,6 @@
 """Errors caused by wrong input or an unavailable store.
 
-Their messages name the place, what was found there, and the remedy.
+Their messages name the file and line, what was found there, and the remedy.
 """
 
 

@@ -16,15 +16,15 @@ others).
 
 - squared: ℓ(v) − ℓ(u) − ℓ'(u)(v − u) = (v − u)², and (ℓ'(u)(v − u))² ≤ (4C)²(v − u)²: any σ ≤
   1/(8C²) does.
-- half of it, as Vowpal Wabbit has it: both sides have a factor ½ in place of 1, and (ℓ'(u)(v − u))²
+- half of it, as Vowpal Wabbit has it: both sides have a factor ½ instead of 1, and (ℓ'(u)(v − u))²
   ≤ (2C)²(v − u)².
 - logistic: exp(−βℓ) is concave where βℓ'² ≤ ℓ'', that is for β ≤ (1 − p)/p with p = 1/(1 +
-  exp(yŷ)), at least exp(−C); but that alone gives only half of β (Hazan et al., 2007, Lemma 3).
+  exp(yŷ)), at least exp(−C); but that gives only half of β (Hazan et al., 2007, Lemma 3).
   With z = yv, a = yu and p at a, the claim is log(1 + e^{−z}) − log(1 + e^{−a}) + p(z − a) ≥ (σ/2)
   p²(z − a)². The left side has the second derivative p(1 − p) at z = a and is at least half of
   exp(−C) p² (z − a)² on [−C, C]: checked on a grid by the tests, C from 0.1 to 20.
 - squared hinge: for yu ≥ 1 the slope is 0. Else, with r = 1 − yu ≤ 1 + C and δ = y(v − u): the left
-  minus the linear part is δ² where yv ≤ 1, and (2rδ − r²) ≥ r² beyond, where δ ≥ r. (ℓ'δ)² = 4r²δ².
+  minus the linear term is δ² where yv ≤ 1, and (2rδ − r²) ≥ r² beyond, where δ ≥ r. (ℓ'δ)² = 4r²δ².
   In the first case 1/(2r²) does; in the second 2rδ − r² ≥ 2σ r²δ² must hold for r ≤ δ ≤ 2C, and
   since rδ ≤ 2rδ − r² it is enough that 2σ rδ ≤ 1, that is σ ≤ 1/(4C(1 + C)). The smaller of the two
   over C is taken below.

@@ -85,7 +85,7 @@ def s3_endpoint(tmp_path_factory):
 
 @pytest.fixture
 def s3_store(s3_endpoint, monkeypatch):
-    """A place for a store in a new bucket of the S3 server; the environment has its address and
+    """The address of a store in a new bucket of the S3 server; the environment has its address and
     credentials.
     """
     from uuid import uuid4

@@ -117,7 +117,7 @@ def prepare(
 
     options["one_hot"] = options["one_hot"] or None
     options["strip"] = (
-        tuple(part.strip() for part in options["strip"].split(",")) if options["strip"] else ()
+        tuple(name.strip() for name in options["strip"].split(",")) if options["strip"] else ()
     )
     given = {
         option: value

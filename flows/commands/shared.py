@@ -82,7 +82,7 @@ class Usage(click.Group):
 def of_a_sweep(function: Callable[..., Any]) -> Callable[..., Any]:
     """Decorator that adds a sweep file, its store and cluster options to a command.
 
-    The command gets them as a `SweepRequest`, together with those of its own options that are
+    The command gets them as a `SweepRequest`, with those of its own options that are
     fields of `SweepRequest`.
     """
 

@@ -62,10 +62,10 @@ def fetch_edition(store: str, entry: Entry) -> tuple[Edition, list[Path], dict[s
         if address.url not in came:
             came[address.url] = _fetch(store, entry, file, address, known.get(address.url), folder)
         path = came[address.url]
-        if address.member:
+        if address.path_inside:
             path = unpack(
                 path,
-                address.member,
+                address.path_inside,
                 folder / address.name_of(file),
                 address.sha256,
                 address.skip_lines,
@@ -87,8 +87,8 @@ def _fetch(
     store: str, entry: Entry, file: str, address: Address, recorded_sha256: str | None, folder: Path
 ) -> Path:
     """Download the file at one address; errors are raised with their remedy."""
-    expected = recorded_sha256 if address.member else address.sha256 or recorded_sha256
-    name = None if address.member else address.name_of(file)
+    expected = recorded_sha256 if address.path_inside else address.sha256 or recorded_sha256
+    name = None if address.path_inside else address.name_of(file)
     say(f"fetching {address.url}")
     try:
         with BytesProgress("fetching") as progress:

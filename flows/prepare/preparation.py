@@ -34,7 +34,7 @@ def prepare_named(
     Parameters
     ----------
     store : str
-        Where the dataset is stored.
+        The store of the dataset.
     name : str
         Name of the dataset.
     sources : sequence of Path
@@ -76,7 +76,7 @@ def prepare_named(
             " or for a folder of documents add --format documents"
         )
     if len(sources) > 1:
-        raise WrongInput("--from takes one folder, or one or several files; give the folder alone")
+        raise WrongInput("--from takes one folder, or one or several files; give only the folder")
     entry = entry_named(name)
     return _prepare_edition(store, entry, *find_edition(entry, sources[0]), given, workers)
 
@@ -112,8 +112,8 @@ def dataset_rows(store: str) -> list[dict[str, Any]]:
             task = {0: "regression", 2: "binary"}.get(
                 len(manifest.classes), f"{len(manifest.classes)} classes"
             )
-            part = entry and manifest.n_rows < entry.editions[0].n_rows
-            shown = (task, manifest.n_rows, manifest.n_features, "a part" if part else "yes")
+            fewer = entry and manifest.n_rows < entry.editions[0].n_rows
+            shown = (task, manifest.n_rows, manifest.n_features, "a part" if fewer else "yes")
         else:
             whole = CATALOGUE[name].editions[0]
             shown = (CATALOGUE[name].task, whole.n_rows, whole.n_features, "no")
@@ -139,7 +139,7 @@ def _edition_row(edition: Edition, recorded: dict[str, str]) -> dict[str, Any]:
     for row, address in zip(files, edition.addresses, strict=False):
         row |= {
             "address": address.url,
-            "member": "/".join(address.member) or None,
+            "path_inside": "/".join(address.path_inside) or None,
             "sha256": address.sha256,
             "recorded_sha256": recorded.get(address.url),
         }
@@ -147,7 +147,7 @@ def _edition_row(edition: Edition, recorded: dict[str, str]) -> dict[str, Any]:
         "files": files,
         "n_rows": edition.n_rows,
         "n_features": edition.n_features,
-        "part": edition.part,
+        "subset": edition.subset,
         "options": dict(edition.options),
     }
 

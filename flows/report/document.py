@@ -192,7 +192,7 @@ def rung_rows(decisions: pa.Table) -> list[list[Any]]:
     )
     rows = []
     for (dataset, order, *decided), found in sorted(groups.items(), key=lambda item: item[0]):
-        best = min(found, key=lambda row: row["place"])
+        best = min(found, key=lambda row: row["rank"])
         name = dataset if order == AS_STORED else f"{dataset}, {order}"
         going, parameters = sum(row["goes_on"] for row in found), json.loads(best["params"])
         rows.append([name, *decided, len(found), going, params_text(parameters), best["mean_loss"]])

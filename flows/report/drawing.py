@@ -1,6 +1,6 @@
 """Plots as SVG text, and the figures of a report that contain them.
 
-Matplotlib draws them. Its SVG is changed so that text and axes take the page's colour and font, and
+Matplotlib makes them. Its SVG is changed so that text and axes take the page's colour and font, and
 series the colours of CSS variables. Plots are therefore readable on light and dark pages and on
 paper. No two plots of a page share an id.
 """
@@ -48,7 +48,7 @@ COLOURS = {
 MARKERS = ("o", "^", "s", "v", "D", "x", "P")
 DASHES = ("-", "--", ":", "-.")
 # pixels, as all lengths here
-WIDTH, PLOT_HEIGHT, LEFT, RIGHT, BELOW, ROW = 480.0, 260.0, 76.0, 26.0, 56.0, 21.0
+WIDTH, PLOT_HEIGHT, LEFT_MARGIN, RIGHT_MARGIN, BELOW, ROW = 480.0, 260.0, 76.0, 26.0, 56.0, 21.0
 CHARACTER = 7.4  # approximate width of a character
 HANDLE = 60.0  # width of a legend entry without its text
 MOST_MARKERS = 14  # most markers on one line
@@ -142,7 +142,7 @@ def plot(
         styles = {one.name: style_of(number) for number, one in enumerate(series)}
     names = [one.name for one in series]
     columns = max(1, min(3, int(WIDTH // (HANDLE + CHARACTER * max(map(len, names), default=0)))))
-    across = WIDTH - LEFT - RIGHT
+    across = WIDTH - LEFT_MARGIN - RIGHT_MARGIN
     below = BELOW + ROW * math.ceil(len(names) / columns)
     up = across if square else PLOT_HEIGHT
     height = (36.0 if title else 12.0) + up + below
@@ -156,7 +156,7 @@ def plot(
         warnings.filterwarnings("ignore", "Glyph .* missing")
         picture, file = Picture((WIDTH / 72, height / 72), dpi=72), StringIO()
         axes = picture.add_axes(
-            (LEFT / WIDTH, below / height, across / WIDTH, up / height),
+            (LEFT_MARGIN / WIDTH, below / height, across / WIDTH, up / height),
             xlabel=x.label,
             ylabel=y.label,
         )
@@ -233,7 +233,7 @@ def _scale(axes: Axes, x: Axis, y: Axis, square: bool) -> None:
         shown.set_major_formatter(lambda value, _: tick_text(value))
         shown.minorticks_off()
     # a fixed position, whatever the width of the ticks' labels
-    axes.yaxis.set_label_coords((20 - LEFT) / (WIDTH - LEFT - RIGHT), 0.5)
+    axes.yaxis.set_label_coords((20 - LEFT_MARGIN) / (WIDTH - LEFT_MARGIN - RIGHT_MARGIN), 0.5)
 
 
 def _name_points(axes: Axes, series: Sequence[Series], x: Axis, y: Axis) -> None:
@@ -249,7 +249,7 @@ def _name_points(axes: Axes, series: Sequence[Series], x: Axis, y: Axis) -> None
             if not any(map(math.isnan, at)):
                 groups.setdefault(label, []).append(tuple(axes.transData.transform(at)))
     taken = [Bbox.from_bounds(a - 4, b - 4, 8, 8) for group in groups.values() for a, b in group]
-    size, room = 11.0, Bbox.from_extents(LEFT, axes.bbox.y0, WIDTH, axes.figure.bbox.y1)
+    size, room = 11.0, Bbox.from_extents(LEFT_MARGIN, axes.bbox.y0, WIDTH, axes.figure.bbox.y1)
     for name, group in groups.items():
         axes.plot(
             *zip(*group, strict=True), color="#000000", alpha=0.35, linewidth=1, transform=None

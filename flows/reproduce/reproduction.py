@@ -34,7 +34,7 @@ from storage.catalogue.entries import CATALOGUE, find_edition
 SETS = ("dataset", "rows in the paper", "rows here", "state")
 QUICK = (
     f"A quick run: at most {QUICK_ROWS:,} rows of a dataset ({QUICK_GENERATED:,} of a generated"
-    f" one), {QUICK_SEEDS} seeds, and a part of each grid. It shows that all of it works; its"
+    f" one), {QUICK_SEEDS} seeds, and fewer values of each grid. It shows that all of it works; its"
     " numbers are not the paper's experiment."
 )
 TAKES_MORE = "son-figure-3"  # target with one point per dataset, to which datasets can be added
@@ -236,15 +236,15 @@ def prepared(store: str, name: str, data: Path | None, workers: int) -> Manifest
 def state_of(name: str, n_rows: int) -> str:
     """Whether a dataset with `n_rows` rows is whole or partial, in words."""
     editions = entry_of(name).editions
-    parts = [one.part for one in editions if one.part and one.n_rows == n_rows]
-    part = f"a part: {[*parts, 'fewer rows than the whole'][0]}"
-    return "whole" if n_rows >= editions[0].n_rows else part
+    named = [one.subset for one in editions if one.subset and one.n_rows == n_rows]
+    subset = f"a part: {[*named, 'fewer rows than the whole'][0]}"
+    return "whole" if n_rows >= editions[0].n_rows else subset
 
 
 def flags_of(target: Target, sets: list[Dataset], quick: bool, failed: int) -> list[str]:
     """Warnings that a reader of the page must see first."""
     absent = [one.name for one in sets if one.state.startswith("not at hand")]
-    parts = [
+    partial = [
         f"{one.name} ({one.state.removeprefix('a part: ')})"
         for one in sets
         if one.state.startswith("a part")
@@ -252,7 +252,7 @@ def flags_of(target: Target, sets: list[Dataset], quick: bool, failed: int) -> l
     flags = [
         QUICK if quick else "",
         f"Not at hand, and so not in the comparison: {', '.join(absent)}" if absent else "",
-        f"Only in part: {'; '.join(parts)}" if parts else "",
+        f"Only in part: {'; '.join(partial)}" if partial else "",
         *(
             f"Not compared: {one.name}; {one.state.removeprefix('not compared: ')}"
             for one in sets

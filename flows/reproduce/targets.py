@@ -42,7 +42,7 @@ class Target:
     datasets : tuple of str
         The paper's datasets, by their names in the catalogue.
     stand_ins : tuple of (str, str, str)
-        Sweeps on generated data in place of a dataset: sweep, dataset, description.
+        Sweeps on generated data instead of a dataset: sweep, dataset, description.
     """
 
     name: str

@@ -28,7 +28,7 @@ DECISIONS = pa.schema(
             pa.float64(),
             metadata={"meaning": "mean over the runs; null if one of them is not ok"},
         ),
-        pa.field("place", pa.int64(), metadata={"meaning": "1 for the best"}),
+        pa.field("rank", pa.int64(), metadata={"meaning": "1 for the best"}),
         pa.field("goes_on", pa.bool_()),
     ]
 )
@@ -49,4 +49,5 @@ def write_decisions(store: AnyPath, sweep: str, decisions: Sequence[dict[str, ob
 def read_decisions(store: AnyPath, sweep: str) -> pa.Table:
     """Read the decisions of a sweep; a table without rows if it has none."""
     file = store_path(store) / "results" / "halving" / f"{sweep}.parquet"
-    return file.read_table() if file.is_file() else DECISIONS.empty_table()
+    table = file.read_table() if file.is_file() else DECISIONS.empty_table()
+    return table.rename_columns(DECISIONS.names)  # `rank` once had another name

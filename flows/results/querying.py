@@ -55,7 +55,7 @@ def answer(
         For an unknown sweep or column, and for options that exclude each other.
     """
     if single + best + bool(group) > 1:
-        raise WrongInput("--runs, --best and --group do not go together; take one of them")
+        raise WrongInput("--runs, --best and --group exclude each other; take one of them")
     if other is not None and (single or sweep is None):
         raise WrongInput(
             "--diff shows averages of the two sweeps --sweep NAME and --diff OTHER; name both,"

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Engine(NamedTuple):
-    """What runs cohorts: a Dask client, or None for this process alone.
+    """What runs cohorts: a Dask client, or None for only this process.
 
     `timings` has measured times of each learner on a few rows.
     """
@@ -131,7 +131,7 @@ def engine(
 ) -> Iterator[Engine]:
     """Start what runs cohorts, and close it at the end.
 
-    Without `cluster` it is this process alone. `start` is the cluster, if it is already starting.
+    Without `cluster` it is only this process. `start` is the cluster, if it is already starting.
     """
     if cluster is None:
         yield Engine(None, warm_up(kinds))

@@ -1,8 +1,8 @@
 """Prefect deployments for scheduled nightly runs, each planned time done exactly once.
 
 Prefect's scheduler keeps the time. Its runner starts one process at a time, because parallel runs
-would disturb each other's measurements. Prefect alone may do a planned time twice or never while
-schedules are registered again, and later does all times that passed while it was down. Therefore
+would disturb each other's measurements. Prefect by itself may do a planned time twice or never
+while schedules are registered again, and later does all times that passed while it was down. So
 each flow run first reads the store's record of planned times (`flows.nightly.times`) under the
 store's lock. This module creates runs that Prefect has lost, and cancels those that are not needed.
 """

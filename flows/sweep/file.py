@@ -66,7 +66,7 @@ class LearnerTable(BaseModel):
 
 
 class ReportTable(BaseModel):
-    """The [report] table: names of the published figures that the report draws."""
+    """The [report] table: names of the published figures that the report shows."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
     figure: FigureName | list[FigureName] = Field(default_factory=list)

@@ -109,7 +109,7 @@ def _continuing(
             "params": params,
             "n_runs": len(configurations[params]),
             "mean_loss": means[params] if math.isfinite(means[params]) else None,
-            "place": number,
+            "rank": number,
             "goes_on": number <= len(going),
         }
         for number, params in enumerate(ranked, 1)

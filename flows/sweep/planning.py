@@ -52,7 +52,7 @@ def limits_of(cluster: str, workers: int, client: Client | None = None) -> Limit
     """Number of workers and memory per worker for the plan of a sweep.
 
     They come from the site, from the cluster that `client` is connected to, or, for the local
-    cluster, from `workers` (0 means this process alone) and this machine's memory. Waits for the
+    cluster, from `workers` (0 means only this process) and this machine's memory. Waits for the
     first workers of a site or of a scheduler's address.
     """
     if site := site_named(cluster):

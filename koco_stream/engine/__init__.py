@@ -1,1 +1,1 @@
-"""The worker's part of a sweep: running cohorts of runs, checkpoints, and result files."""
+"""What a worker does of a sweep: running cohorts of runs, checkpoints, and result files."""

@@ -22,7 +22,7 @@ from koco_stream.streams.reader import BLOCK_ROWS, StreamReader
 from koco_stream.streams.rows import Rows, with_intercept
 from koco_stream.types import Array
 
-# Where states are large, a run reads at least this multiple of its state's bytes from the stream
+# If states are large, a run reads at least this multiple of its state's bytes from the stream
 # before the next run's turn.
 TURN = 4
 LONGEST_BLOCK = 65536  # rows

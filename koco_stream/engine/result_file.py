@@ -73,7 +73,7 @@ def result_table(
 ) -> pa.Table:
     """The result table of a finished cohort, in the schema `schemas.result_schema`.
 
-    It is built column by column, because with short runs building it takes a noticeable part of the
+    It is built column by column, because with short runs building it takes a good share of the
     time. Mistakes are counted for classification only. A run has a regret if it has the squared
     loss, completed the stream, and its comparator was found.
     """

@@ -36,9 +36,9 @@ def write_arrays(path: Path, header: dict[str, Any], arrays: dict[str, Array]) -
     digest = hashlib.sha256()
     with path.open("wb") as handle:
         raw: list[Any] = [a.reshape(-1).view(np.uint8).data for a in arrays.values() if a.size]
-        for part in (MAGIC, len(text).to_bytes(8, "little"), text, *raw):
-            digest.update(part)
-            handle.write(part)
+        for piece in (MAGIC, len(text).to_bytes(8, "little"), text, *raw):
+            digest.update(piece)
+            handle.write(piece)
         handle.write(digest.digest())
 
 

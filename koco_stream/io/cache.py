@@ -17,14 +17,14 @@ def cache_folder() -> Path:
     return Path(base).expanduser().absolute() / "koco-stream"
 
 
-def private_folder(*parts: str) -> Path:
+def private_folder(*names: str) -> Path:
     """A folder below the cache folder, created with mode 0700.
 
     Raises `PermissionError` if the cache folder belongs to someone else or others may write to it:
     compiled code is read from it and executed.
     """
     root = cache_folder()
-    folder = root.joinpath(*parts)
+    folder = root.joinpath(*names)
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
     state = root.stat()
     if state.st_uid != os.getuid() or state.st_mode & 0o022:

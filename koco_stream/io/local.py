@@ -30,8 +30,8 @@ class StorePath:
     def __str__(self) -> str:
         return self.address
 
-    def __truediv__(self, part: str) -> Self:
-        return replace(self, address=f"{self.address.rstrip('/')}/{part}")
+    def __truediv__(self, name: str) -> Self:
+        return replace(self, address=f"{self.address.rstrip('/')}/{name}")
 
     @property
     def path(self) -> Path:

@@ -207,25 +207,25 @@ def object_path(address: str) -> ObjectPath:
     Raises `WrongInput` for an address of another form.
     """
     scheme, _, key = address.partition("://")
-    parts = key.rstrip("/").split("/")
-    if "@" in parts[0]:  # not repeated in the message: it may be a secret
+    names = key.rstrip("/").split("/")
+    if "@" in names[0]:  # not repeated in the message: it may be a secret
         raise WrongInput(
             f"{scheme}://: a store's address has no credentials in it; give them in the"
             " environment, see the README"
         )
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]+", parts[0]) or any(
-        p in ("", ".", "..") or set(p) & set("?#\\") for p in parts
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]+", names[0]) or any(
+        p in ("", ".", "..") or set(p) & set("?#\\") for p in names
     ):
         raise WrongInput(
             f"{address!r} is not a store's address; write {scheme}://BUCKET/PREFIX, without ?, #"
-            " and empty parts"
+            " and empty names"
         )
     filesystem = (
-        _s3(parts[0])
+        _s3(names[0])
         if scheme == "s3"
         else pyarrow.fs.GcsFileSystem(retry_time_limit=timedelta(seconds=SILENT_SECONDS))
     )
-    return ObjectPath(f"{scheme}://{'/'.join(parts)}", filesystem)
+    return ObjectPath(f"{scheme}://{'/'.join(names)}", filesystem)
 
 
 def _s3(bucket: str) -> pyarrow.fs.FileSystem:

@@ -1,7 +1,7 @@
 """The points of a dictionary, stored so that kernel values with all of them vectorise.
 
 Memory is proportional to the number of points times the number of features in use, even if d is
-large. A feature of a row that no point has costs only a look-up. If there is no room for another
+large. A feature of a row that no point has costs only one read. If there is no room for another
 point, the compiled code stops before the round, and `grown` doubles the arrays.
 """
 

@@ -24,24 +24,19 @@ CHUNK = 256  # past rows whose kernel values stay in the cache while all runs of
 class History(NamedTuple):
     """The rows of a stream seen so far.
 
-    n: () rows. indptr (room + 1,), indices, values: the sparse rows. norms (room,): their ‖x‖².
+    n: () rows. indptr (room + 1,), indices, values: the sparse rows.
     """
 
     n: Array
     indptr: Array
     indices: Array
     values: Array
-    norms: Array
 
 
 def no_rows() -> History:
     """An empty history."""
     return History(
-        np.zeros((), np.int64),
-        np.zeros(1, np.int64),
-        np.zeros(0, np.int32),
-        np.zeros(0),
-        np.zeros(0),
+        np.zeros((), np.int64), np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0)
     )
 
 
@@ -49,18 +44,17 @@ def with_room(history: History, rows: int, non_zeros: int) -> History:
     """The same history with room for this many more rows and non-zeros; arrays at least double."""
     n = int(history.n)
     held = int(history.indptr[n])
-    room, places = history.norms.size, history.indices.size
+    room, entries = history.indptr.size - 1, history.indices.size
     if n + rows > room:
         room = max(2 * room, n + rows)
-    if held + non_zeros > places:
-        places = max(2 * places, held + non_zeros)
-    if (room, places) == (history.norms.size, history.indices.size):
+    if held + non_zeros > entries:
+        entries = max(2 * entries, held + non_zeros)
+    if (room, entries) == (history.indptr.size - 1, history.indices.size):
         return history
     return history._replace(
         indptr=lengthened(history.indptr, room + 1),
-        indices=lengthened(history.indices, places),
-        values=lengthened(history.values, places),
-        norms=lengthened(history.norms, room),
+        indices=lengthened(history.indices, entries),
+        values=lengthened(history.values, entries),
     )
 
 
@@ -111,7 +105,7 @@ def clear_block(block: Points, rows: Rows) -> None:
 def load_block(
     block: Points, history: History, rows: Rows, first: int, end: int, learning: bool
 ) -> None:
-    """Load rows `first` to `end` − 1 into a block, in place of the rows that it holds.
+    """Load rows `first` to `end` − 1 into a block, instead of the rows that it holds.
 
     When learning, append them to the history as well, in which there must be room.
     """
@@ -125,19 +119,18 @@ def load_block(
             odd += np.float64(val[i]) * np.float64(val[i])
         add_point(block, idx, val, even + odd, t)
         if learning:
-            remember(history, idx, val, even + odd)
+            remember(history, idx, val)
 
 
 @inlined
-def remember(history: History, idx: Array, val: Array, norm: float) -> None:
-    """Append the row (idx, val) with ‖x‖² = `norm` to the history. There must be room."""
+def remember(history: History, idx: Array, val: Array) -> None:
+    """Append the row (idx, val) to the history. There must be room."""
     n = history.n[()]
-    place = history.indptr[n]
+    start = history.indptr[n]
     for i in range(idx.size):
-        history.indices[place + i] = idx[i]
-        history.values[place + i] = val[i]
-    history.indptr[n + 1] = place + idx.size
-    history.norms[n] = norm
+        history.indices[start + i] = idx[i]
+        history.values[start + i] = val[i]
+    history.indptr[n + 1] = start + idx.size
     history.n[()] = n + 1
 
 

@@ -34,7 +34,7 @@ class Learner(Algorithm, Estimator):
 
     A subclass defines what is specific to its algorithm: `parameters`, `to_params` and `cost` (see
     `Spec`); a constructor that stores its arguments by `self._keep(locals())`; and the algorithm as
-    functions without `self`. The compiled ones update `state` in place:
+    functions without `self`. The compiled ones change the arrays of `state`:
 
     - `init(params, n_features, seed)`: the state before the first round, a NamedTuple of arrays;
     - `step(params, state, idx, val, y)`: one round on the row (idx, val), compiled; returns ŷ;

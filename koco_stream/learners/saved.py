@@ -16,6 +16,7 @@ from koco_stream.version import __version__
 L = TypeVar("L")
 
 FORMAT = 1
+EARLIER = {"positions": "place"}  # other names of arrays in files of earlier versions
 
 
 def save_model(model: Any, path: Path) -> None:
@@ -95,7 +96,10 @@ def restored(state: Any, arrays: dict[str, Array], grows: bool, prefix: str = ""
             grown[name] = restored(value, arrays, grows, f"{prefix}{name}.")
         elif value.flags.writeable:
             # Empty arrays may be missing in the file.
-            saved = arrays.get(prefix + name, value if value.size == 0 else None)
+            saved = arrays.get(
+                prefix + name,
+                arrays.get(prefix + EARLIER.get(name, name), value if value.size == 0 else None),
+            )
             if (
                 saved is None
                 or (saved.dtype, saved.ndim) != (value.dtype, value.ndim)

@@ -1,7 +1,7 @@
 """Learners that need the kernel values of a row with earlier rows, and a shared scan of them.
 
 Runs with the same kernel on the same rows are advanced side by side, so that work that depends on
-the rows and the kernel alone is done once. A run by itself has bit-identical results.
+only the rows and the kernel is done once. A run by itself has bit-identical results.
 """
 
 import math
@@ -77,7 +77,7 @@ class SharedKernelScan:
         more = rows.n_rows if learning else 0
         non_zeros = int(rows.indptr[more] - rows.indptr[0])
         self.history: History = with_room(states[0].history, more, non_zeros)
-        room = self.history.norms.size
+        room = self.history.indptr.size - 1
         self.tile, self.own = np.zeros((max(room, 1), BLOCK)), np.zeros(BLOCK)
         self.coefficients = np.zeros((len(states), room))
         for own, state in zip(self.coefficients, states, strict=True):

@@ -2,7 +2,7 @@
 
 The checks of sweep files, the identity of a run and the columns of the table `runs` are derived
 from the parameters' declarations; their defaults are those of the constructors. Parameters that
-several learners share are declared here, others beside their learner.
+several learners share are here, others beside their learner.
 """
 
 import inspect
@@ -28,7 +28,7 @@ class Parameter:
     The range from `low` to `high` is inclusive; with `above`, `low` itself is excluded. `choices`
     are the allowed words, also beside true and false. With `matters_if`, a parameter's name and
     some of its values, this one has an effect only if the other has such a value. `later` marks one
-    that was introduced after runs had been stored: at its default it is not part of a run's
+    that was introduced after runs had been stored: at its default it is left out of a run's
     identity, so that stored runs keep theirs.
     """
 
@@ -78,10 +78,10 @@ SHARED = (
     Parameter("clip", float, "C, the bound on predictions", low=0, above=True),
     Parameter("fit_intercept", bool, "add a feature that is always 1"),
 )
-SEED = Parameter("seed", int, "the seed of what a learner draws", low=0, high=2**63 - 1)
+SEED = Parameter("seed", int, "the seed of a learner's random numbers", low=0, high=2**63 - 1)
 
 STEP_SIZE = Parameter("step_size", float, "the step size", low=0, above=True)
-ALPHA = Parameter("alpha", float, "α, the ridge; 1/α is the step off the sketch", low=0, above=True)
+ALPHA = Parameter("alpha", float, "α, the ridge; 1/α is the initial step", low=0, above=True)
 CURVATURE = Parameter(
     "curvature",
     float,

@@ -86,11 +86,11 @@ def refresh(M: Maps, table: Array, j: int, n_in: int, n_out: int, out_shape: Any
     if M.maps_to[last] < end:
         _follow(M, M.maps, last * n_in * width, n_in, M.maps_to[last], end, n_out, out_shape)
         M.maps_to[last] = end
-    place, line, at = last * n_in * width, j * table.shape[1], 0
-    combine(M.maps, out_shape, n_out, place, table, line, M.scratch, at)
+    offset, line, at = last * n_in * width, j * table.shape[1], 0
+    combine(M.maps, out_shape, n_out, offset, table, line, M.scratch, at)
     for k in range(n_out, n_in):
         if table[j, k] != 0.0:  # few are, since a feature is in few rows of an epoch
-            combine(M.maps, out_shape, 1, place + k * width, table, line + k, M.scratch, 2 * width)
+            combine(M.maps, out_shape, 1, offset + k * width, table, line + k, M.scratch, 2 * width)
             for i in range(width):
                 M.scratch[at + i] += M.scratch[2 * width + i]
             table[j, k] = 0.0
@@ -145,29 +145,29 @@ def end_epoch(M: Maps, table: Array, n_in: int, n_out: int, out_shape: Any) -> b
 def _follow(
     M: Maps,
     products: Array,
-    place: int,
+    offset: int,
     lines: int,
     start: int,
     end: int,
     n_out: int,
     out_shape: Any,
 ) -> None:
-    """Extend the product at products[place:], of `lines` lines, by Q_start, …, Q_{end−1}."""
+    """Extend the product at products[offset:], of `lines` lines, by Q_start, …, Q_{end−1}."""
     width = len(out_shape)
     for e in range(start, end):
-        _multiply(M, products, place, lines, M.later, e * n_out * width, n_out, out_shape)
+        _multiply(M, products, offset, lines, M.later, e * n_out * width, n_out, out_shape)
 
 
 @jit
 def _prolong_within(M: Maps, block: int, end: int, n_out: int, out_shape: Any) -> None:
     """Extend within[block] to Q_{end−1} ⋯ Q_start, where `start` is the block's first epoch."""
     width, start = len(out_shape), block * BLOCK
-    place = block * n_out * width
+    offset = block * n_out * width
     if M.within_to[block] == start:
         for k in range(n_out * width):
-            M.within[place + k] = M.later[start * n_out * width + k]
+            M.within[offset + k] = M.later[start * n_out * width + k]
         M.within_to[block] = start + 1
-    _follow(M, M.within, place, n_out, M.within_to[block], end, n_out, out_shape)
+    _follow(M, M.within, offset, n_out, M.within_to[block], end, n_out, out_shape)
     M.within_to[block] = max(M.within_to[block], end)
 
 
@@ -175,14 +175,14 @@ def _prolong_within(M: Maps, block: int, end: int, n_out: int, out_shape: Any) -
 def _prolong_across(M: Maps, block: int, current: int, n_out: int, out_shape: Any) -> None:
     """Extend across[block] to the product of the whole blocks block + 1 to current − 1."""
     width = len(out_shape)
-    place = block * n_out * width
+    offset = block * n_out * width
     for b in range(M.across_to[block], current):
         _prolong_within(M, b, (b + 1) * BLOCK, n_out, out_shape)
         if b == block + 1:
             for k in range(n_out * width):
-                M.across[place + k] = M.within[b * n_out * width + k]
+                M.across[offset + k] = M.within[b * n_out * width + k]
         else:
-            _multiply(M, M.across, place, n_out, M.within, b * n_out * width, n_out, out_shape)
+            _multiply(M, M.across, offset, n_out, M.within, b * n_out * width, n_out, out_shape)
     M.across_to[block] = max(M.across_to[block], current)
 
 
@@ -190,16 +190,16 @@ def _prolong_across(M: Maps, block: int, current: int, n_out: int, out_shape: An
 def _multiply(
     M: Maps,
     products: Array,
-    place: int,
+    offset: int,
     lines: int,
     later: Array,
     at: int,
     n_out: int,
     out_shape: Any,
 ) -> None:
-    """Extend the product at products[place:] by the map at later[at:], line by line."""
+    """Extend the product at products[offset:] by the map at later[at:], line by line."""
     width = len(out_shape)
     for k in range(lines):
-        combine(later, out_shape, n_out, at, products, place + k * width, M.scratch, 2 * width)
+        combine(later, out_shape, n_out, at, products, offset + k * width, M.scratch, 2 * width)
         for i in range(width):
-            products[place + k * width + i] = M.scratch[2 * width + i]
+            products[offset + k * width + i] = M.scratch[2 * width + i]

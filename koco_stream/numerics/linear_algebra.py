@@ -4,7 +4,7 @@ Every sum has one order on every machine, so a run's results do not depend on th
 comes from computing several outputs side by side (SIMD), never from splitting a sum.
 
 A sparse row is `idx` (s,) int32, its feature numbers in increasing order, and `val` (s,), its
-values. A `table` (d, width) has all numbers of one feature together, in a line of memory.
+values. A `table` (d, width) has all numbers of one feature in one line of memory.
 """
 
 import math

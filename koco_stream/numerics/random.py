@@ -35,9 +35,12 @@ X, DENSITY = _layers()
 
 
 @jit
-def bits(seed: Any, place: Any) -> Any:
+def bits(seed: Any, position: Any) -> Any:
     """64 random bits for a position in the sequence of a seed."""
-    z = np.uint64(seed) * np.uint64(0xD1342543DE82EF95) + (np.uint64(place) + np.uint64(1)) * GOLDEN
+    z = (
+        np.uint64(seed) * np.uint64(0xD1342543DE82EF95)
+        + (np.uint64(position) + np.uint64(1)) * GOLDEN
+    )
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return z ^ (z >> np.uint64(31))
@@ -50,9 +53,9 @@ def unit(word: Any) -> float:
 
 
 @jit
-def uniform(seed: Any, place: Any) -> float:
+def uniform(seed: Any, position: Any) -> float:
     """A uniform random number in [0, 1) for a position in the sequence of a seed."""
-    return unit(bits(seed, place))
+    return unit(bits(seed, position))
 
 
 @jit
@@ -81,12 +84,12 @@ def _rarely(word: Any) -> float:
 
 
 @jit
-def normal(seed: Any, place: Any) -> float:
+def normal(seed: Any, position: Any) -> float:
     """A standard normal random number for a position in the sequence of a seed.
 
     After a rejection it uses further bits of the same position, so positions are independent.
     """
-    word = bits(seed, place)
+    word = bits(seed, position)
     layer = np.int64(word & np.uint64(255))
     # The sign is computed without a branch, which the processor could not predict.
     sign = 1.0 - 2.0 * np.float64(np.int64((word >> np.uint64(8)) & np.uint64(1)))

@@ -1,7 +1,7 @@
 """The planner's cost model: the time and memory that runs take.
 
 Each learner declares the approximate time of a round on a typical machine. Actual times differ by
-machine and data, so each learner's declared time is multiplied by a correction factor, measured on
+machine and data, so each learner's stated time is multiplied by a correction factor, measured on
 a few rows just before the sweep or on earlier runs.
 """
 
@@ -75,7 +75,7 @@ class Costs:
     sizes : dict of str to DataSize
         The datasets' sizes, by dataset hash.
     factors : dict of str to float
-        The ratio of measured to declared seconds, by learner; 1 for a learner that is missing.
+        The ratio of measured to stated seconds, by learner; 1 for a learner that is missing.
     """
 
     sizes: dict[str, DataSize]
@@ -111,7 +111,7 @@ class Timing(NamedTuple):
 
 
 def factors_of(timings: Iterable[Timing]) -> dict[str, float]:
-    """The correction factor of each learner: the median ratio of measured to declared seconds."""
+    """The correction factor of each learner: the median ratio of measured to stated seconds."""
     ratios: dict[str, list[float]] = {}
     for timing in timings:
         cost = learner_named(timing.learner).cost(timing.params, timing.stream)

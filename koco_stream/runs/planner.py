@@ -9,7 +9,7 @@ first. With `total` the seconds of all runs, the rule is:
 - A cohort lasts min(`cohort_seconds`, max(shortest, `total` / (12 · workers))), where shortest is
   max(0.25 s, 0.006 s · workers).
 - It lasts at least 10 readings of its stream.
-- It lasts at least 8 times the work that its runs share, unless a worker would then be idle.
+- It lasts at least 8 times the work that its runs share, unless a worker would then have none.
 - A worker's memory and `cohort_runs` are hard limits.
 """
 
@@ -152,7 +152,7 @@ def plan(
         The run_ids of each cohort that has a checkpoint. Such a cohort is kept as it is if all of
         its runs are in `runs` and it fits the memory.
     factors : dict of str to float, optional
-        Corrections of the declared costs, by learner; see `cost_model.factors_of`.
+        Corrections of the stated costs, by learner; see `cost_model.factors_of`.
 
     Returns
     -------
@@ -246,21 +246,21 @@ def cohort_lengths(
     """The durations, in seconds, of successive cohorts of runs that share work.
 
     The cohorts are of equal length, enough of them to keep all workers busy. Each worker's last one
-    is cut into smaller pieces, since the estimates are not exact. Runs that share much work stay
-    together until their own work clearly exceeds it, provided every worker still has something to
+    is cut into smaller pieces, since the estimates are not exact. Runs that share much work share
+    a cohort until their own work clearly exceeds it, provided every worker still has something to
     do.
     """
     own, shared = sum(cost.seconds for _, cost in alike), alike[0][1].shared_seconds
-    parts = max(1, math.ceil(own / max(target, min(OUTWEIGHS * shared, own / workers))))
-    if parts > workers:
-        parts = -(-parts // workers) * workers
-    last = [own / parts]
+    cohorts = max(1, math.ceil(own / max(target, min(OUTWEIGHS * shared, own / workers))))
+    if cohorts > workers:
+        cohorts = -(-cohorts // workers) * workers
+    last = [own / cohorts]
     # A cohort of whole runs may be shorter than intended by almost one run.
     shortest = max(least, OUTWEIGHS * shared) + max(cost.seconds for _, cost in alike)
-    while parts > workers and len(last) < LAST_PIECES and last[-1] / 2 >= shortest:
+    while cohorts > workers and len(last) < LAST_PIECES and last[-1] / 2 >= shortest:
         last[-1:] = [last[-1] / 2] * 2
     return chain(
-        repeat(shared + own / parts, max(parts - workers, 0)),
-        (shared + piece for piece in last for _ in range(min(parts, workers))),
-        repeat(shared + own / parts),  # if other limits have made them shorter
+        repeat(shared + own / cohorts, max(cohorts - workers, 0)),
+        (shared + piece for piece in last for _ in range(min(cohorts, workers))),
+        repeat(shared + own / cohorts),  # if other limits have made them shorter
     )

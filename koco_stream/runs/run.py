@@ -20,7 +20,7 @@ class Run:
     """One configuration (a learner, its parameters and its seed) on one stream.
 
     `params` holds all parameters except those that cannot change the result and those that were
-    introduced later and are at their default. These are not part of the run's identity. Neither is
+    introduced later and are at their default. The run's identity does not contain these. Neither is
     the seed of a deterministic learner, which is None.
     """
 
@@ -43,7 +43,7 @@ class Run:
         """A hash (32 hexadecimal digits) of everything that can change the run's numbers.
 
         That is the stream's identity, the learner, its numbers_version, its parameters and its
-        seed. The canonical JSON is assembled here, since many runs have the same stream part.
+        seed. The canonical JSON is assembled here, since many runs have the same stream.
         """
         seed = "null" if self.learner_seed is None else self.learner_seed
         version = learner_named(self.learner).numbers_version

@@ -76,7 +76,7 @@ RUNS: tuple[Column, ...] = (
         pa.int64(),
         "of the learner's code: raised when a change to it changes its numbers",
     ),
-    Column("learner_seed", pa.int64(), "seed of what the learner draws; null if it draws nothing"),
+    Column("learner_seed", pa.int64(), "seed of the learner's random numbers; null if it has none"),
     Column("status", pa.string(), "ok, diverged or failed"),
     Column("error", pa.string(), "why it is not ok; null if it is"),
     Column("rounds", pa.int64(), "rounds done", "rounds"),
@@ -106,7 +106,7 @@ RUNS: tuple[Column, ...] = (
     Column(
         "seconds",
         pa.float64(),
-        "the scan alone: no compilation, reading or waiting",
+        "only the scan: no compilation, reading or waiting",
         "s",
         measured=True,
     ),

@@ -135,14 +135,14 @@ def load_manifest(store: AnyPath, name: str) -> Manifest:
             " prepare it under the new name"
         )
     for shard in manifest.shards:
-        if "\\" in shard.path or any(part in ("", ".", "..") for part in shard.path.split("/")):
+        if "\\" in shard.path or any(name in ("", ".", "..") for name in shard.path.split("/")):
             raise WrongInput(
                 f"{path}: the shard {shard.path!r} is not in the dataset's folder; prepare the"
                 " dataset again"
             )
     if sum(shard.n_rows for shard in manifest.shards) != manifest.n_rows:
         raise WrongInput(
-            f"{path} is damaged (its shards do not have {manifest.n_rows} rows together); prepare"
+            f"{path} is damaged (its shards do not have {manifest.n_rows} rows in all); prepare"
             " the dataset again"
         )
     return manifest

@@ -24,7 +24,7 @@ from koco_stream.streams.stream import Stream
 from koco_stream.types import Array
 
 STEPS, FEWEST_STEPS = 500, 20
-VALUES = 2_000_000_000  # the most values read in all steps together
+VALUES = 2_000_000_000  # the most values read in all steps
 SLOW_STEPS, SLOW = 10, 1e-7
 TOLERANCE = 1e-9  # of the scaled gradient's norm, relative to its start
 
@@ -62,7 +62,7 @@ def as_summed(stream: Stream) -> Stream:
 def least_squares(reader: StreamReader, fit_intercept: bool) -> Comparator | None:
     """Solve the least-squares problem over a stream by conjugate gradients.
 
-    It stops when the gradient is 1e-9 of its first value, or ten steps together gain less than 1e-7
+    It stops when the gradient is 1e-9 of its first value, or ten steps gain less than 1e-7
     of the loss of predicting 0. The result does not depend on blocks and shards. None if that takes
     too many steps, as with about as many features as rows, where a predictor without
     loss is approached slowly.
@@ -73,7 +73,7 @@ def least_squares(reader: StreamReader, fit_intercept: bool) -> Comparator | Non
     gradient, loss, largest = normal_sums(reader, fit_intercept, w, against_labels=True)
     zero_loss, settled = loss, False
     norm2 = first = scaled_norm2(gradient, scale)
-    # More data get fewer steps, so that the time stays a small part of a sweep.
+    # More data get fewer steps, so that the time stays a small share of a sweep.
     n_values = manifest.n_values * reader.n_rows // max(manifest.n_rows, 1)
     steps_left = min(STEPS, max(FEWEST_STEPS, VALUES // max(n_values, 1)))
     while norm2 > TOLERANCE**2 * first and not settled:

@@ -65,7 +65,7 @@ def theorem_1_curved(
     rounds : int
         T.
     printed : bool
-        False puts 1 + log(1 + σL²T/α), which Lemma 3 gives, in the place of 2 log(2σL²T).
+        False puts 1 + log(1 + σL²T/α), which Lemma 3 gives, instead of 2 log(2σL²T).
 
     Returns
     -------

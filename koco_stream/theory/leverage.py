@@ -248,7 +248,7 @@ def projection_error(K: Array, chosen: Array) -> float:
     K : ndarray of shape (n, n)
         The kernel matrix.
     chosen : ndarray
-        The dictionary's rows: a mask (n,), or places in K.
+        The dictionary's rows: a mask (n,), or positions in K.
 
     Returns
     -------

@@ -20,7 +20,7 @@ from koco_stream.types import Array
 def son_theorem_1(*, rounds: int, n_features: int, clip: float, lipschitz: float) -> float:
     """CL√(dT)/2, a regret that every algorithm has on some sequence (SON, Theorem 1).
 
-    `hard_sequence` draws such sequences.
+    `hard_sequence` makes such sequences.
 
     Parameters
     ----------

@@ -16,13 +16,13 @@ CHECKED = ConfigDict(extra="forbid")  # an unknown key or a value of another typ
 
 @dataclass(frozen=True, config=CHECKED)
 class Address:
-    """Where a file is published.
+    """The address at which a file is published.
 
     Parameters
     ----------
     url : str
         URL of the file, or of the archive that holds it.
-    member : tuple of str
+    path_inside : tuple of str
         Path of the file in the archive; with nested archives, the inner archives first.
     sha256 : str, optional
         Hash of the file as published, where known.
@@ -33,7 +33,7 @@ class Address:
     """
 
     url: str
-    member: tuple[str, ...] = ()
+    path_inside: tuple[str, ...] = ()
     sha256: str | None = None
     skip_lines: int = 0
     suffix: str | None = None
@@ -42,12 +42,12 @@ class Address:
         """Name on disk of an edition's `file`, with the suffix of its compression."""
         if self.suffix is not None:
             return file + self.suffix
-        published = Path((self.url, *self.member)[-1]).suffix
+        published = Path((self.url, *self.path_inside)[-1]).suffix
         return file + published if published in OPENERS else file
 
     def text(self) -> str:
         """The URL, with the path of the file if it is in an archive, for messages."""
-        inside = f" (in it {', in that '.join(self.member)})" if self.member else ""
+        inside = f" (in it {', in that '.join(self.path_inside)})" if self.path_inside else ""
         if not self.skip_lines:
             return self.url + inside
         lines = "line" if self.skip_lines == 1 else f"{self.skip_lines} lines"
@@ -66,7 +66,7 @@ class Edition:
         Size of the prepared dataset, after one-hot encoding; `n_features` None if unknown.
     options : dict
         Options for `storage.preparing.prepare.prepare_file`.
-    part : str, optional
+    subset : str, optional
         Description of the subset, if the files are not the whole dataset.
     tested : bool
         Whether the project has the files and prepares them in its tests.
@@ -78,7 +78,7 @@ class Edition:
     n_rows: int
     n_features: int | None = None
     options: dict[str, bool | int | str | tuple[str, ...]] = Field(default_factory=dict)
-    part: str | None = None
+    subset: str | None = None
     tested: bool = True
     addresses: tuple[Address, ...] = ()
 
@@ -124,7 +124,7 @@ class Entry:
         """Description of the subset that the project has; None if it has the whole dataset or
         nothing.
         """
-        tested = [edition.part for edition in self.editions if edition.tested]
+        tested = [edition.subset for edition in self.editions if edition.tested]
         return tested[0] if tested and None not in tested else None
 
     @property
@@ -172,7 +172,7 @@ def edition_text(edition: Edition) -> str:
     size = f"{edition.n_rows:,} rows"
     if edition.n_features:
         size += f", {edition.n_features:,} features"
-    return f"{' and '.join(edition.files)} ({edition.part or size})"
+    return f"{' and '.join(edition.files)} ({edition.subset or size})"
 
 
 def find_edition(entry: Entry, folder: Path) -> tuple[Edition, list[Path]]:
@@ -220,8 +220,8 @@ def remarks(entry: Entry, edition: Edition, n_rows: int, n_features: int) -> lis
     expected = (edition.n_rows, edition.n_features or n_features)
     said = [
         (
-            edition.part is not None,
-            f"this is a part of {entry.name}: {edition.part}. The whole:"
+            edition.subset is not None,
+            f"this is only some of {entry.name}: {edition.subset}. The whole:"
             f" {edition_text(entry.editions[0])}, from {entry.source}",
         ),
         (

@@ -96,22 +96,22 @@ def fetch(
         raise WrongInput(f"{address} does not end in a file's name")
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     target, about = folder / name, folder / f"{name}.json"
-    part, part_about = folder / f"{name}.part", folder / f"{name}.part.json"
+    partial, partial_about = folder / f"{name}.part", folder / f"{name}.part.json"
     with locked(folder / f".{name}.lock"):
         sha256 = _noted(about, address, "sha256")
         if target.is_file() and file_hash(target) == sha256 and expected_sha256 in (None, sha256):
             return target
-        _download(address, part, part_about, progress, pause)
-        found = file_hash(part)
-        part_about.unlink()
+        _download(address, partial, partial_about, progress, pause)
+        found = file_hash(partial)
+        partial_about.unlink()
         if expected_sha256 not in (None, found):
-            part.unlink()
+            partial.unlink()
             raise WrongChecksum(
                 f"{address} gave a file with the sha256 {found}, and {expected_sha256} is expected"
             )
-        sync(part)
+        sync(partial)
         _note(about, address, "sha256", found)
-        part.replace(target)
+        partial.replace(target)
         sync(folder)
     return target
 
@@ -144,9 +144,9 @@ def _note(path: Path, address: str, what: str, value: str | None) -> None:
 
 
 def _download(
-    address: str, part: Path, about: Path, progress: Progress, pause: Callable[[float], object]
+    address: str, partial: Path, about: Path, progress: Progress, pause: Callable[[float], object]
 ) -> None:
-    """Complete the file `part` with as many requests as needed.
+    """Complete the file `partial` with as many requests as needed.
 
     `about` is a file that says of which version the data is that has been fetched.
     """
@@ -164,15 +164,15 @@ def _download(
     ) as client:
         first, tries = True, 0
         while True:
-            before = _size(part)
+            before = _size(partial)
             try:
-                return _request(client, address, part, about, progress)
+                return _request(client, address, partial, about, progress)
             except (_RetryableError, httpx.TransportError) as error:
                 why = str(error) or type(error).__name__
                 # without any answer so far, repeating the request is useless
                 if first and isinstance(error, NO_WAY):
                     raise Unreachable(f"no connection to {address} ({why})") from None
-                tries = 0 if _size(part) > before else tries + 1
+                tries = 0 if _size(partial) > before else tries + 1
                 if tries == TRIES:
                     raise ConnectionError(
                         f"{address}: {why}, {TRIES} times in a row; what came is kept, try again"
@@ -184,20 +184,20 @@ def _download(
             first = False
 
 
-def _size(part: Path) -> int:
-    return part.stat().st_size if part.is_file() else 0
+def _size(partial: Path) -> int:
+    return partial.stat().st_size if partial.is_file() else 0
 
 
 def _request(
-    client: httpx.Client, address: str, part: Path, about: Path, progress: Progress
+    client: httpx.Client, address: str, partial: Path, about: Path, progress: Progress
 ) -> None:
-    """Send one request for the rest of a file, and append its response to `part`.
+    """Send one request for the rest of a file, and append its response to `partial`.
 
     Raises `Gone` if the file is not available, and `_RetryableError` if another request may
     succeed.
     """
     version = _noted(about, address, "version")
-    here = _size(part) if version else 0
+    here = _size(partial) if version else 0
     headers = {"Range": f"bytes={here}-", "If-Range": str(version)} if here else {}
     with client.stream("GET", address, headers=headers) as answer:
         status, says = answer.status_code, f"the server says {answer.status_code}"
@@ -205,7 +205,7 @@ def _request(
         # a partial answer is checked, because some servers ignore If-Range
         goes_on = here > 0 and begins and _version(answer) in (None, version)
         if status == 416 or (status == 206 and not goes_on):
-            part.unlink(missing_ok=True)
+            partial.unlink(missing_ok=True)
             raise _RetryableError("the server's file is another one than before")
         if status == 429 or status >= 500:
             raise _RetryableError(f"{says} {answer.reason_phrase}")
@@ -215,12 +215,12 @@ def _request(
             raise Gone(f"{address}: the server sends a web page, not the file")
         if status == 200:
             here = 0
-            part.unlink(missing_ok=True)
+            partial.unlink(missing_ok=True)
             _note(about, address, "version", _version(answer))
         length = answer.headers.get("Content-Length", "")
         total = here + int(length) if length.isdigit() else None
         # unbuffered, so that all data is in the file even if this process is terminated
-        with part.open("ab", buffering=0) as handle:
+        with partial.open("ab", buffering=0) as handle:
             for chunk in answer.iter_raw():
                 handle.write(chunk)
                 here += len(chunk)

@@ -18,33 +18,33 @@ CHUNK = 1 << 20
 
 def unpack(
     archive: Path,
-    member: Sequence[str],
+    path_inside: Sequence[str],
     target: Path,
     expected_sha256: str | None = None,
     skip_lines: int = 0,
 ) -> Path:
-    """Extract a member of an archive to a file, atomically, and verify the archive's checksums.
+    """Extract a file of an archive to a file, atomically, and verify the archive's checksums.
 
     Parameters
     ----------
     archive : Path
         The archive.
-    member : sequence of str
-        Path of the member; with nested archives, the inner archives first.
+    path_inside : sequence of str
+        Path of the file; with nested archives, the inner archives first.
     target : Path
         File to write; also returned.
     expected_sha256 : str, optional
-        Checksum of the member, if known.
+        Checksum of the file, if known.
     skip_lines : int
         Number of leading lines that are left out.
 
     Raises
     ------
     WrongInput
-        If the archive is damaged, if the member is missing, not a file or has an unsafe name, or if
+        If the archive is damaged, if the file is missing, not a file or has an unsafe name, or if
         its checksum is wrong.
     """
-    for name in member:
+    for name in path_inside:
         path = Path(name.replace("\\", "/"))
         if path.is_absolute() or ".." in path.parts or ":" in name:
             raise WrongInput(f"{archive}: {name!r} is not a safe name for a file of an archive")
@@ -53,7 +53,7 @@ def unpack(
         with written_atomically(target) as temporary:
             with (
                 archive.open("rb") as handle,
-                _opened(handle, archive.name, list(member)) as inside,
+                _opened(handle, archive.name, list(path_inside)) as inside,
                 temporary.open("wb") as out,
             ):
                 for _ in range(skip_lines):
@@ -63,14 +63,15 @@ def unpack(
                     out.write(chunk)
             if expected_sha256 not in (None, digest.hexdigest()):
                 raise WrongInput(
-                    f"{archive}: {'/'.join(member)} has the sha256 {digest.hexdigest()}, and"
+                    f"{archive}: {'/'.join(path_inside)} has the sha256 {digest.hexdigest()}, and"
                     f" {expected_sha256} is expected"
                 )
     except KeyError:
         raise WrongInput(
-            f"{archive} does not have the file {'/'.join(member)}; the archive is another version"
+            f"{archive} does not have the file {'/'.join(path_inside)}; the archive is another"
+            " version"
         ) from None
-    # zipfile raises the last two for an unknown compression and for an encrypted member
+    # zipfile raises the last two for an unknown compression and for an encrypted file
     except (
         zipfile.BadZipFile,
         tarfile.TarError,
@@ -88,27 +89,27 @@ def unpack(
 
 
 @contextmanager
-def _opened(handle: Any, name: str, member: list[str]) -> Iterator[IO[bytes]]:
-    """Open a member of an archive; on exit, read on to the end, where the checksum is verified.
+def _opened(handle: Any, name: str, path_inside: list[str]) -> Iterator[IO[bytes]]:
+    """Open a file of an archive; on exit, read on to the end, where the checksum is verified.
 
-    `member` is the member's path within nested archives.
+    `path_inside` is the file's path within nested archives.
     """
-    if not member:
+    if not path_inside:
         yield handle
     elif name.endswith(".zip"):
-        with zipfile.ZipFile(handle) as archive, archive.open(member[0]) as inside:
-            with _opened(inside, member[0], member[1:]) as found:
+        with zipfile.ZipFile(handle) as archive, archive.open(path_inside[0]) as inside:
+            with _opened(inside, path_inside[0], path_inside[1:]) as found:
                 yield found
             _read_out(inside)
     else:
         with gzip.open(handle) as plain:
             with tarfile.open(fileobj=plain, mode="r|") as tar:
                 for item in tar:
-                    if item.name.removeprefix("./") == member[0] and item.isfile():
+                    if item.name.removeprefix("./") == path_inside[0] and item.isfile():
                         break
                 else:
-                    raise KeyError(member[0])
-                with _opened(tar.extractfile(item), member[0], member[1:]) as found:
+                    raise KeyError(path_inside[0])
+                with _opened(tar.extractfile(item), path_inside[0], path_inside[1:]) as found:
                     yield found
             _read_out(plain)
 

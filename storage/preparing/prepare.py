@@ -3,7 +3,7 @@
 Every step works on pieces of bounded size, so the memory of a process is bounded whatever the size
 of the source: a piece is at most 8 MB of text or one line, and a shard at most 4 million values or
 one row; a process holds a few copies of each. The store shows no change until the manifest is
-renamed into place.
+renamed.
 """
 
 import math

@@ -19,7 +19,7 @@ from storage.preparing.chunks import Chunks, Cover, is_single, read_rows, rows_o
 from storage.preparing.transform import Transformation, square_norms
 from storage.sources.source import Piece, concatenated
 
-# rows per block, which are hashed and summed together; blocks count from the dataset's first row,
+# rows per block, which are hashed and summed as one; blocks count from the dataset's first row,
 # and changing the size changes the identity of every dataset
 BLOCK = 64
 LABEL = "the target as in the source, after the transformations"

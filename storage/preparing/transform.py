@@ -1,4 +1,4 @@
-"""Transformations of a source's values, which are part of the dataset's identity.
+"""Transformations of a source's values, which belong to the dataset's identity.
 
 The order is: layout (dense or sparse), scale, feature hashing. Some scales need statistics of the
 whole source, such as the range of each feature (`storage.preparing.facts`).

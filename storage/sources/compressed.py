@@ -26,7 +26,7 @@ class ConcatenatedStreams(io.RawIOBase):
     Each stream is decompressed by a fresh decompressor from `new`. Zero bytes between streams are
     padding and are skipped.
 
-    Python's own readers treat anything that does not look like the start of a stream as padding and
+    Python's own readers treat anything that is not the start of a stream as padding and
     stop there without an error. Parallel compressors write many streams, so one wrong byte would
     silently drop the rest of the file. This reader raises the decompressor's error for a damaged
     stream and `EOFError` for a truncated one.

@@ -74,7 +74,7 @@ def source_of(
             ),
             (
                 form == "documents" and len(paths) > 1,
-                f"{paths[-1]}: documents are one folder or one archive; give that alone",
+                f"{paths[-1]}: documents are one folder or one archive; give only that",
             ),
         ]
     )

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.bench.measure import pin
 
-PARTS = (
+GROUPS = (
     "20news",
     "dense",
     "ill-conditioned",
@@ -48,10 +48,10 @@ def main() -> None:
         help="a few minutes: fewer rows, repetitions and grid points",
     )
     options.add_argument(
-        "--only", choices=PARTS, action="append", help="one part (may be given again)"
+        "--only", choices=GROUPS, action="append", help="one group (may be given again)"
     )
     given = options.parse_args()
-    parts, quick = given.only or PARTS, given.quick
+    groups, quick = given.only or GROUPS, given.quick
     repetitions = 3 if quick else 7
     start = time.perf_counter()
     cores = os.sched_getaffinity(0)
@@ -73,16 +73,16 @@ def main() -> None:
         + ", ".join(f"{name} {version(name)}" for name in PACKAGES)
     )
     streams = {}
-    if {"20news", "roofline"} & set(parts):
+    if {"20news", "roofline"} & set(groups):
         streams["20news"] = data.first(data.news(), 4000 if quick else 10**9)
-    if {"dense", "roofline"} & set(parts):
+    if {"dense", "roofline"} & set(groups):
         streams["dense"] = data.dense(5000 if quick else 50_000)
-    if "ill-conditioned" in parts:
+    if "ill-conditioned" in groups:
         streams["ill-conditioned"] = data.steep(2000 if quick else 10_000)
     results: dict[str, object] = {}
     with tempfile.TemporaryDirectory(prefix="koco-bench-") as folder:
         for name, stream in streams.items():
-            if name in parts:
+            if name in groups:
                 results[name], results[f"{name} loss"] = side_by_side(
                     stream, Path(folder) / name, repetitions, quick
                 )
@@ -97,7 +97,9 @@ def main() -> None:
         "disk": disk,
         "sweep": lambda: sweeping(cores, quick),
     }
-    results |= {name: found for name, work in others.items() if name in parts and (found := work())}
+    results |= {
+        name: found for name, work in others.items() if name in groups and (found := work())
+    }
     claims(results)
     print(
         f"\nthe whole run took {time.perf_counter() - start:.0f} s"

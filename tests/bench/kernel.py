@@ -1,5 +1,5 @@
-"""The kernel learners: PROS-N-KONS beside NumPy on the same rows and coins, Sketched-KONS alone and
-in a cohort, NORMA as d grows.
+"""The kernel learners: PROS-N-KONS beside NumPy on the same rows and coins, Sketched-KONS singly
+and in a cohort, NORMA as d grows.
 """
 
 import os

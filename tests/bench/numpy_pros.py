@@ -25,8 +25,8 @@ class Dictionary:
     def add(
         self, X: np.ndarray, squares: np.ndarray, t: int, p: float, k: np.ndarray, residual: float
     ) -> None:
-        """Row t, with probability p, kernel values k with the points so far, and the part of φ_t
-        outside their span.
+        """Row t, with probability p, kernel values k with the points so far, and the component
+        of φ_t outside their span.
         """
         if residual >= 1e-12:
             self.coordinates.append(len(self.rows))

@@ -1,4 +1,4 @@
-"""Our learners: the compiled scan alone, and the public interface."""
+"""Our learners: the compiled scan by itself, and the public interface."""
 
 from typing import Any
 
@@ -96,7 +96,7 @@ class Ours:
 def scan(
     learner: str, params: Any, state: Any, rows: Any, labels: np.ndarray, out: np.ndarray
 ) -> int:
-    """The one place that calls the compiled scan."""
+    """The only caller of the compiled scan."""
     labels = frozen(labels, np.float64)
     run = learner_named(learner).compiled(scan_rows, "step", "full")
     return run(params, state, rows, labels, out)

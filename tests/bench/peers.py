@@ -2,7 +2,7 @@
 
 Vowpal Wabbit learns inside its C++ driver from its binary cache. A measurement is the marginal
 pass: the time of three passes less the time of one, halved, both on the same cache; so starting,
-reading text, writing the cache and initialising weights are out. That all passes took place is
+reading text, writing the cache and initialising weights are out. That all passes were made is
 checked by the weighted example count. Its thread that reads the cache shares the core with the
 learning.
 """
@@ -72,7 +72,7 @@ class VW:
 
     def passes_seconds(self, passes: int, *tuned: str) -> float:
         """The time of a whole call with that many passes. Raises `RuntimeError` if they did not all
-        take place.
+        be made.
         """
         made: list[Workspace] = []
         taken = seconds(lambda: made.append(Workspace(arg_list=self.arguments(passes, *tuned))))

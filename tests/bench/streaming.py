@@ -1,4 +1,4 @@
-"""Streaming: a learner that only adds up every index and every value, on prepared 20news, warm and
+"""Streaming: a learner that only adds up every index and every value, on prepared 20news, cached or
 cold; and what two processes hold.
 """
 
@@ -19,8 +19,8 @@ from tests.bench.measure import in_turn, seconds, show
 from tests.helpers.shared_pages import held_by_two
 
 WARM, AGAIN, COLD = (
-    "as stored, warm",
-    "as stored, warm, the pages mapped before",
+    "as stored, cached",
+    "as stored, cached, the pages mapped before",
     "as stored, cold: from Parquet, its hash checked",
 )
 PASSES = 10  # over the stream, in one repetition of what is fast
@@ -70,7 +70,7 @@ def own_cache(folder: Path) -> Iterator[Path]:
 
 
 def streaming(repetitions: int) -> dict[str, float]:
-    """Measure and print. Returns non-zeros a second from the warm cache, and the memory that two
+    """Measure and print. Returns non-zeros a second from the cache, and the memory that two
     processes hold of a copy over its size.
     """
     with (
@@ -82,10 +82,10 @@ def streaming(repetitions: int) -> dict[str, float]:
         stored = Stream(manifest.name, manifest.dataset_hash)
         windows = {"window_rows": 4096, "sharding": sharding_of(manifest)}
         shuffles = {
-            "shuffled in windows of 4,096 rows, warm": Stream(
+            "shuffled in windows of 4,096 rows, cached": Stream(
                 stored.dataset, stored.dataset_hash, "shuffled-in-windows", 0, **windows
             ),
-            "shuffled, warm": Stream(stored.dataset, stored.dataset_hash, "shuffled", 0),
+            "shuffled, cached": Stream(stored.dataset, stored.dataset_hash, "shuffled", 0),
         }
         opened = StreamReader(store, stored)
         expected = one_pass(opened)
@@ -126,4 +126,4 @@ def streaming(repetitions: int) -> dict[str, float]:
         f"Two processes that read it at once: each maps {rss / 1024:.1f} MiB of it and its share is"
         f" {pss / 1024:.1f} MiB; of its own each has {anonymous / 1024:.1f} MiB more than before.",
     )
-    return {"warm": 1e6 / times[WARM].us, "held": 2 * pss / rss}
+    return {"cached": 1e6 / times[WARM].us, "held": 2 * pss / rss}

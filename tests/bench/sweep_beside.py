@@ -103,12 +103,12 @@ def beside(folder: Path, cores: set[int], quick: bool) -> dict[str, float]:
             ]
             for name in taken
         ],
-        "Where fewer runs were done, their time was multiplied. Seconds: ours, computing, with the"
+        "If fewer runs were done, their time was multiplied. Seconds: ours, computing, with the"
         " regret's comparator; of the others,",
         "the call that does all runs, after imports, reading the rows and ray.init; joblib's starts"
         " its processes within. The last two",
         f"start a process a run: Vowpal Wabbit reads its cache; {started:.2f} s for Python to load"
-        " it are taken off in front.",
+        " it are subtracted.",
         f"Mean losses of joblib, optuna, ray tune and single processes: {len(compared):,} compared"
         f" with ours, {different} of other bits.",
     )

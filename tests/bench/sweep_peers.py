@@ -79,7 +79,7 @@ def with_optuna(folder: Path, grid: Grid) -> Answer:
 
 
 def with_ray(folder: Path, grid: Grid, reuse: bool, longest: float) -> Answer:
-    """ray tune on two processors, on this machine alone, until all is done or `longest` seconds
+    """ray tune on two processors, on only this machine, until all is done or `longest` seconds
     have passed.
     """
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"

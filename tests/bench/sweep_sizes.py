@@ -24,12 +24,12 @@ from storage.preparing.prepare import prepare_source
 from storage.results import read_runs
 from tests.bench.kernel import regression_set
 from tests.bench.measure import seconds, show
-from tests.bench.sweeping import Timing, our_sweep, runs_of, serially, some_alone, spec
+from tests.bench.sweeping import Timing, our_sweep, runs_of, serially, some_singly, spec
 from tests.helpers.tables import table_of
 
 ALPHAS = [2.0 ** (k / 2) for k in range(-6, 14)]
 RATES = [1.0, 2.0, 3.0, 4.0, 5.0]
-ALONE = 8  # of the runs are also run alone
+SINGLE = 8  # of the runs are also run singly
 WORKERS = (1, 2, 4)  # of the simulator
 TURNS = 3  # of the sweep of OjaSON, whose claim is the narrower one, and of these
 
@@ -47,7 +47,7 @@ def news_like(folder: Path, quick: bool) -> tuple[Path, dict[str, object], Manif
 
 
 def cohorts(folder: Path, cores: set[int], quick: bool) -> dict[str, float]:
-    """A sweep of OjaSON and one of Sketched-KONS, beside what their runs would take alone."""
+    """A sweep of OjaSON and one of Sketched-KONS, beside what their runs would take singly."""
     store, table, manifest = news_like(folder, quick)
     linear = spec(
         folder, "linear", table, "OjaSON", sketch_size=10, alpha=ALPHAS, sketch_rate=RATES
@@ -64,14 +64,14 @@ def cohorts(folder: Path, cores: set[int], quick: bool) -> dict[str, float]:
         folder, "sketched", {"name": "casp"}, "SketchedKONS", bandwidth=8 / np.sqrt(2), **grids
     )
     lines, found = [], {}
-    for name, path, place, count in (
+    for name, path, into, count in (
         ("OjaSON, m = 10", linear, store, TURNS),
         ("Sketched-KONS", kernel, folder / "kernel", 1),
     ):
-        turns = in_alternation(path, place, cores, 1 if quick else count)
+        turns = in_alternation(path, into, cores, 1 if quick else count)
         found[name] = median(turn.ratio for turn in turns)
         for turn in turns:
-            each = f"{min(turn.alone):.3g} to {max(turn.alone):.3g}"
+            each = f"{min(turn.single):.3g} to {max(turn.single):.3g}"
             lines.append(
                 [
                     name,
@@ -85,25 +85,25 @@ def cohorts(folder: Path, cores: set[int], quick: bool) -> dict[str, float]:
             )
     points = pc.max(read_runs(folder / "kernel 0").column("dictionary_size")).as_py()
     show(
-        f"Sweeps on {len(cores)} cores beside their runs alone: {manifest.n_rows:,} rows of d ="
+        f"Sweeps on {len(cores)} cores beside their single runs: {manifest.n_rows:,} rows of d ="
         f" {manifest.n_features:,}; casp, {n:,} rows",
         [
             "sweep",
             "runs",
-            f"{ALONE} of them alone, s",
-            "all alone / cores, s",
+            f"{SINGLE} of them singly, s",
+            "all singly / cores, s",
             "computing, s",
             "scans / cores, s",
-            "computing / alone",
+            "computing / singly",
         ],
         lines,
-        f"Alone: the initialisation and the scan of a cohort of one, {len(cores)} such processes at"
-        " once; all alone: the mean of the",
-        f"{ALONE}, spread over the grid, each timed before the sweep and after it, times the number"
-        " of runs. Sweeps and runs alone take",
+        f"Singly: initialisation and scan of a cohort of one, {len(cores)} such processes at"
+        " once; all singly: the mean of the",
+        f"{SINGLE}, spread over the grid, each timed before the sweep and after it, times the"
+        " number of runs. Sweeps and single runs take",
         f"turns, and the median counts: {found['OjaSON, m = 10']:.3g} and"
         f" {found['Sketched-KONS']:.3g}. The stream's copy and the regret's",
-        "comparator were made before, by the first alone.",
+        "comparator were made before, only by the first.",
         f"The largest sketch of Sketched-KONS has {points} points.",
     )
     return {
@@ -114,16 +114,16 @@ def cohorts(folder: Path, cores: set[int], quick: bool) -> dict[str, float]:
 
 
 class Turn(NamedTuple):
-    """A sweep on so many cores, and the seconds of some of its runs alone, before and after it."""
+    """A sweep on so many cores, and the seconds of some of its single runs, before and after it."""
 
     sweep: Timing
-    alone: list[float]
+    single: list[float]
     cores: int
 
     @property
     def all_alone(self) -> float:
-        """What all its runs would take alone on these cores."""
-        return mean(self.alone) * self.sweep.runs / self.cores
+        """What all its runs would take singly on these cores."""
+        return mean(self.single) * self.sweep.runs / self.cores
 
     @property
     def ratio(self) -> float:
@@ -132,17 +132,17 @@ class Turn(NamedTuple):
 
 
 def in_alternation(path: Path, store: Path, cores: set[int], turns: int) -> list[Turn]:
-    """A sweep so many times, each time into a new store of the same datasets, and its runs alone
+    """A sweep so many times, each time into a new store of the same datasets, and its single runs
     before, between and after: the machine is not equally fast all the time.
     """
-    alone, found = some_alone(store, runs_of(path, store), cores, ALONE), []
+    single, found = some_singly(store, runs_of(path, store), cores, SINGLE), []
     for turn in range(turns):
         again = store.with_name(f"{store.name} {turn}")
         shutil.copytree(store, again, copy_function=os.link)
         sweep = our_sweep(path, again, cores)
-        after = some_alone(store, runs_of(path, store), cores, ALONE)
-        found.append(Turn(sweep, alone + after, len(cores)))
-        alone = after
+        after = some_singly(store, runs_of(path, store), cores, SINGLE)
+        found.append(Turn(sweep, single + after, len(cores)))
+        single = after
     return found
 
 

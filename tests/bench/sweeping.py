@@ -1,4 +1,4 @@
-"""Sweeps as a user runs them: `koco sweep` in a process of its own, on two cores; and runs alone,
+"""Sweeps as a user runs them: `koco sweep` in a process of its own, on two cores; and single runs,
 by the serial code, on one.
 """
 
@@ -150,19 +150,19 @@ def runs_of(path: Path, store: Path) -> list[Run]:
 def serially(store: Path, cohort: Cohort) -> Receipt:
     """Run a cohort in this process, and take what it wrote away."""
     receipts: list[Receipt] = []
-    run_serially(str(store), "alone", [cohort], receipts.append)
+    run_serially(str(store), "single", [cohort], receipts.append)
     (result_files_folder(store) / f"{cohort.cohort_id}.parquet").remove()
     return receipts[0]
 
 
-def alone(store: Path, run: Run) -> float:
+def singly(store: Path, run: Run) -> float:
     """Seconds of the initialisation and the scan of a run in a cohort of its own."""
     n_features = load_manifest(store, run.stream.dataset).n_features
     begin = seconds(lambda: RunState.start(run, n_features, curve_points(1)))
     return begin + serially(store, Cohort(run.stream, (run,), 0.0)).scan_seconds
 
 
-def some_alone(store: Path, runs: list[Run], cores: set[int], count: int = 4) -> list[float]:
+def some_singly(store: Path, runs: list[Run], cores: set[int], count: int = 4) -> list[float]:
     """The times of some runs, spread over the list, each in a cohort of its own, in as many
     processes at once as there are cores: so a core has its share of the memory's bandwidth, as it
     has in a sweep. One goes before, unmeasured: it has the code compiled and the stream copied.
@@ -170,6 +170,6 @@ def some_alone(store: Path, runs: list[Run], cores: set[int], count: int = 4) ->
     chosen = runs[len(runs) // (2 * count) :: max(len(runs) // count, 1)][:count]
     serially(store, Cohort(chosen[0].stream, (chosen[0],), 0.0))
     with on(cores), ProcessPoolExecutor(len(cores), multiprocessing.get_context("spawn")) as pool:
-        for _ in pool.map(alone, [store] * len(cores), chosen[: len(cores)]):
+        for _ in pool.map(singly, [store] * len(cores), chosen[: len(cores)]):
             pass  # the processes have started, and the code is loaded
-        return list(pool.map(alone, [store] * count, chosen))
+        return list(pool.map(singly, [store] * count, chosen))

@@ -29,13 +29,13 @@ def write_libsvm(path: Path, n_bytes: int, seed: int) -> tuple[int, int]:
     ends = np.flatnonzero(text == ord("\n")) + 1
     signs = np.concatenate([[0], ends[:-1]])
     points = np.flatnonzero(text == ord("."))
-    places = points[:, None] + np.arange(1, 5)
+    columns = points[:, None] + np.arange(1, 5)
     draw = np.random.default_rng(seed)
     n_rows = n_values = written = 0
     with path.open("wb") as out:
         while True:
             text[signs] = np.frombuffer(b"+-", np.uint8)[draw.integers(0, 2, signs.size)]
-            text[places] = DIGITS[draw.integers(1, 10_000, points.size)]
+            text[columns] = DIGITS[draw.integers(1, 10_000, points.size)]
             n = int(np.searchsorted(ends, n_bytes - written, side="right"))
             n = max(n, 1) if not n_rows else n
             size = int(ends[n - 1]) if n else 0

@@ -120,12 +120,12 @@ def test_manifest__of_pods_that_are_confined_and_hold_no_secret(site, monkeypatc
     made = yaml.safe_load(shown)
     assert (made["kind"], made["spec"]["worker"]["replicas"]) == ("DaskCluster", 3)
     containers = {}
-    for part in ("worker", "scheduler"):
-        pod = made["spec"][part]["spec"]
-        containers[part] = pod["containers"][0]
+    for what in ("worker", "scheduler"):
+        pod = made["spec"][what]["spec"]
+        containers[what] = pod["containers"][0]
         assert pod["securityContext"]["runAsNonRoot"] is True
-        assert containers[part]["envFrom"] == [{"secretRef": {"name": "keys"}}]
-        assert {"name": "store", "mountPath": "/store"} in containers[part]["volumeMounts"]
+        assert containers[what]["envFrom"] == [{"secretRef": {"name": "keys"}}]
+        assert {"name": "store", "mountPath": "/store"} in containers[what]["volumeMounts"]
     allowed = {"name": "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES", "value": "1"}
     assert allowed in containers["scheduler"]["env"]
     worker = containers["worker"]

@@ -84,7 +84,7 @@ def client(cluster):
             ["(bad)  koco_stream cannot be imported there: ", "no koco_stream here"],
         ),
         ("other code", ["koco_stream code "]),
-        pytest.param(NO_STORE, ["STORE is not the same place there"], marks=needs_root),
+        pytest.param(NO_STORE, ["STORE is not the same store there"], marks=needs_root),
     ],
 )
 def test_worker_that_does_not_fit__is_refused_with_the_reason(
@@ -139,7 +139,7 @@ def test_four_workers__take_less_than_3_s(small_store, tmp_path):
     [
         ("no package", "scipy missing"),
         ("no koco_stream", "cannot be imported"),
-        pytest.param(NO_STORE, "not the same place", marks=needs_root),
+        pytest.param(NO_STORE, "not the same store", marks=needs_root),
     ],
 )
 def test_worker_that_joins_and_does_not_fit__is_sent_away(kind, told, small_store, tmp_path, capfd):
@@ -178,7 +178,7 @@ def test_only_the_library_s_functions_are_submitted_or_run(small_store, tmp_path
     spec = tmp_path / "try.toml"
     spec.write_text('name = "try"\n[[dataset]]\nname = "real"\n[[learner]]\nname = "OGD"\n')
     launch(SweepRequest(str(spec), str(small_store), 1, 4096))
-    assert len(sent) >= 3  # the preflight, the executor's look at the workers, a cohort
+    assert len(sent) >= 3  # the preflight, the executor's question to the workers, a cohort
     assert set(sent) == {"koco_stream"}
     assert arguments <= {"builtins", "koco_stream"}
 

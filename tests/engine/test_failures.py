@@ -15,7 +15,7 @@ from koco_stream.learners import LEARNERS
 from koco_stream.streams.manifest import dataset_path, load_manifest
 from storage.collecting import collect
 from storage.results import read_curves, read_runs
-from tests.helpers.sweeps import cohort_on, die_after, part, undisturbed
+from tests.helpers.sweeps import cohort_on, die_after, results_of, undisturbed
 
 BAD = 7.0  # the step size, or alpha, of the run that is to fail
 # what a run that has failed has of its own
@@ -108,7 +108,7 @@ def test_run_that_raises__is_a_failed_row_and_the_others_are_as_before(
     fails(monkeypatch, learners[0][0], where)
     receipt = run_cohort(str(small_store), "try", cohort, 100)
     assert (receipt.runs, receipt.failed, receipt.diverged) == (len(learners), 1, 0)
-    failed, *others = part(small_store, cohort)
+    failed, *others = results_of(small_store, cohort)
     assert others == whole[1:]
     assert failed["rounds"] == rounds or (rounds is None and failed["rounds"] % 100 == 0)
     assert failed == {
@@ -137,7 +137,7 @@ def test_run_that_fails_to_begin_on_one_side_of_a_checkpoint__leaves_the_others_
     if side == "after":
         fails(monkeypatch, learner, "init")
     assert run_cohort(str(small_store), "try", cohort).failed == 1
-    failed, other = part(small_store, cohort)
+    failed, other = results_of(small_store, cohort)
     assert other == whole[1]
     assert (failed["status"], failed["error"]) == ("failed", "RuntimeError: no such luck")
 

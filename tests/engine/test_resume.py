@@ -15,7 +15,7 @@ from koco_stream.learners import LEARNERS
 from koco_stream.streams.manifest import load_manifest
 from storage.results import read_runs
 from tests.helpers.dask_processes import processes
-from tests.helpers.sweeps import cohort_on, compiled, die_after, part, undisturbed, wide_store
+from tests.helpers.sweeps import cohort_on, compiled, die_after, results_of, undisturbed, wide_store
 
 
 def preempted_after(monkeypatch, store, cohort, looks, block_rows):
@@ -40,7 +40,7 @@ def test_every_learner__goes_on_from_any_block(name, every, small_store, monkeyp
     second = preempted_after(monkeypatch, small_store, cohort, 2, 53)
     assert second == (127 if every == 0 else 120)
     receipt = run_cohort(str(small_store), "try", cohort, 64)
-    assert part(small_store, cohort) == whole
+    assert results_of(small_store, cohort) == whole
     assert receipt.rounds == sum(row["rounds"] for row in whole) - 2 * second
     assert checkpoints_folder(small_store).names() == []
 
@@ -107,7 +107,7 @@ def test_runs_that_share_kernel_values__and_one_that_diverged(small_store, monke
     # the rows seen are there once
     assert sum(name.endswith("history.values") for name in arrays) == 1
     assert run_cohort(str(small_store), "try", cohort).rounds == 3 * (500 - 300)
-    assert part(small_store, cohort) == whole
+    assert results_of(small_store, cohort) == whole
 
 
 @pytest.mark.parametrize(
@@ -138,4 +138,4 @@ def test_checkpoint_that_does_not_fit__is_begun_again(
     whole = undisturbed(small_store, cohort)
     checkpoint_of(small_store, cohort).write_bytes(harmed(content))
     assert run_cohort(str(small_store), "try", cohort).rounds == 500
-    assert part(small_store, cohort) == whole
+    assert results_of(small_store, cohort) == whole

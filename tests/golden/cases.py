@@ -235,11 +235,11 @@ def inputs() -> dict[str, Input]:
 
 
 def other_values(name: str, base: Given) -> Iterator[Given]:
-    """What is given beside the base: every other value of every declared parameter, one at a time,
+    """What is given beside the base: every other value of every parameter, one at a time,
     with what it needs to matter.
     """
     learner = LEARNERS[name]
-    declared = {q.name for q in learner.parameters}
+    named = {q.name for q in learner.parameters}
     for q in learner.parameters:
         values = (*((False, True) if q.kind is bool else OTHER_VALUES.get(q.name, ())), *q.choices)
         needs: Given = {}
@@ -250,7 +250,7 @@ def other_values(name: str, base: Given) -> Iterator[Given]:
         for value in values:
             if value == base.get(q.name, learner.defaults()[q.name]):
                 continue
-            flat = value == "hinge" and "curvature" in declared  # no curvature of its own
+            flat = value == "hinge" and "curvature" in named  # no curvature of its own
             yield {q.name: value, **({"curvature": 0.1} if flat else needs)}
     if learner.stochastic(learner.complete(base)):
         yield {"seed": 3}
@@ -292,7 +292,7 @@ def number_of(case: Case) -> str:
     and of `dictionary_` and `weights_` where the learner has them. For a learner that diverges: in
     which row.
 
-    Attributes that are computed with BLAS are not promised to the bit, and so no part of it.
+    Attributes that are computed with BLAS are not promised to the bit, and so not in it.
     """
     model, data, labels = made(case)
     try:

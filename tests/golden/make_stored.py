@@ -1,7 +1,7 @@
 """What older code has stored, kept in `stored/`: identities of runs and of prepared datasets, saved
 models, a store.
 
-`python -m tests.golden.make_stored --again PART ...` writes parts again. That is right only where a
+`python -m tests.golden.make_stored --again TABLE ...` writes tables again. That is right only if a
 change is meant: what is promised is that these files are read, and that identities stay.
 """
 
@@ -225,7 +225,7 @@ def predictions_of(model: Any, rounds: int) -> dict[str, list[float]]:
 
 
 def model_file(name: str) -> Path:
-    """Where a saved model is."""
+    """The path of a saved model."""
     return STORED / "models" / f"{name}.koco.gz"
 
 
@@ -366,15 +366,15 @@ def old_store() -> dict[str, Any]:
         }
 
 
-PARTS = {part.__name__: part for part in (run_ids, prepared, models, old_store)}
+TABLES = {table.__name__: table for table in (run_ids, prepared, models, old_store)}
 
 
 def main() -> None:
     options = argparse.ArgumentParser(prog="python -m tests.golden.make_stored")
-    options.add_argument("--again", nargs="+", choices=PARTS, required=True, metavar="PART")
-    for part in options.parse_args().again:
-        text = json.dumps(PARTS[part](), indent=1, ensure_ascii=False)
-        (STORED / f"{part}.json").write_text(text + "\n")
+    options.add_argument("--again", nargs="+", choices=TABLES, required=True, metavar="PART")
+    for table in options.parse_args().again:
+        text = json.dumps(TABLES[table](), indent=1, ensure_ascii=False)
+        (STORED / f"{table}.json").write_text(text + "\n")
 
 
 if __name__ == "__main__":

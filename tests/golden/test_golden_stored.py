@@ -1,7 +1,7 @@
 """What older code has stored is read by this code: identities are what they were, models go on,
 datasets stream the same rows, results are found and computed no more.
 
-Where a test fails and the change is meant, that part is written again:
+If a test fails and the change is meant, that table is written again:
 python -m tests.golden.make_stored --again PART
 """
 
@@ -22,7 +22,7 @@ from storage.verify import dataset_problems, result_problems
 from tests.golden import make_stored as made
 from tests.helpers.sweeps import checked
 
-VALUES = {part: json.loads((made.STORED / f"{part}.json").read_text()) for part in made.PARTS}
+VALUES = {table: json.loads((made.STORED / f"{table}.json").read_text()) for table in made.TABLES}
 
 
 def test_recorded__are_all_learners():

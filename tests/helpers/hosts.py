@@ -75,8 +75,8 @@ class Hosts:
 
 def free_network() -> str:
     """The first three numbers of addresses that no interface of this machine has: another run of
-    the tests may have its own hosts. Each process looks from another place on, so that two that
-    look at once hardly ever find the same.
+    the tests may have its own hosts. Each process begins with another number, so that two that
+    search at once hardly ever find the same.
     """
     used, first = _ip("-o -4 address show"), os.getpid() % len(NETWORKS)
     return next(

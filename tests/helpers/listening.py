@@ -1,4 +1,4 @@
-"""Which processes belong together, and who of them listens where (`ss`)."""
+"""Which processes belong to one another, and what each listens on (`ss`)."""
 
 import re
 import subprocess

@@ -35,10 +35,10 @@ def tar_of(files, mode="w", kind=tarfile.REGTYPE):
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode=mode) as tar:
         for name, content in files.items():
-            member = tarfile.TarInfo(name)
-            member.type, member.size = kind, len(content)
-            member.linkname = "" if kind == tarfile.REGTYPE else "/etc/passwd"
-            tar.addfile(member, io.BytesIO(content))
+            entry = tarfile.TarInfo(name)
+            entry.type, entry.size = kind, len(content)
+            entry.linkname = "" if kind == tarfile.REGTYPE else "/etc/passwd"
+            tar.addfile(entry, io.BytesIO(content))
     return out.getvalue()
 
 
@@ -56,7 +56,7 @@ def damaged(suffix):
     return bytes(whole)
 
 
-def two_members(suffix):
+def two_streams(suffix):
     """`ROWS` as two archives one after the other, the second's first byte inverted."""
     first, second = PACKED[suffix](ROWS), PACKED[suffix](ROWS)
     return first + bytes([255 - second[0]]) + second[1:]
@@ -435,8 +435,8 @@ MALFORMED: dict[str, tuple[str, bytes, dict, str]] = {
         )
         for suffix in PACKED
     },
-    "damaged second member .gz": ("a.svm.gz", two_members(".gz"), {}, CUT),
-    "damaged second member .bz2": ("a.svm.bz2", two_members(".bz2"), {}, CUT),
-    "damaged second member .xz": ("a.svm.xz", two_members(".xz"), {}, CUT),
-    "damaged second member .zst": ("a.svm.zst", two_members(".zst"), {}, CUT),
+    "damaged second stream .gz": ("a.svm.gz", two_streams(".gz"), {}, CUT),
+    "damaged second stream .bz2": ("a.svm.bz2", two_streams(".bz2"), {}, CUT),
+    "damaged second stream .xz": ("a.svm.xz", two_streams(".xz"), {}, CUT),
+    "damaged second stream .zst": ("a.svm.zst", two_streams(".zst"), {}, CUT),
 }

@@ -4,7 +4,7 @@ ends.
 What a block is, its fence says: `sh` is run by the shell, `python` in a namespace that the page's
 blocks share, `diff` is applied to files; anything with a title is written to the file of that name;
 `text` is what the block before it prints, among other lines, whatever its numbers and with … for
-any part of a line.
+any words of a line.
 """
 
 import io
@@ -115,8 +115,8 @@ def masked(line):
 
 
 def environment_for(folder, source):
-    """Where the commands of a page find this Python, `koco` of `source`, and places for what they
-    keep.
+    """The environment in which a page's commands find this Python, `koco` of `source`, and folders
+    for what they keep.
     """
     programs = folder / ".programs"
     programs.mkdir()

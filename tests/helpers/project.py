@@ -1,4 +1,4 @@
-"""Where this project is, processes that run its code, and programs that serve."""
+"""The folder of this project, processes that run its code, and programs that serve."""
 
 import os
 import signal

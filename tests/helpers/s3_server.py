@@ -16,7 +16,7 @@ from pyarrow.fs import S3FileSystem
 from tests.helpers.project import free_ports, running
 
 KEY, SECRET, REGION = "tests", "only-for-tests", "us-east-1"
-PARTS = ("master", "volume", "filer", "s3")
+SERVERS = ("master", "volume", "filer", "s3")
 
 
 def server_program() -> str | None:
@@ -42,7 +42,7 @@ def s3_server(program: str, folder: Path) -> Iterator[str]:
     """The address of a server that keeps its data in `folder`; it is stopped at the end. Raises
     `RuntimeError` if it does not start.
     """
-    ports = free_ports(2 * len(PARTS))
+    ports = free_ports(2 * len(SERVERS))
     identity = {
         "name": "tests",
         "credentials": [{"accessKey": KEY, "secretKey": SECRET}],
@@ -54,22 +54,22 @@ def s3_server(program: str, folder: Path) -> Iterator[str]:
     words += f" -filer -s3 -s3.config={folder / 's3.json'} -s3.autoCreateBucket=false"
     words += " -s3.port.iceberg=0 -s3.port.lance=0"
     words += " -master.telemetry=false -master.volumeSizeLimitMB=64 -volume.max=0"
-    for k, part in enumerate(PARTS):
-        words += f" -{part}.port={ports[2 * k]} -{part}.port.grpc={ports[2 * k + 1]}"
-    for part in ("filer", "s3"):
-        words += f" -{part}.localSocket={folder / part}.sock"
-    port = ports[2 * PARTS.index("s3")]
+    for k, server in enumerate(SERVERS):
+        words += f" -{server}.port={ports[2 * k]} -{server}.port.grpc={ports[2 * k + 1]}"
+    for server in ("filer", "s3"):
+        words += f" -{server}.localSocket={folder / server}.sock"
+    port = ports[2 * SERVERS.index("s3")]
     endpoint = f"http://127.0.0.1:{port}"
     try:
         with running(words.split(), folder / "log", lambda: takes_objects(endpoint, port)):
             yield endpoint
     finally:
-        for k, part in enumerate(PARTS):  # where it makes them, whatever it is told
-            Path(f"/tmp/seaweedfs-{part}-grpc-{ports[2 * k + 1]}.sock").unlink(missing_ok=True)
+        for k, server in enumerate(SERVERS):  # where it makes them, whatever it is told
+            Path(f"/tmp/seaweedfs-{server}-grpc-{ports[2 * k + 1]}.sock").unlink(missing_ok=True)
 
 
 def takes_objects(endpoint: str, port: int) -> bool:
-    """Whether an object can be written and removed: the port answers before there is a place for
+    """Whether an object can be written and removed: the port answers before there is room for
     data, and pyarrow tries for long before the port does.
     """
     try:

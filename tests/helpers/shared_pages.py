@@ -13,8 +13,8 @@ import re, sys
 from koco_stream.streams.stream import Stream
 from koco_stream.streams.reader import StreamReader
 def kilobytes(field, of):
-    parts = re.split(r"(?m)^(?=[0-9a-f]+-[0-9a-f]+ )", open("/proc/self/smaps").read())
-    found = "".join(part for part in parts if of in part.split("\\n")[0])
+    maps = re.split(r"(?m)^(?=[0-9a-f]+-[0-9a-f]+ )", open("/proc/self/smaps").read())
+    found = "".join(one for one in maps if of in one.split("\\n")[0])
     return sum(map(int, re.findall(rf"(?m)^{field}: +(\\d+) kB", found)))
 before = kilobytes("Anonymous", "")
 blocks = list(StreamReader(sys.argv[1], Stream(*sys.argv[2:])).blocks())

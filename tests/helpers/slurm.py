@@ -25,7 +25,7 @@ PROGRAMS = {
     "squeue": "slurm-client",
 }
 NODE, PARTITION = "here", "main"
-IDLE = "sinfo --noheader --format=%T"  # says idle if the node waits for jobs
+STATE = "sinfo --noheader --format=%T"  # "idle" if the node waits for jobs
 PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
 
 CONFIGURATION = """
@@ -93,8 +93,8 @@ def slurm(folder: Path, cpus: int = 4, megabytes: int = 8000) -> Iterator[Path]:
     """
     controller_port, node_port = free_ports(2)
     munge, file = folder / "munge", folder / "slurm.conf"
-    for part in (munge, folder / "state", folder / "spool"):
-        part.mkdir(mode=0o755)
+    for folder_of in (munge, folder / "state", folder / "spool"):
+        folder_of.mkdir(mode=0o755)
     (munge / "key").write_bytes(secrets.token_bytes(128))
     (munge / "key").chmod(0o400)
     user = pwd.getpwuid(os.getuid()).pw_name
@@ -116,7 +116,7 @@ def slurm(folder: Path, cpus: int = 4, megabytes: int = 8000) -> Iterator[Path]:
     ready = {
         munged: (munge / "socket").exists,
         f"slurmctld -D -f {file}": lambda: True,
-        f"slurmd -D -f {file} -N {NODE}": lambda: slurm_says(IDLE, False, **more) == "idle\n",
+        f"slurmd -D -f {file} -N {NODE}": lambda: slurm_says(STATE, False, **more) == "idle\n",
     }
     with ExitStack() as stack:
         for line, there in ready.items():

@@ -40,9 +40,9 @@ def main(address: str, path: str, certificates: str | None = None) -> int:
     given = {f"tls_{kind}": f"{certificates}/{name}.pem" for kind, name in files.items()}
     security = Security(require_encryption=True, **given) if certificates else None
     refused = 0
-    for ask in (submit, lambda *words: asyncio.run(ask_to_run(*words))):
+    for send in (submit, lambda *words: asyncio.run(ask_to_run(*words))):
         try:
-            ask(address, path, security)
+            send(address, path, security)
         except Exception as error:
             refused += 1
             print(f"refused: {type(error).__name__}: {error}")

@@ -1,4 +1,4 @@
-"""Run by tests in place of `koco`: cohorts of at most KOCO_TEST_RUNS runs, with checkpoints every
+"""Run by tests instead of `koco`: cohorts of at most KOCO_TEST_RUNS runs, with checkpoints every
 KOCO_TEST_SECONDS, if these are set; and each receipt becomes a line of the file KOCO_TEST_RECEIPTS,
 if that is.
 """

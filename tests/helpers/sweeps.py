@@ -94,7 +94,7 @@ def cohort_on(store, learners, every=0, name="real", order="shuffled"):
     return Cohort(stream, runs, 1.0, every)
 
 
-def part(store, cohort):
+def results_of(store, cohort):
     """The rows of the cohort's result file, which is taken away: the cohort can be run again."""
     path = result_path(store, cohort).path
     table = pq.read_table(path)
@@ -105,7 +105,7 @@ def part(store, cohort):
 def undisturbed(store, cohort):
     """The rows of the result file of the cohort run without checkpoints; it is taken away."""
     run_cohort(str(store), "try", replace(cohort, checkpoint_rounds=0))
-    return part(store, cohort)
+    return results_of(store, cohort)
 
 
 def die_after(monkeypatch, store, cohort, saves):

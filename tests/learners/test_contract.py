@@ -150,12 +150,14 @@ def test_saved__cut_or_altered_file_is_refused(name, data, tmp_path_factory):
     path = tmp_path_factory.mktemp("saved") / "m.koco"
     make(name).partial_fit(X, Y).save(path)
     whole = path.read_bytes()
-    place = data.draw(st.integers(0, len(whole) - 1))
-    path.write_bytes(whole[:place])
+    position = data.draw(st.integers(0, len(whole) - 1))
+    path.write_bytes(whole[:position])
     with pytest.raises(WrongInput, match=r"cut short|not a koco-stream"):
         koco_stream.load(path)
     path.write_bytes(
-        whole[:place] + bytes([whole[place] ^ data.draw(st.integers(1, 255))]) + whole[place + 1 :]
+        whole[:position]
+        + bytes([whole[position] ^ data.draw(st.integers(1, 255))])
+        + whole[position + 1 :]
     )
     with pytest.raises(WrongInput, match=r"altered|not a koco-stream"):
         koco_stream.load(path)

@@ -27,7 +27,7 @@ def bits(model):
 
 def public(model):
     """Every public attribute, read."""
-    properties = inspect.getmembers(type(model), lambda member: isinstance(member, property))
+    properties = inspect.getmembers(type(model), lambda value: isinstance(value, property))
     return {
         name: np.asarray(getattr(model, name)).tobytes()
         for name, _ in properties

@@ -1,4 +1,4 @@
-"""The compiled code is Python: with the compiler off it gives the same bits, and Python's checks of
+"""The compiled code is Python: without the compiler it gives the same bits, and Python's checks of
 indices, overflow and division, which compiled code does without, find nothing.
 """
 

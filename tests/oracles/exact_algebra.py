@@ -1,6 +1,6 @@
 """Dense linear algebra in whatever precision its arguments have: NumPy's own stops at double.
 
-Each is the textbook's algorithm. A matrix is one of rows; nothing is changed in place.
+Each is the textbook's algorithm. A matrix is one of rows; no argument is changed.
 """
 
 import numpy as np

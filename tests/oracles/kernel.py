@@ -23,7 +23,7 @@ def lemma_4(K, y, *, alpha, curvature, clip, slope, coins, with_coin):
     rescaled k̄_{i,i}); `curvature` is η.
 
     Without the coin in the coefficient, and coins that are not all 1, these are not Algorithm 3's
-    predictions (K3: z_t ŷ_t in place of ŷ_t); with coins all 1 this is Lemma 2. Slopes must not be
+    predictions (K3: z_t ŷ_t instead of ŷ_t); with coins all 1 this is Lemma 2. Slopes must not be
     zero: the lemma divides by ġ² (K2 does not).
     """
     n = len(K)

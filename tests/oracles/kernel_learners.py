@@ -30,9 +30,9 @@ WORD = 2**64 - 1
 GOLDEN = 0x9E3779B97F4A7C15
 
 
-def bits(seed, place):
-    """SplitMix64 (Steele, Lea, Flood, 2014) at the counter `place` of the sequence of `seed`."""
-    z = (seed * 0xD1342543DE82EF95 + (place + 1) * GOLDEN) & WORD
+def bits(seed, position):
+    """SplitMix64 (Steele, Lea, Flood, 2014) at the counter `position` of the sequence of `seed`."""
+    z = (seed * 0xD1342543DE82EF95 + (position + 1) * GOLDEN) & WORD
     z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & WORD
     z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & WORD
     return z ^ (z >> 31)
@@ -42,9 +42,9 @@ def _unit(word):
     return (word >> 11) / 2**53
 
 
-def uniform(seed, place):
+def uniform(seed, position):
     """A number in [0, 1): the 53 upper bits."""
-    return _unit(bits(seed, place))
+    return _unit(bits(seed, position))
 
 
 def _ziggurat(layers, tail, area):
@@ -57,11 +57,11 @@ def _ziggurat(layers, tail, area):
 EDGES = _ziggurat(256, 3.6541528853610088, 0.00492867323399)
 
 
-def normal(seed, place):
+def normal(seed, position):
     """A standard normal number by the ziggurat of Marsaglia and Tsang (2000) with 256 layers. Eight
-    bits of a word are the layer, the next one the sign, the upper 53 the place in the layer; a word
-    that is rejected is the seed of the next."""
-    word = bits(seed, place)
+    bits of a word are the layer, the next one the sign, the upper 53 the position in the layer; a
+    word that is rejected is the seed of the next."""
+    word = bits(seed, position)
     while True:
         layer, sign, x = word % 256, 1 - 2 * (word // 256 % 2), _unit(word)
         x *= EDGES[layer]
@@ -196,7 +196,7 @@ class Judged:
         self.loss, self.seen, self.kink = loss, Counter(), False
 
     def slope(self, z, y_hat, y):
-        """ℓ'(ŷ, y), where z is the prediction before it is held within [−C, C]. Where the slope is
+        """ℓ'(ŷ, y), where z is the prediction before it is held within [−C, C]. If the slope is
         zero on one side of z and z is there but for rounding, rounding decides what a point is."""
         from_zero = abs(z - y) if self.loss in REAL else abs(y * z - 1)
         undecided = from_zero < 1e-9 and (from_zero > 0 or z != 0)  # 0 at a label of 0 is exact
@@ -245,7 +245,7 @@ class Newton(Judged):
         return y_hat
 
     def joins(self, g):
-        """Whether this round's gradient becomes part of A."""
+        """Whether this round's gradient enters A."""
         return True
 
 
@@ -276,7 +276,7 @@ class Kons(Newton):
             self.probabilities.append(float(max(p, self.floor)))
             self.in_kors.append(in_kors)
             self.seen["sampled"] += in_kors
-            self.seen["sampled by the floor alone"] += joins and not in_kors
+            self.seen["sampled only by the floor"] += joins and not in_kors
             self.seen["not sampled"] += not joins
         if joins and g.any():
             self.points.append(self.t - 1)
@@ -286,7 +286,7 @@ class Kons(Newton):
         return held(phi @ self.u, self.C)
 
 
-# P3: a point with less than this share of its square norm off the others' span adds nothing to it.
+# P3: a point with less than this share of its square norm outside the others' span adds nothing.
 NO_COORDINATE = 1e-12
 
 
@@ -294,8 +294,9 @@ class ProsNKons(Newton):
     """The poster's algorithm with no coordinates: φ̃ = Pφ, P the projection on the span of the
     dictionary, and A on the whole space.
 
-    A is α off the span, so A and ω in a larger span are the same matrix and vector. What z_{t−1} =
-    1 does to the round t (lines 6 to 9, and P4) is done at the end of round t − 1, after its step.
+    A is α outside the span, so A and ω in a larger span are the same matrix and vector. What
+    z_{t−1} = 1 does to the round t (lines 6 to 9, and P4) is done at the end of round
+    t − 1, after its step.
     carry: "none" (PROS-N-KONS, B-KONS: ω̃ = 0, Ã = αI), "both" (CON-KONS), "weights" (ω̃ stays, Ã =
     αI).
     """
@@ -325,7 +326,7 @@ class ProsNKons(Newton):
 
     def is_clear(self, least=1e-5):
         """Also: each point is in the span of those before it but for rounding, or has at least this
-        share of its square norm off it."""
+        share of its square norm outside it."""
         return super().is_clear() and all(x < 1e-20 or x > least for x in self.remainders)
 
     def enter(self, row):

@@ -10,8 +10,8 @@ import numpy as np
 from tests.oracles.exact_algebra import eigen_of_rows, gram_schmidt, solve
 
 FIRST_D = 0.1  # footnote 6: D_1 = 0.1·I
-NEW_ROW_AT = 1e-6  # a gradient starts a row of V if ‖its part off V‖² is above this share of ‖x‖²
-OFF_RANGE_AT = 1e-8  # x lies in A's range if ‖its part outside‖ is below this share of ‖x‖
+NEW_ROW_AT = 1e-6  # a gradient starts a row of V if ‖its residual‖² is above this share of ‖x‖²
+OUTSIDE_AT = 1e-8  # x lies in A's range if ‖its residual‖ is below this share of ‖x‖
 
 
 def sketched_newton(
@@ -32,13 +32,13 @@ def sketched_newton(
     """Algorithm 1 on the rows X (n, d) with labels y (n,), from a new `sketch`.
 
     Line 5 is Lemma 1, A⁻¹x being the paper's (x − SᵀHx̂)/α; `projection="prediction"` leaves the
-    weights alone and truncates ŷ. `diagonal=True` feeds D^(−½)x (section 5.2), `"updated"` adds
+    weights only and truncates ŷ. `diagonal=True` feeds D^(−½)x (section 5.2), `"updated"` adds
     g_j² to D between the prediction and the update. Returns the predictions (n,), the weights u
     (d,) after the last round, the sketch, and uᵀx (n,) before it is bounded.
 
     `noise`, a random generator, shows what rounding can do to the stream: each row's non-zeros are
-    off by the double rounding of its norm, and the weights by that of the largest so far, and of
-    the largest x/α and g/α, which lines 5 and 9 take a part of away again.
+    wrong by the double rounding of its norm, and the weights by that of the largest so far, and of
+    the largest x/α and g/α, which lines 5 and 9 subtract from again.
     """
     X, y, clip = X.astype(dtype), y.astype(dtype), dtype(clip)
     d = X.shape[1]
@@ -55,8 +55,8 @@ def sketched_newton(
             continue
         x = row / np.sqrt(D) if diagonal else row
 
-        # Line 5. Where |uᵀx| > C, Lemma 1 makes wᵀx exactly C with uᵀx's sign.
-        z, w, parts = u @ x, u, []
+        # Line 5. If |uᵀx| > C, Lemma 1 makes wᵀx exactly C with uᵀx's sign.
+        z, w, terms = u @ x, u, []
         free = sketch.off_range(x)
         if (
             free.any()
@@ -67,7 +67,7 @@ def sketched_newton(
             direction = sketch.inverse(x)
             step = (z - y_hat) / (x @ direction)
             w = u - step * direction
-            parts = [step * x]
+            terms = [step * x]
 
         # Lines 6 and 7.
         predictions.append(y_hat)
@@ -85,8 +85,8 @@ def sketched_newton(
         sketch.update(np.sqrt(curvature_t) * g, x)
         u = w - sketch.inverse(g)
         if noise is not None:
-            parts = [part / alpha for part in (*parts, g)] if alpha > 0 else []
-            largest = max([largest, *(np.abs(v).max() for v in (w, u, *parts))])
+            terms = [term / alpha for term in (*terms, g)] if alpha > 0 else []
+            largest = max([largest, *(np.abs(v).max() for v in (w, u, *terms))])
             u = u + largest * rounding * noise.uniform(-1, 1, d)
         if diagonal is True:
             D = D + gradient**2
@@ -104,12 +104,12 @@ class FullMatrix:
         self.alpha, self.A, self.Q = alpha, alpha * np.eye(d, dtype=dtype), np.zeros((0, d), dtype)
 
     def off_range(self, x):
-        """The part of x outside A's range; zero if it is rounding."""
+        """The component of x outside A's range; zero if it is rounding."""
         if self.alpha > 0:
             return 0 * x
         r = x - self.Q.T @ (self.Q @ x)
         r = r - self.Q.T @ (self.Q @ r)
-        return r if np.sqrt(r @ r) > OFF_RANGE_AT * np.sqrt(x @ x) else 0 * r
+        return r if np.sqrt(r @ r) > OUTSIDE_AT * np.sqrt(x @ x) else 0 * r
 
     def inverse(self, v):
         """A⁻¹v, or A⁺v."""
@@ -142,14 +142,14 @@ class Sketch:
     def inverse(self, v):
         """A⁻¹v."""
         p = self.V @ v
-        off = v - self.V.T @ p
+        residual = v - self.V.T @ p
         if self.printed:
             S = self.rows()
             return (v - S.T @ solve(self.alpha * np.eye(len(S)) + S @ S.T, S @ v)) / self.alpha
-        return off / self.alpha + self.V.T @ (p / (self.alpha + self.eigenvalues))
+        return residual / self.alpha + self.V.T @ (p / (self.alpha + self.eigenvalues))
 
     def off_range(self, x):
-        """The part of x outside A's range, which is all, since α > 0."""
+        """The component of x outside A's range, which is all, since α > 0."""
         return 0 * x
 
     def rows(self):
@@ -177,9 +177,9 @@ class Oja(Sketch):
     def update(self, g_hat, x):
         """Equation 4. A gradient that starts a row of V does so first."""
         if self.start is None and len(self.V) < self.m and g_hat.any():
-            off = x - self.V.T @ (self.V @ x)
-            if off @ off > NEW_ROW_AT * (x @ x):
-                self.V = gram_schmidt(np.vstack([self.V, off]))
+            residual = x - self.V.T @ (self.V @ x)
+            if residual @ residual > NEW_ROW_AT * (x @ x):
+                self.V = gram_schmidt(np.vstack([self.V, residual]))
                 self.Lambda = np.append(self.Lambda, self.dtype(0))
         self.t += 1
         gamma = min(self.dtype(self.rate) / self.t, self.dtype(1))

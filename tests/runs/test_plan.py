@@ -80,7 +80,7 @@ FACTORS = st.dictionaries(st.sampled_from(LEARNERS), st.floats(0.05, 20.0))
 
 
 def bytes_of(runs, sizes):
-    """What a worker needs for these runs together, added up from what is declared."""
+    """What a worker needs for these runs, added up from what their classes say."""
     stream = runs[0].stream
     size, shared, floats = sizes[stream.dataset_hash], Counter(), 0
     for run in runs:
@@ -104,9 +104,9 @@ def test_plan__has_every_run_once_within_all_limits_and_is_the_same_each_time(sw
         data.draw(st.floats(1e-3, 100.0)),
         data.draw(st.integers(1, 30)),
     )
-    alone = [run for run in runs if run.stream == runs[0].stream]
+    same = [run for run in runs if run.stream == runs[0].stream]
     begun = [
-        tuple(run.run_id for run in alone[:k])
+        tuple(run.run_id for run in same[:k])
         for k in data.draw(st.lists(st.integers(0, 3), max_size=2))
     ]
     todo = plan(runs, sizes, limits, begun, factors)
@@ -115,7 +115,7 @@ def test_plan__has_every_run_once_within_all_limits_and_is_the_same_each_time(sw
         ids
         for ids in begun
         if ids
-        and bytes_of([run for run in alone if run.run_id in ids], sizes) <= limits.worker_bytes
+        and bytes_of([run for run in same if run.run_id in ids], sizes) <= limits.worker_bytes
     }
     found = {tuple(run.run_id for run in cohort.runs): cohort for cohort in todo.cohorts}
     assert not kept or kept & set(found)
@@ -161,8 +161,8 @@ def test_run_that_does_not_fit__is_refused_with_the_sum(sweep):
 
 
 def busy(todo, workers):
-    """The part of the time in which workers are busy, until the last cohort ends, if each takes the
-    next one as soon as it is free.
+    """The share of the time in which workers are busy, until the last cohort ends, if each takes
+    the next one as soon as it is free.
     """
     free = [0.0] * workers
     for cohort in todo.cohorts:
@@ -185,11 +185,11 @@ def test_workers__are_busy_to_the_end_and_passes_few(sweep, workers, slowness):
     factors = dict.fromkeys(LEARNERS, slowness)
     costs = Costs(sizes, factors)
     each = [(costs.of(run), costs.reading(run.stream)) for run in runs]
-    parts = (
+    latest = (
         max(SHORTEST, PASSES * reading, (OUTWEIGHS + 1) * cost.shared_seconds + cost.seconds)
         for cost, reading in each
     )
-    assume(sum(cost.seconds for cost, _ in each) / workers > 20 * max(parts))
+    assume(sum(cost.seconds for cost, _ in each) / workers > 20 * max(latest))
     todo = plan(runs, sizes, Limits(workers, GENEROUS, cohort_seconds=1e9), factors=factors)
     assert busy(todo, workers) >= 0.9
     short = [
@@ -246,8 +246,8 @@ def test_shared_work__is_that_of_the_run_that_needs_most_of_it():
         *runs_of(stream, "NORMA", 2, budget=1, bandwidth=3.0),
         *runs_of(stream, "SketchedKONS", 2, bandwidth=3.0),
     ]
-    together = [[run.run_id for run in order] for order in (runs, runs[::-1])]
-    seconds = [plan(runs, size, Limits(1, GENEROUS), [ids]).seconds for ids in together]
+    orders = [[run.run_id for run in order] for order in (runs, runs[::-1])]
+    seconds = [plan(runs, size, Limits(1, GENEROUS), [ids]).seconds for ids in orders]
     assert seconds[0] == pytest.approx(seconds[1])
     assert seconds[0] > max(Costs(size).of(run).shared_seconds for run in runs)
 
@@ -265,7 +265,7 @@ def test_factors__of_a_finished_sweep_are_positive_and_used(small_store):
     one = [Timing("OGD", runs[0].params, StreamSize(100, 6, 6.0), 1.0)]
     assert cost_factors(small_store, {"of another": DataSize(1, 1, 1)}, one)["OGD"] == TRUSTED[1]
     assert cost_factors(small_store, sizes, one) == factors  # whole runs before a few rows
-    costs, declared = Costs(sizes, factors), Costs(sizes)
+    costs, stated = Costs(sizes, factors), Costs(sizes)
     for run in runs:
-        scaled = factors[run.learner] * (declared.of(run).seconds - RUN_SECONDS)
+        scaled = factors[run.learner] * (stated.of(run).seconds - RUN_SECONDS)
         assert costs.of(run).seconds - RUN_SECONDS == pytest.approx(scaled)

@@ -1,5 +1,5 @@
 """The catalogue: every entry that we have the files of gives the n and d it promises, every file
-those of its publisher; what is missing or in parts is said.
+those of its publisher; what is missing or incomplete is said.
 """
 
 import json

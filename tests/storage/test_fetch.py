@@ -197,10 +197,10 @@ def test_unfinished_file__is_gone_on_with_if_it_is_the_same_and_else_begun_again
     assert site.asked == asked
 
 
-@pytest.mark.parametrize("part", [CONTENT + b"more", CONTENT])
-def test_part_that_is_the_whole_file_or_more__is_begun_again(site, tmp_path, part):
+@pytest.mark.parametrize("partial", [CONTENT + b"more", CONTENT])
+def test_partial_file_that_is_the_whole_file_or_more__is_begun_again(site, tmp_path, partial):
     left_unfinished(site, tmp_path, 1000)
-    (tmp_path / "data.txt.part").write_bytes(part)
+    (tmp_path / "data.txt.part").write_bytes(partial)
     assert get(site, tmp_path) == CONTENT
 
 
@@ -278,10 +278,10 @@ def test_killed_in_the_middle__the_bytes_that_are_here_are_not_asked_for_again(s
     assert site.asked == [None, "bytes=300000-"]
 
 
-def archive_of(**members: bytes) -> bytes:
+def archive_of(**files: bytes) -> bytes:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in members.items():
+        for name, content in files.items():
             archive.writestr(name.replace("__", "."), content)
     return out.getvalue()
 
@@ -301,7 +301,7 @@ def test_member__of_a_zip_and_of_a_tar_in_a_zip(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("member", "expected", "told"),
+    ("path_inside", "expected", "told"),
     [
         (["c.txt"], None, "does not have the file c.txt"),
         (["inner.tar.gz", "c.txt"], None, "does not have the file inner.tar.gz/c.txt"),
@@ -312,12 +312,12 @@ def test_member__of_a_zip_and_of_a_tar_in_a_zip(tmp_path):
     ],
 )
 def test_member_that_is_not_there_or_not_the_one__is_refused_and_nothing_is_written(
-    tmp_path, member, expected, told
+    tmp_path, path_inside, expected, told
 ):
     content = archive_of(a__txt=b"one\n", inner__tar__gz=tar_of(FILES, "w:gz"))
     (tmp_path / "x.zip").write_bytes(content)
     with pytest.raises(WrongInput, match=told):
-        unpack(tmp_path / "x.zip", member, tmp_path / "out", expected)
+        unpack(tmp_path / "x.zip", path_inside, tmp_path / "out", expected)
     assert {path.name for path in tmp_path.iterdir()} == {"x.zip"}
 
 
@@ -326,10 +326,10 @@ def test_archive_damaged_anywhere__is_refused_or_gives_the_same_bytes(tmp_path, 
     text = b"".join(b"%d,%d\n" % (k, k * k) for k in range(300))
     whole = archive_of(a__txt=text) if form == "zip" else tar_of({"a.txt": text}, "w:gz")
     path, refused = tmp_path / f"x.{form}", 0
-    for place in range(0, len(whole), 17):
+    for position in range(0, len(whole), 17):
         for damaged in (
-            whole[:place],
-            whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1 :],
+            whole[:position],
+            whole[:position] + bytes([whole[position] ^ 0x55]) + whole[position + 1 :],
         ):
             path.write_bytes(damaged)
             try:
@@ -382,7 +382,7 @@ def test_prepare_without_files__fetches_them_records_their_checksums_and_asks_no
     assert len(site.asked) == 2
     said = koco("datasets", "--json", "--store", tmp_path / "store").stdout
     files = {row["name"]: row for row in json.loads(said)}["small"]["editions"][0]["files"]
-    assert [(f["address"], f["member"], f["recorded_sha256"]) for f in files] == [
+    assert [(f["address"], f["path_inside"], f["recorded_sha256"]) for f in files] == [
         (site.at("small"), None, sha256(ROWS)),
         (site.at("small.zip"), "test.txt", sha256(site.files["small.zip"])),
     ]

@@ -150,8 +150,8 @@ def test_manifest__altered_anywhere_is_refused(small_store):
         path.write_text(json.dumps({**content, key: [content[key]]}))
         with pytest.raises(WrongInput, match=r"was altered after it was written|is damaged"):
             load_manifest(small_store, "sparse")
-    for place in range(0, len(whole), 17):
-        path.write_bytes(whole[:place] + bytes([whole[place] ^ 2]) + whole[place + 1 :])
+    for position in range(0, len(whole), 17):
+        path.write_bytes(whole[:position] + bytes([whole[position] ^ 2]) + whole[position + 1 :])
         assert (
             dataset_problems(small_store, "sparse")
             or load_manifest(small_store, "sparse") == manifest
@@ -214,7 +214,7 @@ def test_work_that_no_worker_survives__is_an_error_of_the_environment():
         list(map_on_dask(client, os._exit, [1]))
 
 
-# Feature hashing: places and signs by murmurhash3, sums in a fixed order, canonical rows
+# Feature hashing: columns and signs by murmurhash3, sums in a fixed order, canonical rows
 # --------------------------------------------------------------------------------------------------
 
 
@@ -238,7 +238,7 @@ def hashed_literally(rows, bits):
         for j, value in row:
             h = murmur3(j)
             cells[h % 2**bits] = cells.get(h % 2**bits, 0.0) + (-value if h >= 2**31 else value)
-        yield [(place, total) for place, total in sorted(cells.items()) if total != 0.0]
+        yield [(position, total) for position, total in sorted(cells.items()) if total != 0.0]
 
 
 def csr(rows):

@@ -1,5 +1,5 @@
 """Parquet as a source: the rows that were written, in order, from any layout of the file, and what
-is not right refused with its place.
+is not right refused with its row.
 """
 
 import datetime
@@ -501,6 +501,6 @@ def test_damaged__is_refused_by_name_and_nothing_else_happens(tmp_path):
         outcome(whole[:k] + bytes([whole[k] ^ 1 << int(draw.integers(8))]) + whole[k + 1 :])
         for k in at
     ]
-    # a change that is not refused is in a part of a page's header that nobody needs
+    # a change that is not refused is in a field of a page's header that nobody needs
     assert outcomes[:60].count("refused") > 40
     assert "other" not in outcomes[:60]  # thanks to the pages' checksums

@@ -1,4 +1,4 @@
-"""Preparing: what comes out is what went in, in order; what is wrong is refused with its place, and
+"""Preparing: what comes out is what went in, in order; what is wrong is refused with its line, and
 the store stays as it was.
 """
 

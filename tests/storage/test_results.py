@@ -1,5 +1,5 @@
-"""The result tables: parts are moved into few files, whatever is cut and wherever, and every run is
-there once with its own curve.
+"""The result tables: result files are moved into few files, whatever is cut and wherever, and every
+run is there once with its own curve.
 """
 
 import json
@@ -42,8 +42,8 @@ def store(tmp_path):
 
 
 def put_result_file(store, name, runs):
-    """A part with these (run, status) in it. A run's numbers follow from it alone, as those of a
-    real one do.
+    """A result file with these (run, status) in it. A run's numbers follow only from it, as those
+    of a real one do.
     """
     rows = [
         {

@@ -111,7 +111,7 @@ def as_python_reads(text, source):
 
 def rows_or_none(path, block_bytes, **reading):
     """The source and its rows as we read them, which leaves nothing behind; None for `WrongInput`,
-    which names file and place. Nothing else may be raised.
+    which names file and line. Nothing else may be raised.
     """
     scratch = Path(tempfile.mkdtemp(dir=path.parent))
     try:
@@ -123,8 +123,8 @@ def rows_or_none(path, block_bytes, **reading):
         refusal = str(error)
     assert refusal.startswith(str(path)), path.read_bytes()
     # the line, unless the file as a whole is wrong
-    place = r"line \d+|holds no rows|two columns are called"
-    assert re.search(place, refusal), (path.read_bytes(), refusal)
+    line = r"line \d+|holds no rows|two columns are called"
+    assert re.search(line, refusal), (path.read_bytes(), refusal)
     return None
 
 

@@ -1,5 +1,5 @@
 """Text as a source of rows: whatever the blocks, the compression and the way of parsing, the rows
-are the same; what is wrong is refused with its place.
+are the same; what is wrong is refused with its line.
 """
 
 import os
@@ -47,7 +47,7 @@ def numbered(text):
 
 
 def checked_fast(source, text):
-    """The fast way's rows, if it has some: the slow way's, to the bit. Where that refuses, it has
+    """The fast way's rows, if it has some: the slow way's, to the bit. If that refuses, it has
     none.
     """
     fast = source.fast(text)
@@ -142,7 +142,7 @@ def test_rule_for_two_writings_of_a_number__is_left_to_the_slow_way(tmp_path):
 
 @pytest.mark.parametrize("blocks", [1, 40])
 @pytest.mark.parametrize("case", MALFORMED)
-def test_malformed_file__is_refused_with_its_place(case, blocks, tmp_path, monkeypatch):
+def test_malformed_file__is_refused_with_its_line(case, blocks, tmp_path, monkeypatch):
     monkeypatch.setattr("storage.sources.features.MOST_TEXTS", 3)
     name, content, options, message = MALFORMED[case]
     path = put(tmp_path / name, content)
@@ -272,9 +272,9 @@ def test_later_file_whose_first_line_may_be_names__is_refused_if_the_first_has_n
 
 @pytest.mark.parametrize("suffix", [".gz", ".bz2", ".xz", ".zst"])
 def test_archive_of_many_members__is_read_whole(suffix, tmp_path):
-    members = [PACKED[suffix](text) for text in (b"1 1:2\n1 2", b":3\n", b"", ROWS)]
+    streams = [PACKED[suffix](text) for text in (b"1 1:2\n1 2", b":3\n", b"", ROWS)]
     padding = b"\0" * 8 if suffix in (".gz", ".xz") else b""
-    path = put(tmp_path / f"a.svm{suffix}", padding.join(members) + padding)
+    path = put(tmp_path / f"a.svm{suffix}", padding.join(streams) + padding)
     plain = put(tmp_path / "a.svm", b"1 1:2\n1 2:3\n" + ROWS)
     assert bits(read([path], tmp_path, 5000)[1]) == bits(read([plain], tmp_path, 5000)[1])
 

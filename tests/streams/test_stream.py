@@ -348,7 +348,7 @@ list(reader.blocks())
 """
 
 
-# with nothing written yet, and with all written but not in its place
+# with nothing written yet, and with all written but not renamed
 @pytest.mark.parametrize("moment", ["os.truncate", "os.rename"])
 def test_maker_that_is_killed__leaves_nothing_that_is_believed(moment, cache, tmp_path):
     manifest = published(tmp_path, "a", 3000, 1)

@@ -90,7 +90,7 @@ def cluster_on(network, started, commands, short):
 
 
 def strangers(tmp_path, found, addresses):
-    """Processes that ask the scheduler and a worker to write a file, plainly and with certificates
+    """Processes that tell the scheduler and a worker to write a file, plainly and with certificates
     of another authority; the files.
     """
     make_certificates(tmp_path / "others", addresses)

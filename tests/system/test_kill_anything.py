@@ -72,7 +72,7 @@ class Sweeps:
         np.savetxt(folder / "dense.csv", np.column_stack([X, y]), fmt="%.4f", delimiter=",")
         self.empty = folder / "empty"
         prepare_file(self.empty, "dense", folder / "dense.csv", scale="minmax")
-        for name, learners in (("whole", SPEC + MORE), ("part", SPEC)):
+        for name, learners in (("whole", SPEC + MORE), ("some", SPEC)):
             (folder / f"{name}.toml").write_text(learners.replace("NAME", name))
         store = shutil.copytree(self.empty, folder / "undisturbed")
         sweep = self.sweep(folder, store)
@@ -203,7 +203,7 @@ def check_end(blow, status, said, store):
 
 def test_two_sweeps_at_once__share_a_store(sweeps, tmp_path):
     store = shutil.copytree(sweeps.empty, tmp_path / "store")
-    both = [sweeps.sweep(tmp_path, store, name) for name in ("whole", "part")]
+    both = [sweeps.sweep(tmp_path, store, name) for name in ("whole", "some")]
     for sweep in both:
         assert sweep.process.wait(PATIENCE) == 0, sweep.said()
     sweeps.check(store)

@@ -36,7 +36,7 @@ from tests.helpers.project import environment
 from tests.helpers.sweeps import compiled, random_source, run_here, stream_of, tables
 from tests.helpers.swept import SWEEP, koco, plan_for
 
-BIG = 12 << 20  # more than one part of an upload
+BIG = 12 << 20  # more than one piece of an upload
 
 
 @pytest.fixture(params=["folder", "s3"])
@@ -145,14 +145,14 @@ def test_writing__by_several_at_once_shows_whole_files_only(somewhere):
     file.write_bytes(contents[0])
     seen = []
 
-    def look(until):
+    def watch(until):
         while not all(writing.done() for writing in until):
             seen.append(file.read_bytes())
         return file.read_bytes()
 
     with ThreadPoolExecutor(5) as pool:
         writing = [pool.submit(file.write_bytes, content) for content in contents]
-        seen.append(pool.submit(look, writing).result())
+        seen.append(pool.submit(watch, writing).result())
         assert [each.exception() for each in writing] == [None] * 4
     assert all(content in contents for content in seen)
     assert (somewhere / "x").names() == ["file"]
@@ -181,8 +181,8 @@ def test_reading__an_object_that_is_replaced_meanwhile_gives_the_new_one(s3_stor
         ("http://host/store", "http://"),
         ("s3://", "s3://BUCKET/PREFIX"),
         ("s3://b", "s3://BUCKET/PREFIX"),
-        ("s3://bucket//store", "empty parts"),
-        ("s3://bucket/a/../store", "empty parts"),
+        ("s3://bucket//store", "empty names"),
+        ("s3://bucket/a/../store", "empty names"),
         ("s3://key:geheim@bucket/store", "credentials"),  # which are not repeated
         ("s3://bucket/store?region=x", "without ?"),
         ("gs://bucket/store#1", "without ?"),

@@ -112,7 +112,7 @@ def until(there, process, what):
 
 
 def under_way(process, store):
-    """Wait until both jobs run and there is a first part; the jobs' numbers."""
+    """Wait until both jobs run and there is a first result file; the jobs' numbers."""
     found = until(
         lambda: list(jobs().values()) == ["RUNNING"] * 2 and jobs(), process, "its jobs ran"
     )

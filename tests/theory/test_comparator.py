@@ -60,11 +60,11 @@ def test_comparator__is_the_same_for_every_order_but_not_for_part_of_the_rows(sm
         "one order": ("shuffled", 0, {}),
         "another": ("shuffled", 1, {}),
         "windows": ("shuffled-in-windows", 0, {"window_rows": 9, "sharding": sharding}),
-        "part": ("shuffled", 0, {"max_rows": 100}),
+        "cut": ("shuffled", 0, {"max_rows": 100}),
     }
     found = {}
     for name, (order, seed, more) in streams.items():
         stream = stream_of(small_store, "real", order, seed, **more)
         found[name] = comparator_of(StreamReader(small_store, stream), False)
-    assert_least(found.pop("part"), small_store, stream, False)
+    assert_least(found.pop("cut"), small_store, stream, False)
     assert found == dict.fromkeys(found, found["one order"])

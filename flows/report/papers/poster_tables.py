@@ -144,12 +144,12 @@ def _notes(
     """Yield the paragraphs of the figure's note."""
     if fits:
         score, best = fits[0]
-        off = 100 * math.expm1(math.sqrt(score / max(2 * len(compared), 1)))
+        error = 100 * math.expm1(math.sqrt(score / max(2 * len(compared), 1)))
         yield (
             f"The one reading that fits best, of {len(fits)}: {best}. Criterion: the least"
             f" sum, over the {len(compared)} rows that every reading has, of the squared logarithms"
             f" of the ratios ours/published of loss and of dictionary size: {score:.3f}, on"
-            f" average {off:.0f} % off."
+            f" average {error:.0f} % away."
             + "".join(f" Next {score:.3f}: {reading}." for score, reading in fits[1:4])
         )
     yield summary_of_verdicts(rows)

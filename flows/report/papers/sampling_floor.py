@@ -119,10 +119,10 @@ def sampling_floor(store: AnyPath, runs: pa.Table) -> Figure:
         " clip; means over the seeds, bands from the least to the largest.\nThe criterion on the"
         " regret was set before the runs. A first run read the rows as stored, where KONS has no"
         " regret on cadata (-0.23 in 3,000 rounds: a function fixed in hindsight does not follow"
-        " its rows, which are ordered by place), so there was nothing to multiply; since then they"
+        " its rows, which are sorted), so there was nothing to multiply; since then they"
         " are shuffled, and the cost is counted in points, because runs that a worker does"
-        " together share their seconds evenly. A round works on the square of KORS's and the"
-        " sampled points together, and a sum squared is at most twice the sum of squares: hence"
+        " as a whole share their seconds evenly. A round works on the square of KORS's and the"
+        " sampled points taken as one, and a sum squared is at most twice the sum of squares: hence"
         " the two twos.",
         opened=True,
     )

@@ -123,16 +123,16 @@ def son_figure_3(store: AnyPath, runs: pa.Table) -> Figure:
 
 
 def missing(names: list[str]) -> str:
-    """Sentence on the paper's datasets that the figure lacks, or has only a part of."""
+    """Sentence on the paper's datasets that the figure lacks, or has only in part."""
     son = [entry for entry in CATALOGUE.values() if SON in entry.papers]
     absent = [entry.name for entry in son if entry.absent]
     left = [entry.name for entry in son if not entry.absent and entry.name not in names]
-    parts = [
+    partial = [
         f"{entry.name} ({entry.partial})" for entry in son if entry.partial and entry.name in names
     ]
     text = f"Of the paper's {len(son)} datasets this project has no copy of {', '.join(absent)}"
     text += f", and this sweep leaves out {', '.join(left)}" if left else ""
-    return text + (f". Only in part: {'; '.join(parts)}." if parts else ".")
+    return text + (f". Only in part: {'; '.join(partial)}." if partial else ".")
 
 
 def claims_of(reading: str, best: Errors) -> list[Claim]:

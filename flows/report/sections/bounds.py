@@ -1,7 +1,7 @@
 """Regret bounds of KONS, ONS and FD-SON, evaluated on a run's own rows (`koco_stream.theory`).
 
 They hold for the squared loss, whose derivative is at most L = 4C. L replaces the derivatives of a
-run, which are not recorded. The bounds therefore depend on the rows alone: they are equal for all
+run, which are not recorded. The bounds therefore depend only on the rows: they are equal for all
 seeds and, after the last round, for all orders.
 """
 

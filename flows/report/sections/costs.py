@@ -94,7 +94,7 @@ def cost_against_error(
             if point in drawn
         ],
         "A point is a configuration, averaged over orders and seeds; on the front (ringed, joined)"
-        " is what nothing beats in both. Time is the scan's alone, on the machines named below,"
+        " is what nothing beats in both. Time is only the scan's, on the machines named below,"
         " where other runs may have shared a pass and a machine. Memory is that of the learner's"
         f" state as it is planned.{note if len(drawn) < len(points) else ''}",
     )

@@ -89,8 +89,8 @@ class State(NamedTuple):
     """The state of DualSGD.
 
     t: () rounds. points: the dictionary. a (2, room): k(x), c. table (panels, d, 16): the
-    frequencies. line_of (d,): 0, …, d − 1. f (5, places): uᵀx, cos, sin, and the weights of the
-    cosines and sines. kept (B, 2·places): cosines and sines of each point.
+    frequencies. line_of (d,): 0, …, d − 1. f (5, width): uᵀx, cos, sin, and the weights of the
+    cosines and sines. kept (B, 2·width): cosines and sines of each point.
     """
 
     t: Array
@@ -104,15 +104,15 @@ class State(NamedTuple):
 
 def init(params: Params, n_features: int, seed: int) -> State:
     """The initial state: no points, f = 0, frequencies drawn with `seed`."""
-    room, places = room_for(params.budget), room_for(params.frequencies)
+    room, width = room_for(params.budget), room_for(params.frequencies)
     return State(
         t=np.zeros((), np.int64),
         points=no_points(n_features, room),
         a=aligned_zeros(2, room),
         table=frequencies(n_features, params.frequencies, params.bandwidth, seed),
         line_of=numbers_to(n_features),
-        f=aligned_zeros(5, places),
-        kept=aligned_zeros(params.budget, 2 * places),
+        f=aligned_zeros(5, width),
+        kept=aligned_zeros(params.budget, 2 * width),
     )
 
 
@@ -133,11 +133,11 @@ def inspect(params: Params, s: State, idx: Array, val: Array) -> tuple[float, fl
 
     Leaves k(x), the cosines and the sines in the scratch lines of the state.
     """
-    t, k, places = s.t[()], s.a[K], s.f.shape[1]
+    t, k, width = s.t[()], s.a[K], s.f.shape[1]
     _, n2 = kernel_row(params.kernel, s.points, idx, val, k)
     fourier_row(s.table, s.line_of, idx, val, params.frequencies, s.f)
     of_points = panel_dot(k, 0, s.a[C_LINE], 0, int(s.points.n[()]))
-    of_features = panel_dot(s.f, COSINES * places, s.f, WEIGHTS * places, 2 * places)
+    of_features = panel_dot(s.f, COSINES * width, s.f, WEIGHTS * width, 2 * width)
     f = 0.0 if t == 0 else float((of_points + of_features) / (params.regularisation * t))
     return f, n2
 
@@ -158,20 +158,20 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     c = -loss_slope(params.loss, y_hat, y)
     if c == 0.0:
         return y_hat
-    p, places, D = int(s.points.n[()]), s.f.shape[1], params.frequencies
+    p, width, D = int(s.points.n[()]), s.f.shape[1], params.frequencies
     if p < params.budget:
         add_point(s.points, idx, val, n2, s.t[()])
     else:
         p = least(s, p)
         if abs(c) < abs(s.a[C_LINE, p]):
-            add_scaled(c / D, s.f, COSINES * places, s.f, WEIGHTS * places, 2 * places)
+            add_scaled(c / D, s.f, COSINES * width, s.f, WEIGHTS * width, 2 * width)
             return y_hat
-        add_scaled(s.a[C_LINE, p] / D, s.kept, p * 2 * places, s.f, WEIGHTS * places, 2 * places)
+        add_scaled(s.a[C_LINE, p] / D, s.kept, p * 2 * width, s.f, WEIGHTS * width, 2 * width)
         replace_point(s.points, p, idx, val, n2, s.t[()])
     s.a[C_LINE, p] = c
-    for i in range(places):
+    for i in range(width):
         s.kept[p, i] = s.f[COSINES, i]
-        s.kept[p, places + i] = s.f[SINES, i]
+        s.kept[p, width + i] = s.f[SINES, i]
     return y_hat
 
 

@@ -64,14 +64,14 @@ class Samples(NamedTuple):
     """The points of a sampled dictionary.
 
     n: () points. rows (room,): their row numbers. scales (room,): ġ_p√η_p, for KORS times the
-    square root of the weight. place (room,): their positions in the sketch. T (panels, room, 16),
-    by columns.
+    square root of the weight. positions (room,): theirs in the sketch. T (panels,
+    room, 16), by columns.
     """
 
     n: Array
     rows: Array
     scales: Array
-    place: Array
+    positions: Array
     T: Array
 
 
@@ -123,7 +123,7 @@ def _no_samples() -> Samples:
         n=np.zeros((), np.int64),
         rows=np.zeros(FIRST_ROOM, np.int64),
         scales=np.zeros(FIRST_ROOM),
-        place=np.zeros(FIRST_ROOM, np.int64),
+        positions=np.zeros(FIRST_ROOM, np.int64),
         T=panels(FIRST_ROOM, FIRST_ROOM),
     )
 
@@ -149,7 +149,7 @@ def _enlarged(samples: Samples) -> Samples:
     return samples._replace(
         rows=lengthened(samples.rows, room),
         scales=lengthened(samples.scales, room),
-        place=lengthened(samples.place, room),
+        positions=lengthened(samples.positions, room),
         T=enlarged(samples.T, room, room),
     )
 
@@ -242,7 +242,7 @@ def sampled(params: Params, s: State, t: int, g: float, k_tt: float) -> bool:
     """
     n, k, v = int(s.kors.n[()]), s.b[K], s.b[V]
     for j in range(n):
-        k[j] = s.a[K, s.kors.place[j]]
+        k[j] = s.a[K, s.kors.positions[j]]
     apply(s.kors.T, True, n, k, 0, v, 0)
     q = residual(n, v, k_tt, 0.0)
     share = g * g * q / (params.alpha + g * g * q)
@@ -252,7 +252,7 @@ def sampled(params: Params, s: State, t: int, g: float, k_tt: float) -> bool:
     s.in_kors[()] = coin < p
     if coin < p:  # with the weight 1/p; the row is the sketch's next point too
         add_sample(params, s.kors, t, g / math.sqrt(p), v, q)
-        s.kors.place[n] = s.sketch.n[()]
+        s.kors.positions[n] = s.sketch.n[()]
     return coin < max(p, params.floor)
 
 

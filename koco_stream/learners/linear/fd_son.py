@@ -140,7 +140,7 @@ def residual_of(params: Params, s: State, n2: float) -> float:
 @inlined
 def project(params: Params, s: State, excess: float, residual: float) -> float:
     """Line 5: γ_p = τ_C(uᵀx)/(αxᵀA⁻¹x), w ← u − γ_p(x − SᵀHx̂). Returns −γ_p, w̄'s
-    part of x.
+    component of x.
     """
     a, m, W = s.a, params.sketch_size, len(params.shape)
     rows, w_coef = m + s.filled[()], -excess / residual
@@ -215,7 +215,7 @@ class FDSON(Learner):
     sketch_size : int
         m, the rows of the sketch that a shrink leaves.
     alpha : float
-        α > 0, the ridge; 1/α is the step off the sketch.
+        α > 0, the ridge; 1/α is the step outside the sketch.
     curvature : float, optional
         The coefficient of g gᵀ in A. By default the loss's σ for `clip`.
     curvature_schedule : {"constant", "decreasing"}

@@ -25,7 +25,7 @@ FIRST_MATRIX = MORE + 4
 
 @jit
 def solve_transposed(a: Array, W: int, m: int, rows: int) -> None:
-    """a[HX:] ← L⁻ᵀ a[Y:], from the last row up; the kept rows' part of L is diagonal."""
+    """a[HX:] ← L⁻ᵀ a[Y:], from the last row up; the kept rows' block of L is diagonal."""
     L = (FIRST_MATRIX + 2 * m) * W
     for i in range(rows):
         a[HX * W + i] = a[Y * W + i]

@@ -4,7 +4,7 @@ sketch.
 A learner's file has what is particular to its sketch, as five functions; `with_sketch` puts them
 into the algorithm's lines:
 
-- `inspect(params, s, idx, val)` → (uᵀx, ‖x‖²), leaving what it gathered in the scratch;
+- `inspect(params, s, idx, val)` → (uᵀx, ‖x‖²), with what it gathered in the scratch;
 - `residual_of(params, s, n2)` → what the sketch leaves of the row that was inspected last, which
   the other two are given: ‖x‖² − ‖Vx‖² for Oja's orthonormal rows, αxᵀA⁻¹x for the others;
 - `project(params, s, excess, residual)` → the multiple of x that w̄ changes by when u is projected
@@ -13,7 +13,7 @@ into the algorithm's lines:
   (lines 7 to 9);
 - `columns_of(params, s)` → the table, and where in its lines w̄ and D are.
 
-Diagonal adaptation (section 5.2; docs/errata.md, S7) feeds D^(−1/2) x in place of x, where D_jj is
+Diagonal adaptation (section 5.2; docs/errata.md, S7) feeds D^(−1/2) x instead of x, where D_jj is
 0.1 and the squares of g_j = ℓ'x_j so far. D lies in a column of a learner's table, so a round finds
 it in the line that it reads anyway.
 """
@@ -46,7 +46,7 @@ def _read_only(typing_context: Any, array: Any) -> Any:
     return types.Array(array.dtype, array.ndim, array.layout, readonly=True)(array), emit
 
 
-# A row's values are read-only. What is fed in their place is called so too, and nothing is compiled
+# A row's values are read-only. What is fed instead is called so too, so that nothing is compiled
 # twice.
 read_only = (lambda array: array) if config.DISABLE_JIT else _read_only
 

@@ -71,7 +71,7 @@ def residual_of(params: Any, s: Any, n2: float) -> float:
 @inlined
 def project(params: Any, s: Any, excess: float, residual: float) -> float:
     """Line 5: γ_p = τ_C(uᵀx)/(αxᵀA⁻¹x), w ← u − γ_p(x − VᵀDVx). Returns −γ_p, w̄'s
-    part of x.
+    component of x.
     """
     a, W = s.a, len(params.shape)
     # αxᵀA⁻¹x, without cancellation (S12)
@@ -230,7 +230,7 @@ def merge(zw: Array, a: Array, m: int, W: int) -> None:
 
 @jit
 def transpose(square: Array) -> None:
-    """Transpose a square matrix in place."""
+    """Overwrite a square matrix by its transpose."""
     for i in range(square.shape[0]):
         for k in range(i):
             square[i, k], square[k, i] = square[k, i], square[i, k]

@@ -34,7 +34,9 @@ SKETCH_SIZE = spec.Parameter(
 FOLD_AT = 1e2  # fold when the bound on F⁻¹'s largest entry passes this (S4)
 DENSE_AT = 1e3  # a round is dense if the sketch's Gram determinant grows by more than this (S12)
 CLEAN_AT = 1e2  # a row that makes V's rounding grow by more than this ends its round with a fold
-NEW_ROW_AT = 1e-6  # a gradient starts a row if a larger share of its square is off the sketch (S10)
+NEW_ROW_AT = (
+    1e-6  # a gradient starts a row if a larger share of its square is outside the sketch (S10)
+)
 
 
 class Params(NamedTuple):
@@ -191,7 +193,7 @@ class OjaSON(Learner):
     sketch_size : int
         m, the rows of the sketch; 0 for projected gradient descent.
     alpha : float
-        α > 0, the ridge; 1/α is the step off the sketch.
+        α > 0, the ridge; 1/α is the step outside the sketch.
     curvature : float, optional
         The coefficient of g gᵀ in A. By default the loss's σ for `clip`.
     curvature_schedule : {"constant", "decreasing"}

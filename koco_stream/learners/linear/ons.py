@@ -5,10 +5,10 @@ Luo, Agarwal, Cesa-Bianchi, Langford (NIPS 2016), equations (1) and (2): A_t = �
 is kept, by the formula of Sherman and Morrison.
 
 With α = 0 it is the pseudo-inverse, and predictions are the same for rows x and Mx, whatever the
-invertible M. A row that is not in the span of the rows learnt from has a part r off A's range along
-which A measures nothing, so any prediction is as near to u. The one that no map of the features
-changes is taken: 0, by w = u − (uᵀx/rᵀx)r (docs/errata.md, S22). Kept beside A⁺ is N = I − AA⁺,
-which gives r = Nx.
+invertible M. A row that is not in the span of the rows learnt from has a residual r, orthogonal to
+A's range, along which A measures nothing, so any prediction is as near to u. The one that no map of
+the features changes is taken: 0, by w = u − (uᵀx/rᵀx)r (docs/errata.md, S22). Kept beside A⁺ is
+N = I − AA⁺, which gives r = Nx.
 """
 
 import math
@@ -33,7 +33,7 @@ from koco_stream.numerics.compiler import jit
 from koco_stream.numerics.linear_algebra import row_dot, square_norm
 from koco_stream.types import Array
 
-NO_PART = 1e-20  # a part of a row whose square is below this share of the row's is rounding
+ROUNDING = 1e-20  # a residual whose square is below this share of the row's is only rounding
 
 
 class Params(NamedTuple):
@@ -85,19 +85,19 @@ def times_row(matrix: Array, idx: Array, val: Array, out: Array) -> float:
 
 @jit
 def off_range(params: Params, s: State, idx: Array, val: Array) -> float:
-    """‖r‖² for the part r of the row that is off A's range, which is left in Nx; 0 if there is none
-    but rounding, or α > 0.
+    """‖r‖² for the row's residual r, orthogonal to A's range, which is left in Nx; 0 if it is only
+    rounding, or if α > 0.
     """
     if params.alpha > 0.0:
         return 0.0
     times_row(s.N, idx, val, s.Nx)
     left = square_norm(s.Nx)  # xᵀNx would be the same, with more rounding
-    return left if left > NO_PART * square_norm(val) else 0.0
+    return left if left > ROUNDING * square_norm(val) else 0.0
 
 
 @jit
 def forward(params: Params, s: State, idx: Array, val: Array) -> float:
-    """uᵀx for the row (idx, val), before it is held within [−C, C], and 0 for one that is off A's
+    """uᵀx for the row (idx, val), before it is held within [−C, C], and 0 for one outside A's
     range. Learns nothing.
     """
     return 0.0 if off_range(params, s, idx, val) > 0.0 else row_dot(s.u, idx, val)
@@ -140,7 +140,7 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
 
 @jit
 def widen(params: Params, s: State, idx: Array, val: Array, left: float, y: float) -> None:
-    """The round of a row that is off A's range, with ‖r‖² = `left`: A's range gains a dimension
+    """The round of a row outside A's range, with ‖r‖² = `left`: A's range gains a dimension
     (S22).
     """
     u, A_inv, Ax, N, r = s.u, s.A_inv, s.Ax, s.N, s.Nx

@@ -34,7 +34,7 @@ from koco_stream.numerics.llvm.feature_lines import (
 from koco_stream.numerics.random import normal
 from koco_stream.types import Array
 
-FOLD_AT = 1e3  # w̄ ← w̄ + Sᵀb, b ← 0 if the parts of bᵀx̂, which cancel with w̄ᵀx, are this many C
+FOLD_AT = 1e3  # w̄ ← w̄ + Sᵀb, b ← 0 if the terms of bᵀx̂, which cancel with w̄ᵀx, are this many C
 
 
 class Params(NamedTuple):
@@ -111,10 +111,10 @@ def residual_of(params: Params, s: State, n2: float) -> float:
         (inverse.FIRST_MATRIX + W) * W,
         (inverse.FIRST_MATRIX + 2 * W) * W,
     )
-    parts = 0.0
+    terms = 0.0
     for i in range(m):
-        parts += abs(a[B * W + i] * a[X_HAT * W + i])
-    a[BOTH * W + m] = parts  # of bᵀx̂, which decide whether the round folds
+        terms += abs(a[B * W + i] * a[X_HAT * W + i])
+    a[BOTH * W + m] = terms  # of bᵀx̂, which decide whether the round folds
     trace = inverse.trace_of(a, m, W)
     solving = s.dense_rounds[()] > 0 or trace > inverse.SOLVE_AT * params.alpha
     if solving and s.dense_rounds[()] == 0:
@@ -132,7 +132,7 @@ def residual_of(params: Params, s: State, n2: float) -> float:
 @inlined
 def project(params: Params, s: State, excess: float, residual: float) -> float:
     """Line 5: γ_p = τ_C(uᵀx)/(αxᵀA⁻¹x), w ← u − γ_p(x − SᵀHx̂). Returns −γ_p, w̄'s
-    part of x.
+    component of x.
     """
     a, W = s.a, len(params.shape)
     gamma_p = excess / residual
@@ -163,7 +163,7 @@ def learn(
     trace = inverse.trace_of(a, m, W)
     solving = s.dense_rounds[()] > 0 or trace > inverse.SOLVE_AT * alpha
     s.dense_rounds[()] += solving
-    parts = a[BOTH * W + m]
+    terms = a[BOTH * W + m]
     # Line 7: the to-sketch vector is ĝ = cx.
     t = s.t[()] + 1
     s.t[()] = t
@@ -204,7 +204,7 @@ def learn(
             )
     a[COEF * W + m] = w_coef
     scatter(s.sw, params.shape, idx, val, a, COEF * W)
-    if parts > FOLD_AT * params.clip:
+    if terms > FOLD_AT * params.clip:
         fold(s.sw, a, m, W)
         s.folds[()] += 1
     if solving:
@@ -234,7 +234,7 @@ class RPSON(Learner):
     sketch_size : int
         m, the rows of the sketch.
     alpha : float
-        α > 0, the ridge; 1/α is the step off the sketch.
+        α > 0, the ridge; 1/α is the step outside the sketch.
     curvature : float, optional
         The coefficient of g gᵀ in A. By default the loss's σ for `clip`.
     curvature_schedule : {"constant", "decreasing"}

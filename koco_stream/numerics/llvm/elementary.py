@@ -1,10 +1,10 @@
 """exp, sin and cos without branches, so that they vectorise, with the same bits on every machine.
 
-exp: x = n·ln 2 + r with |r| ≤ ½ ln 2, in two parts of ln 2 so that r keeps its digits (Cody and
+exp: x = n·ln 2 + r with |r| ≤ ½ ln 2, in two terms of ln 2 so that r keeps its digits (Cody and
 Waite, 1980); e^r by its series up to r¹³, whose rest is below 4e-18; 2ⁿ by its bits. Relative error
 below 1.5e-16. Below −708 the result is 0, above 709 infinity: no number is subnormal.
 
-sin and cos: x = n·π/2 + r with |r| ≤ π/4, in three parts of π/2; both series of r, to r¹⁷ and r¹⁶,
+sin and cos: x = n·π/2 + r with |r| ≤ π/4, in three terms of π/2; both series of r, to r¹⁷ and r¹⁶,
 whose rests are below 2e-18; n's last two bits tell which series is which, and their signs. Absolute
 error below 2.2e-16 up to 1e6, beyond about 1e-16·x; above 1e12 every angle is taken as 0.
 """
@@ -20,11 +20,11 @@ from koco_stream.types import Array
 
 LOWEST, HIGHEST = -708.0, 709.0
 LOG2_E = 1.4426950408889634
-# ln 2 in two parts. The first has 32 significant bits, so that its product with n is exact.
+# ln 2 as a sum of two. The first has 32 significant bits, so that its product with n is exact.
 LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 SHIFT = 1.5 * 2.0**52  # adding it rounds to an integer, which is then in the low bits
 TWO_OVER_PI = 0.6366197723675814
-# π/2 in three parts, the first two of which have 33 significant bits.
+# π/2 as a sum of three, the first two of which have 33 significant bits.
 QUARTER = [1.57079632673412561417e00, 6.07710050630396597660e-11, 2.02226624879595063154e-21]
 LARGEST_ANGLE = 1e12
 SIN_SERIES = [(-1.0) ** (k // 2) / math.factorial(k) for k in range(17, 2, -2)]
@@ -74,16 +74,16 @@ def emit_exp(line: Line) -> Line:
         result = b.select(low, filled(x, 0.0), b.fmul(mantissa, power))
         return b.select(high, filled(x, math.inf), result)
 
-    parts = (part.registers for part in exp_parts(line))
-    return Line(b, [joined(*registers) for registers in zip(line.registers, *parts, strict=True)])
+    lines = (each.registers for each in exp_parts(line))
+    return Line(b, [joined(*registers) for registers in zip(line.registers, *lines, strict=True)])
 
 
 def cos_sin_parts(x: Any) -> tuple[Any, Any, Any]:
     """cos r and sin r for x = n·π/2 + r, and a double whose lowest bits hold n."""
     shifted = x * TWO_OVER_PI + SHIFT
     r, n = x, shifted - SHIFT
-    for part in QUARTER:
-        r = r - n * part
+    for term in QUARTER:
+        r = r - n * term
     square = r * r
     cosines = square * -0.5 + 1.0 + square * square * polynomial(square, COS_SERIES)
     return cosines, r + r * square * polynomial(square, SIN_SERIES), shifted
@@ -117,6 +117,6 @@ def emit_cos_sin(line: Line) -> tuple[Line, Line]:
         cos_x = signed(b.select(odd, sine, cosine), b.add(quadrant, one))
         return cos_x, signed(b.select(odd, cosine, sine), quadrant)
 
-    parts = cos_sin_parts(Line(b, [within(x) for x in line.registers]))
-    pairs = [turned(*each) for each in zip(*(part.registers for part in parts), strict=True)]
+    lines = cos_sin_parts(Line(b, [within(x) for x in line.registers]))
+    pairs = [turned(*each) for each in zip(*(each.registers for each in lines), strict=True)]
     return Line(b, [pair[0] for pair in pairs]), Line(b, [pair[1] for pair in pairs])

@@ -93,8 +93,8 @@ def scatter(e: Lines, table: Any, shape: Any, idx: Any, val: Any, a: Any, coeffi
     """The instructions of `literal_scatter`."""
     coefficients = e.load(a.at(coefficient))
     with e.loop(INT64(0), idx.size) as i:
-        place = table.at(e.line_at(idx.number(i)))
-        e.store(e.load(place) + coefficients * val.number(i), place)
+        address = table.at(e.line_at(idx.number(i)))
+        e.store(e.load(address) + coefficients * val.number(i), address)
 
 
 def literal_prefetch(table: Array, shape: Any, j: int) -> None:
@@ -106,10 +106,10 @@ def prefetch(e: Lines, table: Any, shape: Any, j: Any) -> None:
     """The instructions of `literal_prefetch`."""
     byte = ir.IntType(8).as_pointer()
     kind = ir.FunctionType(ir.VoidType(), [byte, INT32, INT32, INT32])
-    ask = cgutils.get_or_insert_function(e.b.module, kind, "llvm.prefetch.p0i8")
+    prefetch = cgutils.get_or_insert_function(e.b.module, kind, "llvm.prefetch.p0i8")
     for first, _ in e.registers:  # a line of the processor's cache holds eight numbers
-        place = e.b.bitcast(table.at(e.line_at(j), INT64(first)), byte)
-        e.b.call(ask, [place, INT32(0), INT32(3), INT32(1)])
+        address = e.b.bitcast(table.at(e.line_at(j), INT64(first)), byte)
+        e.b.call(prefetch, [address, INT32(0), INT32(3), INT32(1)])
 
 
 def literal_times(a: Array, shape: Any, matrix: int, vector: int, out: int) -> None:
@@ -131,8 +131,8 @@ def times(e: Lines, a: Any, shape: Any, matrix: Any, vector: Any, out: Any) -> N
         """
         start = e.b.add(matrix, e.line_at(first))
         rows = [e.load(a.at(start, INT64(k * e.width))) * right for k in range(n)]
-        place = e.b.bitcast(a.at(out, first), ir.VectorType(DOUBLE, n).as_pointer())
-        e.b.store(_totals(e.b, rows), place).align = 8
+        address = e.b.bitcast(a.at(out, first), ir.VectorType(DOUBLE, n).as_pointer())
+        e.b.store(_totals(e.b, rows), address).align = 8
 
     with e.loop(INT64(0), INT64(e.width // 8 * 8), 8) as first:
         put(first, 8)
@@ -240,9 +240,9 @@ def substitute(
     r = e.variable(e.zeros())
     with e.loop(INT64(0), n) as i:
         own_i, earlier_i, q_i = a.number(own, i), a.number(earlier, i), a.number(q, i)
-        place = a.at(matrix, e.line_at(i))
-        old = e.load(place)
-        e.store(old * own_i - r.get() * earlier_i, place)
+        address = a.at(matrix, e.line_at(i))
+        old = e.load(address)
+        e.store(old * own_i - r.get() * earlier_i, address)
         r.set(r.get() + old * q_i)
 
 
@@ -259,8 +259,8 @@ def add_outer(e: Lines, a: Any, shape: Any, n: Any, matrix: Any, left: Any, righ
     line = e.load(a.at(right))
     with e.loop(INT64(0), n) as i:
         factor = a.number(left, i)
-        place = a.at(matrix, e.line_at(i))
-        e.store(e.load(place) + line * factor, place)
+        address = a.at(matrix, e.line_at(i))
+        e.store(e.load(address) + line * factor, address)
 
 
 def literal_combine(

@@ -101,13 +101,13 @@ def gaussian(e: Lines, norms: Any, n2: Any, scale: Any, n: Any, out: Any, at: An
     """The instructions of `literal_gaussian`."""
     negative = e.b.fneg(scale)
     with e.loop(INT64(0), n, BLOCK) as first:
-        place = out.at(at, first)
-        distances = e.load(norms.at(first)) + n2 - e.load(place) * 2.0
+        address = out.at(at, first)
+        distances = e.load(norms.at(first)) + n2 - e.load(address) * 2.0
         zero = ir.Constant(distances.registers[0].type, None)
         positive = [
             e.b.select(e.b.fcmp_ordered("<", x, zero), zero, x) for x in distances.registers
         ]
-        e.store(emit_exp(Line(e.b, positive) * negative), place)
+        e.store(emit_exp(Line(e.b, positive) * negative), address)
 
 
 def literal_apply(
@@ -153,8 +153,8 @@ def subtract_outer(e: Lines, matrix: Any, n: Any, factor: Any, v: Any, at: Any) 
     with e.loop(INT64(0), n, BLOCK) as first:
         line = e.load(v.at(at, first))
         with e.loop(INT64(0), n) as j:
-            place = _line_at(matrix, first, j)
-            e.store(e.load(place) - line * e.b.fmul(factor, v.number(at, j)), place)
+            address = _line_at(matrix, first, j)
+            e.store(e.load(address) - line * e.b.fmul(factor, v.number(at, j)), address)
 
 
 def literal_panel_dot(x: Array, at: int, y: Array, to: int, n: int) -> float:
@@ -187,8 +187,8 @@ def literal_add_scaled(factor: float, x: Array, at: int, y: Array, to: int, n: i
 def add_scaled(e: Lines, factor: Any, x: Any, at: Any, y: Any, to: Any, n: Any) -> None:
     """The instructions of `literal_add_scaled`."""
     with e.loop(INT64(0), n, BLOCK) as first:
-        place = y.at(to, first)
-        e.store(e.load(place) + e.load(x.at(at, first)) * factor, place)
+        address = y.at(to, first)
+        e.store(e.load(address) + e.load(x.at(at, first)) * factor, address)
 
 
 def literal_accumulate(
@@ -199,8 +199,8 @@ def literal_accumulate(
     """
     flat = sums.reshape(-1)
     for s in range(first, end):
-        place = to + BLOCK * (s % 2)
-        flat[place : place + BLOCK] += tile[s] * c.reshape(-1)[at + s]
+        start = to + BLOCK * (s % 2)
+        flat[start : start + BLOCK] += tile[s] * c.reshape(-1)[at + s]
 
 
 @instruction(types.void, literal_accumulate, BLOCK)
@@ -213,10 +213,10 @@ def accumulate(
         return e.load(tile.at(e.line_at(s))) * c.number(at, s)
 
     end = e.b.select(e.b.icmp_signed("<", end, first), first, end)
-    places = sums.at(to), sums.at(to, INT64(BLOCK))
-    even, odd = e.two_sums(first, end, (e.load(places[0]), e.load(places[1])), term)
-    e.store(even, places[0])
-    e.store(odd, places[1])
+    addresses = sums.at(to), sums.at(to, INT64(BLOCK))
+    even, odd = e.two_sums(first, end, (e.load(addresses[0]), e.load(addresses[1])), term)
+    e.store(even, addresses[0])
+    e.store(odd, addresses[1])
 
 
 def literal_waves(x: Array, at: int, n: int, cosines: int, sines: int) -> None:

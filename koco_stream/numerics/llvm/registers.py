@@ -38,7 +38,7 @@ def halved(registers: list[Array]) -> float:
 class Line:
     """A line of numbers in registers, with arithmetic number by number.
 
-    A number in place of the other line stands for a line of that number.
+    A number instead of the other line stands for a line of that number.
     """
 
     def __init__(self, builder: Any, registers: list[Any]) -> None:
@@ -89,8 +89,8 @@ class Line:
         """
         carry: Any = DOUBLE(0.0)
         out = list(self.registers)
-        places = range(len(out))
-        for k in reversed(places) if back else places:
+        numbers = range(len(out))
+        for k in reversed(numbers) if back else numbers:
             value, n = out[k], out[k].type.count
             for shift in (1, 2, 4)[: n.bit_length() - 1]:
                 value = self.b.fadd(value, self._moved(value, -shift if back else shift))
@@ -150,16 +150,16 @@ class Variable:
 
     def __init__(self, builder: Any, line: Line) -> None:
         self.b = builder
-        self.places = [cgutils.alloca_once_value(builder, r) for r in line.registers]
+        self.addresses = [cgutils.alloca_once_value(builder, r) for r in line.registers]
 
     def get(self) -> Line:
         """The line as it is now."""
-        return Line(self.b, [self.b.load(place) for place in self.places])
+        return Line(self.b, [self.b.load(address) for address in self.addresses])
 
     def set(self, line: Line) -> None:
         """Make it this line."""
-        for place, register in zip(self.places, line.registers, strict=True):
-            self.b.store(register, place)
+        for address, register in zip(self.addresses, line.registers, strict=True):
+            self.b.store(register, address)
 
 
 class Lines:

@@ -3,7 +3,7 @@
 A compressed archive can only be read from its beginning, and its order need not be the row order,
 so the copy keeps the archive's order. The archive is read as a stream and never unpacked under its
 own file names. `tarfile` stops silently at a damaged header or a truncated archive and keeps every
-member in memory; here damage raises an error, and members are not kept.
+entry in memory; here damage raises an error, and entries are not kept.
 """
 
 import hashlib
@@ -61,7 +61,7 @@ def copy_documents(path: Path, target: Path) -> list[Document]:
             start += handle.write(content)
             if len(documents) > MOST_DOCUMENTS:
                 raise WrongInput(
-                    f"{path}: more than {MOST_DOCUMENTS:,} documents; prepare them in parts"
+                    f"{path}: more than {MOST_DOCUMENTS:,} documents; prepare fewer at a time"
                 )
     documents.sort()
     twice = next((one for one, other in pairwise(documents) if one[:4] == other[:4]), None)
@@ -153,25 +153,25 @@ def _files_in_archive(path: Path) -> Iterator[tuple[str, bytes]]:
     try:
         with opened(path) as (_, handle):
             with tarfile.open(fileobj=handle, mode="r|", tarinfo=_Member) as tar:
-                while (member := tar.next()) is not None:
+                while (entry := tar.next()) is not None:
                     tar.members.clear()  # type: ignore[attr-defined]
-                    name = member.name
-                    parts = PurePosixPath(name).parts
-                    if name.startswith("/") or ".." in parts:
+                    name = entry.name
+                    names = PurePosixPath(name).parts
+                    if name.startswith("/") or ".." in names:
                         raise WrongInput(
                             f"{path}, {name!r}: a name that leads out of the archive; do not trust"
                             " it, make it again"
                         )
-                    if member.isdir():
+                    if entry.isdir():
                         continue
-                    extracted = tar.extractfile(member) if member.isfile() else None
+                    extracted = tar.extractfile(entry) if entry.isfile() else None
                     if extracted is None:
                         raise WrongInput(
                             f"{path}, {name!r}: a link or a device; make the archive again with"
                             " plain files only (tar -h)"
                         )
-                    _check_size(f"{path}, {name!r}", member.size)
-                    yield "/".join(parts), extracted.read()
+                    _check_size(f"{path}, {name!r}", entry.size)
+                    yield "/".join(names), extracted.read()
             # read to the end of a compressed file, where its checksum is verified
             while handle.read(1 << 20):
                 pass

@@ -35,7 +35,7 @@ def documents_source(path: Path, reading: Reading) -> "Documents":
     refuse_first(
         (
             name not in STRIPS,
-            f"--strip {name}: no such part of a document{nearest(name, list(STRIPS))}",
+            f"--strip {name}: documents have no such section{nearest(name, list(STRIPS))}",
         )
         for name in reading.strip
     )
@@ -98,8 +98,7 @@ class Documents(Source):
             [
                 (
                     not terms,
-                    f"{self.path}: no document has a word of two letters{stripped}; look at the"
-                    " files",
+                    f"{self.path}: no document has a word of two letters{stripped}; see the files",
                 ),
                 (
                     d < len(terms),

@@ -33,7 +33,7 @@ def is_text(kind: pa.DataType) -> bool:
 def refuse(wrong: Array, locate: Locate, message: Callable[[int], str]) -> None:
     """Raise `WrongInput` for the first row k of a column where `wrong` (n,) is true, if any is.
 
-    `locate(k)` names the row's place in the file, and `message(k)` says what is wrong there.
+    `locate(k)` names the row's file and number, and `message(k)` says what is wrong there.
     """
     if wrong.any():
         k = int(np.argmax(wrong))

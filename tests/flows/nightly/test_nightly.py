@@ -183,7 +183,7 @@ def test_changes__name_learner_and_dataset_and_what_it_is():
     [
         ({}, []),
         ({"digest": "!", "dataset_hash": "k"}, [Change("d", "L", "data", 1, 1)]),
-        # a curve alone is enough
+        # a curve is enough
         ({"digest": "y"}, [Change("d", "L", "numbers", 1, 1, 0.0)]),
     ],
     ids=["nothing", "data", "curve"],

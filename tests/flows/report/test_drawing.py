@@ -1,4 +1,4 @@
-"""What a report draws: its axes, its plots, and the front of what nothing beats."""
+"""The drawings of a report: its axes, its plots, and the front of what nothing beats."""
 
 import math
 import re
@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flows.report.axes import Axis, tick_text
-from flows.report.drawing import CHARACTER, LEFT, RIGHT, WIDTH, Series, plot, style_of
+from flows.report.drawing import CHARACTER, LEFT_MARGIN, RIGHT_MARGIN, WIDTH, Series, plot, style_of
 from flows.report.sections.costs import front_of
 
 
@@ -35,11 +35,11 @@ def test_axes__have_a_few_ticks_whose_labels_do_not_touch(low, decades, log):
     assert 2 <= len(ticks) <= 8
     texts = [tick_text(tick) for tick in ticks]
     assert len(set(texts)) == len(texts)
-    places = [
+    positions = [
         math.log10(tick / low) / decades if log else (tick - low) / (high - low) for tick in ticks
     ]
-    across = (WIDTH - LEFT - RIGHT) / CHARACTER  # in characters
-    for k, (here, there) in enumerate(pairwise(places)):
+    across = (WIDTH - LEFT_MARGIN - RIGHT_MARGIN) / CHARACTER  # in characters
+    for k, (here, there) in enumerate(pairwise(positions)):
         assert (there - here) * across > (len(texts[k]) + len(texts[k + 1])) / 2
 
 

@@ -105,11 +105,11 @@ def test_verdict__is_by_the_two_standard_deviations_together(mean, said):
 def test_readings__one_for_all_rows_is_found_and_a_configuration_with_a_bad_run_is_left_out():
     rows = []
     for learner, published in (("PROSNKONS", 0.02494), ("CONKONS", 0.02269)):
-        for seed, off in enumerate((0.999, 1.001)):
+        for seed, factor in enumerate((0.999, 1.001)):
             status = "diverged" if seed else "ok"
             rows += [
-                run("cpusmall", learner, published * off, 20, seed, **reading()),
-                run("cpusmall", learner, published * off * 1.5, 40, seed, **reading(1.0)),
+                run("cpusmall", learner, published * factor, 20, seed, **reading()),
+                run("cpusmall", learner, published * factor * 1.5, 40, seed, **reading(1.0)),
                 run("cpusmall", learner, published, 20, seed, status, **reading(2.0)),
             ]
     # not as the paper states: no reading

@@ -174,7 +174,7 @@ def test_forms__give_the_same_numbers(swept, tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--runs", "--best"], "do not go together"),
+        (["--runs", "--best"], "exclude each other"),
         (["--diff", "first"], "name both"),
         (["--group", "lerner"], "no column 'lerner'"),
         (["--group", "mean_loss"], "what is averaged"),

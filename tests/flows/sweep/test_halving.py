@@ -1,4 +1,4 @@
-"""Successive halving: what goes on follows from recorded losses alone, and what comes to the end is
+"""Successive halving: what goes on follows from recorded losses only, and what comes to the end is
 a run like any other.
 """
 
@@ -118,8 +118,8 @@ def test_decisions__are_those_of_the_literal_rule(sweep, factor, first, data):
     for row in decisions:
         groups[row["dataset"], row["learner"], row["rung"]].append(row)
     for rows in groups.values():
-        assert [(row["place"], row["goes_on"]) for row in rows] == [
-            (place, place <= -(-len(rows) // factor)) for place in range(1, len(rows) + 1)
+        assert [(row["rank"], row["goes_on"]) for row in rows] == [
+            (rank, rank <= -(-len(rows) // factor)) for rank in range(1, len(rows) + 1)
         ]
         means = [math.inf if row["mean_loss"] is None else row["mean_loss"] for row in rows]
         assert means == sorted(means)  # whoever is not ok comes last

@@ -145,14 +145,16 @@ def test_verify__names_the_tables_of_results_that_were_altered(small_store, tmp_
     for path in files:
         whole, table, noticed = path.read_bytes(), pq.read_table(path), 0
         end = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")  # of the pages
-        places = range(4, end, max(end // 50, 1))
-        for place in places:
-            path.write_bytes(whole[:place] + bytes([whole[place] ^ 16]) + whole[place + 1 :])
+        positions = range(4, end, max(end // 50, 1))
+        for position in positions:
+            path.write_bytes(
+                whole[:position] + bytes([whole[position] ^ 16]) + whole[position + 1 :]
+            )
             found = any(str(path) in problem for problem in result_problems(store))
             # a page's header says more than is needed to read it
-            assert found or pq.read_table(path).equals(table), (path, place)
+            assert found or pq.read_table(path).equals(table), (path, position)
             noticed += found
-        assert noticed > len(places) / 4
+        assert noticed > len(positions) / 4
         path.write_bytes(whole)
     (curves,) = (store / "results" / "curves").iterdir()
     curves.unlink()

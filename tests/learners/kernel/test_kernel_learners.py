@@ -1,5 +1,5 @@
 """Kernel learners on rows and parameters at the edge of what is allowed: numbers, or a divergence
-that is reported. Where one of them equals another, and what each carries and returns.
+that is reported. When one of them equals another, and what each carries and returns.
 """
 
 from itertools import product
@@ -173,10 +173,10 @@ def test_cohort__shares_kernel_values_and_gives_the_bits_of_runs_alone():
         states.append(learner.init(params[-1], 5, seed))
     shared = np.empty((len(learners), 700))
     for first, end in ((0, 100), (100, 103), (103, 700)):
-        part = np.empty((len(learners), end - first))
+        some = np.empty((len(learners), end - first))
         scan = SharedKernelScan(learners, params, states, as_rows(X[first:end]))
-        scan.advance(y[first:end].copy(), part)
-        states, shared[:, first:end] = scan.states, part
+        scan.advance(y[first:end].copy(), some)
+        states, shared[:, first:end] = scan.states, some
     for found, learner, (name, given, seed) in zip(shared, learners, configurations, strict=True):
         assert (
             learner(**given, bandwidth=0.7, seed=seed).progressive(X, y).tobytes()

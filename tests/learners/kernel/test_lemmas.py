@@ -31,7 +31,7 @@ def stream(seed=0, n=120, d=3):
 
 
 class Coins:
-    """In the place of KORS: whether a row joins the sketch is given."""
+    """Instead of KORS: whether a row joins the sketch is given."""
 
     def __init__(self, coins):
         self.coins = iter(coins)

@@ -3,7 +3,7 @@ weights, probabilities, coins, points.
 
 Nothing is fed back from what is checked: the references draw their own coins and frequencies (see
 oracles/kernel_learners.py). The last test asserts that each option and each rare event occurred, so
-the tests of this file belong together.
+the tests of this file belong to one run.
 """
 
 from collections import Counter, defaultdict
@@ -39,7 +39,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:a label")
 
 HELD_OUT = 12
 # By learner: options and rare events of the comparisons made so far.
-SEEN: defaultdict[str, Counter[str]] = defaultdict(Counter)
+COUNTED: defaultdict[str, Counter[str]] = defaultdict(Counter)
 LOSSES = tuple(slopes)
 KERNELS = [
     *(("polynomial", 1.0, p) for p in (1, 2, 3)),
@@ -157,7 +157,7 @@ def dressed(draw, X, y, loss, clip, kernel, forms=("dense", "csr", "csr float32"
 
 
 def literal(stream, reference, Phi):
-    """What the reference says: its predictions (n,) and, after each part of the stream, its
+    """What the reference says: its predictions (n,) and, after each piece of the stream, its
     function on the rows not learnt from."""
     predictions, functions = [], []
     for first, end in pairwise(stream.cuts):
@@ -167,7 +167,7 @@ def literal(stream, reference, Phi):
 
 
 def taught(name, stream, options):
-    """(the learner, its predictions (n,), its function on the rows not learnt from after each part
+    """(the learner, its predictions (n,), its function on the rows not learnt from after each piece
     of the stream)."""
     model, predictions, functions = getattr(koco_stream, name)(**options), [], []
     for first, end in pairwise(stream.cuts):
@@ -193,7 +193,7 @@ def assert_agree(name, stream, options, reference, Phi, called=None, small=1e-9)
 
 def note(called, stream, options, reference):
     """Count the options of a comparison that was made, and what the reference has seen."""
-    seen, points = SEEN[called], getattr(reference, "points", [])
+    seen, points = COUNTED[called], getattr(reference, "points", [])
     numbers = ("degree", "sampling_floor", "tube")
     seen.update(
         f"{key} {value}"
@@ -369,7 +369,7 @@ def test_ill_conditioned__no_worse_than_dense_solves_in_double(name, stream, see
     trace = len(stream.y) * (double[0] ** 2).sum(1).max()
     rounding = 10 * np.finfo(float).eps * trace / steps["alpha"] * stream.clip
     assert (np.abs(ours - judge) <= np.maximum(30 * errors, rounding)).all()
-    SEEN["ill-conditioned"][name] += bool(ours.any() and errors.max() > 0)
+    COUNTED["ill-conditioned"][name] += bool(ours.any() and errors.max() > 0)
 
 
 def ill_conditioned(name, stream, dtype, steps, sampling):
@@ -446,7 +446,7 @@ def test_fogd__is_gradient_descent_on_random_features(stream, step_size, n_frequ
 
 
 def test_the_generator__has_the_layers_and_the_tail_of_the_normal_distribution():
-    drawn = np.array([normal(3, place) for place in range(20_000)])
+    drawn = np.array([normal(3, position) for position in range(20_000)])
     assert np.abs(drawn).max() > 3.66  # the tail's own branch
     U = np.array([[normal(3, 2**32 * i + j) for j in range(40)] for i in range(500)])
     model = FOGD(n_frequencies=500, seed=3).partial_fit(np.zeros((1, 40)), [0.0])
@@ -455,7 +455,7 @@ def test_the_generator__has_the_layers_and_the_tail_of_the_normal_distribution()
     np.testing.assert_allclose(2 * np.arctan2(sines, cosines).T, U, rtol=0, atol=1e-13)
     assert abs(drawn.mean()) < 4 / np.sqrt(drawn.size)
     assert abs(np.mean(drawn**2) - 1) < 4 * np.sqrt(2 / drawn.size)
-    coins = np.array([uniform(3, place) for place in range(20_000)])
+    coins = np.array([uniform(3, position) for position in range(20_000)])
     assert abs(coins.mean() - 0.5) < 4 / np.sqrt(12 * coins.size)
 
 
@@ -553,7 +553,7 @@ OCCUR = {
     | {
         "sampled",
         "not sampled",
-        "sampled by the floor alone",
+        "sampled only by the floor",
         "sampling_floor 0.0",
         "sampling_floor 0.3",
         "sampling_floor 1.0",
@@ -601,4 +601,4 @@ OCCUR = {
 
 @pytest.mark.parametrize("learner", OCCUR)
 def test_every_option_and_every_rare_event_has_occurred(learner):
-    assert sorted(what for what in OCCUR[learner] if not SEEN[learner][what]) == []
+    assert sorted(what for what in OCCUR[learner] if not COUNTED[learner][what]) == []

@@ -1,7 +1,7 @@
 """Every linear learner with every option against the paper's algorithms, written out in `oracles`.
 
-A literal reference is run in double and in long double. Where the two agree to 1e-9 of the clip, so
-must the learner; where they do not, the stream is badly conditioned, and the learner may be off by
+A literal reference is run in double and in long double. If the two agree to 1e-9 of the clip, so
+must the learner; where they do not, the stream is badly conditioned, and the learner's error may be
 ten times what the double reference is. Branches of the learners are counted while they
 learn, and the last test asks that each occurred.
 """
@@ -34,13 +34,13 @@ pytestmark = pytest.mark.filterwarnings(
 )  # labels beyond the clip are among the cases
 
 SMALL = 1e-9  # of the clip: what rounding may do to a prediction on a well-conditioned stream
-MULTIPLE = 10  # of what references in double are off by, on other streams
+MULTIPLE = 10  # of the error of references in double, on other streams
 OF_INVERSES = 100  # the same for ONS and FDSON, which keep an inverse through rank-one changes
-# In place of SMALL after 150 hard rows: w̄ and Vᵀβ (for RP-SON x and SᵀHSx) cancel where the sketch
+# Instead of SMALL after 150 hard rows: w̄ and Vᵀβ (for RP-SON x and SᵀHSx) cancel where the sketch
 # is far above α.
 SMALL_AFTER_LONG = {"OjaSON": 1e-8, "RPSON": 1e-6}
-# from the round on where a reference in double is off by this share of uᵀx, or of the clip, nothing
-# is compared
+# from the round on where the error of a reference in double is this share of uᵀx, or of the clip,
+# nothing is compared
 LOST = 1e-2
 BRANCHES = Counter()
 
@@ -175,7 +175,7 @@ def learn(name, options, X, y):
         if options.get("alpha") == 0:
             new = np.linalg.matrix_rank(X[: t + 1]) > np.linalg.matrix_rank(X[:t])
             branches |= {
-                "alpha 0, off the range": new,
+                "alpha 0, outside the range": new,
                 "alpha 0, in the range": not new and not saturated,
                 "alpha 0, in the range, saturated": not new and saturated,
             }
@@ -195,9 +195,11 @@ def conditioning(reference, exact):
     clip, products = reference.options["clip"], exact[3]
     noises = [{"noise": np.random.default_rng(seed)} for seed in range(2)]
     double = [reference.run(**how) for how in ({}, {"flipped": True}, *noises, {"printed": True})]
-    off = np.max([np.abs(run[3] - products) for run in double], axis=0)
-    off = np.where(np.isfinite(off), off, np.inf).astype(float)
-    return off / clip, np.maximum.accumulate(off / np.maximum(clip, np.abs(products)).astype(float))
+    errors = np.max([np.abs(run[3] - products) for run in double], axis=0)
+    errors = np.where(np.isfinite(errors), errors, np.inf).astype(float)
+    return errors / clip, np.maximum.accumulate(
+        errors / np.maximum(clip, np.abs(products)).astype(float)
+    )
 
 
 def assert_agrees(reference, predictions, small=SMALL):
@@ -211,12 +213,12 @@ def assert_agrees(reference, predictions, small=SMALL):
     with np.errstate(all="ignore"):
         exact = reference.run(np.longdouble)
         own, so_far = conditioning(reference, exact)
-        off = np.abs(predictions - exact[0]) / clip
+        errors = np.abs(predictions - exact[0]) / clip
     allowed = np.maximum(small, multiple * np.maximum(own, so_far))
-    wrong = np.flatnonzero(~(off <= allowed) & (so_far < LOST))
+    wrong = np.flatnonzero(~(errors <= allowed) & (so_far < LOST))
     assert wrong.size == 0, (
-        f"row {wrong[0]}: {predictions[wrong[0]]!r}, reference {exact[0][wrong[0]]!r}; off by"
-        f" {float(off[wrong[0]]):.1e} of the clip, allowed {allowed[wrong[0]]:.1e}"
+        f"row {wrong[0]}: {predictions[wrong[0]]!r}, reference {exact[0][wrong[0]]!r}; error"
+        f" {float(errors[wrong[0]]):.1e} of the clip, allowed {allowed[wrong[0]]:.1e}"
     )
     return int(np.sum(allowed == small)), exact
 
@@ -512,7 +514,7 @@ EXPECTED = {
     "AdaGrad": EVERY,
     "ONS": [
         *EVERY,
-        "alpha 0, off the range",
+        "alpha 0, outside the range",
         "alpha 0, in the range",
         "alpha 0, in the range, saturated",
     ],

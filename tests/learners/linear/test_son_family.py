@@ -62,7 +62,7 @@ def linear_map(draw, d, condition):
 @pytest.mark.parametrize("seed", range(3))
 def test_rp_son__is_nearly_invariant_to_linear_maps_at_small_alpha(condition, rank, seed):
     # Labels of ±1: where the loss can fall towards 0, the first rounds, which alpha decides (S14),
-    # are a large part of its mean.
+    # are a large share of its mean.
     X, y = rank_limited(rank, n=5000, seed=seed)
     Z = X @ linear_map(np.random.default_rng(100 + seed), 15, condition)
     Z /= np.sqrt((Z**2).sum(1).mean())
@@ -131,8 +131,8 @@ def test_losses__slope_and_curvature(loss, clip):
         values = np.array([loss_value(code, u, y) for u in grid])
         near = np.array([loss_value(code, u + 1e-6, y) for u in grid])
         slope = np.array([loss_slope(code, u, y) for u in grid])
-        off = np.abs((near - values) / 1e-6 - slope)
-        assert (off <= 1e-4 * (1 + np.abs(slope)) + (loss == "hinge")).all()
+        error = np.abs((near - values) / 1e-6 - slope)
+        assert (error <= 1e-4 * (1 + np.abs(slope)) + (loss == "hinge")).all()
         step = slope[:, None] * (grid[None, :] - grid[:, None])
         # Assumption 2 of Luo et al.
         room = values[None, :] - values[:, None] - step - sigma / 2 * step**2
