@@ -20,8 +20,8 @@ class Run:
     """One configuration (a learner, its parameters and its seed) on one stream.
 
     `params` holds all parameters except those that cannot change the result and those that were
-    introduced later and are at their default. Neither these nor the seed of a deterministic learner,
-    which is None, enter the run's identity.
+    introduced later and are at their default. Neither these nor the seed of a deterministic
+    learner, which is None, enter the run's identity.
     """
 
     stream: Stream
