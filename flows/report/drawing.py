@@ -298,7 +298,7 @@ def scatter(
     alt: str,
     title: str,
 ) -> Drawing:
-    """Draw points (x, y), by series and name, on logarithmic axes with the diagonal."""
+    """A drawing of points (x, y), by series and name, on logarithmic axes with the diagonal."""
     series = [
         Series(
             kind, [x for x, _ in named.values()], [y for _, y in named.values()], labels=list(named)

@@ -56,7 +56,7 @@ class SchedulesFile(BaseModel):
 
 
 def read_schedules(path: Path, store: str) -> list[Schedule]:
-    """Read and check a schedules file; `store` is the default for schedules that name none.
+    """The schedules of a schedules file, checked; `store` is for those that name none.
 
     Raises `WrongInput` that names the file, the line or key, and the remedy. Sweep files, clusters
     and stores are checked too. Imports prefect, which checks the cron expressions.

@@ -16,7 +16,7 @@ RECORDED = {
 
 
 def recorded(state: Any) -> dict[str, Any]:
-    """The fields named by `COUNTED` and `RECORDED` in a state or in its nested states."""
+    """What a learner tells of its last round, from its state: by column of `Learner.record`."""
     found: dict[str, Any] = {}
     for name, value in state._asdict().items():
         if isinstance(value, Points):

@@ -302,7 +302,7 @@ class Spec:
 
     @classmethod
     def identifying(cls, public: Public) -> Public:
-        """A run's identity: the parameters with an effect, without later ones at defaults."""
+        """The parameters in a run's identity: those with an effect, without later defaults."""
         irrelevant, later = cls.irrelevant(public), cls.later()
         return {
             name: value

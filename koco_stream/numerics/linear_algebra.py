@@ -34,7 +34,7 @@ def row_dot(w: Array, idx: Array, val: Array) -> float:
 
 
 @jit
-def orthonormalise(table: Array, m: int, dots: Array) -> None:
+def gram_schmidt(table: Array, m: int, dots: Array) -> None:
     """Orthonormalise the first m columns of `table` (d, width) in place by Gram–Schmidt, in order.
 
     A column that vanishes becomes zero. `dots` (m,) is scratch.

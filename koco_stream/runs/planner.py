@@ -6,10 +6,11 @@ It balances two aims. Few passes over the data, because the runs of a cohort sha
 and its kernel values. And all workers busy until the end, which needs many cohorts, started longest
 first. With `total` the seconds of all runs, the rule is:
 
-- A cohort lasts min(`cohort_seconds`, max(shortest, `total` / (12 · workers))), where shortest is
+- A cohort lasts min(`cohort_seconds`, max(served, `total` / (12 · workers))), where served is
   max(0.25 s, 0.006 s · workers).
 - It lasts at least 10 readings of its stream.
 - It lasts at least 8 times the work that its runs share, unless a worker would then have none.
+- A worker's last cohorts are a half and two quarters of that, since the estimates are not exact.
 - A worker's memory and `cohort_runs` are hard limits.
 """
 
@@ -200,9 +201,9 @@ def cohorts_of(
     `total` is the duration of all runs of the plan in seconds.
     """
     workers = max(limits.workers, 1)
-    shortest = max(SHORTEST, SERVING_SECONDS * workers)  # each worker is served once in this time
-    least = max(shortest, PASSES * empty.costs.reading(empty.stream))
-    target = min(limits.cohort_seconds, max(shortest, total / (COHORTS_A_WORKER * workers)))
+    served = max(SHORTEST, SERVING_SECONDS * workers)  # each worker is served once in this time
+    least = max(served, PASSES * empty.costs.reading(empty.stream))
+    target = min(limits.cohort_seconds, max(served, total / (COHORTS_A_WORKER * workers)))
     by_key: dict[tuple[object, ...], list[tuple[Run, RunCost]]] = {}
     for costed_run in costed:
         by_key.setdefault(costed_run[1].key, []).append(costed_run)

@@ -34,7 +34,7 @@ class Run:
         """Make a run from user-given parameters: checked, completed, reduced to those with an
         effect.
 
-        Raises `WrongInput` as `Learner.complete` does.
+        Raises `WrongInput` as `Spec.complete` does.
         """
         return Run(stream, *configuration_of(learner, given, learner_seed))
 
@@ -80,7 +80,7 @@ def configuration_of(
 ) -> tuple[str, dict[str, Any], int | None]:
     """A learner's name, its parameters and its seed, reduced to what can affect the result.
 
-    Raises `WrongInput` as `Learner.complete` does.
+    Raises `WrongInput` as `Spec.complete` does.
     """
     chosen = learner_named(learner)
     public = chosen.complete(given)

@@ -236,7 +236,7 @@ def _version(answer: httpx.Response) -> str | None:
 
 
 def recorded(store: AnyPath) -> dict[str, str]:
-    """Recorded SHA-256 of each URL; empty if the store has none yet.
+    """SHA-256 of the file that each URL had when the store first used it; empty without any.
 
     Raises `WrongInput` if the record is damaged.
     """

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from koco_stream.errors import WrongInput
-from koco_stream.numerics.linear_algebra import orthonormalise, product
+from koco_stream.numerics.linear_algebra import gram_schmidt, product
 from koco_stream.types import Array
 from storage.sources.source import Piece, Source, dense_piece, refuse_first
 
@@ -277,8 +277,8 @@ def _mixing(n_features: int, condition_number: float, data_seed: int) -> tuple[A
     draw = _draw(data_seed, DENSE, MODEL)
     V, theta = draw.standard_normal((n_features, n_features)), draw.standard_normal((n_features, 1))
     for _ in range(2):
-        orthonormalise(V, n_features, np.empty(n_features))
-    orthonormalise(theta, 1, np.empty(1))
+        gram_schmidt(V, n_features, np.empty(n_features))
+    gram_schmidt(theta, 1, np.empty(1))
     spectrum = condition_number ** -(np.arange(n_features) / max(n_features - 1, 1))
     return np.ascontiguousarray(V.T) * np.sqrt(spectrum / np.cumsum(spectrum)[-1])[:, None], theta
 

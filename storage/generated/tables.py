@@ -5,7 +5,7 @@ Every product is summed in a fixed order, so a seed always gives the same bytes.
 
 import numpy as np
 
-from koco_stream.numerics.linear_algebra import orthonormalise, product
+from koco_stream.numerics.linear_algebra import gram_schmidt, product
 from storage.sources.source import Piece, dense_piece
 
 
@@ -34,7 +34,7 @@ def ill_conditioned(
     V = draw.standard_normal((n_features, n_features))
     theta = draw.standard_normal((n_features, 1))
     for _ in range(2):
-        orthonormalise(V, n_features, np.empty(n_features))
+        gram_schmidt(V, n_features, np.empty(n_features))
     steep = min(10, n_features)
     spectrum = np.ones(n_features)
     spectrum[n_features - steep :] += (condition_number - 1.0) * np.arange(1, steep + 1) / steep

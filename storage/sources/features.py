@@ -43,8 +43,9 @@ class Choice:
 class Parsed:
     """Rows of a table before one-hot encoding.
 
-    `values` (n, k) has the k feature columns; in a text column, the index of the text in `texts`,
-    which has the distinct texts of each text column.
+    `labels` (n,) and `values` (n, k) are the label column and the k feature columns. A column of
+    text has numbers in `values`: each is the position of the row's text in `texts[column]`, the
+    list of that column's distinct texts.
     """
 
     labels: Array

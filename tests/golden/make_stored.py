@@ -371,7 +371,7 @@ TABLES = {table.__name__: table for table in (run_ids, prepared, models, old_sto
 
 def main() -> None:
     options = argparse.ArgumentParser(prog="python -m tests.golden.make_stored")
-    options.add_argument("--again", nargs="+", choices=TABLES, required=True, metavar="PART")
+    options.add_argument("--again", nargs="+", choices=TABLES, required=True, metavar="TABLE")
     for table in options.parse_args().again:
         text = json.dumps(TABLES[table](), indent=1, ensure_ascii=False)
         (STORED / f"{table}.json").write_text(text + "\n")

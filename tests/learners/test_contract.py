@@ -1,6 +1,4 @@
-"""What every learner promises, crossed with every learner. A learner that is not in LEARNERS below
-fails the first test.
-"""
+"""What every learner promises, crossed with every learner of the registry."""
 
 import inspect
 from contextlib import nullcontext

@@ -116,7 +116,7 @@ def write_row(
 
 
 @inlined
-def turn(
+def orthonormalise(
     a: Array,
     shape: Any,
     m: int,
@@ -165,8 +165,8 @@ def turn(
 def add_densely(
     zw: Array, a: Array, shape: Any, m: int, idx: Array, val: Array, factor: float
 ) -> None:
-    """Z ← L⁻¹(V + γ q ĝᵀ) after `turn`: row i is that of L⁻¹V and γ q_i ĝ/√(s_{i−1} s_i), so that
-    no digit of V is lost, however large ĝ is. `factor` is c/(2 + γ‖ĝ‖²).
+    """Z ← L⁻¹(V + γ q ĝᵀ) after `orthonormalise`: row i is that of L⁻¹V and γ q_i ĝ/√(s_{i−1} s_i),
+    so that no digit of V is lost, however large ĝ is. `factor` is c/(2 + γ‖ĝ‖²).
     """
     W = len(shape)
     merge(zw, a, m, W)

@@ -23,7 +23,7 @@ from koco_stream.learners.linear.newton_round import FIRST_D, sketch_params, tab
 from koco_stream.learners.linear.oja_sketch import BETA, COEF, I_MINUS_D, TLAM, F, P, Z
 from koco_stream.losses import curvature_at
 from koco_stream.numerics.compiler import jit
-from koco_stream.numerics.linear_algebra import orthonormalise
+from koco_stream.numerics.linear_algebra import gram_schmidt
 from koco_stream.numerics.llvm.feature_lines import aligned_zeros, line_dot, scatter, shape_for
 from koco_stream.types import Array
 
@@ -102,7 +102,7 @@ def init(params: Params, n_features: int, seed: int) -> State:
             (n_features, found)
         )
         for _ in range(2):
-            orthonormalise(state.zw, found, np.empty(found))
+            gram_schmidt(state.zw, found, np.empty(found))
     return state
 
 
@@ -117,7 +117,7 @@ def learn(
     residual: float,
     n2: float,
 ) -> None:
-    """Lines 7 to 9 for the row that was looked at last: Algorithm 5, then u ← w − A⁻¹g."""
+    """Lines 7 to 9 for the row that `inspect` was given last: Algorithm 5, then u ← w − A⁻¹g."""
     alpha, m, W, a = params.alpha, params.sketch_size, len(params.shape), s.a
     # Line 7: the to-sketch vector is ĝ = cx.
     t = s.t[()] + 1
@@ -166,8 +166,8 @@ def learn(
         a[COEF * W + started] += 1.0 / math.sqrt(residual)
     scatter(s.zw, params.shape, idx, val, a, COEF * W)
 
-    # Lines 1 and 4, and β
-    sketch.turn(
+    # Lines 1 and 4: the rows of V are orthonormal again; β follows V.
+    sketch.orthonormalise(
         a, params.shape, m, alpha, c, decay, gain, kappa, (1.0 + gamma * c2n2) * slope / alpha
     )
     if dense:
