@@ -77,7 +77,7 @@ def cohorts(folder: Path, cores: set[int], quick: bool) -> dict[str, float]:
                     name,
                     turn.sweep.runs,
                     each,
-                    turn.all_alone,
+                    turn.all_single,
                     turn.sweep.computing,
                     turn.sweep.scans / len(cores),
                     turn.ratio,
@@ -121,14 +121,14 @@ class Turn(NamedTuple):
     cores: int
 
     @property
-    def all_alone(self) -> float:
+    def all_single(self) -> float:
         """What all its runs would take singly on these cores."""
         return mean(self.single) * self.sweep.runs / self.cores
 
     @property
     def ratio(self) -> float:
         """What it takes of that."""
-        return self.sweep.computing / self.all_alone
+        return self.sweep.computing / self.all_single
 
 
 def in_alternation(path: Path, store: Path, cores: set[int], turns: int) -> list[Turn]:

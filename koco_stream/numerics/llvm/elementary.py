@@ -40,7 +40,7 @@ def polynomial(x: Any, coefficients: list[float]) -> Any:
     return total
 
 
-def exp_parts(x: Any) -> tuple[Any, Any]:
+def exp_factors(x: Any) -> tuple[Any, Any]:
     """e^x as mantissa·2ⁿ: the mantissa, and a double whose lowest bits hold n."""
     shifted = x * LOG2_E + SHIFT
     n = shifted - SHIFT
@@ -50,7 +50,7 @@ def exp_parts(x: Any) -> tuple[Any, Any]:
 
 def literal_exp(x: Array) -> Array:
     """e^x elementwise."""
-    mantissa, shifted = exp_parts(x)
+    mantissa, shifted = exp_factors(x)
     power = (shifted.view(np.int64) << np.int64(52)) + np.int64(1023 << 52)
     result = np.where(x < LOWEST, 0.0, mantissa * power.view(np.float64))
     return np.where(x > HIGHEST, np.inf, result)
@@ -74,11 +74,11 @@ def emit_exp(line: Line) -> Line:
         result = b.select(low, filled(x, 0.0), b.fmul(mantissa, power))
         return b.select(high, filled(x, math.inf), result)
 
-    lines = (each.registers for each in exp_parts(line))
+    lines = (each.registers for each in exp_factors(line))
     return Line(b, [joined(*registers) for registers in zip(line.registers, *lines, strict=True)])
 
 
-def cos_sin_parts(x: Any) -> tuple[Any, Any, Any]:
+def cos_sin_of_rest(x: Any) -> tuple[Any, Any, Any]:
     """cos r and sin r for x = n·π/2 + r, and a double whose lowest bits hold n."""
     shifted = x * TWO_OVER_PI + SHIFT
     r, n = x, shifted - SHIFT
@@ -91,7 +91,7 @@ def cos_sin_parts(x: Any) -> tuple[Any, Any, Any]:
 
 def literal_cos_sin(x: Array) -> tuple[Array, Array]:
     """(cos x, sin x) elementwise."""
-    cosines, sines, shifted = cos_sin_parts(np.where(np.abs(x) > LARGEST_ANGLE, 0.0, x))
+    cosines, sines, shifted = cos_sin_of_rest(np.where(np.abs(x) > LARGEST_ANGLE, 0.0, x))
     quadrant = shifted.view(np.int64)
     odd = (quadrant & 1) == 1
     sin_x = np.where(odd, cosines, sines).view(np.int64) ^ ((quadrant & 2) << 62)
@@ -117,6 +117,6 @@ def emit_cos_sin(line: Line) -> tuple[Line, Line]:
         cos_x = signed(b.select(odd, sine, cosine), b.add(quadrant, one))
         return cos_x, signed(b.select(odd, cosine, sine), quadrant)
 
-    lines = cos_sin_parts(Line(b, [within(x) for x in line.registers]))
+    lines = cos_sin_of_rest(Line(b, [within(x) for x in line.registers]))
     pairs = [turned(*each) for each in zip(*(each.registers for each in lines), strict=True)]
     return Line(b, [pair[0] for pair in pairs]), Line(b, [pair[1] for pair in pairs])

@@ -172,7 +172,7 @@ class Lines:
 
     def load(self, pointer: Any) -> Line:
         """Load the line at `pointer`, which need not be aligned."""
-        loaded = [self.b.load(self._part(pointer, first, n)) for first, n in self.registers]
+        loaded = [self.b.load(self._pointer(pointer, first, n)) for first, n in self.registers]
         for value in loaded:
             value.align = 8
         return Line(self.b, loaded)
@@ -180,9 +180,9 @@ class Lines:
     def store(self, line: Line, pointer: Any) -> None:
         """Store a line at `pointer`."""
         for value, (first, n) in zip(line.registers, self.registers, strict=True):
-            self.b.store(value, self._part(pointer, first, n)).align = 8
+            self.b.store(value, self._pointer(pointer, first, n)).align = 8
 
-    def _part(self, pointer: Any, first: int, n: int) -> Any:
+    def _pointer(self, pointer: Any, first: int, n: int) -> Any:
         vector = ir.VectorType(DOUBLE, n)
         return self.b.bitcast(self.b.gep(pointer, [INT64(first)]), vector.as_pointer())
 
