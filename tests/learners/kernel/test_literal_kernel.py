@@ -341,7 +341,7 @@ def test_pros_n_kons_and_its_kin__are_the_poster_s_algorithm(
     np.finfo(np.longdouble).eps > 1e-18,
     reason="this machine's long double has no more digits than a double",
 )
-@pytest.mark.parametrize("name", ["KONS", "SketchedKONS", "PROSNKONS", "CONKONS"])
+@pytest.mark.parametrize("name", ["KONS", "SketchedKONS", "PROSNKONS"])
 @settings(each, max_examples=4)
 @given(
     stream=streams(
@@ -353,7 +353,9 @@ def test_pros_n_kons_and_its_kin__are_the_poster_s_algorithm(
 )
 def test_ill_conditioned__no_worse_than_dense_solves_in_double(name, stream, seed):
     """The error against the long double reference is at most thirty times that of the same
-    reference in double, or 1e-9 of the clip."""
+    reference in double, or what n updates of an inverse may lose: 10nεκ of the clip, where ε is a
+    double's precision and κ, at most the kernel matrix's trace over α, A's condition number. For
+    CON-KONS that is not so (docs/errata.md, P4)."""
     steps = {"alpha": 1e-5, "curvature": 0.2, "curvature_schedule": "constant"}
     sampling = {"beta": 2.0, "epsilon": 0.5, "estimate": "icml", "seed": seed}
     exact, double = (
@@ -362,20 +364,20 @@ def test_ill_conditioned__no_worse_than_dense_solves_in_double(name, stream, see
     )
     judge, peer = literal(stream, exact[1], exact[0])[0], literal(stream, double[1], double[0])[0]
     if hasattr(exact[1], "remainders"):
-        assume(exact[1].is_clear(1e-10))
+        assume(exact[1].is_clear(1e-6))
         assume(exact[1].points == double[1].points)
     ours = taught(name, stream, exact[2])[1]
     errors = np.maximum.accumulate(np.abs(peer - judge))
-    trace = len(stream.y) * (double[0] ** 2).sum(1).max()
-    rounding = 10 * np.finfo(float).eps * trace / steps["alpha"] * stream.clip
+    n, kappa = len(stream.y), len(stream.y) * (double[0] ** 2).sum(1).max() / steps["alpha"]
+    rounding = 10 * n * np.finfo(float).eps * kappa * stream.clip
     assert (np.abs(ours - judge) <= np.maximum(30 * errors, rounding)).all()
     COUNTED["ill-conditioned"][name] += bool(ours.any() and errors.max() > 0)
 
 
 def ill_conditioned(name, stream, dtype, steps, sampling):
     """(features, the reference, the learner's options)."""
-    if name in ("PROSNKONS", "CONKONS"):
-        return pros_n_kons(stream, dtype, steps, sampling, 0.3, name, dict(FAMILY[:2])[name], None)
+    if name == "PROSNKONS":
+        return pros_n_kons(stream, dtype, steps, sampling, 0.3, name, "none", None)
     Phi, constants = stream.phi(dtype), newton_constants(stream, steps, 1.0)
     options = {**steps, **stream.common, **stream.kernel}
     if name == "SketchedKONS":
