@@ -597,7 +597,7 @@ OCCUR = {
         "the new point leaves",
         "of equals the oldest leaves",
     },
-    "ill-conditioned": {"KONS", "SketchedKONS", "PROSNKONS", "CONKONS"},
+    "ill-conditioned": {"KONS", "SketchedKONS", "PROSNKONS"},
 }
 
 
