@@ -190,7 +190,7 @@ class SharedKernelLearner(Learner):
 
     @classmethod
     def expect(cls, params: Any, state: Any, rows: Rows) -> Array:
-        """The next-round prediction (n,) for each row; see `Algorithm.expect`."""
+        """The prediction (n,) for each row, as if it came in the next round; nothing is learnt."""
         return SharedKernelScan([cls], [params], [state], rows, learning=False).expect()
 
 
