@@ -77,8 +77,8 @@ def simulate(
     machine, where there are any. wall is in seconds, efficiency is the share of the workers' time
     spent on cohorts, and scheduler is the share of the time in which the scheduler is busy.
     """
-    from flows.sweep.planning import PREDICTED, predictions
-    from flows.sweep.request import SweepRequest
+    from flows.sweeping.planning import PREDICTED, predictions
+    from flows.sweeping.request import SweepRequest
 
     sizes = counts or (10, 100, 1000, 10_000)
     show(

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from flows.commands.shared import JSON, STORE, example, of_a_sweep
-from flows.sweep.request import SweepRequest
+from flows.sweeping.request import SweepRequest
 
 EXAMPLE = Path(__file__).parent.parent / "schedules.toml"
 

@@ -57,7 +57,7 @@ def results(
     all); the value none stands for a missing value. Runs of a running sweep are shown as they
     finish.
     """
-    from flows.results.querying import answer
+    from flows.tables.querying import answer
     from storage.store import existing_store
 
     if as_json + as_csv + (arrow is not None) > 1:

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from cluster.machine import cores
-from flows.sweep.request import SweepRequest
+from flows.sweeping.request import SweepRequest
 
 STORE = click.option(
     "--store",

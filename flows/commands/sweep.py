@@ -6,7 +6,7 @@ import time
 import click
 
 from flows.commands.shared import JSON, STORE, example, in_words, of_a_sweep, show
-from flows.sweep.request import SweepRequest
+from flows.sweeping.request import SweepRequest
 
 
 @click.command()
@@ -27,8 +27,8 @@ def sweep(request: SweepRequest, dry_run: bool, as_json: bool) -> None:
     status 1 if runs have failed, after all others are done. A run that diverged has not failed: its
     row says when.
     """
-    from flows.sweep.launch import launch
-    from flows.sweep.planning import dry_run_of
+    from flows.sweeping.launch import launch
+    from flows.sweeping.planning import dry_run_of
 
     if dry_run:
         planned = dry_run_of(request)
@@ -79,7 +79,7 @@ def status(store: str, as_json: bool) -> None:
     state is running, done, stopped (by Ctrl-C), ended by an error, or killed. Unless it is done,
     the same koco sweep continues it.
     """
-    from flows.sweep.progress import COLUMNS, statuses
+    from flows.sweeping.progress import COLUMNS, statuses
     from storage.store import existing_store
 
     short = (

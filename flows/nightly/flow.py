@@ -23,11 +23,11 @@ from flows.prepare.flow import RETRIED, prepare_one
 from flows.runtime.artifacts import linked, table_artifact
 from flows.runtime.console import say
 from flows.runtime.processes import end_with_server, locked
-from flows.sweep.checks import CheckedSweep, all_runs
-from flows.sweep.file import Sweep, read_sweep
-from flows.sweep.flow import TASKS, flow_of, sweep_flow
-from flows.sweep.request import SweepRequest
-from flows.sweep.steps import run_sweep
+from flows.sweeping.checks import CheckedSweep, all_runs
+from flows.sweeping.file import Sweep, read_sweep
+from flows.sweeping.flow import TASKS, flow_of, sweep_flow
+from flows.sweeping.request import SweepRequest
+from flows.sweeping.steps import run_sweep
 from koco_stream.streams.manifest import load_manifest, prepared_names
 from storage.catalogue.entries import CATALOGUE
 from storage.generated.generators import prepare_synthetic

@@ -5,8 +5,8 @@ from typing import Any
 
 from flows.nightly.night import Night
 from flows.runtime.prefect_server import PrefectServer, configure_prefect
-from flows.sweep.file import read_sweep
-from flows.sweep.request import SweepRequest
+from flows.sweeping.file import read_sweep
+from flows.sweeping.request import SweepRequest
 from koco_stream.io.paths import store_path
 from storage.store import check_store
 
@@ -37,7 +37,7 @@ def launch_nightly(request: SweepRequest, accepting: bool) -> dict[str, Any]:
     server.start("--no-services", "--no-ui")
     # these imports take seconds, while the server starts
     from flows.nightly.flow import nightly_flow, run_night
-    from flows.sweep.flow import flow_of
+    from flows.sweeping.flow import flow_of
 
     server.wait()
     night = Night(sweep, given, accepting)

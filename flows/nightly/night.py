@@ -25,10 +25,10 @@ from flows.nightly.regression import (
     pair_of,
 )
 from flows.nightly.times import read_json
-from flows.results.tables import grouped
 from flows.runtime.processes import locked
-from flows.sweep.file import Sweep
-from flows.sweep.request import SweepRequest
+from flows.sweeping.file import Sweep
+from flows.sweeping.request import SweepRequest
+from flows.tables.tables import grouped
 from koco_stream.engine.calibration import VERSION
 from koco_stream.engine.result_file import machine
 from koco_stream.errors import WrongInput
@@ -122,7 +122,7 @@ def accept_last(store: AnyPath, sweep: str) -> str:
 class Night:
     """A nightly run: its settings, and the results that its tasks add.
 
-    It is not a dataclass on purpose: see `flows.sweep.checks.CheckedSweep`.
+    It is not a dataclass on purpose: see `flows.sweeping.checks.CheckedSweep`.
 
     Parameters
     ----------

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from flows.results.tables import grouped
+from flows.tables.tables import grouped
 from storage.nights import IDENTITY
 
 FIRST, SAME, CHANGED, SLOWER, FASTER = (

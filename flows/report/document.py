@@ -25,8 +25,8 @@ from flows.report.sections.lines import (
 )
 from flows.report.sections.regret import regret_and_bound
 from flows.report.sections.steps import edge_words, edges_of, error_against_step
-from flows.results.decisions import read_decisions
-from flows.results.tables import dataset_text, grouped, runs_of, sweep_note
+from flows.tables.decisions import read_decisions
+from flows.tables.tables import dataset_text, grouped, runs_of, sweep_note
 from koco_stream.errors import WrongInput
 from koco_stream.io.paths import AnyPath, StorePath
 from koco_stream.streams.manifest import Manifest, load_manifest

@@ -4,8 +4,8 @@ from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
 
 from flows.report.document import write_report
-from flows.results.tables import best_of, runs_of
 from flows.runtime.artifacts import linked, table_artifact
+from flows.tables.tables import best_of, runs_of
 
 write_again = task(write_report, name="report", cache_policy=NO_CACHE)
 

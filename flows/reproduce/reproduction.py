@@ -23,10 +23,10 @@ from flows.reproduce.targets import (
     sweep_for,
     target_named,
 )
-from flows.results.tables import runs_of
 from flows.runtime.console import say
-from flows.sweep.launch import launch
-from flows.sweep.request import SweepRequest
+from flows.sweeping.launch import launch
+from flows.sweeping.request import SweepRequest
+from flows.tables.tables import runs_of
 from koco_stream.errors import WrongInput
 from koco_stream.streams.manifest import Manifest, load_manifest
 from storage.catalogue.entries import CATALOGUE, find_edition

@@ -11,8 +11,8 @@ from cluster.clusters import LOCAL, cluster_named
 from cluster.machine import cores
 from cluster.site import Clock, clock_seconds
 from flows.nightly.times import planned_times
-from flows.sweep.file import read_sweep
-from flows.sweep.toml_file import Name, TomlFile
+from flows.sweeping.file import read_sweep
+from flows.sweeping.toml_file import Name, TomlFile
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.io.files import text_hash
 from koco_stream.io.paths import store_path

@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow.compute as pc
 
 from cluster.machine import worker_bytes
-from flows.sweep.planning import predictions
-from flows.sweep.request import SweepRequest
+from flows.sweeping.planning import predictions
+from flows.sweeping.request import SweepRequest
 from koco_stream.numerics.llvm.feature_lines import shape_for
 from koco_stream.runs.planner import Limits
 from koco_stream.runs.run import Cohort

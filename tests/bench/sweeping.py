@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import tomli_w
 
 from cluster.executors import run_serially
-from flows.sweep.checks import all_runs
-from flows.sweep.file import read_sweep
+from flows.sweeping.checks import all_runs
+from flows.sweeping.file import read_sweep
 from koco_stream.engine.cohort import Receipt
 from koco_stream.engine.result_file import result_files_folder
 from koco_stream.io.cache import private_folder

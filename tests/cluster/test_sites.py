@@ -14,7 +14,7 @@ from cluster import kept_jobs
 from cluster.clusters import cluster_named, patience_of
 from cluster.site import read_site, shipped
 from flows.cli import koco
-from flows.sweep.planning import limits_of
+from flows.sweeping.planning import limits_of
 from koco_stream.errors import WrongInput
 from tests.helpers.project import ROOT
 
@@ -207,7 +207,7 @@ def test_site__that_cannot_be_shown_is_refused_in_one_line(site, monkeypatch, pa
 
 def test_packages_of_sites__are_not_imported_for_a_local_sweep():
     code = (
-        "import sys, flows.sweep.flow, flows.sweep.launch;"
+        "import sys, flows.sweeping.flow, flows.sweeping.launch;"
         " sys.exit(any(m.startswith(('dask_jobqueue', 'dask_kubernetes')) for m in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False, cwd=ROOT).returncode == 0

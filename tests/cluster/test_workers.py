@@ -14,8 +14,8 @@ from cluster.executors import run_on_dask
 from cluster.local import environment_kept
 from cluster.settings import SETTINGS
 from cluster.workers import preflight
-from flows.sweep.launch import launch
-from flows.sweep.request import SweepRequest
+from flows.sweeping.launch import launch
+from flows.sweeping.request import SweepRequest
 from koco_stream.errors import WrongInput
 from storage.preparing.prepare import prepare_file
 from storage.results import read_runs

@@ -15,8 +15,8 @@ import yaml
 
 import koco_stream
 from flows.cli import koco
-from flows.sweep.file import DatasetTable, LearnerTable, ReportTable, SweepFile
-from flows.sweep.halving import Halving
+from flows.sweeping.file import DatasetTable, LearnerTable, ReportTable, SweepFile
+from flows.sweeping.halving import Halving
 from koco_stream.learners import LEARNERS
 from koco_stream.runs.schemas import CURVES, RUNS
 from tests.helpers.pages_run import DOCS, blocks_of, environment_for, missing_lines, run_page

@@ -21,7 +21,7 @@ import pandas as pd
 
 import koco_stream
 from cluster.executors import run_serially
-from flows.sweep.steps import remember
+from flows.sweeping.steps import remember
 from koco_stream.runs.planner import Limits, plan
 from koco_stream.runs.run import Run
 from koco_stream.runs.schemas import CURVES, RUNS

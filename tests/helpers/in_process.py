@@ -13,13 +13,13 @@ def koco(monkeypatch):
     """
     monkeypatch.setenv("PREFECT_HOME", os.path.join(os.environ["KOCO_CACHE"], "prefect"))
     monkeypatch.setenv("PREFECT_LOGGING_LEVEL", "CRITICAL")
-    import flows.sweep.launch
+    import flows.sweeping.launch
     from flows.cli import koco as command
-    from flows.sweep.steps import run_sweep
+    from flows.sweeping.steps import run_sweep
 
-    monkeypatch.setattr(flows.sweep.launch, "configure_prefect", lambda: None)
+    monkeypatch.setattr(flows.sweeping.launch, "configure_prefect", lambda: None)
     monkeypatch.setattr(
-        flows.sweep.launch, "through_prefect", lambda checked, start: run_sweep(checked)
+        flows.sweeping.launch, "through_prefect", lambda checked, start: run_sweep(checked)
     )
 
     def run(*words, status=None):

@@ -79,7 +79,7 @@ def nights(root: Path, spec: Path, store: Path, count: int = 1) -> list[dict[str
 def main(spec: str, store: str, count: str) -> None:
     """Run the nightly flow's own function, its tasks as plain functions."""
     import flows.nightly.flow as nightly
-    from flows.sweep.steps import PLAIN
+    from flows.sweeping.steps import PLAIN
 
     nightly.TASKS = PLAIN
     for name in ("compute", "compare"):

@@ -8,12 +8,15 @@ import os
 from dataclasses import asdict, replace
 
 import flows.cli
-import flows.sweep.planning
-import flows.sweep.progress
+import flows.sweeping.planning
+import flows.sweeping.progress
 from koco_stream.engine.cohort import Receipt
 from koco_stream.runs.planner import Limits
 
-limits_of, receive = flows.sweep.planning.limits_of, flows.sweep.progress.SweepProgress.receive
+limits_of, receive = (
+    flows.sweeping.planning.limits_of,
+    flows.sweeping.progress.SweepProgress.receive,
+)
 
 
 def short_limits(*words: object) -> Limits:
@@ -25,14 +28,14 @@ def short_limits(*words: object) -> Limits:
     )
 
 
-def noted(progress: flows.sweep.progress.SweepProgress, receipt: Receipt) -> None:
+def noted(progress: flows.sweeping.progress.SweepProgress, receipt: Receipt) -> None:
     with open(os.environ["KOCO_TEST_RECEIPTS"], "a") as file:
         file.write(json.dumps(asdict(receipt)) + "\n")
     receive(progress, receipt)
 
 
 if __name__ == "__main__":
-    flows.sweep.planning.limits_of = short_limits
+    flows.sweeping.planning.limits_of = short_limits
     if "KOCO_TEST_RECEIPTS" in os.environ:
-        flows.sweep.progress.SweepProgress.receive = noted
+        flows.sweeping.progress.SweepProgress.receive = noted
     flows.cli.main()

@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from cluster.executors import run_serially
-from flows.sweep.checks import CheckedSweep
-from flows.sweep.request import SweepRequest
+from flows.sweeping.checks import CheckedSweep
+from flows.sweeping.request import SweepRequest
 from koco_stream.engine.checkpoint import save_cohort
 from koco_stream.engine.cohort import run_cohort
 from koco_stream.engine.result_file import result_path

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from flows.sweep.planning import cost_factors
+from flows.sweeping.planning import cost_factors
 from koco_stream.engine.cohort import run_cohort
 from koco_stream.learners import StreamSize, learner_named
 from koco_stream.runs.cost_model import (

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flows.sweep.checks import all_runs
-from flows.sweep.file import read_sweep
+from flows.sweeping.checks import all_runs
+from flows.sweeping.file import read_sweep
 from koco_stream import ONS, WrongInput
 from koco_stream.streams.manifest import load_manifest
 from koco_stream.theory import curvature_term, gradient_term, newton_regret_bound

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from flows.report.papers.poster_published import TABLES, Published
 from flows.report.rows import READ
-from flows.results.tables import grouped
+from flows.tables.tables import grouped
 
 NEWTON = ("PROSNKONS", "CONKONS", "BKONS")
 TARGETS = {"parkinsons": "total_UPDRS", "parkinsons-motor": "motor_UPDRS"}

@@ -10,7 +10,7 @@ import pyarrow as pa
 from flows.report.axes import Axis
 from flows.report.drawing import Claim, Figure, Series, plot
 from flows.report.rows import READ, kernel_matrix, ok_runs, rows_of_stream, stream_of
-from flows.results.tables import grouped
+from flows.tables.tables import grouped
 from koco_stream.io.paths import AnyPath
 from koco_stream.streams.orders import IN_WINDOWS
 from koco_stream.theory import best_in_hindsight

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from flows.report.axes import Axis
 from flows.report.drawing import Drawing, Figure, Series, Style, plot
 from flows.report.sections.lines import Configuration, Line, StreamResults, params_text
-from flows.results.tables import grouped
+from flows.tables.tables import grouped
 from koco_stream.learners import StreamSize, learner_named
 from koco_stream.streams.manifest import Manifest
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flows.report.drawing import Style, style_of
-from flows.results.tables import STREAM_AND_CONFIGURATION, grouped, of_newest_code, rows_of
+from flows.tables.tables import STREAM_AND_CONFIGURATION, grouped, of_newest_code, rows_of
 from koco_stream.learners import LEARNERS
 from koco_stream.losses import curvature_of
 from koco_stream.streams.orders import AS_STORED

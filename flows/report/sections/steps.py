@@ -8,7 +8,7 @@ from flows.report.axes import Axis
 from flows.report.drawing import Drawing, Figure, Series, Style, plot
 from flows.report.sections.curves import drawn_lines, left_out
 from flows.report.sections.lines import Configuration, Line, StreamResults, best_of, is_number
-from flows.results.tables import grouped
+from flows.tables.tables import grouped
 
 LOGARITHMIC = 8.0  # a grid whose ends have a larger ratio is drawn on a logarithmic axis
 WIDE = 20.0

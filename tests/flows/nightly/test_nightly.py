@@ -24,7 +24,7 @@ from flows.nightly.regression import (
     verdict_of,
 )
 from flows.nightly.times import read_json
-from flows.sweep.file import read_sweep
+from flows.sweeping.file import read_sweep
 from koco_stream.errors import StoreUnavailable, WrongInput
 from koco_stream.runs.schemas import schema
 from koco_stream.streams.manifest import BORROWED, load_manifest

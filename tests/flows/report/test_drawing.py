@@ -101,7 +101,7 @@ def test_plots__share_no_id_on_a_page_and_are_the_same_when_drawn_again():
 @pytest.mark.parametrize(
     ("code", "module"),
     [
-        ("import flows.cli, flows.report.document, flows.sweep.steps", "matplotlib"),
+        ("import flows.cli, flows.report.document, flows.sweeping.steps", "matplotlib"),
         (
             "import flows.report.drawing as d; d.plot([], {}, d.Axis('x'), d.Axis('y'), '')",
             "matplotlib.pyplot",

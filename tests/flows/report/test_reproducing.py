@@ -14,7 +14,7 @@ from flows.reproduce.targets import (
     prepared_datasets,
     sweep_for,
 )
-from flows.sweep.file import read_sweep
+from flows.sweeping.file import read_sweep
 from storage.generated.generators import GENERATORS
 from tests.helpers.pages import SIZES, look_at, tables_of
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt
 
-from flows.results.tables import grouped
+from flows.tables.tables import grouped
 from koco_stream.io.files import canonical_json
 from koco_stream.io.paths import AnyPath
 from koco_stream.runs.run import Run

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from cluster.clusters import cluster_named
-from flows.sweep.progress import COLUMNS, Status, SweepProgress, statuses
+from flows.sweeping.progress import COLUMNS, Status, SweepProgress, statuses
 from koco_stream import WrongInput
 from koco_stream.engine.cohort import Receipt
 from storage.store import open_store

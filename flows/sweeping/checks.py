@@ -4,9 +4,9 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from flows.sweep.file import DatasetUse, Sweep, read_sweep
-from flows.sweep.halving import losses_of, stages
-from flows.sweep.request import SweepRequest
+from flows.sweeping.file import DatasetUse, Sweep, read_sweep
+from flows.sweeping.halving import losses_of, stages
+from flows.sweeping.request import SweepRequest
 from koco_stream.errors import WrongInput
 from koco_stream.io.paths import store_path
 from koco_stream.runs.cost_model import DataSize
@@ -89,7 +89,7 @@ class CheckedSweep:
         )
 
     def stages(self, decisions: list[dict[str, object]]) -> Iterator[list[Run]]:
-        """Yield the runs of each stage of successive halving; see `flows.sweep.halving.stages`."""
+        """Yield the runs of each stage of halving; see `flows.sweeping.halving.stages`."""
         return stages(
             self.runs,
             {identity: size.n_rows for identity, size in self.sizes.items()},

@@ -12,8 +12,8 @@ from cluster.clusters import LOCAL, capacity, site_named
 from cluster.machine import worker_bytes
 from cluster.simulation import Machines, simulate
 from cluster.workers import LostCluster, wait_for
-from flows.sweep.checks import CheckedSweep
-from flows.sweep.request import SweepRequest
+from flows.sweeping.checks import CheckedSweep
+from flows.sweeping.request import SweepRequest
 from koco_stream.engine.result_file import machine
 from koco_stream.io.paths import AnyPath
 from koco_stream.learners import StreamSize

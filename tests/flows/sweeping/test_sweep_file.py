@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from flows.sweep.file import read_sweep, values_of
-from flows.sweep.planning import dry_run_of
-from flows.sweep.request import SweepRequest
+from flows.sweeping.file import read_sweep, values_of
+from flows.sweeping.planning import dry_run_of
+from flows.sweeping.request import SweepRequest
 from koco_stream import WrongInput
 from koco_stream.runs.cost_model import DataSize, pass_bytes
 from koco_stream.streams.manifest import load_manifest

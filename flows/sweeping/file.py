@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt
 
-from flows.sweep.halving import Halving
-from flows.sweep.toml_file import Name, TomlFile
+from flows.sweeping.halving import Halving
+from flows.sweeping.toml_file import Name, TomlFile
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.learners import learner_named
 from koco_stream.runs.cost_model import DataSize

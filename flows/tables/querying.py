@@ -5,8 +5,8 @@ from functools import partial
 
 import pyarrow as pa
 
-from flows.results.filters import filtered
-from flows.results.tables import (
+from flows.tables.filters import filtered
+from flows.tables.tables import (
     BEST_OF,
     CONFIGURATION,
     SUMMARY,
@@ -39,7 +39,7 @@ def answer(
     sweep : str or None
         Only runs of this sweep.
     conditions : sequence of str
-        Only runs that meet these conditions (`flows.results.filters`).
+        Only runs that meet these conditions (`flows.tables.filters`).
     single : bool
         Show single runs instead of averages over a configuration's runs.
     best : bool

@@ -10,9 +10,9 @@ from typing import Any
 from prefect import Flow, flow, task
 from prefect.cache_policies import NO_CACHE
 
-from flows.sweep.checks import CheckedSweep
-from flows.sweep.request import SweepRequest
-from flows.sweep.steps import PLAIN, run_sweep
+from flows.sweeping.checks import CheckedSweep
+from flows.sweeping.request import SweepRequest
+from flows.sweeping.steps import PLAIN, run_sweep
 
 TASKS = {name: task(step, name=name, cache_policy=NO_CACHE) for name, step in PLAIN.items()}
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flows.results.filters import OPERATORS, filtered
+from flows.tables.filters import OPERATORS, filtered
 from koco_stream.errors import WrongInput
 from storage.results import table_files
 
@@ -224,7 +224,7 @@ def test_report_of_many_runs__is_the_same_from_a_process_of_its_own(
 ):
     page = small_store / "reports" / "first.html"
     before = page.read_bytes()
-    monkeypatch.setattr("flows.sweep.steps.MANY_RUNS", 1)
+    monkeypatch.setattr("flows.sweeping.steps.MANY_RUNS", 1)
     page.unlink()
     koco("sweep", tmp_path / "first.toml", "--store", small_store, status=0)
     # it says when it was written

@@ -15,8 +15,8 @@ import pytest
 
 from cluster.executors import run_on_dask, run_serially
 from cluster.local import local_cluster
-from flows.results.tables import summary_of
-from flows.sweep.progress import statuses
+from flows.sweeping.progress import statuses
+from flows.tables.tables import summary_of
 from koco_stream import OjaSON
 from koco_stream.runs.schemas import CURVES, RUNS, curve_points
 from koco_stream.streams.manifest import load_manifest

@@ -7,9 +7,9 @@ from typing import Any
 from flows.runtime.console import say
 from flows.runtime.engine import Start
 from flows.runtime.prefect_server import PrefectServer, configure_prefect
-from flows.sweep.checks import CheckedSweep
-from flows.sweep.request import SweepRequest
-from flows.sweep.steps import run_sweep
+from flows.sweeping.checks import CheckedSweep
+from flows.sweeping.request import SweepRequest
+from flows.sweeping.steps import run_sweep
 from koco_stream.engine.warm_up import needed
 from koco_stream.io.paths import store_path
 
@@ -18,7 +18,7 @@ def launch(request: SweepRequest) -> dict[str, Any]:
     """Run a sweep through its Prefect flow, or without Prefect if the store has all its runs.
 
     The cluster, the compiler and Prefect's server start in parallel. Returns the summary of
-    `flows.sweep.flow.sweep_flow`. Raises `WrongInput` as `CheckedSweep` does, and for a cluster
+    `flows.sweeping.flow.sweep_flow`. Raises `WrongInput` as `CheckedSweep` does, and for a cluster
     that cannot be used.
     """
     configure_prefect()
@@ -60,7 +60,7 @@ def through_prefect(checked: CheckedSweep, start: Start | None) -> dict[str, Any
     server = PrefectServer()
     server.start("--no-services", "--no-ui")
     # importing Prefect takes seconds; the server starts meanwhile
-    from flows.sweep.flow import TASKS, flow_of, sweep_flow
+    from flows.sweeping.flow import TASKS, flow_of, sweep_flow
 
     server.wait()
     return flow_of(sweep_flow, lambda: run_sweep(checked, TASKS, start))(**vars(checked.request))

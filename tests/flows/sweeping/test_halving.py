@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flows.results.decisions import read_decisions
-from flows.sweep.halving import Halving, stages
+from flows.sweeping.halving import Halving, stages
+from flows.tables.decisions import read_decisions
 from koco_stream.io.files import canonical_json
 from koco_stream.runs.run import Run
 from koco_stream.streams.stream import Stream

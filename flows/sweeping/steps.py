@@ -19,12 +19,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import koco_stream
-from flows.results.decisions import write_decisions
-from flows.results.tables import runs_of, sweep_note
 from flows.runtime.console import say
-from flows.sweep.checks import CheckedSweep, all_runs
-from flows.sweep.file import Sweep
-from flows.sweep.progress import SweepProgress
+from flows.sweeping.checks import CheckedSweep, all_runs
+from flows.sweeping.file import Sweep
+from flows.sweeping.progress import SweepProgress
+from flows.tables.decisions import write_decisions
+from flows.tables.tables import runs_of, sweep_note
 from koco_stream.engine.checkpoint import remove_finished, unfinished
 from koco_stream.engine.cohort import Receipt
 from koco_stream.engine.warm_up import needed
@@ -69,7 +69,7 @@ def plan_runs(checked: CheckedSweep, engine: Engine) -> None:
     Raises `WrongInput` if a run needs more memory than the cluster's workers have.
     """
     from cluster.workers import memory_table
-    from flows.sweep.planning import cost_factors, limits_of
+    from flows.sweeping.planning import cost_factors, limits_of
 
     request, sizes = checked.request, checked.sizes
     factors = cost_factors(request.store, sizes, engine.timings)
@@ -183,7 +183,7 @@ def remember(store: str, sweep: Sweep, runs: Sequence[Run]) -> None:
 def run_sweep(
     checked: CheckedSweep, steps: Steps = PLAIN, start: Start | None = None
 ) -> dict[str, Any]:
-    """Run a checked sweep; returns the summary described at `flows.sweep.flow.sweep_flow`.
+    """Run a checked sweep; returns the summary described at `flows.sweeping.flow.sweep_flow`.
 
     Its `steps` are plain functions or Prefect tasks. `start` is the cluster, if it is already
     starting.
