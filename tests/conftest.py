@@ -17,6 +17,7 @@ if "KOCO_CACHE" in os.environ:  # a worker of pytest-xdist has that of the sessi
     Path(_cache, "compiled").symlink_to(shared)
 os.environ["KOCO_CACHE"] = _cache
 os.environ["PREFECT_SERVER_ANALYTICS_ENABLED"] = "false"
+os.environ["KOCO_NO_PREFECT"] = "1"  # but for the tests of what Prefect records
 # So shells start what goes to the background: it and all that it starts is deaf to Ctrl-C.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

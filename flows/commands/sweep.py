@@ -4,6 +4,7 @@ import json
 import time
 
 import click
+import psutil
 
 from flows.commands.shared import JSON, STORE, example, in_words, of_a_sweep, show
 from flows.sweeping.request import SweepRequest
@@ -18,9 +19,14 @@ from flows.sweeping.request import SweepRequest
 )
 @click.option("--retry-failed", is_flag=True, help="Run the runs again that have failed.")
 @click.option("--dry-run", is_flag=True, help="Print the plan and do nothing.")
+@click.option(
+    "--prefect/--no-prefect",
+    default=True,
+    help="Whether Prefect, if it is installed, records the sweep; KOCO_NO_PREFECT=1 says no too.",
+)
 @JSON
 @example("koco sweep flows/sweeps/ill-conditioned.toml --store store")
-def sweep(request: SweepRequest, dry_run: bool, as_json: bool) -> None:
+def sweep(request: SweepRequest, dry_run: bool, prefect: bool, as_json: bool) -> None:
     """Run the sweep in SPEC (TOML).
 
     Runs that the store has are not run again, so a sweep that was stopped or killed continues. Exit
@@ -38,20 +44,18 @@ def sweep(request: SweepRequest, dry_run: bool, as_json: bool) -> None:
             else "\n".join(f"{name}: {in_words(value)}" for name, value in planned.items())
         )
         return
-    begun = time.monotonic()
-    summary = launch(request)
-    whole = time.monotonic() - begun
-    seconds = summary["seconds"]
-    computing = seconds.get("computing", 0.0)
+    starting = time.time() - psutil.Process().create_time()
+    summary = launch(request, prefect)
+    seconds = summary["seconds"] = {"Python": round(starting, 2), **summary["seconds"]}
     if not summary["computed"]:
         click.echo("nothing to compute: all runs are in the store", err=True)
-    phases = ", ".join(
-        f"{name} {took:.1f}" for name, took in seconds.items() if name not in ("computing", "scans")
-    )
+    phases = {name: took for name, took in seconds.items() if name != "scans"}
+    whole = seconds["total"] = round(sum(phases.values()), 2)
+    computing = phases.pop("computing", 0.0)
+    rest = ", ".join(f"{name} {took:.1f}" for name, took in phases.items())
     click.echo(
-        f"computing {computing:.1f} s, the rest {whole - computing:.1f} s ({phases})", err=True
+        f"computing {computing:.1f} s, the rest {whole - computing:.1f} s ({rest})", err=True
     )
-    seconds["total"] = round(whole, 2)
     failed = summary["statuses"].get("failed", 0)
     if failed:
         for row in summary["failed"]:

@@ -25,9 +25,8 @@ from flows.runtime.console import say
 from flows.runtime.processes import end_with_server, locked
 from flows.sweeping.checks import CheckedSweep, all_runs
 from flows.sweeping.file import Sweep, read_sweep
-from flows.sweeping.flow import TASKS, flow_of, sweep_flow
+from flows.sweeping.flow import flow_of, run_in_flow, sweep_flow
 from flows.sweeping.request import SweepRequest
-from flows.sweeping.steps import run_sweep
 from koco_stream.streams.manifest import load_manifest, prepared_names
 from storage.catalogue.entries import CATALOGUE
 from storage.generated.generators import prepare_synthetic
@@ -57,7 +56,7 @@ def compute(night: Night) -> None:
     Runs that this nightly run finished before an interruption are not computed again.
     """
     checked = CheckedSweep(replace(night.request, store=str(night.path)), night.sweep)
-    limited = flow_of(sweep_flow, lambda: run_sweep(checked, TASKS)).with_options(
+    limited = flow_of(sweep_flow, lambda: run_in_flow(checked)).with_options(
         timeout_seconds=night.seconds
     )
     night.summary = limited(**vars(checked.request))

@@ -1,4 +1,4 @@
-"""Start of what runs cohorts: the Dask cluster and the compilation of learners, in parallel."""
+"""Start of what runs cohorts: the Dask cluster and the compilers, in parallel."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING, NamedTuple
 
+from cluster.machine import cores
 from flows.runtime.processes import shielded
-from koco_stream.engine.warm_up import Needed, load, warm_up
-from koco_stream.io.files import canonical_json
-from koco_stream.learners import StreamSize
+from koco_stream.engine.warm_up import Needed, kept_timing, load, warm_up
 from koco_stream.runs.cost_model import Timing
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ class Engine(NamedTuple):
 
 
 class Start:
-    """A cluster and a compiler process that start in parallel when this object is made.
+    """A cluster and compiler processes that start in parallel when this object is made.
 
     With `loads`, workers load the compiled code before their first cohort. They must share this
     machine's cache.
@@ -47,80 +46,76 @@ class Start:
         kinds: list[Needed],
         loads: bool = False,
     ) -> None:
-        self.kinds, self.loads, self.timings = kinds, loads, list[Timing]()
         self.stack = ExitStack()
         self.client: Future[Client] = Future()
         # started before the signals are blocked, because its start in Dask would unblock them
         resource_tracker.ensure_running()
-        self.compiling = compiling(kinds) if kinds else None
+        self.compilers = compilers(kinds)
         with shielded():
-            threading.Thread(target=self._start, args=(cluster,), daemon=True).start()
+            threading.Thread(
+                target=self._start, args=(cluster, kinds if loads else []), daemon=True
+            ).start()
 
-    def _start(self, cluster: Callable[[], AbstractContextManager[Client]]) -> None:
-        """Start the cluster, in a thread."""
-        compiler = self.compiling
+    def _start(
+        self, cluster: Callable[[], AbstractContextManager[Client]], kinds: list[Needed]
+    ) -> None:
+        """Start the cluster, in a thread, and let its workers load the compiled code of `kinds`."""
         try:
             client = self.stack.enter_context(cluster())
-            if self.loads and compiler is not None and compiler.wait() == 0:
+            if kinds and not any(compiler.wait() for compiler in self.compilers):
                 # if a worker dies here, it will die in a cohort too, which is reported
-                client.run(load, self.kinds, on_error="ignore")
+                client.run(load, kinds, on_error="ignore")
             self.client.set_result(client)
         except BaseException as error:  # raised where the client is awaited
             self.client.set_exception(error)
 
     def ready(self, kinds: list[Needed]) -> Engine:
-        """Wait for the workers and the compiler, and return the engine.
+        """Wait for the workers and the compilers, and return the engine.
 
         `kinds` not compiled yet are compiled now: value types were guessed for datasets that were
         not prepared at the start.
         """
-        self._compiled()  # first, because the compiler ends only when its output is read
+        _wait(self.compilers)
         client = self.client.result()
-        known = set(map(_identity, self.kinds))
-        rest = [kind for kind in kinds if _identity(kind) not in known]
-        if rest:
-            self.compiling = compiling(rest)
-            self._compiled()
-        return Engine(client, self.timings)
-
-    def _compiled(self) -> None:
-        """Wait for the compiler, and read the timings that it prints."""
-        if self.compiling is None:
-            return
-        printed = self.compiling.communicate()[0]
-        if self.compiling.returncode != 0:
-            raise RuntimeError("compiling the learners failed; what the compiler said stands above")
-        self.timings += [
-            Timing(learner, params, StreamSize(*size), *rest)
-            for learner, params, size, *rest in json.loads(printed)
-        ]
-        self.compiling = None
+        self.compilers = compilers(kinds)
+        _wait(self.compilers)
+        return Engine(client, timings_of(kinds))
 
     def close(self) -> None:
-        """Stop the compiler and the workers."""
-        if self.compiling is not None and self.compiling.poll() is None:
-            self.compiling.terminate()
-            self.compiling.wait()
+        """Stop the compilers and the workers."""
+        for compiler in self.compilers:
+            if compiler.poll() is None:
+                compiler.terminate()
+                compiler.wait()
         if self.client.exception() is None:
             self.stack.close()
 
 
-def _identity(kind: Needed) -> tuple[str, str, str]:
-    """What identifies compiled code: learner, parameters and value type."""
-    return kind.learner, canonical_json(kind.params), kind.value_type
+def timings_of(kinds: list[Needed]) -> list[Timing]:
+    """The kept timings of learners that are compiled."""
+    return [timing for timing in map(kept_timing, kinds) if timing]
 
 
-def compiling(kinds: list[Needed]) -> subprocess.Popen[str]:
-    """Start a process that compiles learners and prints their times on a few rows."""
+def compilers(kinds: list[Needed]) -> list[subprocess.Popen[bytes]]:
+    """Start processes, one a core, that compile those of `kinds` that are not compiled yet."""
     from cluster.settings import ONE_THREAD
 
+    rest = [kind for kind in kinds if kept_timing(kind) is None]
+    shares = [share for core in range(cores()) if (share := rest[core :: cores()])]
     with shielded():
-        return subprocess.Popen(
-            [sys.executable, "-m", "koco_stream.engine.warm_up", json.dumps(kinds)],
-            env={**os.environ, **ONE_THREAD},
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        return [
+            subprocess.Popen(
+                [sys.executable, "-P", "-m", "koco_stream.engine.warm_up", json.dumps(share)],
+                env={**os.environ, **ONE_THREAD},
+            )
+            for share in shares
+        ]
+
+
+def _wait(started: list[subprocess.Popen[bytes]]) -> None:
+    """Wait for compilers. Raises `RuntimeError` if one fails."""
+    if any([compiler.wait() for compiler in started]):
+        raise RuntimeError("compiling the learners failed; what the compiler said stands above")
 
 
 @contextmanager
@@ -134,7 +129,9 @@ def engine(
     Without `cluster` it is only this process. `start` is the cluster, if it is already starting.
     """
     if cluster is None:
-        yield Engine(None, warm_up(kinds))
+        if any(kept_timing(kind) is None for kind in kinds):
+            warm_up(kinds)
+        yield Engine(None, timings_of(kinds))
         return
     start = start or Start(cluster, kinds)
     try:

@@ -74,9 +74,12 @@ class PrefectServer:
         # prefect is imported later, so its own exit handlers run before this one
         atexit.register(_end, self.process)
 
-    def wait(self) -> None:
-        """Wait until the server answers. Raises `RuntimeError` if it does not start."""
-        until = time.monotonic() + START_SECONDS
+    def wait(self, patience: float = START_SECONDS) -> None:
+        """Wait until the server answers.
+
+        Raises `RuntimeError` if it ends or takes longer than `patience` seconds.
+        """
+        until = time.monotonic() + patience
         while self.process and not self._answers():
             if self.process.poll() is not None or time.monotonic() > until:
                 raise RuntimeError(f"Prefect's server did not start; what it said is in {self.log}")

@@ -10,6 +10,8 @@ from typing import Any
 from prefect import Flow, flow, task
 from prefect.cache_policies import NO_CACHE
 
+from flows.report.flow import results_artifact
+from flows.runtime.artifacts import ProgressArtifact
 from flows.sweeping.checks import CheckedSweep
 from flows.sweeping.request import SweepRequest
 from flows.sweeping.steps import PLAIN, run_sweep
@@ -45,13 +47,29 @@ def sweep_flow(
     request = SweepRequest(
         sweep_file, store, workers, block_rows, cluster, retry_failed, certificates, insecure
     )
-    return run_sweep(CheckedSweep(request), TASKS)
+    return run_in_flow(CheckedSweep(request))
+
+
+def run_in_flow(checked: CheckedSweep) -> dict[str, Any]:
+    """Run a checked sweep within a flow run, which gets its tasks, progress and results.
+
+    Returns the summary described at `sweep_flow`.
+    """
+    summary = run_sweep(checked, TASKS, show=progress_artifact(checked.sweep.name).show)
+    if summary["computed"]:
+        results_artifact(checked.request.store, checked.sweep.name, summary["report"])
+    return summary
+
+
+def progress_artifact(sweep: str) -> ProgressArtifact:
+    """The progress of a sweep in Prefect's pages, for the flow run under way."""
+    return ProgressArtifact(f"progress-{sweep}", f"Runs done of the sweep {sweep}")
 
 
 def flow_of(known: Flow[..., Any], work: Callable[[], Any]) -> Flow[..., Any]:
     """A flow with the name and parameters of `known` that calls `work` instead of its function.
 
-    It is used where files were read and processes started before the flow.
+    It is used where files were read before the flow, and where a sweep runs elsewhere.
     """
 
     @wraps(known.fn)

@@ -1,27 +1,28 @@
-"""Launching a sweep from the command line: all checks first, then slow starts in parallel."""
+"""Launching a sweep: all checks first, then slow starts in parallel."""
 
 import time
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
 from flows.runtime.console import say
 from flows.runtime.engine import Start
-from flows.runtime.prefect_server import PrefectServer, configure_prefect
 from flows.sweeping.checks import CheckedSweep
+from flows.sweeping.flow_record import FlowRecord, recorded
 from flows.sweeping.request import SweepRequest
 from flows.sweeping.steps import run_sweep
 from koco_stream.engine.warm_up import needed
 from koco_stream.io.paths import store_path
 
 
-def launch(request: SweepRequest) -> dict[str, Any]:
-    """Run a sweep through its Prefect flow, or without Prefect if the store has all its runs.
+def launch(request: SweepRequest, prefect: bool = True) -> dict[str, Any]:
+    """Run a sweep; Prefect, if it is installed, records what is computed.
 
-    The cluster, the compiler and Prefect's server start in parallel. Returns the summary of
-    `flows.sweeping.flow.sweep_flow`. Raises `WrongInput` as `CheckedSweep` does, and for a cluster
-    that cannot be used.
+    The cluster, the compilers and Prefect start in parallel, and the sweep does not wait for
+    Prefect. With `prefect` false, or if the store has all runs, nothing is recorded. Returns the
+    summary of `flows.sweeping.flow.sweep_flow`. Raises `WrongInput` as `CheckedSweep` does, and for
+    a cluster that cannot be used.
     """
-    configure_prefect()
     begun = time.monotonic()
     checked = CheckedSweep(request)
     missing = checked.missing
@@ -31,36 +32,24 @@ def launch(request: SweepRequest) -> dict[str, Any]:
     checks = missing or request.cluster != "local"
     cluster = request.start_of_cluster(checked.mapped_bytes) if checks else None
     checked.request = replace(request, store=str(store_path(request.store)))
-    phases = {"check": round(time.monotonic() - begun, 2)}
-    # without runs to compute, starting Prefect would only cost seconds
-    if not missing:
-        summary = run_sweep(checked)
-        return {**summary, "seconds": {**phases, **summary["seconds"]}}
-    say("starting Prefect and the workers")
-    start = cluster and Start(
-        cluster,
-        needed(missing, checked.value_types, checked.sizes),
-        loads=request.cluster == "local",
-    )
-    # free the lists, which can be large; the steps make them again
-    missing = checked.missing = []
-    try:
-        begun = time.monotonic()
-        summary = through_prefect(checked, start)
-    finally:
-        if start is not None:
-            start.close()
-    own = sum(took for phase, took in summary["seconds"].items() if phase != "scans")
-    phases["Prefect"] = round(time.monotonic() - begun - own, 2)
-    return {**summary, "seconds": {**phases, **summary["seconds"]}}
-
-
-def through_prefect(checked: CheckedSweep, start: Start | None) -> dict[str, Any]:
-    """Run a checked sweep as a Prefect flow; returns its summary."""
-    server = PrefectServer()
-    server.start("--no-services", "--no-ui")
-    # importing Prefect takes seconds; the server starts meanwhile
-    from flows.sweeping.flow import TASKS, flow_of, sweep_flow
-
-    server.wait()
-    return flow_of(sweep_flow, lambda: run_sweep(checked, TASKS, start))(**vars(checked.request))
+    with ExitStack() as stack:
+        steps, start, record = {}, None, None
+        if missing:
+            if cluster:
+                say("starting the workers")
+                kinds = needed(missing, checked.value_types, checked.sizes)
+                start = Start(cluster, kinds, loads=request.cluster == "local")
+                stack.callback(start.close)
+            if recorded(prefect):
+                record = stack.enter_context(FlowRecord(checked.request, checked.sweep.name))
+                steps = {"steps": record.steps, "show": record.progress}
+        # free the lists, which can be large; the steps make them again
+        missing = checked.missing = []
+        checking = time.monotonic() - begun
+        summary = run_sweep(checked, start=start, **steps)
+        if record is not None:
+            record.completed(summary)
+    phases = {"checks": round(checking, 2), **summary["seconds"]}
+    spent = sum(took for phase, took in phases.items() if phase != "scans")
+    phases["closing"] = round(max(time.monotonic() - begun - spent, 0.0), 2)
+    return {**summary, "seconds": phases}

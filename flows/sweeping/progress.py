@@ -10,7 +10,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
@@ -84,10 +84,14 @@ class SweepProgress:
     """Context manager that counts the receipts of a sweep and shows its progress.
 
     It shows the number of finished runs, rounds per second, runs that diverged or failed, and the
-    time left: on stderr, and in the store for `koco status`.
+    time left: on stderr, and in the store for `koco status`. `show` is called with the share of
+    the runs that are done, after each cohort.
     """
 
-    def __init__(self, store: AnyPath, sweep: str) -> None:
+    def __init__(
+        self, store: AnyPath, sweep: str, show: Callable[[float], None] = lambda share: None
+    ) -> None:
+        self.show = show
         self.file = store_path(store) / "status" / f"{sweep}.json"
         self.status = Status(sweep, host=socket.gethostname(), process=os.getpid(), begun=now())
         self.cohorts, self.computed, self.rounds, self.scan_seconds = 0, 0, 0, 0.0
@@ -161,6 +165,7 @@ class SweepProgress:
         self.rounds += receipt.rounds
         self.scan_seconds += receipt.scan_seconds
         self.live.update(self.task, completed=self.status.done, speed=self._speed())
+        self.show(self.status.done / self.status.runs)
         if self.status.done == self.status.runs:
             self._line()
 

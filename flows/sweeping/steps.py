@@ -91,14 +91,11 @@ def run_cohorts(checked: CheckedSweep, engine: Engine, progress: SweepProgress) 
     """Run the cohorts on Dask or in this process, and count their receipts."""
     from cluster.clusters import patience_of
     from cluster.executors import run_on_dask, run_serially
-    from flows.runtime.artifacts import ProgressArtifact
 
     request, name = checked.request, checked.sweep.name
-    artifact = ProgressArtifact(f"progress-{name}", f"Runs done of the sweep {name}")
 
     def receive(receipt: Receipt) -> None:
         progress.receive(receipt)
-        artifact.show(progress.status.done / progress.status.runs)
         if progress.cohorts % MANY_FILES == 0:
             collect(request.store)
 
@@ -181,12 +178,15 @@ def remember(store: str, sweep: Sweep, runs: Sequence[Run]) -> None:
 
 
 def run_sweep(
-    checked: CheckedSweep, steps: Steps = PLAIN, start: Start | None = None
+    checked: CheckedSweep,
+    steps: Steps = PLAIN,
+    start: Start | None = None,
+    show: Callable[[float], None] = lambda share: None,
 ) -> dict[str, Any]:
     """Run a checked sweep; returns the summary described at `flows.sweeping.flow.sweep_flow`.
 
     Its `steps` are plain functions or Prefect tasks. `start` is the cluster, if it is already
-    starting.
+    starting. `show` is called with the share of the runs that are done, after each cohort.
     """
     store, name = checked.request.store, checked.sweep.name
     seconds: dict[str, float] = defaultdict(float)
@@ -197,7 +197,7 @@ def run_sweep(
     with timed(seconds, "prepare"):
         steps["prepare"](checked)
     with ExitStack() as stack:
-        progress = stack.enter_context(SweepProgress(store, name))
+        progress = stack.enter_context(SweepProgress(store, name, show))
         for stage in checked.stages(decisions):
             runs = without_repeats([*runs, *stage]) if runs else stage
             with timed(seconds, "plan"):
@@ -222,10 +222,6 @@ def run_sweep(
     runs = stage = checked.runs = []
     with timed(seconds, "report"):
         report = report_of(store, name, steps["report"])
-    if computed:
-        from flows.report.flow import results_artifact
-
-        results_artifact(store, name, report)
     return {
         "sweep": name,
         "runs": count,

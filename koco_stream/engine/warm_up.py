@@ -1,18 +1,23 @@
 """Compile what a sweep needs before its workers start, and time each learner on a few rows.
 
-Run as `python -m koco_stream.engine.warm_up '[[…], …]'`, it prints the timings, as JSON.
+The timings are kept beside the compiled code: what has one is compiled. Run as `python -m
+koco_stream.engine.warm_up '[[…], …]'`, it compiles what its argument lists.
 """
 
 import json
 import sys
 import time
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from koco_stream.io.cache import private_folder
+from koco_stream.io.files import content_hash, write_text
 from koco_stream.learners import Public, StreamSize, learner_named
 from koco_stream.learners.scan import tally
+from koco_stream.numerics.compiler import code_hash
 from koco_stream.runs.cost_model import DataSize, Timing
 from koco_stream.runs.run import Run
 from koco_stream.streams.rows import Rows, dense_rows, frozen, sparse_rows
@@ -33,6 +38,14 @@ class Needed(NamedTuple):
     n_features: int
     non_zeros: float
 
+    @property
+    def specialization(self) -> tuple[str, tuple[int, ...], str]:
+        """What the compiled code depends on: learner, sizes of its vectors, and value type."""
+        learner = learner_named(self.learner)
+        params = learner.to_params(learner.complete(self.params))
+        sizes = tuple(len(value) for value in params if isinstance(value, tuple))
+        return self.learner, sizes, self.value_type
+
 
 def needed(
     runs: Iterable[Run], value_types: dict[str, str], sizes: dict[str, DataSize]
@@ -50,20 +63,32 @@ def needed(
     }
     kinds = {}
     for (value_type, *_), run in alike.items():
-        learner = learner_named(run.learner)
-        params = learner.to_params(learner.complete(run.params))
-        shape = tuple(len(p) for p in params if isinstance(p, tuple))
         size = sizes[run.stream.dataset_hash].seen_by(run)
-        kinds[run.learner, shape, value_type] = Needed(
-            run.learner, run.params, value_type, size.d, size.s
-        )
+        kind = Needed(run.learner, run.params, value_type, size.d, size.s)
+        kinds[kind.specialization] = kind
     return list(kinds.values())
 
 
-def warm_up(kinds: Sequence[Needed]) -> list[Timing]:
-    """Compile each specialization, or load it from the cache, and return a timing of each."""
+def warm_up(kinds: Sequence[Needed]) -> None:
+    """Compile each specialization, or load it from the cache, and keep a timing of it."""
     load(kinds)
-    return [timed(kind) for kind in kinds]
+    for kind in kinds:
+        write_text(_kept(kind), json.dumps(timed(kind)))
+
+
+def kept_timing(kind: Needed) -> Timing | None:
+    """The timing of a specialization on such rows that is kept; None if it is not compiled."""
+    try:
+        learner, params, size, *rest = json.loads(_kept(kind).read_text())
+    except FileNotFoundError:
+        return None
+    return Timing(learner, params, StreamSize(*size), *rest)
+
+
+def _kept(kind: Needed) -> Path:
+    """File of the timing; one for widths that differ by less than a factor of two."""
+    named = content_hash([*kind.specialization, kind.n_features.bit_length()])
+    return private_folder("compiled", code_hash(), "timings") / f"{named}.json"
 
 
 def load(kinds: Sequence[Needed]) -> None:
@@ -117,4 +142,4 @@ def made_up(d: int, s: int, value_type: str) -> Rows:
 
 
 if __name__ == "__main__":
-    print(json.dumps(warm_up([Needed(*kind) for kind in json.loads(sys.argv[1])])))
+    warm_up([Needed(*kind) for kind in json.loads(sys.argv[1])])

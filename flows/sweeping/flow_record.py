@@ -1,0 +1,112 @@
+"""What a sweep tells the process that records it in Prefect.
+
+A sweep waits neither for Prefect, whose server takes seconds to start, nor for the record of what
+it does.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import wraps
+from importlib.util import find_spec
+from types import TracebackType
+from typing import Any, Self
+
+from flows.sweeping.request import SweepRequest
+from flows.sweeping.steps import PLAIN, Steps
+from koco_stream.io.cache import private_folder
+
+EVERY = 1.0  # seconds between messages about progress
+UNWANTED = "KOCO_NO_PREFECT"  # environment variable: if it is not empty, nothing is recorded
+
+
+def recorded(wanted: bool = True) -> bool:
+    """Whether sweeps are recorded: Prefect is installed, and the user has not said no."""
+    return wanted and not os.environ.get(UNWANTED) and find_spec("prefect") is not None
+
+
+class FlowRecord:
+    """Context manager in which a sweep's steps are recorded as a flow run of Prefect.
+
+    A process of its own (`flows.sweeping.flow_recorder`) starts Prefect's server, unless
+    PREFECT_API_URL names one, and records what it is told from the beginning on. It ends soon after
+    the sweep, and sees by its closed input if the sweep was killed. Nothing fails if it ends early.
+    """
+
+    def __init__(self, request: SweepRequest, name: str) -> None:
+        self.log = private_folder("prefect") / "recorder.log"
+        with self.log.open("wb") as out:
+            self.process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "flows.sweeping.flow_recorder"],
+                stdin=subprocess.PIPE,
+                stdout=out,
+                stderr=out,
+                # signals from a terminal or batch system are for the sweep, which reports its end
+                start_new_session=True,
+            )
+        self.next = 0.0
+        self.tell(sweep=name, request=vars(request))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if isinstance(error, Exception):
+            self.tell(state="Failed", message=_in_words(error))
+        elif error is not None:  # Ctrl-C, SIGTERM
+            self.tell(state="Cancelled", message="stopped; the same command goes on")
+        with suppress(OSError):
+            self.process.stdin.close()  # type: ignore[union-attr]
+        threading.Thread(target=self.process.wait, daemon=True).start()  # it ends by itself
+
+    def tell(self, **message: Any) -> None:
+        """Send a message, unless the recorder has ended."""
+        with suppress(OSError):
+            self.process.stdin.write((json.dumps(message) + "\n").encode())  # type: ignore[union-attr]
+            self.process.stdin.flush()  # type: ignore[union-attr]
+
+    def progress(self, share: float) -> None:
+        """Tell the share of the work that is done, between 0 and 1."""
+        if share == 1.0 or time.monotonic() >= self.next:
+            self.next = time.monotonic() + EVERY
+            self.tell(progress=share)
+
+    def completed(self, summary: dict[str, Any]) -> None:
+        """Tell that the sweep is done, and where its report is."""
+        statuses = ", ".join(f"{count:,} {name}" for name, count in summary["statuses"].items())
+        self.tell(state="Completed", message=f"runs: {statuses}", report=summary["report"])
+
+    @property
+    def steps(self) -> Steps:
+        """The plain steps, whose beginnings and ends are told."""
+        return {name: self._told(name, step) for name, step in PLAIN.items()}
+
+    def _told(self, name: str, step: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(step)
+        def run(*args: Any) -> Any:
+            self.tell(begun=name)
+            try:
+                result = step(*args)
+            except BaseException as error:
+                self.tell(ended=name, error=_in_words(error))
+                raise
+            self.tell(ended=name)
+            return result
+
+        return run
+
+
+def _in_words(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}".removesuffix(": ")
