@@ -33,7 +33,7 @@ def launch(request: SweepRequest, prefect: bool = True) -> dict[str, Any]:
     cluster = request.start_of_cluster(checked.mapped_bytes) if checks else None
     checked.request = replace(request, store=str(store_path(request.store)))
     with ExitStack() as stack:
-        steps, start, record = {}, None, None
+        start, record = None, None
         if missing:
             if cluster:
                 say("starting the workers")
@@ -42,12 +42,13 @@ def launch(request: SweepRequest, prefect: bool = True) -> dict[str, Any]:
                 stack.callback(start.close)
             if recorded(prefect):
                 record = stack.enter_context(FlowRecord(checked.request, checked.sweep.name))
-                steps = {"steps": record.steps, "show": record.progress}
         # free the lists, which can be large; the steps make them again
         missing = checked.missing = []
         checking = time.monotonic() - begun
-        summary = run_sweep(checked, start=start, **steps)
-        if record is not None:
+        if record is None:
+            summary = run_sweep(checked, start=start)
+        else:
+            summary = run_sweep(checked, record.steps, start, record.progress)
             record.completed(summary)
     phases = {"checks": round(checking, 2), **summary["seconds"]}
     spent = sum(took for phase, took in phases.items() if phase != "scans")
