@@ -11,7 +11,6 @@ from pathlib import Path
 import yaml
 from distributed import Client, Security
 
-from cluster.certificates import ROLES, security_of
 from cluster.jobs import job_cluster, job_script
 from cluster.kubernetes import manifest, pod_cluster
 from cluster.local import local_cluster
@@ -39,6 +38,9 @@ def cluster_named(
     """
     if name == LOCAL:
         return partial(local_cluster, workers, mapped_bytes) if workers else None
+    # imported here, because other clusters need no cryptography
+    if certificates:
+        from cluster.certificates import ROLES, security_of
     folder = Path(certificates).expanduser().absolute() if certificates else None
     found = re.fullmatch(r"(tcp|tls)://(\[[0-9a-fA-F:]+\]|[^:/]+):(\d+)", name)
     if not found:

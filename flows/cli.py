@@ -1,7 +1,10 @@
 """Entry point of the koco command, with all its subcommands."""
 
 import signal
+import subprocess
 import sys
+from contextlib import suppress
+from pathlib import Path
 
 import click
 
@@ -16,10 +19,41 @@ from flows.commands.sweep import status, sweep
 from flows.runtime.processes import interrupt
 
 
+def _version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    """Print the version, and end."""
+    if wanted:
+        commit = _commit()
+        click.echo(f"koco {koco_stream.__version__}" + (f", commit {commit}" if commit else ""))
+        context.exit()
+
+
+def _commit() -> str | None:
+    """The commit of the checkout that this file is in, with "-dirty" after changes; else None."""
+    root = Path(__file__).parent.parent
+    if not (root / ".git").exists():
+        return None
+    with suppress(FileNotFoundError):  # no git
+        found = subprocess.run(
+            ["git", "-C", str(root), "describe", "--always", "--dirty", "--exclude=*"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return found.stdout.strip() or None
+    return None
+
+
 @click.group(
     cls=Usage, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
 )
-@click.version_option(koco_stream.__version__, prog_name="koco")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_version,
+    help="Show the version, and the commit in a checkout.",
+)
 def koco() -> None:
     """Benchmarks of second-order online learners.
 

@@ -58,10 +58,7 @@ def cluster_show(site: str) -> None:
     help="How often a worker dies.",
 )
 @JSON
-@example(
-    "koco cluster simulate flows/sweeps/ill-conditioned.toml --workers 100 --workers 1000"
-    " --deaths-an-hour 0.1"
-)
+@example("koco cluster simulate ill-conditioned --workers 100 --workers 1000 --deaths-an-hour 0.1")
 def simulate(
     spec: Path,
     store: str,

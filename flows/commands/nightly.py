@@ -20,7 +20,7 @@ EXAMPLE = Path(__file__).parent.parent / "schedules.toml"
     help="Accept what comes out: later nights are compared with it.",
 )
 @JSON
-@example("koco nightly flows/sweeps/ill-conditioned.toml --store store")
+@example("koco nightly ill-conditioned --store store")
 def nightly(request: SweepRequest, accepting: bool, as_json: bool) -> None:
     """Compute all runs of the sweep in SPEC again and compare them with the accepted nightly run.
 

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import fields
 from functools import wraps
 from inspect import cleandoc
-from pathlib import Path
 from typing import Any
 
 import click
 
 from cluster.machine import cores
 from flows.sweeping.request import SweepRequest
+from flows.tables.text import text_table
 
 STORE = click.option(
     "--store",
@@ -61,12 +61,18 @@ class Usage(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the subcommand, and end the process with a message if it raises a known error."""
         from koco_stream.errors import WrongInput
+        from koco_stream.extras import remedy
 
         again = " ".join(["koco", *sys.argv[1:]])
         try:
             return super().invoke(ctx)
         except WrongInput as error:
             click.echo(f"koco: {error}", err=True)
+            ctx.exit(2)
+        except ModuleNotFoundError as error:
+            if not (message := remedy(error)):
+                raise
+            click.echo(f"koco: {message}", err=True)
             ctx.exit(2)
         except KeyboardInterrupt:
             click.echo(f"koco: stopped; {KEPT} {again}", err=True)
@@ -87,20 +93,15 @@ def of_a_sweep(function: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     @wraps(function)
-    def command(spec: Path, **more: Any) -> Any:
+    def command(spec: str, **more: Any) -> Any:
+        from flows.sweeping.packaged import sweep_file
+
         given = {
             field.name: more.pop(field.name) for field in fields(SweepRequest) if field.name in more
         }
-        return function(SweepRequest(str(spec), **given), **more)
+        return function(SweepRequest(str(sweep_file(spec)), **given), **more)
 
-    for given in (
-        WORKERS,
-        INSECURE,
-        CERTIFICATES,
-        CLUSTER,
-        STORE,
-        click.argument("spec", type=click.Path(path_type=Path)),
-    ):
+    for given in (WORKERS, INSECURE, CERTIFICATES, CLUSTER, STORE, click.argument("spec")):
         command = given(command)
     return command
 
@@ -130,24 +131,4 @@ def show(rows: Iterable[dict[str, Any]], columns: tuple[str, ...], as_json: bool
     if as_json:
         click.echo(json.dumps([{c: row[c] for c in columns} for row in rows], default=str))
         return
-    cells = [
-        columns,
-        *(
-            tuple(
-                (
-                    ""
-                    if row[c] is None
-                    else f"{row[c]:.5g}"
-                    if isinstance(row[c], float)
-                    else str(row[c])
-                )
-                for c in columns
-            )
-            for row in rows
-        ),
-    ]
-    widths = [max(len(row[k]) for row in cells) for k in range(len(columns))]
-    for row in cells:
-        click.echo(
-            "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
-        )
+    click.echo(text_table(columns, [[row[c] for c in columns] for row in rows]))

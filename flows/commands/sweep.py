@@ -10,8 +10,26 @@ from flows.commands.shared import JSON, STORE, example, in_words, of_a_sweep, sh
 from flows.sweeping.request import SweepRequest
 
 
+def _list(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    """List the packaged sweeps, and end."""
+    from flows.sweeping.packaged import description, packaged
+
+    if wanted:
+        rows = [{"sweep": name, "what": description(file)} for name, file in packaged().items()]
+        show(rows, ("sweep", "what"), False)
+        context.exit()
+
+
 @click.command()
 @of_a_sweep
+@click.option(
+    "--list",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_list,
+    help="List the packaged sweeps, and do nothing.",
+)
 @click.option(
     "--block-rows",
     type=click.IntRange(min=1),
@@ -25,9 +43,9 @@ from flows.sweeping.request import SweepRequest
     help="Whether Prefect, if it is installed, records the sweep; KOCO_NO_PREFECT=1 says no too.",
 )
 @JSON
-@example("koco sweep flows/sweeps/ill-conditioned.toml --store store")
+@example("koco sweep ill-conditioned --store store")
 def sweep(request: SweepRequest, dry_run: bool, prefect: bool, as_json: bool) -> None:
-    """Run the sweep in SPEC (TOML).
+    """Run the sweep in SPEC: a TOML file, or the name of a packaged sweep.
 
     Runs that the store has are not run again, so a sweep that was stopped or killed continues. Exit
     status 1 if runs have failed, after all others are done. A run that diverged has not failed: its

@@ -39,6 +39,11 @@ def write_pages(store: AnyPath, name: str, template: str, **content: Any) -> Sto
     return written
 
 
+def rendered(template: str, **content: Any) -> str:
+    """Fill in a template, whose name has its ending."""
+    return _environment(template.endswith(".html")).get_template(template).render(**content)
+
+
 def _environment(html: bool) -> Environment:
     """Jinja environment of the templates, with their filters."""
     environment = Environment(

@@ -3,11 +3,13 @@
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import numpy as np
+import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt
 
 from flows.sweeping.halving import Halving
@@ -30,6 +32,8 @@ FigureName = Literal[
     "sampling-floor",
 ]
 MOST_RUNS = 10_000_000
+EXAMPLES = "`koco sweep --list` shows examples"
+DICTIONARY = Path("the sweep given as a dictionary")  # stands for a path in messages
 BASES = {"powers_of_two": 2.0, "powers_of_ten": 10.0}
 Label = Annotated[float, Field(allow_inf_nan=False)] | int
 Seeds = PositiveInt | Annotated[list[NonNegativeInt], Field(min_length=1)]
@@ -151,9 +155,33 @@ def read_sweep(path: str | Path) -> Sweep:
 
     Raises `WrongInput` that names the file, the line or key, and the remedy.
     """
-    path = Path(path)
-    file = TomlFile(path, "sweep", "flows/sweeps/ has examples", TABLES)
-    spec = file.as_model(SweepFile)
+    return _expanded(TomlFile(Path(path), "sweep", EXAMPLES, TABLES))
+
+
+def sweep_of(content: Mapping[str, Any]) -> Sweep:
+    """Check and expand the content of a sweep file that is given as a dictionary.
+
+    Lists may also be tuples, ranges or NumPy arrays. Raises `WrongInput` that names the key.
+    """
+    try:
+        text = tomli_w.dumps(_plain(content))
+    except (TypeError, ValueError) as error:
+        raise WrongInput(f"{DICTIONARY}: {error}; a sweep has numbers, texts and lists") from None
+    return _expanded(TomlFile(DICTIONARY, "sweep", EXAMPLES, TABLES, text))
+
+
+def _plain(value: Any) -> Any:
+    """A value in the types that TOML has."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(inner) for key, inner in value.items() if inner is not None}
+    if isinstance(value, list | tuple | range):
+        return list(map(_plain, value))
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+
+
+def _expanded(file: TomlFile) -> Sweep:
+    """Check and expand a sweep file that was read."""
+    path, spec = file.path, file.as_model(SweepFile)
     dataset_grids = [_dataset_grids(file, *numbered) for numbered in enumerate(spec.dataset)]
     learner_grids = [_learner_grids(file, *numbered) for numbered in enumerate(spec.learner)]
     _refuse_many_runs(path, spec, dataset_grids, learner_grids)

@@ -8,6 +8,7 @@ from typing import Any
 from flows.runtime.console import say
 from flows.runtime.engine import Start
 from flows.sweeping.checks import CheckedSweep
+from flows.sweeping.file import Sweep
 from flows.sweeping.flow_record import FlowRecord, recorded
 from flows.sweeping.request import SweepRequest
 from flows.sweeping.steps import run_sweep
@@ -15,16 +16,18 @@ from koco_stream.engine.warm_up import needed
 from koco_stream.io.paths import store_path
 
 
-def launch(request: SweepRequest, prefect: bool = True) -> dict[str, Any]:
+def launch(
+    request: SweepRequest, prefect: bool = True, sweep: Sweep | None = None
+) -> dict[str, Any]:
     """Run a sweep; Prefect, if it is installed, records what is computed.
 
     The cluster, the compilers and Prefect start in parallel, and the sweep does not wait for
-    Prefect. With `prefect` false, or if the store has all runs, nothing is recorded. Returns the
-    summary of `flows.sweeping.flow.sweep_flow`. Raises `WrongInput` as `CheckedSweep` does, and for
-    a cluster that cannot be used.
+    Prefect. With `prefect` false, or if the store has all runs, nothing is recorded. `sweep` is
+    given if its file was read before. Returns the summary of `flows.sweeping.flow.sweep_flow`.
+    Raises `WrongInput` as `CheckedSweep` does, and for a cluster that cannot be used.
     """
     begun = time.monotonic()
-    checked = CheckedSweep(request)
+    checked = CheckedSweep(request, sweep)
     missing = checked.missing
     if checked.sweep.halving:
         missing = next(filter(None, map(checked.not_in_store, checked.stages([]))), [])

@@ -29,16 +29,23 @@ class TomlFile:
     """The text and content of a TOML file.
 
     In messages, `kind` names the kind of file, and `examples` says where examples are. `tables` has
-    the models of its tables. Raises `WrongInput` if the file cannot be read, is not TOML, or has an
+    the models of its tables. `text` is the content if it is in no file; messages then name no line.
+    Raises `WrongInput` if the file cannot be read, is not TOML, or has an
     integer of more than 64 bits.
     """
 
     def __init__(
-        self, path: Path, kind: str, examples: str, tables: dict[str, type[BaseModel]]
+        self,
+        path: Path,
+        kind: str,
+        examples: str,
+        tables: dict[str, type[BaseModel]],
+        text: str | None = None,
     ) -> None:
         self.path, self.examples, self.tables = path, examples, tables
+        self.has_lines = text is None
         try:
-            self.text = path.read_text(encoding="utf-8")
+            self.text = path.read_text(encoding="utf-8") if text is None else text
             self.content = tomllib.loads(self.text)
         except FileNotFoundError:
             raise WrongInput(f"{path}: no such {kind} file; {examples}") from None
@@ -94,6 +101,8 @@ class TomlFile:
 
     def _line(self, name: str | int, *rest: str | int) -> int | None:
         """Line number of a key, or else of its table; None if neither is found."""
+        if not self.has_lines:
+            return None
         lines = list(enumerate(self.text.splitlines(), 1))
         headers = [
             n for n, line in lines if re.match(rf'\s*\[*\s*"?{re.escape(str(name))}\b', line)

@@ -4,7 +4,7 @@ Terms are counted by scikit-learn's CountVectorizer.
 """
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -168,13 +168,7 @@ class Documents(Source):
         return {term for text in self._texts(piece) for term in analyse(text)}
 
     def _texts(self, piece: Array) -> Iterator[str]:
-        from sklearn.datasets import _twenty_newsgroups as newsgroups
-
-        functions = {
-            "headers": newsgroups.strip_newsgroup_header,
-            "footers": newsgroups.strip_newsgroup_footer,
-            "quotes": newsgroups.strip_newsgroup_quoting,
-        }
+        functions = _stripping() if self.strip else {}
         with self.texts.open("rb") as handle:
             for start, size in piece[:2].T.tolist():
                 handle.seek(start)
@@ -182,6 +176,28 @@ class Documents(Source):
                 for name in self.strip:
                     text = functions[name](text)
                 yield text
+
+
+def _stripping() -> dict[str, Callable[[str], str]]:
+    """The functions of `fetch_20newsgroups(remove=...)` by name.
+
+    Only they make the numbers that others publish, and scikit-learn keeps them in a module of a
+    private name. Raises `WrongInput` if it does not any more.
+    """
+    try:
+        from sklearn.datasets import _twenty_newsgroups as newsgroups
+    except ImportError as error:
+        if error.name == "sklearn":
+            raise
+        raise WrongInput(
+            "this version of scikit-learn has no functions to strip headers, footers and quotes"
+            f" ({error}); prepare without them, or install the version in constraints.txt"
+        ) from error
+    return {
+        "headers": newsgroups.strip_newsgroup_header,
+        "footers": newsgroups.strip_newsgroup_footer,
+        "quotes": newsgroups.strip_newsgroup_quoting,
+    }
 
 
 @lru_cache(maxsize=1)

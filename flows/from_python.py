@@ -1,0 +1,218 @@
+"""Sweeps from Python and from notebooks: `flows.sweep`, `flows.results` and `SweepResult`."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from cluster.machine import cores
+from flows.runtime.console import say
+from flows.sweeping.file import read_sweep, sweep_of
+from flows.sweeping.packaged import sweep_file
+from flows.sweeping.request import SweepRequest
+from flows.tables.tables import BEST, best_of, runs_of, sweep_note
+from koco_stream.errors import WrongInput
+from koco_stream.io.paths import AnyPath, StorePath
+from storage.results import read_curves
+from storage.store import existing_store
+
+if TYPE_CHECKING:
+    import pandas
+
+
+def sweep(
+    spec: str | Path | Mapping[str, Any],
+    store: AnyPath = "store",
+    *,
+    workers: int | None = None,
+    cluster: str = "local",
+    block_rows: int | None = None,
+    retry_failed: bool = False,
+    certificates: str | None = None,
+    insecure: bool = False,
+    prefect: bool = True,
+) -> SweepResult:
+    """Run a sweep, as `koco sweep` does; runs that the store has are not run again.
+
+    Parameters
+    ----------
+    spec : path, str or dict
+        A sweep file, the name of a packaged sweep, or the content of a sweep file as a dictionary,
+        whose grids may be lists, ranges or NumPy arrays.
+    store : path or str
+        The store: a folder, or `s3://BUCKET/PREFIX` or `gs://BUCKET/PREFIX`.
+    workers : int, optional
+        Local worker processes, by default one a core; 0 to run in this process. A script that uses
+        workers calls this function under `if __name__ == "__main__":`.
+    cluster : str
+        `local`, a scheduler's address, or a site.
+    block_rows : int, optional
+        Rows read at a time; changes no number.
+    retry_failed : bool
+        Whether runs that have failed are run again.
+    certificates : str, optional
+        Folder of certificates, for `tls://` addresses and sites.
+    insecure : bool
+        Whether `tcp://` to other machines is allowed.
+    prefect : bool
+        Whether Prefect, if it is installed, records the sweep.
+
+    Returns
+    -------
+    SweepResult
+        The results. Runs that have failed are among its `runs`, with their errors.
+
+    Raises
+    ------
+    WrongInput
+        If the sweep, its datasets, the store or the cluster cannot be used.
+    KeyboardInterrupt
+        If it is interrupted. What was finished is kept: the same call goes on.
+
+    Examples
+    --------
+    >>> import flows
+    >>> result = flows.sweep("ill-conditioned", store="store")  # doctest: +SKIP
+    >>> result.best().to_pandas()  # doctest: +SKIP
+    """
+    from flows.sweeping.launch import launch
+
+    workers = cores() if workers is None else workers
+    if workers and cluster == "local":
+        _check_main()
+    if isinstance(spec, Mapping):
+        given = sweep_of(spec)
+    else:
+        given = read_sweep(sweep_file(spec))
+    request = SweepRequest(
+        str(given.path),
+        str(store),
+        workers,
+        block_rows,
+        cluster,
+        retry_failed,
+        certificates,
+        insecure,
+    )
+    summary = launch(request, prefect, given)
+    if failed := summary["statuses"].get("failed", 0):
+        say(f"{failed:,} of {summary['runs']:,} runs have failed; the result's `runs` say why")
+    return SweepResult(store, given.name)
+
+
+def results(store: AnyPath, sweep: str) -> SweepResult:
+    """Open the results of a sweep that has run.
+
+    Raises `WrongInput` if there is no such store, or no sweep of that name has run on it.
+    """
+    return SweepResult(store, sweep)
+
+
+class SweepResult:
+    """The results of a sweep, read from its store when they are first asked for.
+
+    A notebook shows its best configurations and their curves.
+
+    Parameters
+    ----------
+    store : path or str
+        The store.
+    sweep : str
+        The sweep's name.
+
+    Attributes
+    ----------
+    runs : pyarrow.Table
+        One row for each run that is done, with all columns of the table `runs`.
+    curves : pyarrow.Table
+        Columns `run_id`, `t`, `cumulative_loss`, `mistakes` and `dictionary_size`, at rounds spaced
+        evenly in log t.
+    report : StorePath
+        The sweep's HTML report.
+
+    Raises
+    ------
+    WrongInput
+        If there is no such store, or no sweep of that name has run on it.
+    """
+
+    def __init__(self, store: AnyPath, sweep: str) -> None:
+        self.store: StorePath = existing_store(store)
+        self.sweep = sweep
+        self._planned = len(sweep_note(self.store, sweep)["run_ids"])
+
+    @cached_property
+    def runs(self) -> pa.Table:
+        """One row for each run that is done."""
+        return runs_of(self.store, self.sweep)
+
+    @cached_property
+    def curves(self) -> pa.Table:
+        """The runs' curves."""
+        return read_curves(self.store, self.runs.column("run_id").to_pylist())
+
+    @property
+    def report(self) -> StorePath:
+        """Path of the sweep's HTML report."""
+        return self.store / "reports" / f"{self.sweep}.html"
+
+    def best(self) -> pa.Table:
+        """The best configuration of each learner on each stream, the best learner first.
+
+        They are those of `koco results --best`: averages over order seeds and learner seeds,
+        compared by error rate where there are classes, and else by mean loss.
+        """
+        rows = best_of(self.runs)
+        return pa.Table.from_pylist(rows) if rows else pa.table({name: [] for name in BEST})
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The runs as a data frame of pandas, which must be installed."""
+        return self.runs.to_pandas()
+
+    def __repr__(self) -> str:
+        from flows.report.notebook import best_results, best_table
+        from flows.tables.text import text_table
+
+        table = text_table(*best_table(best_results(self.store, self.sweep)))
+        return f"sweep {self.sweep}: {self._summary}\n{table}"
+
+    def _repr_html_(self) -> str:
+        from flows.report.notebook import notebook_html
+
+        return notebook_html(self.store, self.sweep, self._summary)
+
+    @property
+    def _summary(self) -> str:
+        return f"{self.runs.num_rows:,} of {self._planned:,} runs in {self.store}"
+
+
+def _check_main() -> None:
+    """Raise `WrongInput` if a script calls this outside of `if __name__ == "__main__":`.
+
+    Python imports the script again in each worker process, which would start the sweep once more.
+    """
+    frame = sys._getframe()
+    while frame.f_back is not None:
+        frame = frame.f_back
+    path = Path(frame.f_code.co_filename)
+    if frame.f_code.co_name != "<module>" or not path.is_file():
+        return  # typed in, a notebook, or a thread
+    try:
+        tree = ast.parse(path.read_bytes())
+    except SyntaxError:
+        return  # not the text of what runs
+    line = frame.f_lineno
+    for part in tree.body:
+        if part.lineno <= line <= (part.end_lineno or line):
+            if isinstance(part, ast.If) and "__name__" in ast.unparse(part.test):
+                return
+            raise WrongInput(
+                f"{path}, line {line}: workers import this script again, so what it calls stands"
+                ' under `if __name__ == "__main__":`; or give workers=0, to run in this process'
+            )

@@ -1,0 +1,52 @@
+"""The koco command's first step: it checks that the command can be imported.
+
+The command itself is in the package `flows`. This module is in the library's package, whose name no
+other package is likely to have.
+"""
+
+import importlib
+import importlib.util
+import sys
+from pathlib import Path
+
+from koco_stream.extras import remedy
+
+APPLICATION = ("flows", "cluster", "storage")  # packages beside this one
+
+
+def main() -> None:
+    """Run the koco command; exit status 2, with the remedy, if the installation lacks a part."""
+    if message := _other_platform() or _shadowed():
+        sys.exit(_refused(message))
+    try:
+        cli = importlib.import_module("flows.cli")
+    except ModuleNotFoundError as error:
+        if message := remedy(error):
+            sys.exit(_refused(message))
+        raise
+    cli.main()
+
+
+def _refused(message: str) -> int:
+    print(f"koco: {message}", file=sys.stderr)
+    return 2
+
+
+def _other_platform() -> str | None:
+    if sys.platform == "linux":
+        return None
+    return f"koco-stream runs on Linux, not on {sys.platform}; a container or a WSL 2 will do"
+
+
+def _shadowed() -> str | None:
+    """A message if Python finds another package under the name of one of ours."""
+    ours = Path(__file__).parent.parent
+    for name in APPLICATION:
+        spec = importlib.util.find_spec(name)
+        found = spec and (spec.origin or next(iter(spec.submodule_search_locations or ()), None))
+        if found and ours / name not in (Path(found), Path(found).parent):
+            return (
+                f"Python finds {found} under the name {name}, which koco-stream uses too; rename"
+                " it, or take its folder off PYTHONPATH"
+            )
+    return None

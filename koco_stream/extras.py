@@ -1,0 +1,30 @@
+"""The optional parts of the installation, called extras, and what they install."""
+
+# the extra that installs a module, by the module's name
+EXTRAS = {
+    "click": "sweep",
+    "dask": "sweep",
+    "distributed": "sweep",
+    "httpx": "sweep",
+    "jinja2": "sweep",
+    "markupsafe": "sweep",
+    "matplotlib": "sweep",
+    "psutil": "sweep",
+    "pydantic": "sweep",
+    "rich": "sweep",
+    "sparse": "sweep",
+    "tomli_w": "sweep",
+    "yaml": "sweep",
+    "prefect": "prefect",
+    "sklearn": "documents",
+    "cryptography": "tls",
+    "dask_jobqueue": "jobqueue",
+    "dask_kubernetes": "kubernetes",
+    "river": "river",
+}
+
+
+def remedy(error: ModuleNotFoundError) -> str | None:
+    """What to install for a module that is missing; None if no extra has it."""
+    extra = EXTRAS.get((error.name or "").partition(".")[0])
+    return extra and f"{error.name} is not installed: pip install 'koco-stream[{extra}]'"
