@@ -1,12 +1,11 @@
 """The commands `koco sweep` and `koco status`."""
 
 import json
-import time
 
 import click
-import psutil
 
 from flows.commands.shared import JSON, STORE, example, in_words, of_a_sweep, show
+from flows.runtime.processes import seconds_since_start
 from flows.sweeping.request import SweepRequest
 
 
@@ -62,7 +61,7 @@ def sweep(request: SweepRequest, dry_run: bool, prefect: bool, as_json: bool) ->
             else "\n".join(f"{name}: {in_words(value)}" for name, value in planned.items())
         )
         return
-    starting = time.time() - psutil.Process().create_time()
+    starting = seconds_since_start()
     summary = launch(request, prefect)
     seconds = summary["seconds"] = {"Python": round(starting, 2), **summary["seconds"]}
     if not summary["computed"]:

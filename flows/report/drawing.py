@@ -119,6 +119,12 @@ def style_of(number: int) -> Style:
     )
 
 
+def import_matplotlib() -> None:
+    """Import Matplotlib, which takes half a second, with its font cache in our cache folder."""
+    os.environ.setdefault("MPLCONFIGDIR", str(private_folder("matplotlib")))
+    import matplotlib.backends.backend_svg  # noqa: F401
+
+
 def plot(
     series: Sequence[Series],
     styles: Mapping[str, Style] | None,
@@ -133,8 +139,7 @@ def plot(
     `styles` maps names of series to styles; without it they come from `style_of`. `alt` describes
     the plot in words. With `square`, both axes have the same scale and the diagonal is drawn.
     """
-    # folder of matplotlib's font cache, which is read when matplotlib is imported
-    os.environ.setdefault("MPLCONFIGDIR", str(private_folder("matplotlib")))
+    import_matplotlib()
     from matplotlib import style
     from matplotlib.figure import Figure as Picture
 

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from flows.runtime.console import say
 from koco_stream.io.cache import private_folder
@@ -30,6 +31,16 @@ def shielded() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def seconds_since_start() -> float:
+    """Seconds since this process was started, before Python's own start.
+
+    The kernel counts them from the machine's start, so that they do not jump with its clock.
+    """
+    after_name = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+    started = int(after_name[19]) / os.sysconf("SC_CLK_TCK")
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - started
 
 
 def interrupt(*_: object) -> None:

@@ -36,21 +36,15 @@ class FlowRecord:
     """Context manager in which a sweep's steps are recorded as a flow run of Prefect.
 
     A process of its own (`flows.sweeping.flow_recorder`) starts Prefect's server, unless
-    PREFECT_API_URL names one, and records what it is told from the beginning on. It ends soon after
-    the sweep, and sees by its closed input if the sweep was killed. Nothing fails if it ends early.
+    PREFECT_API_URL names one, and records what it is told. It takes many seconds of a core to
+    start, so it starts when workers are busy with the first cohorts, or at the end; what came
+    before is told then. It ends soon after the sweep, and sees by its closed input if the sweep was
+    killed. Nothing fails if it ends early.
     """
 
     def __init__(self, request: SweepRequest, name: str) -> None:
-        self.log = private_folder("prefect") / "recorder.log"
-        with self.log.open("wb") as out:
-            self.process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "flows.sweeping.flow_recorder"],
-                stdin=subprocess.PIPE,
-                stdout=out,
-                stderr=out,
-                # signals from a terminal or batch system are for the sweep, which reports its end
-                start_new_session=True,
-            )
+        self.process: subprocess.Popen[bytes] | None = None
+        self.untold: list[dict[str, Any]] = []
         self.next = 0.0
         self.tell(sweep=name, request=vars(request))
 
@@ -67,15 +61,34 @@ class FlowRecord:
             self.tell(state="Failed", message=_in_words(error))
         elif error is not None:  # Ctrl-C, SIGTERM
             self.tell(state="Cancelled", message="stopped; the same command goes on")
+        process = self._started()
         with suppress(OSError):
-            self.process.stdin.close()  # type: ignore[union-attr]
-        threading.Thread(target=self.process.wait, daemon=True).start()  # it ends by itself
+            process.stdin.close()  # type: ignore[union-attr]
+        threading.Thread(target=process.wait, daemon=True).start()  # it ends by itself
 
     def tell(self, **message: Any) -> None:
-        """Send a message, unless the recorder has ended."""
-        with suppress(OSError):
-            self.process.stdin.write((json.dumps(message) + "\n").encode())  # type: ignore[union-attr]
-            self.process.stdin.flush()  # type: ignore[union-attr]
+        """Send a message, now or when the process has started; unless it has ended."""
+        self.untold.append(message)
+        if self.process is not None:
+            lines, self.untold = self.untold, []
+            with suppress(OSError):
+                for line in lines:
+                    self.process.stdin.write((json.dumps(line) + "\n").encode())  # type: ignore[union-attr]
+                self.process.stdin.flush()  # type: ignore[union-attr]
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        """The process, which starts now if it has not started."""
+        if self.process is None:
+            with (private_folder("prefect") / "recorder.log").open("wb") as log:
+                self.process = subprocess.Popen(
+                    [sys.executable, "-P", "-m", "flows.sweeping.flow_recorder"],
+                    stdin=subprocess.PIPE,
+                    stdout=log,
+                    stderr=log,
+                    # signals of a terminal or batch system are for the sweep
+                    start_new_session=True,
+                )
+        return self.process
 
     def progress(self, share: float) -> None:
         """Tell the share of the work that is done, between 0 and 1."""
@@ -96,6 +109,8 @@ class FlowRecord:
     def _told(self, name: str, step: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(step)
         def run(*args: Any) -> Any:
+            if name == "run":
+                self._started()
             self.tell(begun=name)
             try:
                 result = step(*args)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -93,6 +94,8 @@ def run_cohorts(checked: CheckedSweep, engine: Engine, progress: SweepProgress) 
     from cluster.executors import run_on_dask, run_serially
 
     request, name = checked.request, checked.sweep.name
+    # the workers compute, so this process has time to import what the report needs
+    threading.Thread(target=_import_report, daemon=True).start()
 
     def receive(receipt: Receipt) -> None:
         progress.receive(receipt)
@@ -104,6 +107,13 @@ def run_cohorts(checked: CheckedSweep, engine: Engine, progress: SweepProgress) 
         run_serially(*work)
     else:
         run_on_dask(engine.client, *work, patience_of(request.cluster))
+
+
+def _import_report() -> None:
+    from flows.report import document  # noqa: F401
+    from flows.report.drawing import import_matplotlib
+
+    import_matplotlib()
 
 
 def collect_results(store: str) -> None:
