@@ -50,10 +50,9 @@ def sweep(request: SweepRequest, dry_run: bool, prefect: bool, as_json: bool) ->
     status 1 if runs have failed, after all others are done. A run that diverged has not failed: its
     row says when.
     """
-    from flows.sweeping.launch import launch
-    from flows.sweeping.planning import dry_run_of
-
     if dry_run:
+        from flows.sweeping.planning import dry_run_of
+
         planned = dry_run_of(request)
         click.echo(
             json.dumps(planned)
@@ -61,6 +60,8 @@ def sweep(request: SweepRequest, dry_run: bool, prefect: bool, as_json: bool) ->
             else "\n".join(f"{name}: {in_words(value)}" for name, value in planned.items())
         )
         return
+    from flows.sweeping.launch import launch
+
     starting = seconds_since_start()
     summary = launch(request, prefect)
     seconds = summary["seconds"] = {"Python": round(starting, 2), **summary["seconds"]}
