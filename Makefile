@@ -1,16 +1,36 @@
-# make sweep | test | soak | check | docs | bench: each creates .venv and installs when needed, and nothing when not.
-VENV ?= .venv
+# make sweep | test | test-system | soak | check | docs | bench: each creates the virtual environment and installs when needed, and
+# nothing when not. With PYTHON=python3.13, another Python has an environment of its own.
+PYTHON ?= python3
+VENV ?= $(if $(filter python3,$(PYTHON)),.venv,.venv-$(notdir $(PYTHON)))
+# the interpreter by its path; pyenv knows versions that are installed but not chosen
+INTERPRETER = $$($(PYTHON) -c 'import sys; print(sys.executable)' 2> /dev/null \
+	|| PYENV_VERSION=$$(pyenv versions --bare | paste -sd: -) pyenv which $(PYTHON))
 STORE ?= store
 BIN = $(VENV)/bin
 INSTALLED = $(VENV)/.installed
 BENCH_INSTALLED = $(VENV)/.installed-bench
+PYTEST = $(BIN)/python -m pytest -n 2 --dist loadfile --durations=20
+# what the system tests use of Debian's packages
+PACKAGES = chromium iproute2 munge postgresql slurm-client slurmctld slurmd
 
-.PHONY: install sweep test soak check docs bench
+.PHONY: install which sweep test test-system test-packages soak check docs bench
 sweep: $(INSTALLED)
-	$(BIN)/koco sweep flows/sweeps/ill-conditioned.toml --store $(STORE)
+	$(BIN)/koco sweep ill-conditioned --store $(STORE)
 
+# all that needs no other program
 test: $(INSTALLED)
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(PYTEST)
+
+# servers, clusters, browsers, kills; what is missing is skipped, and the summary says what to install
+test-system: $(INSTALLED)
+	$(PYTEST) -m system -rs
+
+# the only target that installs packages of the system
+test-packages:
+	@echo "installing Debian's packages for the system tests: $(PACKAGES)"
+	@test "$$(id -u)" = 0 || { echo "this needs root: sudo make test-packages"; exit 1; }
+	apt-get update -qq
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(PACKAGES) > /dev/null
 
 soak: $(INSTALLED)
 	$(BIN)/python -m pytest -m soak -s
@@ -30,8 +50,12 @@ bench: $(BENCH_INSTALLED)
 
 install: $(INSTALLED)
 
+# the path of an interpreter, for .ci/run
+which:
+	@echo "$(INTERPRETER)"
+
 $(INSTALLED): pyproject.toml constraints.txt
-	test -x $(BIN)/python || python3 -m venv $(VENV)
+	test -x $(BIN)/python || "$(INTERPRETER)" -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
 	touch $@
 

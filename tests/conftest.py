@@ -112,10 +112,10 @@ def s3_store(s3_endpoint, monkeypatch):
 
 @pytest.fixture(scope="session")
 def slurm_conf(tmp_path_factory):
-    """The configuration of a Slurm of this test session, installed where that is possible."""
-    from tests.helpers.slurm import install, slurm
+    """The configuration of a Slurm of this test session."""
+    from tests.helpers.slurm import slurm, why_not
 
-    if reason := install():
+    if reason := why_not():
         pytest.skip(reason)
     folder = tmp_path_factory.mktemp("slurm")
     with slurm(folder) as file:

@@ -18,7 +18,7 @@ def why_not() -> str | None:
     if os.geteuid() != 0:
         return "needs root, to make network namespaces"
     if not shutil.which("ip") or not shutil.which("ss"):
-        return "needs the commands ip and ss (Debian: iproute2)"
+        return "needs iproute2: make test-packages"
     tried = subprocess.run(["unshare", "--net", "true"], capture_output=True, text=True)
     return (
         None if tried.returncode == 0 else f"cannot make network namespaces: {tried.stderr.strip()}"

@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from tests.helpers.debian import installed
 from tests.helpers.project import environment, free_ports, running
 
 PROGRAMS = {
@@ -75,15 +74,12 @@ def missing() -> list[str]:
     )
 
 
-def install() -> str | None:
-    """Install what is missing where that is possible; why it is not, otherwise."""
+def why_not() -> str | None:
+    """Why this machine cannot have such a Slurm; None if it can."""
     if os.getuid() != 0:
         return "needs to be root: slurmd starts jobs"
-    if reason := installed(missing()):
-        return reason
-    return (
-        f"needs Slurm: {', '.join(missing())} did not come with its packages" if missing() else None
-    )
+    lacking = ", ".join(missing())
+    return f"needs {lacking}: make test-packages" if lacking else None
 
 
 @contextmanager

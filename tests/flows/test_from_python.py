@@ -1,0 +1,120 @@
+"""Sweeps from Python: the same runs as by the command, from a file, a name or a dictionary."""
+
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+
+import numpy as np
+import pytest
+
+import flows
+from koco_stream import WrongInput
+from tests.helpers.project import environment
+from tests.helpers.sweeps import tables
+
+SPEC = {
+    "name": "small",
+    "dataset": [{"name": "real", "order": "shuffled", "order_seeds": range(2)}],
+    "learner": [{"name": "OGD", "step_size": np.array([0.5, 0.25])}],
+}
+TOML = """
+name = "small"
+[[dataset]]
+name = "real"
+order = "shuffled"
+order_seeds = [0, 1]
+[[learner]]
+name = "OGD"
+step_size = [0.5, 0.25]
+"""
+
+
+def test_dictionary__gives_the_runs_of_the_file(small_store, tmp_path, koco):
+    before = {n: signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)}
+    threads = set(threading.enumerate())
+    result = flows.sweep(SPEC, small_store, workers=0)
+    assert {n: signal.getsignal(n) for n in before} == before
+    assert {t for t in threading.enumerate() if not t.daemon} <= threads
+    mine = tables(small_store)
+    (tmp_path / "small.toml").write_text(TOML)
+    done = koco("sweep", tmp_path / "small.toml", "--store", small_store, status=0)
+    assert "nothing to compute" in done.stderr
+    assert tables(small_store) == mine
+    assert result.runs.num_rows == 4
+    assert set(result.curves.column("run_id").to_pylist()) == set(
+        result.runs.column("run_id").to_pylist()
+    )
+    [best] = result.best().to_pylist()
+    losses = {0.5: [], 0.25: []}
+    for row in result.runs.to_pylist():
+        losses[row["step_size"]].append(row["mean_loss"])
+    assert best["mean_loss_mean"] == min(map(np.mean, losses.values()))
+    assert len(result.to_pandas()) == 4
+    assert result.report.is_file()
+
+
+def test_results__are_shown_as_text_and_in_a_notebook(small_store):
+    flows.sweep(SPEC, small_store, workers=0)
+    result = flows.results(small_store, "small")
+    text = str(result)
+    assert "4 of 4 runs" in text
+    assert "step_size=" in text
+    page = result._repr_html_()
+    assert "<svg" in page
+    assert "OGD" in page
+    with pytest.raises(WrongInput, match="did you mean 'small'"):
+        flows.results(small_store, "smal")
+
+
+def test_wrong_dictionary__names_the_key(small_store):
+    for change, message in (
+        ({"learner": [{"name": "OGD", "step_sise": 0.5}]}, "learner 1, step_sise.*'step_size'"),
+        ({"learners": []}, "learners"),
+        ({"dataset": [{"name": object()}]}, "a sweep has numbers, texts and lists"),
+    ):
+        with pytest.raises(WrongInput, match=f"given as a dictionary.*{message}"):
+            flows.sweep({**SPEC, **change}, small_store, workers=0)
+
+
+def test_name__is_that_of_a_packaged_sweep_unless_a_file_has_it(tmp_path, monkeypatch, koco):
+    from flows.sweeping.file import read_sweep
+    from flows.sweeping.packaged import packaged, sweep_file
+
+    monkeypatch.chdir(tmp_path)
+    for name, file in packaged().items():
+        assert sweep_file(name) == file
+        assert read_sweep(file).name == name
+        assert name in koco("sweep", "--list", status=0).stdout
+    (tmp_path / "halving").write_text(TOML)
+    assert read_sweep(sweep_file("halving")).name == "small"
+    with pytest.raises(WrongInput, match="did you mean 'ill-conditioned'"):
+        flows.sweep("ill-conditoned", tmp_path / "store", workers=0)
+
+
+def test_script_without_a_main_guard__is_refused_before_workers_start(tmp_path):
+    script = tmp_path / "mine.py"
+    script.write_text(
+        textwrap.dedent(
+            """
+            import flows
+
+            def main():
+                flows.sweep({"name": "small"}, "store", workers=1)
+
+            main()
+            """
+        )
+    )
+    done = subprocess.run(
+        [sys.executable, script], env=environment(), capture_output=True, text=True, cwd=tmp_path
+    )
+    assert "mine.py, line 7: workers import this script again" in done.stderr
+    assert not (tmp_path / "store").exists()
+    guarded = script.read_text().replace("\nmain()", '\nif __name__ == "__main__":\n    main()')
+    script.write_text(guarded)
+    done = subprocess.run(
+        [sys.executable, script], env=environment(), capture_output=True, text=True, cwd=tmp_path
+    )
+    assert "given as a dictionary, dataset" in done.stderr  # what is wrong with the sweep
