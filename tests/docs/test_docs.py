@@ -17,6 +17,7 @@ import koco_stream
 from flows.cli import koco
 from flows.sweeping.file import DatasetTable, LearnerTable, ReportTable, SweepFile
 from flows.sweeping.halving import Halving
+from flows.sweeping.packaged import packaged
 from koco_stream.learners import LEARNERS
 from koco_stream.runs.schemas import CURVES, RUNS
 from tests.helpers.pages_run import DOCS, blocks_of, environment_for, missing_lines, run_page
@@ -169,13 +170,15 @@ def test_citation__says_what_the_package_says():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert (citation["title"], citation["license"]) == (project["name"], project["license"])
     assert citation["version"] == koco_stream.__version__
-    assert f"## {project['version']}" in (ROOT / "CHANGELOG.md").read_text()
+    assert f"## {koco_stream.__version__}" in (ROOT / "CHANGELOG.md").read_text()
 
 
-def test_readme_s_python_examples__run(capsys):
+def test_readme_s_python_examples__run(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     exec("".join(re.findall(r"```python\n(.*?)```", README, re.S)), {})
     assert re.fullmatch(
-        r"progressive error 0\.\d+\nmean loss 0\.0\d+, \d+ rows in the dictionary\n",
+        r"progressive error 0\.\d+\nmean loss 0\.0\d+, \d+ rows in the dictionary\n"
+        r"sweep small: 8 of 8 runs in (.*\n)+",
         capsys.readouterr().out,
     )
 
@@ -186,8 +189,9 @@ def test_readme_s_table_of_learners__is_complete():
 
 def test_readme_s_links_and_sweeps__exist():
     links = [link for link in re.findall(r"\]\(([^)]+)\)", README) if "https://" not in link]
-    sweeps = re.findall(r"koco sweep (\S+\.toml)", README)
-    assert [name for name in links + sweeps if not (ROOT / name).exists()] == []
+    assert [name for name in links if not (ROOT / name).exists()] == []
+    sweeps = re.findall(r"koco sweep (?!FILE)([\w][\w-]+)", README)
+    assert {"20news", "adversary"} <= set(sweeps) <= set(packaged())
 
 
 def test_errata__has_every_number_that_the_code_cites():
