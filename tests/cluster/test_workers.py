@@ -74,6 +74,7 @@ def client(cluster):
         wait_until(lambda: len(client.nthreads()) == 1, "the bad worker is gone")
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("kind", "told"),
     [
@@ -119,6 +120,7 @@ def test_memory_limit_below_the_plan_s__is_refused_with_the_sums(
     assert "(good)" in said
 
 
+@pytest.mark.system
 def test_four_workers__take_less_than_3_s(small_store, tmp_path):
     with processes(tmp_path / "four") as started:
         address = started.scheduler()
@@ -134,6 +136,7 @@ def test_four_workers__take_less_than_3_s(small_store, tmp_path):
     assert took < 3.0 * max(1.0, os.getloadavg()[0] / os.cpu_count())
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("kind", "told"),
     [
@@ -202,6 +205,7 @@ def worker_of_900_mb():
         yield client
 
 
+@pytest.mark.system
 def test_run_that_kills_its_worker__is_found_and_marked(worker_of_900_mb, tmp_path):
     draw, store = np.random.default_rng(0), str(tmp_path / "store")
     features = [np.unique(draw.integers(1, 2_000_000, 9)) for _ in range(40)]

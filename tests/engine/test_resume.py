@@ -52,6 +52,7 @@ def test_told_in_the_last_block__it_finishes(small_store, monkeypatch):
     assert run_cohort(str(small_store), "try", cohort).rounds == 500
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     "words",
     [(), ("--no-nanny", "--preload", "cluster.preemption")],

@@ -66,6 +66,7 @@ def spec(tmp_path):
     return tmp_path / "small.toml"
 
 
+@pytest.mark.system
 def test_nights__of_the_same_code_have_the_same_numbers__and_the_twelfth_digit_is_named(
     spec, tmp_path
 ):

@@ -90,11 +90,13 @@ def page(store):
     return write_report(store, "small").path
 
 
+@pytest.mark.system
 def test_report__in_a_browser_is_whole_and_readable_for_everybody(page):
     assert page.read_text().count("<svg") >= 10
     look_at([page])
 
 
+@pytest.mark.system
 def test_report__sorts_by_the_keyboard_and_saves_what_parquet_has(page, store, tmp_path):
     with browser() as started, opened(started, page) as (shown, complaints):
         table = shown.locator("table[data-name=small-best]")

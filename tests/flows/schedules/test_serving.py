@@ -149,6 +149,7 @@ def test_alone__a_second_one_is_refused_until_the_first_lets_go(tmp_path):
                 pass
 
 
+@pytest.mark.system
 def test_made_up__once_for_the_last_time_that_passed__and_what_was_cut_again(file, tmp_path):
     """Against a server of Prefect's, without its scheduler's and the runner's minutes."""
     from prefect import get_client

@@ -259,6 +259,7 @@ sketch_rate = [1, 2, 3, 4]
 """
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     "interrupt",
     [
