@@ -14,8 +14,6 @@ from tests.helpers.disturbed import MARK, DisturbedSweep, prefect_server
 from tests.helpers.listening import with_variable
 from tests.helpers.project import PATIENCE, wait_until
 
-pytestmark = pytest.mark.system
-
 STEPS = ["prepare", "plan", "run", "collect", "report"]
 SHORT = """
 name = "NAME"
