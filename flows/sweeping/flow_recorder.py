@@ -10,7 +10,9 @@ import json
 import os
 import sys
 import threading
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +25,13 @@ if TYPE_CHECKING:
 
 NICENESS = 15  # the sweep's own processes come first
 PATIENCE = 900.0  # seconds for a server that starts while all cores are busy
+# What a server of its own does not do: it would act on the runs of others that have the same
+# database. It does write the task runs, which come to it as events.
+NOT_SERVED = (
+    *("CANCELLATION_CLEANUP", "CLEANUP_RECONCILER", "EVENT_PERSISTER", "FOREMAN"),
+    *("LATE_RUNS", "PAUSE_EXPIRATIONS", "REPOSSESSOR", "SCHEDULER", "TRIGGERS"),
+)
+WRITTEN_WITHIN = 60.0  # seconds from the end of the flow run to the last event that is written
 Message = dict[str, Any]
 
 
@@ -35,14 +44,19 @@ def main() -> None:
     messages = map(json.loads, iter(lines.get, ""))
     about = next(messages)
     configure_prefect()
+    for service in NOT_SERVED:
+        os.environ.setdefault(f"PREFECT_SERVER_SERVICES_{service}_ENABLED", "false")
     server = PrefectServer()
-    server.start("--no-services", "--no-ui")
+    server.start("--no-ui")
     # importing Prefect takes seconds; the server starts meanwhile
     from flows.sweeping.flow import flow_of, sweep_flow
 
     server.wait(PATIENCE)
-    flow = flow_of(sweep_flow, lambda: recorded(messages, about["sweep"], about["request"]))
+    tasks: list[State[Any]] = []
+    flow = flow_of(sweep_flow, lambda: recorded(messages, about["sweep"], about["request"], tasks))
     flow.with_options(flow_run_name=about["sweep"])(**about["request"], return_state=True)
+    if server.process:  # which ends with this process
+        wait_until_written(tasks)
 
 
 def _read(lines: "SimpleQueue[str]") -> None:
@@ -51,8 +65,12 @@ def _read(lines: "SimpleQueue[str]") -> None:
     lines.put("")
 
 
-def recorded(messages: Iterator[Message], sweep: str, request: dict[str, Any]) -> "State[Any]":
-    """Run a task for each step that the messages tell of; returns the flow run's final state."""
+def recorded(
+    messages: Iterator[Message], sweep: str, request: dict[str, Any], tasks: "list[State[Any]]"
+) -> "State[Any]":
+    """Run a task for each step that the messages tell of, and add its final state to `tasks`;
+    returns the flow run's final state.
+    """
     from prefect import task
     from prefect.cache_policies import NO_CACHE
     from prefect.states import Cancelled, Completed, Crashed, Failed
@@ -65,7 +83,7 @@ def recorded(messages: Iterator[Message], sweep: str, request: dict[str, Any]) -
         match message:
             case {"begun": name}:
                 step = task(during, name=name, cache_policy=NO_CACHE)
-                step(messages, name, progress, return_state=True)
+                tasks.append(step(messages, name, progress, return_state=True))
             case {"state": "Completed", "message": text, "report": report}:
                 results_artifact(request["store"], sweep, report)
                 return Completed(message=text)
@@ -89,6 +107,21 @@ def during(messages: Iterator[Message], name: str, progress: "ProgressArtifact")
             case {"ended": _}:
                 return Completed()
     return Crashed(message="the sweep's process was killed")
+
+
+def wait_until_written(tasks: "list[State[Any]]") -> None:
+    """Wait until the server has these final states of tasks, which reach it as events."""
+    from prefect.client.orchestration import get_client
+    from prefect.exceptions import ObjectNotFound
+
+    until = time.monotonic() + WRITTEN_WITHIN
+    with get_client(sync_client=True) as client:
+        for ended in tasks:
+            written = None
+            while (written is None or not written.is_final()) and time.monotonic() < until:
+                with suppress(ObjectNotFound):
+                    written = client.read_task_run(ended.state_details.task_run_id).state
+                time.sleep(0.1)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,146 @@
+"""What Prefect keeps of a sweep, however it ends: a flow run with the sweep's name, tasks, progress
+and end, on a server that is real. The process that records ends by itself.
+"""
+
+import os
+import signal
+
+import httpx
+import pytest
+
+from koco_stream.streams.manifest import dataset_path, load_manifest
+from storage.results import result_files
+from tests.helpers.disturbed import MARK, DisturbedSweep, prefect_server
+from tests.helpers.listening import with_variable
+from tests.helpers.project import PATIENCE, wait_until
+
+STEPS = ["prepare", "plan", "run", "collect", "report"]
+SHORT = """
+name = "NAME"
+[[dataset]]
+name = "real"
+[[dataset]]
+name = "sparse"
+positive_class = 1
+[[learner]]
+name = "OGD"
+step_size = [0.1, 1]
+"""
+# a minute's work, so that it ends in the middle on any machine
+LONG = """
+name = "NAME"
+[[dataset]]
+name = "ill-conditioned"
+[[learner]]
+name = "OjaSON"
+alpha = { powers_of_two = [-200, 200] }
+clip = [1, 2, 3, 4, 5, 6, 7, 8]
+sketch_rate = [1, 2, 3, 4]
+"""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    with prefect_server(tmp_path_factory.mktemp("server")) as address:
+        yield {"PREFECT_API_URL": address}
+
+
+def sweeping(folder, store, name, text, server):
+    """A sweep of this name that has begun, and is recorded."""
+    (folder / f"{name}.toml").write_text(text.replace("NAME", name))
+    words = [folder / f"{name}.toml", "--store", store, "--workers", "1"]
+    return DisturbedSweep(folder, words, store, {"KOCO_NO_PREFECT": "", **server})
+
+
+def computing(sweep):
+    """Wait until the sweep has results, and not all."""
+    wait_until(
+        lambda: sweep.process.poll() is not None or result_files(sweep.store), "no result file"
+    )
+    assert sweep.process.poll() is None, sweep.said()
+
+
+def ended(sweep):
+    """The exit status of a sweep of which no process is left, not the recorder's either."""
+    status = sweep.process.wait(PATIENCE)
+    wait_until(lambda: not with_variable(MARK, sweep.mark), "the recorder does not end")
+    return status
+
+
+def found(server, kind, **filters):
+    """What the server has of this kind."""
+    address = f"{server['PREFECT_API_URL']}/{kind}/filter"
+    return httpx.post(address, json=filters, trust_env=False).raise_for_status().json()
+
+
+def recorded(server, name):
+    """The one flow run of this name, the states of its tasks as they began, and its artifacts by
+    type.
+    """
+    [run] = found(server, "flow_runs", flow_runs={"name": {"any_": [name]}})
+    mine = {"id": {"any_": [run["id"]]}}
+    tasks = sorted(
+        found(server, "task_runs", flow_runs=mine), key=lambda task: task["expected_start_time"]
+    )
+    artifacts = {one["type"]: one for one in found(server, "artifacts", flow_runs=mine)}
+    states = [(task["name"].rpartition("-")[0], task["state_type"]) for task in tasks]
+    return run, states, artifacts
+
+
+def check_completed(server, name, sweep):
+    run, tasks, artifacts = recorded(server, name)
+    assert (run["state_type"], run["state"]["message"]) == ("COMPLETED", "runs: 4 ok")
+    assert run["parameters"]["store"] == str(sweep.store)
+    assert tasks == [(step, "COMPLETED") for step in STEPS]
+    progress, results = artifacts["progress"], artifacts["table"]
+    assert (progress["key"], progress["data"]) == (f"progress-{name}", 100.0)
+    assert sweep.summary()["report"] in results["description"]
+
+
+def test_completed__has_its_tasks_progress_and_results(server, small_store, tmp_path):
+    sweep = sweeping(tmp_path, small_store, "completed", SHORT, server)
+    assert ended(sweep) == 0, sweep.said()
+    check_completed(server, "completed", sweep)
+
+
+def test_server_of_its_own__records_the_same_and_ends(small_store, tmp_path, monkeypatch):
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+    home = {"PREFECT_HOME": str(tmp_path / "prefect")}
+    sweep = sweeping(tmp_path, small_store, "alone", SHORT, home)
+    assert ended(sweep) == 0, sweep.said()
+    with prefect_server(tmp_path) as address:  # the next one has what the first has written
+        check_completed({"PREFECT_API_URL": address}, "alone", sweep)
+
+
+@pytest.mark.parametrize(
+    ("name", "blow", "status", "state", "said"),
+    [
+        ("stopped", signal.SIGINT, 1, "CANCELLED", "the same command goes on"),
+        ("ended", signal.SIGTERM, 1, "CANCELLED", "the same command goes on"),
+        ("killed", signal.SIGKILL, -9, "CRASHED", "was killed"),
+    ],
+)
+def test_stopped_or_killed__is_told_apart(name, blow, status, state, said, server, tmp_path):
+    sweep = sweeping(tmp_path, tmp_path / "store", name, LONG, server)
+    computing(sweep)
+    os.killpg(sweep.process.pid, blow)
+    assert ended(sweep) == status, sweep.said()
+    run, tasks, _ = recorded(server, name)
+    assert run["state_type"] == state
+    assert said in run["state"]["message"]
+    assert tasks[:2] == [("prepare", "COMPLETED"), ("plan", "COMPLETED")]
+    [(step, ending)] = tasks[2:]
+    assert (step, ending) == ("run", "FAILED" if state == "CANCELLED" else state)
+
+
+def test_failed__with_the_reason(server, small_store, tmp_path):
+    shard = dataset_path(small_store, "real") / load_manifest(small_store, "real").shards[0].path
+    whole = shard.read_bytes()
+    shard.write_bytes(whole[:99] + bytes([whole[99] ^ 1]) + whole[100:])
+    no_copies = {"KOCO_CACHE": str(tmp_path / "cache")}  # of shards that were read before
+    sweep = sweeping(tmp_path, small_store, "failed", SHORT, server | no_copies)
+    assert ended(sweep) == 2, sweep.said()
+    run, tasks, _ = recorded(server, "failed")
+    assert run["state_type"] == "FAILED"
+    assert "altered or damaged" in run["state"]["message"]
+    assert ("run", "FAILED") in tasks
