@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-_cache = tempfile.mkdtemp(prefix="koco-tests-")
+WORKER = "PYTEST_XDIST_WORKER" in os.environ
+# a worker's folder is in that of the session's first process, which removes all if it is killed
+_cache = tempfile.mkdtemp(prefix="koco-tests-", dir=os.environ["KOCO_CACHE"] if WORKER else None)
 if "KOCO_CACHE" in os.environ:  # a worker of pytest-xdist has that of the session's first process
     shared = Path(os.environ["KOCO_CACHE"], "compiled")
     shared.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -21,6 +23,8 @@ os.environ["KOCO_NO_PREFECT"] = "1"  # but for the tests of what Prefect records
 # So shells start what goes to the background: it and all that it starts is deaf to Ctrl-C.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if not WORKER:  # ended so, the session leaves nothing behind either
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
 
 
 def pytest_unconfigure(config):
