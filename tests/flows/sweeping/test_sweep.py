@@ -211,7 +211,8 @@ def test_command_line__sweep_twice_results_report(small_store, tmp_path):
         koco("report", word, *store, cwd=tmp_path, status=2)
 
 
-def test_command_line__wrong_input_ends_with_2_and_writes_nothing(tmp_path):
+def test_command_line__wrong_input_ends_with_2_and_writes_nothing(koco, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "a.toml").write_text(SWEEP.replace("AdaGrad", "AdaGard"))
     (tmp_path / "b.toml").write_text(SWEEP)
     (tmp_path / "c.toml").write_text(MINUTE)
@@ -228,10 +229,18 @@ def test_command_line__wrong_input_ends_with_2_and_writes_nothing(tmp_path):
         (("results",), "there is no store"),
         (("swep",), "swep"),
     ):
-        done = koco(*words, cwd=tmp_path, status=2)
+        done = koco(*words, status=2)
         assert message in done.stderr, words
         assert "Traceback" not in done.stderr
     assert sorted(p.name for p in tmp_path.iterdir()) == before
+
+
+def test_command_line__says_what_is_wrong_as_a_process_too(tmp_path):
+    (tmp_path / "a.toml").write_text(SWEEP.replace("AdaGrad", "AdaGard"))
+    done = koco("sweep", "a.toml", cwd=tmp_path, status=2)
+    assert "did you mean 'AdaGrad'" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["a.toml"]
 
 
 @pytest.mark.parametrize(
