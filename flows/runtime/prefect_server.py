@@ -50,7 +50,8 @@ class PrefectServer:
         self.log = private_folder("prefect") / "server.log"
         self.port = 0 if os.environ.get("PREFECT_API_URL") else free_port(port)
         self.pages = f"http://127.0.0.1:{self.port}"
-        os.environ.setdefault("PREFECT_API_URL", f"{self.pages}/api")
+        if self.port:  # an empty variable names no server
+            os.environ["PREFECT_API_URL"] = f"{self.pages}/api"
 
     def start(self, *options: str) -> None:
         """Start the server, with options of `prefect server start`.
