@@ -189,8 +189,9 @@ def one_night(night: Night) -> State[Any]:
     begun = time.monotonic()
     prepare_missing(night.store, night.sweep)
     night.path, night.name = opened_night(night.store, night.sweep)
-    compute(night)
-    compare(night)
+    for step in (compute, compare):
+        night.tasks.append(step(night, return_state=True))
+        night.tasks[-1].result()  # raises what the task raised
     history = read_nights(night.store, night.sweep.name).to_pylist()
     lines = lines_of(night, history)
     say("\n  ".join([f"nightly {night.sweep.name}: {night.result}", *lines]))

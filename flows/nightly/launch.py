@@ -34,7 +34,7 @@ def launch_nightly(request: SweepRequest, accepting: bool) -> dict[str, Any]:
     request.start_of_cluster(0)
     given = replace(request, store=str(store_path(request.store)))
     server = PrefectServer()
-    server.start("--no-services", "--no-ui")
+    server.start_for_one_flow()
     # these imports take seconds, while the server starts
     from flows.nightly.flow import nightly_flow, run_night
     from flows.sweeping.flow import flow_of
@@ -46,6 +46,7 @@ def launch_nightly(request: SweepRequest, accepting: bool) -> dict[str, Any]:
     ended = flow(*words, given.insecure, accepting, return_state=True).result(
         raise_on_failure=False
     )
+    server.wait_until_written(night.tasks)
     if isinstance(ended, BaseException):
         raise ended
     return ended

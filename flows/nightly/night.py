@@ -9,7 +9,7 @@ an empty store in that folder.
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -39,6 +39,9 @@ from koco_stream.streams.manifest import BORROWED
 from storage.nights import accept, numbers_of
 from storage.results import read_runs
 from storage.store import existing_store, open_store
+
+if TYPE_CHECKING:
+    from prefect.states import State
 
 # the note on a nightly run: its start, its code, its sweep file's hash, whether it has ended
 NOTE = "night.json"
@@ -153,6 +156,8 @@ class Night:
         Speed of each learner on each dataset.
     result : str
         Overall result: first, same numbers, changed numbers, slower or faster.
+    tasks : list of prefect.states.State
+        Final states of its tasks.
     """
 
     def __init__(
@@ -172,6 +177,7 @@ class Night:
         self.changes: list[Change] = []
         self.speeds: list[Speed] = []
         self.result = ""
+        self.tasks: list[State[Any]] = []
 
 
 def history_rows(night: Night, numbers: pa.Table, is_first: bool) -> list[dict[str, Any]]:

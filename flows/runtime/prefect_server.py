@@ -6,14 +6,27 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 import httpx
 
 from flows.runtime.processes import end_with_driver
 from koco_stream.io.cache import private_folder
 
+if TYPE_CHECKING:
+    from prefect.states import State
+
 START_SECONDS = 120.0  # longest wait for the server's first answer
 END_SECONDS = 30.0  # longest wait for its end before it is killed
+WRITTEN_WITHIN = 60.0  # longest wait from the end of a flow run to the last event that is written
+# What the server of a single flow run does not do: it would act on the runs of others that have the
+# same database. It does write the task runs, which come to it as events.
+NOT_SERVED = (
+    *("CANCELLATION_CLEANUP", "CLEANUP_RECONCILER", "EVENT_PERSISTER", "FOREMAN"),
+    *("LATE_RUNS", "PAUSE_EXPIRATIONS", "REPOSSESSOR", "SCHEDULER", "TRIGGERS"),
+)
 
 
 def configure_prefect() -> None:
@@ -53,6 +66,12 @@ class PrefectServer:
         if self.port:  # an empty variable names no server
             os.environ["PREFECT_API_URL"] = f"{self.pages}/api"
 
+    def start_for_one_flow(self) -> None:
+        """Start the server for a flow run of this process: without pages and schedules."""
+        for service in NOT_SERVED:
+            os.environ.setdefault(f"PREFECT_SERVER_SERVICES_{service}_ENABLED", "false")
+        self.start("--no-ui")
+
     def start(self, *options: str) -> None:
         """Start the server, with options of `prefect server start`.
 
@@ -85,6 +104,25 @@ class PrefectServer:
             if self.process.poll() is not None or time.monotonic() > until:
                 raise RuntimeError(f"Prefect's server did not start; what it said is in {self.log}")
             time.sleep(0.1)
+
+    def wait_until_written(self, tasks: "Sequence[State[Any]]") -> None:
+        """Wait until the server, which ends with this process, has these final states of tasks.
+
+        They reach it as events, some time after a task has ended.
+        """
+        if self.process is None:
+            return
+        from prefect.client.orchestration import get_client
+        from prefect.exceptions import ObjectNotFound
+
+        until = time.monotonic() + WRITTEN_WITHIN
+        with get_client(sync_client=True) as client:
+            for ended in tasks:
+                written = None
+                while (written is None or not written.is_final()) and time.monotonic() < until:
+                    with suppress(ObjectNotFound):
+                        written = client.read_task_run(ended.state_details.task_run_id).state
+                    time.sleep(0.1)
 
     def _answers(self) -> bool:
         try:

@@ -10,9 +10,7 @@ import json
 import os
 import sys
 import threading
-import time
 from collections.abc import Iterator
-from contextlib import suppress
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
@@ -25,13 +23,6 @@ if TYPE_CHECKING:
 
 NICENESS = 15  # the sweep's own processes come first
 PATIENCE = 900.0  # seconds for a server that starts while all cores are busy
-# What a server of its own does not do: it would act on the runs of others that have the same
-# database. It does write the task runs, which come to it as events.
-NOT_SERVED = (
-    *("CANCELLATION_CLEANUP", "CLEANUP_RECONCILER", "EVENT_PERSISTER", "FOREMAN"),
-    *("LATE_RUNS", "PAUSE_EXPIRATIONS", "REPOSSESSOR", "SCHEDULER", "TRIGGERS"),
-)
-WRITTEN_WITHIN = 60.0  # seconds from the end of the flow run to the last event that is written
 Message = dict[str, Any]
 
 
@@ -44,10 +35,8 @@ def main() -> None:
     messages = map(json.loads, iter(lines.get, ""))
     about = next(messages)
     configure_prefect()
-    for service in NOT_SERVED:
-        os.environ.setdefault(f"PREFECT_SERVER_SERVICES_{service}_ENABLED", "false")
     server = PrefectServer()
-    server.start("--no-ui")
+    server.start_for_one_flow()
     # importing Prefect takes seconds; the server starts meanwhile
     from flows.sweeping.flow import flow_of, sweep_flow
 
@@ -55,8 +44,7 @@ def main() -> None:
     tasks: list[State[Any]] = []
     flow = flow_of(sweep_flow, lambda: recorded(messages, about["sweep"], about["request"], tasks))
     flow.with_options(flow_run_name=about["sweep"])(**about["request"], return_state=True)
-    if server.process:  # which ends with this process
-        wait_until_written(tasks)
+    server.wait_until_written(tasks)
 
 
 def _read(lines: "SimpleQueue[str]") -> None:
@@ -107,21 +95,6 @@ def during(messages: Iterator[Message], name: str, progress: "ProgressArtifact")
             case {"ended": _}:
                 return Completed()
     return Crashed(message="the sweep's process was killed")
-
-
-def wait_until_written(tasks: "list[State[Any]]") -> None:
-    """Wait until the server has these final states of tasks, which reach it as events."""
-    from prefect.client.orchestration import get_client
-    from prefect.exceptions import ObjectNotFound
-
-    until = time.monotonic() + WRITTEN_WITHIN
-    with get_client(sync_client=True) as client:
-        for ended in tasks:
-            written = None
-            while (written is None or not written.is_final()) and time.monotonic() < until:
-                with suppress(ObjectNotFound):
-                    written = client.read_task_run(ended.state_details.task_run_id).state
-                time.sleep(0.1)
 
 
 if __name__ == "__main__":

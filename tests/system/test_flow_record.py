@@ -13,6 +13,7 @@ from storage.results import result_files
 from tests.helpers.disturbed import MARK, DisturbedSweep, prefect_server
 from tests.helpers.listening import with_variable
 from tests.helpers.project import PATIENCE, wait_until
+from tests.helpers.swept import koco
 
 STEPS = ["prepare", "plan", "run", "collect", "report"]
 SHORT = """
@@ -110,6 +111,21 @@ def test_server_of_its_own__records_the_same_and_ends(small_store, tmp_path, mon
     assert ended(sweep) == 0, sweep.said()
     with prefect_server(tmp_path) as address:  # the next one has what the first has written
         check_completed({"PREFECT_API_URL": address}, "alone", sweep)
+
+
+def test_nightly_run__with_a_server_of_its_own_keeps_its_tasks(small_store, tmp_path):
+    home = {"PREFECT_HOME": str(tmp_path / "prefect"), "PREFECT_API_URL": ""}
+    (tmp_path / "night.toml").write_text(SHORT.replace("NAME", "night"))
+    words = ("nightly", tmp_path / "night.toml", "--store", small_store, "--workers", "0")
+    koco(*words, cwd=tmp_path, **home)
+    with prefect_server(tmp_path) as address:  # the next one has what the first has written
+        server = {"PREFECT_API_URL": address}
+        [run] = found(server, "flow_runs", flows={"name": {"any_": ["nightly"]}})
+        assert run["state_name"] == "First"
+        tasks = found(server, "task_runs", flow_runs={"id": {"any_": [run["id"]]}})
+    ends = sorted((task["name"].rpartition("-")[0], task["state_type"]) for task in tasks)
+    assert ends[:1] == [("compare", "COMPLETED")]
+    assert ("sweep", "COMPLETED") in ends
 
 
 @pytest.mark.parametrize(
