@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from pyarrow.fs import S3FileSystem
 
@@ -38,7 +39,7 @@ def filesystem(endpoint: str) -> S3FileSystem:
 
 
 @contextmanager
-def s3_server(program: str, folder: Path) -> Iterator[str]:
+def s3_server(program: str, folder: Path, host: str = "127.0.0.1") -> Iterator[str]:
     """The address of a server that keeps its data in `folder`; it is stopped at the end. Raises
     `RuntimeError` if it does not start.
     """
@@ -50,7 +51,7 @@ def s3_server(program: str, folder: Path) -> Iterator[str]:
     }
     (folder / "s3.json").write_text(json.dumps({"identities": [identity]}))
     (folder / "data").mkdir()
-    words = f"{program} -logtostderr server -dir={folder / 'data'} -ip=127.0.0.1 -ip.bind=127.0.0.1"
+    words = f"{program} -logtostderr server -dir={folder / 'data'} -ip={host} -ip.bind={host}"
     words += f" -filer -s3 -s3.config={folder / 's3.json'} -s3.autoCreateBucket=false"
     words += " -s3.port.iceberg=0 -s3.port.lance=0"
     words += " -master.telemetry=false -master.volumeSizeLimitMB=64 -volume.max=0"
@@ -59,21 +60,22 @@ def s3_server(program: str, folder: Path) -> Iterator[str]:
     for server in ("filer", "s3"):
         words += f" -{server}.localSocket={folder / server}.sock"
     port = ports[2 * SERVERS.index("s3")]
-    endpoint = f"http://127.0.0.1:{port}"
+    endpoint = f"http://{host}:{port}"
     try:
-        with running(words.split(), folder / "log", lambda: takes_objects(endpoint, port)):
+        with running(words.split(), folder / "log", lambda: takes_objects(endpoint)):
             yield endpoint
     finally:
         for k, server in enumerate(SERVERS):  # where it makes them, whatever it is told
             Path(f"/tmp/seaweedfs-{server}-grpc-{ports[2 * k + 1]}.sock").unlink(missing_ok=True)
 
 
-def takes_objects(endpoint: str, port: int) -> bool:
+def takes_objects(endpoint: str) -> bool:
     """Whether an object can be written and removed: the port answers before there is room for
     data, and pyarrow tries for long before the port does.
     """
+    address = (urlsplit(endpoint).hostname, urlsplit(endpoint).port)
     try:
-        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        socket.create_connection(address, timeout=1).close()
         s3 = filesystem(endpoint)
         s3.create_dir("ready")
         with s3.open_output_stream("ready/object") as stream:
