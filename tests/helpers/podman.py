@@ -115,8 +115,9 @@ class Podman:
             shutil.copytree(ROOT / package, context / package, ignore=leave)
         volumes = [f"--volume={file}:{file}:ro" for file in OF_PIP if Path(file).exists()]
         file = context / "cluster" / "deploy" / "Containerfile"
-        options = ("--layers=false", "--isolation=chroot", "--network=host", f"--build-arg=BASE={BASE}", *volumes)
-        self("build", *options, "-t", IMAGE, "-f", file, context)
+        options = ("--layers=false", "--isolation=chroot", "--network=host", *volumes)
+        base = f"--build-arg=BASE={BASE}"
+        self("build", *options, base, "-t", IMAGE, "-f", file, context)
         shutil.rmtree(context)
 
     def play(self, manifest: dict[str, Any], name: str | None = None) -> None:
