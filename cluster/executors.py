@@ -16,7 +16,15 @@ from distributed import CancelledError, Client, Future
 from distributed.comm import CommClosedError
 from distributed.scheduler import KilledWorker
 
-from cluster.workers import WITHOUT_WORKERS, LostCluster, check_hope, inspect, say_left, table
+from cluster.workers import (
+    WITHOUT_WORKERS,
+    LostCluster,
+    check_hope,
+    ever_joined,
+    inspect,
+    say_left,
+    table,
+)
 from koco_stream.engine.cohort import Receipt, fail_cohort, run_cohort
 from koco_stream.engine.preemption import Preempted
 from koco_stream.errors import WrongInput
@@ -31,6 +39,9 @@ LOST = (
     "its worker died each time it was run, the last times with nothing beside it; it may need more"
     " memory than a worker has"
 )
+
+
+SEE_LOG = "its log says why; a worker needs koco_stream, of the same version as here"
 
 
 class Refused(dict[str, WrongInput]):
@@ -121,12 +132,15 @@ class DaskExecutor:
         self.ended: queue.SimpleQueue[tuple[str, Ended]] = queue.SimpleQueue()
         self.refused = Refused()
         self.submissions = itertools.count(1)
-        self.known: set[str] = set()  # addresses of workers that were checked
+        self.checked: set[str] = set()  # addresses of workers that have answered
+        self.gone: set[str] = set()  # and of those that were gone before they could answer
         self.tried_again: set[str] = set()  # ids of cohorts whose dataset could not be read once
+        self.spared: set[str] = set()  # ids of cohorts that a worker has lost before its check
         self.threads, self.polled, self.last_seen = 1, 0.0, time.monotonic()
 
     def run(self) -> None:
         """Run all cohorts; raises as `run_on_dask` does."""
+        self.gone = ever_joined(self.client) - set(self.client.nthreads())
         try:
             while self.waiting or self.under_way or self.suspects:
                 self._poll()
@@ -163,17 +177,26 @@ class DaskExecutor:
             raise LostCluster(f"there has been no worker for {self.patience:.0f} s")
 
     def _inspect(self, workers: set[str]) -> None:
-        """Check workers that joined after `preflight`, and retire those that cannot be used."""
-        joined, self.known = workers - self.known, workers
-        if joined and (wrong := inspect(self.client, self.store, sorted(joined))[0]):
-            print(
-                f"workers that have joined cannot be used, and are sent away:\n{table(wrong)}",
-                file=sys.stderr,
-                flush=True,
-            )
-            self.client.retire_workers(
-                [worker.partition(" ")[0] for worker in wrong], close_workers=True
-            )
+        """Check workers that joined after `preflight`, and retire those that cannot be used.
+
+        A worker without koco_stream breaks its connection when a cohort arrives, so it may be gone
+        before it is asked. Then the message can only say that.
+        """
+        joined = ever_joined(self.client) - self.checked - self.gone
+        if not joined:
+            return
+        if present := joined & workers:
+            found = inspect(self.client, self.store, sorted(present))
+            self.checked |= found.answered
+            if found.refused:
+                _say("cannot be used, and are sent away", found.refused)
+                retired = [worker.partition(" ")[0] for worker in found.refused]
+                self.client.retire_workers(retired, close_workers=True)
+        gone = joined - self.checked - set(self.client.nthreads())
+        self.gone |= gone
+        if gone:
+            reasons = {address: [SEE_LOG] for address in sorted(gone)}
+            _say("are gone before they could be checked", reasons)
 
     def _submit(self) -> None:
         """Keep two cohorts per thread submitted.
@@ -220,6 +243,8 @@ class DaskExecutor:
             # the worker was preempted, or is about to be retired
             case Preempted() | VersionMismatch() | ImportError():
                 self._send(cohort, key)
+            case KilledWorker() if self._spares(ended, cohort):
+                self._send(cohort, key)
             case KilledWorker():
                 self._lost_workers(key, cohort)
             case WrongInput() if cohort.cohort_id not in self.tried_again:
@@ -233,6 +258,13 @@ class DaskExecutor:
                 raise LostCluster("the scheduler is gone") from ended
             case _:
                 raise ended
+
+    def _spares(self, error: KilledWorker, cohort: Cohort) -> bool:
+        """Whether a cohort is not blamed: once, if the worker that died had not been checked."""
+        if error.last_worker.address in self.checked or cohort.cohort_id in self.spared:
+            return False
+        self.spared.add(cohort.cohort_id)
+        return True
 
     def _lost_workers(self, key: str, cohort: Cohort) -> None:
         """Split a cohort that lost too many workers in half.
@@ -250,3 +282,8 @@ class DaskExecutor:
                 fail_cohort, self.store, self.sweep, cohort, LOST, pure=False
             )
             self.on_receipt(failed.result())
+
+
+def _say(what: str, workers: dict[str, list[str]]) -> None:
+    """Print a message on workers that have joined."""
+    print(f"workers that have joined {what}:\n{table(workers)}", file=sys.stderr, flush=True)

@@ -8,7 +8,7 @@ workers concerned. Others give warnings.
 import sys
 import time
 from collections import Counter
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 from distributed import Client
@@ -63,6 +63,12 @@ def workers_of(client: Client) -> dict[str, dict[str, Any]]:
         raise LostCluster("the scheduler is gone") from None
 
 
+def ever_joined(client: Client) -> set[str]:
+    """Addresses of the workers that have joined the cluster, also of those that are gone."""
+    events = (event for _, event in client.get_events("all"))
+    return {event["worker"] for event in events if event["action"] == "add-worker"}
+
+
 def wait_for(client: Client, workers: int, seconds: float) -> bool:
     """Wait up to `seconds` for a number of workers; returns whether they came.
 
@@ -101,21 +107,35 @@ def preflight(client: Client, store: str, disk: int = 0) -> list[str]:
     `WrongInput` with a table of the workers that cannot be used.
     """
     wait_for_worker(client)
-    refused, warnings = inspect(client, store, None, disk)
-    if refused:
-        raise WrongInput(
-            f"{len(refused)} worker(s) cannot run this sweep:\n{table(refused)}\n{REMEDY}"
-        )
-    return warnings
+    found = inspect(client, store, None, disk)
+    if found.refused:
+        cannot = f"{len(found.refused)} worker(s) cannot run this sweep:"
+        raise WrongInput(f"{cannot}\n{table(found.refused)}\n{REMEDY}")
+    return found.warnings
 
 
-def inspect(
-    client: Client, store: str, workers: list[str] | None, disk: int = 0
-) -> tuple[dict[str, list[str]], list[str]]:
+class Inspection(NamedTuple):
+    """What workers have answered.
+
+    Attributes
+    ----------
+    refused : dict
+        Reasons why workers cannot be used, by worker.
+    warnings : list of str
+        Differences that do no harm.
+    answered : set of str
+        Addresses of the workers that gave an answer.
+    """
+
+    refused: dict[str, list[str]]
+    warnings: list[str]
+    answered: set[str]
+
+
+def inspect(client: Client, store: str, workers: list[str] | None, disk: int = 0) -> Inspection:
     """Question workers, or all if `workers` is None.
 
-    Returns the reasons why workers cannot be used, by worker, and a list of warnings. `disk` is the
-    size in bytes of the copies of datasets.
+    `disk` is the size in bytes of the copies of datasets.
     """
     token = uuid4().hex
     folder = store_path(store) / question_folder(token)
@@ -146,7 +166,7 @@ def inspect(
         if isinstance(answer, dict)
     }
     refused = {worker: against for worker, against in reasons.items() if against}
-    return refused, worth_saying(answers, during, disk)
+    return Inspection(refused, worth_saying(answers, during, disk), set(replies))
 
 
 def reasons_against(answer: Any, store: str, answered: set[str]) -> list[str]:
