@@ -1,5 +1,6 @@
 """The report of a sweep: a self-contained HTML file, and its text and tables as Markdown."""
 
+import gc
 import json
 from collections import Counter
 from contextlib import suppress
@@ -50,7 +51,13 @@ def write_report(store: AnyPath, sweep: str) -> StorePath:
 
     Raises `WrongInput` if the sweep has not run on `store`.
     """
-    return write_pages(store, sweep, "report", report=report_of(store, sweep))
+    # Plots are many small objects. Collecting garbage among all that a sweep has imported, again
+    # and again, would take a sixth of the time.
+    gc.freeze()
+    try:
+        return write_pages(store, sweep, "report", report=report_of(store, sweep))
+    finally:
+        gc.unfreeze()
 
 
 def report_of(store: AnyPath, sweep: str) -> dict[str, Any]:

@@ -241,11 +241,21 @@ def test_earlier_ratios__are_of_the_same_rounds_on_the_same_machine_since_the_ac
     assert earlier(others) == []
 
 
-def test_retries__only_where_waiting_may_help(capsys):
+@pytest.fixture(scope="module")
+def nightly_tasks():
+    """The tasks of a nightly run. They are imported before a test captures what is printed: Prefect
+    logs to the stream that it finds when it is imported, and a test's stream is closed after it.
+    """
+    from flows.nightly.flow import compare, compute
+    from flows.prepare.flow import prepare_one
+
+    return compute, compare, prepare_one
+
+
+def test_retries__only_where_waiting_may_help(nightly_tasks, capsys):
     from prefect.states import Failed
 
-    from flows.nightly.flow import compare, compute
-    from flows.prepare.flow import may_pass, prepare_one
+    from flows.prepare.flow import may_pass
 
     refused = WrongInput("get the files")
     refused.__context__ = Unreachable("no network")  # as it is raised while the other is handled
@@ -259,7 +269,7 @@ def test_retries__only_where_waiting_may_help(capsys):
     ):
         assert condition(None, None, Failed(data=error)) == again, error
         assert ("trying again" in capsys.readouterr().err) == again, error
-    for task in (compute, compare, prepare_one):
+    for task in nightly_tasks:
         assert (task.retries, task.retry_delay_seconds) == (4, [30.0, 60.0, 120.0, 240.0])
 
 
