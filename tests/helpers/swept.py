@@ -34,6 +34,17 @@ fit_intercept = [true, false]
 name = "AdaGrad"
 step_size = [0.1, 1]
 """
+# a minute's work, so that it is interrupted in the middle on any machine
+MINUTE = """
+name = "s"
+[[dataset]]
+name = "ill-conditioned"
+[[learner]]
+name = "OjaSON"
+alpha = { powers_of_two = [-200, 200] }
+clip = [1, 2, 3, 4, 5, 6, 7, 8]
+sketch_rate = [1, 2, 3, 4]
+"""
 
 
 def prepared(tmp_path, name, X, y):

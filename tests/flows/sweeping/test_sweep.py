@@ -28,7 +28,7 @@ from storage.results import finished_runs, read_curves, read_runs, result_files
 from storage.verify import result_problems
 from tests.helpers.project import command, environment, wait_until
 from tests.helpers.sweeps import compiled, run_here, tables
-from tests.helpers.swept import SWEEP, koco, plan_for, swept
+from tests.helpers.swept import MINUTE, SWEEP, koco, plan_for, swept
 
 
 @pytest.fixture
@@ -253,19 +253,6 @@ def test_command_line__says_what_is_wrong_as_a_process_too(tmp_path):
 def test_help__has_an_example_and_names_what_is_written(command, said, tmp_path):
     done = koco(*command.split(), "--help", cwd=tmp_path, status=0)
     assert [word for word in said if word not in done.stdout] == []
-
-
-# a minute's work, so that it is interrupted in the middle on any machine
-MINUTE = """
-name = "s"
-[[dataset]]
-name = "ill-conditioned"
-[[learner]]
-name = "OjaSON"
-alpha = { powers_of_two = [-200, 200] }
-clip = [1, 2, 3, 4, 5, 6, 7, 8]
-sketch_rate = [1, 2, 3, 4]
-"""
 
 
 @pytest.mark.system
