@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import dask
 from distributed import Client, LocalCluster
@@ -12,6 +12,7 @@ from cluster.settings import ONE_THREAD, QUIET, SETTINGS
 from koco_stream.io.cache import private_folder
 
 STARTS = 3
+AGAIN_WITHIN = 10.0  # seconds until a worker that has died is there again
 
 
 @contextmanager
@@ -34,7 +35,12 @@ def local_cluster(workers: int, mapped_bytes: int = 0) -> Iterator[Client]:
         started(workers, worker_bytes(workers) + mapped_bytes) as cluster,
         Client(cluster, set_as_default=False) as client,
     ):
-        yield client
+        try:
+            yield client
+        finally:
+            # Dask fails to close a worker that it is just starting again
+            with suppress(TimeoutError):
+                client.wait_for_workers(workers, AGAIN_WITHIN)
 
 
 @contextmanager
