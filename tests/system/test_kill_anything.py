@@ -20,16 +20,7 @@ from koco_stream.engine.checkpoint import checkpoints_folder, read_checkpoint
 from koco_stream.runs.planner import Limits
 from storage.generated.generators import prepare_synthetic
 from storage.preparing.prepare import prepare_file
-from tests.helpers.disturbed import (
-    ENDING,
-    FILES,
-    Disk,
-    DisturbedSweep,
-    OwnCluster,
-    drawn,
-    finished,
-    prefect_server,
-)
+from tests.helpers.disturbed import ENDING, FILES, Disk, DisturbedSweep, OwnCluster, drawn, finished
 from tests.helpers.project import PATIENCE, wait_until
 from tests.helpers.sweeps import tables
 
@@ -63,9 +54,8 @@ SHORT = {"KOCO_TEST_RUNS": "2", "KOCO_TEST_SECONDS": "0.05"}  # cohorts, and bet
 class Sweeps:
     """The undisturbed sweep, and what is needed to run it again."""
 
-    def __init__(self, folder, address):
+    def __init__(self, folder):
         self.folder = folder
-        self.prefect = {"PREFECT_API_URL": address, "PREFECT_HOME": str(folder / "prefect")}
         draw = np.random.default_rng(0)
         X = draw.standard_normal((24_000, 30))
         y = X @ draw.standard_normal(30) + draw.standard_normal(24_000)
@@ -85,7 +75,7 @@ class Sweeps:
     def sweep(self, folder, store, name="whole", cluster=None):
         where = ["--cluster", cluster.address] if cluster else ["--workers", "2"]
         words = [self.folder / f"{name}.toml", "--store", store, *where]
-        return DisturbedSweep(folder, words, store, self.prefect | SHORT, cluster)
+        return DisturbedSweep(folder, words, store, SHORT, cluster)
 
     def check(self, store):
         """The store is what the undisturbed sweep leaves."""
@@ -98,8 +88,7 @@ class Sweeps:
 @pytest.fixture(scope="module")
 def sweeps(tmp_path_factory):
     folder = tmp_path_factory.mktemp("sweeps")
-    with prefect_server(folder) as address:
-        yield Sweeps(folder, address)
+    yield Sweeps(folder)
     shutil.rmtree(folder)
 
 
@@ -221,7 +210,7 @@ name = "ONS"
 
 
 @pytest.mark.soak
-def test_long_run_killed__goes_on_from_its_last_checkpoint(sweeps, tmp_path):
+def test_long_run_killed__goes_on_from_its_last_checkpoint(tmp_path):
     minutes = float(os.environ.get("KOCO_SOAK_MINUTES", "10"))
     between = Limits.checkpoint_seconds * minutes / 10
     spec, receipts, store = tmp_path / "long.toml", tmp_path / "receipts", tmp_path / "store"
@@ -232,7 +221,7 @@ def test_long_run_killed__goes_on_from_its_last_checkpoint(sweeps, tmp_path):
         spec.write_text(LONG.replace("ROWS", str(n_rows)))
         prepare_synthetic(tmp_path / name, "dense-stream", {"n_rows": n_rows, "n_features": 2000})
         words = [spec, "--store", tmp_path / name, "--workers", "1"]
-        return DisturbedSweep(tmp_path, words, tmp_path / name, sweeps.prefect | more)
+        return DisturbedSweep(tmp_path, words, tmp_path / name, more)
 
     def ended(sweep):
         assert sweep.process.wait(patience) == 0, sweep.said()
