@@ -1,13 +1,13 @@
-"""Nightly runs without Prefect's server, and code that was altered: copies of the packages in a
-folder of their own, run from there.
-"""
+"""Nightly runs by code that may be altered: a copy of the packages in a folder of its own."""
 
 import json
-import os
 import shutil
-import subprocess
-import sys
+from contextlib import AbstractContextManager
 from pathlib import Path
+from subprocess import Popen
+from typing import Any
+
+from tests.helpers.project import begun
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("koco_stream", "storage", "cluster", "flows")
@@ -50,55 +50,21 @@ def altered(folder: Path, change: tuple[str, str, str]) -> Path:
     return folder
 
 
-def begin_nights(root: Path, spec: Path, store: Path, count: int) -> subprocess.Popen[str]:
-    """A process that does so many nightly runs by the code in `root`, one after the other."""
-    more = {
-        "PYTHONPATH": str(root),
-        "OMP_NUM_THREADS": "1",
-        "PREFECT_HOME": os.path.join(os.environ["KOCO_CACHE"], "prefect"),
-        "PREFECT_LOGGING_LEVEL": "CRITICAL",
-    }
-    return subprocess.Popen(
-        [sys.executable, __file__, str(spec), str(store), str(count)],
-        env={**os.environ, **more},
-        cwd=root,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+def begun_run(
+    root: Path, spec: Path, store: Path, server: str
+) -> AbstractContextManager[Popen[str]]:
+    """`koco nightly` by the code in `root`, in a process of its own, with this Prefect server."""
+    words = ("nightly", spec, "--store", store, "--workers", "0", "--json")
+    # else the current folder's code comes first
+    return begun(*words, PYTHONPATH=str(root), PYTHONSAFEPATH="1", PREFECT_API_URL=server)
 
 
-def nights(root: Path, spec: Path, store: Path, count: int = 1) -> list[dict[str, object]]:
-    """So many nightly runs: what each came to."""
-    process = begin_nights(root, spec, store, count)
-    printed, said = process.communicate()
-    assert process.returncode == 0, said
-    return [json.loads(line) for line in printed.splitlines()]
-
-
-def main(spec: str, store: str, count: str) -> None:
-    """Run the nightly flow's own function, its tasks as plain functions."""
-    import flows.nightly.flow as nightly
-    from flows.sweeping.steps import PLAIN
-
-    nightly.TASKS = PLAIN
-    for name in ("compute", "compare"):
-        setattr(nightly, name, getattr(nightly, name).fn)
-
-    class Plain:
-        """The sweep flow as a plain function."""
-
-        def __init__(self, _: object, work: object) -> None:
-            self.work = work
-
-        def with_options(self, **_: object) -> object:
-            return lambda **_: self.work()
-
-    nightly.flow_of = Plain
-    for _ in range(int(count)):
-        state = nightly.nightly_flow.fn(spec, store)
-        print(json.dumps({"state": state.name, "type": state.type.value, **state.data}), flush=True)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+def nightly_run(
+    root: Path, spec: Path, store: Path, server: str, status: int = 0
+) -> dict[str, Any]:
+    """What a nightly run by the code in `root` came to. Its exit status must be `status`."""
+    with begun_run(root, spec, store, server) as process:
+        printed, said = process.communicate()
+    assert process.returncode == status, said
+    summary: dict[str, Any] = json.loads(printed)
+    return summary

@@ -33,7 +33,7 @@ from storage.nights import NUMBERS, add_night, numbers_of, read_nights
 from storage.results import read_runs, result_files
 from storage.store import open_store
 from tests.helpers.disturbed import prefect_server
-from tests.helpers.nights import SLOWER, TWELFTH_DIGIT, altered, begin_nights, nights
+from tests.helpers.nights import SLOWER, TWELFTH_DIGIT, altered, begun_run, nightly_run
 from tests.helpers.project import ROOT, environment, wait_until
 from tests.helpers.swept import koco
 
@@ -66,20 +66,23 @@ def spec(tmp_path):
     return tmp_path / "small.toml"
 
 
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """The address of a Prefect server."""
+    with prefect_server(tmp_path_factory.mktemp("server")) as address:
+        yield address
+
+
 @pytest.mark.system
 def test_nights__of_the_same_code_have_the_same_numbers__and_the_twelfth_digit_is_named(
-    spec, tmp_path
+    spec, server, tmp_path
 ):
     store = tmp_path / "store"
-    first, second = nights(ROOT, spec, store, 2)
-    (changed,) = nights(altered(tmp_path / "digit", TWELFTH_DIGIT), spec, store)
-    assert [
-        (night["result"], night["state"], night["type"]) for night in (first, second, changed)
-    ] == [
-        ("first", "First", "COMPLETED"),
-        ("same numbers", "Same numbers", "COMPLETED"),
-        ("changed numbers", "Changed numbers", "FAILED"),
-    ], second
+    first, second = (nightly_run(ROOT, spec, store, server) for _ in range(2))
+    other = altered(tmp_path / "digit", TWELFTH_DIGIT)
+    changed = nightly_run(other, spec, store, server, status=1)
+    results = [one["result"] for one in (first, second, changed)]
+    assert results == ["first", "same numbers", "changed numbers"], second
     assert first["computed"] == second["computed"] == 4  # anew each night
     (named,) = [line for line in changed["details"] if "other numbers" in line]
     assert re.match("AdaGrad on ill-conditioned.*2 of 2 runs", named)
@@ -122,26 +125,26 @@ def test_night__goes_on_where_it_was_cut__unless_code_or_sweep_are_others(spec, 
 
 
 @pytest.mark.soak
-def test_night__that_was_killed_goes_on_to_the_same_numbers(spec, tmp_path):
+def test_night__that_was_killed_goes_on_to_the_same_numbers(spec, server, tmp_path):
     spec.write_text(
         SPEC.replace("[0.1, 1]", "{ powers_of_two = [-150, 149] }").replace("3000", "20000")
     )
-    begun = begin_nights(ROOT, spec, tmp_path / "store", 1)
-    night = night_path(tmp_path / "store", "small")
-    wait_until(
-        lambda: begun.poll() is not None or (read_json(night / NOTE) and result_files(night)),
-        "no results of the night",
-    )
-    begun.kill()
-    said = begun.communicate()[1]
-    assert begun.returncode == -signal.SIGKILL, said
-    note, there = read_json(night / NOTE), read_runs(night).num_rows
+    path = night_path(tmp_path / "store", "small")
+    with begun_run(ROOT, spec, tmp_path / "store", server) as process:
+        wait_until(
+            lambda: process.poll() is not None or (read_json(path / NOTE) and result_files(path)),
+            "no results of the night",
+        )
+        process.kill()
+        said = process.communicate()[1]
+    assert process.returncode == -signal.SIGKILL, said
+    note, there = read_json(path / NOTE), read_runs(path).num_rows
     assert there
-    (ended,) = nights(ROOT, spec, tmp_path / "store")
+    ended = nightly_run(ROOT, spec, tmp_path / "store", server)
     assert (ended["result"], ended["night"]) == ("first", note["night"])
     assert 0 < ended["computed"] <= 600 - there
-    nights(ROOT, spec, tmp_path / "undisturbed")
-    assert numbers_of(night) == numbers_of(night_path(tmp_path / "undisturbed", "small"))
+    nightly_run(ROOT, spec, tmp_path / "undisturbed", server)
+    assert numbers_of(path) == numbers_of(night_path(tmp_path / "undisturbed", "small"))
     assert len(read_nights(tmp_path / "store", "small")) == 2
 
 
@@ -295,46 +298,44 @@ def test_datasets__are_lent_only_by_the_store_that_a_store_is_inside_of(small_st
 
 
 @pytest.mark.soak
-def test_twenty_nights__of_unchanged_code_raise_no_alarm(spec, tmp_path):
+def test_twenty_nights__of_unchanged_code_raise_no_alarm(spec, server, tmp_path):
     # each in a process of its own: where arrays lie in memory differs from process to process
-    results = [nights(ROOT, spec, tmp_path / "store")[0]["result"] for _ in range(21)]
+    results = [nightly_run(ROOT, spec, tmp_path / "store", server)["result"] for _ in range(21)]
     assert results == ["first", *["same numbers"] * 20]
 
 
 @pytest.mark.soak
-def test_command__ends_as_the_result_says(spec, tmp_path):
+def test_command__ends_as_the_result_says(spec, server, tmp_path):
     store = tmp_path / "store"
-    with prefect_server(tmp_path) as address:
-        server = {"PREFECT_API_URL": address, "PREFECT_HOME": str(tmp_path / "prefect")}
 
-        def run(root, *words, status=None):
-            more = {"PYTHONPATH": str(root), **server}
-            return koco(*words, "--store", store, cwd=root, status=status, **more)
+    def run(root, *words, status=None):
+        words = (*words, "--store", store)
+        more = {"PYTHONPATH": str(root), "PREFECT_API_URL": server}
+        return koco(*words, cwd=root, status=status, **more)
 
-        def night(root, status, result):
-            done = run(root, "nightly", spec, "--workers", "0", "--json")
-            history = read_nights(store, "small").to_pylist()
-            ogd = [row for row in history if row["learner"] == "OGD"][-1]
-            if result == "slower" and ogd["speed"] in ("first", "unclear"):
-                pytest.skip("the machine is busy with something else: no speed can be judged")
-            told = json.loads(done.stdout)["result"]
-            assert (told, done.returncode) == (result, status), done.stderr
-            return done.stderr
+    def told(root, status, result):
+        done = run(root, "nightly", spec, "--workers", "0", "--json")
+        history = read_nights(store, "small").to_pylist()
+        ogd = [row for row in history if row["learner"] == "OGD"][-1]
+        if result == "slower" and ogd["speed"] in ("first", "unclear"):
+            pytest.skip("the machine is busy with something else: no speed can be judged")
+        assert (json.loads(done.stdout)["result"], done.returncode) == (result, status), done.stderr
+        return done.stderr
 
-        night(ROOT, 0, "first")
-        night(ROOT, 0, "same numbers")
-        assert "AdaGrad on ill-conditioned" in night(
-            altered(tmp_path / "digit", TWELFTH_DIGIT), 1, "changed numbers"
-        )
-        late = subprocess.run(
-            [sys.executable, "-c", LIMITED, spec, store],
-            env=environment(**server),
-            capture_output=True,
-            text=True,
-        )
-        assert late.stdout == "FAILED Time limit\n", late.stderr
-        run(ROOT, "nightly", tmp_path / "none.toml", status=2)
-        run(ROOT, "accept", "smal", status=2)
-        night(ROOT, 0, "same numbers")  # it goes on where the limit has stopped it
-        run(ROOT, "accept", "small", status=0)
-        assert "OGD on ill-conditioned" in night(altered(tmp_path / "slow", SLOWER), 1, "slower")
+    told(ROOT, 0, "first")
+    told(ROOT, 0, "same numbers")
+    assert "AdaGrad on ill-conditioned" in told(
+        altered(tmp_path / "digit", TWELFTH_DIGIT), 1, "changed numbers"
+    )
+    late = subprocess.run(
+        [sys.executable, "-c", LIMITED, spec, store],
+        env=environment(PREFECT_API_URL=server),
+        capture_output=True,
+        text=True,
+    )
+    assert late.stdout == "FAILED Time limit\n", late.stderr
+    run(ROOT, "nightly", tmp_path / "none.toml", status=2)
+    run(ROOT, "accept", "smal", status=2)
+    told(ROOT, 0, "same numbers")  # it goes on where the limit has stopped it
+    run(ROOT, "accept", "small", status=0)
+    assert "OGD on ill-conditioned" in told(altered(tmp_path / "slow", SLOWER), 1, "slower")
