@@ -8,8 +8,8 @@ import queue
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 from distributed import CancelledError, Client, Future
@@ -140,7 +140,8 @@ class DaskExecutor:
 
     def run(self) -> None:
         """Run all cohorts; raises as `run_on_dask` does."""
-        self.gone = ever_joined(self.client) - set(self.client.nthreads())
+        with asking_scheduler():
+            self.gone = ever_joined(self.client) - set(self.client.nthreads())
         try:
             while self.waiting or self.under_way or self.suspects:
                 self._poll()
@@ -165,11 +166,9 @@ class DaskExecutor:
             raise LostCluster("the scheduler is gone")
         check_hope(self.client)
         say_left(self.client, len(self.waiting) + len(self.under_way) + len(self.suspects))
-        try:
+        with asking_scheduler():
             workers = self.client.nthreads()
             self._inspect(set(workers))
-        except (OSError, TimeoutError) as error:
-            raise LostCluster(f"the scheduler does not answer: {error}") from error
         self.threads = sum(workers.values())
         if self.threads:
             self.last_seen = now
@@ -250,7 +249,8 @@ class DaskExecutor:
             case WrongInput() if cohort.cohort_id not in self.tried_again:
                 # a new worker may see another store; it is retired before the second try
                 self.tried_again.add(cohort.cohort_id)
-                self._inspect(set(self.client.nthreads()))
+                with asking_scheduler():
+                    self._inspect(set(self.client.nthreads()))
                 self._send(cohort, key)
             case WrongInput():
                 self.refused.setdefault(cohort.stream.dataset_hash, ended)
@@ -282,6 +282,15 @@ class DaskExecutor:
                 fail_cohort, self.store, self.sweep, cohort, LOST, pure=False
             )
             self.on_receipt(failed.result())
+
+
+@contextmanager
+def asking_scheduler() -> Iterator[None]:
+    """Raise `LostCluster` if the scheduler does not answer in this block."""
+    try:
+        yield
+    except (OSError, TimeoutError) as error:
+        raise LostCluster(f"the scheduler does not answer: {error}") from error
 
 
 def _say(what: str, workers: dict[str, list[str]]) -> None:

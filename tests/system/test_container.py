@@ -118,9 +118,16 @@ def test_manifests__run_a_sweep_in_pods_with_certificates_prefect_and_an_object_
         wait_until(lambda: recorded(engine) == ["contained COMPLETED"], "no record of the sweep")
 
 
-# what Prefect's server says to a pod that knows its login
+# What Prefect's server says to a pod that knows its login. For a moment after a pod has ended, the
+# network of Podman does not know the names of the others.
 ASKED = """
-import base64, json, urllib.request as web
+import base64, json, socket, time, urllib.request as web
+for _ in range(100):
+    try:
+        socket.getaddrinfo("koco-prefect", 4200)
+        break
+    except socket.gaierror:
+        time.sleep(0.1)
 login = base64.b64encode(b"koco:only-for-tests").decode()
 headers = {"Content-Type": "application/json", "Authorization": f"Basic {login}"}
 asked = web.Request("http://koco-prefect:4200/api/flow_runs/filter", b"{}", headers)
