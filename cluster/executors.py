@@ -27,7 +27,7 @@ from cluster.workers import (
 )
 from koco_stream.engine.cohort import Receipt, fail_cohort, run_cohort
 from koco_stream.engine.preemption import Preempted
-from koco_stream.errors import WrongInput
+from koco_stream.errors import LearnerChanged, WrongInput
 from koco_stream.io.fingerprint import VersionMismatch, versions
 from koco_stream.runs.run import Cohort
 
@@ -78,6 +78,8 @@ def run_serially(
             continue
         try:
             receipt = run_cohort(store, sweep, cohort, block_rows)
+        except LearnerChanged:
+            raise
         except WrongInput as error:
             refused[cohort.stream.dataset_hash] = error
         else:
@@ -246,6 +248,8 @@ class DaskExecutor:
                 self._send(cohort, key)
             case KilledWorker():
                 self._lost_workers(key, cohort)
+            case LearnerChanged():
+                raise ended
             case WrongInput() if cohort.cohort_id not in self.tried_again:
                 # a new worker may see another store; it is retired before the second try
                 self.tried_again.add(cohort.cohort_id)

@@ -15,6 +15,10 @@ class WrongType(WrongInput, TypeError):
     """The input has a type that is not numeric."""
 
 
+class LearnerChanged(WrongInput):
+    """The code of a learner is not that of the sweep's beginning. The message names the learner."""
+
+
 class StoreUnavailable(OSError):
     """An object store does not answer, refuses access, or has no such bucket.
 

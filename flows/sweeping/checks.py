@@ -113,7 +113,7 @@ def all_runs(sweep: Sweep, manifests: dict[str, Manifest | None]) -> list[Run]:
         for whole in streams(use, manifest):
             stream = whole.reduced(use.size(manifest).n_rows, classes)
             mine = [Run(stream, *configuration) for configuration in sweep.configurations]
-            for run in {run.params["loss"]: run for run in mine}.values():
+            for run in {run.loss: run for run in mine}.values():
                 try:
                     replace(run, stream=whole).check_labels(classes, task)
                 except WrongInput as error:

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt
 from flows.sweeping.halving import Halving
 from flows.sweeping.toml_file import Name, TomlFile
 from koco_stream.errors import WrongInput, nearest
-from koco_stream.learners import learner_named
+from koco_stream.learners import learner_called, learner_named
 from koco_stream.runs.cost_model import DataSize
 from koco_stream.runs.run import configuration_of
 from koco_stream.streams.manifest import Manifest
@@ -183,7 +183,11 @@ def _expanded(file: TomlFile) -> Sweep:
     """Check and expand a sweep file that was read."""
     path, spec = file.path, file.as_model(SweepFile)
     dataset_grids = [_dataset_grids(file, *numbered) for numbered in enumerate(spec.dataset)]
-    learner_grids = [_learner_grids(file, *numbered) for numbered in enumerate(spec.learner)]
+    learners = [_reference(file, *numbered) for numbered in enumerate(spec.learner)]
+    learner_grids = [
+        _learner_grids(file, number, table, learners[number])
+        for number, table in enumerate(spec.learner)
+    ]
     _refuse_many_runs(path, spec, dataset_grids, learner_grids)
     datasets = [
         use
@@ -194,7 +198,7 @@ def _expanded(file: TomlFile) -> Sweep:
         configuration
         for number, grids in enumerate(learner_grids)
         for configuration in _configurations(
-            file, number, spec.learner[number].name, grids, _seeds(spec.learner_seeds)
+            file, number, learners[number], grids, _seeds(spec.learner_seeds)
         )
     ]
     for name, count in Counter(use.name for use in datasets).items():
@@ -266,10 +270,17 @@ def values_of(value: Any) -> list[Any]:
     return [BASES[name] ** k for k in range(ends[0], ends[1] + 1)]
 
 
-def _learner_grids(file: TomlFile, number: int, table: LearnerTable) -> Grids:
-    """The checked values of each parameter in a [[learner]] table."""
+def _reference(file: TomlFile, number: int, table: LearnerTable) -> str:
+    """What runs call the learner of a [[learner]] table."""
     with file.blaming("learner", number, "name"):
-        learner = learner_named(table.name)
+        reference = learner_called(table.name, file.path.parent)
+        learner_named(reference)
+    return reference
+
+
+def _learner_grids(file: TomlFile, number: int, table: LearnerTable, reference: str) -> Grids:
+    """The checked values of each parameter in a [[learner]] table."""
+    learner = learner_named(reference)
     grids = {}
     for key, value in (table.model_extra or {}).items():
         with file.blaming("learner", number, key):

@@ -16,7 +16,7 @@ from flows.sweeping.checks import CheckedSweep
 from flows.sweeping.request import SweepRequest
 from koco_stream.engine.result_file import machine
 from koco_stream.io.paths import AnyPath
-from koco_stream.learners import StreamSize
+from koco_stream.learners import StreamSize, is_loaded, learner_named, run_name
 from koco_stream.runs.cost_model import DataSize, Timing, factors_of
 from koco_stream.runs.planner import Limits, plan
 from koco_stream.streams.shard_cache import cache_limit
@@ -39,6 +39,7 @@ TIMED = (
     "run_id",
     "status",
     "learner",
+    "learner_code",
     "params",
     "dataset_hash",
     "rounds",
@@ -80,20 +81,24 @@ def cost_factors(
 def finished_timings(store: AnyPath, sizes: dict[str, DataSize]) -> Iterator[Timing]:
     """Yield timings of finished runs in the store, at most `SAMPLE` per learner.
 
-    Only runs on this machine and on the datasets in `sizes` count.
+    Only runs on this machine, on the datasets in `sizes`, and of learners that this process knows
+    count.
     """
     runs = read_runs(store, TIMED)
     here = pc.and_(pc.equal(runs.column("host"), machine()), pc.equal(runs.column("status"), "ok"))
     runs = runs.filter(
         pc.and_(here, pc.is_in(runs.column("dataset_hash"), pa.array(sorted(sizes), pa.string())))
     )
-    for learner in pc.unique(runs.column("learner")).to_pylist():
-        mine = runs.filter(pc.equal(runs.column("learner"), learner))
+    for name in pc.unique(runs.column("learner")).to_pylist():
+        mine = runs.filter(pc.equal(runs.column("learner"), name))
         for row in mine.take(
             list(range(0, mine.num_rows, -(-mine.num_rows // SAMPLE)))
         ).to_pylist():
             size, params = sizes[row["dataset_hash"]], json.loads(row["params"])
-            d = size.n_features + int(bool(params["fit_intercept"]))
+            learner = run_name(name, row["learner_code"])
+            if not is_loaded(learner):
+                continue
+            d = size.n_features + learner_named(learner).adds_intercept(params)
             stream = StreamSize(row["rounds"], d, size.n_values / max(size.n_rows, 1))
             yield Timing(learner, params, stream, row["seconds"], row["cohort_size"])
 

@@ -39,6 +39,7 @@ STREAM_AND_CONFIGURATION = (
     "sharding",
     "max_rows",
     "learner",
+    "learner_code",
     "params",
 )
 AVERAGES = SUMMARY[SUMMARY.index("n_runs") :]

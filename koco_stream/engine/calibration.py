@@ -78,7 +78,7 @@ class Probe:
             self._read()
 
     def _read(self) -> None:
-        widen = bool(self.run.params["fit_intercept"])
+        widen = self.run.adds_intercept
         self.blocks = [
             Block(with_intercept(block.rows), block.labels) if widen else block
             for block in self.reader.blocks(stop=self.rows)

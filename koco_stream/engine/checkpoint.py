@@ -10,7 +10,6 @@ from typing import Any
 
 from koco_stream.io.array_file import read_arrays, read_header, write_arrays
 from koco_stream.io.paths import AnyPath, StorePath, store_path
-from koco_stream.learners import learner_named
 from koco_stream.learners.saved import restored, state_arrays
 from koco_stream.numerics.compiler import code_hash
 from koco_stream.runs.run import Cohort, RunState
@@ -77,7 +76,7 @@ def resumed(where: StorePath, run_states: Sequence[RunState]) -> int:
         if str(k) not in started:
             run_state.state = None  # the run could not start when the checkpoint was written
             continue
-        grows = learner_named(run_state.run.learner).grows
+        grows = run_state.run.learner_class.grows
         state = run_state.state = restored(run_state.state, arrays, grows, f"{k}.state.")
         if "history" in state._fields:  # runs that shared one history share it again
             history = histories.setdefault(id(arrays[f"{k}.state.history.n"]), state.history)

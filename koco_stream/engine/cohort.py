@@ -11,7 +11,8 @@ from koco_stream.engine.checkpoint import checkpoint_of, resumed, save_cohort
 from koco_stream.engine.preemption import Preempted, requested
 from koco_stream.engine.result_file import commit, committed
 from koco_stream.io.fingerprint import check_versions
-from koco_stream.learners import learner_named
+from koco_stream.learners import Reference
+from koco_stream.learners.files import fetch
 from koco_stream.learners.saved import state_arrays
 from koco_stream.learners.scan import tally
 from koco_stream.learners.shared_kernel_scan import SharedKernelLearner, SharedKernelScan
@@ -110,12 +111,15 @@ def run_cohort(
     Preempted
         This process was told to stop. The states are saved, even for a cohort planned without
         checkpoints.
+    LearnerChanged
+        The code of a learner is not what the runs were planned with.
     VersionMismatch
         This process has other versions than `expected`.
     """
     begun = time.perf_counter()
     if expected is not None:
         check_versions(expected)
+    fetch_learners(store, cohort)
     if requested.is_set():
         raise Preempted
     checkpoint = checkpoint_of(store, cohort)
@@ -134,7 +138,8 @@ def run_cohort(
         rows = block_rows or fitting_rows(reader, run_states)
         done = advance_runs(run_states, reader, done, until, rows, points)
         if done < reader.n_rows:
-            save_cohort(checkpoint, done, run_states)
+            if cohort.resumable:
+                save_cohort(checkpoint, done, run_states)
             if requested.is_set():
                 raise Preempted
     commit(store, sweep, cohort, reader, run_states)
@@ -152,6 +157,7 @@ def run_cohort(
 def fail_cohort(store: str, sweep: str, cohort: Cohort, error: str) -> Receipt:
     """Write a result file in which all runs of the cohort failed with the message `error`."""
     begun = time.perf_counter()
+    fetch_learners(store, cohort)
     failed = [
         RunState(run, None, None, np.zeros((0, 3)), status="failed", error=error)
         for run in cohort.runs
@@ -159,6 +165,16 @@ def fail_cohort(store: str, sweep: str, cohort: Cohort, error: str) -> Receipt:
     commit(store, sweep, cohort, StreamReader(store, cohort.stream), failed)
     checkpoint_of(store, cohort).remove()
     return Receipt.of(cohort, ["failed"] * len(failed), begun)
+
+
+def fetch_learners(store: str, cohort: Cohort) -> None:
+    """Take the code of the cohort's learners that are files from the store.
+
+    Raises `LearnerChanged` if it is not what the runs were planned with.
+    """
+    for reference in {Reference.of(run.learner) for run in cohort.runs}:
+        if reference.of_file:
+            fetch(store, *reference)
 
 
 def fitting_rows(reader: StreamReader, run_states: list[RunState]) -> int:
@@ -196,8 +212,8 @@ def advance_runs(
     # By intercept and by the kernel values that runs can share; others are groups of their own.
     groups: dict[tuple[bool, Any], list[RunState]] = {}
     for i, run_state in enumerate(run_states):
-        shares = issubclass(learner_named(run_state.run.learner), SharedKernelLearner)
-        key = bool(run_state.run.params["fit_intercept"]), run_state.params.kernel if shares else i
+        shares = issubclass(run_state.run.learner_class, SharedKernelLearner)
+        key = run_state.run.adds_intercept, run_state.params.kernel if shares else i
         groups.setdefault(key, []).append(run_state)
     done = first
     for block in reader.blocks(block_rows, start=first, stop=last):
@@ -223,7 +239,7 @@ def advance_group(run_states: list[RunState], rows: Rows, labels: Array, points:
     runs of the group.
     """
     predictions = np.empty((len(run_states), labels.size))
-    learners = [learner_named(run_state.run.learner) for run_state in run_states]
+    learners = [run_state.run.learner_class for run_state in run_states]
     params = [run_state.params for run_state in run_states]
     states = [run_state.state for run_state in run_states]
     done, failures = [0] * len(run_states), dict[int, Exception]()
@@ -254,7 +270,7 @@ def count(run_state: RunState, predictions: Array, labels: Array, done: int, poi
 
     A prediction that is not finite ends the run as diverged.
     """
-    loss, totals = LOSSES[str(run_state.run.params.get("loss", "squared"))], run_state.totals
+    loss, totals = LOSSES[run_state.run.loss], run_state.totals
     run_state.at = tally(
         loss, predictions, labels, done, totals, points, run_state.at, run_state.curve
     )

@@ -17,10 +17,11 @@ from koco_stream.errors import StoreUnavailable
 from koco_stream.io.files import canonical_json
 from koco_stream.io.fingerprint import processor
 from koco_stream.io.paths import AnyPath, StorePath, store_path
-from koco_stream.learners import learner_named
+from koco_stream.learners import Reference, shown_name
 from koco_stream.learners.record import recorded
+from koco_stream.learners.spec import Value
 from koco_stream.runs.run import Cohort, RunState
-from koco_stream.runs.schemas import RUNS, curve_points, result_schema
+from koco_stream.runs.schemas import RUNS, Column, curve_points, result_schema
 from koco_stream.streams.reader import StreamReader
 from koco_stream.theory.comparator import comparator_of
 from koco_stream.types import Array
@@ -87,8 +88,8 @@ def result_table(
         for over, under in ((totals[:, 1], rounds), (totals[:, 2], rounds), (rounds, seconds))
     )
     intercepts = [
-        bool(run_state.run.params["fit_intercept"])
-        if run_state.status == "ok" and run_state.run.params.get("loss") == "squared"
+        run_state.run.adds_intercept
+        if run_state.status == "ok" and run_state.run.loss == "squared"
         else None
         for run_state in run_states
     ]
@@ -105,9 +106,11 @@ def result_table(
         **stream.identity(),
         "window_rows": stream.window_rows,
         "sharding": stream.sharding,
-        "learner": [run.learner for run in runs],
+        "learner": [shown_name(run.learner) for run in runs],
+        "learner_code": [Reference.of(run.learner).code or None for run in runs],
+        "numbers": [run.learner_class.numbers for run in runs],
         "params": [canonical_json(run.params) for run in runs],
-        "numbers_version": [learner_named(run.learner).numbers_version for run in runs],
+        "numbers_version": [run.learner_class.numbers_version for run in runs],
         "learner_seed": [run.learner_seed for run in runs],
         "status": [run_state.status for run_state in run_states],
         "error": [run_state.error for run_state in run_states],
@@ -130,10 +133,10 @@ def result_table(
         ),
         "finished_at": datetime.now(UTC),
     }
-    shown = [learner_named(run.learner).shown(run.params) for run in runs]
+    shown = [run.typed_params for run in runs]
     for column in RUNS:
         if column.name not in columns:  # a parameter
-            columns[column.name] = [params.get(column.name) for params in shown]
+            columns[column.name] = [_typed(column, params.get(column.name)) for params in shown]
             if column.type == pa.string():  # one that may also be true or false
                 columns[column.name] = [
                     str(value).lower() if isinstance(value, bool) else value
@@ -147,6 +150,17 @@ def result_table(
     arrays = [pa.array(columns[column.name], column.type) for column in RUNS]
     curves = nested_curves(run_states, points, sizes, classification)
     return pa.Table.from_arrays([*arrays, curves], schema=result_schema())
+
+
+def _typed(column: Column, value: Value) -> Value:
+    """A parameter's value if it fits its column: a user's learner may mean another by the name."""
+    fits: dict[pa.DataType, Any] = {
+        pa.float64(): float,
+        pa.int64(): int,
+        pa.bool_(): bool,
+        pa.string(): str | bool,
+    }
+    return value if isinstance(value, fits[column.type]) else None
 
 
 def nested_curves(
@@ -182,7 +196,7 @@ def dictionary_sizes(run_state: RunState, points: Array) -> tuple[int | None, li
     """
     if run_state.state is None:
         return None, [None] * points.size
-    joined = learner_named(run_state.run.learner).joined(run_state.state)
+    joined = run_state.run.learner_class.joined(run_state.state)
     return (
         recorded(run_state.state).get("dictionary_size"),
         [None] * points.size

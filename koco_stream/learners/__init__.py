@@ -1,5 +1,6 @@
-"""All learners, and the registry of them by name. There is no plug-in discovery."""
+"""All learners: the registry of the library's by name, and those of users by their references."""
 
+from functools import cache
 from pathlib import Path
 
 from koco_stream.errors import WrongInput, nearest
@@ -20,7 +21,16 @@ from koco_stream.learners.linear.ogd import OGD
 from koco_stream.learners.linear.oja_son import OjaSON
 from koco_stream.learners.linear.ons import ONS
 from koco_stream.learners.linear.rp_son import RPSON
+from koco_stream.learners.references import (
+    Reference,
+    class_of,
+    is_reference,
+    reference_to,
+    run_name,
+    shown_name,
+)
 from koco_stream.learners.saved import load_into
+from koco_stream.learners.scan import Algorithm
 from koco_stream.learners.spec import Cost, Public, StreamSize
 
 __all__ = [
@@ -38,15 +48,21 @@ __all__ = [
     "PROSNKONS",
     "RPSON",
     "AdaGrad",
+    "Algorithm",
     "Cost",
     "DualSGD",
     "Learner",
     "OjaSON",
     "Public",
+    "Reference",
     "SketchedKONS",
     "StreamSize",
+    "is_loaded",
+    "learner_called",
     "learner_named",
     "load",
+    "run_name",
+    "shown_name",
 ]
 
 LEARNERS: dict[str, type[Learner]] = {
@@ -58,14 +74,42 @@ LEARNERS: dict[str, type[Learner]] = {
 }
 
 
-def learner_named(name: str) -> type[Learner]:
-    """The class of the learner called `name`.
+LOADED: set[str] = set()  # references whose classes this process has
+
+
+def learner_named(name: str) -> type[Algorithm]:
+    """The class of the learner that a run calls `name`: one of the library's, or a reference.
 
     An unknown name raises `WrongInput`, which suggests the nearest name.
     """
+    if is_reference(name):
+        return _referred(name)
     if name not in LEARNERS:
         raise WrongInput(f"no learner is called {name!r}{nearest(name, list(LEARNERS))}")
     return LEARNERS[name]
+
+
+def learner_called(name: str, folder: Path) -> str:
+    """What runs call the learner that a sweep file in `folder` calls `name`.
+
+    The code of a file is read and copied to the cache folder. Raises `WrongInput` if there is no
+    such learner.
+    """
+    return name if name in LEARNERS else str(reference_to(name, folder, list(LEARNERS)))
+
+
+def is_loaded(name: str) -> bool:
+    """Whether the learner that a run calls `name` is the library's, or is loaded already."""
+    return name in LEARNERS or name in LOADED
+
+
+@cache
+def _referred(text: str) -> type[Algorithm]:
+    found = class_of(text)
+    if not issubclass(found, Learner):
+        raise WrongInput(f"{shown_name(text)} is not a learner")
+    LOADED.add(text)
+    return found
 
 
 def load(path: str | Path) -> Learner:

@@ -218,12 +218,15 @@ class Spec:
     A learner defines `parameters`, `to_params` and `cost`. It may also list the parameters it has
     but does not use in `unused`, set `always_stochastic`, or override `irrelevant` and
     `stochastic`. `numbers_version` is increased whenever a code change alters a run's numbers. The
-    default curvature is `curvature_share` times the loss's σ (P1 in docs/errata.md).
+    default curvature is `curvature_share` times the loss's σ (P1 in docs/errata.md). `numbers` is
+    "own" for a compiled learner, whose numbers are the same to the bit in any cohort, cut or
+    process, and "foreign" for one that promises less.
     """
 
     parameters: ClassVar[tuple[Parameter, ...]] = ()
     unused: ClassVar[tuple[str, ...]] = ()
     always_stochastic: ClassVar[bool] = False
+    numbers: ClassVar[str] = "own"
     numbers_version: ClassVar[int] = 1
     curvature_share: ClassVar[float] = 1.0
 
@@ -245,6 +248,16 @@ class Spec:
     def stochastic(cls, q: Public) -> bool:
         """Whether the learner uses random numbers, so that its results depend on the seed."""
         return cls.always_stochastic
+
+    @classmethod
+    def measured_loss(cls, q: Public) -> str:
+        """The loss that is measured of a run's predictions, a name of `LOSSES`."""
+        return str(q["loss"])
+
+    @classmethod
+    def adds_intercept(cls, q: Public) -> bool:
+        """Whether a feature that is always 1 is added to the rows."""
+        return bool(q["fit_intercept"])
 
     @classmethod
     def cost(cls, q: Public, size: StreamSize) -> Cost:

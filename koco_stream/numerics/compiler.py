@@ -4,13 +4,15 @@ Every compiled function of the project goes through `jit`, without fastmath and 
 that sums have a fixed order and results are reproducible. Compiled code is cached in the cache
 folder (see `koco_stream.io.cache`), in a subfolder named by a hash of this package's source and of
 the versions of numba and Python. Outdated code is therefore never reused after a change to a helper
-function, which numba's own cache would not detect.
+function, which numba's own cache would not detect. Code of a user's file is in a subfolder of that,
+named by a hash of the file and of what it imports beside it.
 """
 
 import hashlib
 import sys
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from types import FunctionType
 from typing import Any
 
@@ -20,6 +22,7 @@ from numba.core import config
 
 from koco_stream.io.cache import private_folder
 from koco_stream.io.fingerprint import source_hash
+from koco_stream.io.source_files import hash_of, source_files
 
 
 @cache
@@ -38,18 +41,28 @@ def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
     return jit(function, inline="always")
 
 
-def jit(function: Callable[..., Any], inline: str = "never") -> Callable[..., Any]:
+def jit(
+    function: Callable[..., Any], inline: str = "never", of: Callable[..., Any] | None = None
+) -> Callable[..., Any]:
     """Compile `function` with the project's flags.
 
-    With `NUMBA_DISABLE_JIT=1` it stays a Python function.
+    `of` is the function by whose source it is cached, `function` itself if None. With
+    `NUMBA_DISABLE_JIT=1` it stays a Python function.
     """
     if config.DISABLE_JIT:
         return function
     # Compiled without numba's runtime: the code allocates nothing, and does not count references
     # to its array arguments.
     compiled = numba.njit(nogil=True, error_model="numpy", _nrt=False, inline=inline)(function)
+    source = of or function
+    if is_ours(source):
+        folders: tuple[str, ...] = ()
+    elif Path(source.__code__.co_filename).is_file():
+        folders = (hash_of(source_files(Path(source.__code__.co_filename))),)
+    else:
+        return compiled  # typed in a notebook: compiled anew in each process
     previous = config.CACHE_DIR
-    config.CACHE_DIR = str(private_folder("compiled", code_hash()))
+    config.CACHE_DIR = str(private_folder("compiled", code_hash(), *folders))
     try:
         compiled.enable_caching()
     finally:
@@ -57,8 +70,13 @@ def jit(function: Callable[..., Any], inline: str = "never") -> Callable[..., An
     return compiled
 
 
+def is_ours(function: Callable[..., Any]) -> bool:
+    """Whether a function is of this package, and not of a user's file."""
+    return function.__module__.partition(".")[0] == __name__.partition(".")[0]
+
+
 def jit_with(function: Callable[..., Any], name: str, **names: Any) -> Callable[..., Any]:
-    """Compile a copy of `function` with some of its global names bound to other objects.
+    """Compile a copy of `function` with some of its global names bound to other functions.
 
     One generic loop thus serves every learner. numba treats a global as a constant, so the
     learner's step is compiled into the loop, and it caches the result under `name`, which it does
@@ -70,4 +88,5 @@ def jit_with(function: Callable[..., Any], name: str, **names: Any) -> Callable[
     )
     bound.__qualname__ = name
     bound.__module__ = function.__module__
-    return jit(bound)
+    sources = [getattr(bound_to, "py_func", bound_to) for bound_to in names.values()]
+    return jit(bound, of=next((one for one in sources if not is_ours(one)), None))

@@ -48,7 +48,7 @@ class DataSize:
 
     def seen_by(self, run: Run) -> StreamSize:
         """The size of a run's stream as its learner sees it, with the intercept feature counted."""
-        d = self.n_features + int(bool(run.params["fit_intercept"]))
+        d = self.n_features + run.adds_intercept
         return StreamSize(self.rounds(run.stream), d, self.n_values / max(self.n_rows, 1))
 
 
@@ -83,7 +83,7 @@ class Costs:
 
     def of(self, run: Run) -> RunCost:
         """The estimated cost of a run on one core."""
-        learner, size = learner_named(run.learner), self.sizes[run.stream.dataset_hash]
+        learner, size = run.learner_class, self.sizes[run.stream.dataset_hash]
         stream, factor = size.seen_by(run), self.factors.get(run.learner, 1.0)
         cost = learner.cost(run.params, stream)
         n_bytes = 8 * (cost.floats + 4096 + 3 * curve_points(size.n_rows).size) + 4096

@@ -16,7 +16,7 @@ first. With `total` the seconds of all runs, the rule is:
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, repeat
 
@@ -129,7 +129,8 @@ class UnfinishedCohort:
         between = max(limits.checkpoint_seconds, self.bytes / SAVED_BYTES_PER_SECOND / SAVING_SHARE)
         rounds = self.costs.sizes[self.stream.dataset_hash].rounds(self.stream)
         every = max(1, int(rounds * between / seconds)) if seconds > between else 0
-        return Cohort(self.stream, tuple(self.runs), seconds, every)
+        cohort = Cohort(self.stream, tuple(self.runs), seconds, every)
+        return cohort if cohort.resumable else replace(cohort, checkpoint_rounds=0)
 
 
 def plan(
@@ -179,7 +180,11 @@ def plan(
                     del left[run_id]
     streams: dict[Stream, list[tuple[Run, RunCost]]] = {}
     for run in left.values():
-        streams.setdefault(run.stream, []).append((run, costs.of(run)))
+        if run.learner_class.numbers == "foreign":  # it may fail or hang, and cannot be resumed
+            planned.append(UnfinishedCohort(run.stream, costs))
+            planned[-1].add(run, costs.of(run))
+        else:
+            streams.setdefault(run.stream, []).append((run, costs.of(run)))
     total = sum(cost.seconds for costed in streams.values() for _, cost in costed)
     for stream, costed in streams.items():
         planned += cohorts_of(UnfinishedCohort(stream, costs), costed, limits, total)

@@ -9,7 +9,7 @@ import numpy as np
 
 from koco_stream.errors import WrongInput
 from koco_stream.io.files import canonical_json, content_hash, text_hash
-from koco_stream.learners import Public, learner_named
+from koco_stream.learners import Algorithm, Public, learner_named
 from koco_stream.losses import OF_REAL_LABELS
 from koco_stream.streams.stream import Stream
 from koco_stream.types import Array
@@ -46,11 +46,32 @@ class Run:
         seed. The canonical JSON is assembled here, since many runs have the same stream.
         """
         seed = "null" if self.learner_seed is None else self.learner_seed
-        version = learner_named(self.learner).numbers_version
+        version = self.learner_class.numbers_version
         return text_hash(
             f'{{"learner":"{self.learner}","learner_seed":{seed},"numbers_version":{version},'
             f'"params":{canonical_json(self.params)},"stream":{self.stream.identity_text}}}'
         )
+
+    @property
+    def learner_class(self) -> type[Algorithm]:
+        """The class of the learner."""
+        return learner_named(self.learner)
+
+    @property
+    def loss(self) -> str:
+        """The loss that is measured, a name of `LOSSES`."""
+        return self.learner_class.measured_loss(self.params)
+
+    @property
+    def adds_intercept(self) -> bool:
+        """Whether a feature that is always 1 is added to the rows."""
+        return self.learner_class.adds_intercept(self.params)
+
+    @property
+    def typed_params(self) -> Public:
+        """The parameters that have columns of their own in the table `runs`."""
+        learner = self.learner_class
+        return learner.shown(self.params) if learner.numbers == "own" else {}
 
     def check_labels(self, classes: list[float], task: str) -> None:
         """Raise `WrongInput`, with the remedy, if the loss does not support a dataset's labels."""
@@ -68,10 +89,9 @@ class Run:
                 f" {classes[-1]:g} (or another of them) to its [[dataset]] table to learn that"
                 " class against the rest"
             )
-        if task == "regression" and self.params["loss"] not in OF_REAL_LABELS:
+        if task == "regression" and self.loss not in OF_REAL_LABELS:
             raise WrongInput(
-                f"the {self.params['loss']} loss needs labels -1 and +1, and {name} is a regression"
-                " set"
+                f"the {self.loss} loss needs labels -1 and +1, and {name} is a regression set"
             )
 
 
@@ -112,12 +132,12 @@ class RunState:
 
         If the learner cannot start, the run has the status "failed".
         """
-        learner = learner_named(run.learner)
+        learner = run.learner_class
         params = learner.to_params(learner.refilled(run.params))
         started = RunState(run, params, None, np.zeros((points.size, 3)))
         try:
             started.state = learner.init(
-                params, n_features + int(bool(run.params["fit_intercept"])), run.learner_seed or 0
+                params, n_features + run.adds_intercept, run.learner_seed or 0
             )
         except Exception as error:
             started.fail(error)
@@ -141,6 +161,11 @@ class Cohort:
     runs: tuple[Run, ...]
     seconds: float
     checkpoint_rounds: int = 0
+
+    @property
+    def resumable(self) -> bool:
+        """Whether its states can be saved: those of foreign learners cannot."""
+        return all(run.learner_class.numbers == "own" for run in self.runs)
 
     @cached_property
     def cohort_id(self) -> str:

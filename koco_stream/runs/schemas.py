@@ -69,6 +69,18 @@ RUNS: tuple[Column, ...] = (
         "rows",
     ),
     Column("learner", pa.string(), "the learner's name"),
+    Column(
+        "learner_code",
+        pa.string(),
+        "hash of a learner's file, or distribution and version of a package's; null for the"
+        " library's",
+    ),
+    Column(
+        "numbers",
+        pa.string(),
+        "own: the same to the bit in any cohort, cut or process; foreign: a learner that promises"
+        " less",
+    ),
     Column("params", pa.string(), "the parameters that matter, as canonical JSON"),
     *_parameter_columns(),
     Column(

@@ -7,7 +7,7 @@ from flows.report.axes import Axis
 from flows.report.drawing import Drawing, Figure, Series, Style, plot
 from flows.report.sections.lines import Configuration, Line, StreamResults, params_text
 from flows.tables.tables import grouped
-from koco_stream.learners import StreamSize, learner_named
+from koco_stream.learners import LEARNERS, StreamSize
 from koco_stream.streams.manifest import Manifest
 
 MOST_POINTS = 16  # most points of a learner, not counting the front
@@ -105,8 +105,9 @@ def _point(
 ) -> Point:
     """Costs and error of a configuration that has runs with status ok."""
     size, n_bytes = one.means["dictionary_size"], None
-    if manifest is not None and size is None:
-        learner = learner_named(line.learner)
+    # a report runs no code but the library's
+    if manifest is not None and size is None and line.learner in LEARNERS:
+        learner = LEARNERS[line.learner]
         size_of_stream = StreamSize(
             rounds,
             manifest.n_features + bool(one.params.get("fit_intercept")),

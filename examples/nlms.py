@@ -1,0 +1,84 @@
+"""Normalised least mean squares: w ← w − step_size·ℓ'(ŷ)·x/‖x‖² (Nagumo and Noda, 1967)."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from koco_stream.learners.base import Learner
+from koco_stream.learners.spec import SHARED, STEP_SIZE, Public, loss_and_clip, real
+from koco_stream.losses import loss_slope
+from koco_stream.numerics.compiler import jit
+from koco_stream.numerics.linear_algebra import square_norm
+from koco_stream.types import Array
+
+
+class Params(NamedTuple):
+    """loss: its code. clip: C. step_size: the step."""
+
+    loss: int
+    clip: float
+    step_size: float
+
+
+class State(NamedTuple):
+    """w: (d,) the weights."""
+
+    w: Array
+
+
+def init(params: Params, n_features: int, seed: int) -> State:
+    """w = 0. Nothing is drawn: `seed` is not used."""
+    return State(np.zeros(n_features))
+
+
+@jit
+def forward(params: Params, s: State, idx: Array, val: Array) -> float:
+    """wᵀx for the row (idx, val), before it is held within [−C, C]. Learns nothing."""
+    y_hat = 0.0
+    for i in range(idx.size):
+        y_hat += s.w[idx[i]] * np.float64(val[i])
+    return y_hat
+
+
+@jit
+def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
+    """One round on the row (idx, val) with label y. Updates `s`; returns the prediction ŷ."""
+    y_hat = forward(params, s, idx, val)
+    if abs(y_hat) > params.clip:
+        y_hat = math.copysign(params.clip, y_hat)
+    n2 = square_norm(val)
+    if n2 == 0.0:
+        return 0.0  # an empty row
+    change = params.step_size * loss_slope(params.loss, y_hat, y) / n2
+    for i in range(idx.size):
+        s.w[idx[i]] -= change * np.float64(val[i])
+    return y_hat
+
+
+class NLMS(Learner):
+    """Normalised least mean squares, w ← w − step_size·g/‖x‖²."""
+
+    parameters = (*SHARED, STEP_SIZE)
+    init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
+
+    def __init__(
+        self,
+        step_size: float = 0.5,
+        *,
+        loss: str = "squared",
+        clip: float = 1.0,
+        fit_intercept: bool = False,
+        seed: int = 0,
+    ) -> None:
+        self._keep(locals())
+
+    @classmethod
+    def to_params(cls, q: Public) -> Params:
+        """The parameters of the compiled step, from the complete public parameters `q`."""
+        return Params(**loss_and_clip(q), step_size=real(q, "step_size"))
+
+    @property
+    def coef_(self) -> Array:
+        """The weights (d,), with the intercept's last if there is one."""
+        return self._state.w.copy()

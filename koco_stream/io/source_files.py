@@ -1,0 +1,67 @@
+"""The source of Python files that are not this package's: what belongs together, and its hash."""
+
+import ast
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from koco_stream.errors import WrongInput
+from koco_stream.io.files import text_hash
+
+
+def source_files(path: Path) -> dict[str, str]:
+    """The text of a learner's file, and of what it imports beside it, by path in its folder.
+
+    Imports are found in the text, also in functions; what is not beside the file is an installed
+    package. Raises `WrongInput` if the file is missing or is not Python.
+    """
+    files: dict[str, str] = {}
+    waiting = [path.name]
+    while waiting:
+        name = waiting.pop()
+        if name in files:
+            continue
+        try:
+            files[name] = (path.parent / name).read_text(encoding="utf-8")
+            imports = _imports(ast.parse(files[name]), Path(name).parent)
+        except FileNotFoundError:
+            raise WrongInput(
+                f"there is no file {path}; a file is named relative to the sweep file"
+            ) from None
+        except (OSError, UnicodeDecodeError) as error:
+            raise WrongInput(f"{path.parent / name} cannot be read: {error}") from None
+        except SyntaxError as error:
+            raise WrongInput(
+                f"{path.parent / name}:{error.lineno}: {error.msg}: it is not Python"
+            ) from None
+        waiting += [
+            found
+            for module in imports
+            for found in (f"{module}.py", f"{module}/__init__.py")
+            if (path.parent / found).is_file()
+        ]
+    return dict(sorted(files.items()))
+
+
+def _imports(tree: ast.AST, inside: Path) -> Iterator[str]:
+    """The modules that a file in the folder `inside` imports, as paths without `.py`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+            base = Path()
+        elif isinstance(node, ast.ImportFrom):
+            base = inside.joinpath(*[".."] * (node.level - 1)) if node.level else Path()
+            module = node.module or ""
+            names = [module, *(f"{module}.{alias.name}".lstrip(".") for alias in node.names)]
+        else:
+            continue
+        for name in names:
+            parts = name.split(".")
+            for end in range(1, len(parts) + 1):  # a package's own file is imported as well
+                yield Path(os.path.normpath(base.joinpath(*parts[:end]))).as_posix()
+
+
+def hash_of(files: dict[str, str]) -> str:
+    """A hash (16 hexadecimal digits) of a learner's files."""
+    return text_hash(json.dumps(sorted(files.items())))[:16]

@@ -1,0 +1,141 @@
+"""The code of learners that are files of a user: its hash, its copies, and how it is imported.
+
+The code is the file and what it imports beside it. It is copied to the cache folder under the hash
+of its content and imported from there. Workers take it from the store, by the hash that comes with
+a cohort, and run no file whose hash differs.
+"""
+
+import importlib.util
+import json
+import shutil
+import sys
+import tempfile
+import threading
+from pathlib import Path
+from types import ModuleType
+
+from koco_stream.errors import LearnerChanged, WrongInput
+from koco_stream.io.cache import private_folder
+from koco_stream.io.paths import AnyPath, StorePath, store_path
+from koco_stream.io.source_files import hash_of, source_files
+
+IMPORTING = threading.RLock()
+ORIGINS: dict[str, Path] = {}  # where this process has found the files of each hash
+
+
+def kept_copy(path: Path) -> str:
+    """Copy a learner's files to the cache folder; returns their hash.
+
+    Raises `WrongInput` as `source_files` does.
+    """
+    files = source_files(path)
+    code = hash_of(files)
+    ORIGINS[code] = path.absolute()
+    _keep(files, code)
+    return code
+
+
+def _folder(code: str) -> Path:
+    return private_folder("learners") / code
+
+
+def _keep(files: dict[str, str], code: str) -> None:
+    """Write a learner's files to the cache folder, unless they are there."""
+    folder = _folder(code)
+    if folder.exists():
+        return
+    made = Path(tempfile.mkdtemp(dir=folder.parent))
+    try:
+        for name, text in files.items():
+            (made / name).parent.mkdir(parents=True, exist_ok=True)
+            (made / name).write_text(text, encoding="utf-8")
+        made.rename(folder)
+    except OSError:
+        shutil.rmtree(made, ignore_errors=True)
+        if not folder.exists():  # else another process was faster
+            raise
+
+
+def _kept(code: str) -> dict[str, str]:
+    """A learner's files in the cache folder; empty if they are not there."""
+    folder = _folder(code)
+    return {
+        path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8")
+        for path in folder.rglob("*.py")
+    }
+
+
+def send(store: AnyPath, code: str) -> None:
+    """Write a learner's files from the cache folder to the store, from where workers take them."""
+    note = {"files": _kept(code), "origin": str(ORIGINS[code])}
+    _sent(store, code).write_text(json.dumps(note))
+
+
+def fetch(store: AnyPath, name: str, code: str) -> None:
+    """Copy a learner's files from the store to the cache folder.
+
+    Raises `LearnerChanged`, with the learner's `name`, if the files do not have the hash `code`, or
+    if those they were copied from, where this process sees them, have another by now.
+    """
+    note = json.loads(_sent(store, code).read_text())
+    _check(name, code, hash_of(note["files"]), str(_sent(store, code)))
+    origin = Path(note["origin"])
+    if origin.exists():
+        _check(name, code, hash_of(source_files(origin)), str(origin))
+    _keep(note["files"], code)
+
+
+def _sent(store: AnyPath, code: str) -> StorePath:
+    return store_path(store) / "learners" / f"{code}.json"
+
+
+def _check(name: str, code: str, found: str, where: str) -> None:
+    if found != code:
+        raise LearnerChanged(
+            f"{name} was changed while its sweep ran: {where} now has the hash {found}, and the"
+            f" sweep was begun with {code}; start the sweep again, and the changed file makes new"
+            " runs, or put the file back as it was"
+        )
+
+
+def imported(place: str, code: str) -> ModuleType:
+    """The module of a learner's file, imported from the cache folder.
+
+    Raises `WrongInput` if it cannot be imported, and `LearnerChanged` if its hash differs.
+    """
+    name, folder, files = f"{Path(place).stem}_{code}", _folder(code), _kept(code)
+    _check(place, code, hash_of(files), str(folder))
+    with IMPORTING:
+        if name in sys.modules:
+            return sys.modules[name]
+        for other in files:
+            if other != place:
+                _refuse_another(folder, Path(other).parts[0].removesuffix(".py"), place)
+        spec = importlib.util.spec_from_file_location(name, folder / place)
+        assert spec is not None
+        assert spec.loader is not None
+        module = sys.modules[name] = importlib.util.module_from_spec(spec)
+        sys.path.insert(0, str(folder))
+        try:
+            spec.loader.exec_module(module)
+        except Exception as error:
+            del sys.modules[name]
+            raise WrongInput(
+                f"{place} cannot be imported: {type(error).__name__}: {error}"
+            ) from error
+        finally:
+            sys.path.remove(str(folder))
+        return module
+
+
+def _refuse_another(folder: Path, name: str, place: str) -> None:
+    """Raise `WrongInput` if the module of this name, which the file imports, is another one."""
+    there = getattr(sys.modules.get(name), "__file__", None)
+    if there is None or Path(there).is_relative_to(folder):
+        return
+    mine = folder / f"{name}.py"
+    if not mine.exists() or Path(there).read_bytes() != mine.read_bytes():
+        raise WrongInput(
+            f"{place} imports {name}.py beside it, and another module is called {name} as well"
+            f" ({there}); give the file another name"
+        )

@@ -1,0 +1,154 @@
+"""Learners that are not the library's: of a file, or of an installed package.
+
+A *reference* names such a learner together with its code: `nlms.py:NLMS@3f2a…` is the class `NLMS`
+of a file with this content, `river.linear_model:LogisticRegression@river 0.26.1` a class of a
+package in this version. Runs carry it in place of the learner's name, so that a changed file makes
+new runs, and no process runs other code than was asked for.
+"""
+
+import importlib
+import importlib.metadata
+import importlib.util
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from koco_stream.errors import LearnerChanged, WrongInput, nearest
+from koco_stream.learners.files import imported, kept_copy
+
+GROUP = "koco_stream.learners"  # of entry points
+VW = "vw"
+FORMS = (
+    "; a learner of a file is named 'file.py:Class', one of an installed package"
+    " 'package.module:Class', and Vowpal Wabbit 'vw'"
+)
+
+
+class Reference(NamedTuple):
+    """A learner's name, as a sweep file has it, and its code: a hash, or a distribution's version.
+
+    For a file, `name` has the file's name without its folder.
+    """
+
+    name: str
+    code: str
+
+    def __str__(self) -> str:
+        return f"{self.name}@{self.code}"
+
+    @staticmethod
+    def of(text: str) -> "Reference":
+        """The reference that a run carries in place of a learner's name."""
+        name, _, code = text.partition("@")
+        return Reference(name, code)
+
+    @property
+    def of_file(self) -> bool:
+        """Whether the learner's code is a file, and not an installed package."""
+        return self.name.partition(":")[0].endswith(".py")
+
+
+def is_reference(learner: str) -> bool:
+    """Whether the learner of a run is a reference, and not the name of one of the library's."""
+    return "@" in learner
+
+
+def shown_name(learner: str) -> str:
+    """The learner of a run as tables name it."""
+    return Reference.of(learner).name
+
+
+def run_name(name: str, code: str | None) -> str:
+    """What a run calls a learner that tables name so, with this code (None: the library's)."""
+    return name if code is None else str(Reference(name, code))
+
+
+def reference_to(name: str, folder: Path, known: list[str]) -> Reference:
+    """The reference of the learner that a sweep file in `folder` calls `name`.
+
+    The code of a file is read, hashed and copied to the cache folder. `known` are the library's
+    learners. Raises `WrongInput` if there is no such file or installed package.
+    """
+    place, _, class_name = name.partition(":")
+    if class_name and place.endswith(".py"):
+        path = folder / Path(place).expanduser()
+        return Reference(f"{path.name}:{class_name}", kept_copy(path))
+    if name == VW or class_name:
+        return _of_distribution(name)
+    offered = entry_points()
+    if name in offered:
+        return Reference(name, _version_of(offered[name].dist))
+    raise WrongInput(f"no learner is called {name!r}{nearest(name, [*known, *offered])}{FORMS}")
+
+
+def entry_points() -> dict[str, Any]:
+    """The learners that installed packages offer in the group `koco_stream.learners`, by name."""
+    return {found.name: found for found in importlib.metadata.entry_points(group=GROUP)}
+
+
+def _of_distribution(name: str) -> Reference:
+    package = "vowpalwabbit" if name == VW else name.partition(":")[0].partition(".")[0]
+    found = importlib.metadata.packages_distributions().get(package)
+    if found:
+        return Reference(name, _version_of(importlib.metadata.distribution(found[0])))
+    if importlib.util.find_spec(package) is None:
+        raise WrongInput(
+            f"the learner {name!r} is of the package {package!r}, which is not installed; pip"
+            f" install {package}, on every machine of the cluster"
+        )
+    raise WrongInput(
+        f"the learner {name!r} is of the module {package!r}, which no installed distribution has;"
+        " name its file: 'file.py:Class'"
+    )
+
+
+def _version_of(distribution: Any) -> str:
+    return f"{distribution.name} {distribution.version}"
+
+
+@cache
+def class_of(text: str) -> type:
+    """The class that a reference names.
+
+    Raises `WrongInput` if the class is not there or its code cannot be imported, and
+    `LearnerChanged` if the code is not that of the reference.
+    """
+    reference = Reference.of(text)
+    place, _, class_name = reference.name.partition(":")
+    if reference.of_file:
+        module = imported(place, reference.code)
+    elif class_name:
+        module = _of_package(reference, place)
+    else:
+        return _offered(reference)
+    found = getattr(module, class_name, None)
+    if not isinstance(found, type):
+        classes = [name for name, value in vars(module).items() if isinstance(value, type)]
+        raise WrongInput(f"{place} has no class {class_name!r}{nearest(class_name, classes)}")
+    return found
+
+
+def _of_package(reference: Reference, place: str) -> ModuleType:
+    _check_version(reference, _of_distribution(reference.name).code)
+    try:
+        return importlib.import_module(place)
+    except ImportError as error:
+        raise WrongInput(f"{reference.name} cannot be imported: {error}") from error
+
+
+def _offered(reference: Reference) -> type:
+    offered = entry_points().get(reference.name)
+    if offered is None:
+        raise WrongInput(f"no package that is installed offers the learner {reference.name!r}")
+    _check_version(reference, _version_of(offered.dist))
+    loaded: type = offered.load()
+    return loaded
+
+
+def _check_version(reference: Reference, found: str) -> None:
+    if found != reference.code:
+        raise LearnerChanged(
+            f"{reference.name}: this machine has {found}, and the sweep was begun with"
+            f" {reference.code}; install the same version on every machine"
+        )
