@@ -11,6 +11,7 @@ import click
 import koco_stream
 from flows.commands.cluster import cluster
 from flows.commands.data import datasets, prepare, verify
+from flows.commands.learners import learners
 from flows.commands.nightly import accept, nightly, serve
 from flows.commands.reproduce import reproduce
 from flows.commands.results import compact, report, results
@@ -69,6 +70,7 @@ for command in (
     prepare,
     datasets,
     verify,
+    learners,
     sweep,
     status,
     results,

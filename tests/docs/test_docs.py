@@ -81,6 +81,11 @@ def test_adding_a_learner__runs_on_a_copy_of_the_project(without, tmp_path):
     run_page("own-learner.md", clone, environment_for(tmp_path, clone), without)
 
 
+def test_example__is_the_page_s():
+    [block] = [block for block in blocks_of("own-learner.md") if block.title == "nlms.py"]
+    assert (ROOT / "examples" / "nlms.py").read_text() == block.text
+
+
 @pytest.mark.soak  # sweeps on Slurm are tested at length in test_slurm.py
 def test_slurm__runs_where_slurm_does(slurm_conf, tmp_path):
     environment = environment_for(tmp_path, ROOT) | {"SLURM_CONF": str(slurm_conf)}
