@@ -16,6 +16,7 @@ from flows.sweeping.file import read_sweep
 from koco_stream import ONS, WrongInput
 from koco_stream.streams.manifest import load_manifest
 from koco_stream.theory import curvature_term, gradient_term, newton_regret_bound
+from storage.generated.blocks import BLOCK_ROWS
 from storage.generated.generators import (
     GENERATORS,
     expected_values,
@@ -23,7 +24,6 @@ from storage.generated.generators import (
     synthetic_name,
     synthetic_source,
 )
-from storage.generated.streams import BLOCK_ROWS
 from storage.generated.tables import adversary
 from storage.sources.source import Piece
 from tests.helpers.wire import as_on_a_worker
