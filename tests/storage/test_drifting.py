@@ -182,7 +182,9 @@ def test_noise__is_the_share_of_wrong_labels_on_the_same_rows(generator):
     values = {"n_rows": 50_000, "every": 900, "width": 100}
     X, y = rows_of(generator, **values, noise=0)
     again, noisy = rows_of(generator, **values, noise=0.2)
+    unchanged, _ = rows_of(generator, n_rows=50_000, every=50_000)
     assert (again == X).all()
+    assert (unchanged == X).all()
     assert (noisy != y).mean() == pytest.approx(0.2, abs=0.01)
 
 
