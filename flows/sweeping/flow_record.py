@@ -1,7 +1,6 @@
 """What a sweep tells the process that records it in Prefect.
 
-A sweep waits neither for Prefect, whose server takes seconds to start, nor for the record of what
-it does.
+No step of a sweep waits for Prefect, whose server takes seconds to start.
 """
 
 from __future__ import annotations
@@ -19,10 +18,13 @@ from importlib.util import find_spec
 from types import TracebackType
 from typing import Any, Self
 
+from flows.runtime.console import say
 from flows.sweeping.request import SweepRequest
 from flows.sweeping.steps import PLAIN, Steps
 from koco_stream.io.cache import private_folder
 
+LOG = "recorder.log"  # in Prefect's home
+RECORDED_WITHIN = 30.0  # seconds after the sweep, which then ends without its record
 EVERY = 1.0  # seconds between messages about progress
 UNWANTED = "KOCO_NO_PREFECT"  # environment variable: if it is not empty, nothing is recorded
 
@@ -40,6 +42,9 @@ class FlowRecord:
     start, so it starts when workers are busy with the first cohorts, or at the end; what came
     before is told then. It ends soon after the sweep, and sees by its closed input if the sweep was
     killed. Nothing fails if it ends early.
+
+    The sweep waits for it at its end only if PREFECT_API_URL names a server: in a container or a
+    batch job, no process outlives the sweep's.
     """
 
     def __init__(self, request: SweepRequest, name: str) -> None:
@@ -64,7 +69,20 @@ class FlowRecord:
         process = self._started()
         with suppress(OSError):
             process.stdin.close()  # type: ignore[union-attr]
-        threading.Thread(target=process.wait, daemon=True).start()  # it ends by itself
+        if os.environ.get("PREFECT_API_URL"):
+            self._wait(process)
+        else:
+            threading.Thread(target=process.wait, daemon=True).start()  # it ends by itself
+
+    def _wait(self, process: subprocess.Popen[bytes]) -> None:
+        """Wait until the sweep is recorded, and say if it is not."""
+        try:
+            status = process.wait(RECORDED_WITHIN)
+        except subprocess.TimeoutExpired:
+            say("Prefect has not recorded the end of this sweep yet; a process goes on with it")
+            return
+        if status:
+            say(f"Prefect has not recorded this sweep; see {private_folder('prefect') / LOG}")
 
     def tell(self, **message: Any) -> None:
         """Send a message, now or when the process has started; unless it has ended."""
@@ -79,7 +97,7 @@ class FlowRecord:
     def _started(self) -> subprocess.Popen[bytes]:
         """The process, which starts now if it has not started."""
         if self.process is None:
-            with (private_folder("prefect") / "recorder.log").open("wb") as log:
+            with (private_folder("prefect") / LOG).open("wb") as log:
                 self.process = subprocess.Popen(
                     [sys.executable, "-P", "-m", "flows.sweeping.flow_recorder"],
                     stdin=subprocess.PIPE,

@@ -36,7 +36,9 @@ class Manifest:
     `dataset_hash` identifies its rows in canonical form and its schema, independently of the
     sharding. `layout` is "sparse" or "dense", `task` is "classification" or "regression"; `classes`
     are the distinct labels of a classification dataset. `statistics` summarises labels and rows;
-    `transformations` lists in order what was done to the source's values.
+    `transformations` lists in order what was done to the source's values. `changes` are the rounds
+    of a generated stream after which another concept labels the rows, if they are read as stored;
+    it is empty for other datasets.
     """
 
     name: str
@@ -54,6 +56,7 @@ class Manifest:
     statistics: dict[str, float]
     format: int = FORMAT
     feature_names: list[str] = field(default_factory=list)
+    changes: tuple[int, ...] = ()
 
     def to_json(self) -> str:
         """The text of the manifest file.
@@ -124,6 +127,7 @@ def load_manifest(store: AnyPath, name: str) -> Manifest:
         if seal is not None and seal != seal_of(content):
             raise WrongInput(f"{path} was altered after it was written; prepare the dataset again")
         content["shards"] = [Shard(**shard) for shard in content["shards"]]
+        content["changes"] = tuple(content.get("changes", ()))  # earlier manifests have none
         manifest = Manifest(**content)
     except WrongInput:
         raise

@@ -9,7 +9,9 @@ from typing import Any
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.io.paths import AnyPath
 from koco_stream.streams.manifest import Manifest, dataset_path, load_manifest
-from storage.generated.streams import BLOCK_ROWS, Blocks, dense_stream, sparse_text
+from storage.generated.blocks import BLOCK_ROWS, Blocks
+from storage.generated.drifting import hyperplane, sea, swapped_dense, swapped_text
+from storage.generated.streams import dense_stream, sparse_text
 from storage.generated.tables import adversary, ill_conditioned, slice_like
 from storage.preparing.prepare import Preparing, prepare_source
 from storage.preparing.transform import MOST_DENSE_VALUES, SCALES
@@ -25,10 +27,14 @@ TABLES: dict[str, Callable[..., Piece]] = {
 STREAMS: dict[str, Callable[..., Blocks]] = {
     "sparse-text": sparse_text,
     "dense-stream": dense_stream,
+    "hyperplane": hyperplane,
+    "sea": sea,
+    "swapped-dense": swapped_dense,
+    "swapped-text": swapped_text,
 }
 GENERATORS: dict[str, Callable[..., Piece] | Callable[..., Blocks]] = {**TABLES, **STREAMS}
 # scales that a generator applies itself, and scales applied to the rows of other generators
-OWN_SCALES = {"sparse-text": ("unit-rows", "none")}
+OWN_SCALES = dict.fromkeys(("sparse-text", "swapped-text"), ("unit-rows", "none"))
 OF_DENSE_ROWS = tuple(scale for scale in SCALES if scale != "tf-idf")
 ABOUT = {
     "ill-conditioned": ("classification", "SON 2016"),
@@ -36,6 +42,10 @@ ABOUT = {
     "slice-like": ("regression", "PROS-N-KONS 2017"),
     "sparse-text": ("classification", "SON 2016"),
     "dense-stream": ("regression", "PROS-N-KONS 2017"),
+    "hyperplane": ("classification", "CVFDT 2001"),
+    "sea": ("classification", "SEA 2001"),
+    "swapped-dense": ("classification", ""),
+    "swapped-text": ("classification", ""),
 }
 
 
@@ -59,12 +69,15 @@ def synthetic_name(generator: str, given: dict[str, Any]) -> str:
     for name, value in given.items():
         if name not in known:
             raise WrongInput(f"{generator} has no parameter {name!r}{nearest(name, list(known))}")
-        if wrong := _requirement(generator, known[name], value):
+        if wrong := _requirement(generator, name, known[name], value):
             raise WrongInput(f"{generator}: {name} must be {wrong}, not {value!r}")
     values = all_values(generator, given)
     if generator in STREAMS:
         # generates no rows yet, but rejects incompatible parameters
-        STREAMS[generator](**own_values(generator, given))
+        try:
+            STREAMS[generator](**own_values(generator, given))
+        except WrongInput as error:
+            raise WrongInput(f"{generator}: {error}") from None
     elif values["n_rows"] * values["n_features"] > MOST_DENSE_VALUES:
         raise WrongInput(
             f"{generator}: n_rows = {values['n_rows']} of n_features = {values['n_features']} are"
@@ -75,18 +88,19 @@ def synthetic_name(generator: str, given: dict[str, Any]) -> str:
     return ",".join([generator, *(f"{name}={text}" for name, text in texts.items())])
 
 
-def _requirement(generator: str, default: Any, value: Any) -> str | None:
+def _requirement(generator: str, name: str, default: Any, value: Any) -> str | None:
     """Requirement that a parameter's value violates, as text; None if the value is valid.
 
-    `default` is the parameter's default, which determines its type.
+    `default` is the parameter's default, which determines its type. Only `noise` may be 0.
     """
     if isinstance(default, str):
         choices = OWN_SCALES.get(generator, OF_DENSE_ROWS)
         return None if value in choices else f"one of {', '.join(choices)}"
     whole = "whole " if isinstance(default, int) else ""
-    number = isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < LIMIT
-    fits = number and (value == int(value) or not whole)
-    return None if fits else f"a positive {whole}number below {LIMIT:g}"
+    number = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < LIMIT
+    fits = number and (value == int(value) or not whole) and (value > 0 or name == "noise")
+    or_0 = "0 or " if name == "noise" else ""
+    return None if fits else f"{or_0}a positive {whole}number below {LIMIT:g}"
 
 
 def all_values(generator: str, given: dict[str, Any]) -> dict[str, Any]:

@@ -1,27 +1,19 @@
-"""Synthetic streams of any size, generated block by block.
+"""Synthetic streams of any size, which resemble two real datasets in size and shape.
 
-The rows of a block depend only on the parameters and the block's number. The streams resemble two
-real datasets in size and shape, so that measurements on them are indicative for these, but the data
-are not real.
+Measurements on them are indicative for these datasets, but the data are not real.
 """
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from koco_stream.errors import WrongInput
 from koco_stream.numerics.linear_algebra import gram_schmidt, product
 from koco_stream.types import Array
-from storage.sources.source import Piece, Source, dense_piece, refuse_first
+from storage.generated.blocks import MODEL, Blocks, block_rows_of, draw_of, too_noisy
+from storage.sources.source import Piece, dense_piece, refuse_first
 
-BLOCK_ROWS = 16_384
-BLOCK_VALUES = 1 << 22  # approximate limit on the values of a block
-MODEL = 1 << 47  # block number reserved for the random numbers that all rows share
 SPARSE, DENSE = 0x7E, 0xDE
 # offset c of the word distribution: the most frequent word is about as frequent as the third word
 # of Zipf's law, 3 % of all words for a vocabulary of 100,000
@@ -29,47 +21,6 @@ HEAD = 3.0
 SHAPE = 2.0  # shape of the Gamma distribution of the row lengths
 RELEVANT = 0.1  # fraction of the features on which the labels depend
 MOST_DENSE_FEATURES = 4096  # the mixing matrix of dense features is (d, d)
-
-
-@dataclass(kw_only=True)
-class Blocks(Source):
-    """Source of rows that are generated block by block.
-
-    Parameters
-    ----------
-    make : callable
-        Module-level function; `make(number, **model)` generates one block.
-    model : dict
-        Keyword arguments of `make`.
-    n_rows : int
-        Number of rows.
-    block_rows : int
-        Rows per block; the last block is generated in full and truncated.
-    """
-
-    make: Callable[..., Piece]
-    model: dict[str, Any]
-    n_rows: int
-    block_rows: int
-    format: str = "synthetic"
-
-    def __post_init__(self) -> None:
-        self.n_bytes = self.n_rows
-
-    def pieces(self, scratch: Path) -> Iterator[tuple[int, int]]:
-        """Blocks of generated rows as (first row, number of rows); the last may be truncated."""
-        for first in range(0, self.n_rows, self.block_rows):
-            yield first, min(self.block_rows, self.n_rows - first)
-
-    def read(self, piece: tuple[int, int]) -> Piece:
-        """Generate the rows of a block, or of any range of rows within one block."""
-        first, n = piece
-        number, begin = divmod(first, self.block_rows)
-        return self.make(number, **self.model).between(begin, begin + n)
-
-    def piece_bytes(self, piece: tuple[int, int]) -> int:
-        """Number of rows of a block, by which progress is counted."""
-        return piece[1]
 
 
 def sparse_text(
@@ -114,20 +65,14 @@ def sparse_text(
         [
             (
                 mean_nonzeros > n_features / 2,
-                f"sparse-text: mean_nonzeros = {mean_nonzeros:g} is more than half of n_features ="
+                f"mean_nonzeros = {mean_nonzeros:g} is more than half of n_features ="
                 f" {n_features}; use a dense stream",
             ),
-            (
-                noise > 0.5,
-                f"sparse-text: noise = {noise:g} is the share of wrong labels, at most 0.5",
-            ),
-            (
-                n_features > 2**31 - 1,
-                f"sparse-text: n_features = {n_features} is more than {2**31 - 1}",
-            ),
+            too_noisy(noise),
+            (n_features > 2**31 - 1, f"n_features = {n_features} is more than {2**31 - 1}"),
         ]
     )
-    block_rows = _block_rows(mean_nonzeros)
+    block_rows = block_rows_of(mean_nonzeros)
     return Blocks(
         make=_sparse_block,
         model={
@@ -180,10 +125,8 @@ def dense_stream(
     are float32.
     """
     if n_features > MOST_DENSE_FEATURES:
-        raise WrongInput(
-            f"dense-stream: n_features = {n_features} is more than {MOST_DENSE_FEATURES}"
-        )
-    block_rows = _block_rows(n_features)
+        raise WrongInput(f"n_features = {n_features} is more than {MOST_DENSE_FEATURES}")
+    block_rows = block_rows_of(n_features)
     return Blocks(
         make=_dense_block,
         model={
@@ -197,17 +140,6 @@ def dense_stream(
         n_features=n_features,
         layout="dense",
         block_rows=block_rows,
-    )
-
-
-def _block_rows(values_per_row: float) -> int:
-    return max(1, min(BLOCK_ROWS, int(BLOCK_VALUES / max(values_per_row, 1.0))))
-
-
-def _draw(data_seed: int, kind: int, number: int) -> np.random.Generator:
-    """Counter-based random number generator of one block, with its own key."""
-    return np.random.Generator(
-        np.random.Philox(key=np.array([data_seed, (kind << 48) + number], np.uint64))
     )
 
 
@@ -229,7 +161,7 @@ def _words(
         low, high = (
             (middle, high) if _expected_nonzeros(chance, middle) < mean_nonzeros else (low, middle)
         )
-    draw = _draw(data_seed, SPARSE, MODEL)
+    draw = draw_of(data_seed, SPARSE, MODEL)
     feature = draw.permutation(n_features).astype(np.int32)
     weight = draw.standard_normal(n_features) * (draw.random(n_features) < RELEVANT)
     return high, feature, weight, float(np.cumsum(chance * weight)[-1])
@@ -254,7 +186,7 @@ def _sparse_block(
     unit: bool,
 ) -> Piece:
     length, feature, weight, expected = _words(n_features, mean_nonzeros, data_seed)
-    draw = _draw(data_seed, SPARSE, number)
+    draw = draw_of(data_seed, SPARSE, number)
     n_words = draw.poisson(length * draw.standard_gamma(SHAPE, block_rows))
     row = np.repeat(np.arange(block_rows), n_words)
     word = (HEAD * np.expm1(draw.random(row.size) * math.log1p(n_features / HEAD))).astype(np.int64)
@@ -274,7 +206,7 @@ def _sparse_block(
 @lru_cache(maxsize=2)
 def _mixing(n_features: int, condition_number: float, data_seed: int) -> tuple[Array, Array]:
     """Parameters that all rows of a dense stream share: diag(λ)^½ Vᵀ (d, d) and θ (d, 1)."""
-    draw = _draw(data_seed, DENSE, MODEL)
+    draw = draw_of(data_seed, DENSE, MODEL)
     V, theta = draw.standard_normal((n_features, n_features)), draw.standard_normal((n_features, 1))
     for _ in range(2):
         gram_schmidt(V, n_features, np.empty(n_features))
@@ -292,7 +224,7 @@ def _dense_block(
     noise: float,
 ) -> Piece:
     mixing, theta = _mixing(n_features, condition_number, data_seed)
-    draw = _draw(data_seed, DENSE, number)
+    draw = draw_of(data_seed, DENSE, number)
     Z = draw.standard_normal((block_rows, n_features))
     X, score = np.empty((block_rows, n_features)), np.empty((block_rows, 1))
     product(Z, mixing, X)

@@ -16,6 +16,7 @@ from flows.sweeping.file import read_sweep
 from koco_stream import ONS, WrongInput
 from koco_stream.streams.manifest import load_manifest
 from koco_stream.theory import curvature_term, gradient_term, newton_regret_bound
+from storage.generated.blocks import BLOCK_ROWS
 from storage.generated.generators import (
     GENERATORS,
     expected_values,
@@ -23,7 +24,6 @@ from storage.generated.generators import (
     synthetic_name,
     synthetic_source,
 )
-from storage.generated.streams import BLOCK_ROWS
 from storage.generated.tables import adversary
 from storage.sources.source import Piece
 from tests.helpers.wire import as_on_a_worker
@@ -32,6 +32,10 @@ SMALL = {
     "sparse-text": {"n_rows": 40_000, "n_features": 3000, "mean_nonzeros": 20.0},
     "dense-stream": {"n_rows": 40_000, "n_features": 5},
     "slice-like": {"n_rows": 40_000, "n_features": 5, "n_factors": 3},
+    "hyperplane": {"n_rows": 40_000, "every": 500, "width": 100},
+    "sea": {"n_rows": 40_000},
+    "swapped-dense": {"n_rows": 40_000},
+    "swapped-text": {"n_rows": 40_000, "n_features": 300, "mean_nonzeros": 5.0},
 }
 PINNED = [
     (

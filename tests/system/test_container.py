@@ -11,7 +11,7 @@ import yaml
 
 from cluster.certificates import make_certificates
 from tests.helpers.podman import CONFINED, IMAGE, NETWORK, as_podman_takes, podman, why_not
-from tests.helpers.project import ROOT, wait_until
+from tests.helpers.project import ROOT
 from tests.helpers.s3_server import KEY, REGION, SECRET, filesystem, s3_server, server_program
 from tests.helpers.sweeps import tables
 from tests.helpers.swept import koco
@@ -115,7 +115,7 @@ def test_manifests__run_a_sweep_in_pods_with_certificates_prefect_and_an_object_
         for name, value in store.items():
             monkeypatch.setenv(name, value)
         assert tables("s3://bucket/store") == expected
-        wait_until(lambda: recorded(engine) == ["contained COMPLETED"], "no record of the sweep")
+        assert recorded(engine) == ["contained COMPLETED"]
 
 
 # What Prefect's server says to a pod that knows its login. For a moment after a pod has ended, the

@@ -12,7 +12,7 @@ from koco_stream.streams.manifest import dataset_path, load_manifest
 from storage.results import result_files
 from tests.helpers.disturbed import MARK, DisturbedSweep, prefect_server
 from tests.helpers.listening import with_variable
-from tests.helpers.project import PATIENCE, wait_until
+from tests.helpers.project import PATIENCE, free_port, wait_until
 from tests.helpers.swept import MINUTE, koco
 
 STEPS = ["prepare", "plan", "run", "collect", "report"]
@@ -89,8 +89,17 @@ def check_completed(server, name, sweep):
 
 def test_completed__has_its_tasks_progress_and_results(server, small_store, tmp_path):
     sweep = sweeping(tmp_path, small_store, "completed", SHORT, server)
-    assert ended(sweep) == 0, sweep.said()
+    assert sweep.process.wait(PATIENCE) == 0, sweep.said()
+    # at once: in a container, nothing that the sweep leaves goes on
     check_completed(server, "completed", sweep)
+    assert ended(sweep) == 0
+
+
+def test_server_that_does_not_answer__is_named_and_the_sweep_is_done(small_store, tmp_path):
+    nobody = {"PREFECT_API_URL": f"http://127.0.0.1:{free_port()}/api"}
+    sweep = sweeping(tmp_path, small_store, "unrecorded", SHORT, nobody)
+    assert ended(sweep) == 0
+    assert "Prefect has not recorded" in sweep.said()
 
 
 def test_server_of_its_own__records_the_same_and_ends(small_store, tmp_path, monkeypatch):
