@@ -3,16 +3,18 @@
 Feature j of a row is what `j:value` is in Vowpal Wabbit's text form: numbers are not hashed.
 """
 
+from collections import deque
 from typing import Any
 
 from koco_stream.foreign_host.model import Model, Row
+from koco_stream.foreign_host.vowpal_wabbit_options import rows_in_use
 
 
 class VowpalWabbitModel(Model):
     """Vowpal Wabbit with the options of its command line.
 
-    The prediction of a round is the one that Vowpal Wabbit makes as it learns, so that the mean of
-    its losses is what Vowpal Wabbit's own program reports.
+    The prediction of a round is the one that Vowpal Wabbit makes as it learns, and that its own
+    program writes with `-p`.
     """
 
     def __init__(self, options: str, seed: int) -> None:
@@ -22,6 +24,8 @@ class VowpalWabbitModel(Model):
         if not any(word.partition("=")[0] == "--random_seed" for word in words):
             words += ["--random_seed", str(seed)]
         self.workspace = Workspace(arg_list=[*words, "--quiet"])
+        # It has pointers to the examples of an epoch, whose memory Python would free.
+        self.in_use = deque[Any](maxlen=rows_in_use(options))
         self.scalar = PredictionType.SCALAR
         predicts, learns = self.workspace.get_prediction_type(), self.workspace.get_label_type()
         if predicts != self.scalar or learns != LabelType.SIMPLE:
@@ -46,10 +50,11 @@ class VowpalWabbitModel(Model):
     def round(self, row: Row, label: float) -> float:
         """The prediction for a row, made as it is learnt."""
         example = self._example(row)
-        example.set_label_string(repr(label))
+        example.set_label_string(f"{label:.9g}")
         self.workspace.learn(example)
         predicted = float(example.get_prediction(self.scalar))
         self.workspace.finish_example(example)
+        self.in_use.append(example)
         return predicted
 
     def _example(self, row: Row) -> Any:

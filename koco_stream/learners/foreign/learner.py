@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from koco_stream.errors import WrongInput, nearest
+from koco_stream.foreign_host import vowpal_wabbit_options
 from koco_stream.foreign_host.target import (
     RIVER,
     SCIKIT_LEARN,
@@ -18,7 +19,6 @@ from koco_stream.foreign_host.target import (
     kind_of,
     seed_argument,
 )
-from koco_stream.learners.foreign import vowpal_wabbit
 from koco_stream.learners.foreign.run import ForeignRun, Params
 from koco_stream.learners.spec import Cost, Parameter, Public, Spec, StreamSize, real, whole
 from koco_stream.streams.rows import Rows
@@ -107,7 +107,7 @@ class ForeignLearner(Spec):
         """
         public = super().complete(given)
         if kind_of(cls.target) == VOWPAL_WABBIT:
-            vowpal_wabbit.check_options(str(public.get("options", "")))
+            vowpal_wabbit_options.check_options(public.get("options", ""))
             return public
         signature = constructor_of(cls.target)
         seeded = seed_argument(cls.target)
@@ -141,7 +141,7 @@ class ForeignLearner(Spec):
     def stochastic(cls, q: Public) -> bool:
         """Whether its results depend on the seed, which it is then given."""
         if kind_of(cls.target) == VOWPAL_WABBIT:
-            return vowpal_wabbit.draws(str(q.get("options", "")))
+            return vowpal_wabbit_options.draws(str(q.get("options", "")))
         seeded = seed_argument(cls.target)
         return seeded is not None and seeded not in q
 
@@ -150,7 +150,7 @@ class ForeignLearner(Spec):
         """Whether it learns from labels −1 and +1 only."""
         kind, found = kind_of(cls.target), class_of(cls.target)
         if kind == VOWPAL_WABBIT:
-            return vowpal_wabbit.loss(str(q.get("options", ""))) != "squared"
+            return vowpal_wabbit_options.loss(str(q.get("options", ""))) != "squared"
         if kind == RIVER:
             return hasattr(found, "predict_proba_one")
         return "classes" in inspect.signature(found.partial_fit).parameters
@@ -160,7 +160,7 @@ class ForeignLearner(Spec):
         """Which of `koco_stream.losses.LOSSES` its predictions are measured by."""
         kind, found = kind_of(cls.target), class_of(cls.target)
         if kind == VOWPAL_WABBIT:
-            return vowpal_wabbit.loss(str(q.get("options", "")))
+            return vowpal_wabbit_options.loss(str(q.get("options", "")))
         if kind == RIVER:
             return "logistic" if cls.classifies(q) else "squared"
         signature = constructor_of(cls.target)

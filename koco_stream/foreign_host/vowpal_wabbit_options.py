@@ -1,4 +1,9 @@
-"""What Vowpal Wabbit's options say before it runs: whether they fit, its loss, its randomness."""
+"""What Vowpal Wabbit's options say before it runs: whether they fit, its loss, its randomness.
+
+Vowpal Wabbit itself need not be installed for that.
+"""
+
+from typing import Any
 
 from koco_stream.errors import WrongInput
 
@@ -37,8 +42,10 @@ def options_in(text: str) -> dict[str, str | None]:
     return found
 
 
-def check_options(text: str) -> None:
+def check_options(text: Any) -> None:
     """Raise `WrongInput` for an option that cannot stand in a sweep."""
+    if not isinstance(text, str):
+        raise WrongInput(f"options must be a text, as on vw's command line, not {text!r}")
     found = options_in(text)
     for name in found:
         shown = f"--{name}" if len(name) > 1 else f"-{name}"
@@ -64,3 +71,9 @@ def draws(text: str) -> bool:
     """Whether Vowpal Wabbit may draw random numbers that depend on the seed it is given."""
     found = options_in(text)
     return "random_seed" not in found and not DRAW_NOTHING.issuperset(found)
+
+
+def rows_in_use(text: str) -> int:
+    """How many of the last rows Vowpal Wabbit still uses: those of an epoch of its OjaNewton."""
+    size = options_in(text).get("epoch_size") or "1"
+    return max(int(size), 1) if size.isdigit() else 1
