@@ -158,7 +158,7 @@ def test_options__that_cannot_stand_in_a_sweep_are_refused(given, message):
 
 
 def test_options__that_vowpal_wabbit_refuses_are_named_by_it():
-    with pytest.raises(RuntimeError, match="before its first round: .*unrecognised option '--no'"):
+    with pytest.raises(RuntimeError, match=r"before its first round: .*unrecognised option '--no'"):
         scores("vw", {"options": "--no"}, SPARSE, SIGNS)
     with pytest.raises(RuntimeError, match="labels of the type MULTICLASS and predicts MULTICLASS"):
         scores("vw", {"options": "--oaa 3"}, SPARSE, SIGNS)
