@@ -3,7 +3,6 @@
 A row is a matrix of one row: an array if it is dense, else a SciPy matrix in CSR form.
 """
 
-import inspect
 import math
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 from scipy.sparse import csr_matrix, issparse
 
 from koco_stream.foreign_host.model import Model, Row, log_odds
+from koco_stream.foreign_host.target import learns_classes
 from koco_stream.types import Array
 
 CLASSES = np.array([-1, 1])
@@ -26,7 +26,7 @@ class ScikitLearnModel(Model):
 
     def __init__(self, learner: Any, n_features: int) -> None:
         self.learner, self.n_features = learner, n_features
-        self.classifies = "classes" in inspect.signature(learner.partial_fit).parameters
+        self.classifies = learns_classes(learner)
         self.has_learnt = False
 
     def predict(self, row: Row) -> float:
@@ -57,12 +57,11 @@ class ScikitLearnModel(Model):
         return csr_matrix(content, shape=(len(rows), self.n_features))
 
     def _learn(self, X: Any, labels: list[float]) -> None:
-        if not self.classifies:
-            self._call("partial_fit", X, np.array(labels))
-        elif self.has_learnt:
-            self._call("partial_fit", X, np.array(labels, np.int64))
+        if self.classifies:
+            more = {} if self.has_learnt else {"classes": CLASSES}
+            self._call("partial_fit", X, np.array(labels, np.int64), **more)
         else:
-            self._call("partial_fit", X, np.array(labels, np.int64), classes=CLASSES)
+            self._call("partial_fit", X, np.array(labels))
         self.has_learnt = True
 
     def _score(self, X: Any) -> float:

@@ -78,20 +78,16 @@ def kind_of(target: str) -> str:
     )
 
 
-def _takes(method: Any, arguments: int) -> bool:
-    """Whether a method of a class takes so many arguments beside `self`."""
-    found = inspect.signature(method).parameters.values()
-    kinds = [parameter.kind for parameter in found]
-    return inspect.Parameter.VAR_POSITIONAL in kinds or len(kinds) > arguments
+def learns_classes(learner: Any) -> bool:
+    """Whether the `partial_fit` of a class or of its object is told the classes."""
+    signature = _signature(learner.partial_fit)
+    return signature is not None and "classes" in signature.parameters
 
 
 @cache
 def constructor_of(target: str) -> inspect.Signature | None:
     """The signature of a target's constructor; None if it says nothing."""
-    try:
-        return inspect.signature(class_of(target))
-    except ValueError:  # as of some classes that are written in C
-        return None
+    return _signature(class_of(target))
 
 
 def seed_argument(target: str) -> str | None:
@@ -99,3 +95,19 @@ def seed_argument(target: str) -> str | None:
     signature = constructor_of(target)
     names = signature.parameters if signature else ()
     return next((name for name in SEEDS if name in names), None)
+
+
+def _signature(called: Any) -> inspect.Signature | None:
+    try:
+        return inspect.signature(called)
+    except ValueError:  # as of some classes that are written in C
+        return None
+
+
+def _takes(method: Any, arguments: int) -> bool:
+    """Whether a method of a class takes so many arguments beside `self`."""
+    signature = _signature(method)
+    if signature is None:
+        return True
+    kinds = [parameter.kind for parameter in signature.parameters.values()]
+    return inspect.Parameter.VAR_POSITIONAL in kinds or len(kinds) > arguments

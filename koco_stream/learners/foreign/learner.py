@@ -1,12 +1,8 @@
 """A foreign learner as the engine sees it: parameters, identity, cost, and its rounds."""
 
-import inspect
 import json
-import math
 from functools import cache
 from typing import Any, ClassVar
-
-import numpy as np
 
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.foreign_host import vowpal_wabbit_options
@@ -17,21 +13,19 @@ from koco_stream.foreign_host.target import (
     class_of,
     constructor_of,
     kind_of,
+    learns_classes,
     seed_argument,
 )
+from koco_stream.learners.foreign.arguments import DEFAULTS, RESERVED, Argument, arguments_in
 from koco_stream.learners.foreign.run import ForeignRun, Params
-from koco_stream.learners.spec import Cost, Parameter, Public, Spec, StreamSize, real, whole
+from koco_stream.learners.spec import Cost, Public, Spec, StreamSize, real, whole
 from koco_stream.streams.rows import Rows
 from koco_stream.types import Array
 
-BATCH = Parameter("batch", int, "the rows that are predicted before they are learnt", low=1)
-TIME_LIMIT = Parameter("time_limit", float, "the most seconds of a run", low=0, above=True)
-RESERVED = {"batch": BATCH, "time_limit": TIME_LIMIT}
-RESERVED_DEFAULTS: Public = {"batch": 1, "time_limit": 3600.0}
 PROCESS_BYTES = 200 << 20  # Python with scikit-learn; the others take less
 START_SECONDS = 1.5  # measured, with the import of scikit-learn
 # Nanoseconds a round and a non-zero value, measured on linear learners.
-SPEEDS = {RIVER: (20e3, 250.0), SCIKIT_LEARN: (500e3, 20.0), VOWPAL_WABBIT: (15e3, 150.0)}
+SPEEDS = {RIVER: (2e3, 400.0), SCIKIT_LEARN: (400e3, 1e3), VOWPAL_WABBIT: (9e3, 200.0)}
 # The names of our losses for scikit-learn's argument `loss`.
 SCIKIT_LEARN_LOSSES = {
     "hinge": "hinge",
@@ -41,35 +35,12 @@ SCIKIT_LEARN_LOSSES = {
 }
 
 
-class Argument:
-    """An argument of a foreign learner's constructor, which takes what TOML and JSON can say."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def check(self, value: Any) -> Any:
-        """The value in Python's own types; `WrongInput` if JSON has no such value."""
-        if isinstance(value, np.generic):
-            value = value.item()
-        if value is None or isinstance(value, bool | str | int):
-            return value
-        if isinstance(value, float) and math.isfinite(value):
-            return value
-        if isinstance(value, list | tuple):
-            return [self.check(each) for each in value]
-        if isinstance(value, dict) and all(isinstance(key, str) for key in value):
-            return {key: self.check(each) for key, each in value.items()}
-        raise WrongInput(
-            f"{self.name} must be a finite number, a text, true, false, a list or a table, not"
-            f" {value!r}"
-        )
-
-
 class ForeignLearner(Spec):
     """A learner of another library, called row by row in a process of its own.
 
     `foreign_learner` makes a subclass for each. The constructor of its class is called in that
-    process only; here, its arguments' names are checked by its signature.
+    process only, since it may take time and memory: here, only the names of its arguments are
+    checked, by its signature. A value that it refuses is the failure of a run.
     """
 
     numbers: ClassVar[str] = "foreign"
@@ -113,7 +84,7 @@ class ForeignLearner(Spec):
         seeded = seed_argument(cls.target)
         if signature is not None:
             try:
-                signature.bind(**{**({seeded: 0} if seeded else {}), **_arguments_in(public)})
+                signature.bind(**{**({seeded: 0} if seeded else {}), **arguments_in(public)})
             except TypeError as error:
                 raise WrongInput(f"{cls.__name__}: {error}; give it in the table") from None
         return public
@@ -121,7 +92,7 @@ class ForeignLearner(Spec):
     @classmethod
     def refilled(cls, reduced: Public) -> Public:
         """The reduced (and already checked) parameters of a run, with defaults of the others."""
-        return {**RESERVED_DEFAULTS, **reduced}
+        return {**DEFAULTS, **reduced}
 
     @classmethod
     def identifying(cls, public: Public) -> Public:
@@ -153,7 +124,7 @@ class ForeignLearner(Spec):
             return vowpal_wabbit_options.loss(str(q.get("options", ""))) != "squared"
         if kind == RIVER:
             return hasattr(found, "predict_proba_one")
-        return "classes" in inspect.signature(found.partial_fit).parameters
+        return learns_classes(found)
 
     @classmethod
     def measured_loss(cls, q: Public) -> str:
@@ -186,7 +157,7 @@ class ForeignLearner(Spec):
     @classmethod
     def to_params(cls, q: Public) -> Params:
         """What its process needs to know, from the complete public parameters `q`."""
-        arguments = _arguments_in(q)
+        arguments = arguments_in(q)
         return Params(cls.__name__, cls.target, arguments, whole(q, "batch"), real(q, "time_limit"))
 
     @staticmethod
@@ -217,7 +188,3 @@ def foreign_learner(name: str, target: str | None = None) -> type[ForeignLearner
     A target is `package.module:Class`, or `vw`. Nothing is imported yet.
     """
     return type(name, (ForeignLearner,), {"target": target or name})
-
-
-def _arguments_in(public: Public) -> dict[str, Any]:
-    return {name: q for name, q in public.items() if name not in RESERVED}

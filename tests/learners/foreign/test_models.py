@@ -1,6 +1,7 @@
 """Foreign learners against the loops that their own libraries' users write, to the bit."""
 
 import math
+import re
 from functools import cache
 
 import numpy as np
@@ -9,10 +10,12 @@ from scipy.sparse import csr_matrix
 
 from tests.helpers.foreign import CLASSES, scores
 from tests.helpers.linear_streams import stream
+from tests.helpers.project import ROOT
 
 river = pytest.importorskip("river", reason="needs River: pip install 'koco-stream[river]'")
 sklearn = pytest.importorskip("sklearn", reason="needs scikit-learn: pip install scikit-learn")
 
+PAGE = ROOT / "docs" / "foreign-learners.md"
 SPARSE, REAL = stream(0, n=120, d=12)
 DENSE = np.where(SPARSE == 0.0, 0.25, SPARSE)
 MIXED = np.where(np.arange(120)[:, None] < 60, DENSE, SPARSE)  # some blocks have no zeros
@@ -170,8 +173,8 @@ def test_scikit_learn_s_learner_without_sparse_rows__says_so():
     target = "sklearn.naive_bayes:GaussianNB"
     with pytest.raises(RuntimeError, match=r"round 1: TypeError: GaussianNB takes no sparse rows"):
         scores(target, {}, np.eye(3), np.ones(3))
-    found = scores(target, {}, np.eye(3), np.array([1.0, -1.0, 1.0]), dense=True)
-    assert np.isfinite(found).all()
+    found = scores(target, {"batch": 10}, SPARSE, LABELS, dense=True)
+    assert found.tolist() == scikit_loop(target, {}, SPARSE, LABELS.astype(int), [-1, 1], 10)
 
 
 @pytest.mark.parametrize("form", ["sparse", "dense"])
@@ -179,3 +182,21 @@ def test_rows__are_the_learner_s_to_keep(form):
     X = INPUTS[form][10:]
     found = scores(f"{CLASSES}:Keeps", {}, X, REAL[10:], cuts=(3, 50))
     np.testing.assert_allclose(found[1:], X[0].sum(), rtol=1e-6)
+
+
+def test_class__of_the_page_has_its_step_size(tmp_path, monkeypatch):
+    [code] = re.findall(r'title="my_learners.py"\n(.*?)```', PAGE.read_text(), re.S)
+    (tmp_path / "my_learners.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    model, expected = river_logistic(0.3), []
+    for x, y in zip(as_dictionaries(DENSE, True), LABELS == 1.0, strict=True):
+        expected.append(of_probability(model.predict_proba_one(x)[True]))
+        model.learn_one(x, bool(y))
+    found = scores("my_learners:Logistic", {"step_size": 0.3}, DENSE, LABELS)
+    assert found.tolist() == expected
+
+
+def river_logistic(step_size):
+    from river import linear_model, optim
+
+    return linear_model.LogisticRegression(optimizer=optim.AdaGrad(step_size))
