@@ -21,6 +21,7 @@ EXTRAS = {
     "dask_jobqueue": "jobqueue",
     "dask_kubernetes": "kubernetes",
     "river": "river",
+    "vowpalwabbit": "vw",
 }
 
 

@@ -1,0 +1,178 @@
+"""The process of a foreign learner: `python -m koco_stream.foreign_host.host PROGRESS`.
+
+It reads frames from its standard input and answers each by a frame on its standard output. The
+first has the learner to make, the others blocks of rows. PROGRESS is the number of an open file of
+8 bytes, in which the current round is kept for the process that started this one: it can say where
+the learner was when it was killed.
+"""
+
+import math
+import mmap
+import os
+import random
+import select
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Iterator
+from itertools import pairwise
+from time import perf_counter
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from koco_stream.foreign_host.frames import frame, next_frame
+from koco_stream.foreign_host.model import Model, Row
+from koco_stream.foreign_host.target import (
+    RIVER,
+    SEED_LIMIT,
+    VOWPAL_WABBIT,
+    class_of,
+    kind_of,
+    seed_argument,
+)
+from koco_stream.types import Array
+
+
+class Hosted:
+    """A learner in this process, and the rows of a batch that it has predicted but not learnt.
+
+    `dense` says whether rows are given to it with all their features. If it is None, those are that
+    have no zero.
+    """
+
+    def __init__(self, asked: dict[str, Any]) -> None:
+        self.n_features, self.dense = int(asked["n_features"]), asked["dense"]
+        self.batch = int(asked["batch"])
+        self.model = model_of(asked["target"], asked["arguments"], asked["seed"], self.n_features)
+        self.rows: list[Row] = []
+        self.labels: list[float] = []
+
+    def learn(self, asked: dict[str, Any], arrays: list[Array], progress: Array) -> Array:
+        """The predictions for a block of rows, each made before its label is learnt.
+
+        They end with the first that is not finite.
+        """
+        labels = arrays[1].tolist()
+        predictions = np.empty(len(labels))
+        for t, row in enumerate(self._rows_of(arrays, asked["sparse"])):
+            progress[0] += 1
+            if self.batch == 1:
+                score = self.model.round(row, labels[t])
+            else:
+                score = self.model.predict(row)
+            predictions[t] = score
+            if not math.isfinite(score):
+                return predictions[: t + 1]
+            if self.batch > 1:
+                self._keep(row, labels[t])
+        return predictions
+
+    def _keep(self, row: Row, label: float) -> None:
+        """Learn the rows of a batch when its last one is there, whichever block that is in."""
+        self.rows.append(row)
+        self.labels.append(label)
+        if len(self.rows) == self.batch:
+            self.model.learn(self.rows, self.labels)
+            self.rows, self.labels = [], []
+
+    def _rows_of(self, arrays: list[Array], sparse: bool) -> Iterator[Row]:
+        indptr, _, values, indices = arrays
+        every = np.arange(self.n_features, dtype=np.int32)
+        for lo, hi in pairwise(indptr.tolist()):
+            val = values[lo:hi]
+            idx = indices[lo:hi] if sparse else every
+            dense = val.size == self.n_features if self.dense is None else self.dense
+            if dense:
+                if val.size < self.n_features:
+                    val = np.zeros(self.n_features, val.dtype)
+                    val[idx] = values[lo:hi]
+                yield None, val
+            else:
+                yield idx, val
+
+
+def model_of(target: str, arguments: dict[str, Any], seed: int, n_features: int) -> Model:
+    """Make the learner that a target names. Each kind imports only what it needs."""
+    kind, seed = kind_of(target), seed % SEED_LIMIT
+    random.seed(seed)
+    np.random.seed(seed)
+    if kind == VOWPAL_WABBIT:
+        from koco_stream.foreign_host.vowpal_wabbit_model import VowpalWabbitModel
+
+        return VowpalWabbitModel(str(arguments.get("options", "")), seed)
+    seeded = seed_argument(target)
+    learner = class_of(target)(**({seeded: seed} if seeded else {}) | arguments)
+    if kind == RIVER:
+        from koco_stream.foreign_host.river_model import RiverModel
+
+        return RiverModel(learner)
+    from koco_stream.foreign_host.scikit_learn_model import ScikitLearnModel
+
+    return ScikitLearnModel(learner, n_features)
+
+
+def in_words(error: BaseException) -> str:
+    """An exception's type and text, and the last place in its learner's code."""
+    text = f"{type(error).__name__}: {error}".removesuffix(": ")
+    places = traceback.extract_tb(error.__traceback__)
+    here = os.path.dirname(__file__)
+    if not places or os.path.dirname(places[-1].filename) == here:
+        return text
+    return f"{text} ({places[-1].filename}, line {places[-1].lineno})"
+
+
+def serve(requests: BinaryIO, answers: BinaryIO, progress: Array) -> None:
+    """Answer every request, until there are no more."""
+    hosted: Hosted | None = None
+    while (request := next_frame(requests)) is not None:
+        begun, found = perf_counter(), np.zeros(0)
+        answer: dict[str, Any] = {"seconds": 0.0}
+        try:
+            if hosted is None:
+                hosted = Hosted(request[0])
+            else:
+                found = hosted.learn(*request, progress)
+                answer["seconds"] = perf_counter() - begun
+        except (Exception, SystemExit) as error:  # a learner may raise anything
+            answer["error"] = in_words(error)
+        for piece in frame(answer, found):
+            answers.write(piece)
+        answers.flush()
+
+
+def end_with(requests: BinaryIO) -> None:
+    """End this process, and those that it started, when the one that asks is gone.
+
+    A thread waits for that, since the learner may be busy.
+    """
+
+    def watch() -> None:
+        closed = select.poll()
+        closed.register(requests.fileno(), 0)  # that the other end is closed is always told
+        closed.poll()
+        if os.getpgrp() == os.getpid():
+            os.killpg(0, signal.SIGKILL)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def main() -> None:
+    """Serve the process that started this one.
+
+    The learner's own output goes where errors go, so that none of it is taken for an answer.
+    """
+    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.dup2(2, 1)
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    progress = np.frombuffer(mmap.mmap(int(sys.argv[1]), 8), np.int64)
+    end_with(requests)
+    serve(requests, answers, progress)
+
+
+if __name__ == "__main__":
+    main()

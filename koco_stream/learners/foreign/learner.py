@@ -1,0 +1,190 @@
+"""A foreign learner as the engine sees it: parameters, identity, cost, and its rounds."""
+
+import json
+from functools import cache
+from typing import Any, ClassVar
+
+from koco_stream.errors import WrongInput, nearest
+from koco_stream.foreign_host import vowpal_wabbit_options
+from koco_stream.foreign_host.target import (
+    RIVER,
+    SCIKIT_LEARN,
+    VOWPAL_WABBIT,
+    class_of,
+    constructor_of,
+    kind_of,
+    learns_classes,
+    seed_argument,
+)
+from koco_stream.learners.foreign.arguments import DEFAULTS, RESERVED, Argument, arguments_in
+from koco_stream.learners.foreign.run import ForeignRun, Params
+from koco_stream.learners.spec import Cost, Public, Spec, StreamSize, real, whole
+from koco_stream.streams.rows import Rows
+from koco_stream.types import Array
+
+PROCESS_BYTES = 200 << 20  # Python with scikit-learn; the others take less
+START_SECONDS = 1.5  # measured, with the import of scikit-learn
+# Nanoseconds a round and a non-zero value, measured on linear learners.
+SPEEDS = {RIVER: (2e3, 400.0), SCIKIT_LEARN: (400e3, 1e3), VOWPAL_WABBIT: (9e3, 200.0)}
+# The names of our losses for scikit-learn's argument `loss`.
+SCIKIT_LEARN_LOSSES = {
+    "hinge": "hinge",
+    "log_loss": "logistic",
+    "squared_hinge": "squared_hinge",
+    "squared_error": "squared",
+}
+
+
+class ForeignLearner(Spec):
+    """A learner of another library, called row by row in a process of its own.
+
+    `foreign_learner` makes a subclass for each. The constructor of its class is called in that
+    process only, since it may take time and memory: here, only the names of its arguments are
+    checked, by its signature. A value that it refuses is the failure of a run.
+    """
+
+    numbers: ClassVar[str] = "foreign"
+    grows: ClassVar[bool] = False
+    target: ClassVar[str]
+
+    @classmethod
+    def parameter(cls, name: str) -> Any:
+        """What checks a value of `name`; `WrongInput` with the nearest name if there is none."""
+        if name in RESERVED:
+            return RESERVED[name]
+        names = cls._arguments()
+        if names is not None and name not in names:
+            near = nearest(name, [*names, *RESERVED])
+            raise WrongInput(f"{cls.__name__} has no argument {name!r}{near}")
+        return Argument(name)
+
+    @classmethod
+    def _arguments(cls) -> list[str] | None:
+        """The names of the constructor's arguments; None if it takes any."""
+        if kind_of(cls.target) == VOWPAL_WABBIT:
+            return ["options"]
+        signature = constructor_of(cls.target)
+        found = list(signature.parameters.values()) if signature else []
+        if signature is None or any(q.kind == q.VAR_KEYWORD for q in found):
+            return None
+        return [q.name for q in found if q.kind in (q.POSITIONAL_OR_KEYWORD, q.KEYWORD_ONLY)]
+
+    @classmethod
+    def complete(cls, given: dict[str, Any]) -> Public:
+        """The given arguments, checked, and defaults of `batch` and `time_limit`.
+
+        Raises `WrongInput` for an unknown argument, a missing one, a value that JSON does not have,
+        and a library that is not installed.
+        """
+        public = super().complete(given)
+        if kind_of(cls.target) == VOWPAL_WABBIT:
+            vowpal_wabbit_options.check_options(public.get("options", ""))
+            return public
+        signature = constructor_of(cls.target)
+        seeded = seed_argument(cls.target)
+        if signature is not None:
+            try:
+                signature.bind(**{**({seeded: 0} if seeded else {}), **arguments_in(public)})
+            except TypeError as error:
+                raise WrongInput(f"{cls.__name__}: {error}; give it in the table") from None
+        return public
+
+    @classmethod
+    def refilled(cls, reduced: Public) -> Public:
+        """The reduced (and already checked) parameters of a run, with defaults of the others."""
+        return {**DEFAULTS, **reduced}
+
+    @classmethod
+    def identifying(cls, public: Public) -> Public:
+        """The parameters in a run's identity: what was given, and `batch` unless it is 1."""
+        usual = {"batch": 1, "time_limit": public.get("time_limit")}
+        return {name: q for name, q in public.items() if name not in usual or q != usual[name]}
+
+    @classmethod
+    def shown(cls, identifying: Public) -> Public:
+        """The parameters of a run as numbers, truth values and texts; lists and tables as JSON."""
+        return {
+            name: json.dumps(q) if isinstance(q, list | dict) else q
+            for name, q in identifying.items()
+        }
+
+    @classmethod
+    def stochastic(cls, q: Public) -> bool:
+        """Whether its results depend on the seed, which it is then given."""
+        if kind_of(cls.target) == VOWPAL_WABBIT:
+            return vowpal_wabbit_options.draws(str(q.get("options", "")))
+        seeded = seed_argument(cls.target)
+        return seeded is not None and seeded not in q
+
+    @classmethod
+    def classifies(cls, q: Public) -> bool:
+        """Whether it learns from labels −1 and +1 only."""
+        kind, found = kind_of(cls.target), class_of(cls.target)
+        if kind == VOWPAL_WABBIT:
+            return vowpal_wabbit_options.loss(str(q.get("options", ""))) != "squared"
+        if kind == RIVER:
+            return hasattr(found, "predict_proba_one")
+        return learns_classes(found)
+
+    @classmethod
+    def measured_loss(cls, q: Public) -> str:
+        """Which of `koco_stream.losses.LOSSES` its predictions are measured by."""
+        kind, found = kind_of(cls.target), class_of(cls.target)
+        if kind == VOWPAL_WABBIT:
+            return vowpal_wabbit_options.loss(str(q.get("options", "")))
+        if kind == RIVER:
+            return "logistic" if cls.classifies(q) else "squared"
+        signature = constructor_of(cls.target)
+        usual = signature.parameters.get("loss") if signature else None
+        own = q.get("loss", usual.default if usual else None)
+        if isinstance(own, str) and own in SCIKIT_LEARN_LOSSES:
+            return SCIKIT_LEARN_LOSSES[own]
+        has_log_odds = hasattr(found, "predict_proba") and not hasattr(found, "decision_function")
+        return "logistic" if cls.classifies(q) and has_log_odds else "squared"
+
+    @classmethod
+    def adds_intercept(cls, q: Public) -> bool:
+        """Whether its rows have an additional feature that is always 1; it has its own."""
+        return False
+
+    @classmethod
+    def cost(cls, q: Public, size: StreamSize) -> Cost:
+        """The rough cost of a run: its process's memory, its start and its rounds."""
+        a_round, a_value = SPEEDS[kind_of(cls.target)]
+        starting = 1e9 * START_SECONDS / max(size.rounds, 1)
+        return Cost(PROCESS_BYTES // 8 + 8 * size.d, starting + a_round + a_value * size.s)
+
+    @classmethod
+    def to_params(cls, q: Public) -> Params:
+        """What its process needs to know, from the complete public parameters `q`."""
+        arguments = arguments_in(q)
+        return Params(cls.__name__, cls.target, arguments, whole(q, "batch"), real(q, "time_limit"))
+
+    @staticmethod
+    def init(params: Params, n_features: int, seed: int, dense: bool | None = None) -> ForeignRun:
+        """The learner before its first round. Its process starts with the first rows."""
+        return ForeignRun(params, n_features, seed, dense)
+
+    @staticmethod
+    def joined(state: ForeignRun, /) -> Array | None:
+        """None: it has no dictionary."""
+        return None
+
+    @classmethod
+    def advance(
+        cls, params: Params, state: ForeignRun, rows: Rows, labels: Array, predictions: Array
+    ) -> tuple[ForeignRun, int]:
+        """Learn from a block of rows, filling `predictions` (n,), as `Algorithm.advance` does.
+
+        Raises as `ForeignRun.advance` does.
+        """
+        return state, state.advance(rows, labels, predictions)
+
+
+@cache
+def foreign_learner(name: str, target: str | None = None) -> type[ForeignLearner]:
+    """The learner called `name` of the class `target`, which is `name` if it is left out.
+
+    A target is `package.module:Class`, or `vw`. Nothing is imported yet.
+    """
+    return type(name, (ForeignLearner,), {"target": target or name})

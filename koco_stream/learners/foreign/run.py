@@ -1,0 +1,151 @@
+"""A foreign learner during one run: its process, and what is said when that fails."""
+
+import time
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from koco_stream.foreign_host.frames import frame
+from koco_stream.learners.foreign.child import Child, Ended
+from koco_stream.streams.rows import Rows
+from koco_stream.types import Array
+
+
+class Params(NamedTuple):
+    """target: the class. arguments: of its constructor. batch, time_limit: as in a sweep file."""
+
+    name: str
+    target: str
+    arguments: dict[str, Any]
+    batch: int
+    time_limit: float
+
+
+class ForeignRun:
+    """A foreign learner during one run, in a process that starts with the first rows.
+
+    The process ends when a round fails, by `close`, or with this object. It cannot be saved: it has
+    no arrays, unlike the states of our own learners. `seconds` is the time that the learner took,
+    by its process's clock, and `rounds` the rounds done.
+
+    Parameters
+    ----------
+    params : Params
+        The learner.
+    n_features : int
+        The number of features of its stream.
+    seed : int
+        The seed of its random numbers.
+    dense : bool, optional
+        Whether its rows are given to it with all their features, zeros included. By default those
+        are that have no zero.
+    """
+
+    _fields = ()
+
+    def __init__(
+        self, params: Params, n_features: int, seed: int, dense: bool | None = None
+    ) -> None:
+        self.params, self.n_features, self.seed, self.dense = params, n_features, seed, dense
+        self.rounds, self.seconds = 0, 0.0
+        self._left = params.time_limit
+        self._child: Child | None = None
+        self._is_closed = False
+
+    def _asdict(self) -> dict[str, Any]:
+        return {}
+
+    def close(self) -> None:
+        """End the process. No more rows can be learnt."""
+        self._is_closed = True
+        if self._child is not None:
+            self._child.close()
+
+    def advance(self, rows: Rows, labels: Array, predictions: Array) -> int:
+        """Learn from a block of rows, filling `predictions` (n,); returns the rounds done.
+
+        There are fewer rounds than rows only if a prediction was not finite; `predictions` then
+        contains it, and the process has ended.
+
+        Raises
+        ------
+        TimeoutError
+            The run has taken longer than its time limit.
+        ChildProcessError
+            The process ended by itself.
+        RuntimeError
+            The learner raised an exception, or an earlier block has failed.
+        """
+        if labels.size == 0:
+            return 0
+        if self._is_closed:
+            raise RuntimeError(f"{self.params.name} has failed before, or was closed")
+        try:
+            found = self._found(rows, labels)
+        except BaseException:
+            self.close()
+            raise
+        predictions[: found.size] = found
+        done = int(found.size)
+        if not np.isfinite(found[-1]):
+            done -= 1
+            self.close()
+        self.rounds += done
+        return done
+
+    def _found(self, rows: Rows, labels: Array) -> Array:
+        if self._child is None:
+            self._child = Child()
+            self._ask(self._child, frame(self._beginning()))
+        block = frame({"sparse": bool(rows.index_stride)}, *_arrays(rows, labels))
+        return self._ask(self._child, block)
+
+    def _beginning(self) -> dict[str, Any]:
+        return {
+            "target": self.params.target,
+            "arguments": self.params.arguments,
+            "batch": self.params.batch,
+            "seed": self.seed,
+            "n_features": self.n_features,
+            "dense": self.dense,
+        }
+
+    def _ask(self, child: Child, request: list[memoryview]) -> Array:
+        """Send a request, and return the array in its answer."""
+        begun = time.monotonic()
+        try:
+            answer, arrays = child.answer(request, self._left)
+            if "error" in answer:
+                raise RuntimeError(f"{self.params.name}, {_when(child)}: {answer['error']}")
+        except TimeoutError:
+            raise TimeoutError(
+                f"{self.params.name} took longer than time_limit = {self.params.time_limit:g} s"
+                f" ({_when(child)}); raise time_limit in its table, or learn from fewer rows by"
+                f" max_rows{_said(child)}"
+            ) from None
+        except Ended as ended:
+            out_of_memory = ", as happens when memory is short" if "SIGKILL" in str(ended) else ""
+            raise ChildProcessError(
+                f"the process of {self.params.name} {ended}{out_of_memory}"
+                f" ({_when(child)}){_said(child)}"
+            ) from None
+        finally:
+            self._left -= time.monotonic() - begun
+        self.seconds += answer["seconds"]
+        return arrays[0]
+
+
+def _arrays(rows: Rows, labels: Array) -> list[Array]:
+    """A block's arrays. Those with the longest numbers come first, so that all are aligned."""
+    first, last = rows.indptr[0], rows.indptr[-1]
+    indices = rows.indices[first:last] if rows.index_stride else rows.indices[:0]
+    return [rows.indptr - first, labels, rows.values[first:last], indices]
+
+
+def _when(child: Child) -> str:
+    return f"round {child.progress}" if child.progress else "before its first round"
+
+
+def _said(child: Child) -> str:
+    """The end of a message: what the process has written last."""
+    return f"; it wrote last: {child.last_words}" if child.last_words else ""

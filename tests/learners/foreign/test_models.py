@@ -1,0 +1,202 @@
+"""Foreign learners against the loops that their own libraries' users write, to the bit."""
+
+import math
+import re
+from functools import cache
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+
+from tests.helpers.foreign import CLASSES, scores
+from tests.helpers.linear_streams import stream
+from tests.helpers.project import ROOT
+
+river = pytest.importorskip("river", reason="needs River: pip install 'koco-stream[river]'")
+sklearn = pytest.importorskip("sklearn", reason="needs scikit-learn: pip install scikit-learn")
+
+PAGE = ROOT / "docs" / "foreign-learners.md"
+SPARSE, REAL = stream(0, n=120, d=12)
+DENSE = np.where(SPARSE == 0.0, 0.25, SPARSE)
+MIXED = np.where(np.arange(120)[:, None] < 60, DENSE, SPARSE)  # some blocks have no zeros
+LABELS = np.where(REAL >= 0.0, 1.0, -1.0)
+INPUTS = {"sparse": SPARSE, "dense": DENSE, "single": DENSE.astype(np.float32)}
+every_input = pytest.mark.parametrize("form", INPUTS)
+SPLITS = [(1, 50, 50, 73), tuple(range(120))]
+CLASSIFIERS = {
+    "river.linear_model:LogisticRegression": {"l2": 0.01},
+    "river.tree:HoeffdingTreeClassifier": {"grace_period": 20},
+    "river.naive_bayes:GaussianNB": {},
+    "river.forest:ARFClassifier": {"n_models": 2},
+}
+SGD, MLP = "sklearn.linear_model:SGDClassifier", "sklearn.neural_network:MLPClassifier"
+SCIKIT_CASES = [  # a process with scikit-learn starts in a second: not all combinations
+    (SGD, {"loss": "hinge", "alpha": 0.01}, "sparse", 1),
+    (SGD, {"loss": "log_loss"}, "single", 1),
+    (SGD, {}, "dense", 7),
+    (SGD, {}, "sparse", 7),
+    ("sklearn.linear_model:Perceptron", {}, "dense", 1),
+    ("sklearn.naive_bayes:BernoulliNB", {}, "sparse", 1),
+    (MLP, {"hidden_layer_sizes": [3], "batch_size": 1}, "single", 1),
+    (MLP, {"hidden_layer_sizes": [3], "batch_size": 7}, "sparse", 7),
+]
+
+
+def made(target, arguments, **more):
+    module, name = target.split(":")
+    return getattr(__import__(module, fromlist=[name]), name)(**arguments, **more)
+
+
+def as_dictionaries(X, dense):
+    return [{j: v for j, v in enumerate(row) if v or dense} for row in X.tolist()]
+
+
+def of_probability(p):
+    p = min(max(float(p), 1e-15), 1 - 1e-15)
+    return math.log(p / (1 - p))
+
+
+@every_input
+@pytest.mark.parametrize("target", CLASSIFIERS)
+def test_river_s_classifiers__are_as_in_a_plain_loop(target, form):
+    X = INPUTS[form]
+    seeded = {"seed": 5} if "ARF" in target else {}
+    model, expected = made(target, CLASSIFIERS[target], **seeded), []
+    for x, y in zip(as_dictionaries(X, form != "sparse"), LABELS == 1.0, strict=True):
+        found = model.predict_proba_one(x)
+        expected.append(of_probability(found.get(True, 0.0)) if found else 0.0)
+        model.learn_one(x, bool(y))
+    assert scores(target, CLASSIFIERS[target], X, LABELS, seed=5).tolist() == expected
+
+
+@every_input
+def test_river_s_regressors__are_as_in_a_plain_loop(form):
+    target, arguments = "river.linear_model:LinearRegression", {"intercept_lr": 0.1}
+    model, expected = made(target, arguments), []
+    for x, y in zip(as_dictionaries(INPUTS[form], form != "sparse"), REAL.tolist(), strict=True):
+        expected.append(model.predict_one(x))
+        model.learn_one(x, y)
+    assert scores(target, arguments, INPUTS[form], REAL).tolist() == expected
+
+
+def test_river_s_classifier_without_probabilities__scores_its_classes():
+    target = "river.linear_model:PAClassifier"
+    model, expected = made(target, {}), []
+    for x, y in zip(as_dictionaries(SPARSE, False), LABELS == 1.0, strict=True):
+        try:
+            expected.append(of_probability(model.predict_proba_one(x)[True]))
+        except NotImplementedError:
+            expected.append(1.0 if model.predict_one(x) else -1.0)
+        model.learn_one(x, bool(y))
+    assert scores(target, {}, SPARSE, LABELS).tolist() == expected
+
+
+def scikit_loop(target, arguments, X, labels, classes=None, batch=1):
+    seed = {} if "NB" in target else {"random_state": 5}
+    model, expected = made(target, arguments, **seed), []
+    for t in range(labels.size):
+        x = X[t : t + 1]
+        if t < batch:
+            expected.append(0.0)
+        elif hasattr(model, "decision_function"):
+            expected.append(model.decision_function(x)[0])
+        elif classes is not None:
+            expected.append(of_probability(model.predict_proba(x)[0, 1]))
+        else:
+            expected.append(model.predict(x)[0])
+        if (t + 1) % batch == 0:
+            these = slice(t + 1 - batch, t + 1)
+            more = {} if classes is None or t >= batch else {"classes": classes}
+            model.partial_fit(X[these], labels[these], **more)
+    return expected
+
+
+@pytest.mark.parametrize(("target", "arguments", "form", "batch"), SCIKIT_CASES, ids=str)
+def test_scikit_learn_s_classifiers__are_as_in_a_plain_loop(target, arguments, form, batch):
+    X = csr_matrix(SPARSE) if form == "sparse" else INPUTS[form]
+    expected = scikit_loop(target, arguments, X, LABELS.astype(int), [-1, 1], batch)
+    found = scores(target, {**arguments, "batch": batch}, INPUTS[form], LABELS, seed=5)
+    assert found.tolist() == expected
+    assert np.ptp(found) > 0.0
+
+
+@pytest.mark.parametrize("form", ["sparse", "dense"])
+def test_scikit_learn_s_regressors__are_as_in_a_plain_loop(form):
+    target, arguments = "sklearn.linear_model:SGDRegressor", {"eta0": 0.1, "alpha": 0}
+    X = csr_matrix(SPARSE) if form == "sparse" else INPUTS[form]
+    expected = scikit_loop(target, arguments, X, REAL)
+    assert scores(target, arguments, INPUTS[form], REAL, seed=5).tolist() == expected
+
+
+EVERY = [
+    ("river.linear_model:LogisticRegression", {}),
+    ("river.linear_model:LogisticRegression", {"batch": 7}),
+    ("sklearn.linear_model:SGDClassifier", {}),
+    ("sklearn.linear_model:SGDClassifier", {"batch": 7}),
+    ("vw", {"options": "--OjaNewton --sketch_size 3"}),
+    ("vw", {"options": "--adaptive", "batch": 7}),
+]
+
+
+@cache
+def in_one_block(target, arguments):
+    return scores(target, dict(arguments), MIXED, LABELS, seed=2).tolist()
+
+
+@pytest.mark.parametrize("cuts", SPLITS, ids=len)
+@pytest.mark.parametrize(("target", "arguments"), EVERY, ids=str)
+def test_predictions__do_not_depend_on_how_rows_are_split(target, arguments, cuts):
+    if target == "vw":
+        pytest.importorskip("vowpalwabbit", reason="needs Vowpal Wabbit: koco-stream[vw]")
+    found = scores(target, arguments, MIXED, LABELS, cuts, seed=2).tolist()
+    assert found == in_one_block(target, tuple(arguments.items()))
+
+
+@pytest.mark.parametrize("target", ["river.linear_model:LogisticRegression", "vw"])
+def test_batch__is_predicted_before_it_is_learnt(target):
+    found = scores(target, {"batch": 50}, np.vstack([DENSE[:1]] * 120), np.ones(120))
+    assert (found[:50] == 0.0).all()
+    assert len(set(found[50:100])) == 1
+    assert 0.0 < found[50] <= found[100]
+
+
+def test_dense__gives_the_zeros_of_sparse_rows_and_drops_none():
+    X = csr_matrix(SPARSE)
+    target = "sklearn.linear_model:SGDRegressor"
+    expected = scikit_loop(target, {}, SPARSE, REAL)
+    assert scores(target, {}, X, REAL, seed=5, dense=True).tolist() == expected
+    expected = scikit_loop(target, {}, csr_matrix(DENSE), REAL)
+    assert scores(target, {}, DENSE, REAL, seed=5, dense=False).tolist() == expected
+
+
+def test_scikit_learn_s_learner_without_sparse_rows__says_so():
+    target = "sklearn.naive_bayes:GaussianNB"
+    with pytest.raises(RuntimeError, match=r"round 1: TypeError: GaussianNB takes no sparse rows"):
+        scores(target, {}, np.eye(3), np.ones(3))
+    found = scores(target, {"batch": 10}, SPARSE, LABELS, dense=True)
+    assert found.tolist() == scikit_loop(target, {}, SPARSE, LABELS.astype(int), [-1, 1], 10)
+
+
+@pytest.mark.parametrize("form", ["sparse", "dense"])
+def test_rows__are_the_learner_s_to_keep(form):
+    X = INPUTS[form][10:]
+    found = scores(f"{CLASSES}:Keeps", {}, X, REAL[10:], cuts=(3, 50))
+    np.testing.assert_allclose(found[1:], X[0].sum(), rtol=1e-6)
+
+
+def test_class__of_the_page_has_its_step_size(tmp_path, monkeypatch):
+    [code] = re.findall(r'title="my_learners.py"\n(.*?)```', PAGE.read_text(), re.S)
+    (tmp_path / "my_learners.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    model, expected = river_logistic(0.3), []
+    for x, y in zip(as_dictionaries(DENSE, True), LABELS == 1.0, strict=True):
+        expected.append(of_probability(model.predict_proba_one(x)[True]))
+        model.learn_one(x, bool(y))
+    found = scores("my_learners:Logistic", {"step_size": 0.3}, DENSE, LABELS)
+    assert found.tolist() == expected
+
+
+def river_logistic(step_size):
+    from river import linear_model, optim
+
+    return linear_model.LogisticRegression(optimizer=optim.AdaGrad(step_size))

@@ -1,0 +1,164 @@
+"""Vowpal Wabbit row by row against its own program, which reads the same rows as text."""
+
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+
+from koco_stream import WrongInput
+from koco_stream.learners.foreign import foreign_learner
+from koco_stream.losses import LOSSES, loss_value
+from tests.helpers.foreign import scores
+from tests.helpers.linear_streams import stream
+
+vw = pytest.importorskip("vowpalwabbit", reason="needs Vowpal Wabbit: koco-stream[vw]")
+VW = foreign_learner("vw")
+
+SPARSE, REAL = stream(1, n=400, d=30)
+SIGNS = np.where(REAL >= 0.0, 1.0, -1.0)
+# Vowpal Wabbit's own reader of numbers rounds fractions in its own way, but not whole numbers. The
+# range of real labels grows.
+WHOLE, WHOLE_LABELS = np.round(3 * SPARSE), np.round(9 * REAL * np.linspace(0.5, 3.0, 400))
+OJA = "--OjaNewton --sketch_size 10"
+
+
+def wide(X):
+    """The rows with feature numbers that go beyond Vowpal Wabbit's 2^18 weights."""
+    X = csr_matrix(X)
+    return csr_matrix((X.data, X.indices * 9973 + 1, X.indptr), shape=(X.shape[0], 300_000))
+
+
+def as_lines(X, labels):
+    X = csr_matrix(X)
+    for t, label in enumerate(labels.tolist()):
+        these = slice(X.indptr[t], X.indptr[t + 1])
+        row = zip(X.indices[these].tolist(), X.data[these].tolist(), strict=True)
+        yield f"{label:.9g} |" + "".join(f" {j}:{v:.9g}" for j, v in row)
+
+
+def own_program(options, X, labels, folder):
+    """The mean loss that Vowpal Wabbit's own program reports, and the predictions it writes."""
+    text, written = folder / "rows.vw", folder / "predictions"
+    text.write_text("\n".join(as_lines(X, labels)) + "\n")
+    words = [sys.executable, "-m", "vowpalwabbit", "-d", text, "-p", written, *options.split()]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    found = re.search(r"average loss = (\S+)", done.stdout + done.stderr)
+    return float(found[1]), np.loadtxt(written)
+
+
+def mean_loss(options, predictions, labels):
+    loss = LOSSES[VW.measured_loss(VW.complete({"options": options}))]
+    return np.mean([loss_value(loss, *pair) for pair in zip(predictions, labels, strict=True)])
+
+
+@pytest.mark.parametrize("X", [SPARSE, wide(SPARSE)], ids=["narrow", "wide"])
+@pytest.mark.parametrize(
+    ("options", "labels"),
+    [
+        ("", SIGNS),
+        ("", REAL),
+        ("--adaptive", SIGNS),
+        (OJA, SIGNS),
+        ("--loss_function logistic", SIGNS),
+        (f"--loss_function=logistic {OJA}", SIGNS),
+        ("--loss_function logistic --adaptive", SIGNS),
+    ],
+    ids=lambda value: value if isinstance(value, str) else ["real", "signs"][value is SIGNS],
+)
+def test_mean_loss__is_that_of_vowpal_wabbit_s_own_program(options, labels, X, tmp_path):
+    own, _ = own_program(options, X, labels, tmp_path)
+    found = scores("vw", {"options": options}, X, labels)
+    assert mean_loss(options, found, labels) == pytest.approx(own, abs=1e-5)
+
+
+@pytest.mark.parametrize("labels", [SIGNS, WHOLE_LABELS], ids=["signs", "real"])
+@pytest.mark.parametrize("X", [WHOLE, WHOLE + 9], ids=["sparse", "dense"])
+@pytest.mark.parametrize(
+    "options",
+    ["", "--adaptive", "--sgd -l 1e-3 --noconstant", "-q ::", OJA, f"{OJA} --epoch_size 7"],
+)
+def test_predictions__are_those_that_its_own_program_writes(options, X, labels, tmp_path):
+    own, predictions = own_program(options, X, labels, tmp_path)
+    found = scores("vw", {"options": options}, X, labels)
+    np.testing.assert_allclose(found, predictions, atol=1e-5, rtol=1e-5)
+    # The loss that OjaNewton reports is that of another prediction, which is held within a range
+    # of labels that includes the row's own.
+    if labels is SIGNS or "Oja" not in options:
+        assert mean_loss(options, found, labels) == pytest.approx(own, abs=1e-6, rel=1e-6)
+
+
+@pytest.mark.parametrize("options", ["", OJA, "--loss_function logistic"])
+def test_predictions__are_those_of_rows_read_as_text(options):
+    workspace, expected = vw.Workspace(f"{options} --quiet"), []
+    for line in as_lines(WHOLE, SIGNS):
+        example = workspace.parse(line)
+        workspace.learn(example)
+        expected.append(example.get_prediction())
+        workspace.finish_example(example)
+    workspace.finish()
+    assert scores("vw", {"options": options}, WHOLE, SIGNS).tolist() == expected
+
+
+def test_seed__is_given_to_vowpal_wabbit():
+    found = {seed: scores("vw", {"options": OJA}, SPARSE, SIGNS, seed=seed) for seed in (3, 4)}
+    given = scores("vw", {"options": f"{OJA} --random_seed 3"}, SPARSE, SIGNS, seed=4)
+    assert (found[3] == given).all()
+    assert (found[3] != found[4]).any()
+
+
+@pytest.mark.parametrize(
+    ("options", "draws"),
+    [
+        ("", False),
+        ("--adaptive -l 0.5 -b18 --loss_function=logistic", False),
+        (OJA, True),
+        (f"{OJA} --random_seed 3", False),
+        ("--nn 5", True),
+        ("--an_option_of_tomorrow", True),
+    ],
+)
+def test_stochastic__if_an_option_may_draw(options, draws):
+    assert VW.stochastic(VW.complete({"options": options})) is draws
+
+
+@pytest.mark.parametrize(
+    ("options", "loss"),
+    [
+        ("", "squared"),
+        ("--loss_function logistic --adaptive", "logistic"),
+        ("--loss_function=hinge", "hinge"),
+        ("--loss_function quantile", "squared"),
+    ],
+)
+def test_loss__is_that_of_the_options(options, loss):
+    public = VW.complete({"options": options})
+    assert VW.measured_loss(public) == loss
+    assert VW.classifies(public) == (loss in ("logistic", "hinge"))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"options": "-d rows.vw"}, "leave -d out of options: the rows are the dataset's"),
+        ({"options": "--adaptive --passes=3"}, "leave --passes out"),
+        ({"options": "-fmodel"}, "leave -f out of options: a run reads and writes no files"),
+        ({"options": "--hash all"}, "features are numbers, not hashed"),
+        ({"options": "--loss_function logistic --link logistic"}, "leave --link out"),
+        ({"option": "--adaptive"}, "vw has no argument 'option'; did you mean 'options'?"),
+        ({"options": 3}, "options must be a text"),
+        ({"options": ["--adaptive"]}, "options must be a text"),
+    ],
+)
+def test_options__that_cannot_stand_in_a_sweep_are_refused(given, message):
+    with pytest.raises(WrongInput, match=re.escape(message)):
+        VW.complete(given)
+
+
+def test_options__that_vowpal_wabbit_refuses_are_named_by_it():
+    with pytest.raises(RuntimeError, match=r"before its first round: .*unrecognised option '--no'"):
+        scores("vw", {"options": "--no"}, SPARSE, SIGNS)
+    with pytest.raises(RuntimeError, match="labels of the type MULTICLASS and predicts MULTICLASS"):
+        scores("vw", {"options": "--oaa 3"}, SPARSE, SIGNS)
