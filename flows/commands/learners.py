@@ -70,7 +70,11 @@ def check(name: str, as_json: bool) -> None:
         )
     outcomes = check_contract(learner)
     rows = [
-        {"": "kept" if one.found is None else "NOT KEPT", "promise": one.promise, "found": one.found}
+        {
+            "": "kept" if one.found is None else "NOT KEPT",
+            "promise": one.promise,
+            "found": one.found,
+        }
         for one in outcomes
     ]
     if as_json:

@@ -129,7 +129,8 @@ def run_cohort(
         return Receipt.of(cohort, statuses, begun, found=True)
     reader = StreamReader(store, cohort.stream)
     points = curve_points(reader.n_rows)
-    run_states = [RunState.start(run, reader.manifest.n_features, points) for run in cohort.runs]
+    width, dense = reader.manifest.n_features, reader.manifest.layout == "dense"
+    run_states = [RunState.start(run, width, points, dense) for run in cohort.runs]
     done = found = resumed(checkpoint, run_states)
     known = sum(int(run_state.totals[0]) for run_state in run_states)
     every = cohort.checkpoint_rounds or reader.n_rows
@@ -243,7 +244,7 @@ def advance_group(run_states: list[RunState], rows: Rows, labels: Array, points:
     params = [run_state.params for run_state in run_states]
     states = [run_state.state for run_state in run_states]
     done, failures = [0] * len(run_states), dict[int, Exception]()
-    begun = time.perf_counter()
+    begun = learners[0].clock(states[0])
     try:
         if issubclass(learners[0], SharedKernelLearner):
             scan = SharedKernelScan(learners, params, states, rows)
@@ -255,7 +256,7 @@ def advance_group(run_states: list[RunState], rows: Rows, labels: Array, points:
             )
     except Exception as error:
         failures = dict.fromkeys(range(len(run_states)), error)
-    seconds = (time.perf_counter() - begun) / len(run_states)
+    seconds = (learners[0].clock(states[0]) - begun) / len(run_states)
     for i, run_state in enumerate(run_states):
         run_state.state = states[i]
         run_state.seconds += seconds

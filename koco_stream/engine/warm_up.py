@@ -50,7 +50,10 @@ class Needed(NamedTuple):
 def needed(
     runs: Iterable[Run], value_types: dict[str, str], sizes: dict[str, DataSize]
 ) -> list[Needed]:
-    """One example of each specialization to compile; dictionaries are keyed by dataset hash."""
+    """One example of each specialization to compile; dictionaries are keyed by dataset hash.
+
+    Foreign learners have nothing to compile.
+    """
     # The code that is compiled depends on nothing else.
     alike = {
         (
@@ -60,6 +63,7 @@ def needed(
             run.params.get("sketch_size"),
         ): run
         for run in runs
+        if run.learner_class.numbers == "own"
     }
     kinds = {}
     for (value_type, *_), run in alike.items():

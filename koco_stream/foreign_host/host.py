@@ -17,6 +17,7 @@ import threading
 import traceback
 from collections.abc import Iterator
 from itertools import pairwise
+from pathlib import Path
 from time import perf_counter
 from typing import Any, BinaryIO
 
@@ -32,6 +33,7 @@ from koco_stream.foreign_host.target import (
     kind_of,
     seed_argument,
 )
+from koco_stream.io.source_files import import_file
 from koco_stream.types import Array
 
 
@@ -45,6 +47,8 @@ class Hosted:
     def __init__(self, asked: dict[str, Any]) -> None:
         self.n_features, self.dense = int(asked["n_features"]), asked["dense"]
         self.batch = int(asked["batch"])
+        if asked["file"]:  # the target's module is this file
+            import_file(asked["target"].partition(":")[0], Path(asked["file"]))
         self.model = model_of(asked["target"], asked["arguments"], asked["seed"], self.n_features)
         self.rows: list[Row] = []
         self.labels: list[float] = []

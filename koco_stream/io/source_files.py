@@ -1,10 +1,15 @@
-"""The source of Python files that are not this package's: what belongs together, and its hash."""
+"""The source of Python files that are not this package's: what belongs together, its hash, and how
+it is imported.
+"""
 
 import ast
+import importlib.util
 import json
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 from koco_stream.errors import WrongInput
 from koco_stream.io.files import text_hash
@@ -65,3 +70,23 @@ def _imports(tree: ast.AST, inside: Path) -> Iterator[str]:
 def hash_of(files: dict[str, str]) -> str:
     """A hash (16 hexadecimal digits) of a learner's files."""
     return text_hash(json.dumps(sorted(files.items())))[:16]
+
+
+def import_file(name: str, path: Path) -> ModuleType:
+    """Import a file, and what it imports beside it, as the module `name`.
+
+    Raises what the file raises.
+    """
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(path.parent))
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    finally:
+        sys.path.remove(str(path.parent))
+    return module

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.learners.base import Learner
+from koco_stream.learners.foreign import ForeignLearner, foreign_learner
 from koco_stream.learners.kernel.b_kons import BKONS
 from koco_stream.learners.kernel.con_kons import CONKONS
 from koco_stream.learners.kernel.dual_sgd import DualSGD
@@ -24,6 +25,7 @@ from koco_stream.learners.linear.rp_son import RPSON
 from koco_stream.learners.references import (
     Reference,
     class_of,
+    foreign_target,
     is_reference,
     reference_to,
     run_name,
@@ -49,6 +51,7 @@ __all__ = [
     "RPSON",
     "AdaGrad",
     "Algorithm",
+    "AnyLearner",
     "Cost",
     "DualSGD",
     "Learner",
@@ -74,10 +77,11 @@ LEARNERS: dict[str, type[Learner]] = {
 }
 
 
+AnyLearner = type[Algorithm] | type[ForeignLearner]
 LOADED: set[str] = set()  # references whose classes this process has
 
 
-def learner_named(name: str) -> type[Algorithm]:
+def learner_named(name: str) -> AnyLearner:
     """The class of the learner that a run calls `name`: one of the library's, or a reference.
 
     An unknown name raises `WrongInput`, which suggests the nearest name.
@@ -104,10 +108,11 @@ def is_loaded(name: str) -> bool:
 
 
 @cache
-def _referred(text: str) -> type[Algorithm]:
-    found = class_of(text)
+def _referred(text: str) -> AnyLearner:
+    found: AnyLearner = class_of(text)
     if not issubclass(found, Learner):
-        raise WrongInput(f"{shown_name(text)} is not a learner")
+        found = foreign_learner(*foreign_target(text))
+        found.check_target()
     LOADED.add(text)
     return found
 

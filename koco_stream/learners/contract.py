@@ -67,7 +67,9 @@ def compiler_text(error: NumbaError) -> str:
     """The compiler's error in words, where its cause is a common one."""
     text = str(error)
     if "NRT required" in text or "allocat" in text:
-        return "step or forward makes an array or another object, and compiled code allocates nothing"
+        return (
+            "step or forward makes an array or another object, and compiled code allocates nothing"
+        )
     if "readonly" in text or "read-only" in text or "immutable" in text or "mutable=False" in text:
         return "step or forward writes to the row, which other learners read after it"
     lines = [line.strip() for line in text.splitlines() if line.strip()]
@@ -144,10 +146,10 @@ def deterministic(trial: Trial) -> None:
     """the same seed gives the same bits, at any time, beside other learners"""
     first = trial.predictions()
     random.seed(1)
-    np.random.seed(1)  # noqa: NPY002
-    before = random.getstate(), np.random.get_state()[1].tobytes()  # type: ignore[index,union-attr] # noqa: NPY002
+    np.random.seed(1)
+    before = random.getstate(), np.random.get_state()[1].tobytes()  # type: ignore[index,union-attr]
     second = trial.predictions()
-    after = random.getstate(), np.random.get_state()[1].tobytes()  # type: ignore[index,union-attr] # noqa: NPY002
+    after = random.getstate(), np.random.get_state()[1].tobytes()  # type: ignore[index,union-attr]
     if before != after:
         raise Broken(
             "it uses a global random generator; take numbers from koco_stream.numerics.random, by"

@@ -5,7 +5,6 @@ of its content and imported from there. Workers take it from the store, by the h
 a cohort, and run no file whose hash differs.
 """
 
-import importlib.util
 import json
 import shutil
 import sys
@@ -17,7 +16,7 @@ from types import ModuleType
 from koco_stream.errors import LearnerChanged, WrongInput
 from koco_stream.io.cache import private_folder
 from koco_stream.io.paths import AnyPath, StorePath, store_path
-from koco_stream.io.source_files import hash_of, source_files
+from koco_stream.io.source_files import hash_of, import_file, source_files
 
 IMPORTING = threading.RLock()
 ORIGINS: dict[str, Path] = {}  # where this process has found the files of each hash
@@ -111,21 +110,12 @@ def imported(place: str, code: str) -> ModuleType:
         for other in files:
             if other != place:
                 _refuse_another(folder, Path(other).parts[0].removesuffix(".py"), place)
-        spec = importlib.util.spec_from_file_location(name, folder / place)
-        assert spec is not None
-        assert spec.loader is not None
-        module = sys.modules[name] = importlib.util.module_from_spec(spec)
-        sys.path.insert(0, str(folder))
         try:
-            spec.loader.exec_module(module)
+            return import_file(name, folder / place)
         except Exception as error:
-            del sys.modules[name]
             raise WrongInput(
                 f"{place} cannot be imported: {type(error).__name__}: {error}"
             ) from error
-        finally:
-            sys.path.remove(str(folder))
-        return module
 
 
 def _refuse_another(folder: Path, name: str, place: str) -> None:

@@ -118,6 +118,8 @@ def class_of(text: str) -> type:
     place, _, class_name = reference.name.partition(":")
     if reference.of_file:
         module = imported(place, reference.code)
+    elif reference.name == VW:
+        module, class_name = _of_package(reference, "vowpalwabbit"), "Workspace"
     elif class_name:
         module = _of_package(reference, place)
     else:
@@ -127,6 +129,18 @@ def class_of(text: str) -> type:
         classes = [name for name, value in vars(module).items() if isinstance(value, type)]
         raise WrongInput(f"{place} has no class {class_name!r}{nearest(class_name, classes)}")
     return found
+
+
+def foreign_target(text: str) -> tuple[str, str, str]:
+    """What `foreign_learner` takes: the name, class and file of a reference that is not ours."""
+    reference = Reference.of(text)
+    place, _, class_name = reference.name.partition(":")
+    if reference.of_file:
+        module = imported(place, reference.code)
+        return reference.name, f"{module.__name__}:{class_name}", str(module.__file__)
+    if reference.name == VW or class_name:
+        return reference.name, reference.name, ""
+    return reference.name, entry_points()[reference.name].value, ""
 
 
 def _of_package(reference: Reference, place: str) -> ModuleType:

@@ -4,6 +4,7 @@ A loop calls a learner's functions through global names, which `jit_with` binds 
 """
 
 import math
+import time
 from collections.abc import Callable
 from functools import cache
 from typing import Any, ClassVar
@@ -75,6 +76,19 @@ class Algorithm(Spec):
     step: ClassVar[Callable[..., float]]
     forward: ClassVar[Callable[..., float]]
     grows: ClassVar[bool] = False
+
+    @classmethod
+    def begun(cls, params: Any, n_features: int, seed: int, dense: bool) -> Any:
+        """The state before the first round of a stream, which has all features of a row if `dense`.
+
+        Our own learners see only non-zeros, and `dense` makes no difference to them.
+        """
+        return cls.init(params, n_features, seed)
+
+    @classmethod
+    def clock(cls, state: Any) -> float:
+        """Seconds on the clock by which the learner's scan is timed."""
+        return time.perf_counter()
 
     @classmethod
     @cache

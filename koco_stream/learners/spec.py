@@ -16,7 +16,7 @@ import numpy as np
 
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.kernels.kernel import KERNELS
-from koco_stream.losses import LOSSES, curvature_of
+from koco_stream.losses import LOSSES, OF_REAL_LABELS, curvature_of
 
 Value = float | int | bool | str | None
 
@@ -253,6 +253,11 @@ class Spec:
     def measured_loss(cls, q: Public) -> str:
         """The loss that is measured of a run's predictions, a name of `LOSSES`."""
         return str(q["loss"])
+
+    @classmethod
+    def classifies(cls, q: Public) -> bool:
+        """Whether it learns from labels −1 and +1 only."""
+        return cls.measured_loss(q) not in OF_REAL_LABELS
 
     @classmethod
     def adds_intercept(cls, q: Public) -> bool:

@@ -9,8 +9,7 @@ import numpy as np
 
 from koco_stream.errors import WrongInput
 from koco_stream.io.files import canonical_json, content_hash, text_hash
-from koco_stream.learners import Algorithm, Public, learner_named
-from koco_stream.losses import OF_REAL_LABELS
+from koco_stream.learners import AnyLearner, Public, learner_named, shown_name
 from koco_stream.streams.stream import Stream
 from koco_stream.types import Array
 
@@ -53,7 +52,7 @@ class Run:
         )
 
     @property
-    def learner_class(self) -> type[Algorithm]:
+    def learner_class(self) -> AnyLearner:
         """The class of the learner."""
         return learner_named(self.learner)
 
@@ -89,9 +88,10 @@ class Run:
                 f" {classes[-1]:g} (or another of them) to its [[dataset]] table to learn that"
                 " class against the rest"
             )
-        if task == "regression" and self.loss not in OF_REAL_LABELS:
+        if task == "regression" and self.learner_class.classifies(self.params):
             raise WrongInput(
-                f"the {self.loss} loss needs labels -1 and +1, and {name} is a regression set"
+                f"{shown_name(self.learner)} with the {self.loss} loss needs labels -1 and +1, and"
+                f" {name} is a regression set"
             )
 
 
@@ -127,8 +127,10 @@ class RunState:
     error: str | None = None
 
     @staticmethod
-    def start(run: Run, n_features: int, points: Array) -> "RunState":
+    def start(run: Run, n_features: int, points: Array, dense: bool = False) -> "RunState":
         """A run before its first round, with a curve at the rounds `points`.
+
+        `dense` is whether the dataset's rows have all their features.
 
         If the learner cannot start, the run has the status "failed".
         """
@@ -136,8 +138,8 @@ class RunState:
         params = learner.to_params(learner.refilled(run.params))
         started = RunState(run, params, None, np.zeros((points.size, 3)))
         try:
-            started.state = learner.init(
-                params, n_features + run.adds_intercept, run.learner_seed or 0
+            started.state = learner.begun(
+                params, n_features + run.adds_intercept, run.learner_seed or 0, dense
             )
         except Exception as error:
             started.fail(error)

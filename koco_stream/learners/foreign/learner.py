@@ -46,6 +46,12 @@ class ForeignLearner(Spec):
     numbers: ClassVar[str] = "foreign"
     grows: ClassVar[bool] = False
     target: ClassVar[str]
+    file: ClassVar[str] = ""
+
+    @classmethod
+    def check_target(cls) -> None:
+        """Raise `WrongInput` if its class cannot be called row by row."""
+        kind_of(cls.target)
 
     @classmethod
     def parameter(cls, name: str) -> Any:
@@ -96,9 +102,8 @@ class ForeignLearner(Spec):
 
     @classmethod
     def identifying(cls, public: Public) -> Public:
-        """The parameters in a run's identity: what was given, and `batch` unless it is 1."""
-        usual = {"batch": 1, "time_limit": public.get("time_limit")}
-        return {name: q for name, q in public.items() if name not in usual or q != usual[name]}
+        """The parameters in a run's identity: what was given, without defaults of our own two."""
+        return {q: value for q, value in public.items() if value != DEFAULTS.get(q, ...)}
 
     @classmethod
     def shown(cls, identifying: Public) -> Public:
@@ -158,12 +163,23 @@ class ForeignLearner(Spec):
     def to_params(cls, q: Public) -> Params:
         """What its process needs to know, from the complete public parameters `q`."""
         arguments = arguments_in(q)
-        return Params(cls.__name__, cls.target, arguments, whole(q, "batch"), real(q, "time_limit"))
+        limits = whole(q, "batch"), real(q, "time_limit")
+        return Params(cls.__name__, cls.target, arguments, *limits, cls.file)
 
     @staticmethod
     def init(params: Params, n_features: int, seed: int, dense: bool | None = None) -> ForeignRun:
         """The learner before its first round. Its process starts with the first rows."""
         return ForeignRun(params, n_features, seed, dense)
+
+    @classmethod
+    def begun(cls, params: Params, n_features: int, seed: int, dense: bool) -> ForeignRun:
+        """As `init`. A dense dataset's rows are given to it with all their features."""
+        return cls.init(params, n_features, seed, dense)
+
+    @classmethod
+    def clock(cls, state: ForeignRun) -> float:
+        """The seconds that the learner took so far, by the clock of its process."""
+        return state.seconds
 
     @staticmethod
     def joined(state: ForeignRun, /) -> Array | None:
@@ -182,9 +198,10 @@ class ForeignLearner(Spec):
 
 
 @cache
-def foreign_learner(name: str, target: str | None = None) -> type[ForeignLearner]:
+def foreign_learner(name: str, target: str | None = None, file: str = "") -> type[ForeignLearner]:
     """The learner called `name` of the class `target`, which is `name` if it is left out.
 
-    A target is `package.module:Class`, or `vw`. Nothing is imported yet.
+    A target is `package.module:Class`, or `vw`. Nothing is imported yet. With `file`, the module is
+    imported from there in the learner's process, and is imported already in this one.
     """
-    return type(name, (ForeignLearner,), {"target": target or name})
+    return type(name, (ForeignLearner,), {"target": target or name, "file": file})

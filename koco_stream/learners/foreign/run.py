@@ -12,13 +12,18 @@ from koco_stream.types import Array
 
 
 class Params(NamedTuple):
-    """target: the class. arguments: of its constructor. batch, time_limit: as in a sweep file."""
+    """What the process of a run needs to know.
+
+    target: the class. arguments: of its constructor. batch, time_limit: as in a sweep file. file:
+    that of the target's module, or an empty text for one of an installed package.
+    """
 
     name: str
     target: str
     arguments: dict[str, Any]
     batch: int
     time_limit: float
+    file: str = ""
 
 
 class ForeignRun:
@@ -103,6 +108,7 @@ class ForeignRun:
     def _beginning(self) -> dict[str, Any]:
         return {
             "target": self.params.target,
+            "file": self.params.file,
             "arguments": self.params.arguments,
             "batch": self.params.batch,
             "seed": self.seed,

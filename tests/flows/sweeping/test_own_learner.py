@@ -6,7 +6,6 @@ import shutil
 import numpy as np
 import pytest
 
-from cluster.executors import run_serially
 from flows.sweeping.checks import CheckedSweep
 from flows.sweeping.file import read_sweep
 from flows.sweeping.request import SweepRequest
@@ -16,7 +15,7 @@ from koco_stream.io.source_files import source_files
 from koco_stream.learners import learner_called, learner_named
 from koco_stream.learners.files import send
 from koco_stream.streams.reader import StreamReader
-from storage.results import read_curves, read_runs
+from storage.results import read_runs
 from tests.helpers.project import ROOT
 
 SWEEP = """
