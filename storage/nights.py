@@ -19,6 +19,7 @@ from storage.results import conformed, read_curves, read_runs, write_tables
 IDENTITY = (
     "dataset",
     "positive_class",
+    "multiclass",
     "order",
     "order_seed",
     "window_rows",

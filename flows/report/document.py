@@ -193,7 +193,7 @@ def rung_rows(decisions: pa.Table) -> list[list[Any]]:
     groups = grouped(
         decisions.to_pylist(),
         lambda row: (
-            dataset_text(row["dataset"], row["positive_class"]),
+            dataset_text(row["dataset"], row["positive_class"], row["multiclass"]),
             *(row[name] for name in by),
         ),
     )

@@ -128,4 +128,4 @@ def streams(use: DatasetUse, manifest: Manifest | None) -> Iterator[Stream]:
     sharding = sharding_of(manifest) if manifest and use.window_rows else None
     limits = (use.max_rows, use.window_rows, sharding)
     for (order, seed), positive in itertools.product(use.orders, use.positive_classes):
-        yield Stream(use.name, identity, order, seed, positive, *limits)
+        yield Stream(use.name, identity, order, seed, positive, *limits, use.multiclass)

@@ -49,6 +49,7 @@ class DatasetTable(BaseModel):
     model_config = ConfigDict(extra="allow", strict=True)
     name: str
     positive_class: Label | Annotated[list[Label], Field(min_length=1)] | None = None
+    multiclass: Literal["one-vs-rest"] | None = None
     order: Literal["as-stored", "shuffled", "shuffled-in-windows"] = "as-stored"
     order_seeds: Seeds = 1
     window_rows: PositiveInt = WINDOW_ROWS
@@ -110,6 +111,7 @@ class DatasetUse:
     positive_classes: tuple[float | None, ...]
     max_rows: int | None
     window_rows: int | None
+    multiclass: str | None = None
 
     @property
     def order_text(self) -> str:
@@ -342,6 +344,7 @@ def _datasets(
             positive,
             table.max_rows,
             table.window_rows if in_windows else None,
+            table.multiclass,
         )
 
 

@@ -104,6 +104,7 @@ def _continuing(
             "rounds": pairs[0][1].stream.max_rows,
             "dataset": stream.dataset,
             "positive_class": stream.positive_class,
+            "multiclass": stream.multiclass,
             "order": stream.order,
             "learner": learner,
             "params": params,

@@ -17,6 +17,7 @@ DECISIONS = pa.schema(
         ),
         pa.field("dataset", pa.string()),
         pa.field("positive_class", pa.float64()),
+        pa.field("multiclass", pa.string()),
         pa.field("order", pa.string()),
         pa.field("learner", pa.string()),
         pa.field(

@@ -33,6 +33,7 @@ SUMMARY = (
 STREAM_AND_CONFIGURATION = (
     "dataset",
     "positive_class",
+    "multiclass",
     "dataset_hash",
     "order",
     "window_rows",
@@ -113,10 +114,11 @@ def summary_table(runs: pa.Table) -> pa.Table:
         [*STREAM_AND_CONFIGURATION, "sketch_size", "status", "mean_loss", "error_rate", "seconds"]
     )
     found = averages(table, [*STREAM_AND_CONFIGURATION, "sketch_size"])
-    classes = zip(
-        found.column("dataset").to_pylist(), found.column("positive_class").to_pylist(), strict=True
+    named = zip(
+        *(found.column(name).to_pylist() for name in ("dataset", "positive_class", "multiclass")),
+        strict=True,
     )
-    shown = pa.array([dataset_text(*one) for one in classes], pa.string())
+    shown = pa.array([dataset_text(*one) for one in named], pa.string())
     found = found.set_column(found.column_names.index("dataset"), "dataset", shown)
     found = found.set_column(
         found.column_names.index("dataset_hash"),
@@ -141,8 +143,10 @@ def summary_table(runs: pa.Table) -> pa.Table:
     return found.sort_by([(name, "ascending") for name in by])
 
 
-def dataset_text(name: str, positive_class: float | None) -> str:
-    """A dataset's name with its positive class, if it has one."""
+def dataset_text(name: str, positive_class: float | None, multiclass: str | None) -> str:
+    """A dataset's name with what is learnt of its classes: `20news:3`, `20news:all`, `year`."""
+    if multiclass is not None:
+        return f"{name}:all"
     return name if positive_class is None else f"{name}:{positive_class:g}"
 
 

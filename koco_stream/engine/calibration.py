@@ -9,8 +9,8 @@ from functools import cache
 
 import numpy as np
 
+from koco_stream.engine.block_labels import BlockLabels
 from koco_stream.io.paths import AnyPath
-from koco_stream.learners import learner_named
 from koco_stream.learners.saved import state_arrays
 from koco_stream.numerics.compiler import jit
 from koco_stream.runs.run import Run, RunState
@@ -80,7 +80,10 @@ class Probe:
     def _read(self) -> None:
         widen = self.run.adds_intercept
         self.blocks = [
-            Block(with_intercept(block.rows), block.labels) if widen else block
+            Block(
+                with_intercept(block.rows) if widen else block.rows,
+                BlockLabels.of(block.labels, self.reader).learnt[0],
+            )
             for block in self.reader.blocks(stop=self.rows)
         ]
 
@@ -89,18 +92,19 @@ class Probe:
 
         The final state is appended to `kept`, which forces the next one to another address.
         """
-        run_state = RunState.start(self.run, self.reader.manifest.n_features, np.zeros(0))
-        learner, spent = learner_named(self.run.learner), 0.0
+        started = RunState.start(
+            self.run, self.reader.manifest.n_features, np.zeros(0), n_classes=1
+        )
+        (state,) = started.states
+        learner, spent = self.run.learner_class, 0.0
         for block in self.blocks:
             predictions = np.empty(block.labels.size)
             begun = time.thread_time()
-            run_state.state, _ = learner.advance(
-                run_state.params, run_state.state, block.rows, block.labels, predictions
-            )
+            state, _ = learner.advance(started.params, state, block.rows, block.labels, predictions)
             spent += time.thread_time() - begun
-        size = sum(array.nbytes for array in state_arrays(run_state.state).values())
+        size = sum(array.nbytes for array in state_arrays(state).values())
         if kept is not None and size < LARGEST_KEPT:
-            kept += [run_state.state, np.empty(16 * (1 + len(kept) % 7), np.uint8)]
+            kept += [state, np.empty(16 * (1 + len(kept) % 7), np.uint8)]
         return spent
 
     def ratio(self) -> float:

@@ -35,11 +35,9 @@ def save_cohort(where: StorePath, rounds: int, run_states: Sequence[RunState]) -
     arrays: dict[str, Array] = {}
     shared: dict[str, str] = {}
     for k, run_state in enumerate(run_states):
-        own = {
-            f"{k}.totals": run_state.totals,
-            f"{k}.curve": run_state.curve,
-            **({} if run_state.state is None else state_arrays(run_state.state, f"{k}.state.")),
-        }
+        own = {f"{k}.totals": run_state.totals, f"{k}.curve": run_state.curve}
+        for prefix, state in zip(_prefixes(k, run_state), run_state.states, strict=True):
+            own |= state_arrays(state, prefix)
         for name, array in own.items():
             first = written.setdefault(id(array), name)
             if first == name:
@@ -66,22 +64,30 @@ def resumed(where: StorePath, run_states: Sequence[RunState]) -> int:
         return 0
     arrays |= {name: arrays[first] for name, first in header["shared"].items()}
     histories: dict[int, Any] = {}
-    started = {name.partition(".state.")[0] for name in arrays if ".state." in name}
+    started = {int(name.partition(".")[0]) for name in arrays if ".state." in name}
     for k, (run_state, kept) in enumerate(zip(run_states, header["progress"], strict=True)):
-        if run_state.state is None and str(k) in started:
+        if not run_state.states and k in started:
             continue  # the run could start when the checkpoint was written, but not now
         for name in KEPT:
             setattr(run_state, name, kept[name])
         run_state.totals[:], run_state.curve[:] = arrays[f"{k}.totals"], arrays[f"{k}.curve"]
-        if str(k) not in started:
-            run_state.state = None  # the run could not start when the checkpoint was written
+        if k not in started:
+            run_state.states = []  # the run could not start when the checkpoint was written
             continue
         grows = run_state.run.learner_class.grows
-        state = run_state.state = restored(run_state.state, arrays, grows, f"{k}.state.")
-        if "history" in state._fields:  # runs that shared one history share it again
-            history = histories.setdefault(id(arrays[f"{k}.state.history.n"]), state.history)
-            run_state.state = state._replace(history=history)
+        for c, prefix in enumerate(_prefixes(k, run_state)):
+            state = run_state.states[c] = restored(run_state.states[c], arrays, grows, prefix)
+            if "history" in state._fields:  # states that shared one history share it again
+                history = histories.setdefault(id(arrays[f"{prefix}history.n"]), state.history)
+                run_state.states[c] = state._replace(history=history)
     return int(header["rounds"])
+
+
+def _prefixes(k: int, run_state: RunState) -> list[str]:
+    """What the names of the arrays of run k's states begin with."""
+    if len(run_state.states) == 1:
+        return [f"{k}.state."]
+    return [f"{k}.state.{c}." for c in range(len(run_state.states))]
 
 
 def read_checkpoint(

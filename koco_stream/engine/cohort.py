@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from koco_stream.engine.block_labels import BlockLabels
 from koco_stream.engine.checkpoint import checkpoint_of, resumed, save_cohort
 from koco_stream.engine.preemption import Preempted, requested
 from koco_stream.engine.result_file import commit, committed
@@ -14,7 +15,7 @@ from koco_stream.io.fingerprint import check_versions
 from koco_stream.learners import Reference
 from koco_stream.learners.files import fetch
 from koco_stream.learners.saved import state_arrays
-from koco_stream.learners.scan import tally
+from koco_stream.learners.scan import tally, tally_classes
 from koco_stream.learners.shared_kernel_scan import SharedKernelLearner, SharedKernelScan
 from koco_stream.losses import LOSSES
 from koco_stream.runs.run import Cohort, RunState
@@ -129,8 +130,9 @@ def run_cohort(
         return Receipt.of(cohort, statuses, begun, found=True)
     reader = StreamReader(store, cohort.stream)
     points = curve_points(reader.n_rows)
-    width, dense = reader.manifest.n_features, reader.manifest.layout == "dense"
-    run_states = [RunState.start(run, width, points, dense) for run in cohort.runs]
+    manifest = reader.manifest
+    of_data = manifest.layout == "dense", len(manifest.classes)
+    run_states = [RunState.start(run, manifest.n_features, points, *of_data) for run in cohort.runs]
     done = found = resumed(checkpoint, run_states)
     known = sum(int(run_state.totals[0]) for run_state in run_states)
     every = cohort.checkpoint_rounds or reader.n_rows
@@ -160,7 +162,7 @@ def fail_cohort(store: str, sweep: str, cohort: Cohort, error: str) -> Receipt:
     begun = time.perf_counter()
     fetch_learners(store, cohort)
     failed = [
-        RunState(run, None, None, np.zeros((0, 3)), status="failed", error=error)
+        RunState(run, None, [], np.zeros((0, 3)), status="failed", error=error)
         for run in cohort.runs
     ]
     commit(store, sweep, cohort, StreamReader(store, cohort.stream), failed)
@@ -185,13 +187,16 @@ def fitting_rows(reader: StreamReader, run_states: list[RunState]) -> int:
     cache. Large states therefore get longer blocks. This applies only to sparse data in stored
     order, where a block is a view and its length costs no memory.
     """
-    if reader.order is not None or reader.manifest.layout == "dense" or len(run_states) == 1:
+    alone = sum(len(run_state.states) for run_state in run_states) == 1
+    if reader.order is not None or reader.manifest.layout == "dense" or alone:
         return BLOCK_ROWS
     largest = max(
-        sum(array.nbytes for array in state_arrays(run_state.state).values())
-        if run_state.state
-        else 0
-        for run_state in run_states
+        (
+            sum(array.nbytes for array in state_arrays(state).values())
+            for run_state in run_states
+            for state in run_state.states
+        ),
+        default=0,
     )
     row = 16 + 12 * reader.manifest.n_values / max(reader.manifest.n_rows, 1)
     return min(max(BLOCK_ROWS, int(TURN * largest / row)), LONGEST_BLOCK)
@@ -218,6 +223,7 @@ def advance_runs(
         groups.setdefault(key, []).append(run_state)
     done = first
     for block in reader.blocks(block_rows, start=first, stop=last):
+        labels = BlockLabels.of(block.labels, reader)
         rows = {
             intercept: with_intercept(block.rows) if intercept else block.rows
             for intercept in {intercept for intercept, _ in groups}
@@ -225,58 +231,80 @@ def advance_runs(
         for (intercept, _), group in groups.items():
             live = [run_state for run_state in group if run_state.status == "ok"]
             if live:
-                advance_group(live, rows[intercept], block.labels, points)
+                advance_group(live, rows[intercept], labels, points)
         done += block.labels.size
         if requested.is_set():
             break
     return done
 
 
-def advance_group(run_states: list[RunState], rows: Rows, labels: Array, points: Array) -> None:
+def advance_group(
+    run_states: list[RunState], rows: Rows, labels: BlockLabels, points: Array
+) -> None:
     """Advance a group of runs that share a scan over one block of rows.
 
     The time is added to the runs in equal shares. An exception from one run's learner ends that run
     as failed, with the rounds of earlier blocks counted. An exception from shared work ends all
     runs of the group.
     """
-    predictions = np.empty((len(run_states), labels.size))
-    learners = [run_state.run.learner_class for run_state in run_states]
-    params = [run_state.params for run_state in run_states]
-    states = [run_state.state for run_state in run_states]
-    done, failures = [0] * len(run_states), dict[int, Exception]()
+    n_states, n = labels.learnt.shape
+    predictions = np.empty((len(run_states) * n_states, n))
+    learners = [one.run.learner_class for one in run_states for _ in one.states]
+    params = [one.params for one in run_states for _ in one.states]
+    states = [state for one in run_states for state in one.states]
+    done, failures = [0] * len(states), dict[int, Exception]()
     begun = learners[0].clock(states[0])
     try:
         if issubclass(learners[0], SharedKernelLearner):
             scan = SharedKernelScan(learners, params, states, rows)
-            done = scan.advance(labels, predictions)
+            done = scan.advance(np.tile(labels.learnt, (len(run_states), 1)), predictions)
             states, failures = scan.states, scan.failures
         else:
-            states[0], done[0] = learners[0].advance(
-                params[0], states[0], rows, labels, predictions[0]
-            )
+            for i, learnt in enumerate(labels.learnt):
+                states[i], done[i] = learners[i].advance(
+                    params[i], states[i], rows, learnt, predictions[i]
+                )
     except Exception as error:
-        failures = dict.fromkeys(range(len(run_states)), error)
+        failures = dict.fromkeys(range(len(states)), error)
     seconds = (learners[0].clock(states[0]) - begun) / len(run_states)
-    for i, run_state in enumerate(run_states):
-        run_state.state = states[i]
+    for k, run_state in enumerate(run_states):
+        mine = range(k * n_states, (k + 1) * n_states)
+        run_state.states = [states[i] for i in mine]
         run_state.seconds += seconds
-        if i in failures:
-            run_state.fail(failures[i])
+        if failed := [failures[i] for i in mine if i in failures]:
+            run_state.fail(failed[0])
         else:
-            count(run_state, predictions[i], labels, done[i], points)
+            count(
+                run_state,
+                predictions[mine.start : mine.stop],
+                labels,
+                [done[i] for i in mine],
+                points,
+            )
 
 
-def count(run_state: RunState, predictions: Array, labels: Array, done: int, points: Array) -> None:
+def count(
+    run_state: RunState, predictions: Array, labels: BlockLabels, done: list[int], points: Array
+) -> None:
     """Add the losses and mistakes of a block's rounds to a run's totals and curve.
 
+    `predictions` (K, n) are those of the run's states, of which state k has done `done[k]` rounds.
     A prediction that is not finite ends the run as diverged.
     """
-    loss, totals = LOSSES[run_state.run.loss], run_state.totals
-    run_state.at = tally(
-        loss, predictions, labels, done, totals, points, run_state.at, run_state.curve
-    )
-    if done < labels.size:
-        run_state.error = f"the prediction of round {int(totals[0]) + 1} is {predictions[done]}"
+    loss, totals, rounds = LOSSES[run_state.run.loss], run_state.totals, min(done)
+    kept = totals, points, run_state.at, run_state.curve
+    if labels.numbers is None:
+        run_state.at = tally(loss, predictions[0], labels.learnt[0], rounds, *kept)
+    else:
+        run_state.at = tally_classes(
+            loss, predictions, labels.learnt, labels.numbers, rounds, *kept
+        )
+    if rounds < labels.learnt.shape[1]:
+        first = done.index(rounds)
+        of = f" for class {labels.classes[first]:g}" if labels.classes else ""
+        run_state.error = (
+            f"the prediction of round {int(totals[0]) + 1}{of} is {predictions[first, rounds]}"
+        )
     elif not np.isfinite(totals[1]):
         run_state.error = f"the cumulative loss is {totals[1]} by round {int(totals[0])}"
     if run_state.error is not None:

@@ -89,7 +89,7 @@ def result_table(
     )
     intercepts = [
         run_state.run.adds_intercept
-        if run_state.status == "ok" and run_state.run.loss == "squared"
+        if run_state.status == "ok" and run_state.run.loss == "squared" and not stream.multiclass
         else None
         for run_state in run_states
     ]
@@ -106,6 +106,7 @@ def result_table(
         **stream.identity(),
         "window_rows": stream.window_rows,
         "sharding": stream.sharding,
+        "multiclass": stream.multiclass,
         "learner": [shown_name(run.learner) for run in runs],
         "learner_code": [Reference.of(run.learner).code or None for run in runs],
         "numbers": [run.learner_class.numbers for run in runs],
@@ -191,18 +192,19 @@ def nested_curves(
 def dictionary_sizes(run_state: RunState, points: Array) -> tuple[int | None, list[int | None]]:
     """The final size of a run's dictionary, and its size at each round in `points`.
 
-    Sizes at points are None if dictionary rows can leave again; all are None for a learner without
-    a dictionary.
+    The dictionaries of several classes are added up. Sizes at points are None if dictionary rows
+    can leave again; all are None for a learner without a dictionary.
     """
-    if run_state.state is None:
-        return None, [None] * points.size
-    joined = run_state.run.learner_class.joined(run_state.state)
-    return (
-        recorded(run_state.state).get("dictionary_size"),
-        [None] * points.size
-        if joined is None
-        else np.searchsorted(joined, points, side="right").tolist(),
-    )
+    learner, states = run_state.run.learner_class, run_state.states
+    last = [recorded(state).get("dictionary_size") for state in states]
+    size = sum(k for k in last if k is not None) if last and None not in last else None
+    sizes = np.zeros(points.size, np.int64)
+    for state in states:
+        joined = learner.joined(state)
+        if joined is None:
+            return size, [None] * points.size
+        sizes += np.searchsorted(joined, points, side="right")
+    return size, sizes.tolist() if states else [None] * points.size
 
 
 def machine() -> str:

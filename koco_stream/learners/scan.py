@@ -201,3 +201,38 @@ def tally(
             at += 1
     totals[0], totals[1], totals[2] = rounds, cumulative, mistakes
     return at
+
+
+@jit
+def tally_classes(
+    loss: int,
+    predictions: Array,
+    learnt: Array,
+    numbers: Array,
+    done: int,
+    totals: Array,
+    points: Array,
+    at: int,
+    curve: Array,
+) -> int:
+    """As `tally`, if every class is learnt against the rest.
+
+    Class k has the predictions `predictions[k]` and the labels `learnt[k]`, of shape (K, n), and
+    `numbers` (n,) are the rows' classes. The loss of a round is the mean over the classes. A
+    mistake is a row whose class does not have the largest prediction; the first of equal ones
+    counts as the largest.
+    """
+    classes = predictions.shape[0]
+    for t in range(done):
+        total, best = 0.0, 0
+        for k in range(classes):
+            total += loss_value(loss, predictions[k, t], learnt[k, t])
+            if predictions[k, t] > predictions[best, t]:
+                best = k
+        totals[0] += 1.0
+        totals[1] += total / classes
+        totals[2] += best != numbers[t]
+        if at < points.size and totals[0] == points[at]:
+            curve[at] = totals
+            at += 1
+    return at

@@ -29,18 +29,23 @@ TRUSTED = (0.02, 50.0)  # correction factors outside of this range are measureme
 
 @dataclass(frozen=True)
 class DataSize:
-    """A dataset's rows, features, stored values, and bytes of the largest shard's copy (or 0)."""
+    """A dataset's rows, features, stored values, bytes of the largest shard's copy, and classes.
+
+    The last two are 0 if they are not known.
+    """
 
     n_rows: int
     n_features: int
     n_values: int
     shard_bytes: int = 0
+    n_classes: int = 0
 
     @staticmethod
     def of(manifest: Manifest) -> "DataSize":
         """The size of a prepared dataset."""
         shard_bytes = max((copy_bytes(manifest, shard) for shard in manifest.shards), default=0)
-        return DataSize(manifest.n_rows, manifest.n_features, manifest.n_values, shard_bytes)
+        counts = manifest.n_rows, manifest.n_features, manifest.n_values
+        return DataSize(*counts, shard_bytes, len(manifest.classes))
 
     def rounds(self, stream: Stream) -> int:
         """The number of rounds in a stream of this dataset."""
@@ -85,9 +90,9 @@ class Costs:
         """The estimated cost of a run on one core."""
         learner, size = run.learner_class, self.sizes[run.stream.dataset_hash]
         stream, factor = size.seen_by(run), self.factors.get(run.learner, 1.0)
-        cost = learner.cost(run.params, stream)
-        n_bytes = 8 * (cost.floats + 4096 + 3 * curve_points(size.n_rows).size) + 4096
-        seconds = RUN_SECONDS + factor * stream.rounds * cost.nanoseconds * 1e-9
+        cost, states = learner.cost(run.params, stream), run.stream.n_states(size.n_classes)
+        n_bytes = 8 * (states * cost.floats + 4096 + 3 * curve_points(size.n_rows).size) + 4096
+        seconds = RUN_SECONDS + factor * stream.rounds * states * cost.nanoseconds * 1e-9
         key, nanoseconds, floats = cost.shared
         return RunCost(
             seconds, n_bytes, key, factor * stream.rounds * nanoseconds * 1e-9, 8 * floats

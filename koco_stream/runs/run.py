@@ -80,18 +80,40 @@ class Run:
             raise WrongInput(
                 f"{name} is a regression set, which has no classes; leave out positive_class"
             )
+        if self.stream.multiclass is not None:
+            self._check_multiclass(classes, task)
+            return
         if positive is not None and classes and positive not in classes:
             raise WrongInput(f"dataset {name} has no label {positive:g}; its labels are {shown}")
         if positive is None and task == "classification" and not set(classes) <= {-1.0, 1.0}:
             raise WrongInput(
                 f"dataset {name} has the labels {shown}, not -1 and +1; add positive_class ="
                 f" {classes[-1]:g} (or another of them) to its [[dataset]] table to learn that"
-                " class against the rest"
+                ' class against the rest, or multiclass = "one-vs-rest" to learn all of them'
             )
         if task == "regression" and self.learner_class.classifies(self.params):
             raise WrongInput(
                 f"{shown_name(self.learner)} with the {self.loss} loss needs labels -1 and +1, and"
                 f" {name} is a regression set"
+            )
+
+    def _check_multiclass(self, classes: list[float], task: str) -> None:
+        """Raise `WrongInput` if not all classes of a dataset can be learnt."""
+        name = repr(self.stream.dataset)
+        if self.stream.positive_class is not None:
+            raise WrongInput(
+                f"{name} has both positive_class and multiclass; leave one of them out: one class"
+                " is learnt, or all are"
+            )
+        if task == "regression" or len(classes) < 3:
+            kind = "a regression set" if task == "regression" else f"of {len(classes)} classes"
+            raise WrongInput(
+                f"{name} is {kind}, and multiclass is for three classes or more; leave it out"
+            )
+        if self.learner_class.numbers == "foreign":
+            raise WrongInput(
+                f"{shown_name(self.learner)} learns two classes here, and {name} is read with"
+                " multiclass; give it a sweep of its own with positive_class"
             )
 
 
@@ -109,16 +131,17 @@ def configuration_of(
 
 @dataclass
 class RunState:
-    """A run in progress: its learner's state, totals and loss curve.
+    """A run in progress: the states of its learner, totals and loss curve.
 
-    `state` is None if the learner could not start. `totals` are rounds, cumulative loss and
-    mistakes. `curve` (k, 3) has the totals at given rounds, with `at` of its lines filled so far.
-    `seconds` is the time spent in its scan.
+    `states` has one state, or one of each class if the stream is read one-vs-rest; it is empty if
+    the learner could not start. `totals` are rounds, cumulative loss and mistakes. `curve` (k, 3)
+    has the totals at given rounds, with `at` of its lines filled so far. `seconds` is the time
+    spent in its scan.
     """
 
     run: Run
     params: Any
-    state: Any
+    states: list[Any]
     curve: Array
     totals: Array = field(default_factory=lambda: np.zeros(3))
     at: int = 0
@@ -127,20 +150,24 @@ class RunState:
     error: str | None = None
 
     @staticmethod
-    def start(run: Run, n_features: int, points: Array, dense: bool = False) -> "RunState":
+    def start(
+        run: Run, n_features: int, points: Array, dense: bool = False, n_classes: int = 0
+    ) -> "RunState":
         """A run before its first round, with a curve at the rounds `points`.
 
-        `dense` is whether the dataset's rows have all their features.
+        `dense` is whether the dataset's rows have all their features, and `n_classes` the number of
+        its classes.
 
         If the learner cannot start, the run has the status "failed".
         """
         learner = run.learner_class
         params = learner.to_params(learner.refilled(run.params))
-        started = RunState(run, params, None, np.zeros((points.size, 3)))
+        started = RunState(run, params, [], np.zeros((points.size, 3)))
+        width, count = n_features + run.adds_intercept, run.stream.n_states(n_classes)
         try:
-            started.state = learner.begun(
-                params, n_features + run.adds_intercept, run.learner_seed or 0, dense
-            )
+            started.states = [
+                learner.begun(params, width, run.learner_seed or 0, dense) for _ in range(count)
+            ]
         except Exception as error:
             started.fail(error)
         return started

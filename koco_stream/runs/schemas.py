@@ -48,6 +48,12 @@ RUNS: tuple[Column, ...] = (
         pa.float64(),
         "the label read as +1, all others as -1; null if labels are read as they are",
     ),
+    Column(
+        "multiclass",
+        pa.string(),
+        "one-vs-rest: every class is learnt against the rest, and the largest score wins; null if"
+        " two classes or real labels are learnt",
+    ),
     Column("order", pa.string(), "as-stored, shuffled or shuffled-in-windows"),
     Column("order_seed", pa.int64(), "the shuffle's seed; null if as stored"),
     Column(
@@ -92,7 +98,11 @@ RUNS: tuple[Column, ...] = (
     Column("status", pa.string(), "ok, diverged or failed"),
     Column("error", pa.string(), "why it is not ok; null if it is"),
     Column("rounds", pa.int64(), "rounds done", "rounds"),
-    Column("mean_loss", pa.float64(), "progressive loss: the mean over the rounds done"),
+    Column(
+        "mean_loss",
+        pa.float64(),
+        "progressive loss: the mean over the rounds done, and over the classes if all are learnt",
+    ),
     Column(
         "error_rate",
         pa.float64(),
@@ -112,13 +122,14 @@ RUNS: tuple[Column, ...] = (
     Column(
         "dictionary_size",
         pa.int64(),
-        "points in the dictionary at the end; null if the learner has none",
+        "points in the dictionary at the end, of all classes; null if the learner has none",
         "points",
     ),
     Column(
         "seconds",
         pa.float64(),
-        "only the scan: no compilation, reading or waiting",
+        "only the scan: no compilation, reading or waiting; of a foreign learner what its process"
+        " took for the rounds, making its rows included",
         "s",
         measured=True,
     ),

@@ -23,6 +23,8 @@ class Stream:
         Seed of a shuffled order.
     positive_class : float, optional
         If given, this label is read as +1 and all others as −1.
+    multiclass : str, optional
+        If given, it is "one-vs-rest": a run learns every class against the rest.
     max_rows : int, optional
         If given, the stream ends after this many rows.
     window_rows, sharding : int and str, optional
@@ -37,6 +39,7 @@ class Stream:
     max_rows: int | None = None
     window_rows: int | None = None
     sharding: str | None = None
+    multiclass: str | None = None
 
     def reduced(self, n_rows: int, classes: Sequence[float]) -> "Stream":
         """The same stream without settings that have no effect on a dataset of `n_rows` rows.
@@ -53,6 +56,10 @@ class Stream:
             positive_class=None if as_read else self.positive_class,
         )
 
+    def n_states(self, n_classes: int) -> int:
+        """How many states a learner has on the stream of a dataset with so many classes."""
+        return 1 if self.multiclass is None else n_classes
+
     @cached_property
     def identity_text(self) -> str:
         """The stream's identity as canonical JSON."""
@@ -68,12 +75,13 @@ class Stream:
             self.max_rows,
             self.window_rows,
             self.sharding,
+            self.multiclass,
         )
 
     def identity(self) -> dict[str, Any]:
         """Everything that determines the stream's rows and their order.
 
-        The dataset's name is not included, and windows only where the order has them.
+        The dataset's name is not included, and windows and `multiclass` only where they are given.
         """
         windows = (
             {}
@@ -87,6 +95,7 @@ class Stream:
             "positive_class": self.positive_class,
             "max_rows": self.max_rows,
             **windows,
+            **({} if self.multiclass is None else {"multiclass": self.multiclass}),
         }
 
 

@@ -27,7 +27,18 @@ READ = (
     *("error", "rounds", "mean_loss", "error_rate", "regret", "comparator_largest"),
     *("dictionary_size", "seconds", "host", "version", "finished_at"),
 )
-KEYS = ("dataset", "positive_class", "dataset_hash", "order", "window_rows", "sharding", "max_rows")
+KEYS = (
+    *(
+        "dataset",
+        "positive_class",
+        "multiclass",
+        "dataset_hash",
+        "order",
+        "window_rows",
+        "sharding",
+    ),
+    "max_rows",
+)
 AVERAGED = ("mean_loss", "error_rate", "dictionary_size", "seconds", "regret")
 SPREAD = ("mean_loss", "error_rate", "dictionary_size", "regret")
 
@@ -92,7 +103,7 @@ class Line:
             values |= {parameter.name: set() for parameter in LEARNERS[self.learner].parameters}
         for one in self.configurations:
             for name, value in one.params.items():
-                values[name].add(value)
+                values[name].add(json.dumps(value) if isinstance(value, list | dict) else value)
         return {name: sorted(found, key=_order) for name, found in values.items() if len(found) > 1}
 
     @cached_property

@@ -101,7 +101,7 @@ def _against_bound(
     bounds depend on the order.
     """
     own = longest_curves(best, curves)
-    if not own:
+    if not own or stream.how["multiclass"]:
         return [], None
     t, stored = own[0].t, stream.how["order"] == AS_STORED
     last = t.size - 1
