@@ -198,13 +198,15 @@ def dictionary_sizes(run_state: RunState, points: Array) -> tuple[int | None, li
     learner, states = run_state.run.learner_class, run_state.states
     last = [recorded(state).get("dictionary_size") for state in states]
     size = sum(k for k in last if k is not None) if last and None not in last else None
+    nothing: list[int | None] = [None] * points.size
     sizes = np.zeros(points.size, np.int64)
     for state in states:
         joined = learner.joined(state)
         if joined is None:
-            return size, [None] * points.size
+            return size, nothing
         sizes += np.searchsorted(joined, points, side="right")
-    return size, sizes.tolist() if states else [None] * points.size
+    shown: list[int | None] = sizes.tolist()
+    return size, shown if states else nothing
 
 
 def machine() -> str:
