@@ -205,7 +205,7 @@ def dictionary_sizes(run_state: RunState, points: Array) -> tuple[int | None, li
         if joined is None:
             return size, nothing
         sizes += np.searchsorted(joined, points, side="right")
-    shown: list[int | None] = sizes.tolist()
+    shown: list[int | None] = [int(k) for k in sizes]
     return size, shown if states else nothing
 
 
