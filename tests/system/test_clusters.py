@@ -122,7 +122,7 @@ def nothing_secret(folder, texts, store):
 @pytest.mark.parametrize(
     ("rows", "alphas", "timeout", "cut_seconds"),
     [
-        pytest.param(40_000, 300, 12, 5, id="cut for 5 s"),
+        pytest.param(100_000, 300, 12, 5, id="cut for 5 s"),
         pytest.param(100_000, 2000, 60, 30, id="cut for 30 s", marks=pytest.mark.soak),
     ],
 )
