@@ -21,7 +21,7 @@ from koco_stream.losses import LOSSES
 from koco_stream.runs.run import Cohort, RunState
 from koco_stream.runs.schemas import curve_points
 from koco_stream.streams.reader import BLOCK_ROWS, StreamReader
-from koco_stream.streams.rows import Rows, with_intercept
+from koco_stream.streams.rows import Rows, frozen, with_intercept
 from koco_stream.types import Array
 
 # If states are large, a run reads at least this multiple of its state's bytes from the stream
@@ -257,7 +257,8 @@ def advance_group(
     try:
         if issubclass(learners[0], SharedKernelLearner):
             scan = SharedKernelScan(learners, params, states, rows)
-            done = scan.advance(np.tile(labels.learnt, (len(run_states), 1)), predictions)
+            learnt = np.tile(labels.learnt, (len(run_states), 1))
+            done = scan.advance(frozen(learnt, np.float64), predictions)
             states, failures = scan.states, scan.failures
         else:
             for i, learnt in enumerate(labels.learnt):

@@ -88,10 +88,7 @@ def result_table(
         for over, under in ((totals[:, 1], rounds), (totals[:, 2], rounds), (rounds, seconds))
     )
     intercepts = [
-        run_state.run.adds_intercept
-        if run_state.status == "ok" and run_state.run.loss == "squared" and not stream.multiclass
-        else None
-        for run_state in run_states
+        run_state.run.adds_intercept if has_regret(run_state) else None for run_state in run_states
     ]
     comparators = {
         intercept: None if intercept is None else comparator_of(reader, intercept)
@@ -151,6 +148,16 @@ def result_table(
     arrays = [pa.array(columns[column.name], column.type) for column in RUNS]
     curves = nested_curves(run_states, points, sizes, classification)
     return pa.Table.from_arrays([*arrays, curves], schema=result_schema())
+
+
+def has_regret(run_state: RunState) -> bool:
+    """Whether a run is compared with the best linear predictor: it has the squared loss and has
+    completed a stream of two classes or real labels.
+    """
+    run = run_state.run
+    predicts = "loss" not in run.learner_class.unused
+    squared = predicts and run.loss == "squared" and run.stream.multiclass is None
+    return squared and run_state.status == "ok"
 
 
 def _typed(column: Column, value: Value) -> Value:

@@ -20,7 +20,7 @@ from koco_stream.learners.files import imported, kept_copy
 GROUP = "koco_stream.learners"  # of entry points
 VW = "vw"
 FORMS = (
-    "; a learner of a file is named 'file.py:Class', one of an installed package"
+    ". A learner of a file is named 'file.py:Class', one of an installed package"
     " 'package.module:Class', and Vowpal Wabbit 'vw'"
 )
 

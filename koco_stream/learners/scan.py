@@ -233,6 +233,6 @@ def tally_classes(
         totals[1] += total / classes
         totals[2] += best != numbers[t]
         if at < points.size and totals[0] == points[at]:
-            curve[at] = totals
+            curve[at, 0], curve[at, 1], curve[at, 2] = totals[0], totals[1], totals[2]
             at += 1
     return at

@@ -89,7 +89,7 @@ class SharedKernelScan:
         ]
 
     def advance(self, labels: Array, predictions: Array) -> list[int]:
-        """Learn from the rows, filling `predictions` (runs, n).
+        """Learn from the rows with `labels` (runs, n), filling `predictions` (runs, n).
 
         Returns the number of rounds that each run has done.
         """
@@ -107,7 +107,7 @@ class SharedKernelScan:
                         self.tile,
                         self.own,
                         before,
-                        labels[these],
+                        labels[i, these],
                         y_hat,
                     )
                 except Exception as error:  # this run fails, the others continue
@@ -183,7 +183,7 @@ class SharedKernelLearner(Learner):
     ) -> tuple[Any, int]:
         """Learn from a block of rows by a shared scan with one run; see `Algorithm.advance`."""
         scan = SharedKernelScan([cls], [params], [state], rows)
-        done = scan.advance(labels, predictions.reshape(1, -1))[0]
+        done = scan.advance(labels.reshape(1, -1), predictions.reshape(1, -1))[0]
         if scan.failures:
             raise scan.failures[0]
         return scan.states[0], done

@@ -97,8 +97,8 @@ def test_numbers__are_those_of_a_run_for_each_class(store, order):
 
 
 def test_equal_scores__the_smaller_class_wins(store):
-    """OGD without a step predicts 0 for every class of every row."""
-    cohort = all_classes(cohort_on(store, [("OGD", {"step_size": 1e-300}, 1)], name="four"))
+    """KORS predicts 0 for every class of every row."""
+    cohort = all_classes(cohort_on(store, [("KORS", {}, 1)], name="four"))
     (row,) = undisturbed(store, cohort)
     labels = StreamReader(store, cohort.stream).whole().labels
     assert row["error_rate"] == np.mean(labels != CLASSES[0])

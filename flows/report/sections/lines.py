@@ -144,12 +144,14 @@ class StreamResults:
     @property
     def title(self) -> str:
         """Name of the dataset and how it is read."""
-        dataset, positive, _, order, window, _, rows = self.how.values()
+        how = self.how
+        positive, rows = how["positive_class"], how["max_rows"]
         return (
-            str(dataset)
+            str(how["dataset"])
             + ("" if positive is None else f", {positive:g} against the rest")
-            + ("" if order == AS_STORED else f", {order}")
-            + (f" of {window:,} rows" if window else "")
+            + (", all classes" if how["multiclass"] else "")
+            + ("" if how["order"] == AS_STORED else f", {how['order']}")
+            + (f" of {how['window_rows']:,} rows" if how["window_rows"] else "")
             + (f", the first {rows:,} rows" if rows else "")
         )
 

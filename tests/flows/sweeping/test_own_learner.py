@@ -144,13 +144,13 @@ def test_helper_beside_the_file__is_part_of_its_identity(tmp_path):
     ("name", "text", "said"),
     [
         ("none.py:A", "", "there is no file .*none.py; .*relative to the sweep file"),
-        ("l.py:Nlsm", "class NLMS: pass", "no class 'Nlsm'; did you mean 'NLMS'"),
+        ("l.py:Nlsm", "class NLMS: pass", "no class 'Nlsm'; there are: NLMS"),
         ("l.py:A", "class A", "l.py:1: .*not Python"),
         ("l.py:A", "import nothing_of_this_name", "cannot be imported: ModuleNotFoundError"),
         ("l.py:A", "class A: pass", "learn_one"),
         ("l.py:A", "class A: pass", "partial_fit"),
         ("nothing_of_this_name.x:A", "", "is not installed; pip install nothing_of_this_name"),
-        ("AdaGard", "", "did you mean 'AdaGrad'?; a learner of a file is named 'file.py:Class'"),
+        ("AdaGard", "", "did you mean 'AdaGrad'.. A learner of a file is named 'file.py:Class'"),
     ],
 )
 def test_wrong_name__is_refused_with_its_line_and_the_remedy(tmp_path, name, text, said):
