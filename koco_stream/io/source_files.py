@@ -43,6 +43,7 @@ def source_files(path: Path) -> dict[str, str]:
         waiting += [
             found
             for module in imports
+            if Path(module).parts[:1] != ("koco_stream",)  # beside the file in a clone of it
             for found in (f"{module}.py", f"{module}/__init__.py")
             if (path.parent / found).is_file()
         ]

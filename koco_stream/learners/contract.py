@@ -6,6 +6,7 @@ promise, and which raises `Broken` with what it found.
 
 import inspect
 import random
+import re
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -66,7 +67,9 @@ def check_contract(learner: type[Learner], given: dict[str, Any] | None = None) 
 def compiler_text(error: NumbaError) -> str:
     """The compiler's error in words, where its cause is a common one."""
     text = str(error)
-    if "NRT required" in text or "allocat" in text:
+    makers = ("zeros", "empty", "ones", "full", "array", "zeros_like", "empty_like", "copy")
+    unknown = re.search(r"function (\w+)>", text)
+    if "NRT required" in text or "allocat" in text or (unknown and unknown[1] in makers):
         return (
             "step or forward makes an array or another object, and compiled code allocates nothing"
         )

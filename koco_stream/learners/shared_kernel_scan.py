@@ -98,17 +98,11 @@ class SharedKernelScan:
             for i, learner in enumerate(self.learners):
                 if not self.live[i]:
                     continue
-                y_hat = predictions[i, these]
+                y, y_hat = labels[i, these], predictions[i, these]
                 try:
                     self.states[i] = learner.with_room(self.params[i], self.states[i])
                     rounds = learner.compiled(learn_block, "step")(
-                        self.params[i],
-                        self.states[i],
-                        self.tile,
-                        self.own,
-                        before,
-                        labels[i, these],
-                        y_hat,
+                        self.params[i], self.states[i], self.tile, self.own, before, y, y_hat
                     )
                 except Exception as error:  # this run fails, the others continue
                     self.live[i], self.failures[i] = False, error

@@ -132,7 +132,11 @@ def sketched(X: np.ndarray, y: np.ndarray, repetitions: int) -> dict[str, Any]:
             params.append(learner.to_params(public))
             states.append(learner.init(params[-1], X.shape[1], i))
         scan = SharedKernelScan([learner] * configurations, params, states, rows)
-        taken = seconds(lambda: scan.advance(labels, np.empty((configurations, len(y)))))
+        taken = seconds(
+            lambda: scan.advance(
+                np.tile(labels, (configurations, 1)), np.empty((configurations, len(y)))
+            )
+        )
         sizes[configurations] = [int(state.dictionary_size) for state in scan.states]
         return taken
 

@@ -130,7 +130,8 @@ def test_identity__is_what_was_given():
     needs(SGD)
     learner, q = public(SGD, alpha=0.1, l1_ratio=0.15, time_limit=5)
     assert q == {"batch": 1, "time_limit": 5.0, "alpha": 0.1, "l1_ratio": 0.15}
-    assert learner.identifying(q) == {"alpha": 0.1, "l1_ratio": 0.15}
+    assert learner.identifying(q) == {"time_limit": 5.0, "alpha": 0.1, "l1_ratio": 0.15}
+    assert learner.identifying(public(SGD, time_limit=3600)[1]) == {}
     assert learner.identifying(public(SGD, batch=3)[1]) == {"batch": 3}
     assert learner.refilled({"alpha": 0.1}) == {"batch": 1, "time_limit": 3600.0, "alpha": 0.1}
     assert learner.shown({"alpha": 0.1, "sizes": [3, 4]}) == {"alpha": 0.1, "sizes": "[3, 4]"}

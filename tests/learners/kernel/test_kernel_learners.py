@@ -175,7 +175,7 @@ def test_cohort__shares_kernel_values_and_gives_the_bits_of_runs_alone():
     for first, end in ((0, 100), (100, 103), (103, 700)):
         some = np.empty((len(learners), end - first))
         scan = SharedKernelScan(learners, params, states, as_rows(X[first:end]))
-        scan.advance(y[first:end].copy(), some)
+        scan.advance(np.tile(y[first:end], (len(learners), 1)), some)
         states, shared[:, first:end] = scan.states, some
     for found, learner, (name, given, seed) in zip(shared, learners, configurations, strict=True):
         assert (

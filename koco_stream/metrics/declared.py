@@ -1,0 +1,95 @@
+"""The metrics, each declared once: name, meaning, range, and which way is better."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from koco_stream.errors import WrongInput, nearest
+
+CLASSES, NUMBERS = "classification", "regression"  # tasks, as manifests name them
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric: its values are from `low` to `high`, and `better` is "higher" or "lower".
+
+    It is defined for one `task`, "classification" or "regression"; with `of_two`, for two classes
+    only.
+    """
+
+    name: str
+    meaning: str
+    low: float
+    high: float
+    better: str
+    task: str
+    of_two: bool = False
+
+
+ASKED_FOR = (
+    Metric(
+        "auc",
+        "area under the ROC curve of the scores, ties counted half; over more than 2^20 rounds the"
+        " mean over segments of so many; null if there is one class only",
+        *(0.0, 1.0, "higher", CLASSES, True),
+    ),
+    Metric(
+        "balanced_accuracy",
+        "mean over the classes that occur of the share of their rows that are predicted right",
+        *(0.0, 1.0, "higher", CLASSES),
+    ),
+    Metric(
+        "f1",
+        "F1, 2·hits/(2·hits + misses + false alarms), of the label +1; over all classes its mean"
+        " over those that occur or are predicted",
+        *(0.0, 1.0, "higher", CLASSES),
+    ),
+    Metric(
+        "kappa",
+        "Cohen's kappa: agreement of labels and predictions beyond chance; null if both have one"
+        " and the same class only",
+        *(-1.0, 1.0, "higher", CLASSES),
+    ),
+    Metric(
+        "log_loss",
+        "mean of −log of the label's probability: the logistic function of the score, and over all"
+        " classes the softmax of the scores",
+        *(0.0, math.inf, "lower", CLASSES),
+    ),
+    Metric("mae", "mean absolute error", 0.0, math.inf, "lower", NUMBERS),
+    Metric("rmse", "square root of the mean squared error", 0.0, math.inf, "lower", NUMBERS),
+    Metric(
+        "r2",
+        "coefficient of determination, 1 − squared error over the labels' variation; null for less"
+        " than two rounds",
+        *(-math.inf, 1.0, "higher", NUMBERS),
+    ),
+)
+METRICS = {metric.name: metric for metric in ASKED_FOR}
+# What is computed for every window, beside what is asked for.
+ALWAYS = ("mean_loss", "error_rate")
+WINDOWED = (*ALWAYS, *METRICS)
+
+
+def is_of_file(name: str) -> bool:
+    """Whether a metric's name is that of a user's function, `file.py:function`."""
+    return ":" in name
+
+
+def check_name(name: str) -> None:
+    """Raise `WrongInput`, with the nearest name, if there is no such metric."""
+    if name not in METRICS and not is_of_file(name):
+        raise WrongInput(
+            f"no metric is called {name!r}{nearest(name, list(METRICS))}. One of a file is named"
+            " 'file.py:function'"
+        )
+
+
+def possible(names: Sequence[str], task: str, n_classes: int) -> tuple[str, ...]:
+    """Those of the metrics that are defined for a task, and for so many classes if it has some."""
+    return tuple(
+        name
+        for name in names
+        if is_of_file(name)
+        or (METRICS[name].task == task and not (METRICS[name].of_two and n_classes > 2))
+    )

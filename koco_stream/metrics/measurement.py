@@ -1,0 +1,262 @@
+"""The metrics of one run, computed while it runs, with memory that is known before."""
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from koco_stream.errors import WrongInput
+from koco_stream.metrics.declared import NUMBERS, WINDOWED, is_of_file
+from koco_stream.metrics.ranking import auc
+from koco_stream.metrics.sums import MANY, REAL, ROUNDS, SIZE, TWO, add_rounds, merge, metrics_of
+from koco_stream.types import Array
+
+SEGMENT = 2**20  # the most rounds whose scores are kept
+Function = Callable[[Array, Array], float]
+
+
+class Metered(NamedTuple):
+    """What is measured, and of what.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Metrics, and references of users' functions.
+    loss : int
+        The code of the run's loss.
+    task : str
+        "classification" or "regression".
+    n_rounds : int
+        The rounds of the stream.
+    window : int, optional
+        The rounds of a window.
+    classes : tuple of float
+        All classes, if each has a score; else empty.
+    """
+
+    names: tuple[str, ...]
+    loss: int
+    task: str
+    n_rounds: int
+    window: int | None = None
+    classes: tuple[float, ...] = ()
+
+    @property
+    def kind(self) -> int:
+        """What the labels are: `REAL`, `TWO` or `MANY`."""
+        return REAL if self.task == NUMBERS else MANY if self.classes else TWO
+
+    @property
+    def functions(self) -> list[str]:
+        """The users' functions among the names."""
+        return [name for name in self.names if is_of_file(name)]
+
+    @property
+    def n_windows(self) -> int:
+        """The number of windows in the stream."""
+        return -(-self.n_rounds // self.window) if self.window else 0
+
+    def kept_rounds(self, segment: int = SEGMENT) -> int:
+        """How many rounds' scores are kept at a time.
+
+        Those of a segment, which is a whole number of windows, for `auc`; those of a window for
+        users' functions.
+        """
+        window = self.window or 1
+        if "auc" in self.names:
+            return min(self.n_rounds, max(segment // window, 1) * window)
+        return min(self.n_rounds, window) if self.functions else 0
+
+
+def measurement_bytes(metered: Metered) -> int:
+    """The bytes of a measurement's arrays."""
+    n_classes = max(len(metered.classes), 2)
+    kept = metered.kept_rounds()
+    scores = 8 * kept * (max(len(metered.classes), 1) + 1)
+    windows = 8 * metered.n_windows * (len(WINDOWED) + len(metered.functions))
+    return scores + windows + 16 * (n_classes * n_classes + SIZE) + 32 * len(metered.functions)
+
+
+class Measurement:
+    """The metrics of one run: over all its rounds, and over consecutive windows.
+
+    The numbers do not depend on the blocks in which the rounds come.
+
+    Parameters
+    ----------
+    metered : Metered
+        What is measured.
+    functions : mapping of str to callable
+        The users' functions, by their references. Each is given the labels (n,) and the scores
+        (n,), or (n, K) if each class has one, of a window.
+    segment : int
+        The most rounds whose scores are kept.
+    """
+
+    def __init__(
+        self,
+        metered: Metered,
+        functions: Mapping[str, Function] | None = None,
+        segment: int = SEGMENT,
+    ) -> None:
+        self.metered, self._functions = metered, dict(functions or {})
+        kept, n_classes = metered.kept_rounds(segment), max(len(metered.classes), 2)
+        self._arrays = {
+            "sums": np.zeros(SIZE),
+            "confusion": np.zeros((n_classes, n_classes), np.int64),
+            "total_sums": np.zeros(SIZE),
+            "total_confusion": np.zeros((n_classes, n_classes), np.int64),
+            "scores": np.zeros((max(len(metered.classes), 1), kept)),
+            "labels": np.zeros(kept),
+            # of each function and, first, of the AUC: the weighted sum of its values, the weights
+            "means": np.zeros((1 + len(metered.functions), 2)),
+            "windows": np.full(
+                (metered.n_windows, len(WINDOWED) + len(metered.functions)), math.nan
+            ),
+        }
+        self._classes = np.array(metered.classes)
+        self._with_log_loss = "log_loss" in metered.names
+
+    @property
+    def rounds(self) -> int:
+        """The rounds so far."""
+        return int(self._arrays["total_sums"][ROUNDS] + self._arrays["sums"][ROUNDS])
+
+    def arrays(self) -> dict[str, Array]:
+        """Its whole state, as arrays by name."""
+        return self._arrays
+
+    def restore(self, arrays: Mapping[str, Array]) -> None:
+        """Go on from a state that `arrays` gave."""
+        for name, array in self._arrays.items():
+            array[...] = arrays[name].reshape(array.shape)
+
+    def add(self, predictions: Array, learnt: Array, numbers: Array | None, done: int) -> None:
+        """Measure the first `done` rounds of a block.
+
+        Parameters
+        ----------
+        predictions, learnt : ndarray of shape (1, n) or (K, n)
+            The predictions and the labels that were learnt; (K, n) if each class has a score.
+        numbers : ndarray of shape (n,), optional
+            The rows' classes, counted from 0, if each class has a score.
+        done : int
+            How many rounds count.
+        """
+        first, metered, a = 0, self.metered, self._arrays
+        of_rows = np.zeros(0, np.int64) if numbers is None else numbers
+        while first < done:
+            before = self.rounds
+            last = min(done, first + self._left(before))
+            add_rounds(
+                metered.kind,
+                metered.loss,
+                self._with_log_loss,
+                predictions,
+                learnt,
+                of_rows,
+                first,
+                last,
+                a["sums"],
+                a["confusion"],
+            )
+            if kept := a["labels"].size:
+                at = before % kept
+                to = slice(at, at + last - first)
+                a["scores"][:, to] = predictions[:, first:last]
+                a["labels"][to] = (
+                    learnt[0, first:last] if numbers is None else self._classes[numbers[first:last]]
+                )
+            self._end(before + last - first)
+            first = last
+
+    def _left(self, rounds: int) -> int:
+        """The rounds until a window or a segment ends."""
+        lengths = [n for n in (self.metered.window, self._arrays["labels"].size) if n]
+        return min((n - rounds % n for n in lengths), default=self.metered.n_rounds)
+
+    def _end(self, rounds: int, is_last: bool = False) -> None:
+        """End the window and the segment that end after so many rounds; at last both end."""
+        window, kept = self.metered.window, self._arrays["labels"].size
+        if window and (rounds % window == 0) != is_last:
+            self._end_window(rounds)
+        if "auc" in self.metered.names and (rounds % kept == 0) != is_last:
+            self._add_auc(rounds, kept)
+
+    def _end_window(self, rounds: int) -> None:
+        metered, a = self.metered, self._arrays
+        n, kept = int(a["sums"][ROUNDS]), a["labels"].size
+        row = a["windows"][(rounds - 1) // (metered.window or 1)]
+        found = metrics_of(metered.kind, a["sums"], a["confusion"])
+        for column, name in enumerate(WINDOWED):
+            row[column] = found.get(name, math.nan)
+        if kept:
+            last = (rounds - 1) % kept + 1
+            labels, scores = a["labels"][last - n : last], a["scores"][:, last - n : last]
+            if "auc" in metered.names:
+                row[WINDOWED.index("auc")] = auc(scores[0], labels > 0.0)
+            for i, name in enumerate(metered.functions):
+                value = self._called(name, labels, scores)
+                row[len(WINDOWED) + i] = value
+                a["means"][1 + i] += (n * value, n)
+        merge(a["sums"], a["confusion"], a["total_sums"], a["total_confusion"])
+
+    def _add_auc(self, rounds: int, kept: int) -> None:
+        """Add the AUC of a segment that has ended, if it has both classes."""
+        n = (rounds - 1) % kept + 1
+        found = auc(self._arrays["scores"][0, :n], self._arrays["labels"][:n] > 0.0)
+        if not math.isnan(found):
+            self._arrays["means"][0] += (n * found, n)
+
+    def _called(self, name: str, labels: Array, scores: Array) -> float:
+        """What a user's function gives for copies of a window's labels and scores."""
+        shown = name.partition("@")[0]
+        of_one = scores[0] if self.metered.kind != MANY else scores.T
+        try:
+            found: Any = self._functions[name](labels.copy(), of_one.copy())
+        except Exception as error:
+            raise WrongInput(
+                f"the metric {shown} raised {type(error).__name__}: {error}"
+            ) from error
+        try:
+            return float(found)
+        except (TypeError, ValueError):
+            raise WrongInput(f"the metric {shown} gave {found!r}, which is not a number") from None
+
+    def finish(self) -> None:
+        """End the last window and segment. No more rounds can be added."""
+        if self.rounds:
+            self._end(self.rounds, is_last=True)
+        merge(*(self._arrays[n] for n in ("sums", "confusion", "total_sums", "total_confusion")))
+
+    def values(self) -> dict[str, float | None]:
+        """The metrics over all rounds of a finished run, by name; None where one is not defined.
+
+        A user's function has the mean over windows, weighted by their rounds.
+        """
+        a, found = self._arrays, dict[str, float]()
+        found |= metrics_of(self.metered.kind, a["total_sums"], a["total_confusion"])
+        for name, (total, weight) in zip(["auc", *self.metered.functions], a["means"], strict=True):
+            found[name] = total / weight if weight else math.nan
+        return {name: _or_none(found.get(name, math.nan)) for name in self.metered.names}
+
+    def windows(self) -> dict[str, Array]:
+        """The windows of a finished run: `first` and `last` round (from 1), and each metric (w,).
+
+        Loss and error are always among them, and what was not asked for or is not defined is NaN.
+        """
+        window, rounds = self.metered.window or 1, self.rounds
+        n = -(-rounds // window) if self.metered.window else 0
+        first = np.arange(n) * window + 1
+        table = self._arrays["windows"][:n]
+        wanted = {"mean_loss", "error_rate", *self.metered.names}
+        columns = {
+            name: table[:, k] if name in wanted else np.full(n, math.nan)
+            for k, name in enumerate((*WINDOWED, *self.metered.functions))
+        }
+        return {"first": first, "last": np.minimum(first + window - 1, rounds), **columns}
+
+
+def _or_none(value: float) -> float | None:
+    return None if math.isnan(value) else value
