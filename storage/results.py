@@ -1,8 +1,8 @@
-"""Reading of the result tables `runs` and `curves`.
+"""Reading of the result tables `runs`, `curves`, `windows` and `predictions`.
 
 Workers write a result file for each cohort, a set of runs that share a pass over a stream.
 `storage.collecting` merges these files into the files of the tables. Reading returns all runs,
-collected or not.
+collected or not. Windows and predictions have a file for each cohort, which is not merged.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from koco_stream.engine.result_file import read_result, result_files_folder
 from koco_stream.errors import StoreUnavailable, WrongInput
 from koco_stream.io.paths import AnyPath, StorePath, store_path
-from koco_stream.runs.schemas import CURVES, RUNS, Column, schema
+from koco_stream.runs.schemas import CURVES, PREDICTIONS, RUNS, WINDOWS, Column, schema
 
 ATTEMPTS = 20
 FAILED = "failed"
@@ -28,7 +28,7 @@ WithCurves = tuple[pa.Table, Callable[[], pa.Table]]
 
 
 def table_files(store: AnyPath, table: str) -> list[StorePath]:
-    """Parquet files of the table `runs` or `curves`, sorted by name."""
+    """Parquet files of a table, sorted by name."""
     return (store_path(store) / "results" / table).files(".parquet")
 
 
@@ -75,6 +75,37 @@ def read_curves(store: AnyPath, run_ids: Sequence[str] | None = None) -> pa.Tabl
         return with_curves(store, file, table, only)
 
     return pa.concat_tables(curves_once(_read_each(store, curves, ["run_id", "status"])))
+
+
+def read_windows(store: AnyPath, run_ids: Sequence[str]) -> pa.Table:
+    """Read the table `windows` of these runs, sorted by run and round."""
+    return _read_of_cohorts(store, "windows", WINDOWS, run_ids).sort_by(
+        [("run_id", "ascending"), ("first", "ascending")]
+    )
+
+
+def read_predictions(store: AnyPath, run_ids: Sequence[str]) -> pa.Table:
+    """Read the table `predictions` of these runs, sorted by run and round."""
+    return _read_of_cohorts(store, "predictions", PREDICTIONS, run_ids).sort_by(
+        [("run_id", "ascending"), ("t", "ascending")]
+    )
+
+
+def _read_of_cohorts(
+    store: AnyPath, table: str, columns: tuple[Column, ...], run_ids: Sequence[str]
+) -> pa.Table:
+    """The rows of these runs in a table that has a file for each cohort.
+
+    A cohort that was killed after it had written its file, and whose runs were then in another
+    cohort, has left them twice: each run is taken from one file.
+    """
+    left, found = set(run_ids), [pa.Table.from_batches([], schema(columns))]
+    for file in table_files(store, table):
+        only = pc.field("run_id").isin(pa.array(sorted(left), pa.string()))
+        rows = conformed(columns, file.read_table(only=only))
+        found.append(rows)
+        left -= ids_of(rows)
+    return pa.concat_tables(found)
 
 
 def file_name(runs: pa.Table) -> str:

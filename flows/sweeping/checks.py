@@ -9,7 +9,9 @@ from flows.sweeping.halving import losses_of, stages
 from flows.sweeping.request import SweepRequest
 from koco_stream.errors import WrongInput
 from koco_stream.io.paths import store_path
+from koco_stream.metrics import METRICS, possible
 from koco_stream.runs.cost_model import DataSize
+from koco_stream.runs.measured import Measured
 from koco_stream.runs.run import Cohort, Run, without_repeats
 from koco_stream.streams.manifest import Manifest, load_manifest
 from koco_stream.streams.orders import SHUFFLED
@@ -106,20 +108,40 @@ def all_runs(sweep: Sweep, manifests: dict[str, Manifest | None]) -> list[Run]:
     runs. Raises `WrongInput` if a dataset's labels do not fit a loss or a positive class.
     """
     runs: list[Run] = []
+    computed: set[str] = set()  # metrics
     for use in sweep.datasets:
         manifest = manifests[use.name]
         classes = manifest.classes if manifest else [-1.0, 1.0]
         task = manifest.task if manifest else "classification"
         for whole in streams(use, manifest):
             stream = whole.reduced(use.size(manifest).n_rows, classes)
-            mine = [Run(stream, *configuration) for configuration in sweep.configurations]
+            measured = measured_on(sweep.measured, task, classes, stream)
+            computed.update(measured.metrics)
+            mine = [Run(stream, *one, measured) for one in sweep.configurations]
             for run in {run.loss: run for run in mine}.values():
                 try:
                     replace(run, stream=whole).check_labels(classes, task)
                 except WrongInput as error:
                     raise WrongInput(f"{sweep.path}: {error}") from None
             runs += mine
+    for name in sweep.measured.metrics:
+        if name not in computed:
+            metric = METRICS[name]
+            kind = "two classes" if metric.of_two else metric.task
+            raise WrongInput(
+                f"{sweep.path}: the metric {name} is for {kind}, and no dataset of the sweep is;"
+                " leave it out"
+            )
     return without_repeats(runs)
+
+
+def measured_on(
+    measured: Measured, task: str, classes: Sequence[float], stream: Stream
+) -> Measured:
+    """What can be measured of the runs on a stream: a metric is for classes or for numbers."""
+    of_two = stream.positive_class is not None or not stream.multiclass
+    names = possible(measured.metrics, task, 2 if of_two else len(classes))
+    return replace(measured, metrics=names)
 
 
 def streams(use: DatasetUse, manifest: Manifest | None) -> Iterator[Stream]:

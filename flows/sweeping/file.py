@@ -15,8 +15,10 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt
 from flows.sweeping.halving import Halving
 from flows.sweeping.toml_file import Name, TomlFile
 from koco_stream.errors import WrongInput, nearest
-from koco_stream.learners import learner_called, learner_named
+from koco_stream.learners import learner_called, learner_named, metric_called
+from koco_stream.metrics import SEGMENT, check_name, is_of_file
 from koco_stream.runs.cost_model import DataSize
+from koco_stream.runs.measured import NOTHING_MORE, Measured
 from koco_stream.runs.run import configuration_of
 from koco_stream.streams.manifest import Manifest
 from koco_stream.streams.orders import AS_STORED, IN_WINDOWS, WINDOW_ROWS
@@ -83,6 +85,9 @@ class SweepFile(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
     name: Name
     learner_seeds: Seeds = 1
+    metrics: list[str] = Field(default_factory=list)
+    window: PositiveInt | None = None
+    keep_predictions: bool = False
     dataset: list[DatasetTable] = Field(min_length=1)
     learner: list[LearnerTable] = Field(min_length=1)
     report: ReportTable = ReportTable()
@@ -150,6 +155,7 @@ class Sweep:
     figures: tuple[str, ...]
     text: str = field(repr=False)
     halving: Halving | None = None
+    measured: Measured = NOTHING_MORE
 
 
 def read_sweep(path: str | Path) -> Sweep:
@@ -215,6 +221,7 @@ def _expanded(file: TomlFile) -> Sweep:
         tuple([figures] if isinstance(figures, str) else figures),
         file.text,
         spec.halving,
+        _measured(file, spec),
     )
 
 
@@ -278,6 +285,23 @@ def _reference(file: TomlFile, number: int, table: LearnerTable) -> str:
         reference = learner_called(table.name, file.path.parent)
         learner_named(reference)
     return reference
+
+
+def _measured(file: TomlFile, spec: SweepFile) -> Measured:
+    """What the sweep measures beside loss and error. Functions of files become references."""
+    names = []
+    for name in spec.metrics:
+        with file.blaming("metrics"):
+            check_name(name)
+            if is_of_file(name) and spec.window is None:
+                raise WrongInput(
+                    f"{name} is computed over windows; add window = 1000, or another number of"
+                    " rounds"
+                )
+            names.append(metric_called(name, file.path.parent) if is_of_file(name) else name)
+    if spec.window is not None and spec.window > SEGMENT and (names or spec.metrics):
+        raise WrongInput(f"{file.at('window')}: a window has at most {SEGMENT:,} rounds")
+    return Measured(tuple(sorted(set(names))), spec.window, spec.keep_predictions)
 
 
 def _learner_grids(file: TomlFile, number: int, table: LearnerTable, reference: str) -> Grids:

@@ -33,7 +33,6 @@ from koco_stream.errors import WrongInput
 from koco_stream.io.files import content_hash
 from koco_stream.io.fingerprint import source_hash
 from koco_stream.io.paths import store_path
-from koco_stream.learners import Reference
 from koco_stream.learners.files import send
 from koco_stream.runs.planner import plan
 from koco_stream.runs.run import Run, without_repeats
@@ -104,9 +103,8 @@ def run_cohorts(checked: CheckedSweep, engine: Engine, progress: SweepProgress) 
         if progress.cohorts % MANY_FILES == 0:
             collect(request.store)
 
-    for reference in {Reference.of(run.learner) for run in checked.missing}:
-        if reference.of_file:
-            send(request.store, reference.code)
+    for reference in {file for run in checked.missing for file in run.files}:
+        send(request.store, reference.code)
     work = (request.store, name, checked.cohorts, receive, request.block_rows)
     if engine.client is None:
         run_serially(*work)

@@ -5,6 +5,7 @@ so the ratio of the two times depends on the code more than the seconds do.
 """
 
 import time
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -13,7 +14,8 @@ from koco_stream.engine.block_labels import BlockLabels
 from koco_stream.io.paths import AnyPath
 from koco_stream.learners.saved import state_arrays
 from koco_stream.numerics.compiler import jit
-from koco_stream.runs.run import Run, RunState
+from koco_stream.runs.measured import NOTHING_MORE
+from koco_stream.runs.run import Run, RunState, Seen
 from koco_stream.streams.reader import Block, StreamReader
 from koco_stream.streams.rows import with_intercept
 from koco_stream.types import Array
@@ -92,9 +94,9 @@ class Probe:
 
         The final state is appended to `kept`, which forces the next one to another address.
         """
-        started = RunState.start(
-            self.run, self.reader.manifest.n_features, np.zeros(0), n_classes=1
-        )
+        run = replace(self.run, measured=NOTHING_MORE)
+        seen = Seen(self.reader.manifest.n_features, classes=(0.0,))
+        started = RunState.start(run, seen, np.zeros(0))
         (state,) = started.states
         learner, spent = self.run.learner_class, 0.0
         for block in self.blocks:

@@ -36,6 +36,10 @@ def save_cohort(where: StorePath, rounds: int, run_states: Sequence[RunState]) -
     shared: dict[str, str] = {}
     for k, run_state in enumerate(run_states):
         own = {f"{k}.totals": run_state.totals, f"{k}.curve": run_state.curve}
+        if run_state.measurement is not None:
+            own |= {f"{k}.measured.{n}": a for n, a in run_state.measurement.arrays().items()}
+        if run_state.predictions.size:
+            own[f"{k}.predictions"] = run_state.predictions
         for prefix, state in zip(_prefixes(k, run_state), run_state.states, strict=True):
             own |= state_arrays(state, prefix)
         for name, array in own.items():
@@ -71,6 +75,12 @@ def resumed(where: StorePath, run_states: Sequence[RunState]) -> int:
         for name in KEPT:
             setattr(run_state, name, kept[name])
         run_state.totals[:], run_state.curve[:] = arrays[f"{k}.totals"], arrays[f"{k}.curve"]
+        if run_state.measurement is not None:
+            of_run = f"{k}.measured."
+            own = {n.removeprefix(of_run): a for n, a in arrays.items() if n.startswith(of_run)}
+            run_state.measurement.restore(own)
+        if run_state.predictions.size:
+            run_state.predictions[:] = arrays[f"{k}.predictions"]
         if k not in started:
             run_state.states = []  # the run could not start when the checkpoint was written
             continue

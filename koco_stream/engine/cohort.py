@@ -11,14 +11,14 @@ from koco_stream.engine.block_labels import BlockLabels
 from koco_stream.engine.checkpoint import checkpoint_of, resumed, save_cohort
 from koco_stream.engine.preemption import Preempted, requested
 from koco_stream.engine.result_file import commit, committed
+from koco_stream.errors import WrongInput
 from koco_stream.io.fingerprint import check_versions
-from koco_stream.learners import Reference
 from koco_stream.learners.files import fetch
 from koco_stream.learners.saved import state_arrays
 from koco_stream.learners.scan import tally, tally_classes
 from koco_stream.learners.shared_kernel_scan import SharedKernelLearner, SharedKernelScan
 from koco_stream.losses import LOSSES
-from koco_stream.runs.run import Cohort, RunState
+from koco_stream.runs.run import Cohort, RunState, Seen
 from koco_stream.runs.schemas import curve_points
 from koco_stream.streams.reader import BLOCK_ROWS, StreamReader
 from koco_stream.streams.rows import Rows, frozen, with_intercept
@@ -120,7 +120,7 @@ def run_cohort(
     begun = time.perf_counter()
     if expected is not None:
         check_versions(expected)
-    fetch_learners(store, cohort)
+    fetch_files(store, cohort)
     if requested.is_set():
         raise Preempted
     checkpoint = checkpoint_of(store, cohort)
@@ -130,9 +130,7 @@ def run_cohort(
         return Receipt.of(cohort, statuses, begun, found=True)
     reader = StreamReader(store, cohort.stream)
     points = curve_points(reader.n_rows)
-    manifest = reader.manifest
-    of_data = manifest.layout == "dense", len(manifest.classes)
-    run_states = [RunState.start(run, manifest.n_features, points, *of_data) for run in cohort.runs]
+    run_states = [RunState.start(run, seen_by(reader), points) for run in cohort.runs]
     done = found = resumed(checkpoint, run_states)
     known = sum(int(run_state.totals[0]) for run_state in run_states)
     every = cohort.checkpoint_rounds or reader.n_rows
@@ -157,10 +155,23 @@ def run_cohort(
     )
 
 
+def seen_by(reader: StreamReader) -> Seen:
+    """What runs see of the stream that is read."""
+    manifest = reader.manifest
+    classifies = manifest.task == "classification" or reader.stream.positive_class is not None
+    return Seen(
+        manifest.n_features,
+        reader.n_rows,
+        manifest.layout == "dense",
+        "classification" if classifies else "regression",
+        tuple(manifest.classes),
+    )
+
+
 def fail_cohort(store: str, sweep: str, cohort: Cohort, error: str) -> Receipt:
     """Write a result file in which all runs of the cohort failed with the message `error`."""
     begun = time.perf_counter()
-    fetch_learners(store, cohort)
+    fetch_files(store, cohort)
     failed = [
         RunState(run, None, [], np.zeros((0, 3)), status="failed", error=error)
         for run in cohort.runs
@@ -170,14 +181,13 @@ def fail_cohort(store: str, sweep: str, cohort: Cohort, error: str) -> Receipt:
     return Receipt.of(cohort, ["failed"] * len(failed), begun)
 
 
-def fetch_learners(store: str, cohort: Cohort) -> None:
-    """Take the code of the cohort's learners that are files from the store.
+def fetch_files(store: str, cohort: Cohort) -> None:
+    """Take the files of the cohort's learners and metrics from the store.
 
-    Raises `LearnerChanged` if it is not what the runs were planned with.
+    Raises `LearnerChanged` if they are not what the runs were planned with.
     """
-    for reference in {Reference.of(run.learner) for run in cohort.runs}:
-        if reference.of_file:
-            fetch(store, *reference)
+    for reference in {file for run in cohort.runs for file in run.files}:
+        fetch(store, *reference)
 
 
 def fitting_rows(reader: StreamReader, run_states: list[RunState]) -> int:
@@ -300,6 +310,7 @@ def count(
         run_state.at = tally_classes(
             loss, predictions, labels.learnt, labels.numbers, rounds, *kept
         )
+    measure(run_state, predictions, labels, rounds)
     if rounds < labels.learnt.shape[1]:
         first = done.index(rounds)
         of = f" for class {labels.classes[first]:g}" if labels.classes else ""
@@ -310,3 +321,23 @@ def count(
         run_state.error = f"the cumulative loss is {totals[1]} by round {int(totals[0])}"
     if run_state.error is not None:
         run_state.status = "diverged"
+
+
+def measure(run_state: RunState, predictions: Array, labels: BlockLabels, rounds: int) -> None:
+    """Measure a block's rounds, and keep their predictions, if the run asks for it.
+
+    The prediction of a run over all classes is the class with the largest score. A user's metric
+    that raises an exception ends the run as failed.
+    """
+    if run_state.predictions.size:
+        first = int(run_state.totals[0]) - rounds
+        if labels.numbers is None:
+            found = predictions[0, :rounds]
+        else:
+            found = np.array(labels.classes)[predictions[:, :rounds].argmax(0)]
+        run_state.predictions[first : first + rounds] = found
+    if run_state.measurement is not None:
+        try:
+            run_state.measurement.add(predictions, labels.learnt, labels.numbers, rounds)
+        except WrongInput as error:
+            run_state.fail(error)

@@ -5,6 +5,7 @@ It has one row per run, with the run's loss curve nested in the row.
 
 import socket
 import sys
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,15 +14,24 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from koco_stream.errors import StoreUnavailable
+from koco_stream.errors import StoreUnavailable, WrongInput
 from koco_stream.io.files import canonical_json
 from koco_stream.io.fingerprint import processor
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 from koco_stream.learners import Reference, shown_name
 from koco_stream.learners.record import recorded
 from koco_stream.learners.spec import Value
+from koco_stream.metrics import METRICS
 from koco_stream.runs.run import Cohort, RunState
-from koco_stream.runs.schemas import RUNS, Column, curve_points, result_schema
+from koco_stream.runs.schemas import (
+    PREDICTIONS,
+    RUNS,
+    WINDOWS,
+    Column,
+    curve_points,
+    result_schema,
+    schema,
+)
 from koco_stream.streams.reader import StreamReader
 from koco_stream.theory.comparator import comparator_of
 from koco_stream.types import Array
@@ -41,10 +51,101 @@ def result_path(store: AnyPath, cohort: Cohort) -> StorePath:
 def commit(
     store: AnyPath, sweep: str, cohort: Cohort, reader: StreamReader, run_states: list[RunState]
 ) -> None:
-    """Write the result file of a cohort whose runs have ended, atomically."""
+    """Write the result file of a cohort whose runs have ended, atomically.
+
+    Windows and predictions are written before it, so that a run that is there has them.
+    """
+    for run_state in run_states:
+        finish_measurement(run_state)
+    write_more(store, cohort, run_states)
     table = result_table(sweep, cohort, reader, run_states)
     with result_path(store, cohort).written() as temporary:
         pq.write_table(table, temporary, compression="zstd", write_page_checksum=True)
+
+
+def finish_measurement(run_state: RunState) -> None:
+    """End a run's last window. The run fails if a user's metric raises an exception there."""
+    if run_state.measurement is not None and run_state.status != "failed":
+        try:
+            run_state.measurement.finish()
+        except WrongInput as error:
+            run_state.fail(error)
+    if run_state.status == "failed":
+        run_state.measurement = None
+
+
+def measured_columns(run_states: list[RunState]) -> dict[str, list[Any]]:
+    """The columns of `RUNS` that have the runs' metrics; those of a failed run are null."""
+    found = [one.measurement.values() if one.measurement else {} for one in run_states]
+    return {
+        **{name: [values.get(name) for values in found] for name in METRICS},
+        "own_metrics": [own_metrics(values) for values in found],
+        "window": [one.run.measured.window for one in run_states],
+    }
+
+
+def own_metrics(values: Mapping[str, float | None]) -> str | None:
+    """The values of users' functions as JSON, by `file.py:function`; None without any."""
+    own = {shown_name(name): value for name, value in values.items() if ":" in name}
+    return canonical_json(own) if own else None
+
+
+def write_more(store: AnyPath, cohort: Cohort, run_states: list[RunState]) -> None:
+    """Write the windows and the predictions of a cohort's runs, if there are any.
+
+    Each table has a file for the cohort, which appears atomically, with a row group for each run.
+    """
+    windows = [windows_table(one) for one in run_states if one.run.measured.window]
+    kept = [one for one in run_states if one.run.measured.keep_predictions]
+    predictions = (predictions_table(one) for one in kept)
+    for name, tables, any_rows in (
+        ("windows", iter(windows), bool(windows)),
+        ("predictions", predictions, bool(kept)),
+    ):
+        if not any_rows:
+            continue
+        path = store_path(store) / "results" / name / f"{cohort.cohort_id}.parquet"
+        columns = WINDOWS if name == "windows" else PREDICTIONS
+        with (
+            path.written() as temporary,
+            pq.ParquetWriter(
+                temporary, schema(columns), compression="zstd", write_page_checksum=True
+            ) as writer,
+        ):
+            for table in tables:
+                writer.write_table(table)
+
+
+def windows_table(run_state: RunState) -> pa.Table:
+    """The windows of a run, as rows of the table `windows`; none of a failed run."""
+    if run_state.measurement is None:
+        return schema(WINDOWS).empty_table()
+    found = run_state.measurement.windows()
+    n = found["first"].size
+    own = {name: column for name, column in found.items() if ":" in name}
+    columns: dict[str, Any] = {
+        "run_id": [run_state.run.run_id] * n,
+        **found,
+        "own_metrics": [
+            own_metrics({name: _or_none(column[w]) for name, column in own.items()})
+            for w in range(n)
+        ],
+    }
+    # NaN is written as null
+    arrays = [pa.array(columns[c.name], c.type, from_pandas=True) for c in WINDOWS]
+    return pa.Table.from_arrays(arrays, schema=schema(WINDOWS))
+
+
+def _or_none(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
+
+
+def predictions_table(run_state: RunState) -> pa.Table:
+    """The predictions of the rounds that a run has done, as rows of the table `predictions`."""
+    n = int(run_state.totals[0]) if run_state.predictions.size else 0
+    run_ids = pa.repeat(run_state.run.run_id, n)
+    arrays = [run_ids, pa.array(np.arange(1, n + 1)), pa.array(run_state.predictions[:n])]
+    return pa.Table.from_arrays(arrays, schema=schema(PREDICTIONS))
 
 
 def read_result(file: StorePath) -> pa.Table | None:
@@ -115,6 +216,7 @@ def result_table(
         "rounds": rounds.astype(np.int64),
         "mean_loss": mean_loss,
         "error_rate": error_rate if classification else None,
+        **measured_columns(run_states),
         "regret": [
             None if c is None else float(loss) - c.loss
             for c, loss in zip(compared, totals[:, 1], strict=True)

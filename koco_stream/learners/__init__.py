@@ -27,6 +27,8 @@ from koco_stream.learners.references import (
     class_of,
     foreign_target,
     is_reference,
+    metric_called,
+    metric_function,
     reference_to,
     run_name,
     shown_name,
@@ -64,6 +66,8 @@ __all__ = [
     "learner_called",
     "learner_named",
     "load",
+    "metric_called",
+    "metric_function",
     "run_name",
     "shown_name",
 ]

@@ -1,14 +1,17 @@
 """Metrics of a run's predictions: what there is, and how they are computed in one pass."""
 
-from koco_stream.metrics.declared import METRICS, WINDOWED, Metric, possible
-from koco_stream.metrics.measurement import Measurement, Metered, measurement_bytes
+from koco_stream.metrics.declared import METRICS, WINDOWED, Metric, check_name, is_of_file, possible
+from koco_stream.metrics.measurement import SEGMENT, Measurement, Metered, measurement_bytes
 
 __all__ = [
     "METRICS",
+    "SEGMENT",
     "WINDOWED",
     "Measurement",
     "Metered",
     "Metric",
+    "check_name",
+    "is_of_file",
     "measurement_bytes",
     "possible",
 ]

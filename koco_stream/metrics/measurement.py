@@ -9,7 +9,7 @@ import numpy as np
 from koco_stream.errors import WrongInput
 from koco_stream.metrics.declared import NUMBERS, WINDOWED, is_of_file
 from koco_stream.metrics.ranking import auc
-from koco_stream.metrics.sums import MANY, REAL, ROUNDS, SIZE, TWO, add_rounds, merge, metrics_of
+from koco_stream.metrics.sums import MANY, REAL, ROUNDS, SIZE, TWO, add_rounds, merge, metrics_into
 from koco_stream.types import Array
 
 SEGMENT = 2**20  # the most rounds whose scores are kept
@@ -75,7 +75,7 @@ def measurement_bytes(metered: Metered) -> int:
     kept = metered.kept_rounds()
     scores = 8 * kept * (max(len(metered.classes), 1) + 1)
     windows = 8 * metered.n_windows * (len(WINDOWED) + len(metered.functions))
-    return scores + windows + 16 * (n_classes * n_classes + SIZE) + 32 * len(metered.functions)
+    return scores + windows + 16 * (n_classes * n_classes + SIZE + 1 + len(metered.functions))
 
 
 class Measurement:
@@ -130,7 +130,8 @@ class Measurement:
     def restore(self, arrays: Mapping[str, Array]) -> None:
         """Go on from a state that `arrays` gave."""
         for name, array in self._arrays.items():
-            array[...] = arrays[name].reshape(array.shape)
+            if array.size:  # files leave out empty arrays
+                array[...] = arrays[name].reshape(array.shape)
 
     def add(self, predictions: Array, learnt: Array, numbers: Array | None, done: int) -> None:
         """Measure the first `done` rounds of a block.
@@ -152,6 +153,7 @@ class Measurement:
             add_rounds(
                 metered.kind,
                 metered.loss,
+                metered.window is not None,  # that of the run is summed elsewhere
                 self._with_log_loss,
                 predictions,
                 learnt,
@@ -188,9 +190,7 @@ class Measurement:
         metered, a = self.metered, self._arrays
         n, kept = int(a["sums"][ROUNDS]), a["labels"].size
         row = a["windows"][(rounds - 1) // (metered.window or 1)]
-        found = metrics_of(metered.kind, a["sums"], a["confusion"])
-        for column, name in enumerate(WINDOWED):
-            row[column] = found.get(name, math.nan)
+        metrics_into(metered.kind, a["sums"], a["confusion"], row[: len(WINDOWED)])
         if kept:
             last = (rounds - 1) % kept + 1
             labels, scores = a["labels"][last - n : last], a["scores"][:, last - n : last]
@@ -235,8 +235,9 @@ class Measurement:
 
         A user's function has the mean over windows, weighted by their rounds.
         """
-        a, found = self._arrays, dict[str, float]()
-        found |= metrics_of(self.metered.kind, a["total_sums"], a["total_confusion"])
+        a, row = self._arrays, np.empty(len(WINDOWED))
+        metrics_into(self.metered.kind, a["total_sums"], a["total_confusion"], row)
+        found = dict(zip(WINDOWED, row.tolist(), strict=True))
         for name, (total, weight) in zip(["auc", *self.metered.functions], a["means"], strict=True):
             found[name] = total / weight if weight else math.nan
         return {name: _or_none(found.get(name, math.nan)) for name in self.metered.names}

@@ -6,8 +6,6 @@ the rounds and on the window's length, and not on the blocks in which rounds com
 
 import math
 
-import numpy as np
-
 from koco_stream.losses import loss_value
 from koco_stream.numerics.compiler import jit
 from koco_stream.types import Array
@@ -29,6 +27,7 @@ def softplus(z: float) -> float:
 def add_rounds(
     kind: int,
     loss: int,
+    with_loss: bool,
     with_log_loss: bool,
     predictions: Array,
     learnt: Array,
@@ -41,15 +40,16 @@ def add_rounds(
     """Add rounds `first` to `last` of a block to `sums` (SIZE,) and `confusion` (K, K).
 
     `predictions` and `learnt` are (1, n), or (K, n) for `MANY`; then `numbers` (n,) are the rows'
-    classes, counted from 0. Row i of `confusion` counts the rows of class i by their predicted
-    class.
+    classes, counted from 0. Losses are added `with_loss` and `with_log_loss`. Row i of `confusion`
+    counts the rows of class i by their predicted class.
     """
     for t in range(first, last):
         sums[ROUNDS] += 1.0
         if kind == MANY:
             classes, best, total = predictions.shape[0], 0, 0.0
             for k in range(classes):
-                total += loss_value(loss, predictions[k, t], learnt[k, t])
+                if with_loss:
+                    total += loss_value(loss, predictions[k, t], learnt[k, t])
                 if predictions[k, t] > predictions[best, t]:
                     best = k
             sums[LOSS] += total / classes
@@ -63,7 +63,8 @@ def add_rounds(
                 sums[LOG_LOSS] += math.log(exponentials) - own
             continue
         y_hat, y = predictions[0, t], learnt[0, t]
-        sums[LOSS] += loss_value(loss, y_hat, y)
+        if with_loss:
+            sums[LOSS] += loss_value(loss, y_hat, y)
         if kind == TWO:
             own, predicted = int(y >= 0.0), int(y_hat >= 0.0)
             sums[MISTAKES] += own != predicted
@@ -99,40 +100,46 @@ def merge(sums: Array, confusion: Array, into: Array, confusion_into: Array) -> 
             confusion[i, k] = 0
 
 
-def metrics_of(kind: int, sums: Array, confusion: Array) -> dict[str, float]:
-    """The metrics that follow from sums (SIZE,) and a confusion matrix (K, K), by name.
+@jit
+def metrics_into(kind: int, sums: Array, confusion: Array, out: Array) -> None:
+    """Fill `out` with the metrics that follow from sums (SIZE,) and a confusion matrix (K, K).
 
-    One that is not defined is NaN; so are all without a round.
+    They are in the order of `declared.WINDOWED`. One that is not defined is NaN; so is the AUC,
+    which sums do not have.
     """
     rounds = sums[ROUNDS]
+    for i in range(out.size):
+        out[i] = math.nan
     if rounds == 0.0:
-        return {}
-    found = {"mean_loss": sums[LOSS] / rounds}
+        return
+    out[0] = sums[LOSS] / rounds
     if kind == REAL:
-        found["mae"] = sums[ABSOLUTE] / rounds
-        found["rmse"] = math.sqrt(sums[SQUARED] / rounds)
-        found["r2"] = _determination(rounds, sums[SQUARED], sums[SPREAD])
-        return {name: float(value) for name, value in found.items()}
-    found["error_rate"] = sums[MISTAKES] / rounds
-    found["log_loss"] = sums[LOG_LOSS] / rounds
-    hits = np.diag(confusion).astype(float)
-    own, predicted = confusion.sum(1).astype(float), confusion.sum(0).astype(float)
-    found["balanced_accuracy"] = (hits[own > 0] / own[own > 0]).mean()
-    both = own + predicted
-    if kind == TWO:
-        found["f1"] = 2.0 * hits[1] / both[1] if both[1] else 0.0
-    else:
-        found["f1"] = (2.0 * hits[both > 0] / both[both > 0]).mean()
-    by_chance = (own * predicted).sum() / (rounds * rounds)
-    agreement = hits.sum() / rounds
-    found["kappa"] = (agreement - by_chance) / (1.0 - by_chance) if by_chance < 1.0 else math.nan
-    return {name: float(value) for name, value in found.items()}
-
-
-def _determination(rounds: float, squared: float, spread: float) -> float:
-    """R², which for labels that are all equal is 1 if all errors are 0, and else 0."""
-    if rounds < 2.0:
-        return math.nan
-    if spread == 0.0:
-        return 1.0 if squared == 0.0 else 0.0
-    return 1.0 - squared / spread
+        out[7], out[8] = sums[ABSOLUTE] / rounds, math.sqrt(sums[SQUARED] / rounds)
+        if rounds >= 2.0:
+            constant = 1.0 if sums[SQUARED] == 0.0 else 0.0
+            out[9] = 1.0 - sums[SQUARED] / sums[SPREAD] if sums[SPREAD] > 0.0 else constant
+        return
+    recalls, occurring, f1, named, by_chance, hits = 0.0, 0, 0.0, 0, 0.0, 0.0
+    for k in range(confusion.shape[0]):
+        own, predicted = 0.0, 0.0
+        for i in range(confusion.shape[0]):
+            own += confusion[k, i]
+            predicted += confusion[i, k]
+        hit = float(confusion[k, k])
+        hits += hit
+        by_chance += own * predicted
+        if own > 0.0:
+            recalls += hit / own
+            occurring += 1
+        if kind == TWO:
+            f1 = 2.0 * hit / (own + predicted) if own + predicted > 0.0 else 0.0
+            named = 1  # of the label +1 only, which is the last
+        elif own + predicted > 0.0:
+            f1 += 2.0 * hit / (own + predicted)
+            named += 1
+    out[1] = sums[MISTAKES] / rounds
+    out[3], out[4] = recalls / occurring, f1 / named
+    by_chance /= rounds * rounds
+    if by_chance < 1.0:
+        out[5] = (hits / rounds - by_chance) / (1.0 - by_chance)
+    out[6] = sums[LOG_LOSS] / rounds

@@ -12,7 +12,8 @@ from statistics import median
 from typing import NamedTuple
 
 from koco_stream.learners import Public, StreamSize, learner_named
-from koco_stream.runs.run import Run
+from koco_stream.metrics import measurement_bytes
+from koco_stream.runs.run import Run, Seen
 from koco_stream.runs.schemas import curve_points
 from koco_stream.streams.manifest import Manifest
 from koco_stream.streams.orders import AS_STORED, IN_WINDOWS, SHUFFLED
@@ -24,6 +25,7 @@ RUN_SECONDS = 1e-4  # the fixed cost of a run: creating its state, writing its r
 COMMIT_SECONDS = 0.02  # writing, syncing and renaming a cohort's result file
 READ_NS = 2.5  # reading one stored value: dropping zeros, or gathering rows
 SAVED_BYTES_PER_SECOND = 2e8  # hashing, writing and syncing a checkpoint
+MEASURED_NS = 40.0  # metrics of a round and of a score, the AUC's sorting included
 TRUSTED = (0.02, 50.0)  # correction factors outside of this range are measurement errors
 
 
@@ -50,6 +52,15 @@ class DataSize:
     def rounds(self, stream: Stream) -> int:
         """The number of rounds in a stream of this dataset."""
         return min(self.n_rows, stream.max_rows or self.n_rows)
+
+    def measured_bytes(self, run: Run) -> int:
+        """The bytes that a run takes for its metrics, and for predictions that are kept."""
+        rounds, measured = self.rounds(run.stream), run.measured
+        classes = tuple(map(float, range(self.n_classes)))
+        seen = Seen(self.n_features, rounds, task="classification", classes=classes)
+        kept = 8 * rounds if measured.keep_predictions else 0
+        asked = measured.metrics or measured.window
+        return kept + (measurement_bytes(run.metered(seen)) if asked else 0)
 
     def seen_by(self, run: Run) -> StreamSize:
         """The size of a run's stream as its learner sees it, with the intercept feature counted."""
@@ -92,7 +103,11 @@ class Costs:
         stream, factor = size.seen_by(run), self.factors.get(run.learner, 1.0)
         cost, states = learner.cost(run.params, stream), run.stream.n_states(size.n_classes)
         n_bytes = 8 * (states * cost.floats + 4096 + 3 * curve_points(size.n_rows).size) + 4096
-        seconds = RUN_SECONDS + factor * stream.rounds * states * cost.nanoseconds * 1e-9
+        n_bytes += size.measured_bytes(run)
+        nanoseconds = states * (
+            factor * cost.nanoseconds + MEASURED_NS * bool(run.measured.metrics)
+        )
+        seconds = RUN_SECONDS + stream.rounds * nanoseconds * 1e-9
         key, nanoseconds, floats = cost.shared
         return RunCost(
             seconds, n_bytes, key, factor * stream.rounds * nanoseconds * 1e-9, 8 * floats

@@ -3,13 +3,23 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from koco_stream.errors import WrongInput
 from koco_stream.io.files import canonical_json, content_hash, text_hash
-from koco_stream.learners import AnyLearner, Public, learner_named, shown_name
+from koco_stream.learners import (
+    AnyLearner,
+    Public,
+    Reference,
+    learner_named,
+    metric_function,
+    shown_name,
+)
+from koco_stream.losses import LOSSES
+from koco_stream.metrics import Measurement, Metered
+from koco_stream.runs.measured import NOTHING_MORE, Measured
 from koco_stream.streams.stream import Stream
 from koco_stream.types import Array
 
@@ -27,28 +37,37 @@ class Run:
     learner: str
     params: Public
     learner_seed: int | None
+    measured: Measured = NOTHING_MORE
 
     @staticmethod
-    def of(stream: Stream, learner: str, given: dict[str, Any], learner_seed: int) -> "Run":
+    def of(
+        stream: Stream,
+        learner: str,
+        given: dict[str, Any],
+        learner_seed: int,
+        measured: Measured = NOTHING_MORE,
+    ) -> "Run":
         """Make a run from user-given parameters: checked, completed, reduced to those with an
         effect.
 
         Raises `WrongInput` as `Spec.complete` does.
         """
-        return Run(stream, *configuration_of(learner, given, learner_seed))
+        return Run(stream, *configuration_of(learner, given, learner_seed), measured)
 
     @cached_property
     def run_id(self) -> str:
         """A hash (32 hexadecimal digits) of everything that can change the run's numbers.
 
-        That is the stream's identity, the learner, its numbers_version, its parameters and its
-        seed. The canonical JSON is assembled here, since many runs have the same stream.
+        That is the stream's identity, the learner, its numbers_version, its parameters, its seed,
+        and what is measured beside loss and error. The canonical JSON is assembled here, since many
+        runs have the same stream.
         """
         seed = "null" if self.learner_seed is None else self.learner_seed
-        version = self.learner_class.numbers_version
+        version, more = self.learner_class.numbers_version, self.measured.identity()
+        measured = f'"measured":{canonical_json(more)},' if more else ""
         return text_hash(
-            f'{{"learner":"{self.learner}","learner_seed":{seed},"numbers_version":{version},'
-            f'"params":{canonical_json(self.params)},"stream":{self.stream.identity_text}}}'
+            f'{{"learner":"{self.learner}","learner_seed":{seed},{measured}'
+            f'"numbers_version":{version},"params":{canonical_json(self.params)},"stream":{self.stream.identity_text}}}'
         )
 
     @property
@@ -67,10 +86,22 @@ class Run:
         return self.learner_class.adds_intercept(self.params)
 
     @property
+    def files(self) -> list[Reference]:
+        """The references of its learner and metrics that are files of a user."""
+        named = [Reference.of(name) for name in (self.learner, *self.measured.metrics)]
+        return [reference for reference in named if reference.of_file]
+
+    @property
     def typed_params(self) -> Public:
         """The parameters that have columns of their own in the table `runs`."""
         learner = self.learner_class
         return learner.shown(self.params) if learner.numbers == "own" else {}
+
+    def metered(self, seen: "Seen") -> Metered:
+        """What a measurement of the run is to compute."""
+        names, window = self.measured.metrics, self.measured.window
+        classes = seen.classes if self.stream.multiclass is not None else ()
+        return Metered(names, LOSSES[self.loss], seen.task, seen.n_rounds, window, classes)
 
     def check_labels(self, classes: list[float], task: str) -> None:
         """Raise `WrongInput`, with the remedy, if the loss does not support a dataset's labels."""
@@ -129,14 +160,37 @@ def configuration_of(
     return learner, chosen.identifying(public), learner_seed if chosen.stochastic(public) else None
 
 
+class Seen(NamedTuple):
+    """What a run sees of its stream.
+
+    Parameters
+    ----------
+    n_features, n_rounds : int
+        Its features, without the intercept, and its rounds.
+    dense : bool
+        Whether the dataset's rows have all their features.
+    task : str
+        "regression" or "classification".
+    classes : tuple of float
+        The dataset's labels, sorted; empty for regression.
+    """
+
+    n_features: int
+    n_rounds: int = 0
+    dense: bool = False
+    task: str = "regression"
+    classes: tuple[float, ...] = ()
+
+
 @dataclass
 class RunState:
-    """A run in progress: the states of its learner, totals and loss curve.
+    """A run in progress: the states of its learner, totals, loss curve, metrics and predictions.
 
     `states` has one state, or one of each class if the stream is read one-vs-rest; it is empty if
     the learner could not start. `totals` are rounds, cumulative loss and mistakes. `curve` (k, 3)
     has the totals at given rounds, with `at` of its lines filled so far. `seconds` is the time
-    spent in its scan.
+    spent in its scan. `measurement` is None if only loss and error are measured. `predictions`
+    (n_rounds,) are those that are kept, or it is empty.
     """
 
     run: Run
@@ -148,25 +202,29 @@ class RunState:
     seconds: float = 0.0
     status: str = "ok"
     error: str | None = None
+    measurement: Measurement | None = None
+    predictions: Array = field(default_factory=lambda: np.zeros(0))
 
     @staticmethod
-    def start(
-        run: Run, n_features: int, points: Array, dense: bool = False, n_classes: int = 0
-    ) -> "RunState":
+    def start(run: Run, seen: Seen, points: Array) -> "RunState":
         """A run before its first round, with a curve at the rounds `points`.
-
-        `dense` is whether the dataset's rows have all their features, and `n_classes` the number of
-        its classes.
 
         If the learner cannot start, the run has the status "failed".
         """
         learner = run.learner_class
         params = learner.to_params(learner.refilled(run.params))
         started = RunState(run, params, [], np.zeros((points.size, 3)))
-        width, count = n_features + run.adds_intercept, run.stream.n_states(n_classes)
+        width, count = seen.n_features + run.adds_intercept, run.stream.n_states(len(seen.classes))
+        if run.measured.metrics or run.measured.window:
+            metered = run.metered(seen)
+            functions = {name: metric_function(name) for name in metered.functions}
+            started.measurement = Measurement(metered, functions)
+        if run.measured.keep_predictions:
+            started.predictions = np.full(seen.n_rounds, np.nan)
         try:
             started.states = [
-                learner.begun(params, width, run.learner_seed or 0, dense) for _ in range(count)
+                learner.begun(params, width, run.learner_seed or 0, seen.dense)
+                for _ in range(count)
             ]
         except Exception as error:
             started.fail(error)

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from koco_stream.learners import LEARNERS
+from koco_stream.metrics import METRICS
 from koco_stream.types import Array
 
 
@@ -26,6 +27,9 @@ class Column:
     meaning: str
     unit: str = ""
     measured: bool = False
+
+
+ASKED = tuple(METRICS.values())
 
 
 def _parameter_columns() -> list[Column]:
@@ -108,6 +112,13 @@ RUNS: tuple[Column, ...] = (
         pa.float64(),
         "progressive error: mistakes over rounds; null for a regression set",
     ),
+    *(Column(q.name, pa.float64(), f"metric: {q.meaning}; null if not asked for") for q in ASKED),
+    Column(
+        "own_metrics",
+        pa.string(),
+        "metrics of users' files as JSON, from name to the mean over windows; null without any",
+    ),
+    Column("window", pa.int64(), "rounds of the windows in `windows`; null without any", "rounds"),
     Column(
         "regret",
         pa.float64(),
@@ -138,6 +149,26 @@ RUNS: tuple[Column, ...] = (
     Column("host", pa.string(), "the machine and its processor", measured=True),
     Column("version", pa.string(), "koco_stream, numpy, numba and Python versions", measured=True),
     Column("finished_at", pa.timestamp("us", "UTC"), "when the run's cohort ended", measured=True),
+)
+
+WINDOWS: tuple[Column, ...] = (
+    Column("run_id", pa.string(), "the run"),
+    Column("first", pa.int64(), "the window's first round, from 1", "rounds"),
+    Column("last", pa.int64(), "its last round", "rounds"),
+    Column("mean_loss", pa.float64(), "mean loss of its rounds"),
+    Column("error_rate", pa.float64(), "mistakes over rounds; null for a regression set"),
+    *(Column(q.name, pa.float64(), f"metric: {q.meaning}; null if not asked for") for q in ASKED),
+    Column("own_metrics", pa.string(), "metrics of users' files as JSON; null without any"),
+)
+
+PREDICTIONS: tuple[Column, ...] = (
+    Column("run_id", pa.string(), "the run"),
+    Column("t", pa.int64(), "the round, from 1", "rounds"),
+    Column(
+        "prediction",
+        pa.float64(),
+        "the prediction before the label was seen; of a run over all classes, the class",
+    ),
 )
 
 CURVES: tuple[Column, ...] = (
