@@ -3,6 +3,7 @@
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -53,7 +54,9 @@ def results(
     """Show results: averages of configurations over orders and seeds, or single runs.
 
     Configurations are sorted for each stream, the best first, by error rate where there are classes
-    and else by mean loss. Conditions take the columns of single runs (--runs --json shows them
+    and else by mean loss. beats_constant says whether a configuration is better, in mean loss and
+    error rate, than the trivial learner Constant, which always predicts the best constant so far;
+    the learners whose best is not are named below the table. Conditions take the columns of single runs (--runs --json shows them
     all); the value none stands for a missing value. Runs of a running sweep are shown as they
     finish.
     """
@@ -64,7 +67,7 @@ def results(
         raise click.UsageError(
             "--json, --csv and --arrow are three ways to give the same; choose one"
         )
-    table = answer(
+    table, remarks = answer(
         existing_store(store),
         name,
         conditions,
@@ -102,7 +105,20 @@ def results(
         "error_rate",
         "seconds",
     )
-    show(table.to_pylist(), tuple(table.column_names) if as_json or not single else short, as_json)
+    show(
+        [row if as_json else marked(row) for row in table.to_pylist()],
+        tuple(table.column_names) if as_json or not single else short,
+        as_json,
+    )
+    for words in remarks if not as_json else ():
+        click.echo(words, err=True)
+
+
+def marked(row: dict[str, Any]) -> dict[str, Any]:
+    """A row for the screen, with `beats_constant` in words: NO stands out."""
+    if row.get("beats_constant") is None:
+        return row
+    return {**row, "beats_constant": "yes" if row["beats_constant"] else "NO"}
 
 
 @click.command()
