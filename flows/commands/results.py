@@ -54,9 +54,9 @@ def results(
     """Show results: averages of configurations over orders and seeds, or single runs.
 
     Configurations are sorted for each stream, the best first, by error rate where there are classes
-    and else by mean loss. beats_constant says whether a configuration is better, in mean loss and
-    error rate, than the trivial learner Constant, which always predicts the best constant so far;
-    the learners whose best is not are named below the table. Conditions take the columns of single runs (--runs --json shows them
+    and else by mean loss. beats_constant says whether one is better, in mean loss and error rate,
+    than Constant, which always predicts the best constant so far; the learners whose best is not
+    are named below the table. Conditions take the columns of single runs (--runs --json shows them
     all); the value none stands for a missing value. Runs of a running sweep are shown as they
     finish.
     """
