@@ -3,7 +3,6 @@
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -105,20 +104,9 @@ def results(
         "error_rate",
         "seconds",
     )
-    show(
-        [row if as_json else marked(row) for row in table.to_pylist()],
-        tuple(table.column_names) if as_json or not single else short,
-        as_json,
-    )
+    show(table.to_pylist(), tuple(table.column_names) if as_json or not single else short, as_json)
     for words in remarks if not as_json else ():
         click.echo(words, err=True)
-
-
-def marked(row: dict[str, Any]) -> dict[str, Any]:
-    """A row for the screen, with `beats_constant` in words: NO stands out."""
-    if row.get("beats_constant") is None:
-        return row
-    return {**row, "beats_constant": "yes" if row["beats_constant"] else "NO"}
 
 
 @click.command()

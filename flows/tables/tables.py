@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.io.paths import AnyPath, store_path
+from koco_stream.learners import LEARNERS
 from koco_stream.streams.orders import AS_STORED
 from storage.results import read_runs
 
@@ -32,6 +33,8 @@ SUMMARY = (
     "beats_constant",
 )
 CONSTANT = "Constant"  # the trivial learner
+# Not compared with it: itself, and what predicts nothing and so has no loss (KORS).
+NOT_JUDGED = {CONSTANT, *(name for name, one in LEARNERS.items() if "loss" in one.unused)}
 
 STREAM_AND_CONFIGURATION = (
     "dataset",
@@ -168,9 +171,9 @@ def beats_constant(
 ) -> bool | None:
     """Whether results are better than those of `Constant`, in mean loss and in errors if there are.
 
-    None for `Constant` itself, and where its results are not known.
+    None for the learners of `NOT_JUDGED`, and where the results of `Constant` are not known.
     """
-    if learner == CONSTANT or mean_loss is None or constant_mean_loss is None:
+    if learner in NOT_JUDGED or mean_loss is None or constant_mean_loss is None:
         return None
     better = mean_loss < constant_mean_loss
     if error_rate is None or constant_error_rate is None:

@@ -14,7 +14,7 @@ import pytest
 from flows.report.document import BEST, report_of, write_report
 from flows.report.notebook import best_results, best_table
 from flows.report.sections.lines import READ, results_of
-from flows.tables.tables import runs_of, summary_of
+from flows.tables.tables import beats_constant, runs_of, summary_of
 from tests.helpers.swept import prepared, swept
 
 SPEC = """
@@ -101,6 +101,15 @@ def test_beats_constant__is_unknown_where_a_run_does_not_say(store):
     assert all(stream.trivial == [] for stream in results_of(cut.select(READ)).streams)
 
 
+def test_beats_constant__is_strictly_better_in_all_that_is_measured():
+    assert beats_constant("OGD", 0.4, 0.1, 0.5, 0.2) is True
+    assert beats_constant("OGD", 0.4, None, 0.5, None) is True
+    for mine in ((0.5, 0.1), (0.4, 0.2), (0.6, 0.1), (0.4, 0.3), (0.5, None)):
+        assert beats_constant("OGD", *mine, 0.5, 0.2) is False, mine
+    for learner in ("Constant", "KORS"):  # KORS predicts nothing
+        assert beats_constant(learner, 0.4, 0.1, 0.5, 0.2) is None
+
+
 def sentences(text):
     return set(re.findall(r"\w+'s best on .* is not better than .* \(.*\)", text))
 
@@ -126,7 +135,7 @@ def test_results__mark_and_name_the_learners_that_are_not_better(store, koco):
     header, *lines = done.stdout.splitlines()
     assert header.split()[-1] == "beats_constant"
     marks = [line.split()[-1] for line in lines if "Constant" not in line]
-    assert sorted(marks) == sorted(["NO"] * 3 + ["yes"] * 6)
+    assert sorted(marks) == sorted(["no"] * 3 + ["yes"] * 6)
     for words in (["--best"], ["--best", "--json"], ["--runs"], ["--group", "learner"]):
         done = koco("results", "--store", store, "--sweep", "with", *words, status=0)
         assert sentences(done.stderr) == (named if words == ["--best"] else set()), words
