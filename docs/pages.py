@@ -142,7 +142,7 @@ def learners_page():
         sections += [
             f"## {name}",
             about(learner),
-            parameters_of(own, learner.defaults()),
+            parameters_of(own, learner.defaults()) if own else "",
             attributes_of(learner),
         ]
     return "\n\n".join(section for section in sections if section) + "\n"

@@ -53,7 +53,9 @@ def results(
     """Show results: averages of configurations over orders and seeds, or single runs.
 
     Configurations are sorted for each stream, the best first, by error rate where there are classes
-    and else by mean loss. Conditions take the columns of single runs (--runs --json shows them
+    and else by mean loss. beats_constant says whether one is better, in mean loss and error rate,
+    than Constant, which always predicts the best constant so far; the learners whose best is not
+    are named below the table. Conditions take the columns of single runs (--runs --json shows them
     all); the value none stands for a missing value. Runs of a running sweep are shown as they
     finish.
     """
@@ -64,7 +66,7 @@ def results(
         raise click.UsageError(
             "--json, --csv and --arrow are three ways to give the same; choose one"
         )
-    table = answer(
+    table, remarks = answer(
         existing_store(store),
         name,
         conditions,
@@ -103,6 +105,8 @@ def results(
         "seconds",
     )
     show(table.to_pylist(), tuple(table.column_names) if as_json or not single else short, as_json)
+    for words in remarks if not as_json else ():
+        click.echo(words, err=True)
 
 
 @click.command()

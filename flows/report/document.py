@@ -20,6 +20,7 @@ from flows.report.sections.lines import (
     Line,
     Results,
     StreamResults,
+    TrivialResults,
     params_text,
     results_of,
     telling,
@@ -27,9 +28,10 @@ from flows.report.sections.lines import (
 from flows.report.sections.regret import regret_and_bound
 from flows.report.sections.steps import edge_words, edges_of, error_against_step
 from flows.tables.decisions import read_decisions
-from flows.tables.tables import dataset_text, grouped, runs_of, sweep_note
+from flows.tables.tables import CONSTANT, dataset_text, grouped, runs_of, sweep_note
 from koco_stream.errors import WrongInput
 from koco_stream.io.paths import AnyPath, StorePath
+from koco_stream.learners import LEARNERS
 from koco_stream.streams.manifest import Manifest, load_manifest
 from koco_stream.streams.orders import AS_STORED
 
@@ -37,7 +39,7 @@ MOST_STREAMS = 24  # most streams with plots
 MOST_NOT_OK = 50
 BEST = (
     *("dataset", "learner", "parameters", "runs", "error rate", "± std", "mean loss", "± std"),
-    *("dictionary", "seconds", "on the edge"),
+    *("dictionary", "seconds", "on the edge", "beats Constant"),
 )
 DATA = ("dataset", "rows", "features", "values a row", "source", "done to it", "identity")
 RUNGS = (
@@ -90,9 +92,7 @@ def report_of(store: AnyPath, sweep: str) -> dict[str, Any]:
         "flags": flags_of(streams, planned, counts),
         "published": [FIGURES[name](store, every_column) for name in published if runs.num_rows],
         "best_columns": BEST,
-        "best": [
-            best_row(stream, line, best) for stream in streams for line, best in stream.best_lines
-        ],
+        "best": [row for stream in streams for row in best_rows(stream)],
         "sections": sections_of(store, streams[:MOST_STREAMS], results, manifests),
         "rung_columns": RUNGS,
         "rungs": rungs,
@@ -151,7 +151,9 @@ def sections_of(
 
 
 def flags_of(streams: list[StreamResults], planned: int, counts: dict[str, int]) -> list[str]:
-    """Warnings for the reader: missing or failed runs, optima at a grid's edge, left-out plots."""
+    """Warnings for the reader: missing or failed runs, left-out plots, learners that do not beat
+    `Constant`, optima at a grid's edge.
+    """
     missing = planned - sum(counts.values())
     flags = [f"{missing:,} of {planned:,} runs are not there yet"] if missing > 0 else []
     flags += [f"{count:,} runs {status}" for status, count in counts.items() if status != "ok"]
@@ -160,11 +162,44 @@ def flags_of(streams: list[StreamResults], planned: int, counts: dict[str, int])
             f"{len(left):,} streams have no plots, only their best parameters:"
             f" {', '.join(left[:10])}" + ", …" * (len(left) > 10)
         )
+    flags += [words for stream in streams for words in stream.not_better]
     return flags + [
         f"{stream.title}: {words}"
         for stream in streams
         for line, _ in stream.best_lines
         for words in edge_words(line)
+    ]
+
+
+def best_rows(stream: StreamResults) -> list[list[Any]]:
+    """Table rows with the columns of `BEST` for a stream, the best first.
+
+    They are those of its learners' best configurations, and of `Constant` if it is not among them.
+    """
+    rows = [(best.merit, best_row(stream, line, best)) for line, best in stream.best_lines]
+    if all(line.learner != CONSTANT for line, _ in stream.best_lines):
+        rows += [(trivial_merit(one), trivial_row(stream, one)) for one in stream.trivial]
+    return [row for _, row in sorted(rows, key=lambda pair: pair[0] or 0.0)]
+
+
+def trivial_merit(one: TrivialResults) -> float | None:
+    """The measure by which configurations are compared."""
+    error = one.means["error_rate"]
+    return one.means["mean_loss"] if error is None else error
+
+
+def trivial_row(stream: StreamResults, one: TrivialResults) -> list[Any]:
+    """Table row with the columns of `BEST` for `Constant`, which the sweep has not run."""
+    default = LEARNERS[CONSTANT].defaults()["loss"]
+    several = len(stream.trivial) > 1
+    return [
+        stream.title,
+        CONSTANT,
+        f"loss={one.loss}" if one.loss and (several or one.loss != default) else None,
+        None,
+        *(one.means["error_rate"], one.deviations["error_rate"]),
+        *(one.means["mean_loss"], one.deviations["mean_loss"]),
+        *(None, None, None, None),
     ]
 
 
@@ -181,6 +216,7 @@ def best_row(stream: StreamResults, line: Line, best: Configuration) -> list[Any
         *(means["mean_loss"], deviations["mean_loss"]),
         *(means["dictionary_size"], means["seconds"]),
         edges or None,
+        best.beats_constant,
     ]
 
 

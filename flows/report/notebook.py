@@ -1,6 +1,6 @@
 """What a notebook shows of a sweep: its best configurations, and their curves."""
 
-from flows.report.document import BEST, best_row
+from flows.report.document import BEST, best_rows
 from flows.report.pages import rendered
 from flows.report.sections.curves import curves_of_best, error_over_rounds
 from flows.report.sections.lines import READ, Results, results_of
@@ -18,7 +18,7 @@ def best_results(store: AnyPath, sweep: str) -> Results:
 
 def best_table(results: Results) -> tuple[list[str], list[list[object]]]:
     """Columns and rows of a table of the best configurations, as the report has it, but shorter."""
-    rows = [best_row(stream, *best) for stream in results.streams for best in stream.best_lines]
+    rows = [row for stream in results.streams for row in best_rows(stream)]
     return [BEST[k] for k in COLUMNS], [[row[k] for k in COLUMNS] for row in rows]
 
 

@@ -10,6 +10,8 @@ import pyarrow.compute as pc
 
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.io.paths import AnyPath, store_path
+from koco_stream.learners import LEARNERS
+from koco_stream.streams.orders import AS_STORED
 from storage.results import read_runs
 
 Key = TypeVar("Key")
@@ -28,7 +30,11 @@ SUMMARY = (
     "error_rate_mean",
     "error_rate_std",
     "seconds_mean",
+    "beats_constant",
 )
+CONSTANT = "Constant"  # the trivial learner
+# Not compared with it: itself, and what predicts nothing and so has no loss (KORS).
+NOT_JUDGED = {CONSTANT, *(name for name, one in LEARNERS.items() if "loss" in one.unused)}
 
 STREAM_AND_CONFIGURATION = (
     "dataset",
@@ -43,7 +49,13 @@ STREAM_AND_CONFIGURATION = (
     "learner_code",
     "params",
 )
-AVERAGES = SUMMARY[SUMMARY.index("n_runs") :]
+AVERAGES = SUMMARY[SUMMARY.index("n_runs") : SUMMARY.index("beats_constant")]
+AVERAGED = (*("mean_loss", "error_rate", "seconds"), *("constant_mean_loss", "constant_error_rate"))
+# the means by which results are compared with those of `Constant`
+JUDGED = (
+    *("mean_loss_mean", "error_rate_mean"),
+    *("constant_mean_loss_mean", "constant_error_rate_mean"),
+)
 MEASURES = ("mean_loss", "error_rate", "seconds", "regret", "rounds_per_second")
 DIFFERING = ("params", "n_runs", "mean_loss_mean", "error_rate_mean", "seconds_mean")
 CONFIGURATION = SUMMARY[: SUMMARY.index("n_runs")]
@@ -94,13 +106,17 @@ def best_of(runs: pa.Table) -> list[dict[str, Any]]:
 
     The rows have the columns of `BEST`, in the order of the summary.
     """
-    table = summary_table(runs)
+    return list(rows_of(best_table(summary_table(runs)).select(BEST)))
+
+
+def best_table(table: pa.Table) -> pa.Table:
+    """The rows of a `summary_table` that `best_of` takes."""
     first = (
         table.append_column("rank", pa.array(range(table.num_rows), pa.int64()))
         .group_by(BEST_OF)
         .aggregate([("rank", "min")])
     )
-    return list(rows_of(table.take(sorted(first.column("rank_min").to_pylist())).select(BEST)))
+    return table.take(sorted(first.column("rank_min").to_pylist()))
 
 
 def summary_table(runs: pa.Table) -> pa.Table:
@@ -108,12 +124,17 @@ def summary_table(runs: pa.Table) -> pa.Table:
 
     Rows are sorted by dataset, then best first: by error rate, or by loss where there is none. A
     stream here is a dataset with a given content, its positive class, its order, and the number of
-    rows read. Runs of older code are ignored if newer code has computed them too.
+    rows read. Runs of older code are ignored if newer code has computed them too. Beside the
+    columns of `SUMMARY` there are the averages of `Constant` on the same streams.
     """
     table = of_newest_code(runs).select(
-        [*STREAM_AND_CONFIGURATION, "sketch_size", "status", "mean_loss", "error_rate", "seconds"]
+        [*STREAM_AND_CONFIGURATION, "sketch_size", "status", *AVERAGED]
     )
     found = averages(table, [*STREAM_AND_CONFIGURATION, "sketch_size"])
+    judged = [
+        beats_constant(*one) for one in zip(*lists_of(found, ["learner", *JUDGED]), strict=True)
+    ]
+    found = found.append_column("beats_constant", pa.array(judged, pa.bool_()))
     named = zip(
         *(found.column(name).to_pylist() for name in ("dataset", "positive_class", "multiclass")),
         strict=True,
@@ -141,6 +162,78 @@ def summary_table(runs: pa.Table) -> pa.Table:
         "params",
     )
     return found.sort_by([(name, "ascending") for name in by])
+
+
+def beats_constant(
+    learner: str,
+    mean_loss: float | None,
+    error_rate: float | None,
+    constant_mean_loss: float | None,
+    constant_error_rate: float | None,
+) -> bool | None:
+    """Whether results are better than those of `Constant`, in mean loss and in errors if there are.
+
+    None for the learners of `NOT_JUDGED`, and where the results of `Constant` are not known.
+    """
+    if learner in NOT_JUDGED or mean_loss is None or constant_mean_loss is None:
+        return None
+    better = mean_loss < constant_mean_loss
+    if error_rate is None or constant_error_rate is None:
+        return better
+    return better and error_rate < constant_error_rate
+
+
+def not_better_words(
+    learner: str,
+    stream: str,
+    mean_loss: float | None,
+    error_rate: float | None,
+    constant_mean_loss: float | None,
+    constant_error_rate: float | None,
+) -> str:
+    """A sentence on a learner's best result that does not beat `Constant`.
+
+    It has those numbers of `Constant` that the learner does not beat.
+    """
+    unbeaten = []
+    if error_rate is not None and constant_error_rate is not None:
+        if error_rate >= constant_error_rate:
+            unbeaten.append(f"error {100 * constant_error_rate:.3g} %")
+    if mean_loss is not None and constant_mean_loss is not None:
+        if mean_loss >= constant_mean_loss:
+            unbeaten.append(f"mean loss {constant_mean_loss:.4g}")
+    return (
+        f"{learner}'s best on {stream} is not better than always predicting a constant"
+        f" ({', '.join(unbeaten)})"
+    )
+
+
+def not_better(table: pa.Table) -> list[str]:
+    """Sentences on the learners whose best configuration on a stream does not beat `Constant`.
+
+    `table` is a `summary_table`, or some of its rows.
+    """
+    stream = ("dataset", "dataset_hash", "order", "window_rows", "max_rows")
+    names = [*stream, "learner", *JUDGED, "beats_constant"]
+    best = dict[tuple[Any, ...], tuple[Any, ...]]()
+    for values in zip(*lists_of(table, names), strict=True):
+        best.setdefault(values[: len(stream) + 1], values)  # the first is the best
+    sentences = []
+    for dataset, _, order, window_rows, max_rows, learner, *judged, beats in best.values():
+        if beats is False:
+            how = stream_text(dataset, order, window_rows, max_rows)
+            sentences.append(not_better_words(learner, how, *judged))
+    return sentences
+
+
+def stream_text(dataset: str, order: str, window_rows: int | None, max_rows: int | None) -> str:
+    """A dataset's name and how it is read."""
+    return (
+        dataset
+        + ("" if order == AS_STORED else f", {order}")
+        + (f" of {window_rows:,} rows" if window_rows else "")
+        + (f", the first {max_rows:,} rows" if max_rows else "")
+    )
 
 
 def dataset_text(name: str, positive_class: float | None, multiclass: str | None) -> str:
@@ -192,6 +285,9 @@ def averages(runs: pa.Table, by: Sequence[str]) -> pa.Table:
             ("error_rate", "mean"),
             ("error_rate", "stddev", deviation),
             ("seconds", "mean"),
+            # Null if it is not known of every run: it would be the average of other streams.
+            ("constant_mean_loss", "mean", pc.ScalarAggregateOptions(skip_nulls=False)),
+            ("constant_error_rate", "mean", pc.ScalarAggregateOptions(skip_nulls=False)),
         ]
     )
     names = {

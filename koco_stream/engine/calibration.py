@@ -10,12 +10,12 @@ from functools import cache
 
 import numpy as np
 
-from koco_stream.engine.block_labels import BlockLabels
 from koco_stream.io.paths import AnyPath
 from koco_stream.learners.saved import state_arrays
 from koco_stream.numerics.compiler import jit
 from koco_stream.runs.measured import NOTHING_MORE
 from koco_stream.runs.run import Run, RunState, Seen
+from koco_stream.streams.block_labels import BlockLabels
 from koco_stream.streams.reader import Block, StreamReader
 from koco_stream.streams.rows import with_intercept
 from koco_stream.types import Array

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from koco_stream.engine.block_labels import BlockLabels
 from koco_stream.engine.checkpoint import checkpoint_of, resumed, save_cohort
 from koco_stream.engine.preemption import Preempted, requested
 from koco_stream.engine.result_file import commit, committed
@@ -20,6 +19,7 @@ from koco_stream.learners.shared_kernel_scan import SharedKernelLearner, SharedK
 from koco_stream.losses import LOSSES
 from koco_stream.runs.run import Cohort, RunState, Seen
 from koco_stream.runs.schemas import curve_points
+from koco_stream.streams.block_labels import BlockLabels
 from koco_stream.streams.reader import BLOCK_ROWS, StreamReader
 from koco_stream.streams.rows import Rows, frozen, with_intercept
 from koco_stream.types import Array

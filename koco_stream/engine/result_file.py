@@ -34,6 +34,7 @@ from koco_stream.runs.schemas import (
 )
 from koco_stream.streams.reader import StreamReader
 from koco_stream.theory.comparator import comparator_of
+from koco_stream.theory.trivial import trivial_result
 from koco_stream.types import Array
 from koco_stream.version import __version__
 
@@ -176,8 +177,8 @@ def result_table(
     """The result table of a finished cohort, in the schema `schemas.result_schema`.
 
     It is built column by column, because with short runs building it takes a good share of the
-    time. Mistakes are counted for classification only. A run has a regret if it has the squared
-    loss, completed the stream, and its comparator was found.
+    time. Mistakes are counted for classification only, also those of the trivial learner. A run
+    has a regret if it has the squared loss, completed the stream, and its comparator was found.
     """
     stream, n, points = cohort.stream, len(run_states), curve_points(reader.n_rows)
     classification = reader.manifest.task == "classification" or stream.positive_class is not None
@@ -196,6 +197,10 @@ def result_table(
         for intercept in dict.fromkeys(intercepts)
     }
     compared = [comparators[intercept] for intercept in intercepts]
+    # A run that could not start says nothing of its stream, which may be what is damaged.
+    losses = [one.run.loss if one.states else None for one in run_states]
+    trivial = {loss: loss and trivial_result(reader, loss) for loss in dict.fromkeys(losses)}
+    constants = [trivial[loss] for loss in losses]
     sizes = [dictionary_sizes(run_state, points) for run_state in run_states]
     columns: dict[str, Any] = {
         "run_id": [run.run_id for run in runs],
@@ -216,6 +221,8 @@ def result_table(
         "rounds": rounds.astype(np.int64),
         "mean_loss": mean_loss,
         "error_rate": error_rate if classification else None,
+        "constant_mean_loss": [c and c.mean_loss for c in constants],
+        "constant_error_rate": [c and c.error_rate if classification else None for c in constants],
         **measured_columns(run_states),
         "regret": [
             None if c is None else float(loss) - c.loss

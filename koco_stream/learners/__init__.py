@@ -5,6 +5,7 @@ from pathlib import Path
 
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.learners.base import Learner
+from koco_stream.learners.constant import Constant
 from koco_stream.learners.foreign import ForeignLearner, foreign_learner
 from koco_stream.learners.kernel.b_kons import BKONS
 from koco_stream.learners.kernel.con_kons import CONKONS
@@ -54,6 +55,7 @@ __all__ = [
     "AdaGrad",
     "Algorithm",
     "AnyLearner",
+    "Constant",
     "Cost",
     "DualSGD",
     "Learner",
@@ -77,6 +79,7 @@ LEARNERS: dict[str, type[Learner]] = {
     for learner in (
         *(OGD, AdaGrad, OjaSON, ONS, RPSON, FDSON),
         *(KORS, PROSNKONS, CONKONS, BKONS, KONS, SketchedKONS, NORMA, FOGD, NOGD, DualSGD),
+        Constant,
     )
 }
 

@@ -120,6 +120,18 @@ RUNS: tuple[Column, ...] = (
     ),
     Column("window", pa.int64(), "rounds of the windows in `windows`; null without any", "rounds"),
     Column(
+        "constant_mean_loss",
+        pa.float64(),
+        "mean_loss of the trivial learner Constant on the whole stream, with the same loss; null if"
+        " the run could not start",
+    ),
+    Column(
+        "constant_error_rate",
+        pa.float64(),
+        "error_rate of the trivial learner Constant on the whole stream, with the same loss; null"
+        " for a regression set",
+    ),
+    Column(
         "regret",
         pa.float64(),
         "cumulative squared loss above that of the best linear predictor in hindsight; null for"

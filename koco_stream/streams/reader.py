@@ -21,6 +21,7 @@ from koco_stream.streams.stream import Stream, sharding_of
 from koco_stream.types import Array
 
 BLOCK_ROWS = 4096
+LABEL_ROWS = 65536  # labels alone take little memory
 
 
 class Block(NamedTuple):
@@ -106,6 +107,13 @@ class StreamReader:
                 yield self._viewed(k, start - int(self.firsts[k]), end - int(self.firsts[k]), zeros)
             start = end
 
+    def labels(self) -> Iterator[Array]:
+        """Yield the labels (n,) of all rounds of the stream in blocks, without reading values."""
+        for start in range(0, self.n_rows, LABEL_ROWS):
+            end = min(start + LABEL_ROWS, self.n_rows)
+            numbers = np.arange(start, end) if self.order is None else self.order[start:end]
+            yield self._as_read(self._labels_of(self._sources(numbers), numbers.size))
+
     def whole(self) -> Block:
         """The entire stream as one block, for datasets that fit in memory."""
         numbers = np.arange(self.n_rows) if self.order is None else self.order[0 : self.n_rows]
@@ -133,14 +141,8 @@ class StreamReader:
 
     def _gathered(self, numbers: Array, zeros: bool) -> Block:
         """The rows with these numbers, in the given order, copied from their shards."""
-        shard_numbers = np.searchsorted(self.firsts, numbers, side="right") - 1
-        self._open(np.unique(shard_numbers).tolist())
-        labels, sources = np.empty(numbers.size), []
-        for k, shard in self.opened.items():
-            targets = np.flatnonzero(shard_numbers == k)
-            rows = numbers[targets] - self.firsts[k]
-            labels[targets] = shard.labels[rows]
-            sources.append((shard, rows, targets))
+        sources = self._sources(numbers)
+        labels = self._labels_of(sources, numbers.size)
         value_type, d = sources[0][0].values.dtype, self.manifest.n_features
         if self.manifest.layout == "dense":
             matrix = np.empty((numbers.size, d), value_type)
@@ -158,10 +160,31 @@ class StreamReader:
             )
         return self._block(sparse_rows(indptr, indices, values, d), labels)
 
+    def _sources(self, numbers: Array) -> "list[Source]":
+        """Where the rows with these numbers are: for each shard that has some of them."""
+        shard_numbers = np.searchsorted(self.firsts, numbers, side="right") - 1
+        self._open(np.unique(shard_numbers).tolist())
+        found = []
+        for k, shard in self.opened.items():
+            targets = np.flatnonzero(shard_numbers == k)
+            found.append(Source(shard, numbers[targets] - self.firsts[k], targets))
+        return found
+
+    def _labels_of(self, sources: "list[Source]", n_rows: int) -> Array:
+        """The stored labels (n,) of rows in several shards."""
+        labels = np.empty(n_rows)
+        for shard, rows, targets in sources:
+            labels[targets] = shard.labels[rows]
+        return labels
+
     def _block(self, rows: Rows, labels: Array) -> Block:
+        return Block(rows, self._as_read(labels))
+
+    def _as_read(self, labels: Array) -> Array:
+        """Stored labels (n,) as the stream has them, read-only."""
         if self.stream.positive_class is not None:
             labels = np.where(labels == self.stream.positive_class, 1.0, -1.0)
-        return Block(rows, frozen(labels, np.float64))
+        return frozen(labels, np.float64)
 
 
 class ShardArrays(NamedTuple):
@@ -175,6 +198,14 @@ class ShardArrays(NamedTuple):
     offsets: Array
     indices: Array
     values: Array
+
+
+class Source(NamedTuple):
+    """Rows of one shard: their numbers in it, and their positions among those that are read."""
+
+    shard: ShardArrays
+    rows: Array
+    targets: Array
 
 
 def shard_arrays(store: AnyPath, manifest: Manifest, number: int) -> ShardArrays:

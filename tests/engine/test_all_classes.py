@@ -147,3 +147,11 @@ def test_stream_without_so_many_classes__is_refused(store, name, learner, given,
     manifest = load_manifest(store, name)
     with pytest.raises(WrongInput, match=said):
         Run.of(stream, learner, {}, 1).check_labels(manifest.classes, manifest.task)
+
+
+def test_constant__is_told_of_all_classes_too(store):
+    cohort = all_classes(cohort_on(store, [("Constant", {}, 1), ("AdaGrad", {}, 1)], name="four"))
+    trivial, other = undisturbed(store, cohort)
+    for row in (trivial, other):
+        assert row["constant_mean_loss"] == trivial["mean_loss"]
+        assert row["constant_error_rate"] == trivial["error_rate"]

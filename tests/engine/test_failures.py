@@ -20,6 +20,7 @@ from tests.helpers.sweeps import cohort_on, die_after, results_of, undisturbed
 BAD = 7.0  # the step size, or alpha, of the run that is to fail
 # what a run that has failed has of its own
 COUNTED = ("rounds", "mean_loss", "error_rate", "dictionary_size")
+CONSTANTS = ("constant_mean_loss", "constant_error_rate")  # unknown where a run could not start
 
 SWEEP = """
 name = "try"
@@ -118,6 +119,7 @@ def test_run_that_raises__is_a_failed_row_and_the_others_are_as_before(
         "error": "RuntimeError: no such luck",
         "curve": [point for point in whole[0]["curve"] if point["t"] <= failed["rounds"]],
         **{name: failed[name] for name in COUNTED},
+        **(dict.fromkeys(CONSTANTS) if where == "init" else {}),
     }
 
 

@@ -243,7 +243,12 @@ def models() -> dict[str, Any]:
             model.save(path)
             packed(path, model_file(name))
             params = model.get_params()
-            found[name] = {"learner": learner, "params": params, **predictions_of(model, rounds)}
+            found[name] = {
+                "learner": learner,
+                "params": params,
+                "rounds": rounds,
+                **predictions_of(model, rounds),
+            }
     return found
 
 

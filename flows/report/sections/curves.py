@@ -67,6 +67,7 @@ def error_over_rounds(
         f"Progressive {stream.measure} over the rounds on {stream.title}. After the last round",
         f"Best configuration of each line: {'; '.join(notes)}. Means over orders and seeds, bands"
         f" from the least to the largest; from round {FIRST_ROUND} on.{left_out(stream)}",
+        stream.not_better,
     )
 
 
@@ -89,7 +90,13 @@ def dictionary_over_rounds(
 
 
 def _over_rounds(
-    series: Sequence[Series], styles: Mapping[str, Style], y: Axis, title: str, alt: str, note: str
+    series: Sequence[Series],
+    styles: Mapping[str, Style],
+    y: Axis,
+    title: str,
+    alt: str,
+    note: str,
+    flags: Sequence[str] = (),
 ) -> Figure | None:
     """Figure of series over the rounds, with a table of their values; None without series.
 
@@ -107,4 +114,6 @@ def _over_rounds(
     ]
     ends = "; ".join(f"{one.name} {one.y[-1]:.4g}" for one in series)
     drawings = [plot(series, styles, ROUNDS, y, f"{alt}: {ends}.")] if series else []
-    return Figure(title, drawings, [], ["t", *columns], rows, note) if series else None
+    if not series:
+        return None
+    return Figure(title, drawings, [], ["t", *columns], rows, note, flags=list(flags))

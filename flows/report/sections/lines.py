@@ -7,16 +7,24 @@ order seeds and learner seeds.
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from statistics import mean, stdev
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from flows.report.drawing import Style, style_of
-from flows.tables.tables import STREAM_AND_CONFIGURATION, grouped, of_newest_code, rows_of
+from flows.tables.tables import (
+    STREAM_AND_CONFIGURATION,
+    beats_constant,
+    grouped,
+    not_better_words,
+    of_newest_code,
+    rows_of,
+)
 from koco_stream.learners import LEARNERS
 from koco_stream.losses import curvature_of
 from koco_stream.streams.orders import AS_STORED
@@ -26,6 +34,7 @@ READ = (
     *("run_id", "sweep", "order_seed", "learner_seed", "sketch_size", "numbers_version", "status"),
     *("error", "rounds", "mean_loss", "error_rate", "regret", "comparator_largest"),
     *("dictionary_size", "seconds", "host", "version", "finished_at"),
+    *("loss", "constant_mean_loss", "constant_error_rate"),
 )
 KEYS = (
     *(
@@ -39,7 +48,9 @@ KEYS = (
     ),
     "max_rows",
 )
-AVERAGED = ("mean_loss", "error_rate", "dictionary_size", "seconds", "regret")
+CONSTANTS = ("constant_mean_loss", "constant_error_rate")
+AVERAGED = ("mean_loss", "error_rate", "dictionary_size", "seconds", "regret", *CONSTANTS)
+COMPARED = ("mean_loss", "error_rate", *CONSTANTS)
 SPREAD = ("mean_loss", "error_rate", "dictionary_size", "regret")
 
 
@@ -59,6 +70,8 @@ class Configuration:
         Range of that measure over the runs.
     means, deviations : dict of str to (float or None)
         Mean and sample standard deviation of each measure; the latter is None for one run.
+    beats_constant : bool or None
+        Whether the runs are better than the trivial learner `Constant` on the same streams.
     comparator_largest : float or None
         Largest absolute prediction of the best linear predictor in hindsight.
     rounds : int
@@ -75,9 +88,23 @@ class Configuration:
     largest: float
     means: dict[str, float | None]
     deviations: dict[str, float | None]
+    beats_constant: bool | None
     comparator_largest: float | None
     rounds: int
     run_ids: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class TrivialResults:
+    """Results of the trivial learner `Constant` on a stream, over its orders.
+
+    `loss` is None where only learners of other libraries have it. `means` and `deviations` have
+    `mean_loss` and `error_rate`.
+    """
+
+    loss: str | None
+    means: dict[str, float | None]
+    deviations: dict[str, float | None]
 
 
 @dataclass(frozen=True)
@@ -134,12 +161,14 @@ def _order(value: Any) -> tuple[bool, Any]:
 class StreamResults:
     """Results on one stream: how it is read (`how`), and its lines, the best first.
 
-    `anchor` is its id in a page.
+    `anchor` is its id in a page. `trivial` is what `Constant` comes to, for each loss that is
+    measured; it is empty where no run knows it.
     """
 
     how: dict[str, Any]
     lines: list[Line]
     anchor: str
+    trivial: list[TrivialResults]
 
     @property
     def title(self) -> str:
@@ -159,6 +188,18 @@ class StreamResults:
     def best_lines(self) -> list[tuple[Line, Configuration]]:
         """Lines with a run of status ok, each with its best configuration."""
         return [(line, line.best) for line in self.lines if line.best is not None]
+
+    @cached_property
+    def not_better(self) -> list[str]:
+        """Sentences on the learners whose best configuration does not beat `Constant`."""
+        best = dict[str, Configuration]()
+        for line, one in self.best_lines:
+            best.setdefault(line.learner, one)  # the best of its sketch sizes comes first
+        return [
+            not_better_words(learner, self.title, *(one.means[name] for name in COMPARED))
+            for learner, one in best.items()
+            if one.beats_constant is False
+        ]
 
     @cached_property
     def rounds(self) -> int:
@@ -196,7 +237,7 @@ def results_of(runs: pa.Table) -> Results:
         else f"{learner} m = {size}"
         for learner, size in in_turn
     }
-    streams = []
+    streams, trivial = [], trivial_results(runs)
     in_order = sorted(
         grouped(rows, lambda row: tuple(row[key] for key in KEYS)).items(),
         key=lambda item: [_order(value) for value in item[0]],
@@ -211,8 +252,49 @@ def results_of(runs: pa.Table) -> Results:
         lines.sort(
             key=lambda line: (line.best is None, line.best.merit if line.best else 0.0, line.name)
         )
-        streams.append(StreamResults(dict(zip(KEYS, key, strict=True)), lines, f"stream-{number}"))
+        how = dict(zip(KEYS, key, strict=True))
+        streams.append(StreamResults(how, lines, f"stream-{number}", trivial.get(key, [])))
     return Results(streams, {name: style_of(number) for number, name in enumerate(names.values())})
+
+
+def trivial_results(runs: pa.Table) -> dict[tuple[Any, ...], list[TrivialResults]]:
+    """What `Constant` comes to on each stream, by its values of `KEYS`, from the rows of runs.
+
+    All runs of a stream, order seed and loss have the same numbers. The measured loss of learners
+    of other libraries is not in the table: what only they have is told apart by its size.
+    """
+    known = runs.filter(pc.is_valid(runs.column("constant_mean_loss")))
+    rows = known.group_by([*KEYS, "order_seed", *CONSTANTS, "loss"], use_threads=False).aggregate(
+        []
+    )
+    found: dict[tuple[Any, ...], list[TrivialResults]] = {}
+    streams = grouped(rows_of(rows), lambda row: tuple(row[key] for key in KEYS))
+    for key, of_stream in streams.items():
+        named = {_numbers(row) for row in of_stream if row["loss"] is not None}
+        of_stream = [row for row in of_stream if row["loss"] or _numbers(row) not in named]
+        for loss, with_loss in sorted(
+            grouped(of_stream, lambda row: row["loss"]).items(), key=lambda item: item[0] or "~"
+        ):
+            by_seed = grouped(sorted(with_loss, key=_numbers), lambda row: row["order_seed"])
+            for which in range(max(map(len, by_seed.values()))):
+                same = [rows[which] for rows in by_seed.values() if len(rows) > which]
+                found.setdefault(key, []).append(_averaged(loss, same))
+    return found
+
+
+def _numbers(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What `Constant` comes to in one order."""
+    return row["constant_mean_loss"], row["constant_error_rate"], row["order_seed"]
+
+
+def _averaged(loss: str | None, rows: Sequence[Mapping[str, Any]]) -> TrivialResults:
+    """Mean and sample standard deviation over orders."""
+    means, deviations = dict[str, float | None](), dict[str, float | None]()
+    for name, column in zip(("mean_loss", "error_rate"), CONSTANTS, strict=True):
+        values = [row[column] for row in rows if row[column] is not None]
+        means[name] = mean(values) if values else None
+        deviations[name] = stdev(values) if len(values) > 1 else None
+    return TrivialResults(loss, means, deviations)
 
 
 def _configurations(runs: pa.Table) -> Iterator[dict[str, Any]]:
@@ -238,6 +320,7 @@ def _configurations(runs: pa.Table) -> Iterator[dict[str, Any]]:
                 ("merit", "min"),
                 ("merit", "max"),
                 *((name, "mean") for name in AVERAGED),
+                (CONSTANTS[0], "count"),
                 *((name, "stddev", pc.VarianceOptions(ddof=1)) for name in SPREAD),
                 ("comparator_largest", "max"),
                 ("rounds", "max"),
@@ -252,6 +335,9 @@ def _configuration(row: dict[str, Any]) -> Configuration:
     """Make a configuration from a row of averages."""
     ids = sorted(one for one in row["well_list"] if one is not None)
     params = json.loads(row["params"])
+    means = {name: row[f"{name}_mean"] for name in AVERAGED}
+    if row[f"{CONSTANTS[0]}_count"] < len(ids):  # the others would be averages of other streams
+        means |= dict.fromkeys(CONSTANTS)
     return Configuration(
         LEARNERS[row["learner"]].shown(params) if row["learner"] in LEARNERS else params,
         len(ids),
@@ -259,8 +345,9 @@ def _configuration(row: dict[str, Any]) -> Configuration:
         row["merit_mean"],
         row["merit_min"] or 0.0,
         row["merit_max"] or 0.0,
-        {name: row[f"{name}_mean"] for name in AVERAGED},
+        means,
         {name: row[f"{name}_stddev"] for name in SPREAD},
+        beats_constant(row["learner"], *(means[name] for name in COMPARED)),
         row["comparator_largest_max"],
         row["rounds_max"] or 0,
         ids,

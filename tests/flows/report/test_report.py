@@ -116,7 +116,7 @@ def test_report__sorts_by_the_keyboard_and_saves_what_parquet_has(page, store, t
         assert complaints == []
     rows = list(csv.reader((tmp_path / "best.csv").read_text("utf-8").splitlines()))
     assert rows[0][:4] == ["dataset", "learner", "parameters", "runs"]
-    assert len(rows) == 1 + 2 * 6
+    assert len(rows) == 1 + 2 * (6 + 1)  # Constant too
     plain = runs_of(store, "small").filter(pc.field("dataset") == "plain")
     shown_losses = [float(row[6]) for row in rows[1:] if row[0] == "plain"]
     assert min(shown_losses) == min(plain.column("mean_loss").to_pylist())
@@ -128,7 +128,9 @@ def test_report__best_parameters_are_those_of_the_parquet_tables(page, store):
         kind = (row["dataset"], row["learner"], row["sketch_size"])
         means.setdefault(kind, {}).setdefault(row["params"], []).append(row)
     shown = tables_of(page)["small-best"]
-    assert len(shown) == len(means)
+    trivial = [row for row in shown if row["learner"] == "Constant"]
+    assert len(shown) - len(trivial) == len(means)
+    assert len(trivial) == 2
     for (dataset, learner, size), by_params in means.items():
         measure = "mean_loss" if dataset == "plain" else "error_rate"
         best = min(by_params.values(), key=lambda rows: np.mean([row[measure] for row in rows]))
@@ -219,7 +221,10 @@ def test_report__of_runs_that_are_not_ok_or_not_there_yet(store, tmp_path):
     report = report_of(other, "small")
     assert report["flags"][0] == f"1 of {len(runs)} runs are not there yet"
     assert any(flag.endswith("runs diverged") for flag in report["flags"])
-    assert {row[1] for row in report["best"]} == {"OjaSON", "ONS", "FDSON", "PROSNKONS"}
+    assert {row[1] for row in report["best"]} == {
+        *("OjaSON", "ONS", "FDSON", "PROSNKONS"),
+        "Constant",
+    }
     assert report["not_ok"][0][1:] == ["AdaGrad", report["not_ok"][0][2], "diverged", "at round 7"]
     assert report["data"][0][4] == "no longer in the store"
     assert "no longer in the store" in write_report(other, "small").path.read_text()
