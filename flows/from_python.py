@@ -19,7 +19,7 @@ from flows.sweeping.request import SweepRequest
 from flows.tables.tables import BEST, best_of, runs_of, sweep_note
 from koco_stream.errors import WrongInput
 from koco_stream.io.paths import AnyPath, StorePath
-from storage.results import read_curves
+from storage.results import read_curves, read_predictions, read_windows
 from storage.store import existing_store
 
 if TYPE_CHECKING:
@@ -133,6 +133,10 @@ class SweepResult:
     curves : pyarrow.Table
         Columns `run_id`, `t`, `cumulative_loss`, `mistakes` and `dictionary_size`, at rounds spaced
         evenly in log t.
+    windows : pyarrow.Table
+        The metrics of each window, if the sweep has a `window`; else no rows.
+    predictions : pyarrow.Table
+        Columns `run_id`, `t` and `prediction`, if the sweep has kept them; else no rows.
     report : StorePath
         The sweep's HTML report.
 
@@ -156,6 +160,16 @@ class SweepResult:
     def curves(self) -> pa.Table:
         """The runs' curves."""
         return read_curves(self.store, self.runs.column("run_id").to_pylist())
+
+    @cached_property
+    def windows(self) -> pa.Table:
+        """The metrics of the runs' windows."""
+        return read_windows(self.store, self.runs.column("run_id").to_pylist())
+
+    @cached_property
+    def predictions(self) -> pa.Table:
+        """The predictions that the runs have kept."""
+        return read_predictions(self.store, self.runs.column("run_id").to_pylist())
 
     @property
     def report(self) -> StorePath:

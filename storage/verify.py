@@ -12,6 +12,7 @@ from storage.preparing.shards import BLOCK, digests_of, identity_of
 from storage.results import file_name, result_files, table_files
 from storage.sources.source import Piece, concatenated
 
+TABLES = ("curves", "windows", "predictions", "runs")
 # first manifest format whose identity hash is that of `storage.preparing.shards`
 IDENTITY_SINCE = 2
 
@@ -92,7 +93,8 @@ def result_problems(store: AnyPath) -> list[str]:
     """
     problems = []
     curves = {path.name for path in table_files(store, "curves")}
-    for path in (*result_files(store), *table_files(store, "curves"), *table_files(store, "runs")):
+    tables = [file for name in TABLES for file in table_files(store, name)]
+    for path in (*result_files(store), *tables):
         folder = str(path).split("/")[-2]
         again = "remove it and the file of runs of its name" if folder == "curves" else "remove it"
         try:

@@ -27,6 +27,7 @@ from flows.report.sections.lines import (
 )
 from flows.report.sections.regret import regret_and_bound
 from flows.report.sections.steps import edge_words, edges_of, error_against_step
+from flows.report.sections.windows import metrics_over_windows
 from flows.tables.decisions import read_decisions
 from flows.tables.tables import CONSTANT, dataset_text, grouped, runs_of, sweep_note
 from koco_stream.errors import WrongInput
@@ -138,6 +139,7 @@ def sections_of(
     figures = {
         stream: (
             error_over_rounds(stream, curves, styles),
+            metrics_over_windows(store, stream, manifests.get(stream.how["dataset_hash"]), styles),
             error_against_step(stream, styles),
             cost_against_error(stream, manifests.get(stream.how["dataset_hash"]), styles),
             dictionary_over_rounds(stream, curves, styles),

@@ -133,11 +133,13 @@ def plot(
     alt: str,
     title: str = "",
     square: bool = False,
+    marks: Sequence[float] = (),
 ) -> Drawing:
     """Draw series in one plot, with a legend below.
 
     `styles` maps names of series to styles; without it they come from `style_of`. `alt` describes
-    the plot in words. With `square`, both axes have the same scale and the diagonal is drawn.
+    the plot in words. With `square`, both axes have the same scale and the diagonal is drawn. At
+    each x of `marks` there is a vertical line.
     """
     import_matplotlib()
     from matplotlib import style
@@ -152,7 +154,7 @@ def plot(
     up = across if square else PLOT_HEIGHT
     height = (36.0 if title else 12.0) + up + below
     # determines the SVG's ids: equal for the same plot, distinct otherwise
-    salt = sha256(repr((series, x, y, alt, title)).encode()).hexdigest()
+    salt = sha256(repr((series, x, y, alt, title, marks)).encode()).hexdigest()
     with (
         style.context([STYLE_FILE, {"svg.hashsalt": salt}], after_reset=True),
         warnings.catch_warnings(),
@@ -171,6 +173,8 @@ def plot(
             one.name: _draw(axes, one, styles[one.name], number, x, y)
             for number, one in enumerate(series)
         }
+        for mark in marks:
+            axes.axvline(mark, color=COLOURS["grey"], linewidth=1, linestyle=":", zorder=0)
         _scale(axes, x, y, square)
         _name_points(axes, series, x, y)
         picture.legend([lines[name] for name in names], names, loc="lower left", ncols=columns)

@@ -19,11 +19,14 @@ from koco_stream.io.paths import AnyPath
 from koco_stream.learners import StreamSize, is_loaded, learner_named, run_name
 from koco_stream.runs.cost_model import DataSize, Timing, factors_of
 from koco_stream.runs.planner import Limits, plan
+from koco_stream.runs.run import Run
 from koco_stream.streams.shard_cache import cache_limit
 from storage.results import read_runs
 
 SAMPLE = 200  # largest number of timings per learner
 RESULT_BYTES = 700  # bytes of a run's results on disk
+WINDOW_BYTES = 20  # of a window on disk, without metrics
+PREDICTION_BYTES = 10  # of a prediction on disk: its 8 do not compress, and the rounds nearly
 PREDICTED = (
     "workers",
     "cohorts",
@@ -129,11 +132,27 @@ def dry_run_of(request: SweepRequest) -> dict[str, Any]:
         "memory of a worker": todo.memory,
         "memory of a worker in bytes": sum(todo.memory.values()),
         "disk of the results in bytes": RESULT_BYTES * len(missing),
+        **kept_bytes(missing, sizes),
         "disk of the shared copies in bytes": sum(
             12 * size.n_values + 16 * size.n_rows for size in sizes.values()
         ),
         "limit of the shared copies in bytes": cache_limit(),
     }
+
+
+def kept_bytes(runs: Sequence[Run], sizes: dict[str, DataSize]) -> dict[str, int]:
+    """The bytes on disk of what the runs are asked for beside loss and error, by name."""
+    windows = predictions = 0
+    for run in runs:
+        rounds, asked = sizes[run.stream.dataset_hash].rounds(run.stream), run.measured
+        if asked.window:
+            windows += -(-rounds // asked.window) * (WINDOW_BYTES + 8 * len(asked.metrics))
+        predictions += PREDICTION_BYTES * rounds * asked.keep_predictions
+    named = {
+        "disk of the windows in bytes": windows,
+        "disk of the predictions in bytes": predictions,
+    }
+    return {name: count for name, count in named.items() if count}
 
 
 def predictions(

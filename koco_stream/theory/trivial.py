@@ -20,6 +20,7 @@ from koco_stream.losses import LOSSES
 from koco_stream.streams.block_labels import BlockLabels
 from koco_stream.streams.reader import StreamReader
 from koco_stream.streams.rows import Rows, sparse_rows
+from koco_stream.types import Array
 
 
 class TrivialResult(NamedTuple):
@@ -56,7 +57,7 @@ def result_on(blocks: Iterable[BlockLabels], loss: str) -> TrivialResult | None:
     totals = np.zeros(3)
     kept = totals, np.zeros(0), 0, np.zeros((0, 3))
     for labels in blocks:
-        predictions = np.empty(labels.learnt.shape)
+        predictions: Array = np.empty(labels.learnt.shape)
         rows = rows_without_features(predictions.shape[1])
         states = states or [Constant.init(params, 0, 0) for _ in predictions]
         done = predictions.shape[1]

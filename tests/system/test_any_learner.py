@@ -122,7 +122,7 @@ def test_sweep_of_all_kinds__killed_and_run_again_has_every_row_and_the_right_nu
     wait_until(is_half_way, "no results come", PATIENCE)
     assert first.poll() is None, first.communicate()[0]
     os.killpg(first.pid, signal.SIGKILL)
-    first.wait()
+    first.communicate()
     before = {row["run_id"]: row["finished_at"] for row in read_runs(folder / "store").to_pylist()}
     assert 0 < len(before) < ROWS
     again = begun(folder)
