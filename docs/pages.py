@@ -14,6 +14,7 @@ from flows.cli import koco
 from koco_stream.learners import LEARNERS, record
 from koco_stream.learners.base import Learner
 from koco_stream.learners.spec import SEED, SHARED
+from koco_stream.metrics import METRICS
 from koco_stream.runs import schemas as records
 
 
@@ -86,7 +87,7 @@ def tables_page():
     sections = [
         "# Tables",
         (
-            "Results are Parquet files in the store. `runs` and `curves` are joined by `run_id`;"
+            "Results are Parquet files in the store. The tables are joined by `run_id`;"
             " [Read results](read-results.md) has examples. Columns marked † may differ from one"
             " execution to the next (times, hosts, cohorts). All others are the same to the bit for"
             " the same code in the same environment. Meanings and units are also in the files'"
@@ -98,6 +99,17 @@ def tables_page():
         "## curves",
         "`store/results/curves/*.parquet`: each run at rounds that are evenly spaced in log t.",
         columns_of(records.CURVES),
+        "## windows",
+        (
+            "`store/results/windows/*.parquet`: the [metrics](metrics.md) of each window, if a"
+            " sweep asks for windows."
+        ),
+        columns_of(records.WINDOWS),
+        "## predictions",
+        "`store/results/predictions/*.parquet`: if a sweep keeps them.",
+        columns_of(records.PREDICTIONS),
+        "## metrics",
+        metrics_table(),
         "## record",
         (
             "In Python, `record` of a learner returns an Arrow table with `t` (the round, from 1),"
@@ -107,6 +119,17 @@ def tables_page():
         ),
     ]
     return "\n\n".join(sections) + "\n"
+
+
+def metrics_table():
+    """The declared metrics as a table."""
+    lines = ["| metric | of | range | better | meaning |", "| --- | --- | --- | --- | --- |"]
+    lines += [
+        f"| `{q.name}` | {q.task}{', two classes' * q.of_two} | {q.low:g} to {q.high:g} |"
+        f" {q.better} | {q.meaning} |"
+        for q in METRICS.values()
+    ]
+    return "\n".join(lines)
 
 
 def columns_of(columns):

@@ -3,6 +3,7 @@
 import gc
 import json
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -33,6 +34,7 @@ from flows.tables.tables import CONSTANT, dataset_text, grouped, runs_of, sweep_
 from koco_stream.errors import WrongInput
 from koco_stream.io.paths import AnyPath, StorePath
 from koco_stream.learners import LEARNERS
+from koco_stream.metrics import METRICS
 from koco_stream.streams.manifest import Manifest, load_manifest
 from koco_stream.streams.orders import AS_STORED
 
@@ -92,8 +94,8 @@ def report_of(store: AnyPath, sweep: str) -> dict[str, Any]:
         "file": note["file"],
         "flags": flags_of(streams, planned, counts),
         "published": [FIGURES[name](store, every_column) for name in published if runs.num_rows],
-        "best_columns": BEST,
-        "best": [row for stream in streams for row in best_rows(stream)],
+        "best_columns": [*BEST, *metrics_of(streams)],
+        "best": [row for stream in streams for row in best_rows(stream, metrics_of(streams))],
         "sections": sections_of(store, streams[:MOST_STREAMS], results, manifests),
         "rung_columns": RUNGS,
         "rungs": rungs,
@@ -173,14 +175,27 @@ def flags_of(streams: list[StreamResults], planned: int, counts: dict[str, int])
     ]
 
 
-def best_rows(stream: StreamResults) -> list[list[Any]]:
-    """Table rows with the columns of `BEST` for a stream, the best first.
+def metrics_of(streams: Sequence[StreamResults]) -> list[str]:
+    """The metrics that the best configurations of any stream have."""
+    measured = {name for stream in streams for _, best in stream.best_lines for name in best.means}
+    return [name for name in METRICS if name in measured]
 
-    They are those of its learners' best configurations, and of `Constant` if it is not among them.
+
+def best_rows(stream: StreamResults, metrics: Sequence[str] = ()) -> list[list[Any]]:
+    """Table rows with the columns of `BEST` and of `metrics` for a stream, the best first.
+
+    They are those of its learners' best configurations, and of `Constant` if it is not among them,
+    whose metrics are not known.
     """
-    rows = [(best.merit, best_row(stream, line, best)) for line, best in stream.best_lines]
+    rows = [
+        (best.merit, [*best_row(stream, line, best), *(best.means.get(name) for name in metrics)])
+        for line, best in stream.best_lines
+    ]
     if all(line.learner != CONSTANT for line, _ in stream.best_lines):
-        rows += [(trivial_merit(one), trivial_row(stream, one)) for one in stream.trivial]
+        rows += [
+            (trivial_merit(one), [*trivial_row(stream, one), *(None for _ in metrics)])
+            for one in stream.trivial
+        ]
     return [row for _, row in sorted(rows, key=lambda pair: pair[0] or 0.0)]
 
 

@@ -125,7 +125,7 @@ def all_runs(sweep: Sweep, manifests: dict[str, Manifest | None]) -> list[Run]:
                     raise WrongInput(f"{sweep.path}: {error}") from None
             runs += mine
     for name in sweep.measured.metrics:
-        if name not in computed:
+        if name not in computed and None not in manifests.values():
             metric = METRICS[name]
             kind = "two classes" if metric.of_two else metric.task
             raise WrongInput(

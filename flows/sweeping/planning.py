@@ -25,6 +25,7 @@ from storage.results import read_runs
 
 SAMPLE = 200  # largest number of timings per learner
 RESULT_BYTES = 700  # bytes of a run's results on disk
+RUN_WINDOWS_BYTES = 5000  # of a run's windows on disk, before the first
 WINDOW_BYTES = 20  # of a window on disk, without metrics
 PREDICTION_BYTES = 10  # of a prediction on disk: its 8 do not compress, and the rounds nearly
 PREDICTED = (
@@ -146,7 +147,8 @@ def kept_bytes(runs: Sequence[Run], sizes: dict[str, DataSize]) -> dict[str, int
     for run in runs:
         rounds, asked = sizes[run.stream.dataset_hash].rounds(run.stream), run.measured
         if asked.window:
-            windows += -(-rounds // asked.window) * (WINDOW_BYTES + 8 * len(asked.metrics))
+            window = WINDOW_BYTES + 8 * len(asked.metrics)
+            windows += RUN_WINDOWS_BYTES + -(-rounds // asked.window) * window
         predictions += PREDICTION_BYTES * rounds * asked.keep_predictions
     named = {
         "disk of the windows in bytes": windows,

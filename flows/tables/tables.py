@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.io.paths import AnyPath, store_path
 from koco_stream.learners import LEARNERS
+from koco_stream.metrics import METRICS
 from koco_stream.streams.orders import AS_STORED
 from storage.results import read_runs
 
@@ -97,16 +98,23 @@ def runs_of(store: AnyPath, sweep: str | None, columns: Sequence[str] | None = N
 
 
 def summary_of(runs: pa.Table) -> list[dict[str, Any]]:
-    """`summary_table` as a list of rows, with the columns of `SUMMARY`."""
-    return list(rows_of(summary_table(runs).select(SUMMARY)))
+    """`summary_table` as a list of rows, with the columns of `SUMMARY`, and means of metrics."""
+    table = summary_table(runs)
+    return list(rows_of(table.select([*SUMMARY, *metric_means(table)])))
 
 
 def best_of(runs: pa.Table) -> list[dict[str, Any]]:
     """The best configuration of each stream and learner (Oja-SON by sketch size).
 
-    The rows have the columns of `BEST`, in the order of the summary.
+    The rows have the columns of `BEST`, in the order of the summary, and means of metrics.
     """
-    return list(rows_of(best_table(summary_table(runs)).select(BEST)))
+    table = best_table(summary_table(runs))
+    return list(rows_of(table.select([*BEST, *metric_means(table)])))
+
+
+def metric_means(averaged: pa.Table) -> list[str]:
+    """The columns with means of metrics in a table of averages: of those that were asked for."""
+    return [name for name in averaged.column_names if name.removesuffix("_mean") in METRICS]
 
 
 def best_table(table: pa.Table) -> pa.Table:
@@ -128,7 +136,7 @@ def summary_table(runs: pa.Table) -> pa.Table:
     columns of `SUMMARY` there are the averages of `Constant` on the same streams.
     """
     table = of_newest_code(runs).select(
-        [*STREAM_AND_CONFIGURATION, "sketch_size", "status", *AVERAGED]
+        [*STREAM_AND_CONFIGURATION, "sketch_size", "status", *AVERAGED, *METRICS]
     )
     found = averages(table, [*STREAM_AND_CONFIGURATION, "sketch_size"])
     judged = [
@@ -269,13 +277,19 @@ def of_newest_code(runs: pa.Table) -> pa.Table:
 def averages(runs: pa.Table, by: Sequence[str]) -> pa.Table:
     """Average runs that are equal in the columns `by`.
 
-    Each row has the number of runs with status ok, and means and standard deviations of their
-    results.
+    Each row has the number of runs with status ok, means and standard deviations of their results,
+    and means of the metrics that a run has. Where only some runs have a metric, it is null.
     """
     runs = runs.filter(
         pc.and_(pc.equal(runs.column("status"), "ok"), pc.is_valid(runs.column("mean_loss")))
     )
     deviation = pc.VarianceOptions(ddof=1)  # of a sample; null for a single run
+    all_or_none = pc.ScalarAggregateOptions(skip_nulls=False)
+    metrics = [
+        (name, "mean", all_or_none)
+        for name in METRICS
+        if name in runs.column_names and runs.column(name).null_count < runs.num_rows
+    ]
     # Not by threads: rows and sums would have another order each time.
     found = runs.group_by(list(by), use_threads=False).aggregate(
         [
@@ -286,8 +300,9 @@ def averages(runs: pa.Table, by: Sequence[str]) -> pa.Table:
             ("error_rate", "stddev", deviation),
             ("seconds", "mean"),
             # Null if it is not known of every run: it would be the average of other streams.
-            ("constant_mean_loss", "mean", pc.ScalarAggregateOptions(skip_nulls=False)),
-            ("constant_error_rate", "mean", pc.ScalarAggregateOptions(skip_nulls=False)),
+            ("constant_mean_loss", "mean", all_or_none),
+            ("constant_error_rate", "mean", all_or_none),
+            *metrics,
         ]
     )
     names = {
@@ -311,13 +326,8 @@ def groups_of(runs: pa.Table, by: Sequence[str]) -> list[dict[str, Any]]:
                 f"{name} is what is averaged; group by columns of the stream or of the"
                 " configuration"
             )
-    return list(
-        rows_of(
-            averages(runs, by)
-            .sort_by([(name, "ascending") for name in by])
-            .select([*by, *AVERAGES])
-        )
-    )
+    found = averages(runs, by).sort_by([(name, "ascending") for name in by])
+    return list(rows_of(found.select([*by, *AVERAGES, *metric_means(found)])))
 
 
 def differences(

@@ -2,6 +2,7 @@
 and the site has what it promises.
 """
 
+import json
 import re
 import shutil
 import subprocess
@@ -19,7 +20,7 @@ from flows.sweeping.file import DatasetTable, LearnerTable, ReportTable, SweepFi
 from flows.sweeping.halving import Halving
 from flows.sweeping.packaged import packaged
 from koco_stream.learners import LEARNERS
-from koco_stream.runs.schemas import CURVES, RUNS
+from koco_stream.runs.schemas import CURVES, PREDICTIONS, RUNS, WINDOWS
 from tests.helpers.pages_run import DOCS, blocks_of, environment_for, missing_lines, run_page
 from tests.helpers.project import ROOT
 
@@ -148,7 +149,7 @@ def commands(group, path):
 
 
 def test_site__has_every_command_column_and_parameter(built):
-    columns = [f"<code>{column.name}</code>" for column in (*RUNS, *CURVES)]
+    columns = [f"<code>{c.name}</code>" for c in (*RUNS, *CURVES, *WINDOWS, *PREDICTIONS)]
     wanted = {"commands.html": [], "tables.html": columns, "learners.html": []}
     for path, command in commands(koco, "koco"):
         options = [option for parameter in command.params for option in parameter.opts]
@@ -167,7 +168,7 @@ def test_sweep_file_s_page__has_every_key():
         for name, field in table.model_fields.items():
             assert f"`{name}`" in text, name
             if not field.is_required() and isinstance(field.default, int | str):
-                assert f"`{field.default!r}`".replace("'", '"') in text, name
+                assert f"`{json.dumps(field.default)}`" in text, name
 
 
 def test_citation__says_what_the_package_says():

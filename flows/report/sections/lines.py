@@ -27,6 +27,7 @@ from flows.tables.tables import (
 )
 from koco_stream.learners import LEARNERS
 from koco_stream.losses import curvature_of
+from koco_stream.metrics import METRICS
 from koco_stream.streams.orders import AS_STORED
 
 READ = (
@@ -35,6 +36,7 @@ READ = (
     *("error", "rounds", "mean_loss", "error_rate", "regret", "comparator_largest"),
     *("dictionary_size", "seconds", "host", "version", "finished_at"),
     *("loss", "constant_mean_loss", "constant_error_rate"),
+    *METRICS,
 )
 KEYS = (
     *(
@@ -301,13 +303,15 @@ def _configurations(runs: pa.Table) -> Iterator[dict[str, Any]]:
     """Yield a row of averages for each stream and configuration."""
     table = of_newest_code(runs)
     well = pc.and_(pc.equal(table.column("status"), "ok"), pc.is_valid(table.column("mean_loss")))
+    metrics = [name for name in METRICS if table.column(name).null_count < table.num_rows]
+    averaged = [*AVERAGED, *metrics]
     columns = {name: table.column(name) for name in table.column_names} | {
         "merit": pc.if_else(
             well, pc.coalesce(table.column("error_rate"), table.column("mean_loss")), None
         ),
         "well": pc.if_else(well, table.column("run_id"), None),
         **{
-            name: pc.if_else(well, table.column(name).cast(pa.float64()), None) for name in AVERAGED
+            name: pc.if_else(well, table.column(name).cast(pa.float64()), None) for name in averaged
         },
     }
     found = (
@@ -319,7 +323,7 @@ def _configurations(runs: pa.Table) -> Iterator[dict[str, Any]]:
                 ("merit", "mean"),
                 ("merit", "min"),
                 ("merit", "max"),
-                *((name, "mean") for name in AVERAGED),
+                *((name, "mean") for name in averaged),
                 (CONSTANTS[0], "count"),
                 *((name, "stddev", pc.VarianceOptions(ddof=1)) for name in SPREAD),
                 ("comparator_largest", "max"),
@@ -336,6 +340,7 @@ def _configuration(row: dict[str, Any]) -> Configuration:
     ids = sorted(one for one in row["well_list"] if one is not None)
     params = json.loads(row["params"])
     means = {name: row[f"{name}_mean"] for name in AVERAGED}
+    means |= {name: row[f"{name}_mean"] for name in METRICS if f"{name}_mean" in row}
     if row[f"{CONSTANTS[0]}_count"] < len(ids):  # the others would be averages of other streams
         means |= dict.fromkeys(CONSTANTS)
     return Configuration(

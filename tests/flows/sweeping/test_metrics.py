@@ -1,0 +1,162 @@
+"""Metrics, windows and predictions of a sweep: what its file asks for, its tables have."""
+
+import json
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.metrics import roc_auc_score
+
+from flows.from_python import results
+from flows.sweeping.checks import CheckedSweep
+from flows.sweeping.file import read_sweep
+from flows.sweeping.planning import dry_run_of
+from flows.sweeping.request import SweepRequest
+from flows.sweeping.steps import run_sweep
+from flows.tables.tables import summary_of
+from koco_stream.errors import WrongInput
+from koco_stream.streams.reader import StreamReader
+from storage.verify import result_problems
+from tests.helpers.sweeps import stream_of
+
+SWEEP = """
+name = "measured"
+metrics = ["auc", "kappa", "rmse", "mine.py:share"]
+window = 250
+keep_predictions = true
+[[dataset]]
+name = "sea"
+n_rows = 2000
+every = 800
+[[dataset]]
+name = "slice-like"
+n_rows = 1000
+[[learner]]
+name = "OjaSON"
+alpha = [1.0, 10.0]
+[[learner]]
+name = "AdaGrad"
+"""
+OWN = "def share(y, score):\n    return ((score >= 0) == (y >= 0)).mean()\n"
+
+
+def written(folder, text=SWEEP, own=OWN):
+    (folder / "mine.py").write_text(own)
+    (folder / "measured.toml").write_text(text)
+    return SweepRequest(str(folder / "measured.toml"), str(folder / "store"), 0)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder in which the sweep has run."""
+    folder = tmp_path_factory.mktemp("measured")
+    run_sweep(CheckedSweep(written(folder)))
+    return folder
+
+
+def test_metrics__are_those_of_the_kept_predictions(folder):
+    found = results(folder / "store", "measured")
+    runs = {row["run_id"]: row for row in found.runs.to_pylist()}
+    assert len(runs) == 6
+    kept = found.predictions.to_pandas().groupby("run_id")["prediction"]
+    windows = found.windows.to_pandas().groupby("run_id")
+    for run_id, row in runs.items():
+        stream = stream_of(folder / "store", row["dataset"])
+        y = StreamReader(folder / "store", stream).whole().labels
+        scores = kept.get_group(run_id).to_numpy()
+        mine = windows.get_group(run_id)
+        assert mine["last"].tolist() == list(range(250, y.size + 1, 250))
+        right = (scores >= 0) == (y >= 0)
+        assert np.isclose(json.loads(row["own_metrics"])["mine.py:share"], right.mean())
+        if row["dataset"].startswith("sea"):
+            assert np.isclose(row["auc"], roc_auc_score(y, scores))
+            assert np.isclose(mine["auc"].iloc[1], roc_auc_score(y[250:500], scores[250:500]))
+            assert np.isclose(mine["error_rate"].iloc[1], 1 - right[250:500].mean())
+            assert row["rmse"] is None
+        else:
+            assert np.isclose(row["rmse"], np.sqrt(np.mean((y - scores) ** 2)))
+            assert (row["auc"], row["kappa"]) == (None, None)
+
+
+def test_tables__are_read_by_pandas_polars_and_duckdb(folder):
+    for name, rows in (("windows", 3 * 8 + 3 * 4), ("predictions", 3 * 2000 + 3 * 1000)):
+        path = folder / "store" / "results" / name
+        assert len(pd.read_parquet(path)) == rows
+        assert pl.scan_parquet(f"{path}/*.parquet").collect().height == rows
+        assert duckdb.sql(f"SELECT count(*) FROM '{path}/*.parquet'").fetchall() == [(rows,)]
+
+
+def test_results__have_the_means_of_what_was_asked_for(folder):
+    rows = summary_of(results(folder / "store", "measured").runs)
+    assert [name for name in rows[0] if name.endswith("_mean")][-3:] == [
+        "auc_mean",
+        "kappa_mean",
+        "rmse_mean",
+    ]
+    assert [row["rmse_mean"] is None for row in rows] == [
+        row["dataset"].startswith("sea") for row in rows
+    ]
+
+
+def test_report__shows_windows_and_where_the_stream_changes(folder):
+    page = (folder / "store" / "reports" / "measured.html").read_text()
+    assert page.count("Metrics over windows") >= 2
+    for words in ("auc over windows on sea", "kappa over windows", "rmse over windows"):
+        assert words in page
+    assert page.count("the stream changes after these rounds") >= 1
+    assert ">auc<" in page
+
+
+def test_dry_run__says_what_is_kept(tmp_path):
+    found = dry_run_of(written(tmp_path))
+    run_sweep(CheckedSweep(written(tmp_path)))
+    for name in ("windows", "predictions"):
+        folder = tmp_path / "store" / "results" / name
+        real = sum(path.stat().st_size for path in folder.iterdir())
+        assert 0.5 < found[f"disk of the {name} in bytes"] / real < 2.0
+
+
+def test_changed_function__makes_new_runs(folder, tmp_path):
+    checked = CheckedSweep(written(folder))
+    assert not checked.missing
+    written(tmp_path, own=OWN.replace(">=", ">"))
+    again = read_sweep(tmp_path / "measured.toml").measured
+    assert again != checked.sweep.measured
+    assert again.metrics[:2] == checked.sweep.measured.metrics[:2] == ("auc", "kappa")
+
+
+def test_damaged_table__is_found_by_verify(tmp_path):
+    run_sweep(CheckedSweep(written(tmp_path)))
+    assert result_problems(tmp_path / "store") == []
+    file = next((tmp_path / "store" / "results" / "windows").iterdir())
+    file.write_bytes(file.read_bytes()[:-50])
+    (problem,) = result_problems(tmp_path / "store")
+    assert "windows" in problem
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('"auc", ', '"acu", ', "line 3, metrics: no metric is called 'acu'; did you mean 'auc'"),
+        ("mine.py:share", "mine.py:shair", "mine.py has no function 'shair'; did you mean 'share'"),
+        ("mine.py:share", "none.py:share", "there is no file .*none.py"),
+        ("window = 250\n", "", "mine.py:share is computed over windows; add window = 1000"),
+        ("window = 250", "window = 0", "window"),
+        ("window = 250", "window = 2000000", "a window has at most 1,048,576 rounds"),
+    ],
+)
+def test_wrong_key__is_refused_with_the_remedy(old, new, said, tmp_path):
+    request = written(tmp_path, SWEEP.replace(old, new))
+    with pytest.raises(WrongInput, match=said):
+        CheckedSweep(request)
+
+
+def test_metric_for_no_dataset__is_refused(tmp_path):
+    text = SWEEP.replace('[[dataset]]\nname = "slice-like"\nn_rows = 1000\n', "")
+    request = written(tmp_path, text.replace('"rmse", ', ""))
+    run_sweep(CheckedSweep(request))
+    written(tmp_path, text)
+    with pytest.raises(WrongInput, match="the metric rmse is for regression, and no dataset"):
+        CheckedSweep(request)
