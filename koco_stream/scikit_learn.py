@@ -6,6 +6,9 @@ All of scikit-learn's checks (`sklearn.utils.estimator_checks`) pass, but for wh
 clip]. The check requires R² > 0.5 after `fit` on 200 rows with labels beyond 1.
 - `required = False` of KORS's target: KORS predicts nothing, so labels are optional.
 - `multi_class = False` of `Classifier`: the losses are for two classes.
+
+A `Classifier` of `Constant`, which does not look at the rows, fails the checks of accuracy, and of
+scores in a tie.
 """
 
 import inspect

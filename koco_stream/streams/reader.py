@@ -109,10 +109,19 @@ class StreamReader:
 
     def labels(self) -> Iterator[Array]:
         """Yield the labels (n,) of all rounds of the stream in blocks, without reading values."""
-        for start in range(0, self.n_rows, LABEL_ROWS):
+        start = 0
+        while start < self.n_rows:
             end = min(start + LABEL_ROWS, self.n_rows)
-            numbers = np.arange(start, end) if self.order is None else self.order[start:end]
-            yield self._as_read(self._labels_of(self._sources(numbers), numbers.size))
+            if self.order is not None:
+                numbers = self.order[start:end]
+                labels = self._labels_of(self._sources(numbers), numbers.size)
+            else:  # a view of one shard's
+                k = int(np.searchsorted(self.firsts, start, side="right")) - 1
+                first, end = int(self.firsts[k]), min(end, int(self.firsts[k + 1]))
+                self._open([k])
+                labels = self.opened[k].labels[start - first : end - first]
+            yield self._as_read(labels)
+            start = end
 
     def whole(self) -> Block:
         """The entire stream as one block, for datasets that fit in memory."""

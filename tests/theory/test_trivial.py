@@ -83,7 +83,8 @@ def test_labels__are_those_of_the_stream_s_blocks_and_no_row_is_put_together(
             for function in ("dense_rows", "sparse_rows"):
                 patched.delattr(reading, function)
             found = list(StreamReader(small_store, stream).labels())
-        assert {labels.size for labels in found[:-1]} == {100}
+        assert len(found) > 1
+        assert max(labels.size for labels in found) == 100
         assert np.concatenate(found).tobytes() == np.concatenate(expected).tobytes()
 
 
