@@ -1,4 +1,4 @@
-"""A binary classifier that wraps a learner."""
+"""A classifier that wraps a learner: of two classes, or of more, each against the rest."""
 
 from typing import Any, Self
 
@@ -7,34 +7,42 @@ import numpy as np
 from koco_stream.errors import WrongInput
 from koco_stream.learners.base import Learner, unlearnt
 from koco_stream.learners.kernel.kors import KORS
-from koco_stream.scikit_learn import Estimator, estimator_tags
-from koco_stream.streams.rows import label_vector
+from koco_stream.learners.several import side_by_side
+from koco_stream.scikit_learn import Estimator, estimator_tags, not_fitted
+from koco_stream.streams.rows import as_rows, label_vector
 from koco_stream.types import Array
+
+INHERITED = ("n_features_in_", "feature_names_in_", "rounds_")
 
 
 class Classifier(Estimator):
-    """A binary classifier around a learner.
+    """A classifier around a learner.
 
-    The learner sees the first class, in sorted order, as −1 and the second as +1.
+    The learner sees the first of two classes, in sorted order, as −1 and the second as +1. Of more
+    classes, a learner for each sees that class as +1 and the others as −1, and the class with the
+    largest prediction wins; of equal ones the first.
 
     Parameters
     ----------
     learner : Learner
-        Any learner but KORS, with any loss. It is not changed: a new one with its parameters
-        learns. Its `clip` should be at least 1.
+        Any learner but KORS, with any loss. It is not changed: new ones with its parameters learn.
+        Its `clip` should be at least 1.
 
     Attributes
     ----------
-    classes_ : ndarray of shape (2,)
-        The classes, sorted. A prediction of 0 counts as the second one, as in the tables of sweeps.
+    classes_ : ndarray of shape (K,)
+        The classes, sorted. Of two, a prediction of 0 counts as the second one, as in the tables of
+        sweeps.
+    learners_ : list of Learner
+        The fitted learners: one for two classes, and K for more.
     learner_ : Learner
-        The fitted learner.
+        The first of them.
     n_features_in_, feature_names_in_, rounds_
         As for a learner.
     """
 
     classes_: Array
-    learner_: Learner
+    learners_: list[Learner]
 
     def __init__(self, learner: Learner) -> None:
         self.learner = learner
@@ -63,7 +71,7 @@ class Classifier(Estimator):
         return estimator_tags("classifier")
 
     def __sklearn_is_fitted__(self) -> bool:
-        return "learner_" in vars(self)
+        return "learners_" in vars(self)
 
     def progressive(self, X: Any, y: Any, classes: Any = None) -> Array:
         """Learn from the rows in order; returns each row's class, predicted before its label is
@@ -76,7 +84,7 @@ class Classifier(Estimator):
         y : array-like of shape (n,)
             Labels of any kind that can be sorted.
         classes : array-like, optional
-            Both classes; needed in the first call if `y` has only one of them.
+            All classes; needed in the first call if `y` does not have each of them.
 
         Returns
         -------
@@ -86,20 +94,22 @@ class Classifier(Estimator):
         Raises
         ------
         WrongInput
-            A label is neither class, there are more than two classes, or as the learner does.
+            A label is none of the classes, or as the learner does.
+        FloatingPointError
+            A learner diverged. Only `fit` can be called then.
         """
         labels = _labels(y)
         if self.__sklearn_is_fitted__():
-            known, learner = self.classes_, self.learner_
+            known, learners = self.classes_, self.learners_
         else:
-            known = _two_classes(labels if classes is None else _labels(classes))
-            learner = self._new_learner()
+            known = _known_classes(labels if classes is None else _labels(classes))
+            learners = self._new_learners(known)
         try:
-            scores = learner.progressive(X, _signs(labels, known))
+            scores = _advanced(learners, X, _signs(labels, known))
         finally:
-            # The learner is kept after a divergence, but not after a rejected first call.
-            if learner.__sklearn_is_fitted__():
-                self.learner_, self.classes_ = learner, known
+            # The learners are kept after a divergence, but not after a rejected first call.
+            if learners[0].__sklearn_is_fitted__():
+                self.learners_, self.classes_ = learners, known
         return self._class_of(scores)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
@@ -113,20 +123,29 @@ class Classifier(Estimator):
     def fit(self, X: Any, y: Any) -> Self:
         """Reset the classifier, then learn from the rows of X in order, in a single pass.
 
-        Raises `WrongInput` unless `y` has two classes.
+        Raises `WrongInput` unless `y` has two classes or more.
         """
         labels = _labels(y)
-        known = _two_classes(labels)
-        self.learner_ = self._new_learner().fit(X, _signs(labels, known))
-        self.classes_ = known
+        known = _known_classes(labels)
+        learners = self._new_learners(known)
+        if not labels.size:
+            learners[0].fit(X, labels)  # which refuses it
+        _advanced(learners, X, _signs(labels, known))
+        self.learners_, self.classes_ = learners, known
         return self
 
     def decision_function(self, X: Any) -> Array:
-        """The learner's predictions (n,) for the rows of X (n, d).
+        """The learner's predictions (n,) for the rows of X (n, d), or (n, K) of more classes.
 
-        A value of at least 0 means the second class.
+        Of two classes, a value of at least 0 means the second one.
         """
-        return self.learner_.predict(X)
+        if not self.__sklearn_is_fitted__():
+            raise not_fitted(self)
+        scores = [self.learners_[0].predict(X)]
+        if len(self.learners_) == 1:
+            return scores[0]
+        rows = as_rows(X)  # its features' names are checked by now
+        return np.stack([*scores, *(one.predict(rows) for one in self.learners_[1:])], axis=1)
 
     def predict(self, X: Any) -> Array:
         """The predicted class (n,) of each row of X (n, d). The learner does not change."""
@@ -136,21 +155,23 @@ class Classifier(Estimator):
         """The accuracy of `predict(X)`, as for scikit-learn's classifiers."""
         return float(np.average(self.predict(X) == _labels(y), weights=sample_weight))
 
-    def _new_learner(self) -> Learner:
+    def _new_learners(self, classes: Array) -> list[Learner]:
         if isinstance(self.learner, KORS):
             raise WrongInput(
                 "KORS predicts nothing, so it is no classifier; give a learner that uses its"
                 " dictionary, such as PROSNKONS"
             )
-        return unlearnt(self.learner)
+        return [unlearnt(self.learner) for _ in range(1 if classes.size == 2 else classes.size)]
 
     def _class_of(self, scores: Array) -> Array:
-        return self.classes_[(scores >= 0.0).astype(np.intp)]
+        """The classes that scores (n,) or (n, K) mean."""
+        two = scores.ndim == 1
+        return self.classes_[(scores >= 0.0).astype(np.intp) if two else scores.argmax(1)]
 
     def __getattr__(self, name: str) -> Any:
-        inherited = name in ("n_features_in_", "feature_names_in_", "rounds_")
-        if inherited and self.__sklearn_is_fitted__():
-            return getattr(self.learner_, name)
+        if name in ("learner_", *INHERITED) and self.__sklearn_is_fitted__():
+            first = self.learners_[0]
+            return first if name == "learner_" else getattr(first, name)
         return super().__getattr__(name)
 
 
@@ -163,35 +184,42 @@ def _labels(y: Any) -> Array:
     return labels
 
 
-def _two_classes(labels: Array) -> Array:
-    """The two distinct labels (2,), sorted. Raises `WrongInput` if there are not exactly two."""
+def _known_classes(labels: Array) -> Array:
+    """The distinct labels (K,), sorted. Raises `WrongInput` if there are fewer than two."""
     classes = np.unique(labels)
-    if classes.size == 2:
-        return classes
     if classes.size < 2:
         found = f"only one class, {classes[0]!s}" if classes.size else "no label"
         raise WrongInput(
-            f"two classes are needed, and y has {found}; give both as classes to the first"
+            f"two classes are needed, and y has {found}; give all as classes to the first"
             " partial_fit"
         )
-    if classes.dtype.kind == "f" and (classes != np.floor(classes)).any():
+    if classes.size > 2 and classes.dtype.kind == "f" and (classes != np.floor(classes)).any():
         raise WrongInput(
-            "Unknown label type: continuous. A classifier needs two classes; use the learner itself"
+            "Unknown label type: continuous. A classifier needs classes; use the learner itself"
             " for real labels"
         )
-    raise WrongInput(
-        "Only binary classification is supported. The type of the target is multiclass"
-        f" ({classes.size} classes): learn one class against the rest"
-    )
+    return classes
 
 
 def _signs(labels: Array, classes: Array) -> Array:
-    """The labels as −1 (first class) and +1 (second class). Any other label raises `WrongInput`."""
-    second = labels == classes[1]
-    other = ~second & (labels != classes[0])
+    """The labels of each learner: (1, n) with −1 and +1 for two classes, or (K, n) with +1 for the
+    class and −1 for the rest. A label that is no class raises `WrongInput`.
+    """
+    numbers = np.minimum(np.searchsorted(classes, labels), classes.size - 1)
+    other = classes[numbers] != labels
     if other.any():
         row = int(np.flatnonzero(other)[0])
-        raise WrongInput(
-            f"y[{row}] is {labels[row]!s}, and the classes are {classes[0]!s} and {classes[1]!s}"
-        )
-    return np.where(second, 1.0, -1.0)
+        every = ", ".join(map(str, classes[:-1])) + f" and {classes[-1]!s}"
+        raise WrongInput(f"y[{row}] is {labels[row]!s}, and the classes are {every}")
+    learnt = [1] if classes.size == 2 else range(classes.size)
+    return np.array([np.where(numbers == k, 1.0, -1.0) for k in learnt])
+
+
+def _advanced(learners: list[Learner], X: Any, signs: Array) -> Array:
+    """Learn from the rows of X (n, d) with the labels `signs` of each learner, in one pass.
+
+    Returns the predictions (n,) of a single learner, or (n, K).
+    """
+    if len(learners) == 1:
+        return learners[0].progressive(X, signs[0])
+    return side_by_side(learners, X, signs).T

@@ -65,7 +65,7 @@ def estimator_tags(kind: str, target_required: bool = True) -> Any:
         estimator_type=kind,
         target_tags=TargetTags(required=target_required),
         regressor_tags=RegressorTags(poor_score=True) if kind == "regressor" else None,
-        classifier_tags=ClassifierTags(multi_class=False) if kind == "classifier" else None,
+        classifier_tags=ClassifierTags(multi_class=True) if kind == "classifier" else None,
         input_tags=InputTags(sparse=True),
     )
 

@@ -15,13 +15,14 @@ from koco_stream.io.fingerprint import check_versions
 from koco_stream.learners.files import fetch
 from koco_stream.learners.saved import state_arrays
 from koco_stream.learners.scan import tally, tally_classes
-from koco_stream.learners.shared_kernel_scan import SharedKernelLearner, SharedKernelScan
+from koco_stream.learners.several import advance_states
+from koco_stream.learners.shared_kernel_scan import SharedKernelLearner
 from koco_stream.losses import LOSSES
 from koco_stream.runs.run import Cohort, RunState, Seen
 from koco_stream.runs.schemas import curve_points
 from koco_stream.streams.block_labels import BlockLabels
 from koco_stream.streams.reader import BLOCK_ROWS, StreamReader
-from koco_stream.streams.rows import Rows, frozen, with_intercept
+from koco_stream.streams.rows import Rows, with_intercept
 from koco_stream.types import Array
 
 # If states are large, a run reads at least this multiple of its state's bytes from the stream
@@ -262,19 +263,11 @@ def advance_group(
     learners = [one.run.learner_class for one in run_states for _ in one.states]
     params = [one.params for one in run_states for _ in one.states]
     states = [state for one in run_states for state in one.states]
+    learnt = np.tile(labels.learnt, (len(run_states), 1)) if len(run_states) > 1 else labels.learnt
     done, failures = [0] * len(states), dict[int, Exception]()
     begun = learners[0].clock(states[0])
     try:
-        if issubclass(learners[0], SharedKernelLearner):
-            scan = SharedKernelScan(learners, params, states, rows)
-            learnt = np.tile(labels.learnt, (len(run_states), 1))
-            done = scan.advance(frozen(learnt, np.float64), predictions)
-            states, failures = scan.states, scan.failures
-        else:
-            for i, learnt in enumerate(labels.learnt):
-                states[i], done[i] = learners[i].advance(
-                    params[i], states[i], rows, learnt, predictions[i]
-                )
+        states, done, failures = advance_states(learners, params, states, rows, learnt, predictions)
     except Exception as error:
         failures = dict.fromkeys(range(len(states)), error)
     seconds = (learners[0].clock(states[0]) - begun) / len(run_states)

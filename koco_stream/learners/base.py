@@ -195,11 +195,8 @@ class Learner(Algorithm, Estimator):
 
     def _learn(self, X: Any, y: Any, states: list[dict[str, Any]] | None = None) -> Array:
         """Learn like `progressive`; if `states` is given, append what is recorded of each round."""
-        rows = self._checked(X)
+        rows = self.begin(X, y)
         labels = as_labels(y, rows.n_rows)
-        check_labels(self.loss, labels)
-        self._warn_of_large(labels)
-        self._start(rows.n_features, feature_names(X))
         if self.fit_intercept:
             rows = with_intercept(rows)
         predictions = np.empty(rows.n_rows)
@@ -213,14 +210,29 @@ class Learner(Algorithm, Estimator):
             self.rounds_ += done
             if done < size:
                 self._diverged = True
-                raise FloatingPointError(
-                    f"{self!r} diverged: the prediction for row {first + done} is"
-                    f" {predictions[first + done]}; a larger alpha, a smaller step or rows of"
-                    " smaller norm help"
-                )
+                raise self.divergence(first + done, predictions[first + done])
             if states is not None:
                 states.append(recorded(self._state))
         return predictions
+
+    def begin(self, X: Any, y: Any) -> Rows:
+        """Check X (n, d) and y (n,) and start the learner if it is new; returns the rows.
+
+        Raises `WrongInput` as `progressive` does.
+        """
+        rows = self._checked(X)
+        labels = as_labels(y, rows.n_rows)
+        check_labels(self.loss, labels)
+        self._warn_of_large(labels)
+        self._start(rows.n_features, feature_names(X))
+        return rows
+
+    def divergence(self, row: int, prediction: float) -> FloatingPointError:
+        """The exception for a prediction that is not finite."""
+        return FloatingPointError(
+            f"{self!r} diverged: the prediction for row {row} is {prediction}; a larger alpha, a"
+            " smaller step or rows of smaller norm help"
+        )
 
     def _rows_of(self, X: Any) -> Rows:
         """X (n, d) as rows for a fitted learner, with its intercept."""

@@ -35,7 +35,7 @@ FAULTS = {
     "numbers that depend on the time": (
         {
             "import math\n": "import math\nimport time\n",
-            INIT: "return State(np.full(n_features, float(int(time.time()) // 3600 % 7)))",
+            INIT: "return State(np.full(n_features, time.time() // 3600 * 1e-7))",
         },
         "depend on the time",
     ),

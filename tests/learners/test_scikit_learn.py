@@ -16,6 +16,7 @@ from sklearn.utils.estimator_checks import check_dataframe_column_names_consiste
 import koco_stream
 from koco_stream import Classifier, OjaSON, WrongInput
 from koco_stream.learners import LEARNERS
+from koco_stream.learners.base import unlearnt
 from tests.helpers.linear_streams import stream
 from tests.helpers.wire import as_on_a_worker
 
@@ -127,7 +128,7 @@ def test_classifier__refuses_other_classes_and_learns_nothing_from_them():
 @pytest.mark.parametrize(
     ("learner", "labels", "message"),
     [
-        (OjaSON(3), [1, 1], "only one class, 1; give both"),
+        (OjaSON(3), [1, 1], "only one class, 1; give all"),
         (koco_stream.KORS(), [0, 1], "no classifier"),
         ("OjaSON", [0, 1], "must be a learner"),
     ],
@@ -166,3 +167,62 @@ def test_without_scikit_learn__learners_work_as_ever():
     assert "not fitted yet" in not_fitted
     assert "column-vector" in column
     assert score == "1.0"
+
+
+@pytest.mark.parametrize("cuts", [(), (1,), (40, 41, 90)])
+@pytest.mark.parametrize(
+    "learner",
+    [
+        OjaSON(3, fit_intercept=True),
+        koco_stream.AdaGrad(0.3, loss="logistic"),
+        koco_stream.KONS(loss="squared_hinge"),
+        koco_stream.PROSNKONS(fit_intercept=True),
+        koco_stream.NORMA(0.1, budget=20),
+    ],
+    ids=lambda learner: type(learner).__name__,
+)
+def test_classifier_of_more_classes__is_a_learner_for_each(learner, cuts):
+    """Also where they share kernel values, whatever the blocks, and after it was sent."""
+    classes = np.array(["b", "c", "d", "k"])
+    labels = classes[np.digitize(Y, np.quantile(Y, [0.4, 0.7, 0.9]))]
+    alone = [unlearnt(learner) for _ in classes]
+    scores = np.array(
+        [
+            one.progressive(X, np.where(labels == c, 1.0, -1.0))
+            for one, c in zip(alone, classes, strict=True)
+        ]
+    )
+    model, found = Classifier(learner), []
+    for lo, hi in zip([0, *cuts], [*cuts, len(X)], strict=True):
+        found += model.progressive(X[lo:hi], labels[lo:hi], classes=classes).tolist()
+        model = as_on_a_worker(model)
+    assert found == classes[scores.argmax(0)].tolist()
+    assert found[0] == "b"  # nothing was known yet: the first of equal ones
+    expected = np.array([one.predict(X) for one in alone]).T
+    assert model.decision_function(X).tobytes() == expected.copy().tobytes()
+    assert model.predict(X).tolist() == classes[expected.argmax(1)].tolist()
+    assert (model.rounds_, model.n_features_in_, len(model.learners_)) == (len(X), 4, 4)
+    again = Classifier(learner).fit(X, labels)
+    assert again.decision_function(X).tobytes() == expected.copy().tobytes()
+
+
+def test_classifier_of_more_classes__keeps_feature_names_and_says_which_label_is_none():
+    frame, labels = pd.DataFrame(X, columns=list("abcd")), np.arange(len(X)) % 3
+    model = Classifier(OjaSON(3)).partial_fit(frame, labels)
+    assert model.feature_names_in_.tolist() == list("abcd")
+    before = model.decision_function(frame).tobytes()
+    with pytest.raises(WrongInput, match=r"y\[0\] is 7, and the classes are 0, 1 and 2"):
+        model.partial_fit(frame, np.full(len(X), 7))
+    with pytest.raises(WrongInput, match="same order"):
+        model.partial_fit(frame[list("dcba")], labels)
+    assert model.decision_function(frame).tobytes() == before
+
+
+def test_classifier_of_more_classes__that_diverged_can_only_be_fitted_anew():
+    model = Classifier(koco_stream.OGD(1e200, clip=1e300))
+    with pytest.raises(FloatingPointError, match="the prediction for row"):
+        model.partial_fit(np.full((9, 2), 1e10), np.arange(9) % 3)
+    with pytest.raises(WrongInput, match="diverged"):
+        model.predict(np.ones((1, 2)))
+    model.set_params(learner__step_size=0.1, learner__clip=1.0)
+    assert model.fit(np.eye(3), [0, 1, 2]).predict(np.eye(3)).shape == (3,)
