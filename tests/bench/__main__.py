@@ -22,6 +22,8 @@ GROUPS = (
     "streaming",
     "disk",
     "sweep",
+    "classes",
+    "metrics",
 )
 PACKAGES = (
     "koco-stream",
@@ -59,9 +61,11 @@ def main() -> None:
 
     from tests.bench import data
     from tests.bench.claims import claims
+    from tests.bench.classes import classes
     from tests.bench.disk import disk
     from tests.bench.growth import growth
     from tests.bench.kernel import kernel
+    from tests.bench.metrics import metrics
     from tests.bench.preparing import preparing
     from tests.bench.roofline import roofline
     from tests.bench.side_by_side import side_by_side
@@ -96,6 +100,8 @@ def main() -> None:
         "streaming": lambda: streaming(repetitions),
         "disk": disk,
         "sweep": lambda: sweeping(cores, quick),
+        "classes": lambda: classes(repetitions, quick),
+        "metrics": lambda: metrics(repetitions, quick),
     }
     results |= {
         name: found for name, work in others.items() if name in groups and (found := work())

@@ -200,6 +200,36 @@ CLAIMS: list[tuple[str, float, Callable[[Any], float]]] = [
         -1.0,
         lambda r: grown_by(r, "s", 30, 1000),
     ),
+    (
+        "20news, all classes: error of OjaSON m=10 above VW's --oaa, in points",
+        -0.5,
+        lambda r: 100.0 * r["classes"]["error above VW's"],
+    ),
+    (
+        "20news, all classes: one run / a run for each, OjaSON m=10, wall",
+        -0.6,
+        lambda r: r["classes"]["OjaSON wall"],
+    ),
+    (
+        "20news, all classes: one run / a run for each, KONS, wall",
+        -0.6,
+        lambda r: r["classes"]["KONS wall"],
+    ),
+    (
+        "metrics but auc, windows: a run with / without, OjaSON m=10",
+        -1.1,
+        lambda r: r["metrics"]["OjaSON m=10, all but auc, windows of 1,000"],
+    ),
+    (
+        "auc and all metrics, windows: a run with / without, OjaSON m=10",
+        -1.3,
+        lambda r: r["metrics"]["OjaSON m=10, all, windows of 1,000"],
+    ),
+    (
+        "metrics but auc, windows: a run with / without, AdaGrad",
+        -1.1,
+        lambda r: r["metrics"]["AdaGrad, all but auc, windows of 1,000"],
+    ),
 ]
 KEPT = "NumPy, kept inverses"
 BESIDE: list[tuple[str, Callable[[Any], float]]] = [

@@ -50,12 +50,18 @@ def first(whole: Stream, n: int) -> Stream:
     return stream(whole.name, whole.X[:n], whole.y[:n]) if n < whole.n else whole
 
 
+def news_file() -> Path | None:
+    """The file of 20news, or None without the data."""
+    path = Path(os.environ.get("KOCO_DATA", "")) / "20news" / "20news_bow_counts.svm.xz"
+    return path if path.is_file() else None
+
+
 def prepared_news(store: Path) -> Manifest:
     """20news as it comes, in the store; without `KOCO_DATA` a stand-in, called so: generated rows
     of about 94 words, of Zipf frequencies.
     """
-    path = Path(os.environ.get("KOCO_DATA", "")) / "20news" / "20news_bow_counts.svm.xz"
-    if path.is_file():
+    path = news_file()
+    if path is not None:
         return prepare_file(store, "20news", path)
     return prepare_synthetic(store, "sparse-text", {"n_rows": 18_846, "data_seed": 20})
 
