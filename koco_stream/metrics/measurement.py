@@ -8,8 +8,18 @@ import numpy as np
 
 from koco_stream.errors import WrongInput
 from koco_stream.metrics.declared import NUMBERS, WINDOWED, is_of_file
-from koco_stream.metrics.ranking import auc
-from koco_stream.metrics.sums import MANY, REAL, ROUNDS, SIZE, TWO, add_rounds, merge, metrics_into
+from koco_stream.metrics.ranking import COUNTS, auc_of_segment, auc_of_window, keep_scores
+from koco_stream.metrics.sums import (
+    MANY,
+    REAL,
+    ROUNDS,
+    SIZE,
+    TWO,
+    add_block,
+    end_window,
+    merge,
+    metrics_into,
+)
 from koco_stream.types import Array
 
 SEGMENT = 2**20  # the most rounds whose scores are kept
@@ -57,25 +67,25 @@ class Metered(NamedTuple):
         """The number of windows in the stream."""
         return -(-self.n_rounds // self.window) if self.window else 0
 
-    def kept_rounds(self, segment: int = SEGMENT) -> int:
-        """How many rounds' scores are kept at a time.
-
-        Those of a segment, which is a whole number of windows, for `auc`; those of a window for
-        users' functions.
-        """
+    def segment_rounds(self, segment: int = SEGMENT) -> int:
+        """The rounds of a segment, which is a whole number of windows; 0 without `auc`."""
         window = self.window or 1
-        if "auc" in self.names:
-            return min(self.n_rounds, max(segment // window, 1) * window)
-        return min(self.n_rounds, window) if self.functions else 0
+        return max(segment // window, 1) * window if "auc" in self.names else 0
+
+    @property
+    def called_rounds(self) -> int:
+        """The rounds whose scores users' functions are given; 0 without any."""
+        return min(self.n_rounds, self.window or 1) if self.functions else 0
 
 
 def measurement_bytes(metered: Metered) -> int:
     """The bytes of a measurement's arrays."""
     n_classes = max(len(metered.classes), 2)
-    kept = metered.kept_rounds()
-    scores = 8 * kept * (max(len(metered.classes), 1) + 1)
-    windows = 8 * metered.n_windows * (len(WINDOWED) + len(metered.functions))
-    return scores + windows + 16 * (n_classes * n_classes + SIZE + 1 + len(metered.functions))
+    scores = COUNTS + min(metered.segment_rounds(), metered.n_rounds)
+    called = metered.called_rounds * (max(len(metered.classes), 1) + 1)
+    windows = metered.n_windows * (len(WINDOWED) + len(metered.functions))
+    totals = 2 * (n_classes * n_classes + SIZE + 1 + len(metered.functions))
+    return 8 * (scores + called + windows + totals)
 
 
 class Measurement:
@@ -101,14 +111,17 @@ class Measurement:
         segment: int = SEGMENT,
     ) -> None:
         self.metered, self._functions = metered, dict(functions or {})
-        kept, n_classes = metered.kept_rounds(segment), max(len(metered.classes), 2)
+        n_classes, called = max(len(metered.classes), 2), metered.called_rounds
+        self._segment = metered.segment_rounds(segment)
         self._arrays = {
             "sums": np.zeros(SIZE),
             "confusion": np.zeros((n_classes, n_classes), np.int64),
             "total_sums": np.zeros(SIZE),
             "total_confusion": np.zeros((n_classes, n_classes), np.int64),
-            "scores": np.zeros((max(len(metered.classes), 1), kept)),
-            "labels": np.zeros(kept),
+            "ranked": np.zeros(min(self._segment, metered.n_rounds)),
+            "counts": np.zeros(COUNTS, np.int64),
+            "scores": np.zeros((max(len(metered.classes), 1), called)),
+            "labels": np.zeros(called),
             # of each function and, first, of the AUC: the weighted sum of its values, the weights
             "means": np.zeros((1 + len(metered.functions), 2)),
             "windows": np.full(
@@ -145,69 +158,91 @@ class Measurement:
         done : int
             How many rounds count.
         """
-        first, metered, a = 0, self.metered, self._arrays
+        first, metered = 0, self.metered
         of_rows = np.zeros(0, np.int64) if numbers is None else numbers
-        while first < done:
-            before = self.rounds
-            last = min(done, first + self._left(before))
-            add_rounds(
-                metered.kind,
-                metered.loss,
-                metered.window is not None,  # that of the run is summed elsewhere
-                self._with_log_loss,
-                predictions,
-                learnt,
-                of_rows,
-                first,
-                last,
-                a["sums"],
-                a["confusion"],
-            )
-            if kept := a["labels"].size:
-                at = before % kept
-                to = slice(at, at + last - first)
-                a["scores"][:, to] = predictions[:, first:last]
-                a["labels"][to] = (
-                    learnt[0, first:last] if numbers is None else self._classes[numbers[first:last]]
+        if metered.functions or self._segment:
+            while first < done:  # Python has something to do where a window or a segment ends
+                rounds = self.rounds
+                last = min(done, first + self._left(rounds))
+                self._keep(predictions, learnt, numbers, first, last, rounds)
+                self._add(
+                    predictions[:, first:last], learnt[:, first:last], of_rows[first:last], rounds
                 )
-            self._end(before + last - first)
-            first = last
+                self._end(rounds + last - first)
+                first = last
+        elif done:
+            self._add(predictions[:, :done], learnt[:, :done], of_rows[:done], self.rounds)
+
+    def _add(self, predictions: Array, learnt: Array, numbers: Array, rounds: int) -> None:
+        """Add rounds after the first `rounds` to the sums, and end the windows that end."""
+        metered, a = self.metered, self._arrays
+        add_block(
+            metered.kind,
+            metered.loss,
+            self._with_log_loss,
+            predictions,
+            learnt,
+            numbers,
+            predictions.shape[1],
+            rounds,
+            metered.window or 0,
+            a["sums"],
+            a["confusion"],
+            a["total_sums"],
+            a["total_confusion"],
+            a["windows"][:, : len(WINDOWED)],
+        )
+
+    def _keep(
+        self,
+        predictions: Array,
+        learnt: Array,
+        numbers: Array | None,
+        first: int,
+        last: int,
+        rounds: int,
+    ) -> None:
+        """Keep the scores of rounds that the AUC and users' functions need at a window's end."""
+        a = self._arrays
+        if self._segment:
+            keep_scores(predictions[0], learnt[0], first, last, a["ranked"], a["counts"])
+        if a["labels"].size:
+            at = rounds % a["labels"].size
+            to = slice(at, at + last - first)
+            a["scores"][:, to] = predictions[:, first:last]
+            a["labels"][to] = (
+                learnt[0, first:last] if numbers is None else self._classes[numbers[first:last]]
+            )
 
     def _left(self, rounds: int) -> int:
         """The rounds until a window or a segment ends."""
-        lengths = [n for n in (self.metered.window, self._arrays["labels"].size) if n]
-        return min((n - rounds % n for n in lengths), default=self.metered.n_rounds)
+        lengths = [n for n in (self.metered.window, self._segment) if n]
+        return min(n - rounds % n for n in lengths)
 
     def _end(self, rounds: int, is_last: bool = False) -> None:
         """End the window and the segment that end after so many rounds; at last both end."""
-        window, kept = self.metered.window, self._arrays["labels"].size
+        window, segment = self.metered.window, self._segment
         if window and (rounds % window == 0) != is_last:
-            self._end_window(rounds)
-        if "auc" in self.metered.names and (rounds % kept == 0) != is_last:
-            self._add_auc(rounds, kept)
+            self._end_window(rounds, (rounds - 1) % window + 1)
+        if segment and (rounds % segment == 0) != is_last:
+            n, found = (rounds - 1) % segment + 1, auc_of_segment(*self._ranked)
+            if not math.isnan(found):
+                self._arrays["means"][0] += (n * found, n)
 
-    def _end_window(self, rounds: int) -> None:
+    @property
+    def _ranked(self) -> tuple[Array, Array]:
+        return self._arrays["ranked"], self._arrays["counts"]
+
+    def _end_window(self, rounds: int, n: int) -> None:
+        """Fill in what Python computes of the window of n rounds that ends after `rounds`."""
         metered, a = self.metered, self._arrays
-        n, kept = int(a["sums"][ROUNDS]), a["labels"].size
         row = a["windows"][(rounds - 1) // (metered.window or 1)]
-        metrics_into(metered.kind, a["sums"], a["confusion"], row[: len(WINDOWED)])
-        if kept:
-            last = (rounds - 1) % kept + 1
-            labels, scores = a["labels"][last - n : last], a["scores"][:, last - n : last]
-            if "auc" in metered.names:
-                row[WINDOWED.index("auc")] = auc(scores[0], labels > 0.0)
-            for i, name in enumerate(metered.functions):
-                value = self._called(name, labels, scores)
-                row[len(WINDOWED) + i] = value
-                a["means"][1 + i] += (n * value, n)
-        merge(a["sums"], a["confusion"], a["total_sums"], a["total_confusion"])
-
-    def _add_auc(self, rounds: int, kept: int) -> None:
-        """Add the AUC of a segment that has ended, if it has both classes."""
-        n = (rounds - 1) % kept + 1
-        found = auc(self._arrays["scores"][0, :n], self._arrays["labels"][:n] > 0.0)
-        if not math.isnan(found):
-            self._arrays["means"][0] += (n * found, n)
+        if self._segment:
+            row[WINDOWED.index("auc")] = auc_of_window(*self._ranked)
+        for i, name in enumerate(metered.functions):
+            value = self._called(name, a["labels"][:n], a["scores"][:, :n])
+            row[len(WINDOWED) + i] = value
+            a["means"][1 + i] += (n * value, n)
 
     def _called(self, name: str, labels: Array, scores: Array) -> float:
         """What a user's function gives for copies of a window's labels and scores."""
@@ -226,9 +261,14 @@ class Measurement:
 
     def finish(self) -> None:
         """End the last window and segment. No more rounds can be added."""
-        if self.rounds:
-            self._end(self.rounds, is_last=True)
-        merge(*(self._arrays[n] for n in ("sums", "confusion", "total_sums", "total_confusion")))
+        a, rounds, window = self._arrays, self.rounds, self.metered.window
+        sums = a["sums"], a["confusion"], a["total_sums"], a["total_confusion"]
+        if window and rounds % window:
+            row = a["windows"][rounds // window, : len(WINDOWED)]
+            end_window(self.metered.kind, *sums, row)
+        merge(*sums)
+        if rounds:
+            self._end(rounds, is_last=True)
 
     def values(self) -> dict[str, float | None]:
         """The metrics over all rounds of a finished run, by name; None where one is not defined.

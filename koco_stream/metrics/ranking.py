@@ -1,4 +1,4 @@
-"""The area under the ROC curve of kept scores, exact."""
+"""The area under the ROC curve of scores that are kept while a run goes on, exact."""
 
 import math
 
@@ -7,16 +7,50 @@ import numpy as np
 from koco_stream.numerics.compiler import jit
 from koco_stream.types import Array
 
+# Of kept scores: the positive and the negative ones so far, and as many as before this window.
+POSITIVE, NEGATIVE, POSITIVE_BEFORE, NEGATIVE_BEFORE, COUNTS = range(5)
 
-def auc(scores: Array, is_positive: Array) -> float:
-    """The area under the ROC curve of `scores` (n,), where `is_positive` (n,) are truth values.
 
-    It is the share of pairs of a positive and a negative row in which the positive one has the
-    larger score; equal scores count half. NaN if there is one class only.
+@jit
+def keep_scores(
+    scores: Array, labels: Array, first: int, last: int, kept: Array, counts: Array
+) -> None:
+    """Keep the scores of rounds `first` to `last`: positive ones from the beginning of `kept` on,
+    negative ones from its end back.
     """
-    positive, negative = np.sort(scores[is_positive]), np.sort(scores[~is_positive])
+    positive, negative = counts[POSITIVE], counts[NEGATIVE]
+    for t in range(first, last):
+        if labels[t] > 0.0:
+            kept[positive] = scores[t]
+            positive += 1
+        else:
+            negative += 1
+            kept[kept.size - negative] = scores[t]
+    counts[POSITIVE], counts[NEGATIVE] = positive, negative
+
+
+def auc(positive: Array, negative: Array) -> float:
+    """The area under the ROC curve of the scores of positive and of negative rows.
+
+    It is the share of pairs in which the positive row has the larger score; equal scores count
+    half. NaN if there is one class only.
+    """
     pairs = positive.size * negative.size
-    return float(wins(positive, negative)) / pairs if pairs else math.nan
+    return float(wins(np.sort(positive), np.sort(negative))) / pairs if pairs else math.nan
+
+
+def auc_of_window(kept: Array, counts: Array) -> float:
+    """The AUC of the scores that were kept since the last window ended; the next one begins."""
+    p, n, p_before, n_before = counts.tolist()
+    counts[POSITIVE_BEFORE], counts[NEGATIVE_BEFORE] = p, n
+    return auc(kept[p_before:p], kept[kept.size - n : kept.size - n_before])
+
+
+def auc_of_segment(kept: Array, counts: Array) -> float:
+    """The AUC of all kept scores; none is kept after it."""
+    p, n = counts[POSITIVE], counts[NEGATIVE]
+    counts[:] = 0
+    return auc(kept[:p], kept[kept.size - n :])
 
 
 @jit

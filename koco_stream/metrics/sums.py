@@ -13,14 +13,11 @@ from koco_stream.types import Array
 # What the labels are: real numbers, −1 and +1, or classes of which each has a score.
 REAL, TWO, MANY = range(3)
 # A vector of sums: rounds; losses; mistakes; log losses; absolute and squared errors; the labels'
-# mean and the sum of their squared differences from it.
-ROUNDS, LOSS, MISTAKES, LOG_LOSS, ABSOLUTE, SQUARED, MEAN, SPREAD, SIZE = range(9)
-
-
-@jit
-def softplus(z: float) -> float:
-    """log(1 + exp(z)), without overflow."""
-    return math.log1p(math.exp(-abs(z))) + max(z, 0.0)
+# mean and the sum of their squared differences from it. FACTORS is a product of factors from 1 to 2
+# whose logarithm is still to be added to the log losses, or 0 for none: a logarithm a round would
+# take longer than all else.
+ROUNDS, LOSS, MISTAKES, LOG_LOSS, ABSOLUTE, SQUARED, MEAN, SPREAD, FACTORS, SIZE = range(10)
+MOST_FACTORS = 512  # of at most 2 each, so that their product is finite
 
 
 @jit
@@ -69,8 +66,13 @@ def add_rounds(
             own, predicted = int(y >= 0.0), int(y_hat >= 0.0)
             sums[MISTAKES] += own != predicted
             confusion[own, predicted] += 1
-            if with_log_loss:
-                sums[LOG_LOSS] += softplus(-y * y_hat)
+            if with_log_loss:  # log(1 + exp(−z)) = log(1 + exp(−|z|)) + max(−z, 0), with z = yŷ
+                z = y * y_hat
+                sums[LOG_LOSS] += max(-z, 0.0)
+                factor = 1.0 + math.exp(-abs(z))
+                sums[FACTORS] = factor * sums[FACTORS] if sums[FACTORS] > 0.0 else factor
+                if sums[ROUNDS] % MOST_FACTORS == 0.0:
+                    multiply_out(sums)
         else:
             error = y_hat - y
             sums[ABSOLUTE] += abs(error)
@@ -81,11 +83,72 @@ def add_rounds(
 
 
 @jit
+def multiply_out(sums: Array) -> None:
+    """Add the logarithm of the product of factors to the log losses."""
+    if sums[FACTORS] > 0.0:
+        sums[LOG_LOSS] += math.log(sums[FACTORS])
+        sums[FACTORS] = 0.0
+
+
+@jit
+def end_window(
+    kind: int, sums: Array, confusion: Array, into: Array, confusion_into: Array, out: Array
+) -> None:
+    """Fill `out` with the metrics of a window, and add its sums to those of the run."""
+    metrics_into(kind, sums, confusion, out)
+    merge(sums, confusion, into, confusion_into)
+
+
+@jit
+def add_block(
+    kind: int,
+    loss: int,
+    with_log_loss: bool,
+    predictions: Array,
+    learnt: Array,
+    numbers: Array,
+    done: int,
+    rounds: int,
+    window: int,
+    sums: Array,
+    confusion: Array,
+    into: Array,
+    confusion_into: Array,
+    windows: Array,
+) -> None:
+    """Add the first `done` rounds of a block that begins after `rounds` rounds, in all its windows.
+
+    `windows` (w, …) is filled with the metrics of those that end. Without windows, `window` is 0.
+    """
+    first = 0
+    while first < done:
+        last = done if window == 0 else min(done, first + window - (rounds + first) % window)
+        add_rounds(
+            kind,
+            loss,
+            window > 0,  # the loss of the run is summed elsewhere
+            with_log_loss,
+            predictions,
+            learnt,
+            numbers,
+            first,
+            last,
+            sums,
+            confusion,
+        )
+        first = last
+        if window > 0 and (rounds + first) % window == 0:
+            row = windows[(rounds + first) // window - 1]
+            end_window(kind, sums, confusion, into, confusion_into, row)
+
+
+@jit
 def merge(sums: Array, confusion: Array, into: Array, confusion_into: Array) -> None:
     """Add the sums of a window to those of the run, and begin the next window."""
     rounds, more = into[ROUNDS], sums[ROUNDS]
     if more == 0.0:
         return
+    multiply_out(sums)
     apart = sums[MEAN] - into[MEAN]
     mean = into[MEAN] + apart * more / (rounds + more)
     spread = into[SPREAD] + sums[SPREAD] + apart * apart * rounds * more / (rounds + more)
@@ -108,6 +171,7 @@ def metrics_into(kind: int, sums: Array, confusion: Array, out: Array) -> None:
     which sums do not have.
     """
     rounds = sums[ROUNDS]
+    multiply_out(sums)
     for i in range(out.size):
         out[i] = math.nan
     if rounds == 0.0:
