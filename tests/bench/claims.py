@@ -211,9 +211,9 @@ CLAIMS: list[tuple[str, float, Callable[[Any], float]]] = [
         lambda r: r["classes"]["OjaSON wall"],
     ),
     (
-        "20news, all classes: one run / a run for each, KONS, wall",
+        "20news, all classes: one run / a run for each, SketchedKONS, wall",
         -0.6,
-        lambda r: r["classes"]["KONS wall"],
+        lambda r: r["classes"]["SketchedKONS wall"],
     ),
     (
         "metrics but auc, windows: a run with / without, OjaSON m=10",
