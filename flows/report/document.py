@@ -44,6 +44,11 @@ BEST = (
     *("dataset", "learner", "parameters", "runs", "error rate", "± std", "mean loss", "± std"),
     *("dictionary", "seconds", "on the edge", "beats Constant"),
 )
+FOREIGN = (
+    "Learners of other libraries ran in processes of their own. Their seconds are those of the"
+    " rounds by that process's clock: making a dictionary or a matrix of each row is in them, the"
+    " start of the process is not."
+)
 DATA = ("dataset", "rows", "features", "values a row", "source", "done to it", "identity")
 RUNGS = (
     *("dataset", "learner", "rung", "rounds", "configurations", "went on", "the best then"),
@@ -94,6 +99,7 @@ def report_of(store: AnyPath, sweep: str) -> dict[str, Any]:
         "file": note["file"],
         "flags": flags_of(streams, planned, counts),
         "published": [FIGURES[name](store, every_column) for name in published if runs.num_rows],
+        "foreign_note": FOREIGN if has_foreign(runs) else "",
         "best_columns": [*BEST, *metrics_of(streams)],
         "best": [row for stream in streams for row in best_rows(stream, metrics_of(streams))],
         "sections": sections_of(store, streams[:MOST_STREAMS], results, manifests),
@@ -173,6 +179,11 @@ def flags_of(streams: list[StreamResults], planned: int, counts: dict[str, int])
         for line, _ in stream.best_lines
         for words in edge_words(line)
     ]
+
+
+def has_foreign(runs: pa.Table) -> bool:
+    """Whether any run is of a learner of another library."""
+    return bool(pc.any(pc.equal(runs.column("numbers"), "foreign")).as_py())
 
 
 def metrics_of(streams: Sequence[StreamResults]) -> list[str]:

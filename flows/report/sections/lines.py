@@ -35,7 +35,7 @@ READ = (
     *("run_id", "sweep", "order_seed", "learner_seed", "sketch_size", "numbers_version", "status"),
     *("error", "rounds", "mean_loss", "error_rate", "regret", "comparator_largest"),
     *("dictionary_size", "seconds", "host", "version", "finished_at"),
-    *("loss", "constant_mean_loss", "constant_error_rate"),
+    *("loss", "constant_mean_loss", "constant_error_rate", "numbers"),
     *METRICS,
 )
 KEYS = (
