@@ -46,6 +46,7 @@ TIMED = (
     "learner_code",
     "params",
     "dataset_hash",
+    "multiclass",
     "rounds",
     "seconds",
     "cohort_size",
@@ -104,7 +105,9 @@ def finished_timings(store: AnyPath, sizes: dict[str, DataSize]) -> Iterator[Tim
                 continue
             d = size.n_features + learner_named(learner).adds_intercept(params)
             stream = StreamSize(row["rounds"], d, size.n_values / max(size.n_rows, 1))
-            yield Timing(learner, params, stream, row["seconds"], row["cohort_size"])
+            # a run over all classes has a state of each
+            seconds = row["seconds"] / (size.n_classes if row["multiclass"] else 1)
+            yield Timing(learner, params, stream, seconds, row["cohort_size"])
 
 
 def dry_run_of(request: SweepRequest) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from koco_stream.types import Array
 # before the next run's turn.
 TURN = 4
 LONGEST_BLOCK = 65536  # rows
+MOST_PREDICTIONS = 2**21  # of a run in a block
 
 
 @dataclass(frozen=True)
@@ -210,7 +211,10 @@ def fitting_rows(reader: StreamReader, run_states: list[RunState]) -> int:
         default=0,
     )
     row = 16 + 12 * reader.manifest.n_values / max(reader.manifest.n_rows, 1)
-    return min(max(BLOCK_ROWS, int(TURN * largest / row)), LONGEST_BLOCK)
+    # A run over all classes has a prediction of each for every row.
+    states = max(1, *(len(run_state.states) for run_state in run_states))
+    longest = min(LONGEST_BLOCK, MOST_PREDICTIONS // states)
+    return max(BLOCK_ROWS, min(int(TURN * largest / row), longest))
 
 
 def advance_runs(

@@ -3,10 +3,14 @@
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from flows.sweeping.planning import cost_factors
 from koco_stream.engine.checkpoint import checkpoint_of, read_checkpoint
 from koco_stream.engine.cohort import run_cohort
+from koco_stream.engine.result_file import result_path
 from koco_stream.errors import WrongInput
 from koco_stream.losses import LOSSES, loss_value
 from koco_stream.runs.cost_model import Costs
@@ -155,3 +159,21 @@ def test_constant__is_told_of_all_classes_too(store):
     for row in (trivial, other):
         assert row["constant_mean_loss"] == trivial["mean_loss"]
         assert row["constant_error_rate"] == trivial["error_rate"]
+
+
+def test_factor__of_runs_over_all_classes_is_that_of_one_state(store):
+    """The plan of the next sweep does not take the time of all states for that of one."""
+    cohort = cohort_on(store, [("AdaGrad", {}, 1)], name="four")
+    factors = []
+    for one in (cohort, all_classes(cohort)):
+        run_cohort(str(store), "try", one)
+        path = result_path(store, one).path
+        table = pq.read_table(path)
+        seconds = table.column_names.index("seconds")
+        states = len(CLASSES) if one is not cohort else 1
+        table = table.set_column(seconds, table.field(seconds), pa.array([0.01 * states]))
+        pq.write_table(table, path)
+        factors.append(cost_factors(store, sizes_of([load_manifest(store, "four")])))
+        path.unlink()
+    assert factors[0].keys() == {"AdaGrad"}
+    assert factors[0] == factors[1]

@@ -48,7 +48,7 @@ def cost_against_error(
     The state's size needs the manifest. None if fewer than two configurations can be compared.
     """
     points = [
-        _point(line, one, one.merit, manifest, stream.rounds)
+        _point(stream, line, one, one.merit, manifest)
         for line in stream.lines
         for one in line.configurations
         if one.merit is not None and one.means["seconds"] is not None and one.rounds
@@ -101,7 +101,7 @@ def cost_against_error(
 
 
 def _point(
-    line: Line, one: Configuration, merit: float, manifest: Manifest | None, rounds: int
+    stream: StreamResults, line: Line, one: Configuration, merit: float, manifest: Manifest | None
 ) -> Point:
     """Costs and error of a configuration that has runs with status ok."""
     size, n_bytes = one.means["dictionary_size"], None
@@ -109,11 +109,12 @@ def _point(
     if manifest is not None and size is None and line.learner in LEARNERS:
         learner = LEARNERS[line.learner]
         size_of_stream = StreamSize(
-            rounds,
+            stream.rounds,
             manifest.n_features + bool(one.params.get("fit_intercept")),
             manifest.n_values / manifest.n_rows,
         )
-        n_bytes = 8.0 * learner.cost(learner.refilled(one.params), size_of_stream).floats
+        states = len(manifest.classes) if stream.how["multiclass"] else 1
+        n_bytes = 8.0 * states * learner.cost(learner.refilled(one.params), size_of_stream).floats
     costs = dict(
         zip(KINDS, (1e6 * (one.means["seconds"] or 0.0) / one.rounds, size, n_bytes), strict=True)
     )
