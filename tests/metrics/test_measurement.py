@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit, log_softmax
 from sklearn import metrics as peer
@@ -111,6 +111,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=40)
 @given(st.integers(0, 10**6), st.integers(1, 200), st.sampled_from([None, 1, 7, 50, 1000]))
 @pytest.mark.filterwarnings("ignore")
 def test_values_and_windows__are_scikit_learn_s(kind, seed, n, window):
@@ -148,6 +149,7 @@ def test_values_and_windows__are_scikit_learn_s(kind, seed, n, window):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=40)
 @given(st.integers(0, 10**6), st.lists(st.integers(0, 150), max_size=9), st.integers(1, 60))
 def test_bits__are_the_same_for_any_blocks_and_any_cut(kind, seed, cuts, window):
     make, names, task, classes = KINDS[kind]
