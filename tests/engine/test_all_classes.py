@@ -61,10 +61,10 @@ def literal(store, run, curve_rounds):
         signs.append(block.labels)
     total, mistakes, curve = 0.0, 0, []
     for t in range(300):
-        values = [
-            loss_value(LOSSES[run.loss], s[t], y[t]) for s, y in zip(scores, signs, strict=True)
-        ]
-        total += sum(values) / len(values)
+        of_round = 0.0  # not by sum(), which since Python 3.12 does not round each addition
+        for score, sign in zip(scores, signs, strict=True):
+            of_round += loss_value(LOSSES[run.loss], score[t], sign[t])
+        total += of_round / len(CLASSES)
         column = [float(s[t]) for s in scores]
         winner = column.index(max(column))
         mistakes += signs[winner][t] != 1.0
