@@ -18,6 +18,7 @@ from koco_stream.learners.scan import tally, tally_classes
 from koco_stream.learners.several import advance_states
 from koco_stream.learners.shared_kernel_scan import SharedKernelLearner
 from koco_stream.losses import LOSSES
+from koco_stream.runs.cost_model import GATHERED_BYTES
 from koco_stream.runs.run import Cohort, RunState, Seen
 from koco_stream.runs.schemas import curve_points
 from koco_stream.streams.block_labels import BlockLabels
@@ -195,12 +196,18 @@ def fetch_files(store: str, cohort: Cohort) -> None:
 def fitting_rows(reader: StreamReader, run_states: list[RunState]) -> int:
     """The number of rows in a block that suits the sizes of the runs' states.
 
-    Runs take turns at each block, and each turn brings the run's state back into the processor's
-    cache. Large states therefore get longer blocks. This applies only to sparse data in stored
-    order, where a block is a view and its length costs no memory.
+    Runs take turns at each block, and so do the classes of a run; each turn brings a state back
+    into the processor's cache. Large states therefore get longer blocks. This applies only to
+    sparse data, in stored order, where a block is a view and its length costs no memory, and for
+    runs over all classes, whose plan counts a longer gathered block.
     """
+    row = 16 + 12 * reader.manifest.n_values / max(reader.manifest.n_rows, 1)
+    longest = LONGEST_BLOCK
+    if reader.order is not None:
+        every = reader.stream.multiclass is not None
+        longest = int(GATHERED_BYTES / row) if every else BLOCK_ROWS
     alone = sum(len(run_state.states) for run_state in run_states) == 1
-    if reader.order is not None or reader.manifest.layout == "dense" or alone:
+    if longest <= BLOCK_ROWS or reader.manifest.layout == "dense" or alone:
         return BLOCK_ROWS
     largest = max(
         (
@@ -210,10 +217,9 @@ def fitting_rows(reader: StreamReader, run_states: list[RunState]) -> int:
         ),
         default=0,
     )
-    row = 16 + 12 * reader.manifest.n_values / max(reader.manifest.n_rows, 1)
     # A run over all classes has a prediction of each for every row.
     states = max(1, *(len(run_state.states) for run_state in run_states))
-    longest = min(LONGEST_BLOCK, MOST_PREDICTIONS // states)
+    longest = min(longest, LONGEST_BLOCK, MOST_PREDICTIONS // states)
     return max(BLOCK_ROWS, min(int(TURN * largest / row), longest))
 
 

@@ -26,6 +26,7 @@ COMMIT_SECONDS = 0.02  # writing, syncing and renaming a cohort's result file
 READ_NS = 2.5  # reading one stored value: dropping zeros, or gathering rows
 SAVED_BYTES_PER_SECOND = 2e8  # hashing, writing and syncing a checkpoint
 MEASURED_NS = 40.0  # metrics of a round and of a score, the AUC's sorting included
+GATHERED_BYTES = 24 << 20  # the longest block of shuffled rows for runs over all classes
 TRUSTED = (0.02, 50.0)  # correction factors outside of this range are measurement errors
 
 
@@ -104,6 +105,8 @@ class Costs:
         cost, states = learner.cost(run.params, stream), run.stream.n_states(size.n_classes)
         n_bytes = 8 * (states * cost.floats + 4096 + 3 * curve_points(size.n_rows).size) + 4096
         n_bytes += size.measured_bytes(run)
+        if run.stream.multiclass is not None:
+            n_bytes += 2 * GATHERED_BYTES  # the block, and its copy with an intercept
         nanoseconds = states * (
             factor * cost.nanoseconds + MEASURED_NS * bool(run.measured.metrics)
         )
