@@ -73,7 +73,7 @@ def test_fault__is_found_in_words(fault, tmp_path):
     assert any(said in one for one in found), found
 
 
-SOME = ("OGD", "OjaSON", "PROSNKONS", "KONS", "FOGD", "Constant")  # one of each kind
+SOME = ("OjaSON", "SketchedKONS", "Constant")  # one of each kind
 
 
 @pytest.mark.parametrize(
