@@ -61,6 +61,7 @@ def sweep(request: SweepRequest, dry_run: bool, prefect: bool, as_json: bool) ->
         )
         return
     from flows.sweeping.launch import launch
+    from flows.sweeping.steps import failed_lines
 
     starting = seconds_since_start()
     summary = launch(request, prefect)
@@ -76,11 +77,8 @@ def sweep(request: SweepRequest, dry_run: bool, prefect: bool, as_json: bool) ->
     )
     failed = summary["statuses"].get("failed", 0)
     if failed:
-        for row in summary["failed"]:
-            click.echo(
-                f"failed: {row['learner']} {row['params']} on {row['dataset']}: {row['error']}",
-                err=True,
-            )
+        for line in failed_lines(summary):
+            click.echo(line, err=True)
         command = f"koco sweep {request.sweep_file} --store {request.store} --retry-failed"
         click.echo(
             f"{failed:,} of {summary['runs']:,} runs have failed; to run them again: {command}",

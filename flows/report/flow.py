@@ -4,8 +4,9 @@ from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
 
 from flows.report.document import write_report
-from flows.runtime.artifacts import linked, table_artifact
-from flows.tables.tables import best_of, runs_of
+from flows.runtime.artifacts import table_artifact
+from flows.runtime.pages import about_results, results_key
+from flows.tables.tables import results_of
 
 write_again = task(write_report, name="report", cache_policy=NO_CACHE)
 
@@ -23,18 +24,4 @@ def report_flow(sweep: str, store: str) -> str:
 
 def results_artifact(store: str, sweep: str, report: str) -> None:
     """Add a table of a sweep's best configurations, with links, to the flow run's Prefect page."""
-    shown = [
-        {
-            name: row[name]
-            for name in (
-                "dataset",
-                "learner",
-                "params",
-                "n_runs",
-                "mean_loss_mean",
-                "mean_loss_std",
-            )
-        }
-        for row in best_of(runs_of(store, sweep))
-    ]
-    table_artifact(f"results-{sweep}", shown, f"Report: {linked(report)}\n\nStore: {linked(store)}")
+    table_artifact(results_key(sweep), results_of(store, sweep), about_results(report, store))

@@ -4,12 +4,10 @@ Nothing happens without a flow run, or if Prefect's server does not answer.
 """
 
 import math
-import re
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
-from urllib.parse import quote
 from uuid import UUID
 
 import httpx
@@ -20,13 +18,7 @@ from prefect.artifacts import (
 )
 from prefect.context import FlowRunContext
 
-EVERY = 10.0  # seconds between updates of the progress
-SHOWN = 50  # most rows of a table
-
-
-def key(name: str) -> str:
-    """Turn a name into a key that Prefect allows: lower-case letters, digits and dashes."""
-    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+from flows.runtime.pages import PROGRESS_EVERY, SHOWN, key
 
 
 def table_artifact(name: str, rows: Sequence[dict[str, Any]], about: str) -> None:
@@ -36,13 +28,8 @@ def table_artifact(name: str, rows: Sequence[dict[str, Any]], about: str) -> Non
             create_table_artifact(list(rows[:SHOWN]), key=key(name), description=about)
 
 
-def linked(path: str) -> str:
-    """A path as a link in Markdown."""
-    return f"[{path}]({path if '://' in path else f'file://{quote(path)}'})"
-
-
 class ProgressArtifact:
-    """A flow run's progress in Prefect's pages, updated at most once in `EVERY` seconds.
+    """A flow run's progress in Prefect's pages, updated at most once in `PROGRESS_EVERY` seconds.
 
     If the server does not answer, it is not asked again, so that the work does not wait for it.
     """
@@ -56,7 +43,7 @@ class ProgressArtifact:
         """Show the share of the work that is done, between 0 and 1."""
         if math.isinf(self.next) or (share < 1.0 and time.monotonic() < self.next):
             return
-        self.next = time.monotonic() + EVERY
+        self.next = time.monotonic() + PROGRESS_EVERY
         try:
             if self.artifact is None:
                 self.artifact = create_progress_artifact(100.0 * share, **self.named)

@@ -2,6 +2,8 @@
 
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from rich.console import Console
 from rich.progress import (
@@ -16,9 +18,29 @@ from rich.progress import (
 PLAIN_EVERY = 10.0  # seconds between lines in a log
 
 
+_listeners: list[Callable[[str], None]] = []
+
+
 def say(message: str) -> None:
-    """Print a line on stderr."""
+    """Print a line on stderr, and pass it on to `heard_by`."""
     print(message, file=sys.stderr, flush=True)
+    note(message)
+
+
+def note(message: str) -> None:
+    """Pass a line on to `heard_by` without printing it, where a terminal shows it otherwise."""
+    for listen in _listeners:
+        listen(message)
+
+
+@contextmanager
+def heard_by(listen: Callable[[str], None]) -> Iterator[None]:
+    """Context in which `listen` is called with each line, in the thread that says it."""
+    _listeners.append(listen)
+    try:
+        yield
+    finally:
+        _listeners.remove(listen)
 
 
 class BytesProgress(Progress):

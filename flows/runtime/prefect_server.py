@@ -1,16 +1,20 @@
 """Prefect's settings and server, which must be configured before prefect is imported."""
 
 import atexit
+import fcntl
 import os
+import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx
+import psutil
 
 from flows.runtime.processes import end_with_driver
 from koco_stream.io.cache import private_folder
@@ -50,21 +54,24 @@ class PrefectServer:
     """A Prefect server on the loopback interface that ends with this process.
 
     It must be made before prefect is imported, which then uses it. If PREFECT_API_URL names another
-    server, none is started.
+    server, or `koco serve` has one with the same database, none is started.
 
     Parameters
     ----------
-    port : int
-        Preferred port; another one is used if it is taken, or with 0.
+    port : int or None
+        Preferred port of the server of `koco serve`; another one is used if it is taken. None for
+        the server of one flow run.
     """
 
-    def __init__(self, port: int = 0) -> None:
+    def __init__(self, port: int | None = None) -> None:
         self.process: subprocess.Popen[bytes] | None = None
         self.log = private_folder("prefect") / "server.log"
-        self.port = 0 if os.environ.get("PREFECT_API_URL") else free_port(port)
+        other = os.environ.get("PREFECT_API_URL")  # an empty variable names no server
+        if not other and port is None:
+            other = served_address()
+        self.port = 0 if other else free_port(port or 0)
         self.pages = f"http://127.0.0.1:{self.port}"
-        if self.port:  # an empty variable names no server
-            os.environ["PREFECT_API_URL"] = f"{self.pages}/api"
+        os.environ["PREFECT_API_URL"] = other or f"{self.pages}/api"
 
     def start_for_one_flow(self) -> None:
         """Start the server for a flow run of this process: without pages and schedules."""
@@ -130,6 +137,32 @@ class PrefectServer:
         except httpx.HTTPError:
             return False
 
+    def is_gone(self) -> bool:
+        """Whether the server that was started has ended, or somebody has stopped it (SIGSTOP)."""
+        if self.process is None:
+            return False
+        with suppress(psutil.NoSuchProcess):
+            stopped = psutil.Process(self.process.pid).status() == psutil.STATUS_STOPPED
+            return stopped or self.process.poll() is not None
+        return True
+
+    def kill(self) -> None:
+        """End the server that was started at once."""
+        if self.process:
+            self.process.kill()
+            self.process.wait()
+
+    @contextmanager
+    def announced(self) -> Iterator[None]:
+        """Context in which other processes of this user find this server (`served_address`)."""
+        with _served_file().open("a+") as file:
+            with suppress(BlockingIOError):  # another one is announced
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                file.truncate(0)
+                file.write(os.environ["PREFECT_API_URL"])
+                file.flush()
+            yield
+
     def check(self) -> None:
         """Raise `RuntimeError` if the server has ended."""
         if self.process and self.process.poll() is not None:
@@ -146,8 +179,26 @@ def free_port(wished: int) -> int:
         return int(probe.getsockname()[1])
 
 
+def _served_file() -> Path:
+    return Path(os.environ["PREFECT_HOME"], "served")
+
+
+def served_address() -> str | None:
+    """Address of the API of the server that `koco serve` has; None if there is none.
+
+    While there is one, its process holds a lock on the file with the address.
+    """
+    with suppress(FileNotFoundError), _served_file().open() as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return file.read()
+    return None
+
+
 def _end(server: subprocess.Popen[bytes]) -> None:
     server.terminate()
+    server.send_signal(signal.SIGCONT)  # a stopped process would not see its end
     try:
         server.wait(END_SECONDS)
     except subprocess.TimeoutExpired:

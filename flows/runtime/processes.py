@@ -60,8 +60,9 @@ def end_with_driver(pid: int) -> None:
     closes.
     """
     watcher = subprocess.Popen(
-        ["sh", "-c", 'read _; kill "$0" 2>/dev/null', str(pid)],
+        ["sh", "-c", 'read _; kill "$0" && kill -CONT "$0"', str(pid)],
         stdin=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
     atexit.register(watcher.communicate)  # keeps the pipe open until this process ends

@@ -39,6 +39,7 @@ def serve_schedules(file: Path, store: str) -> None:
         server.start()
         server.wait()
         if server.process:
+            stack.enter_context(server.announced())
             say(f"Prefect's pages: {server.pages}")
         signal.signal(signal.SIGTERM, interrupt)
         # imported here, because prefect reads its settings when it is imported

@@ -55,21 +55,18 @@ def run_in_flow(checked: CheckedSweep) -> dict[str, Any]:
 
     Returns the summary described at `sweep_flow`.
     """
-    summary = run_sweep(checked, TASKS, show=progress_artifact(checked.sweep.name).show)
+    name = checked.sweep.name
+    progress = ProgressArtifact(f"progress-{name}", f"Runs done of the sweep {name}")
+    summary = run_sweep(checked, TASKS, show=progress.show)
     if summary["computed"]:
-        results_artifact(checked.request.store, checked.sweep.name, summary["report"])
+        results_artifact(checked.request.store, name, summary["report"])
     return summary
-
-
-def progress_artifact(sweep: str) -> ProgressArtifact:
-    """The progress of a sweep in Prefect's pages, for the flow run under way."""
-    return ProgressArtifact(f"progress-{sweep}", f"Runs done of the sweep {sweep}")
 
 
 def flow_of(known: Flow[..., Any], work: Callable[[], Any]) -> Flow[..., Any]:
     """A flow with the name and parameters of `known` that calls `work` instead of its function.
 
-    It is used where files were read before the flow, and where a sweep runs elsewhere.
+    It is used where files were read before the flow.
     """
 
     @wraps(known.fn)

@@ -12,19 +12,25 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import wraps
 from importlib.util import find_spec
+from queue import SimpleQueue
 from types import TracebackType
 from typing import Any, Self
 
-from flows.runtime.console import say
+from flows.runtime.console import heard_by, say
+from flows.runtime.pages import SHOWN
 from flows.sweeping.request import SweepRequest
-from flows.sweeping.steps import PLAIN, Steps
+from flows.sweeping.steps import PLAIN, Steps, failed_lines
+from flows.tables.tables import results_of
 from koco_stream.io.cache import private_folder
 
 LOG = "recorder.log"  # in Prefect's home
-RECORDED_WITHIN = 30.0  # seconds after the sweep, which then ends without its record
+# Seconds after the sweep, which then ends without its record. The recorder ends earlier if Prefect
+# does not answer; it may be starting on a busy machine.
+RECORDED_WITHIN = 30.0
+PASSED_ON_WITHIN = 2.0  # seconds after the sweep in which the recorder is told of its end
 EVERY = 1.0  # seconds between messages about progress
 UNWANTED = "KOCO_NO_PREFECT"  # environment variable: if it is not empty, nothing is recorded
 
@@ -35,25 +41,32 @@ def recorded(wanted: bool = True) -> bool:
 
 
 class FlowRecord:
-    """Context manager in which a sweep's steps are recorded as a flow run of Prefect.
+    """Context manager in which a sweep is recorded as a flow run of Prefect.
 
     A process of its own (`flows.sweeping.flow_recorder`) starts Prefect's server, unless
-    PREFECT_API_URL names one, and records what it is told. It takes many seconds of a core to
-    start, so it starts when workers are busy with the first cohorts, or at the end; what came
-    before is told then. It ends soon after the sweep, and sees by its closed input if the sweep was
-    killed. Nothing fails if it ends early.
+    PREFECT_API_URL names one or `koco serve` has one, and records what it is told: the steps, and
+    the lines that the sweep says. It takes many seconds of a core to start, so it starts when
+    workers are busy with the first cohorts, or at the end; what came before is told then. It ends
+    soon after the sweep, and sees by its closed input if the sweep was killed.
 
-    The sweep waits for it at its end only if PREFECT_API_URL names a server: in a container or a
-    batch job, no process outlives the sweep's.
+    Nothing that happens to it or to Prefect changes the sweep, which says one line about it. The
+    sweep waits for it at its end only if PREFECT_API_URL names a server: in a container or a batch
+    job, no process outlives the sweep's.
     """
 
     def __init__(self, request: SweepRequest, name: str) -> None:
+        self.request = request
         self.process: subprocess.Popen[bytes] | None = None
-        self.untold: list[dict[str, Any]] = []
+        self.starts = True  # whether the process can still be started
+        self.untold: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
+        self.threads: list[threading.Thread] = []
+        self.spoke, self.over = False, False
         self.next = 0.0
+        self.stack = ExitStack()
         self.tell(sweep=name, request=vars(request))
 
     def __enter__(self) -> Self:
+        self.stack.enter_context(heard_by(lambda line: self.tell(line=line)))
         return self
 
     def __exit__(
@@ -62,51 +75,74 @@ class FlowRecord:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self.stack.close()
         if isinstance(error, Exception):
             self.tell(state="Failed", message=_in_words(error))
         elif error is not None:  # Ctrl-C, SIGTERM
             self.tell(state="Cancelled", message="stopped; the same command goes on")
-        process = self._started()
-        with suppress(OSError):
-            process.stdin.close()  # type: ignore[union-attr]
+        self._start()
+        self.untold.put(None)
+        if self.process is None:
+            return
         if os.environ.get("PREFECT_API_URL"):
-            self._wait(process)
+            self._wait(self.process)
         else:
-            threading.Thread(target=process.wait, daemon=True).start()  # it ends by itself
+            self.threads[0].join(PASSED_ON_WITHIN)
+            threading.Thread(target=self.process.wait, daemon=True).start()  # it ends by itself
+        self.over = True
 
     def _wait(self, process: subprocess.Popen[bytes]) -> None:
-        """Wait until the sweep is recorded, and say if it is not."""
+        """Wait until the sweep is recorded, and say if it is not. Ctrl-C ends the waiting."""
         try:
-            status = process.wait(RECORDED_WITHIN)
-        except subprocess.TimeoutExpired:
-            say("Prefect has not recorded the end of this sweep yet; a process goes on with it")
-            return
-        if status:
+            process.wait(RECORDED_WITHIN)
+        except (subprocess.TimeoutExpired, KeyboardInterrupt):
+            process.kill()
+            process.wait()
+        for thread in self.threads:
+            thread.join(PASSED_ON_WITHIN)
+        if process.returncode and not self.spoke:
             say(f"Prefect has not recorded this sweep; see {private_folder('prefect') / LOG}")
 
     def tell(self, **message: Any) -> None:
         """Send a message, now or when the process has started; unless it has ended."""
-        self.untold.append(message)
-        if self.process is not None:
-            lines, self.untold = self.untold, []
-            with suppress(OSError):
-                for line in lines:
-                    self.process.stdin.write((json.dumps(line) + "\n").encode())  # type: ignore[union-attr]
-                self.process.stdin.flush()  # type: ignore[union-attr]
+        self.untold.put({"at": time.time(), **message})
 
-    def _started(self) -> subprocess.Popen[bytes]:
-        """The process, which starts now if it has not started."""
-        if self.process is None:
+    def _start(self) -> None:
+        """Start the process if it was not started."""
+        if not self.starts:
+            return
+        self.starts = False
+        try:
             with (private_folder("prefect") / LOG).open("wb") as log:
                 self.process = subprocess.Popen(
                     [sys.executable, "-P", "-m", "flows.sweeping.flow_recorder"],
                     stdin=subprocess.PIPE,
-                    stdout=log,
+                    stdout=subprocess.PIPE,
                     stderr=log,
                     # signals of a terminal or batch system are for the sweep
                     start_new_session=True,
                 )
-        return self.process
+        except OSError as error:
+            say(f"Prefect does not record this sweep: {error}")
+            return
+        # in threads, because the process may stand still
+        for work in (self._pass_on, self._hear):
+            self.threads.append(threading.Thread(target=work, args=(self.process,), daemon=True))
+            self.threads[-1].start()
+
+    def _pass_on(self, process: subprocess.Popen[bytes]) -> None:
+        """Pass on to the process what it is told, until the end."""
+        with suppress(OSError), process.stdin as pipe:  # type: ignore[union-attr]
+            for message in iter(self.untold.get, None):
+                pipe.write((json.dumps(message) + "\n").encode())
+                pipe.flush()
+
+    def _hear(self, process: subprocess.Popen[bytes]) -> None:
+        """Say what the process prints, while the sweep goes on."""
+        for line in process.stdout:  # type: ignore[union-attr]
+            self.spoke = True
+            if not self.over:
+                say(line.decode().rstrip())
 
     def progress(self, share: float) -> None:
         """Tell the share of the work that is done, between 0 and 1."""
@@ -115,9 +151,13 @@ class FlowRecord:
             self.tell(progress=share)
 
     def completed(self, summary: dict[str, Any]) -> None:
-        """Tell that the sweep is done, and where its report is."""
+        """Tell that the sweep is done, its results, and where its report is."""
+        for line in (*failed_lines(summary), f"report: {summary['report']}"):
+            self.tell(line=line)
         statuses = ", ".join(f"{count:,} {name}" for name, count in summary["statuses"].items())
-        self.tell(state="Completed", message=f"runs: {statuses}", report=summary["report"])
+        results = results_of(self.request.store, summary["sweep"])[:SHOWN]
+        ended = {"state": "Completed", "message": f"runs: {statuses}"}
+        self.tell(**ended, report=summary["report"], results=results)
 
     @property
     def steps(self) -> Steps:
@@ -128,14 +168,15 @@ class FlowRecord:
         @wraps(step)
         def run(*args: Any) -> Any:
             if name == "run":
-                self._started()
+                self._start()
             self.tell(begun=name)
             try:
                 result = step(*args)
             except BaseException as error:
-                self.tell(ended=name, error=_in_words(error))
+                stopped = not isinstance(error, Exception)
+                self.tell(ended="Cancelled" if stopped else "Failed", message=_in_words(error))
                 raise
-            self.tell(ended=name)
+            self.tell(ended="Completed", message="")
             return result
 
         return run

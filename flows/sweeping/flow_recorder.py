@@ -1,100 +1,159 @@
-"""The process that records a sweep in Prefect: it runs the sweep's flow, whose tasks wait for what
-the sweep says of its steps.
+"""The process that records a sweep in Prefect, while Prefect answers.
 
 Run as `python -m flows.sweeping.flow_recorder`, it reads the messages of
 `flows.sweeping.flow_record.FlowRecord`, one JSON object a line. The first has the sweep's name and
-request.
+request. What it prints is for the user, and the sweep says it.
 """
 
 import json
+import math
 import os
 import sys
 import threading
-from collections.abc import Iterator
-from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any
+import time
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from typing import NoReturn
+
+import httpx
 
 from flows.runtime.prefect_server import PrefectServer, configure_prefect
-
-if TYPE_CHECKING:
-    from prefect.states import State
-
-    from flows.runtime.artifacts import ProgressArtifact
+from flows.sweeping.flow_run import Api, FlowRun, Message
 
 NICENESS = 15  # the sweep's own processes come first
-PATIENCE = 900.0  # seconds for a server that starts while all cores are busy
-Message = dict[str, Any]
+AGAIN = 1.0  # seconds between attempts while Prefect does not answer
+PATIENCE = 5.0  # seconds without an answer after which the user is told
+ANSWER_WITHIN = 4.0  # seconds for an answer, if the sweep waits for its record
+PAGE_WITHIN = 2.0  # seconds for an answer of Prefect's pages
+# Seconds after the sweep in which Prefect may still take what it has not taken: if the sweep waits,
+# and if it does not, so that a server can start on a busy machine.
+LEFT, LEFT_ALONE = 6.0, 120.0
+WATCH_EVERY = 0.2  # seconds
 
 
 def main() -> None:
     """Record one sweep, from its first message to the end of the input."""
     os.nice(NICENESS)
-    lines: SimpleQueue[str] = SimpleQueue()
-    # read at once, so that the sweep never waits for a full pipe
-    threading.Thread(target=_read, args=(lines,), daemon=True).start()
-    messages = map(json.loads, iter(lines.get, ""))
-    about = next(messages)
     configure_prefect()
-    server = PrefectServer()
-    server.start_for_one_flow()
-    # importing Prefect takes seconds; the server starts meanwhile
-    from flows.sweeping.flow import flow_of, sweep_flow
-
-    server.wait(PATIENCE)
-    tasks: list[State[Any]] = []
-    flow = flow_of(sweep_flow, lambda: recorded(messages, about["sweep"], about["request"], tasks))
-    flow.with_options(flow_run_name=about["sweep"])(**about["request"], return_state=True)
-    server.wait_until_written(tasks)
+    Recorder().record()
 
 
-def _read(lines: "SimpleQueue[str]") -> None:
-    for line in sys.stdin:
-        lines.put(line)
-    lines.put("")
+class Recorder:
+    """What records the sweep whose messages stand on this process's input.
 
-
-def recorded(
-    messages: Iterator[Message], sweep: str, request: dict[str, Any], tasks: "list[State[Any]]"
-) -> "State[Any]":
-    """Run a task for each step that the messages tell of, and add its final state to `tasks`;
-    returns the flow run's final state.
+    Prefect may fail, be slow or be gone at any moment. Then what it does not have is kept, and sent
+    when it answers again. Soon after the sweep the recorder ends in any case.
     """
-    from prefect import task
-    from prefect.cache_policies import NO_CACHE
-    from prefect.states import Cancelled, Completed, Crashed, Failed
 
-    from flows.report.flow import results_artifact
-    from flows.sweeping.flow import progress_artifact
+    def __init__(self) -> None:
+        self.waited_for = bool(os.environ.get("PREFECT_API_URL"))
+        self.until, self.answered = math.inf, time.monotonic()
+        self.trouble, self.told = "", False
+        self.lines: SimpleQueue[str] = SimpleQueue()
+        # read at once, so that the sweep never waits for a full pipe
+        threading.Thread(target=self._read, daemon=True).start()
+        first: Message = json.loads(self.lines.get())
+        self.flow_run = FlowRun(first["sweep"], first["request"])
+        seconds = ANSWER_WITHIN if self.waited_for else LEFT_ALONE
+        os.environ.setdefault("PREFECT_API_REQUEST_TIMEOUT", str(seconds))
+        os.environ.setdefault("PREFECT_CLIENT_MAX_RETRIES", "0")
+        self.server = PrefectServer()
+        self.server.start_for_one_flow()
 
-    progress = progress_artifact(sweep)
-    for message in messages:
-        match message:
-            case {"begun": name}:
-                step = task(during, name=name, cache_policy=NO_CACHE)
-                tasks.append(step(messages, name, progress, return_state=True))
-            case {"state": "Completed", "message": text, "report": report}:
-                results_artifact(request["store"], sweep, report)
-                return Completed(message=text)
-            case {"state": "Cancelled", "message": text}:
-                return Cancelled(message=text)
-            case {"message": text}:
-                return Failed(message=text)
-    return Crashed(message="the sweep's process was killed; the same command goes on")
+    def record(self) -> None:
+        """Write to Prefect what the sweep says, until Prefect has all or time is over."""
+        # its import takes a second, in which the server starts
+        from prefect.client.orchestration import get_client
+
+        if self.until < math.inf:
+            self.until = time.monotonic() + self._left()
+        self.answered = time.monotonic()
+        threading.Thread(target=self._watch, daemon=True).start()
+        with get_client(sync_client=True) as api:
+            while not self.flow_run.complete:
+                self._hear()
+                self._write(api)
+
+    def _left(self) -> float:
+        return LEFT if self.waited_for else LEFT_ALONE
+
+    def _read(self) -> None:
+        for line in sys.stdin:
+            self.lines.put(line)
+        self.until = time.monotonic() + self._left()
+        self.lines.put("")
+
+    def _hear(self) -> None:
+        """Take over what the sweep has said, after waiting for a moment."""
+        with suppress(Empty):
+            line = self.lines.get(timeout=AGAIN)
+            while True:
+                if line:
+                    self.flow_run.hear(json.loads(line))
+                else:
+                    self.flow_run.cut()
+                line = self.lines.get_nowait()
+
+    def _write(self, api: Api) -> None:
+        """Send Prefect what it does not have."""
+        try:
+            self.flow_run.write(api, self._tell_page)
+        # it may answer anything
+        except Exception as error:
+            self.trouble = in_words(error)
+            print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
+            if self.server.process is None and time.monotonic() - self.answered > PATIENCE:
+                if self.until < math.inf:
+                    self._give_up(self.trouble)
+                self._tell_once(f"Prefect does not answer ({self.trouble}); the sweep goes on")
+            time.sleep(AGAIN)
+        else:
+            self.answered = time.monotonic()
+            if self.told:
+                tell("Prefect answers again")
+            self.told = False
+
+    def _tell_page(self, identity: str) -> None:
+        """Tell where the flow run's page is, if the server has pages."""
+        if self.server.process is None:
+            from prefect.settings import PREFECT_UI_URL
+
+            pages = PREFECT_UI_URL.value()
+            with suppress(httpx.HTTPError):
+                if httpx.get(pages, timeout=PAGE_WITHIN, follow_redirects=True).is_success:
+                    tell(f"  this sweep in Prefect: {pages}/runs/flow-run/{identity}")
+
+    def _tell_once(self, line: str) -> None:
+        if not self.told:
+            self.told = True
+            tell(line)
+
+    def _watch(self) -> None:
+        """End this process when the server that it has started is gone, or time is over."""
+        while True:
+            time.sleep(WATCH_EVERY)
+            if self.server.is_gone():
+                self._give_up("its server is gone")
+            if time.monotonic() > self.until:
+                self._give_up(self.trouble or "it is slow")
+
+    def _give_up(self, why: str) -> NoReturn:
+        self._tell_once(f"Prefect has not recorded all of this sweep: {why}")
+        self.server.kill()
+        os._exit(1)  # a request may be under way in the other thread
 
 
-def during(messages: Iterator[Message], name: str, progress: "ProgressArtifact") -> "State[Any]":
-    """Wait for the end of the step `name`; returns its final state."""
-    from prefect.states import Completed, Crashed, Failed
+def tell(line: str) -> None:
+    """Print a line for the user, unless the sweep has ended without waiting for it."""
+    with suppress(OSError):
+        os.write(sys.stdout.fileno(), f"{line}\n".encode())
 
-    for message in messages:
-        match message:
-            case {"progress": share}:
-                progress.show(share)
-            case {"ended": _, "error": error}:
-                return Failed(message=error)
-            case {"ended": _}:
-                return Completed()
-    return Crashed(message="the sweep's process was killed")
+
+def in_words(error: Exception) -> str:
+    """What is wrong with Prefect, in a few words."""
+    if isinstance(error, httpx.HTTPStatusError):
+        return f"HTTP {error.response.status_code}"
+    return type(error).__name__
 
 
 if __name__ == "__main__":

@@ -38,13 +38,13 @@ def launch(
     with ExitStack() as stack:
         start, record = None, None
         if missing:
+            if recorded(prefect):
+                record = stack.enter_context(FlowRecord(checked.request, checked.sweep.name))
             if cluster:
                 say("starting the workers")
                 kinds = needed(missing, checked.value_types, checked.sizes)
                 start = Start(cluster, kinds, loads=request.cluster == "local")
                 stack.callback(start.close)
-            if recorded(prefect):
-                record = stack.enter_context(FlowRecord(checked.request, checked.sweep.name))
         # free the lists, which can be large; the steps make them again
         missing = checked.missing = []
         checking = time.monotonic() - begun

@@ -21,7 +21,7 @@ from psutil import pid_exists
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from flows.runtime.console import say
+from flows.runtime.console import note, say
 from koco_stream.io.paths import AnyPath, store_path
 
 if TYPE_CHECKING:
@@ -147,10 +147,9 @@ class SweepProgress:
         )
 
     def computing(self, dashboard: str | None) -> None:
-        """Start the clock, as the workers are ready. `dashboard` is the address of Dask's pages."""
+        """Start the clock, as the workers are ready. `dashboard` is the address of Dask's."""
         self.begun, self.status = time.monotonic(), replace(self.status, dashboard=dashboard)
-        if dashboard:
-            say(f"  what the workers do: {dashboard}")
+        say("  computing" + (f"; what the workers do: {dashboard}" if dashboard else ""))
 
     def receive(self, receipt: Receipt) -> None:
         """Count the runs of a finished cohort."""
@@ -178,11 +177,11 @@ class SweepProgress:
                 self._line()
 
     def _line(self) -> None:
-        """Print a line of progress, unless a terminal shows the live line."""
-        if self.live.disable:
-            self.last_line = time.monotonic()
-            left = f"about {self._pace()[1]:.0f} s left" if self.computed else "none finished yet"
-            say(f"  {self.status.done:,} of {self.status.runs:,} runs, {self._speed()}, {left}")
+        """Say a line of progress. On a terminal, which shows the live line, it is not printed."""
+        self.last_line = time.monotonic()
+        left = f"about {self._pace()[1]:.0f} s left" if self.computed else "none finished yet"
+        line = f"  {self.status.done:,} of {self.status.runs:,} runs, {self._speed()}, {left}"
+        (say if self.live.disable else note)(line)
 
     def _pace(self) -> tuple[float, float]:
         """Rounds per second, and expected seconds until the end."""

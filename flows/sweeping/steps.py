@@ -220,7 +220,7 @@ def run_sweep(
             if checked.missing:
                 if engine is None:
                     engine = stack.enter_context(started(checked, start, seconds))
-                    progress.computing(engine.client.dashboard_link if engine.client else None)
+                    progress.computing(dashboard_of(engine))
                 with timed(seconds, "plan"):
                     steps["plan"](checked, engine)
                 with timed(seconds, "computing"):
@@ -273,6 +273,13 @@ def started(
         yield ready
 
 
+def dashboard_of(engine: Engine) -> str | None:
+    """Address of Dask's dashboard, if there is one."""
+    from cluster.clusters import dashboard
+
+    return None if engine.client is None else dashboard(engine.client)
+
+
 def outcome(store: str, name: str) -> dict[str, Any]:
     """Number of a sweep's runs by status, and the first failed runs with their errors."""
     # Counted in Python: Arrow's filter imports pandas, if that is installed, which takes 0.3 s.
@@ -284,6 +291,14 @@ def outcome(store: str, name: str) -> dict[str, Any]:
     runs = runs_of(store, name, ("run_id", "dataset", "learner", "params", "status", "error"))
     failed = runs.filter(pc.equal(runs.column("status"), "failed")).slice(0, SHOWN)
     return {"statuses": statuses, "failed": failed.drop_columns(["run_id", "status"]).to_pylist()}
+
+
+def failed_lines(summary: dict[str, Any]) -> list[str]:
+    """Lines on the first failed runs of a sweep with this summary."""
+    return [
+        f"failed: {row['learner']} {row['params']} on {row['dataset']}: {row['error']}"
+        for row in summary["failed"]
+    ]
 
 
 @contextmanager

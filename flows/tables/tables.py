@@ -57,6 +57,7 @@ JUDGED = (
     *("mean_loss_mean", "error_rate_mean"),
     *("constant_mean_loss_mean", "constant_error_rate_mean"),
 )
+RESULTS = ("dataset", "learner", "params", "n_runs", "mean_loss_mean", "mean_loss_std")
 MEASURES = ("mean_loss", "error_rate", "seconds", "regret", "rounds_per_second")
 DIFFERING = ("params", "n_runs", "mean_loss_mean", "error_rate_mean", "seconds_mean")
 CONFIGURATION = SUMMARY[: SUMMARY.index("n_runs")]
@@ -110,6 +111,11 @@ def best_of(runs: pa.Table) -> list[dict[str, Any]]:
     """
     table = best_table(summary_table(runs))
     return list(rows_of(table.select([*BEST, *metric_means(table)])))
+
+
+def results_of(store: AnyPath, sweep: str) -> list[dict[str, Any]]:
+    """The best configurations of a sweep, as `best_of`, in the few columns of `RESULTS`."""
+    return [{name: row[name] for name in RESULTS} for row in best_of(runs_of(store, sweep))]
 
 
 def metric_means(averaged: pa.Table) -> list[str]:
