@@ -72,8 +72,12 @@ def plan_runs(checked: CheckedSweep, engine: Engine) -> None:
     """
     from cluster.workers import memory_table
     from flows.sweeping.planning import cost_factors, limits_of
+    from koco_stream.runs.dictionary_sample import large_dictionaries, with_growths
 
-    request, sizes = checked.request, checked.sizes
+    request = checked.request
+    sizes = with_growths(request.store, checked.sizes, checked.missing)
+    for warning in large_dictionaries(checked.missing, sizes):
+        say(f"  warning: {warning}")
     factors = cost_factors(request.store, sizes, engine.timings)
     try:
         checked.cohorts = plan(

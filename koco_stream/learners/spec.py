@@ -16,6 +16,7 @@ import numpy as np
 
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.kernels.kernel import KERNELS
+from koco_stream.learners.growth import Growth, Sampling
 from koco_stream.losses import LOSSES, OF_REAL_LABELS, curvature_of
 
 Value = float | int | bool | str | None
@@ -189,11 +190,14 @@ def newton_params(q: Public) -> dict[str, Any]:
 
 
 class StreamSize(NamedTuple):
-    """A stream's rounds, features d (with the intercept), and mean non-zeros s per row."""
+    """A stream's rounds, features d (with the intercept), and mean non-zeros s per row; and how the
+    learner's dictionary grows on it, if it has one and that is known.
+    """
 
     rounds: int
     d: int
     s: float
+    growth: Growth | None = None
 
 
 class Shared(NamedTuple):
@@ -268,6 +272,11 @@ class Spec:
     def adds_intercept(cls, q: Public) -> bool:
         """Whether a feature that is always 1 is added to the rows."""
         return bool(q["fit_intercept"])
+
+    @classmethod
+    def sampling(cls, q: Public) -> Sampling | None:
+        """What decides whether rows join its dictionary; None if it has none that grows so."""
+        return None
 
     @classmethod
     def cost(cls, q: Public, size: StreamSize) -> Cost:

@@ -7,11 +7,11 @@ a few rows just before the sweep or on earlier runs.
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import NamedTuple
 
-from koco_stream.learners import Public, StreamSize, learner_named
+from koco_stream.learners import Growth, Public, Sampling, StreamSize, learner_named
 from koco_stream.metrics import measurement_bytes
 from koco_stream.runs.run import Run, Seen
 from koco_stream.runs.schemas import curve_points
@@ -34,7 +34,9 @@ TRUSTED = (0.02, 50.0)  # correction factors outside of this range are measureme
 class DataSize:
     """A dataset's rows, features, stored values, bytes of the largest shard's copy, and classes.
 
-    The last two are 0 if they are not known.
+    The last two are 0 if they are not known. `growths` are the expected growths of dictionaries, by
+    what decides about them and the rounds of the stream, and `median_distance` is that of two rows;
+    `dictionary_sample.with_growths` estimates both.
     """
 
     n_rows: int
@@ -42,6 +44,8 @@ class DataSize:
     n_values: int
     shard_bytes: int = 0
     n_classes: int = 0
+    growths: dict[tuple[Sampling, int], Growth] = field(default_factory=dict, compare=False)
+    median_distance: float = math.nan
 
     @staticmethod
     def of(manifest: Manifest) -> "DataSize":
@@ -65,8 +69,15 @@ class DataSize:
 
     def seen_by(self, run: Run) -> StreamSize:
         """The size of a run's stream as its learner sees it, with the intercept feature counted."""
-        d = self.n_features + run.adds_intercept
-        return StreamSize(self.rounds(run.stream), d, self.n_values / max(self.n_rows, 1))
+        d, rounds = self.n_features + run.adds_intercept, self.rounds(run.stream)
+        sampling = run.learner_class.sampling(run.params)
+        growth = None if sampling is None else self.growths.get((sampling, rounds))
+        return StreamSize(rounds, d, self.n_values / max(self.n_rows, 1), growth)
+
+    def with_points(self, factor: float) -> "DataSize":
+        """The same size where dictionaries grow to this multiple of the points."""
+        growths = {key: growth.scaled(factor) for key, growth in self.growths.items()}
+        return replace(self, growths=growths)
 
 
 class RunCost(NamedTuple):

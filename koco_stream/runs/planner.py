@@ -129,7 +129,8 @@ class UnfinishedCohort:
         between = max(limits.checkpoint_seconds, self.bytes / SAVED_BYTES_PER_SECOND / SAVING_SHARE)
         rounds = self.costs.sizes[self.stream.dataset_hash].rounds(self.stream)
         every = max(1, int(rounds * between / seconds)) if seconds > between else 0
-        cohort = Cohort(self.stream, tuple(self.runs), seconds, every)
+        left = max(limits.worker_bytes - sum(self.pass_memory.values()), 1)
+        cohort = Cohort(self.stream, tuple(self.runs), seconds, every, left)
         return cohort if cohort.resumable else replace(cohort, checkpoint_rounds=0)
 
 
