@@ -109,7 +109,8 @@ def finished_timings(store: AnyPath, sizes: dict[str, DataSize]) -> Iterator[Tim
                 continue
             d = size.n_features + learner_named(learner).adds_intercept(params)
             stream = StreamSize(row["rounds"], d, size.n_values / max(size.n_rows, 1))
-            if (sampling := learner_named(learner).sampling(params)) and row["dictionary_size"]:
+            sampling = learner_named(learner).sampling(params)
+            if sampling is not None and sampling.floor < 1.0 and row["dictionary_size"]:
                 expected = size.growths.get((sampling, row["rounds"]))
                 if expected is None:
                     continue  # with other parameters; how its dictionary grew is not known

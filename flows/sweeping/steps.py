@@ -80,23 +80,22 @@ def plan_runs(checked: CheckedSweep, engine: Engine) -> None:
         say(f"  warning: {warning}")
     factors = cost_factors(request.store, sizes, engine.timings)
     try:
-        checked.cohorts = plan(
-            checked.missing,
-            sizes,
-            limits_of(request.cluster, request.workers, engine.client),
-            unfinished(request.store),
-            factors,
-        ).cohorts
+        limits = limits_of(request.cluster, request.workers, engine.client)
+        planned = plan(checked.missing, sizes, limits, unfinished(request.store), factors)
     except MemoryError as error:
         if engine.client is None:
             raise
         raise WrongInput(f"{error}\n{memory_table(engine.client)}") from None
+    checked.cohorts, checked.costs = planned.cohorts, planned.costs
+    checked.workers = limits.workers
 
 
 def run_cohorts(checked: CheckedSweep, engine: Engine, progress: SweepProgress) -> None:
     """Run the cohorts on Dask or in this process, and count their receipts."""
     from cluster.clusters import patience_of
     from cluster.executors import run_on_dask, run_serially
+    from cluster.reporting import reports_to
+    from flows.sweeping.time_left import TimeLeft
 
     request, name = checked.request, checked.sweep.name
     # the workers compute, so this process has time to import what the report needs
@@ -110,10 +109,12 @@ def run_cohorts(checked: CheckedSweep, engine: Engine, progress: SweepProgress) 
     for reference in {file for run in checked.missing for file in run.files}:
         send(request.store, reference.code)
     work = (request.store, name, checked.cohorts, receive, request.block_rows)
-    if engine.client is None:
-        run_serially(*work)
-    else:
-        run_on_dask(engine.client, *work, patience_of(request.cluster))
+    progress.time_left = TimeLeft(checked.cohorts, checked.costs, checked.workers)
+    with reports_to(engine.client, progress.hear):
+        if engine.client is None:
+            run_serially(*work)
+        else:
+            run_on_dask(engine.client, *work, patience_of(request.cluster))
 
 
 def _import_report() -> None:

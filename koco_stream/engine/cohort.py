@@ -9,6 +9,7 @@ import numpy as np
 
 from koco_stream.engine.checkpoint import checkpoint_of, resumed, save_cohort
 from koco_stream.engine.preemption import Preempted, requested
+from koco_stream.engine.reporting import Reporter
 from koco_stream.engine.result_file import commit, committed
 from koco_stream.errors import WrongInput
 from koco_stream.io.fingerprint import check_versions
@@ -136,12 +137,14 @@ def run_cohort(
     points = curve_points(reader.n_rows)
     run_states = [RunState.start(run, seen_by(reader), points) for run in cohort.runs]
     done = found = resumed(checkpoint, run_states)
+    reporter = Reporter(cohort.cohort_id, reader.n_rows, done)
     known = sum(int(run_state.totals[0]) for run_state in run_states)
     every = cohort.checkpoint_rounds or reader.n_rows
     while done < reader.n_rows:
         until = min((done // every + 1) * every, reader.n_rows)
         rows = block_rows or fitting_rows(reader, run_states)
-        done = advance_runs(run_states, reader, done, until, rows, points, cohort.states_bytes)
+        advance = run_states, reader, done, until, rows, points
+        done = advance_runs(*advance, cohort.states_bytes, reporter)
         if done < reader.n_rows:
             if cohort.resumable:
                 save_cohort(checkpoint, done, run_states)
@@ -232,6 +235,7 @@ def advance_runs(
     block_rows: int,
     points: Array,
     states_bytes: int = 0,
+    reporter: Reporter | None = None,
 ) -> int:
     """Advance all runs with status "ok" through rounds `first` to `last` of the stream.
 
@@ -255,10 +259,14 @@ def advance_runs(
             intercept: with_intercept(block.rows) if intercept else block.rows
             for intercept in {intercept for intercept, _ in groups}
         }
-        for (intercept, _), group in groups.items():
+        for k, ((intercept, _), group) in enumerate(groups.items()):
             live = [run_state for run_state in group if run_state.status == "ok"]
             if live:
                 advance_group(live, rows[intercept], labels, points)
+            if reporter is not None:
+                reporter.tell(
+                    done + labels.learnt.shape[1] * (k + 1) / len(groups), len(run_states)
+                )
         if states_bytes:
             fail_outgrown(growing, run_states, states_bytes)
         done += block.labels.size

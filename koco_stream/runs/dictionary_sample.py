@@ -92,6 +92,8 @@ class DictionarySample:
 
     def growth(self, sampling: Sampling) -> Growth:
         """The expected growth of a dictionary that is sampled so."""
+        if sampling.floor >= 1.0:  # all rows join
+            return Growth((0.0, float(self.rounds)), (0.0, float(self.rounds)))
         own = kernel_values(sampling, self.query_norms, self.query_norms, self.query_norms)
         n = self.among_centres.shape[0]
         norms = self.norms[:n]
@@ -213,7 +215,8 @@ def large_dictionaries(runs: Iterable[Run], sizes: dict[str, DataSize]) -> list[
     largest: dict[tuple[str, str], tuple[float, Run, float]] = {}
     for run in runs:
         seen = sizes[run.stream.dataset_hash].seen_by(run)
-        if seen.growth is not None:
+        sampling = run.learner_class.sampling(run.params)
+        if seen.growth is not None and sampling is not None and sampling.floor < 1.0:
             key, share = (run.learner, run.stream.dataset), seen.growth.last / max(seen.rounds, 1)
             if seen.growth.last > LARGE_POINTS and share > LARGE_SHARE:
                 largest[key] = max(

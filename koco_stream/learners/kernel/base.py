@@ -17,6 +17,7 @@ PLANNED_POINTS = 2032
 USUAL_POINTS = 50  # of a dictionary whose growth is not known
 SPARE = 1.35  # the memory is planned for this multiple of the expected points
 NO_LIMIT = 1 << 40
+EVERY_ROW = 1.0  # the least probability of a learner that takes all rows
 
 
 def joined(state: Any) -> Array:

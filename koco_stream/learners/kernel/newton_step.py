@@ -25,6 +25,7 @@ from koco_stream.kernels.earlier_rows import History, no_rows
 from koco_stream.kernels.kernel import Kernel
 from koco_stream.learners.growth import Growth, Sampling
 from koco_stream.learners.kernel.base import (
+    EVERY_ROW,
     PLANNED_POINTS,
     SPARE,
     USUAL_POINTS,
@@ -323,10 +324,10 @@ class KernelNewtonStep(SharedKernelLearner):
         return Cost(2 * T + int(2.5 * n * n) + 16 * n, ns, shared)
 
     @classmethod
-    def sampling(cls, q: Public) -> Sampling | None:
+    def sampling(cls, q: Public) -> Sampling:
         """What decides whether rows join the sketch; the ridge is that of the prediction 0."""
         if cls.exact:
-            return None
+            return sampling_of(q, real(q, "alpha"), 1.0, EVERY_ROW)
         label = min(real(q, "clip"), 1e100) if q["loss"] in OF_REAL_LABELS else 1.0
         slope = loss_slope(LOSSES[str(q["loss"])], 0.0, label)
         weight = max(float(q["curvature"] or 0.0) * slope * slope, 1e-300)
