@@ -1,20 +1,25 @@
 """The time left of a sweep: the planned seconds of its work, corrected by what was measured.
 
-A learner's planned seconds are corrected by those that its finished cohorts took, and those under
-way have taken so far. A learner without any is corrected as all others together.
+Planned seconds are corrected by those that finished cohorts of the same kind took, and those under
+way have taken so far: of the same learner, with the same sampling of a dictionary if it has one. A
+kind without any is corrected as its learner, and a learner without any as all others together.
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from koco_stream.engine.reporting import Report
+from koco_stream.learners import Sampling
 from koco_stream.runs.cost_model import Costs
 from koco_stream.runs.run import Cohort
 
 PRIOR_SECONDS = 0.5  # the weight of the plan beside what was measured
 MANY_COHORTS = 5000  # with more, the longest one is short beside all others
 NOTABLE = 1.5  # factors beyond this are a reason for a longer time
+
+
+Kind = tuple[str, Sampling | None]  # a learner, and how it samples its dictionary
 
 
 class Done(NamedTuple):
@@ -49,11 +54,11 @@ class TimeLeft:
     def __init__(self, cohorts: Sequence[Cohort], costs: Costs, workers: int) -> None:
         self.costs, self.workers = costs, max(workers, 1)
         self.waiting = {cohort.cohort_id: cohort for cohort in cohorts}
-        self.planned: dict[str, float] = defaultdict(float)  # of what has not ended, by learner
+        self.planned: dict[Kind, float] = defaultdict(float)  # of what has not ended
         for cohort in cohorts:
-            self.planned[main_learner(cohort)] += cohort.seconds
+            self.planned[kind_of(cohort)] += cohort.seconds
         self.under_way: dict[str, Report] = {}
-        self.finished: dict[str, Done] = defaultdict(Done)
+        self.finished: dict[Kind, Done] = defaultdict(Done)
 
     def hear(self, report: Report) -> None:
         """Take note of a cohort that is under way."""
@@ -66,51 +71,54 @@ class TimeLeft:
         report = self.under_way.pop(cohort_id, None)
         if cohort is not None:
             begun = 0.0 if report is None else self.work(cohort, report.begun)
-            name = main_learner(cohort)
-            self.planned[name] -= cohort.seconds
-            self.finished[name] = self.finished[name].plus(cohort.seconds * (1 - begun), seconds)
+            kind = kind_of(cohort)
+            self.planned[kind] -= cohort.seconds
+            self.finished[kind] = self.finished[kind].plus(cohort.seconds * (1 - begun), seconds)
 
     def work(self, cohort: Cohort, share: float) -> float:
         """The share of a cohort's work that is done after a share of its rounds."""
         return self.costs.work_done(cohort.runs, share) if 0.0 < share < 1.0 else share
 
-    def factors(self) -> tuple[dict[str, float], float]:
-        """The correction of each learner that has done some work, and that of all others."""
+    def done(self) -> dict[Kind, Done]:
+        """What is done of each kind: cohorts that have ended, and those under way."""
         done = dict(self.finished)
-        for cohort_id, report in list(self.under_way.items()):
+        for cohort_id, report in self.under_way.items():
             cohort = self.waiting[cohort_id]
             worked = self.work(cohort, report.share) - self.work(cohort, report.begun)
-            name = main_learner(cohort)
-            done[name] = done.get(name, Done()).plus(worked * cohort.seconds, report.seconds)
-        every = Done(sum(d.planned for d in done.values()), sum(d.measured for d in done.values()))
-        return {name: one.factor for name, one in done.items()}, every.factor
+            kind = kind_of(cohort)
+            done[kind] = done.get(kind, Done()).plus(worked * cohort.seconds, report.seconds)
+        return done
 
     def seconds(self) -> float:
         """The expected seconds until all cohorts are done."""
-        factors, other = self.factors()
-        total = sum(
-            max(planned, 0.0) * factors.get(name, other) for name, planned in self.planned.items()
-        )
-        done = {}
+        done = self.done()
+        learners = by_learner(done)
+        every = sum_of(done.values()).factor
+
+        def expected(kind: Kind, planned: float) -> float:
+            known = done.get(kind) or learners.get(kind[0])
+            return planned * (every if known is None else known.factor)
+
+        total = sum(expected(kind, max(planned, 0.0)) for kind, planned in self.planned.items())
+        worked = {}
         for cohort_id, report in self.under_way.items():
             cohort = self.waiting[cohort_id]
-            expected = cohort.seconds * factors.get(main_learner(cohort), other)
-            done[cohort_id] = expected * self.work(cohort, report.share)
+            share = self.work(cohort, report.share)
+            worked[cohort_id] = share * expected(kind_of(cohort), cohort.seconds)
         longest = 0.0
         if len(self.waiting) < MANY_COHORTS:
             longest = max(
                 (
-                    cohort.seconds * factors.get(main_learner(cohort), other)
-                    - done.get(cohort_id, 0.0)
+                    expected(kind_of(cohort), cohort.seconds) - worked.get(cohort_id, 0.0)
                     for cohort_id, cohort in self.waiting.items()
                 ),
                 default=0.0,
             )
-        return max((total - sum(done.values())) / self.workers, longest, 0.0)
+        return max((total - sum(worked.values())) / self.workers, longest, 0.0)
 
     def reason(self) -> str:
         """Why the time left is longer than it was planned."""
-        factors, _ = self.factors()
+        factors = {name: done.factor for name, done in by_learner(self.done()).items()}
         slow = {name: factor for name, factor in factors.items() if factor > NOTABLE}
         if not slow:
             return "the workers compute more slowly than before"
@@ -118,6 +126,19 @@ class TimeLeft:
         return f"{name} takes {slow[name]:.1f} times as long as planned"
 
 
-def main_learner(cohort: Cohort) -> str:
-    """The learner of a cohort's first run, by which the cohort's planned time is corrected."""
-    return cohort.runs[0].learner
+def kind_of(cohort: Cohort) -> Kind:
+    """By what a cohort's planned time is corrected: its first run's learner and sampling."""
+    run = cohort.runs[0]
+    return run.learner, run.learner_class.sampling(run.params)
+
+
+def by_learner(done: dict[Kind, Done]) -> dict[str, Done]:
+    """What is done of each learner."""
+    names = {name for name, _ in done}
+    return {name: sum_of(one for kind, one in done.items() if kind[0] == name) for name in names}
+
+
+def sum_of(done: Iterable[Done]) -> Done:
+    """All work together."""
+    found = list(done)
+    return Done(sum(one.planned for one in found), sum(one.measured for one in found))
