@@ -65,6 +65,10 @@ __all__ = [
 _MODULES = {"Batch": "batch", "Classifier": "classifier", "WrongInput": "errors"}
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def __getattr__(name: str) -> Any:
     # Names are loaded when first used: the command line answers `--help` without waiting for the
     # compiler. A learner of the registry has its name here.

@@ -161,10 +161,12 @@ class SweepProgress:
         )
 
     def computing(self, dashboard: str | None) -> None:
-        """Start the clock, as the workers are ready. `dashboard` is the address of Dask's pages."""
+        """Start the clock, as the workers are ready.
+
+        `dashboard` is the address of Dask's pages, if there are any.
+        """
         self.begun, self.status = time.monotonic(), replace(self.status, dashboard=dashboard)
-        if dashboard:
-            say(f"  what the workers do: {dashboard}")
+        say(f"  the workers compute{f'; what they do: {dashboard}' if dashboard else ''}")
 
     def hear(self, report: Report) -> None:
         """Note how far a cohort under way is."""

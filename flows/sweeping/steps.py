@@ -14,6 +14,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -225,7 +226,7 @@ def run_sweep(
             if checked.missing:
                 if engine is None:
                     engine = stack.enter_context(started(checked, start, seconds))
-                    progress.computing(engine.client.dashboard_link if engine.client else None)
+                    progress.computing(dashboard_of(engine))
                 with timed(seconds, "plan"):
                     steps["plan"](checked, engine)
                 with timed(seconds, "computing"):
@@ -251,6 +252,13 @@ def run_sweep(
             "scans": round(progress.scan_seconds, 2),
         },
     }
+
+
+def dashboard_of(engine: Engine) -> str | None:
+    """The address of Dask's pages; None without a cluster, and without bokeh, which draws them."""
+    if engine.client is None or find_spec("bokeh") is None:
+        return None
+    return engine.client.dashboard_link
 
 
 @contextmanager

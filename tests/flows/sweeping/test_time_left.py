@@ -2,11 +2,15 @@
 to nothing, and a longer one has a reason.
 """
 
+from types import SimpleNamespace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flows.runtime.engine import Engine
 from flows.sweeping.progress import SweepProgress, statuses
+from flows.sweeping.steps import dashboard_of
 from flows.sweeping.time_left import PRIOR_SECONDS, TimeLeft
 from koco_stream.engine import reporting
 from koco_stream.engine.cohort import Receipt, run_cohort
@@ -96,6 +100,20 @@ def test_workers__report_rounds_within_a_cohort(small_store, monkeypatch):
     assert shares == pytest.approx([(k + 1) / 10 for k in range(10)])
     assert heard[-1].rounds == 2 * manifest.n_rows
     assert {report.cohort_id for report in heard} == {cohort.cohort_id}
+
+
+def test_address_of_dasks_pages__is_said_only_if_they_can_be_drawn(tmp_path, monkeypatch, capsys):
+    """Without bokeh they would only say that it is missing."""
+    engine = Engine(client=SimpleNamespace(dashboard_link="http://127.0.0.1:1/status"), timings=[])
+    there = {"bokeh": None}
+    monkeypatch.setattr("flows.sweeping.steps.find_spec", there.get)
+    assert dashboard_of(engine) is None
+    there["bokeh"] = "a spec"
+    assert dashboard_of(engine) == "http://127.0.0.1:1/status"
+    assert dashboard_of(Engine(client=None, timings=[])) is None
+    with SweepProgress(open_store(tmp_path / "store"), "try") as progress:
+        progress.computing(None)
+        assert "http" not in capsys.readouterr().err
 
 
 def test_shown_time__falls_and_rises_only_with_a_reason(tmp_path, capsys):
