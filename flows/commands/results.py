@@ -6,8 +6,7 @@ from pathlib import Path
 
 import click
 
-from flows.commands.shared import JSON, STORE, example, show, terminal_width
-from flows.tables.text import fitted, text_table
+from flows.commands.shared import JSON, STORE, example, show
 
 
 @click.command()
@@ -35,11 +34,6 @@ from flows.tables.text import fitted, text_table
     metavar="SWEEP",
     help="Beside another sweep; difference is its mean loss less that of --sweep.",
 )
-@click.option("--columns", metavar="COLUMNS", help="Only these columns, with commas.")
-@click.option(
-    "--sort", "order", metavar="COLUMN", help="Sort by a column; -COLUMN for the largest first."
-)
-@click.option("--limit", type=click.IntRange(min=1), help="At most so many rows.")
 @JSON
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
 @click.option("--arrow", "arrow", type=click.Path(path_type=Path), help="Write an Arrow file.")
@@ -52,9 +46,6 @@ def results(
     best: bool,
     group: str | None,
     other: str | None,
-    columns: str | None,
-    order: str | None,
-    limit: int | None,
     as_json: bool,
     as_csv: bool,
     arrow: Path | None,
@@ -67,11 +58,8 @@ def results(
     are named below the table. Conditions take the columns of single runs (--runs --json shows them
     all); the value none stands for a missing value. Runs of a running sweep are shown as they
     finish.
-
-    On a terminal, params has only those parameters in which the rows of a learner differ, means
-    are named without _mean, and columns that do not fit are left out and named.
     """
-    from flows.tables.querying import answer, arranged
+    from flows.tables.querying import answer
     from storage.store import existing_store
 
     if as_json + as_csv + (arrow is not None) > 1:
@@ -87,8 +75,8 @@ def results(
         (group.split(",") if group is not None else ()),
         other,
     )
-    found = table.num_rows
-    table = arranged(table, columns.split(",") if columns else (), order, limit)
+    if conditions and not table.num_rows:
+        click.echo("no run meets the conditions", err=True)
     if arrow:
         import pyarrow as pa
 
@@ -116,19 +104,8 @@ def results(
         "error_rate",
         "seconds",
     )
-    if as_json:
-        show(table.to_pylist(), tuple(table.column_names), True)
-        return
-    chosen = short if single and not columns else table.column_names
-    shown = fitted(table.to_pylist(), chosen, terminal_width())
-    if shown.rows:
-        click.echo(text_table(shown.headings, shown.rows))
-    if found > table.num_rows:
-        remarks = [f"{found - table.num_rows:,} more rows are not shown (--limit)", *remarks]
-    if shown.left_out and shown.rows:
-        names = ", ".join(shown.left_out)
-        remarks = [f"too wide for these columns: {names} (choose with --columns)", *remarks]
-    for words in remarks:
+    show(table.to_pylist(), tuple(table.column_names) if as_json or not single else short, as_json)
+    for words in remarks if not as_json else ():
         click.echo(words, err=True)
 
 

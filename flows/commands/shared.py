@@ -1,7 +1,6 @@
 """Shared by all subcommands: common options, error handling, and tables on the terminal."""
 
 import json
-import shutil
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import fields
@@ -124,11 +123,6 @@ def in_words(planned: Any) -> str:
     if isinstance(planned, list):
         return "; ".join(in_words(value) for value in planned)
     return f"{planned:,}" if isinstance(planned, int | float) else str(planned)
-
-
-def terminal_width() -> int:
-    """The characters in a line of the terminal; 100 if the output is no terminal."""
-    return shutil.get_terminal_size((100, 24)).columns if sys.stdout.isatty() else 100
 
 
 def show(rows: Iterable[dict[str, Any]], columns: tuple[str, ...], as_json: bool) -> None:

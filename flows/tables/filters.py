@@ -18,7 +18,6 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     ">": pc.greater,
 }
 CONDITION = re.compile(r"\s*(\w+)\s*(!=|<=|>=|=|<|>)\s*(.*?)\s*\Z", re.DOTALL)
-SHOWN = 12  # values that a message lists
 NOTHING = "none"  # stands for a missing value: order_seed=none
 
 
@@ -59,24 +58,3 @@ def _holds(runs: pa.Table, condition: str) -> pa.ChunkedArray:
             f" {column.type}"
         ) from None
     return pc.fill_null(OPERATORS[operator](column, value), operator == "!=")
-
-
-def unmet(runs: pa.Table, conditions: Sequence[str]) -> list[str]:
-    """Sentences on conditions that no run meets: of words, the nearest one and those there are."""
-    if not conditions or not runs.num_rows:
-        return []
-    found = []
-    for condition in conditions:
-        name, operator, text = CONDITION.match(condition).groups()  # type: ignore[union-attr]
-        if runs.filter(_holds(runs, condition)).num_rows:
-            continue
-        column = runs.column(name)
-        if pa.types.is_string(column.type) and operator == "=":
-            there = sorted(value for value in pc.unique(column).to_pylist() if value is not None)
-            some = ", ".join(there[:SHOWN]) + (", …" if len(there) > SHOWN else "")
-            found.append(f"no run has {name}={text}{nearest(text, there)}; there are: {some}")
-        else:
-            ends = pc.min_max(column).as_py() if column.null_count < len(column) else None
-            between = f"; the values are {ends['min']} to {ends['max']}" if ends else ""
-            found.append(f"no run has {condition}{between}")
-    return found or ["no run meets all conditions"]

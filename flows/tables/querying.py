@@ -6,10 +6,11 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from flows.tables.filters import filtered, unmet
+from flows.tables.filters import filtered
 from flows.tables.tables import (
+    BEST,
+    BEST_OF,
     CONFIGURATION,
-    ONE_A_LEARNER,
     SUMMARY,
     best_of,
     best_table,
@@ -21,7 +22,7 @@ from flows.tables.tables import (
     summary_of,
     summary_table,
 )
-from koco_stream.errors import WrongInput, nearest
+from koco_stream.errors import WrongInput
 from koco_stream.io.paths import StorePath
 from koco_stream.runs.schemas import RUNS
 
@@ -76,53 +77,22 @@ def answer(
             "--diff shows averages of the two sweeps --sweep NAME and --diff OTHER; name both,"
             " without --runs"
         )
-    everything = runs_of(store, sweep)
-    runs = filtered(everything, conditions)
+    runs = filtered(runs_of(store, sweep), conditions)
     if single:
-        columns = [column.name for column in RUNS]
-        return Answer(runs.select(columns), [] if runs.num_rows else unmet(everything, conditions))
+        return Answer(runs.select([column.name for column in RUNS]), [])
     if not group and other is None:
         summary = summary_table(runs)
-        shown = best_table(summary, ONE_A_LEARNER) if best else summary
-        remarks = not_better(summary) if runs.num_rows else unmet(everything, conditions)
-        return Answer(_as_table(rows_of(shown.select(SUMMARY))), remarks)
-    average = (
-        partial(groups_of, by=group)
-        if group
-        else partial(best_of, by=ONE_A_LEARNER)
-        if best
-        else summary_of
-    )
+        shown, columns = (best_table(summary), BEST) if best else (summary, SUMMARY)
+        return Answer(_as_table(rows_of(shown.select(columns))), not_better(summary))
+    average = partial(groups_of, by=group) if group else best_of if best else summary_of
     rows = average(runs)
     if other is not None:
         rows = differences(
             rows,
             average(filtered(runs_of(store, other), conditions)),
-            group or (ONE_A_LEARNER if best else CONFIGURATION),
+            group or (BEST_OF if best else CONFIGURATION),
         )
     return Answer(_as_table(rows), [])
-
-
-def arranged(
-    table: pa.Table, columns: Sequence[str] = (), order: str | None = None, limit: int | None = None
-) -> pa.Table:
-    """Some columns of a table, sorted by a column (`-COLUMN`: the largest first), and cut.
-
-    Missing values come last. Raises `WrongInput` for a column that the table does not have.
-    """
-    for name in (*columns, *([order.removeprefix("-")] if order else [])):
-        if name not in table.column_names:
-            near = nearest(name, table.column_names)
-            raise WrongInput(
-                f"there is no column {name!r}{near}; the columns are"
-                f" {', '.join(table.column_names)}"
-            )
-    if order:
-        down = "descending" if order.startswith("-") else "ascending"
-        table = table.sort_by([(order.removeprefix("-"), down)])
-    if limit is not None:
-        table = table.slice(0, limit)
-    return table.select(list(columns)) if columns else table
 
 
 def _as_table(rows: Iterable[dict[str, Any]]) -> pa.Table:

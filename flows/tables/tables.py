@@ -61,7 +61,6 @@ MEASURES = ("mean_loss", "error_rate", "seconds", "regret", "rounds_per_second")
 DIFFERING = ("params", "n_runs", "mean_loss_mean", "error_rate_mean", "seconds_mean")
 CONFIGURATION = SUMMARY[: SUMMARY.index("n_runs")]
 BEST = (*SUMMARY, "sketch_size")
-ONE_A_LEARNER = ("dataset", "dataset_hash", "order", "window_rows", "max_rows", "learner")
 BEST_OF = ("dataset", "dataset_hash", "order", "window_rows", "max_rows", "learner", "sketch_size")
 
 
@@ -104,12 +103,12 @@ def summary_of(runs: pa.Table) -> list[dict[str, Any]]:
     return list(rows_of(table.select([*SUMMARY, *metric_means(table)])))
 
 
-def best_of(runs: pa.Table, by: Sequence[str] = BEST_OF) -> list[dict[str, Any]]:
+def best_of(runs: pa.Table) -> list[dict[str, Any]]:
     """The best configuration of each stream and learner (Oja-SON by sketch size).
 
     The rows have the columns of `BEST`, in the order of the summary, and means of metrics.
     """
-    table = best_table(summary_table(runs), by)
+    table = best_table(summary_table(runs))
     return list(rows_of(table.select([*BEST, *metric_means(table)])))
 
 
@@ -118,11 +117,11 @@ def metric_means(averaged: pa.Table) -> list[str]:
     return [name for name in averaged.column_names if name.removesuffix("_mean") in METRICS]
 
 
-def best_table(table: pa.Table, by: Sequence[str] = BEST_OF) -> pa.Table:
-    """The first rows of a `summary_table`, which are the best, with each value of the columns."""
+def best_table(table: pa.Table) -> pa.Table:
+    """The rows of a `summary_table` that `best_of` takes."""
     first = (
         table.append_column("rank", pa.array(range(table.num_rows), pa.int64()))
-        .group_by(by)
+        .group_by(BEST_OF)
         .aggregate([("rank", "min")])
     )
     return table.take(sorted(first.column("rank_min").to_pylist()))
