@@ -3,15 +3,19 @@
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
 from flows.commands.shared import JSON, STORE, example, show
+from flows.tables.text import line_width
 
 
 @click.command()
 @STORE
 @click.option("--sweep", "name", help="Only the runs of this sweep.")
+@click.option("--learner", "learners", multiple=True, help="Only this learner; repeat it.")
+@click.option("--dataset", "datasets", multiple=True, help="Only this dataset; repeat it.")
 @click.option(
     "--where",
     "conditions",
@@ -21,7 +25,7 @@ from flows.commands.shared import JSON, STORE, example, show
 )
 @click.option("--runs", "single", is_flag=True, help="List single runs.")
 @click.option(
-    "--best", is_flag=True, help="Only the best configuration of each dataset and learner."
+    "--best", is_flag=True, help="Only the best configuration of each stream and learner."
 )
 @click.option(
     "--group",
@@ -34,79 +38,81 @@ from flows.commands.shared import JSON, STORE, example, show
     metavar="SWEEP",
     help="Beside another sweep; difference is its mean loss less that of --sweep.",
 )
+@click.option("--columns", metavar="COLUMNS", help="Only these columns or parameters, with commas.")
+@click.option("--sort", metavar="COLUMN", help="Sort by this column or parameter.")
+@click.option("--descending", is_flag=True, help="With --sort: the largest first.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most N rows.")
 @JSON
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
 @click.option("--arrow", "arrow", type=click.Path(path_type=Path), help="Write an Arrow file.")
-@example("koco results --where learner=OjaSON --where 'sketch_size>=5' --best")
+@example("koco results --learner OjaSON --where 'sketch_size>=5' --sort seconds_mean --limit 10")
 def results(
     store: str,
     name: str | None,
-    conditions: tuple[str, ...],
-    single: bool,
-    best: bool,
+    columns: str | None,
     group: str | None,
-    other: str | None,
     as_json: bool,
     as_csv: bool,
     arrow: Path | None,
+    **asked: Any,
 ) -> None:
     """Show results: averages of configurations over orders and seeds, or single runs.
 
     Configurations are sorted for each stream, the best first, by error rate where there are classes
     and else by mean loss. beats_constant says whether one is better, in mean loss and error rate,
     than Constant, which always predicts the best constant so far; the learners whose best is not
-    are named below the table. Conditions take the columns of single runs (--runs --json shows them
-    all); the value none stands for a missing value. Runs of a running sweep are shown as they
-    finish.
+    are named below the table.
+
+    The table fits the terminal. It shows the parameters that vary, and no column that is empty or
+    the same in all rows: what is the same stands below it. --json, --csv and --arrow have all
+    columns, and all digits.
+
+    Conditions take the columns of single runs (--runs --json shows them all); the value none stands
+    for a missing value. --diff joins the two sweeps by what both have; where a dataset or parameter
+    has one value in one and another in the other, changed says so. Runs of a running sweep are
+    shown as they finish.
     """
-    from flows.tables.querying import answer
+    from flows.tables.querying import Query, answer
     from storage.store import existing_store
 
     if as_json + as_csv + (arrow is not None) > 1:
         raise click.UsageError(
             "--json, --csv and --arrow are three ways to give the same; choose one"
         )
-    table, remarks = answer(
-        existing_store(store),
-        name,
-        conditions,
-        single,
-        best,
-        (group.split(",") if group is not None else ()),
-        other,
-    )
-    if conditions and not table.num_rows:
-        click.echo("no run meets the conditions", err=True)
+    query = Query(sweep=name, columns=_names(columns), group=_names(group), **asked)
+    answered = answer(existing_store(store), query)
     if arrow:
-        import pyarrow as pa
-
-        from koco_stream.errors import WrongInput
-
-        if not arrow.parent.is_dir():
-            raise WrongInput(
-                f"{arrow}: there is no folder {arrow.parent}; make it, or choose another"
-            )
-        with pa.OSFile(str(arrow), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-            writer.write_table(table)
-        return
-    if as_csv:
+        _write_arrow(answered.table, arrow)
+    elif as_csv:
         import pyarrow.csv
 
-        pyarrow.csv.write_csv(table, sys.stdout.buffer)
-        return
-    short = (
-        "run_id",
-        "dataset",
-        "learner",
-        "params",
-        "status",
-        "mean_loss",
-        "error_rate",
-        "seconds",
-    )
-    show(table.to_pylist(), tuple(table.column_names) if as_json or not single else short, as_json)
-    for words in remarks if not as_json else ():
-        click.echo(words, err=True)
+        pyarrow.csv.write_csv(answered.table, sys.stdout.buffer)
+    elif as_json:
+        show(answered.table.to_pylist(), tuple(answered.table.column_names), True)
+    else:
+        from flows.tables.terminal import in_terminal
+
+        text, remarks = in_terminal(answered, query, line_width(sys.stdout))
+        click.echo(text)
+        for words in remarks:
+            click.echo(words, err=True)
+
+
+def _names(text: str | None) -> tuple[str, ...]:
+    """The names in an option that takes several with commas."""
+    return tuple(name.strip() for name in text.split(",")) if text is not None else ()
+
+
+def _write_arrow(table: Any, file: Path) -> None:
+    """Write a table to an Arrow file. Raises `WrongInput` if its folder does not exist."""
+    import pyarrow as pa
+
+    from koco_stream.errors import WrongInput
+
+    if not file.parent.is_dir():
+        raise WrongInput(f"{file}: there is no folder {file.parent}; make it, or choose another")
+    with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
 
 
 @click.command()

@@ -17,12 +17,9 @@ from storage.results import read_runs
 
 Key = TypeVar("Key")
 T = TypeVar("T")
+STREAM = ("dataset", "dataset_hash", "order", "window_rows", "max_rows")
 SUMMARY = (
-    "dataset",
-    "dataset_hash",
-    "order",
-    "window_rows",
-    "max_rows",
+    *STREAM,
     "learner",
     "params",
     "n_runs",
@@ -58,10 +55,8 @@ JUDGED = (
     *("constant_mean_loss_mean", "constant_error_rate_mean"),
 )
 MEASURES = ("mean_loss", "error_rate", "seconds", "regret", "rounds_per_second")
-DIFFERING = ("params", "n_runs", "mean_loss_mean", "error_rate_mean", "seconds_mean")
-CONFIGURATION = SUMMARY[: SUMMARY.index("n_runs")]
 BEST = (*SUMMARY, "sketch_size")
-BEST_OF = ("dataset", "dataset_hash", "order", "window_rows", "max_rows", "learner", "sketch_size")
+BEST_OF = (*STREAM, "learner")
 
 
 def grouped(items: Iterable[T], key: Callable[[T], Key]) -> dict[Key, list[T]]:
@@ -104,7 +99,7 @@ def summary_of(runs: pa.Table) -> list[dict[str, Any]]:
 
 
 def best_of(runs: pa.Table) -> list[dict[str, Any]]:
-    """The best configuration of each stream and learner (Oja-SON by sketch size).
+    """The best configuration of each stream and learner.
 
     The rows have the columns of `BEST`, in the order of the summary, and means of metrics.
     """
@@ -221,11 +216,10 @@ def not_better(table: pa.Table) -> list[str]:
 
     `table` is a `summary_table`, or some of its rows.
     """
-    stream = ("dataset", "dataset_hash", "order", "window_rows", "max_rows")
-    names = [*stream, "learner", *JUDGED, "beats_constant"]
+    names = [*STREAM, "learner", *JUDGED, "beats_constant"]
     best = dict[tuple[Any, ...], tuple[Any, ...]]()
     for values in zip(*lists_of(table, names), strict=True):
-        best.setdefault(values[: len(stream) + 1], values)  # the first is the best
+        best.setdefault(values[: len(BEST_OF)], values)  # the first is the best
     sentences = []
     for dataset, _, order, window_rows, max_rows, learner, *judged, beats in best.values():
         if beats is False:
@@ -328,32 +322,6 @@ def groups_of(runs: pa.Table, by: Sequence[str]) -> list[dict[str, Any]]:
             )
     found = averages(runs, by).sort_by([(name, "ascending") for name in by])
     return list(rows_of(found.select([*by, *AVERAGES, *metric_means(found)])))
-
-
-def differences(
-    mine: Sequence[dict[str, Any]], others: Sequence[dict[str, Any]], by: Sequence[str]
-) -> list[dict[str, Any]]:
-    """Join two lists of averages by the columns `by`, with the difference of their mean losses.
-
-    Columns of the side that lacks a row are None.
-    """
-    sides = [{tuple(row[name] for name in by): row for row in rows} for rows in (mine, others)]
-    compared = [
-        name
-        for name in DIFFERING
-        if name not in by and any(name in row for row in (*mine, *others))
-    ]
-    found = []
-    for key in dict.fromkeys([*sides[0], *sides[1]]):
-        first, second = (side.get(key, {}) for side in sides)
-        row = dict(zip(by, key, strict=True))
-        for name in compared:
-            a, b = first.get(name), second.get(name)
-            row |= {name: a, f"{name}_other": b}
-            if name == "mean_loss_mean":
-                row["difference"] = None if a is None or b is None else b - a
-        found.append(row)
-    return found
 
 
 def lists_of(table: pa.Table, names: Sequence[str]) -> Iterator[list[Any]]:
