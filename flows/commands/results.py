@@ -1,6 +1,5 @@
-"""The commands `koco results`, `koco report` and `koco compact`."""
+"""The commands `koco results` and `koco report`."""
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from flows.tables.text import line_width
 @click.command()
 @STORE
 @click.option("--sweep", "name", help="Only the runs of this sweep.")
+@click.option("--night", metavar="SWEEP", help="Only the last nightly run of this sweep.")
 @click.option("--learner", "learners", multiple=True, help="Only this learner; repeat it.")
 @click.option("--dataset", "datasets", multiple=True, help="Only this dataset; repeat it.")
 @click.option(
@@ -49,6 +49,7 @@ from flows.tables.text import line_width
 def results(
     store: str,
     name: str | None,
+    night: str | None,
     columns: str | None,
     group: str | None,
     as_json: bool,
@@ -70,17 +71,22 @@ def results(
     Conditions take the columns of single runs (--runs --json shows them all); the value none stands
     for a missing value. --diff joins the two sweeps by what both have; where a dataset or parameter
     has one value in one and another in the other, changed says so. Runs of a running sweep are
-    shown as they finish.
+    shown as they finish. Nightly runs have results of their own (--night).
     """
     from flows.tables.querying import Query, answer
+    from flows.tables.tables import night_of
+    from storage.nights import night_names
     from storage.store import existing_store
 
     if as_json + as_csv + (arrow is not None) > 1:
         raise click.UsageError(
             "--json, --csv and --arrow are three ways to give the same; choose one"
         )
-    query = Query(sweep=name, columns=_names(columns), group=_names(group), **asked)
-    answered = answer(existing_store(store), query)
+    if name is not None and night is not None:
+        raise click.UsageError("--sweep and --night exclude each other; take one of them")
+    query = Query(sweep=night or name, columns=_names(columns), group=_names(group), **asked)
+    root = existing_store(store)
+    answered = answer(night_of(root, night) if night else root, query)
     if arrow:
         _write_arrow(answered.table, arrow)
     elif as_csv:
@@ -92,8 +98,14 @@ def results(
     else:
         from flows.tables.terminal import in_terminal
 
-        text, remarks = in_terminal(answered, query, line_width(sys.stdout))
-        click.echo(text)
+        if answered.table.num_rows:
+            text, remarks = in_terminal(answered, query, line_width(sys.stdout))
+            click.echo(text)
+        else:
+            remarks = [f"no run has finished on {root} yet"]
+        if query.sweep is None and (nights := night_names(root)):
+            words = "; ".join(f"koco results --night {name}" for name in nights)
+            remarks.append(f"nightly runs have results of their own: {words}")
         for words in remarks:
             click.echo(words, err=True)
 
@@ -125,23 +137,3 @@ def report(name: str, store: str) -> None:
     from storage.store import existing_store
 
     click.echo(str(write_report(existing_store(store), name)))
-
-
-@click.command()
-@STORE
-@JSON
-@example("koco compact")
-def compact(store: str, as_json: bool) -> None:
-    """Merge the many files that sweeps have left of each table of results into one.
-
-    Nothing is lost if this is interrupted, and koco results may be used meanwhile.
-    """
-    from storage.collecting import compact as compact_results
-    from storage.store import existing_store
-
-    before, after = compact_results(existing_store(store))
-    click.echo(
-        json.dumps({"before": before, "after": after})
-        if as_json
-        else f"{before} files of runs before, {after} now"
-    )

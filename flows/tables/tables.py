@@ -9,10 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from koco_stream.errors import WrongInput, nearest
-from koco_stream.io.paths import AnyPath, store_path
+from koco_stream.io.paths import AnyPath, StorePath, store_path
 from koco_stream.learners import LEARNERS
 from koco_stream.metrics import METRICS
 from koco_stream.streams.orders import AS_STORED
+from storage.nights import night_names, night_path
 from storage.results import read_runs
 
 Key = TypeVar("Key")
@@ -67,6 +68,23 @@ def grouped(items: Iterable[T], key: Callable[[T], Key]) -> dict[Key, list[T]]:
     return groups
 
 
+def sweep_names(store: AnyPath) -> list[str]:
+    """The sweeps that have run on a store, sorted."""
+    notes = (store_path(store) / "sweeps").files(".json")
+    return [note.name.removesuffix(".json") for note in notes]
+
+
+def night_of(store: AnyPath, sweep: str) -> StorePath:
+    """Path of the store of a sweep's latest nightly run. Raises `WrongInput` if there is none."""
+    there = night_names(store)
+    if sweep not in there:
+        raise WrongInput(
+            f"{store} has no nightly run of a sweep {sweep!r}"
+            + (nearest(sweep, there) if there else "; make one with koco nightly")
+        )
+    return night_path(store, sweep)
+
+
 def sweep_note(store: AnyPath, name: str) -> dict[str, Any]:
     """What the store has recorded of a sweep: its file, its run_ids and its figures.
 
@@ -75,7 +93,12 @@ def sweep_note(store: AnyPath, name: str) -> dict[str, Any]:
     notes = store_path(store) / "sweeps"
     note = notes / f"{name}.json"
     if not note.is_file():
-        there = [path.name.removesuffix(".json") for path in notes.files(".json")]
+        there = sweep_names(store)
+        if name in night_names(store):
+            raise WrongInput(
+                f"no sweep {name!r} has run on {store}, but a nightly run of it has: koco results"
+                f" --night {name}"
+            )
         raise WrongInput(
             f"no sweep {name!r} has run on {store}" + (nearest(name, there) if there else "")
         )
