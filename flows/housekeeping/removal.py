@@ -105,9 +105,9 @@ def sweep_removal(store: str, name: str) -> Removal:
     """
     root = existing_store(store)
     note, left = root / "sweeps" / f"{name}.json", root / "sweeps" / f"{name}.removed"
-    entries = [file for file in (note, left) if file.is_file()]
+    entries = [file for file in (note, left) if "/" not in name and file.is_file()]
     if not entries:
-        sweep_note(root, name)  # raises
+        sweep_note(root, name)  # raises, and names the nearest
     mine = {run_id for file in entries for run_id in json.loads(file.read_text())["run_ids"]}
     others = [sweep_note(root, other) for other in sweep_names(root) if other != name]
     kept = mine.intersection(*[{run_id for one in others for run_id in one["run_ids"]}])

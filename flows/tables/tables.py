@@ -92,7 +92,7 @@ def sweep_note(store: AnyPath, name: str) -> dict[str, Any]:
     """
     notes = store_path(store) / "sweeps"
     note = notes / f"{name}.json"
-    if not note.is_file():
+    if "/" in name or not note.is_file():
         there = sweep_names(store)
         if name in night_names(store):
             raise WrongInput(
