@@ -214,24 +214,21 @@ def test_damaged_file_of_results__is_named_with_the_remedy(
     assert len(swept("--sweep", "second", "--runs", "--json")) == 2 * (2 * 2 + 2)
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
+def test_filter_that_no_run_meets__names_the_nearest_values_and_those_there_are(
+    koco, swept, small_store
+):
+    for words, said in (
         (["--learner", "ojason"], "did you mean OjaSON? There are: AdaGrad; OjaSON\n"),
         (["--learner", "OjaSON", "--learner", "kors"], "--learner kors: no run has it; There are"),
         (["--dataset", "rael"], "--dataset rael: no run has it; did you mean real?"),
         (["--where", "alpha=0.6"], "did you mean 0.5 or 4 or 8? There are: 0.5; 4; 8\n"),
         (["--learner", "AdaGrad", "--where", "alpha=4"], "alpha has no value in any of them"),
         (["--where", "seconds<0"], "no run meets it; there are 16 values, from "),
-    ],
-)
-def test_filter_that_no_run_meets__names_the_nearest_values_and_those_there_are(
-    koco, swept, small_store, words, said
-):
-    for form in ([], ["--json"]):
-        done = koco("results", "--store", small_store, *words, *form, status=2)
-        assert said in done.stderr
-        assert done.stdout == ""
+    ):
+        for form in ([], ["--json"]):
+            done = koco("results", "--store", small_store, *words, *form, status=2)
+            assert said in done.stderr
+            assert done.stdout == ""
 
 
 def test_filter__that_one_of_two_sweeps_meets_is_no_mistake(swept):
