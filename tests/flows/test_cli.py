@@ -25,7 +25,7 @@ def test_help__shows_all_commands_by_use(koco):
     assert shown[:5] == ["prepare", "sweep", "status", "results", "report"]
     assert shown == list(command.commands)
     assert [f"{title}:" in text for title in COMMANDS] == [True] * len(COMMANDS)
-    assert "..." not in text.partition("Commands")[2]
+    assert "..." not in text.partition("Options:")[2]
     assert "koco nightly accept NAME" in " ".join(koco("nightly", "--help").stdout.split())
 
 
