@@ -209,8 +209,9 @@ class SweepProgress:
         """Print a line of progress, unless a terminal shows the live line."""
         if self.live.disable:
             self.last_line = time.monotonic()
+            done, runs = self.status.done, self.status.runs
             left = self._left_text() or "none finished yet"
-            say(f"  {self.status.done:,} of {self.status.runs:,} runs, {self._speed()}, {left}")
+            say(f"  {done:,} of {runs:,} runs, {self._speed()}" + (f", {left}" * (done < runs)))
 
     def _update(self) -> None:
         """Estimate the end of the sweep anew, and show it with the speed."""
