@@ -34,7 +34,10 @@ def runs(small_store):
     for number, order in enumerate(ORDERS):
         spec = {
             "name": f"by-hand-{number}",
-            "dataset": [{"name": "sparse", "positive_class": 2, **order}, {"name": "real", **order}],
+            "dataset": [
+                {"name": "sparse", "positive_class": 2, **order},
+                {"name": "real", **order},
+            ],
             "learner": LEARNERS,
             "learner_seeds": [5],
         }
