@@ -1,6 +1,5 @@
 """Resolution of `--cluster`: `local`, the address of a running scheduler, or a site file."""
 
-import json
 import logging
 import re
 from collections.abc import Callable, Iterator
@@ -8,7 +7,6 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
-from urllib.request import ProxyHandler, build_opener
 
 import yaml
 from distributed import Client, Security
@@ -22,7 +20,6 @@ from koco_stream.errors import WrongInput, nearest
 
 LOCAL = "local"
 UNLIMITED = 1 << 50  # bytes; stands for the memory of a worker without a limit
-PAGE_SECONDS = 2.0  # longest wait for the dashboard
 # starts a cluster, or connects to it, as a context manager that gives a Dask client
 Cluster = Callable[[], AbstractContextManager[Client]]
 
@@ -124,18 +121,3 @@ def capacity(client: Client) -> tuple[int, int]:
     return sum(w["nthreads"] for w in workers), min(
         (w["memory_limit"] or UNLIMITED) // w["nthreads"] for w in workers
     )
-
-
-def dashboard(client: Client) -> str | None:
-    """Address of the dashboard of a cluster's scheduler; None if none is seen from here.
-
-    Dask gives an address in any case. Without Bokeh, which draws the dashboard, the page there says
-    only that it is missing, and the list of plots has none.
-    """
-    link = str(client.dashboard_link)
-    plots = link.rpartition("/")[0] + "/individual-plots.json"
-    try:
-        with build_opener(ProxyHandler({})).open(plots, timeout=PAGE_SECONDS) as page:
-            return link if json.load(page) else None
-    except (OSError, ValueError):
-        return None

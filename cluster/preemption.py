@@ -16,6 +16,7 @@ from typing import Any
 
 from distributed import Nanny, Status, Worker
 
+from cluster.reporting import report_from
 from koco_stream.engine.preemption import requested
 
 GRACE = 25.0  # seconds; by default Kubernetes and Slurm kill a process 30 s after SIGTERM
@@ -23,10 +24,12 @@ POLL_SECONDS = 0.05
 
 
 def dask_setup(server: Any) -> None:
-    """Install the handler of SIGTERM in a worker's process.
+    """Install the handler of SIGTERM in a worker's process, and pass its reports on.
 
     Dask calls this hook when a worker or nanny has started.
     """
+    if isinstance(server, Worker):
+        report_from(server)
     if isinstance(server, Worker) and threading.current_thread() is threading.main_thread():
         loop, tasks = asyncio.get_running_loop(), list[asyncio.Task[None]]()
         before = signal.getsignal(signal.SIGTERM)

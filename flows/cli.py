@@ -11,10 +11,11 @@ import click
 import koco_stream
 from flows.commands.cluster import cluster
 from flows.commands.data import datasets, prepare, verify
+from flows.commands.housekeeping import compact, list_sweeps, remove
 from flows.commands.learners import learners
 from flows.commands.nightly import accept, nightly, serve
 from flows.commands.reproduce import reproduce
-from flows.commands.results import compact, report, results
+from flows.commands.results import report, results
 from flows.commands.shared import Usage
 from flows.commands.sweep import status, sweep
 from flows.runtime.processes import interrupt
@@ -66,23 +67,16 @@ def koco() -> None:
     """
 
 
-for command in (
-    prepare,
-    datasets,
-    verify,
-    learners,
-    sweep,
-    status,
-    results,
-    report,
-    reproduce,
-    compact,
-    nightly,
-    accept,
-    serve,
-    cluster,
-):
-    koco.add_command(command)
+COMMANDS = {
+    "A sweep, from data to report": (prepare, sweep, status, results, report),
+    "What there is": (datasets, learners, list_sweeps),
+    "The papers": (reproduce,),
+    "Every night": (nightly, accept, serve),
+    "Clusters": (cluster,),
+    "Keeping house": (verify, compact, remove),
+}
+for title, commands in COMMANDS.items():
+    koco.add_under(title, commands)
 
 
 def main() -> None:

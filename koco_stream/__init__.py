@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         SketchedKONS,
         load,
     )
+    from koco_stream.streams.opened import stream
 
 __all__ = [
     "BKONS",
@@ -60,9 +61,19 @@ __all__ = [
     "WrongInput",
     "__version__",
     "load",
+    "stream",
 ]
 
-_MODULES = {"Batch": "batch", "Classifier": "classifier", "WrongInput": "errors"}
+_MODULES = {
+    "Batch": "batch",
+    "Classifier": "classifier",
+    "WrongInput": "errors",
+    "stream": "streams.opened",
+}
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 def __getattr__(name: str) -> Any:

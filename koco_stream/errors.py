@@ -28,7 +28,13 @@ class StoreUnavailable(OSError):
 
 def nearest(word: str, words: list[str]) -> str:
     """The end of a message about an unknown word: the most similar of `words`, or all of them."""
+    close = similar(word, words, 1)
+    return f"; did you mean {close[0]!r}?" if close else f"; there are: {', '.join(sorted(words))}"
+
+
+def similar(word: str, words: list[str], most: int) -> list[str]:
+    """Those of `words` that are similar to a word, whatever their case, the most similar first."""
     from difflib import get_close_matches
 
-    close = get_close_matches(word, words, n=1)
-    return f"; did you mean {close[0]!r}?" if close else f"; there are: {', '.join(sorted(words))}"
+    lower = {one.casefold(): one for one in reversed(words)}
+    return [lower[one] for one in get_close_matches(word.casefold(), list(lower), n=most)]

@@ -13,17 +13,26 @@ scores in a tie.
 
 import inspect
 import warnings
-from functools import cache
+from collections.abc import Callable
+from functools import cache, wraps
 from typing import Any, Self
 
 import numpy as np
 
-from koco_stream.errors import WrongInput, nearest
+from koco_stream.errors import WrongInput, WrongType, nearest
 from koco_stream.types import Array
 
 
 class Estimator:
-    """An estimator whose constructor's arguments are attributes of the same names."""
+    """An estimator whose constructor's arguments are attributes of the same names.
+
+    The constructor refuses an unknown argument with `WrongType`, which names the nearest.
+    """
+
+    def __init_subclass__(cls, **words: Any) -> None:
+        super().__init_subclass__(**words)
+        if "__init__" in vars(cls):
+            cls.__init__ = _checking_names(cls.__init__)  # type: ignore[method-assign]
 
     @classmethod
     @cache
@@ -55,6 +64,25 @@ class Estimator:
         defaults = self._defaults()
         given = [f"{n}={v!r}" for n, v in self.get_params().items() if v != defaults[n]]
         return f"{type(self).__name__}({', '.join(given)})"
+
+
+def _checking_names(constructor: Callable[..., None]) -> Callable[..., None]:
+    """The constructor of an estimator, which refuses unknown arguments with the nearest name."""
+    arguments = inspect.signature(constructor).parameters
+    if any(one.kind is one.VAR_KEYWORD for one in arguments.values()):
+        return constructor
+    names = list(arguments)[1:]
+
+    @wraps(constructor)
+    def checking(self: Any, *given: Any, **named: Any) -> None:
+        for name in named:
+            if name not in names:
+                raise WrongType(
+                    f"{type(self).__name__} has no parameter {name!r}{nearest(name, names)}"
+                )
+        constructor(self, *given, **named)
+
+    return checking
 
 
 def estimator_tags(kind: str, target_required: bool = True) -> Any:

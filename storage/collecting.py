@@ -5,7 +5,6 @@ from contextlib import suppress
 from functools import partial
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from koco_stream.engine.checkpoint import checkpoints_folder
 from koco_stream.engine.result_file import read_result, result_files_folder
@@ -14,7 +13,6 @@ from koco_stream.io.paths import AnyPath, StorePath, store_path
 from koco_stream.runs.schemas import RUNS, schema
 from storage.results import (
     WithCurves,
-    among,
     conformed,
     curves_of,
     curves_once,
@@ -26,6 +24,7 @@ from storage.results import (
     result_files,
     table_files,
     with_curves,
+    without,
     without_failed,
     write_tables,
 )
@@ -123,7 +122,7 @@ def _collect(store: AnyPath, everything: bool) -> int:
     known = set().union(*ids)
     failed = set().union(*(ids_of(only_failed(table)) for table in there))
     again = failed & set().union(*(ids_of(without_failed(runs)) for _, runs in new))
-    fresh = [(file, _without(runs, known - again)) for file, runs in new]
+    fresh = [(file, without(runs, known - again)) for file, runs in new]
     done = set().union(*(ids_of(runs) for _, runs in fresh))
     absorbed = [files[number] for number in _files_to_merge(ids, again, everything)]
     if done or absorbed:
@@ -151,7 +150,7 @@ def _replace(
     `done`.
     """
     results = store_path(store) / "results"
-    kept = [(file, _without(conformed(RUNS, file.read_table()), done)) for file in absorbed]
+    kept = [(file, without(conformed(RUNS, file.read_table()), done)) for file in absorbed]
     curves: list[WithCurves] = [(runs, partial(_curves_in, file)) for file, runs in fresh]
     curves += [with_curves(store, file, runs) for file, runs in kept]
     tables = [schema(RUNS).empty_table(), *(runs for _, runs in (*fresh, *kept))]
@@ -189,7 +188,3 @@ def _files_to_merge(ids: list[set[str]], again: set[str], everything: bool) -> l
 
 def _curves_in(file: StorePath) -> pa.Table:
     return curves_of(file.read_table(["run_id", "curve"]))
-
-
-def _without(table: pa.Table, run_ids: set[str]) -> pa.Table:
-    return table.filter(pc.invert(among(table, run_ids)))

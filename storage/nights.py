@@ -108,6 +108,19 @@ HISTORY: tuple[Column, ...] = (
 )
 
 
+def night_path(store: AnyPath, sweep: str) -> StorePath:
+    """Path of the store of a sweep's latest nightly run."""
+    return store_path(store) / "nights" / sweep
+
+
+def night_names(store: AnyPath) -> list[str]:
+    """The sweeps whose latest nightly run has results, sorted."""
+    nights = store_path(store) / "nights"
+    return [
+        name for name in nights.names() if (nights / name / "sweeps" / f"{name}.json").is_file()
+    ]
+
+
 def read_nights(store: AnyPath, sweep: str) -> pa.Table:
     """History of a sweep's nightly runs, oldest first; empty if there are none."""
     file = _file(store, "history", sweep)

@@ -6,7 +6,7 @@ collected or not. Windows and predictions have a file for each cohort, which is 
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from contextlib import suppress
 from functools import partial
 from typing import TypeVar
@@ -189,9 +189,14 @@ def without_failed(runs: pa.Table) -> pa.Table:
     return runs.filter(pc.not_equal(runs.column("status"), FAILED))
 
 
-def among(table: pa.Table, run_ids: set[str]) -> pa.ChunkedArray:
+def among(table: pa.Table, run_ids: Set[str]) -> pa.ChunkedArray:
     """Mask of the rows that belong to these runs."""
     return pc.is_in(table.column("run_id"), pa.array(sorted(run_ids), pa.string()))
+
+
+def without(table: pa.Table, run_ids: Set[str]) -> pa.Table:
+    """Rows that do not belong to these runs."""
+    return table.filter(pc.invert(among(table, run_ids)))
 
 
 def first_of_each(table: pa.Table) -> pa.Table:

@@ -117,3 +117,12 @@ def test_version__names_the_commit(koco):
     assert shown.startswith(f"koco {koco_stream.__version__}")
     if (ROOT / ".git").exists():
         assert re.search(r", commit [0-9a-f]{7,}(-dirty)?\n", shown)
+
+
+def test_dir__lists_what_is_public_and_nothing_else():
+    """What a newcomer sees after `koco_stream.<Tab>`, also once submodules were loaded."""
+    import koco_stream
+    import koco_stream.engine.cohort
+
+    assert dir(koco_stream) == sorted(koco_stream.__all__)
+    assert all(getattr(koco_stream, name) is not None for name in dir(koco_stream))

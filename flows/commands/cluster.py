@@ -8,6 +8,7 @@ from flows.commands.shared import JSON, STORE, example, show
 
 
 @click.group()
+@example("koco cluster show slurm")
 def cluster() -> None:
     """Clusters that sweeps run on; see docs/clusters.md and docs/security.md."""
 

@@ -1,4 +1,4 @@
-"""The commands `koco nightly`, `koco accept` and `koco serve`."""
+"""The commands `koco nightly`, `koco nightly accept` and `koco serve`."""
 
 import json
 from pathlib import Path
@@ -25,13 +25,18 @@ def nightly(request: SweepRequest, accepting: bool, as_json: bool) -> None:
     """Compute all runs of the sweep in SPEC again and compare them with the accepted nightly run.
 
     Numbers must be equal to the bit. Speeds are measured relative to a calibration loop. After an
-    interruption, the same command continues. The first nightly run is accepted. Exit status 1 for
-    changed numbers and for a learner that has become slower; see docs/schedules.md.
+    interruption, the same command continues. Exit status 1 for changed numbers and for a learner
+    that has become slower; see docs/schedules.md.
+
+    The first nightly run is accepted. To accept the last one, when its numbers or speeds have
+    changed as they should: koco nightly accept NAME. To see its results: koco results --night NAME.
     """
     from flows.nightly.launch import launch_nightly
     from flows.nightly.regression import FAILING
 
     summary = launch_nightly(request, accepting)
+    name = summary["sweep"]
+    click.echo(f"its results: koco results --night {name} --store {request.store}", err=True)
     click.echo(
         json.dumps(summary) if as_json else f"{summary['result']}; report: {summary['report']}"
     )
@@ -39,10 +44,10 @@ def nightly(request: SweepRequest, accepting: bool, as_json: bool) -> None:
         raise SystemExit(1)
 
 
-@click.command()
+@click.command("nightly accept")
 @click.argument("name")
 @STORE
-@example("koco accept ill-conditioned")
+@example("koco nightly accept ill-conditioned")
 def accept(name: str, store: str) -> None:
     """Accept the last nightly run of the sweep NAME.
 

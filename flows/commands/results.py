@@ -1,17 +1,21 @@
-"""The commands `koco results`, `koco report` and `koco compact`."""
+"""The commands `koco results` and `koco report`."""
 
-import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
 from flows.commands.shared import JSON, STORE, example, show
+from flows.tables.text import line_width
 
 
 @click.command()
 @STORE
 @click.option("--sweep", "name", help="Only the runs of this sweep.")
+@click.option("--night", metavar="SWEEP", help="Only the last nightly run of this sweep.")
+@click.option("--learner", "learners", multiple=True, help="Only this learner; repeat it.")
+@click.option("--dataset", "datasets", multiple=True, help="Only this dataset; repeat it.")
 @click.option(
     "--where",
     "conditions",
@@ -21,7 +25,7 @@ from flows.commands.shared import JSON, STORE, example, show
 )
 @click.option("--runs", "single", is_flag=True, help="List single runs.")
 @click.option(
-    "--best", is_flag=True, help="Only the best configuration of each dataset and learner."
+    "--best", is_flag=True, help="Only the best configuration of each stream and learner."
 )
 @click.option(
     "--group",
@@ -34,79 +38,93 @@ from flows.commands.shared import JSON, STORE, example, show
     metavar="SWEEP",
     help="Beside another sweep; difference is its mean loss less that of --sweep.",
 )
+@click.option("--columns", metavar="COLUMNS", help="Only these columns or parameters, with commas.")
+@click.option("--sort", metavar="COLUMN", help="Sort by this column or parameter.")
+@click.option("--descending", is_flag=True, help="With --sort: the largest first.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most N rows.")
 @JSON
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
 @click.option("--arrow", "arrow", type=click.Path(path_type=Path), help="Write an Arrow file.")
-@example("koco results --where learner=OjaSON --where 'sketch_size>=5' --best")
+@example("koco results --learner OjaSON --where 'sketch_size>=5' --sort seconds_mean --limit 10")
 def results(
     store: str,
     name: str | None,
-    conditions: tuple[str, ...],
-    single: bool,
-    best: bool,
+    night: str | None,
+    columns: str | None,
     group: str | None,
-    other: str | None,
     as_json: bool,
     as_csv: bool,
     arrow: Path | None,
+    **asked: Any,
 ) -> None:
     """Show results: averages of configurations over orders and seeds, or single runs.
 
     Configurations are sorted for each stream, the best first, by error rate where there are classes
     and else by mean loss. beats_constant says whether one is better, in mean loss and error rate,
     than Constant, which always predicts the best constant so far; the learners whose best is not
-    are named below the table. Conditions take the columns of single runs (--runs --json shows them
-    all); the value none stands for a missing value. Runs of a running sweep are shown as they
-    finish.
+    are named below the table.
+
+    The table fits the terminal. It shows the parameters that vary, and no column that is empty or
+    the same in all rows: what is the same stands below it. --json, --csv and --arrow have all
+    columns, and all digits.
+
+    Conditions take the columns of single runs (--runs --json shows them all); the value none stands
+    for a missing value. --diff joins the two sweeps by what both have; where a dataset or parameter
+    has one value in one and another in the other, changed says so. Runs of a running sweep are
+    shown as they finish. Nightly runs have results of their own (--night).
     """
-    from flows.tables.querying import answer
+    from flows.tables.querying import Query, answer
+    from flows.tables.tables import night_of
+    from storage.nights import night_names
     from storage.store import existing_store
 
     if as_json + as_csv + (arrow is not None) > 1:
         raise click.UsageError(
             "--json, --csv and --arrow are three ways to give the same; choose one"
         )
-    table, remarks = answer(
-        existing_store(store),
-        name,
-        conditions,
-        single,
-        best,
-        (group.split(",") if group is not None else ()),
-        other,
-    )
-    if conditions and not table.num_rows:
-        click.echo("no run meets the conditions", err=True)
+    if name is not None and night is not None:
+        raise click.UsageError("--sweep and --night exclude each other; take one of them")
+    query = Query(sweep=night or name, columns=_names(columns), group=_names(group), **asked)
+    root = existing_store(store)
+    answered = answer(night_of(root, night) if night else root, query)
     if arrow:
-        import pyarrow as pa
-
-        from koco_stream.errors import WrongInput
-
-        if not arrow.parent.is_dir():
-            raise WrongInput(
-                f"{arrow}: there is no folder {arrow.parent}; make it, or choose another"
-            )
-        with pa.OSFile(str(arrow), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-            writer.write_table(table)
-        return
-    if as_csv:
+        _write_arrow(answered.table, arrow)
+    elif as_csv:
         import pyarrow.csv
 
-        pyarrow.csv.write_csv(table, sys.stdout.buffer)
-        return
-    short = (
-        "run_id",
-        "dataset",
-        "learner",
-        "params",
-        "status",
-        "mean_loss",
-        "error_rate",
-        "seconds",
-    )
-    show(table.to_pylist(), tuple(table.column_names) if as_json or not single else short, as_json)
-    for words in remarks if not as_json else ():
-        click.echo(words, err=True)
+        pyarrow.csv.write_csv(answered.table, sys.stdout.buffer)
+    elif as_json:
+        show(answered.table.to_pylist(), tuple(answered.table.column_names), True)
+    else:
+        from flows.tables.terminal import in_terminal
+
+        if answered.table.num_rows:
+            text, remarks = in_terminal(answered, query, line_width(sys.stdout))
+            click.echo(text)
+        else:
+            remarks = [f"no run has finished on {root} yet"]
+        if query.sweep is None and (nights := night_names(root)):
+            words = "; ".join(f"koco results --night {name}" for name in nights)
+            remarks.append(f"nightly runs have results of their own: {words}")
+        for words in remarks:
+            click.echo(words, err=True)
+
+
+def _names(text: str | None) -> tuple[str, ...]:
+    """The names in an option that takes several with commas."""
+    return tuple(name.strip() for name in text.split(",")) if text is not None else ()
+
+
+def _write_arrow(table: Any, file: Path) -> None:
+    """Write a table to an Arrow file. Raises `WrongInput` if its folder does not exist."""
+    import pyarrow as pa
+
+    from koco_stream.errors import WrongInput
+
+    if not file.parent.is_dir():
+        raise WrongInput(f"{file}: there is no folder {file.parent}; make it, or choose another")
+    with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
 
 
 @click.command()
@@ -119,23 +137,3 @@ def report(name: str, store: str) -> None:
     from storage.store import existing_store
 
     click.echo(str(write_report(existing_store(store), name)))
-
-
-@click.command()
-@STORE
-@JSON
-@example("koco compact")
-def compact(store: str, as_json: bool) -> None:
-    """Merge the many files that sweeps have left of each table of results into one.
-
-    Nothing is lost if this is interrupted, and koco results may be used meanwhile.
-    """
-    from storage.collecting import compact as compact_results
-    from storage.store import existing_store
-
-    before, after = compact_results(existing_store(store))
-    click.echo(
-        json.dumps({"before": before, "after": after})
-        if as_json
-        else f"{before} files of runs before, {after} now"
-    )

@@ -1,6 +1,7 @@
 """Shared by all subcommands: common options, error handling, and tables on the terminal."""
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import fields
@@ -55,8 +56,43 @@ JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 class Usage(click.Group):
     """Command group that turns errors into one message and an exit status.
 
-    The status is 2 for wrong input, and 1 for a failure of the work.
+    The status is 2 for wrong input, and 1 for a failure of the work. Its help has the commands
+    under titles, in the order in which they were added. A command's name may have two words.
     """
+
+    titles: dict[str, list[str]]  # names of commands, by the title that they stand under
+
+    def __init__(self, *given: Any, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self.titles = {}
+
+    def add_under(self, title: str, commands: Iterable[click.Command]) -> None:
+        """Add commands, which the help shows under a title."""
+        for command in commands:
+            self.add_command(command)
+            self.titles.setdefault(title, []).append(str(command.name))
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names of the commands, in the order in which they were added."""
+        return list(self.commands)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command's name, the command, and the words after it."""
+        two = " ".join(args[:2])
+        if len(args) > 1 and two in self.commands:
+            return two, self.commands[two], args[2:]
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands under their titles, with the first sentence of their help."""
+        width = max(map(len, self.commands))
+        for title, names in self.titles.items():
+            with formatter.section(title):
+                formatter.write_dl(
+                    [(f"{name:{width}}", first_sentence(self.commands[name])) for name in names]
+                )
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the subcommand, and end the process with a message if it raises a known error."""
@@ -104,6 +140,12 @@ def of_a_sweep(function: Callable[..., Any]) -> Callable[..., Any]:
     for given in (WORKERS, INSECURE, CERTIFICATES, CLUSTER, STORE, click.argument("spec")):
         command = given(command)
     return command
+
+
+def first_sentence(command: click.Command) -> str:
+    """The first sentence of a command's help."""
+    words = " ".join((command.help or "").split("\n\n")[0].split())
+    return re.split(r"(?<=\.) (?=[A-Z])", words)[0].removesuffix(".")
 
 
 def example(text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

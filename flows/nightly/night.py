@@ -36,7 +36,7 @@ from koco_stream.io.files import canonical_json, content_hash, text_hash
 from koco_stream.io.fingerprint import versions
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 from koco_stream.streams.manifest import BORROWED
-from storage.nights import accept, numbers_of
+from storage.nights import accept, night_path, numbers_of
 from storage.results import read_runs
 from storage.store import existing_store, open_store
 
@@ -58,11 +58,6 @@ SPEED_COLUMNS = {
 def code() -> str:
     """The code and library versions that numbers may depend on, as canonical JSON."""
     return canonical_json(versions())
-
-
-def night_path(store: AnyPath, sweep: str) -> StorePath:
-    """Path of the store of a sweep's latest nightly run."""
-    return store_path(store) / "nights" / sweep
 
 
 def opened_night(store: AnyPath, sweep: Sweep) -> tuple[StorePath, str]:
@@ -256,6 +251,7 @@ def lines_of(night: Night, history: Sequence[dict[str, Any]]) -> list[str]:
         )
     if night.result in FAILING:
         lines.append(
-            f"if this is as it should be: koco accept {night.sweep.name} --store {night.store}"
+            f"if this is as it should be: koco nightly accept {night.sweep.name}"
+            f" --store {night.store}"
         )
     return lines

@@ -22,14 +22,13 @@ from flows.report.sections.lines import (
     Results,
     StreamResults,
     TrivialResults,
-    params_text,
     results_of,
-    telling,
 )
 from flows.report.sections.regret import regret_and_bound
 from flows.report.sections.steps import edge_words, edges_of, error_against_step
 from flows.report.sections.windows import metrics_over_windows
 from flows.tables.decisions import read_decisions
+from flows.tables.parameters import params_text, telling
 from flows.tables.tables import CONSTANT, dataset_text, grouped, runs_of, sweep_note
 from koco_stream.errors import WrongInput
 from koco_stream.io.paths import AnyPath, StorePath
@@ -238,7 +237,7 @@ def best_row(stream: StreamResults, line: Line, best: Configuration) -> list[Any
     return [
         stream.title,
         line.learner,
-        params_text(best.params, telling(line, best.params)) or None,
+        params_text(best.params, telling(line.learner, best.params, line.tried)) or None,
         best.n_runs if best.n_runs == best.planned else f"{best.n_runs} of {best.planned}",
         *(means["error_rate"], deviations["error_rate"]),
         *(means["mean_loss"], deviations["mean_loss"]),

@@ -10,7 +10,7 @@ from flows.sweeping.request import SweepRequest
 from koco_stream.errors import WrongInput
 from koco_stream.io.paths import store_path
 from koco_stream.metrics import METRICS, possible
-from koco_stream.runs.cost_model import DataSize
+from koco_stream.runs.cost_model import Costs, DataSize
 from koco_stream.runs.measured import Measured
 from koco_stream.runs.run import Cohort, Run, without_repeats
 from koco_stream.streams.manifest import Manifest, load_manifest
@@ -27,7 +27,8 @@ class CheckedSweep:
 
     The steps of a sweep share and update it. It is not a dataclass on purpose, because Prefect
     traverses every list and dataclass that is passed to a task. `sweep` is given if its file was
-    read before. `missing` are the runs to compute, and `cohorts` these runs once they are planned.
+    read before. `missing` are the runs to compute, and `cohorts` these runs once they are planned,
+    with these `costs` and for so many `workers`.
     Raises `WrongInput` if the sweep file, a dataset or the store cannot be used.
     """
 
@@ -43,6 +44,7 @@ class CheckedSweep:
         self.runs = all_runs(self.sweep, self.manifests)
         self.missing = self.not_in_store(self.runs)
         self.cohorts: Sequence[Cohort] = ()
+        self.costs, self.workers = Costs({}), 1
 
     def _known_manifests(self) -> dict[str, Manifest | None]:
         """Manifests of the sweep's datasets, by name; None if not generated yet."""

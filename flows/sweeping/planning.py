@@ -18,11 +18,14 @@ from koco_stream.engine.result_file import machine
 from koco_stream.io.paths import AnyPath
 from koco_stream.learners import StreamSize, is_loaded, learner_named, run_name
 from koco_stream.runs.cost_model import DataSize, Timing, factors_of
+from koco_stream.runs.dictionary_sample import large_dictionaries, with_growths
 from koco_stream.runs.planner import Limits, plan
 from koco_stream.runs.run import Run
 from koco_stream.streams.shard_cache import cache_limit
 from storage.results import read_runs
 
+UNCERTAIN = (0.75, 1.3)  # multiples of a dictionary's expected points, for a range of times
+CERTAIN = 1.2  # times whose range is smaller are given without it
 SAMPLE = 200  # largest number of timings per learner
 RESULT_BYTES = 700  # bytes of a run's results on disk
 RUN_WINDOWS_BYTES = 5000  # of a run's windows on disk, before the first
@@ -50,6 +53,7 @@ TIMED = (
     "rounds",
     "seconds",
     "cohort_size",
+    "dictionary_size",
     "host",
 )
 
@@ -105,6 +109,13 @@ def finished_timings(store: AnyPath, sizes: dict[str, DataSize]) -> Iterator[Tim
                 continue
             d = size.n_features + learner_named(learner).adds_intercept(params)
             stream = StreamSize(row["rounds"], d, size.n_values / max(size.n_rows, 1))
+            sampling = learner_named(learner).sampling(params)
+            if sampling is not None and sampling.floor < 1.0 and row["dictionary_size"]:
+                expected = size.growths.get((sampling, row["rounds"]))
+                if expected is None:
+                    continue  # with other parameters; how its dictionary grew is not known
+                found = expected.scaled(row["dictionary_size"] / max(expected.last, 1.0))
+                stream = stream._replace(growth=found)
             # a run over all classes has a state of each
             seconds = row["seconds"] / (size.n_classes if row["multiclass"] else 1)
             yield Timing(learner, params, stream, seconds, row["cohort_size"])
@@ -116,13 +127,18 @@ def dry_run_of(request: SweepRequest) -> dict[str, Any]:
     Raises `WrongInput` as `CheckedSweep` does.
     """
     checked = CheckedSweep(request)
-    sizes, missing = checked.sizes, checked.missing
-    todo = plan(
-        missing,
-        sizes,
+    missing = checked.missing
+    sizes = with_growths(request.store, checked.sizes, missing)
+    limits, factors = (
         limits_of(request.cluster, request.workers),
-        factors=cost_factors(request.store, sizes),
+        cost_factors(request.store, sizes),
     )
+    todo = plan(missing, sizes, limits, factors=factors)
+    few, many = (
+        plan(missing, scaled(sizes, factor), limits, factors=factors).seconds
+        for factor in UNCERTAIN
+    )
+    uncertain = {"computing seconds, from": round(few, 1), "computing seconds, to": round(many, 1)}
     halving = {"halving": "not counted: these are the numbers without it"}
     return {
         "sweep": checked.sweep.name,
@@ -133,6 +149,7 @@ def dry_run_of(request: SweepRequest) -> dict[str, Any]:
         "orders": sorted({use.order_text for use in checked.sweep.datasets}),
         "passes": len(todo.cohorts),
         "computing seconds on one core": round(todo.seconds, 1),
+        **(uncertain if many > CERTAIN * few else {}),
         "memory of a worker": todo.memory,
         "memory of a worker in bytes": sum(todo.memory.values()),
         "disk of the results in bytes": RESULT_BYTES * len(missing),
@@ -141,7 +158,13 @@ def dry_run_of(request: SweepRequest) -> dict[str, Any]:
             12 * size.n_values + 16 * size.n_rows for size in sizes.values()
         ),
         "limit of the shared copies in bytes": cache_limit(),
+        **({"warnings": warnings} if (warnings := large_dictionaries(missing, sizes)) else {}),
     }
+
+
+def scaled(sizes: dict[str, DataSize], factor: float) -> dict[str, DataSize]:
+    """The datasets' sizes where dictionaries grow to this multiple of the expected points."""
+    return {identity: size.with_points(factor) for identity, size in sizes.items()}
 
 
 def kept_bytes(runs: Sequence[Run], sizes: dict[str, DataSize]) -> dict[str, int]:
@@ -191,7 +214,7 @@ def predictions(
         What `cluster.simulation.simulate` returns, by the names `PREDICTED`.
     """
     checked = CheckedSweep(request)
-    sizes = checked.sizes
+    sizes = with_growths(request.store, checked.sizes, checked.runs)
     factors = cost_factors(request.store, sizes)
     for count in workers:
         cohorts = plan(checked.runs, sizes, Limits(count, worker_bytes), factors=factors).cohorts

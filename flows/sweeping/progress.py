@@ -6,6 +6,7 @@ It is a live line on a terminal and a plain line a minute in a log. `koco status
 from __future__ import annotations
 
 import json
+import math
 import os
 import socket
 import threading
@@ -19,16 +20,22 @@ from typing import TYPE_CHECKING, Self
 
 from psutil import pid_exists
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from flows.runtime.console import note, say
 from koco_stream.io.paths import AnyPath, store_path
 
 if TYPE_CHECKING:
-    from koco_stream.engine.cohort import Receipt  # slow: it imports the compiler
+    # slow: they import the compiler
+    from flows.sweeping.time_left import TimeLeft
+    from koco_stream.engine.cohort import Receipt
+    from koco_stream.engine.reporting import Report
 
 LINE_EVERY = 60.0  # seconds between lines in a log
-STATUS_EVERY = 3.0  # seconds between updates of the status in the store
+STATUS_EVERY = 1.0  # seconds between updates of the status in the store
+# The time left that is shown rises if the new estimate is longer by this share and so many seconds.
+LONGER, LONGER_SECONDS = 0.1, 3.0
+EXPLAINED_EVERY = 20.0  # seconds between reasons for a longer time
 SILENT_SECONDS = 60.0  # without updates for so long, a sweep on another machine counts as killed
 
 
@@ -85,7 +92,9 @@ class SweepProgress:
 
     It shows the number of finished runs, rounds per second, runs that diverged or failed, and the
     time left: on stderr, and in the store for `koco status`. `show` is called with the share of
-    the runs that are done, after each cohort.
+    the runs that are done, after each cohort. `time_left` estimates the time of the cohorts that
+    are computed now. The time that is shown falls as time passes; if a new estimate is clearly
+    longer, the reason is said.
     """
 
     def __init__(
@@ -95,6 +104,11 @@ class SweepProgress:
         self.file = store_path(store) / "status" / f"{sweep}.json"
         self.status = Status(sweep, host=socket.gethostname(), process=os.getpid(), begun=now())
         self.cohorts, self.computed, self.rounds, self.scan_seconds = 0, 0, 0, 0.0
+        self.time_left: TimeLeft | None = None
+        self.rounds_under_way: dict[str, int] = {}  # by cohort
+        self.lock = threading.Lock()
+        self.expected: float | None = None  # the time, by `time.monotonic`, of the end
+        self.explained = -math.inf
         self.begun = self.last_line = time.monotonic()
         self.over = threading.Event()
         self.beating = threading.Thread(target=self._beat, daemon=True)
@@ -104,11 +118,11 @@ class SweepProgress:
             BarColumn(),
             MofNCompleteColumn(),
             TextColumn("{task.fields[speed]}"),
-            TimeRemainingColumn(),
+            TextColumn("{task.fields[left]}"),
             console=console,
             disable=not console.is_terminal,
         )
-        self.task = self.live.add_task("runs", total=None, speed="")
+        self.task = self.live.add_task("runs", total=None, speed="", left="")
 
     def __enter__(self) -> Self:
         self.live.start()
@@ -147,12 +161,26 @@ class SweepProgress:
         )
 
     def computing(self, dashboard: str | None) -> None:
-        """Start the clock, as the workers are ready. `dashboard` is the address of Dask's."""
+        """Start the clock, as the workers are ready.
+
+        `dashboard` is the address of Dask's pages, if there are any.
+        """
         self.begun, self.status = time.monotonic(), replace(self.status, dashboard=dashboard)
-        say("  computing" + (f"; what the workers do: {dashboard}" if dashboard else ""))
+        say(f"  the workers compute{f'; what they do: {dashboard}' if dashboard else ''}")
+
+    def hear(self, report: Report) -> None:
+        """Note how far a cohort under way is."""
+        with self.lock:
+            self.rounds_under_way[report.cohort_id] = report.rounds
+            if self.time_left is not None:
+                self.time_left.hear(report)
 
     def receive(self, receipt: Receipt) -> None:
         """Count the runs of a finished cohort."""
+        with self.lock:
+            self.rounds_under_way.pop(receipt.cohort_id, None)
+            if self.time_left is not None:
+                self.time_left.receive(receipt.cohort_id, receipt.seconds)
         self.status = replace(
             self.status,
             done=self.status.done + receipt.runs,
@@ -163,7 +191,7 @@ class SweepProgress:
         self.computed += receipt.runs
         self.rounds += receipt.rounds
         self.scan_seconds += receipt.scan_seconds
-        self.live.update(self.task, completed=self.status.done, speed=self._speed())
+        self.live.update(self.task, completed=self.status.done)
         self.show(self.status.done / self.status.runs)
         if self.status.done == self.status.runs:
             self._line()
@@ -171,6 +199,7 @@ class SweepProgress:
     def _beat(self) -> None:
         """Update the status regularly in a thread, even while a long cohort sends no receipt."""
         while not self.over.wait(STATUS_EVERY):
+            self._update()
             with suppress(OSError):  # a full disk is reported when results are written
                 self._tell()
             if time.monotonic() - self.last_line > LINE_EVERY:
@@ -179,30 +208,53 @@ class SweepProgress:
     def _line(self) -> None:
         """Say a line of progress. On a terminal, which shows the live line, it is not printed."""
         self.last_line = time.monotonic()
-        left = f"about {self._pace()[1]:.0f} s left" if self.computed else "none finished yet"
-        line = f"  {self.status.done:,} of {self.status.runs:,} runs, {self._speed()}, {left}"
+        done, runs = self.status.done, self.status.runs
+        left = self._left_text() or "none finished yet"
+        line = f"  {done:,} of {runs:,} runs, {self._speed()}" + (f", {left}" * (done < runs))
         (say if self.live.disable else note)(line)
 
-    def _pace(self) -> tuple[float, float]:
-        """Rounds per second, and expected seconds until the end."""
+    def _update(self) -> None:
+        """Estimate the end of the sweep anew, and show it with the speed."""
+        with self.lock:
+            left = None if self.time_left is None else self.time_left.seconds()
+            reason = "" if self.time_left is None else self.time_left.reason()
+        if left is not None:
+            now = time.monotonic()
+            before = math.inf if self.expected is None else max(self.expected - now, 0.0)
+            if left > before + max(LONGER * before, LONGER_SECONDS):
+                if now - self.explained > EXPLAINED_EVERY:
+                    self.explained = now
+                    say(f"  about {left:,.0f} s left, not {before:,.0f} s: {reason}")
+                self.expected = now + left
+            else:
+                self.expected = now + min(left, before)
+        self.live.update(self.task, speed=self._speed(), left=self._left_text())
+
+    def _left(self) -> float | None:
+        """The expected seconds until the end; None if that is not known."""
+        return None if self.expected is None else max(self.expected - time.monotonic(), 0.0)
+
+    def _left_text(self) -> str:
+        left = self._left()
+        return "" if left is None else f"about {left:,.0f} s left"
+
+    def _pace(self) -> float:
+        """Rounds per second."""
         elapsed = max(time.monotonic() - self.begun, 1e-9)
-        return self.rounds / elapsed, elapsed * (self.status.runs - self.status.done) / max(
-            self.computed, 1
-        )
+        with self.lock:
+            return (self.rounds + sum(self.rounds_under_way.values())) / elapsed
 
     def _speed(self) -> str:
         counts = ("diverged", self.status.diverged), ("failed", self.status.failed)
         not_ok = "".join(f", {count:,} {status}" for status, count in counts if count)
-        return f"{self._pace()[0]:,.0f} rounds/s{not_ok}"
+        return f"{self._pace():,.0f} rounds/s{not_ok}"
 
     def _tell(self) -> None:
         """Write the status, with the present speed, into the store."""
-        speed, left = self._pace()
-        known = self.computed and self.status.state == "running"
         status = replace(
             self.status,
-            rounds_per_second=speed,
-            seconds_left=(left if known else None),
+            rounds_per_second=self._pace(),
+            seconds_left=self._left() if self.status.state == "running" else None,
             updated=now(),
         )
         self.file.write_text(json.dumps(asdict(status)) + "\n")

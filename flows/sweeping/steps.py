@@ -14,6 +14,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -72,27 +73,30 @@ def plan_runs(checked: CheckedSweep, engine: Engine) -> None:
     """
     from cluster.workers import memory_table
     from flows.sweeping.planning import cost_factors, limits_of
+    from koco_stream.runs.dictionary_sample import large_dictionaries, with_growths
 
-    request, sizes = checked.request, checked.sizes
+    request = checked.request
+    sizes = with_growths(request.store, checked.sizes, checked.missing)
+    for warning in large_dictionaries(checked.missing, sizes):
+        say(f"  warning: {warning}")
     factors = cost_factors(request.store, sizes, engine.timings)
     try:
-        checked.cohorts = plan(
-            checked.missing,
-            sizes,
-            limits_of(request.cluster, request.workers, engine.client),
-            unfinished(request.store),
-            factors,
-        ).cohorts
+        limits = limits_of(request.cluster, request.workers, engine.client)
+        planned = plan(checked.missing, sizes, limits, unfinished(request.store), factors)
     except MemoryError as error:
         if engine.client is None:
             raise
         raise WrongInput(f"{error}\n{memory_table(engine.client)}") from None
+    checked.cohorts, checked.costs = planned.cohorts, planned.costs
+    checked.workers = limits.workers
 
 
 def run_cohorts(checked: CheckedSweep, engine: Engine, progress: SweepProgress) -> None:
     """Run the cohorts on Dask or in this process, and count their receipts."""
     from cluster.clusters import patience_of
     from cluster.executors import run_on_dask, run_serially
+    from cluster.reporting import reports_to
+    from flows.sweeping.time_left import TimeLeft
 
     request, name = checked.request, checked.sweep.name
     # the workers compute, so this process has time to import what the report needs
@@ -106,10 +110,12 @@ def run_cohorts(checked: CheckedSweep, engine: Engine, progress: SweepProgress) 
     for reference in {file for run in checked.missing for file in run.files}:
         send(request.store, reference.code)
     work = (request.store, name, checked.cohorts, receive, request.block_rows)
-    if engine.client is None:
-        run_serially(*work)
-    else:
-        run_on_dask(engine.client, *work, patience_of(request.cluster))
+    progress.time_left = TimeLeft(checked.cohorts, checked.costs, checked.workers)
+    with reports_to(engine.client, progress.hear):
+        if engine.client is None:
+            run_serially(*work)
+        else:
+            run_on_dask(engine.client, *work, patience_of(request.cluster))
 
 
 def _import_report() -> None:
@@ -248,6 +254,13 @@ def run_sweep(
     }
 
 
+def dashboard_of(engine: Engine) -> str | None:
+    """The address of Dask's pages; None without a cluster, and without bokeh, which draws them."""
+    if engine.client is None or find_spec("bokeh") is None:
+        return None
+    return engine.client.dashboard_link
+
+
 @contextmanager
 def started(
     checked: CheckedSweep, start: Start | None, seconds: dict[str, float]
@@ -271,13 +284,6 @@ def started(
                 for line in preflight(ready.client, checked.request.store, shared):
                     say(f"  {line}")
         yield ready
-
-
-def dashboard_of(engine: Engine) -> str | None:
-    """Address of Dask's dashboard, if there is one."""
-    from cluster.clusters import dashboard
-
-    return None if engine.client is None else dashboard(engine.client)
 
 
 def outcome(store: str, name: str) -> dict[str, Any]:

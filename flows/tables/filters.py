@@ -1,13 +1,17 @@
-"""Conditions of `koco results --where`: a column, one of = != < <= > >=, and a value."""
+"""Filters of `koco results`: of learners, of datasets, and conditions `--where`.
+
+A condition is a column, one of = != < <= > >=, and a value.
+"""
 
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from koco_stream.errors import WrongInput, nearest
+from koco_stream.errors import WrongInput, nearest, similar
 
 OPERATORS: dict[str, Callable[..., Any]] = {
     "!=": pc.not_equal,
@@ -19,6 +23,79 @@ OPERATORS: dict[str, Callable[..., Any]] = {
 }
 CONDITION = re.compile(r"\s*(\w+)\s*(!=|<=|>=|=|<|>)\s*(.*?)\s*\Z", re.DOTALL)
 NOTHING = "none"  # stands for a missing value: order_seed=none
+MOST_VALUES = 20  # of a column, in a message
+MOST_SIMILAR = 3
+
+
+def found(
+    runs: pa.Table,
+    learners: Sequence[str] = (),
+    datasets: Sequence[str] = (),
+    conditions: Sequence[str] = (),
+) -> pa.Table:
+    """The rows of `runs` with one of the learners, one of the datasets, and all conditions.
+
+    Without learners all have their place, and so with datasets. Raises `WrongInput` as `filtered`
+    does, and for a filter that no row meets of those that meet the filters before it: the message
+    has the nearest values, and those that there are.
+    """
+    if not runs.num_rows:
+        return filtered(runs, conditions)
+    for name, wanted in (("learner", learners), ("dataset", datasets)):
+        there = _values(runs, name)
+        for value in wanted:
+            if value not in there:
+                raise WrongInput(f"--{name} {value}: no run has it{_instead(value, name, there)}")
+        if wanted:
+            runs = runs.filter(pc.is_in(runs.column(name), pa.array(wanted, pa.string())))
+    for condition in conditions:
+        meeting = filtered(runs, [condition])
+        if not meeting.num_rows:
+            name, operator, value = _parsed(condition)
+            there = _values(runs, name)
+            ranged = operator in ("<", "<=", ">", ">=")
+            raise WrongInput(
+                f"--where {condition!r}: no run meets it{_instead(value, name, there, ranged)}"
+            )
+        runs = meeting
+    return runs
+
+
+def _values(runs: pa.Table, name: str) -> list[Any]:
+    """The values of a column, sorted; without missing ones."""
+    return sorted(pc.unique(runs.column(name).drop_null()).to_pylist())
+
+
+def _instead(wanted: str, name: str, there: Sequence[Any], ranged: bool = False) -> str:
+    """The end of a message on a value that no run has: the nearest ones, and those there are.
+
+    Of many values that are no texts, or if it is `ranged`, it has the first and the last.
+    """
+    if not there:
+        return f"; {name} has no value in any of them"
+    texts = [_text(value) for value in there]
+    if ranged or (len(texts) > MOST_VALUES and not isinstance(there[0], str)):
+        return f"; there are {len(texts):,} values, from {texts[0]} to {texts[-1]}"
+    close = _nearest(wanted, there)
+    said = f"; did you mean {' or '.join(close)}?" if close else ";"
+    more = f"; and {len(texts) - MOST_VALUES:,} more" if len(texts) > MOST_VALUES else ""
+    return f"{said} There are: {'; '.join(texts[:MOST_VALUES])}{more}"
+
+
+def _nearest(wanted: str, there: Sequence[Any]) -> list[str]:
+    """Those of the values that are nearest to a text that is none of them, the nearest first."""
+    if isinstance(there[0], int | float):
+        with suppress(ValueError):
+            number = float(wanted)
+            close = sorted(there, key=lambda value: abs(value - number))[:MOST_SIMILAR]
+            return [_text(value) for value in close if value != number]
+    texts = [_text(value) for value in there if _text(value) != wanted]
+    longer = [text for text in texts if text.casefold().startswith(wanted.casefold())]
+    return similar(wanted, texts, MOST_SIMILAR) or longer[:MOST_SIMILAR]
+
+
+def _text(value: Any) -> str:
+    return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 
 def filtered(runs: pa.Table, conditions: Sequence[str]) -> pa.Table:
@@ -35,14 +112,7 @@ def filtered(runs: pa.Table, conditions: Sequence[str]) -> pa.Table:
 
 def _holds(runs: pa.Table, condition: str) -> pa.ChunkedArray:
     """Mask of the runs that meet a condition."""
-    found = CONDITION.match(condition)
-    if not found:
-        others = " ".join(sign for sign in OPERATORS if sign != "=")
-        raise WrongInput(
-            f"--where {condition!r} is not a condition; write COLUMN=VALUE, or one of {others}"
-            " for ="
-        )
-    name, operator, text = found.groups()
+    name, operator, text = _parsed(condition)
     if name not in runs.column_names:
         raise WrongInput(
             f"--where {condition!r}: runs have no column {name!r}{nearest(name, runs.column_names)}"
@@ -58,3 +128,16 @@ def _holds(runs: pa.Table, condition: str) -> pa.ChunkedArray:
             f" {column.type}"
         ) from None
     return pc.fill_null(OPERATORS[operator](column, value), operator == "!=")
+
+
+def _parsed(condition: str) -> tuple[str, str, str]:
+    """Column, operator and value of a condition. Raises `WrongInput` if it is none."""
+    parts = CONDITION.match(condition)
+    if not parts:
+        others = " ".join(sign for sign in OPERATORS if sign != "=")
+        raise WrongInput(
+            f"--where {condition!r} is not a condition; write COLUMN=VALUE, or one of {others}"
+            " for ="
+        )
+    name, operator, text = parts.groups()
+    return name, operator, text

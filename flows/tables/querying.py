@@ -1,104 +1,210 @@
 """Queries of `koco results`, answered with one table for the screen, JSON, CSV and Arrow."""
 
+import json
 from collections.abc import Iterable, Sequence
-from functools import partial
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from flows.tables.filters import filtered
+from flows.tables.differences import differences, differences_of_best, differences_of_configurations
+from flows.tables.filters import found
 from flows.tables.tables import (
     BEST,
-    BEST_OF,
-    CONFIGURATION,
     SUMMARY,
     best_of,
     best_table,
-    differences,
     groups_of,
     not_better,
     rows_of,
     runs_of,
     summary_of,
     summary_table,
+    sweep_note,
 )
-from koco_stream.errors import WrongInput
+from koco_stream.errors import WrongInput, nearest
 from koco_stream.io.paths import StorePath
 from koco_stream.runs.schemas import RUNS
 
 
+@dataclass(frozen=True)
+class Query:
+    """What `koco results` is asked.
+
+    Attributes
+    ----------
+    sweep : str or None
+        Only runs of this sweep.
+    learners, datasets, conditions : sequence of str
+        Only runs that meet these (`flows.tables.filters`).
+    single : bool
+        Single runs instead of averages over a configuration's runs.
+    best : bool
+        Only the best configuration of each stream and learner.
+    group : sequence of str
+        Average over runs that are equal in these columns.
+    other : str or None
+        A second sweep to compare with.
+    columns : sequence of str
+        Only these columns, or parameters; all columns if there are none.
+    sort : str or None
+        The column, or parameter, by which rows are sorted, the smallest first.
+    descending : bool
+        The largest first.
+    limit : int or None
+        At most so many rows.
+    """
+
+    sweep: str | None = None
+    learners: Sequence[str] = ()
+    datasets: Sequence[str] = ()
+    conditions: Sequence[str] = ()
+    single: bool = False
+    best: bool = False
+    group: Sequence[str] = ()
+    other: str | None = None
+    columns: Sequence[str] = ()
+    sort: str | None = None
+    descending: bool = False
+    limit: int | None = None
+
+
 class Answer(NamedTuple):
-    """The table that answers a query, and sentences on what a reader should see in it."""
+    """The table that answers a query.
+
+    Attributes
+    ----------
+    table : pyarrow.Table
+        The rows and columns that were asked for.
+    remarks : list of str
+        Sentences on what a reader should see in it.
+    more : int
+        Rows that the limit leaves out.
+    configurations : pyarrow.Table
+        The columns `learner` and `params` of all runs that meet the filters, each pair once.
+    """
 
     table: pa.Table
     remarks: list[str]
+    more: int
+    configurations: pa.Table
 
 
-def answer(
-    store: StorePath,
-    sweep: str | None,
-    conditions: Sequence[str],
-    single: bool = False,
-    best: bool = False,
-    group: Sequence[str] = (),
-    other: str | None = None,
-) -> Answer:
+def answer(store: StorePath, query: Query) -> Answer:
     """Answer a query with a table.
 
     Its remarks name the learners whose best configuration does not beat `Constant`; single runs,
     groups and differences have none.
 
-    Parameters
-    ----------
-    store : path
-        The store.
-    sweep : str or None
-        Only runs of this sweep.
-    conditions : sequence of str
-        Only runs that meet these conditions (`flows.tables.filters`).
-    single : bool
-        Show single runs instead of averages over a configuration's runs.
-    best : bool
-        Show only the best configuration of each stream and learner.
-    group : sequence of str
-        Average over runs that are equal in these columns.
-    other : str or None
-        A second sweep to compare with.
-
     Raises
     ------
     WrongInput
-        For an unknown sweep or column, and for options that exclude each other.
+        For an unknown sweep or column, a filter that no run meets, and for options that exclude
+        each other.
     """
-    if single + best + bool(group) > 1:
+    _check(query)
+    runs = _runs_of_both(store, query)
+    runs = found(runs, query.learners, query.datasets, query.conditions)
+    table, columns, remarks = _answered(store, query, runs)
+    if query.sort is not None and table.num_rows:
+        table = with_columns(table, [query.sort])
+        order = "descending" if query.descending else "ascending"
+        # missing values come last, and rows that are equal keep their order
+        table = table.take(pc.sort_indices(table, [(query.sort, order)]))
+    more = 0 if query.limit is None else max(table.num_rows - query.limit, 0)
+    table = table.slice(0, table.num_rows - more)
+    if query.columns:
+        table, columns = with_columns(table, query.columns), query.columns
+    configurations = runs.select(["learner", "params"]).group_by(["learner", "params"])
+    return Answer(table.select(columns), remarks, more, configurations.aggregate([]))
+
+
+def with_columns(table: pa.Table, names: Sequence[str]) -> pa.Table:
+    """A table that has the columns `names`, some of which may be parameters in its `params`.
+
+    Raises `WrongInput` for a name that is neither.
+    """
+    missing = [name for name in names if name not in table.column_names]
+    if not missing:
+        return table
+    texts = table.column("params").to_pylist() if "params" in table.column_names else []
+    params = [json.loads(text) if text else {} for text in texts]
+    known = list(dict.fromkeys(name for one in params for name in one))
+    for name in missing:
+        if name not in known:
+            there = [*table.column_names, *known]
+            raise WrongInput(f"the table has no column {name!r}{nearest(name, there)}")
+        values = [one.get(name) for one in params]
+        kinds = {type(value) for value in values if value is not None}
+        if kinds == {int, float}:
+            values = [None if value is None else float(value) for value in values]
+        elif len(kinds) > 1 or kinds & {list, dict}:  # a column has one type
+            values = [value if value is None else json.dumps(value) for value in values]
+        table = table.append_column(name, pa.array(values))
+    return table
+
+
+def _check(query: Query) -> None:
+    """Raise `WrongInput` for options that exclude each other."""
+    if query.single + query.best + bool(query.group) > 1:
         raise WrongInput("--runs, --best and --group exclude each other; take one of them")
-    if other is not None and (single or sweep is None):
+    if query.other is not None and (query.single or query.sweep is None):
         raise WrongInput(
             "--diff shows averages of the two sweeps --sweep NAME and --diff OTHER; name both,"
             " without --runs"
         )
-    runs = filtered(runs_of(store, sweep), conditions)
-    if single:
-        return Answer(runs.select([column.name for column in RUNS]), [])
-    if not group and other is None:
-        summary = summary_table(runs)
-        shown, columns = (best_table(summary), BEST) if best else (summary, SUMMARY)
-        return Answer(_as_table(rows_of(shown.select(columns))), not_better(summary))
-    average = partial(groups_of, by=group) if group else best_of if best else summary_of
-    rows = average(runs)
-    if other is not None:
-        rows = differences(
-            rows,
-            average(filtered(runs_of(store, other), conditions)),
-            group or (BEST_OF if best else CONFIGURATION),
+    if query.descending and query.sort is None:
+        raise WrongInput("--descending is the order of --sort COLUMN; name the column too")
+
+
+def _runs_of_both(store: StorePath, query: Query) -> pa.Table:
+    """The runs of the sweep, and of the one that it is compared with."""
+    if query.other is None:
+        return runs_of(store, query.sweep)
+    return _of_sweeps(store, runs_of(store, None), [str(query.sweep), query.other])
+
+
+def _of_sweeps(store: StorePath, runs: pa.Table, sweeps: Sequence[str]) -> pa.Table:
+    """Those of `runs` that belong to one of the sweeps."""
+    ids = [run_id for name in sweeps for run_id in sweep_note(store, name)["run_ids"]]
+    return runs.filter(pc.is_in(runs.column("run_id"), pa.array(ids, pa.string())))
+
+
+def _answered(
+    store: StorePath, query: Query, runs: pa.Table
+) -> tuple[pa.Table, Sequence[str], list[str]]:
+    """The whole table, the columns of it that are shown if none are named, and its remarks."""
+    if query.single:
+        return runs, [column.name for column in RUNS], []
+    if query.other is not None:
+        mine, others = (_of_sweeps(store, runs, [name]) for name in (str(query.sweep), query.other))
+        table = _as_table(_side_by_side(query, mine, others))
+        return table, table.column_names, []
+    if query.group:
+        table = _as_table(groups_of(runs, query.group))
+        return table, table.column_names, []
+    summary = summary_table(runs)
+    shown, columns = (best_table(summary), BEST) if query.best else (summary, SUMMARY)
+    return _as_table(rows_of(shown), columns), columns, not_better(summary)
+
+
+def _side_by_side(query: Query, mine: pa.Table, others: pa.Table) -> list[dict[str, Any]]:
+    """The averages of two sweeps' runs, joined."""
+    if query.group:
+        return differences(
+            groups_of(mine, query.group), groups_of(others, query.group), query.group
         )
-    return Answer(_as_table(rows), [])
+    if query.best:
+        return differences_of_best(best_of(mine), best_of(others))
+    return differences_of_configurations(summary_of(mine), summary_of(others))
 
 
-def _as_table(rows: Iterable[dict[str, Any]]) -> pa.Table:
+def _as_table(rows: Iterable[dict[str, Any]], columns: Sequence[str] = SUMMARY) -> pa.Table:
+    """Rows as a table; without any, it has these columns."""
     found = list(rows)
     return (
         pa.Table.from_pylist(found)
         if found
-        else pa.table({name: pa.array([], pa.null()) for name in SUMMARY})
+        else pa.table({name: pa.array([], pa.null()) for name in columns})
     )

@@ -9,20 +9,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from koco_stream.errors import WrongInput, nearest
-from koco_stream.io.paths import AnyPath, store_path
+from koco_stream.io.paths import AnyPath, StorePath, store_path
 from koco_stream.learners import LEARNERS
 from koco_stream.metrics import METRICS
 from koco_stream.streams.orders import AS_STORED
+from storage.nights import night_names, night_path
 from storage.results import read_runs
 
 Key = TypeVar("Key")
 T = TypeVar("T")
+STREAM = ("dataset", "dataset_hash", "order", "window_rows", "max_rows")
 SUMMARY = (
-    "dataset",
-    "dataset_hash",
-    "order",
-    "window_rows",
-    "max_rows",
+    *STREAM,
     "learner",
     "params",
     "n_runs",
@@ -59,10 +57,8 @@ JUDGED = (
 )
 RESULTS = ("dataset", "learner", "params", "n_runs", "mean_loss_mean", "mean_loss_std")
 MEASURES = ("mean_loss", "error_rate", "seconds", "regret", "rounds_per_second")
-DIFFERING = ("params", "n_runs", "mean_loss_mean", "error_rate_mean", "seconds_mean")
-CONFIGURATION = SUMMARY[: SUMMARY.index("n_runs")]
 BEST = (*SUMMARY, "sketch_size")
-BEST_OF = ("dataset", "dataset_hash", "order", "window_rows", "max_rows", "learner", "sketch_size")
+BEST_OF = (*STREAM, "learner")
 
 
 def grouped(items: Iterable[T], key: Callable[[T], Key]) -> dict[Key, list[T]]:
@@ -73,6 +69,23 @@ def grouped(items: Iterable[T], key: Callable[[T], Key]) -> dict[Key, list[T]]:
     return groups
 
 
+def sweep_names(store: AnyPath) -> list[str]:
+    """The sweeps that have run on a store, sorted."""
+    notes = (store_path(store) / "sweeps").files(".json")
+    return [note.name.removesuffix(".json") for note in notes]
+
+
+def night_of(store: AnyPath, sweep: str) -> StorePath:
+    """Path of the store of a sweep's latest nightly run. Raises `WrongInput` if there is none."""
+    there = night_names(store)
+    if sweep not in there:
+        raise WrongInput(
+            f"{store} has no nightly run of a sweep {sweep!r}"
+            + (nearest(sweep, there) if there else "; make one with koco nightly")
+        )
+    return night_path(store, sweep)
+
+
 def sweep_note(store: AnyPath, name: str) -> dict[str, Any]:
     """What the store has recorded of a sweep: its file, its run_ids and its figures.
 
@@ -80,8 +93,13 @@ def sweep_note(store: AnyPath, name: str) -> dict[str, Any]:
     """
     notes = store_path(store) / "sweeps"
     note = notes / f"{name}.json"
-    if not note.is_file():
-        there = [path.name.removesuffix(".json") for path in notes.files(".json")]
+    if "/" in name or not note.is_file():
+        there = sweep_names(store)
+        if name in night_names(store):
+            raise WrongInput(
+                f"no sweep {name!r} has run on {store}, but a nightly run of it has: koco results"
+                f" --night {name}"
+            )
         raise WrongInput(
             f"no sweep {name!r} has run on {store}" + (nearest(name, there) if there else "")
         )
@@ -105,7 +123,7 @@ def summary_of(runs: pa.Table) -> list[dict[str, Any]]:
 
 
 def best_of(runs: pa.Table) -> list[dict[str, Any]]:
-    """The best configuration of each stream and learner (Oja-SON by sketch size).
+    """The best configuration of each stream and learner.
 
     The rows have the columns of `BEST`, in the order of the summary, and means of metrics.
     """
@@ -227,11 +245,10 @@ def not_better(table: pa.Table) -> list[str]:
 
     `table` is a `summary_table`, or some of its rows.
     """
-    stream = ("dataset", "dataset_hash", "order", "window_rows", "max_rows")
-    names = [*stream, "learner", *JUDGED, "beats_constant"]
+    names = [*STREAM, "learner", *JUDGED, "beats_constant"]
     best = dict[tuple[Any, ...], tuple[Any, ...]]()
     for values in zip(*lists_of(table, names), strict=True):
-        best.setdefault(values[: len(stream) + 1], values)  # the first is the best
+        best.setdefault(values[: len(BEST_OF)], values)  # the first is the best
     sentences = []
     for dataset, _, order, window_rows, max_rows, learner, *judged, beats in best.values():
         if beats is False:
@@ -334,32 +351,6 @@ def groups_of(runs: pa.Table, by: Sequence[str]) -> list[dict[str, Any]]:
             )
     found = averages(runs, by).sort_by([(name, "ascending") for name in by])
     return list(rows_of(found.select([*by, *AVERAGES, *metric_means(found)])))
-
-
-def differences(
-    mine: Sequence[dict[str, Any]], others: Sequence[dict[str, Any]], by: Sequence[str]
-) -> list[dict[str, Any]]:
-    """Join two lists of averages by the columns `by`, with the difference of their mean losses.
-
-    Columns of the side that lacks a row are None.
-    """
-    sides = [{tuple(row[name] for name in by): row for row in rows} for rows in (mine, others)]
-    compared = [
-        name
-        for name in DIFFERING
-        if name not in by and any(name in row for row in (*mine, *others))
-    ]
-    found = []
-    for key in dict.fromkeys([*sides[0], *sides[1]]):
-        first, second = (side.get(key, {}) for side in sides)
-        row = dict(zip(by, key, strict=True))
-        for name in compared:
-            a, b = first.get(name), second.get(name)
-            row |= {name: a, f"{name}_other": b}
-            if name == "mean_loss_mean":
-                row["difference"] = None if a is None or b is None else b - a
-        found.append(row)
-    return found
 
 
 def lists_of(table: pa.Table, names: Sequence[str]) -> Iterator[list[Any]]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from koco_stream.engine.checkpoint import checkpoint_of, resumed, save_cohort
 from koco_stream.engine.preemption import Preempted, requested
+from koco_stream.engine.reporting import Reporter
 from koco_stream.engine.result_file import commit, committed
 from koco_stream.errors import WrongInput
 from koco_stream.io.fingerprint import check_versions
@@ -31,6 +32,7 @@ from koco_stream.types import Array
 TURN = 4
 LONGEST_BLOCK = 65536  # rows
 MOST_PREDICTIONS = 2**21  # of a run in a block
+GROWING_ROWS = 1024  # in a block of runs whose dictionaries grow: between two looks at their sizes
 
 
 @dataclass(frozen=True)
@@ -135,12 +137,14 @@ def run_cohort(
     points = curve_points(reader.n_rows)
     run_states = [RunState.start(run, seen_by(reader), points) for run in cohort.runs]
     done = found = resumed(checkpoint, run_states)
+    reporter = Reporter(cohort.cohort_id, reader.n_rows, done)
     known = sum(int(run_state.totals[0]) for run_state in run_states)
     every = cohort.checkpoint_rounds or reader.n_rows
     while done < reader.n_rows:
         until = min((done // every + 1) * every, reader.n_rows)
         rows = block_rows or fitting_rows(reader, run_states)
-        done = advance_runs(run_states, reader, done, until, rows, points)
+        advance = run_states, reader, done, until, rows, points
+        done = advance_runs(*advance, cohort.states_bytes, reporter)
         if done < reader.n_rows:
             if cohort.resumable:
                 save_cohort(checkpoint, done, run_states)
@@ -230,9 +234,12 @@ def advance_runs(
     last: int,
     block_rows: int,
     points: Array,
+    states_bytes: int = 0,
+    reporter: Reporter | None = None,
 ) -> int:
     """Advance all runs with status "ok" through rounds `first` to `last` of the stream.
 
+    A run whose dictionary outgrows `states_bytes`, the memory for all states (0: no limit), fails.
     Returns the round reached: `last`, or the end of the current block if this process was told to
     stop.
     """
@@ -242,6 +249,9 @@ def advance_runs(
         shares = issubclass(run_state.run.learner_class, SharedKernelLearner)
         key = run_state.run.adds_intercept, run_state.params.kernel if shares else i
         groups.setdefault(key, []).append(run_state)
+    growing = [one for one in run_states if one.run.learner_class.sampling(one.run.params)]
+    if growing:
+        block_rows = min(block_rows, GROWING_ROWS)
     done = first
     for block in reader.blocks(block_rows, start=first, stop=last):
         labels = BlockLabels.of(block.labels, reader)
@@ -249,14 +259,56 @@ def advance_runs(
             intercept: with_intercept(block.rows) if intercept else block.rows
             for intercept in {intercept for intercept, _ in groups}
         }
-        for (intercept, _), group in groups.items():
+        for k, ((intercept, _), group) in enumerate(groups.items()):
             live = [run_state for run_state in group if run_state.status == "ok"]
             if live:
                 advance_group(live, rows[intercept], labels, points)
+            if reporter is not None:
+                reporter.tell(
+                    done + labels.learnt.shape[1] * (k + 1) / len(groups), len(run_states)
+                )
+        if states_bytes:
+            fail_outgrown(growing, run_states, states_bytes)
         done += block.labels.size
         if requested.is_set():
             break
     return done
+
+
+def fail_outgrown(growing: list[RunState], run_states: list[RunState], states_bytes: int) -> None:
+    """End the runs with the largest dictionaries as failed, until all states fit `states_bytes`.
+
+    A worker that takes more memory than it has would be killed with all runs of its cohort.
+    """
+    live = [one for one in growing if one.status == "ok"]
+    while live:
+        taken = bytes_of(run_states)
+        if taken <= states_bytes:
+            return
+        largest = max(live, key=lambda one: bytes_of([one]))
+        joined = largest.run.learner_class.joined(largest.states[0])
+        points = 0 if joined is None else joined.size
+        largest.fail(
+            MemoryError(
+                f"its dictionary had {points:,} points after {int(largest.totals[0]):,} rounds, and"
+                f" the states of its cohort took {taken >> 20:,} MiB of the {states_bytes >> 20:,}"
+                " MiB that its worker has for them; scale the features, give a larger bandwidth or"
+                " ridge, limit the dictionary (max_dictionary), or use workers with more memory"
+            )
+        )
+        largest.states = []
+        live.remove(largest)
+
+
+def bytes_of(run_states: list[RunState]) -> int:
+    """The bytes of the runs' states; an array that several share counts once."""
+    arrays = {
+        id(array): array.nbytes
+        for run_state in run_states
+        for state in run_state.states
+        for array in state_arrays(state).values()
+    }
+    return sum(arrays.values())
 
 
 def advance_group(

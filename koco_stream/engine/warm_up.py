@@ -15,7 +15,7 @@ import numpy as np
 
 from koco_stream.io.cache import private_folder
 from koco_stream.io.files import content_hash, write_text
-from koco_stream.learners import Public, StreamSize, learner_named
+from koco_stream.learners import Growth, Public, StreamSize, learner_named
 from koco_stream.numerics.compiler import code_hash
 from koco_stream.runs.cost_model import DataSize, Timing
 from koco_stream.runs.run import Run
@@ -87,7 +87,9 @@ def kept_timing(kind: Needed) -> Timing | None:
         learner, params, size, *rest = json.loads(_kept(kind).read_text())
     except FileNotFoundError:
         return None
-    return Timing(learner, params, StreamSize(*size), *rest)
+    rounds, d, s, growth = size
+    grown = None if growth is None else Growth(*map(tuple, growth))
+    return Timing(learner, params, StreamSize(rounds, d, s, grown), *rest)
 
 
 def _kept(kind: Needed) -> Path:
@@ -127,8 +129,12 @@ def timed(kind: Needed) -> Timing:
         done += rounds
         if rounds < rows.n_rows:
             break  # the learner diverges on these rows
-    size = StreamSize(done, d, rows.indptr[-1] / rows.n_rows)
-    return Timing(kind.learner, kind.params, size, time.perf_counter() - begun)
+    seconds = time.perf_counter() - begun
+    joined, grown = learner.joined(state), None
+    if joined is not None and learner.sampling(learner.complete(kind.params)) is not None:
+        grown = Growth.measured(joined, done)
+    size = StreamSize(done, d, rows.indptr[-1] / rows.n_rows, grown)
+    return Timing(kind.learner, kind.params, size, seconds)
 
 
 def made_up(d: int, s: int, value_type: str) -> Rows:

@@ -93,6 +93,16 @@ class StorePath:
             page_checksum_verification=True,
         )
 
+    def metadata(self) -> pq.FileMetaData:
+        """The metadata of the Parquet file, for which its rows are not read."""
+        return pq.read_metadata(self.path)
+
+    def sizes(self) -> list[int]:
+        """Bytes of each file in this folder and in the folders below it, or of this file alone."""
+        if self.path.is_file():
+            return [self.path.stat().st_size]
+        return [path.stat().st_size for path in sorted(self.path.rglob("*")) if path.is_file()]
+
     def sha256(self) -> str:
         """The SHA-256 of the file's content, in hexadecimal."""
         with self.local() as path:

@@ -101,6 +101,18 @@ class ObjectPath(StorePath):
             )
         )
 
+    def metadata(self) -> pq.FileMetaData:
+        """The metadata of the Parquet file, for which its rows are not downloaded."""
+        return self._read(pq.read_metadata)
+
+    def sizes(self) -> list[int]:
+        """Bytes of each object below this path, or of this object alone."""
+        with self._explained_failures():
+            this = self.filesystem.get_file_info(self.key)
+            below = pyarrow.fs.FileSelector(self.key, allow_not_found=True, recursive=True)
+            found = [this] if this.is_file else self.filesystem.get_file_info(below)
+        return [info.size for info in found if info.is_file]
+
     @contextmanager
     def local(self) -> Iterator[Path]:
         """Context manager that gives a temporary copy of the object in the cache folder."""

@@ -7,6 +7,7 @@ from koco_stream.errors import WrongInput, nearest
 from koco_stream.learners.base import Learner
 from koco_stream.learners.constant import Constant
 from koco_stream.learners.foreign import ForeignLearner, foreign_learner
+from koco_stream.learners.growth import Growth, Sampling
 from koco_stream.learners.kernel.b_kons import BKONS
 from koco_stream.learners.kernel.con_kons import CONKONS
 from koco_stream.learners.kernel.dual_sgd import DualSGD
@@ -58,10 +59,12 @@ __all__ = [
     "Constant",
     "Cost",
     "DualSGD",
+    "Growth",
     "Learner",
     "OjaSON",
     "Public",
     "Reference",
+    "Sampling",
     "SketchedKONS",
     "StreamSize",
     "is_loaded",

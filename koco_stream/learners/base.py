@@ -220,6 +220,8 @@ class Learner(Algorithm, Estimator):
 
         Raises `WrongInput` as `progressive` does.
         """
+        if not self.__sklearn_is_fitted__():
+            self._public()  # a wrong parameter is told before what it makes of the labels
         rows = self._checked(X)
         labels = as_labels(y, rows.n_rows)
         check_labels(self.loss, labels)
@@ -269,7 +271,13 @@ class Learner(Algorithm, Estimator):
         return as_rows(X, vars(self).get("n_features_in_"), name)
 
     def _public(self) -> Public:
-        return self.registered().complete({q.name: getattr(self, q.name) for q in self.parameters})
+        """All parameters, checked; the message of `WrongInput` has the class's name."""
+        try:
+            return self.registered().complete(
+                {q.name: getattr(self, q.name) for q in self.parameters}
+            )
+        except WrongInput as error:
+            raise WrongInput(f"{type(self).__name__}: {error}") from None
 
     def _start(self, n_features: int, names: Array | None = None) -> None:
         if self.__sklearn_is_fitted__():

@@ -14,8 +14,9 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from koco_stream.errors import WrongInput, nearest
+from koco_stream.errors import WrongInput, nearest, similar
 from koco_stream.kernels.kernel import KERNELS
+from koco_stream.learners.growth import Growth, Sampling
 from koco_stream.losses import LOSSES, OF_REAL_LABELS, curvature_of
 
 Value = float | int | bool | str | None
@@ -55,7 +56,11 @@ class Parameter:
             words = "".join(f" or {choice!r}" for choice in self.choices)
             raise WrongInput(f"{self.name} must be true or false{words}, not {value!r}")
         if self.kind is str:
-            raise WrongInput(f"{self.name} must be one of {', '.join(self.choices)}, not {value!r}")
+            close = similar(str(value), list(self.choices), 1)
+            raise WrongInput(
+                f"{self.name} must be one of {', '.join(self.choices)}, not {value!r}"
+                + (f"; did you mean {close[0]!r}?" if close else "")
+            )
         try:
             # Large integers stay exact.
             number = operator.index(value) if hasattr(value, "__index__") else float(value)
@@ -189,11 +194,14 @@ def newton_params(q: Public) -> dict[str, Any]:
 
 
 class StreamSize(NamedTuple):
-    """A stream's rounds, features d (with the intercept), and mean non-zeros s per row."""
+    """A stream's rounds, features d (with the intercept), and mean non-zeros s per row; and how the
+    learner's dictionary grows on it, if it has one and that is known.
+    """
 
     rounds: int
     d: int
     s: float
+    growth: Growth | None = None
 
 
 class Shared(NamedTuple):
@@ -270,6 +278,11 @@ class Spec:
         return bool(q["fit_intercept"])
 
     @classmethod
+    def sampling(cls, q: Public) -> Sampling | None:
+        """What decides whether rows join its dictionary; None if it has none that grows so."""
+        return None
+
+    @classmethod
     def cost(cls, q: Public, size: StreamSize) -> Cost:
         """The approximate cost of a run on a stream of this size, for the planner."""
         return Cost(2 * size.d, 20 + 3.5 * size.s)
@@ -304,7 +317,7 @@ class Spec:
             public["curvature"] = cls.curvature_share * sigma
         if public["curvature"] == 0.0:
             raise WrongInput(
-                f"{cls.__name__}: the {public['loss']} loss with clip {public['clip']:g} has no"
+                f"the {public['loss']} loss with clip {public['clip']:g} has no"
                 " curvature (σ = 0), so no second-order step is possible; give curvature a"
                 " positive value, for example with curvature_schedule = 'decreasing'"
             )

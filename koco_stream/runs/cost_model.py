@@ -6,12 +6,12 @@ a few rows just before the sweep or on earlier runs.
 """
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import NamedTuple
 
-from koco_stream.learners import Public, StreamSize, learner_named
+from koco_stream.learners import Growth, Public, Sampling, StreamSize, learner_named
 from koco_stream.metrics import measurement_bytes
 from koco_stream.runs.run import Run, Seen
 from koco_stream.runs.schemas import curve_points
@@ -27,6 +27,7 @@ READ_NS = 2.5  # reading one stored value: dropping zeros, or gathering rows
 SAVED_BYTES_PER_SECOND = 2e8  # hashing, writing and syncing a checkpoint
 MEASURED_NS = 40.0  # metrics of a round and of a score, the AUC's sorting included
 GATHERED_BYTES = 24 << 20  # the longest block of shuffled rows for runs over all classes
+WORK_SAMPLE = 8  # runs of a cohort that stand for all
 TRUSTED = (0.02, 50.0)  # correction factors outside of this range are measurement errors
 
 
@@ -34,7 +35,9 @@ TRUSTED = (0.02, 50.0)  # correction factors outside of this range are measureme
 class DataSize:
     """A dataset's rows, features, stored values, bytes of the largest shard's copy, and classes.
 
-    The last two are 0 if they are not known.
+    The last two are 0 if they are not known. `growths` are the expected growths of dictionaries, by
+    what decides about them and the rounds of the stream, and `median_distance` is that of two rows;
+    `dictionary_sample.with_growths` estimates both.
     """
 
     n_rows: int
@@ -42,6 +45,8 @@ class DataSize:
     n_values: int
     shard_bytes: int = 0
     n_classes: int = 0
+    growths: dict[tuple[Sampling, int], Growth] = field(default_factory=dict, compare=False)
+    median_distance: float = math.nan
 
     @staticmethod
     def of(manifest: Manifest) -> "DataSize":
@@ -65,8 +70,15 @@ class DataSize:
 
     def seen_by(self, run: Run) -> StreamSize:
         """The size of a run's stream as its learner sees it, with the intercept feature counted."""
-        d = self.n_features + run.adds_intercept
-        return StreamSize(self.rounds(run.stream), d, self.n_values / max(self.n_rows, 1))
+        d, rounds = self.n_features + run.adds_intercept, self.rounds(run.stream)
+        sampling = run.learner_class.sampling(run.params)
+        growth = None if sampling is None else self.growths.get((sampling, rounds))
+        return StreamSize(rounds, d, self.n_values / max(self.n_rows, 1), growth)
+
+    def with_points(self, factor: float) -> "DataSize":
+        """The same size where dictionaries grow to this multiple of the points."""
+        growths = {key: growth.scaled(factor) for key, growth in self.growths.items()}
+        return replace(self, growths=growths)
 
 
 class RunCost(NamedTuple):
@@ -93,10 +105,14 @@ class Costs:
         The datasets' sizes, by dataset hash.
     factors : dict of str to float
         The ratio of measured to stated seconds, by learner; 1 for a learner that is missing.
+    worker_bytes : int
+        The memory of a worker. A dictionary that is expected to need more is planned with all of
+        it: the run is warned of, and fails if its dictionary does outgrow that.
     """
 
     sizes: dict[str, DataSize]
     factors: dict[str, float] = field(default_factory=dict)
+    worker_bytes: int = 1 << 62
 
     def of(self, run: Run) -> RunCost:
         """The estimated cost of a run on one core."""
@@ -110,11 +126,28 @@ class Costs:
         nanoseconds = states * (
             factor * cost.nanoseconds + MEASURED_NS * bool(run.measured.metrics)
         )
+        if stream.growth is not None:
+            passing = sum(pass_bytes(run.stream, size).values()) + 8 * cost.shared.floats
+            n_bytes = min(n_bytes, max(self.worker_bytes - passing, 0))
         seconds = RUN_SECONDS + stream.rounds * nanoseconds * 1e-9
         key, nanoseconds, floats = cost.shared
         return RunCost(
             seconds, n_bytes, key, factor * stream.rounds * nanoseconds * 1e-9, 8 * floats
         )
+
+    def work_done(self, runs: Sequence[Run], share: float) -> float:
+        """The share of the runs' work that is done after a share of their rounds.
+
+        It is less than the share of the rounds where dictionaries grow. A few of the runs stand
+        for all.
+        """
+        done = total = 0.0
+        for run in runs[:: -(-len(runs) // WORK_SAMPLE)]:
+            cost, growth = self.of(run), self.sizes[run.stream.dataset_hash].seen_by(run).growth
+            seconds = cost.seconds + cost.shared_seconds
+            done += seconds * (share if growth is None else growth.work_done(share))
+            total += seconds
+        return done / total if total else share
 
     def reading(self, stream: Stream) -> float:
         """The estimated seconds of a pass over a stream without learning, and of a result file."""

@@ -12,6 +12,7 @@ first. With `total` the seconds of all runs, the rule is:
 - It lasts at least 8 times the work that its runs share, unless a worker would then have none.
 - A worker's last cohorts are a half and two quarters of that, since the estimates are not exact.
 - A worker's memory and `cohort_runs` are hard limits.
+- A short cohort of each learner starts first, then the longest.
 """
 
 import math
@@ -66,10 +67,13 @@ class Limits:
 
 @dataclass(frozen=True)
 class Plan:
-    """A sweep's cohorts, longest first, and the peak memory of a worker in bytes, by named term."""
+    """A sweep's cohorts in the order in which they start, the peak memory of a worker in bytes, by
+    named term, and the costs that were planned with.
+    """
 
     cohorts: tuple[Cohort, ...]
     memory: dict[str, int]
+    costs: Costs
 
     @property
     def runs(self) -> list[Run]:
@@ -129,7 +133,8 @@ class UnfinishedCohort:
         between = max(limits.checkpoint_seconds, self.bytes / SAVED_BYTES_PER_SECOND / SAVING_SHARE)
         rounds = self.costs.sizes[self.stream.dataset_hash].rounds(self.stream)
         every = max(1, int(rounds * between / seconds)) if seconds > between else 0
-        cohort = Cohort(self.stream, tuple(self.runs), seconds, every)
+        left = max(limits.worker_bytes - sum(self.pass_memory.values()), 1)
+        cohort = Cohort(self.stream, tuple(self.runs), seconds, every, left)
         return cohort if cohort.resumable else replace(cohort, checkpoint_rounds=0)
 
 
@@ -159,14 +164,14 @@ def plan(
     Returns
     -------
     Plan
-        The cohorts, longest first.
+        The cohorts: a short one of each learner, and then the longest first.
 
     Raises
     ------
     MemoryError
         A single run does not fit a worker; the message has the number of bytes.
     """
-    costs = Costs(sizes, factors or {})
+    costs = Costs(sizes, factors or {}, limits.worker_bytes)
     left = {run.run_id: run for run in runs}
     planned: list[UnfinishedCohort] = []
     for ids in begun:
@@ -195,7 +200,19 @@ def plan(
         (cohort.finished(limits) for cohort in planned),
         key=lambda cohort: (-cohort.seconds, cohort.cohort_id),
     )
-    return Plan(tuple(cohorts), memory)
+    return Plan(tuple(early_results(cohorts)), memory, costs)
+
+
+def early_results(cohorts: list[Cohort]) -> list[Cohort]:
+    """The cohorts, longest first, but before them a short one of each learner.
+
+    So there are results of all learners early. The longest ones come soon enough for all workers to
+    be busy to the end.
+    """
+    shortest = {run.learner: cohort for cohort in cohorts for run in cohort.runs[:1]}
+    early = sorted(shortest.values(), key=lambda cohort: (cohort.seconds, cohort.cohort_id))
+    first = {cohort.cohort_id for cohort in early}
+    return [*early, *(cohort for cohort in cohorts if cohort.cohort_id not in first)]
 
 
 def cohorts_of(
@@ -239,8 +256,8 @@ def cohorts_of(
                 raise MemoryError(
                     f"{run.learner} on {empty.stream.dataset} needs"
                     f" {cohort.bytes_with(cost) >> 20} MiB on a worker, and a worker has"
-                    f" {limits.worker_bytes >> 20} MiB; use fewer workers, a smaller sketch or a"
-                    " machine with more memory"
+                    f" {limits.worker_bytes >> 20} MiB; use fewer workers, a smaller sketch or"
+                    " dictionary, or a machine with more memory"
                 )
             cohort.add(run, cost)
     return cohorts

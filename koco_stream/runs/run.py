@@ -241,13 +241,15 @@ class Cohort:
     """A group of runs that share one pass over a stream.
 
     `seconds` is the planner's estimate of its duration. The states of its runs are saved every
-    `checkpoint_rounds` rounds (0: never).
+    `checkpoint_rounds` rounds (0: never), and a worker has `states_bytes` of memory for them (0: it
+    is not known).
     """
 
     stream: Stream
     runs: tuple[Run, ...]
     seconds: float
     checkpoint_rounds: int = 0
+    states_bytes: int = 0
 
     @property
     def resumable(self) -> bool:

@@ -128,6 +128,10 @@ class StreamReader:
         numbers = np.arange(self.n_rows) if self.order is None else self.order[0 : self.n_rows]
         return self._gathered(numbers, False)
 
+    def rows_at(self, numbers: Array) -> Block:
+        """The stored rows with these numbers (n,), in the given order."""
+        return self._gathered(numbers, False)
+
     def _open(self, numbers: list[int]) -> None:
         """Keep exactly these shards open, since mapped memory counts as this process's."""
         self.opened = {

@@ -118,6 +118,18 @@ def copy_bytes(manifest: Manifest, shard: Shard) -> int:
     return a_row * shard.n_rows + a_value * shard.n_values + FRAME_BYTES
 
 
+def copies_of(manifest: Manifest) -> list[Path]:
+    """The copies of a dataset's shards in the cache folder, finished or not."""
+    folder = cache_folder() / FOLDER
+    return [file for _, file, _ in _files(folder) if file.parent.name == manifest.dataset_hash[:32]]
+
+
+def remove_copies(manifest: Manifest) -> None:
+    """Remove the copies of a dataset's shards, but for those that another process is making."""
+    for path in copies_of(manifest):
+        _removed(path)
+
+
 def _mapped(path: Path, shard: Shard) -> pa.RecordBatch | None:
     """Open a copy and mark it as used; None if it is missing, truncated, or of other rows."""
     try:

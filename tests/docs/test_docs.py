@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from itertools import product
 from pathlib import Path
 
 import click
@@ -21,6 +22,7 @@ from flows.sweeping.halving import Halving
 from flows.sweeping.packaged import packaged
 from koco_stream.learners import LEARNERS
 from koco_stream.runs.schemas import CURVES, PREDICTIONS, RUNS, WINDOWS
+from tests.helpers.pages import SIZES, browser, opened, violations
 from tests.helpers.pages_run import DOCS, blocks_of, environment_for, missing_lines, run_page
 from tests.helpers.project import ROOT
 
@@ -138,6 +140,33 @@ def test_site__fetches_nothing(kind, built):
     assert files
     for file in files:
         assert FETCHES[kind].findall(file.read_text()) == [], file
+
+
+ALL_PAGES = pytest.param("*.html", marks=pytest.mark.system, id="all")
+
+
+@pytest.mark.parametrize("pages", ["c*s*.html", ALL_PAGES])
+def test_site__is_readable_in_a_browser(pages, built):
+    """From disk, wide and narrow, light and dark: nothing asked for elsewhere, no message, no page
+    wider than the window, nothing that axe-core finds.
+    """
+    files = [file for file in sorted(built.glob(pages)) if file.name != "404.html"]
+    assert len(files) >= 3
+    with browser() as started:
+        for file, (width, scheme) in product(files, (SIZES[0], SIZES[-1])):
+            with opened(started, file, width, scheme, site=True) as (page, complaints):
+                assert page.evaluate("document.documentElement.scrollWidth") <= width, file
+                assert violations(page) == [], (file, width, scheme)
+                assert complaints == [], file
+
+
+def test_search__finds_from_disk_while_one_types(built):
+    with browser() as started, opened(started, built / "index.html", site=True) as (page, wrong):
+        page.keyboard.press("s")
+        page.locator("#properdocs-search-query:focus").fill("bandwid")
+        page.locator("#properdocs-search-results a").first.click()
+        page.wait_for_url("**/choosing.html#*")
+        assert wrong == []
 
 
 def commands(group, path):

@@ -188,7 +188,7 @@ class DisturbedSweep:
 
     def computing(self) -> bool:
         """Whether cohorts are being run."""
-        return "\n  computing" in self.said()
+        return "the workers compute" in self.said()
 
     def workers(self) -> list[int]:
         """The processes that run cohorts."""

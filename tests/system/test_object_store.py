@@ -18,8 +18,11 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
+import flows
 from cluster.local import local_cluster
 from flows import cli
+from flows.housekeeping.listing import sweep_rows
+from flows.housekeeping.removal import dataset_removal, sweep_removal
 from flows.prepare.preparation import dataset_rows, verified
 from koco_stream.errors import StoreUnavailable, WrongInput
 from koco_stream.io.cache import private_folder
@@ -513,3 +516,39 @@ def test_store_out_of_reach__ends_with_1_and_one_line_that_names_it(
     assert [text for text in (store, said) if text not in done.stderr] == []
     assert time.monotonic() - begun < 30
     assert list(tmp_path.iterdir()) == [tmp_path / "s.toml"]
+
+
+def test_sweeps_and_datasets__are_listed_and_removed(stored):
+    """What goes takes nothing of another sweep along; the sizes told are those of the files."""
+    root = store_path(stored)
+    for name, steps in (("first", [0.1, 0.2]), ("second", [0.2, 0.4])):
+        spec = {"name": name, "dataset": [{"name": "real"}], "window": 100}
+        learner = {"name": "OGD", "step_size": steps}
+        flows.sweep({**spec, "learner": [learner]}, stored, workers=0)
+    before = {row["sweep"]: row for row in sweep_rows(root)}
+    assert [row["done"] for row in before.values()] == [2, 2]
+    kept = [flows.results(stored, "second").runs, flows.results(stored, "second").windows]
+    removal = sweep_removal(str(stored), "first")
+    assert (removal.runs, removal.runs_kept) == (1, 1)
+    removal.do()
+    [left] = sweep_rows(root)
+    assert left["sweep"] == "second"
+    result = flows.results(stored, "second")
+    assert [result.runs.sort_by("run_id"), result.windows] == [kept[0].sort_by("run_id"), kept[1]]
+    assert read_runs(root).num_rows == 2
+    with pytest.raises(WrongInput, match="is used by second"):
+        dataset_removal(str(stored), "real")
+    removal = dataset_removal(str(stored), "sparse")
+    folder = root / "datasets" / "sparse"
+    sizes = [len((folder / name).read_bytes()) for name in names_below(folder)]
+    assert sorted(folder.sizes()) == sorted(sizes)
+    removal.do()
+    assert sum(folder.sizes()) == 0  # some servers keep the name of an empty folder
+    assert [row["state"] for row in verified(str(stored), [])] == ["ok", "ok"]
+
+
+def names_below(folder):
+    """The files below a folder of a dataset: its manifest, and the shards in their folder."""
+    for name in folder.names():
+        inside = (folder / name).names() if not (folder / name).is_file() else []
+        yield from [f"{name}/{file}" for file in inside] or [name]

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from flows.report.axes import Axis
 from flows.report.drawing import Drawing, Figure, Series, Style, plot
-from flows.report.sections.lines import Configuration, Line, StreamResults, params_text
+from flows.report.sections.lines import Configuration, Line, StreamResults
+from flows.tables.parameters import params_text
 from flows.tables.tables import grouped
 from koco_stream.learners import LEARNERS, StreamSize
 from koco_stream.streams.manifest import Manifest

@@ -8,7 +8,8 @@ import numpy as np
 from flows.report.axes import Axis
 from flows.report.drawing import Figure, Series, Style, mean_and_band, plot
 from flows.report.rows import Curve, curves_of
-from flows.report.sections.lines import Configuration, Line, StreamResults, params_text
+from flows.report.sections.lines import Configuration, Line, StreamResults
+from flows.tables.parameters import params_text
 from koco_stream.io.paths import AnyPath
 
 FIRST_ROUND = 10  # earlier errors are averages over too few rounds

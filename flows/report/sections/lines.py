@@ -6,7 +6,7 @@ order seeds and learner seeds.
 """
 
 import json
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flows.report.drawing import Style, style_of
+from flows.tables.parameters import shown_params, sort_key, varied
 from flows.tables.tables import (
     STREAM_AND_CONFIGURATION,
     beats_constant,
@@ -25,8 +26,6 @@ from flows.tables.tables import (
     of_newest_code,
     rows_of,
 )
-from koco_stream.learners import LEARNERS
-from koco_stream.losses import curvature_of
 from koco_stream.metrics import METRICS
 from koco_stream.streams.orders import AS_STORED
 
@@ -127,13 +126,7 @@ class Line:
     @cached_property
     def tried(self) -> dict[str, list[Any]]:
         """Values of each parameter that the sweep varies, in the learner's order of parameters."""
-        values: dict[str, set[Any]] = defaultdict(set)
-        if self.learner in LEARNERS:
-            values |= {parameter.name: set() for parameter in LEARNERS[self.learner].parameters}
-        for one in self.configurations:
-            for name, value in one.params.items():
-                values[name].add(json.dumps(value) if isinstance(value, list | dict) else value)
-        return {name: sorted(found, key=_order) for name, found in values.items() if len(found) > 1}
+        return varied(self.learner, (one.params for one in self.configurations))
 
     @cached_property
     def step(self) -> str | None:
@@ -151,12 +144,6 @@ def best_of(configurations: Iterable[Configuration]) -> Configuration | None:
 def is_number(value: object) -> bool:
     """Whether a parameter's value is a number and not a boolean."""
     return isinstance(value, float | int) and not isinstance(value, bool)
-
-
-def _order(value: Any) -> tuple[bool, Any]:
-    """Sort key that puts numbers first, then text and None."""
-    is_text = value is None or isinstance(value, str)
-    return is_text, str(value) if is_text else value
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,7 +229,7 @@ def results_of(runs: pa.Table) -> Results:
     streams, trivial = [], trivial_results(runs)
     in_order = sorted(
         grouped(rows, lambda row: tuple(row[key] for key in KEYS)).items(),
-        key=lambda item: [_order(value) for value in item[0]],
+        key=lambda item: [sort_key(value) for value in item[0]],
     )
     for number, (key, of_stream) in enumerate(in_order, 1):
         lines = [
@@ -344,7 +331,7 @@ def _configuration(row: dict[str, Any]) -> Configuration:
     if row[f"{CONSTANTS[0]}_count"] < len(ids):  # the others would be averages of other streams
         means |= dict.fromkeys(CONSTANTS)
     return Configuration(
-        LEARNERS[row["learner"]].shown(params) if row["learner"] in LEARNERS else params,
+        shown_params(row["learner"], params),
         len(ids),
         row["run_id_count"],
         row["merit_mean"],
@@ -356,28 +343,4 @@ def _configuration(row: dict[str, Any]) -> Configuration:
         row["comparator_largest_max"],
         row["rounds_max"] or 0,
         ids,
-    )
-
-
-def telling(line: Line, params: dict[str, Any]) -> list[str]:
-    """Parameters that distinguish a configuration: varied by the sweep, or not at their default."""
-    if line.learner not in LEARNERS:
-        return list(params)
-    learner = LEARNERS[line.learner]
-    usual = dict(learner.defaults())
-    if usual.get("curvature", 0) is None:
-        usual["curvature"] = learner.curvature_share * curvature_of(
-            str(params["loss"]), float(params["clip"])
-        )
-    return [
-        name for name, value in params.items() if name in line.tried or usual.get(name) != value
-    ]
-
-
-def params_text(params: dict[str, Any], only: Sequence[str] | None = None) -> str:
-    """Format parameters as text: `alpha=4 clip=1`."""
-    return " ".join(
-        f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}"
-        for name, value in sorted(params.items())
-        if only is None or name in only
     )

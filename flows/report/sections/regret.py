@@ -63,8 +63,8 @@ def regret_and_bound(
         return None
     note = (
         "Regret is the cumulative squared loss above that of the best linear predictor in"
-        " hindsight, of the best configuration of each line, over orders and seeds. That predictor"
-        " does not respect the clip: the table says how far it predicts."
+        " hindsight, of the best configuration of each line, over orders and seeds. It may"
+        " predict beyond the clip; the table has its largest prediction."
     )
     if theorems:
         note += (

@@ -29,7 +29,15 @@ from koco_stream.kernels.dictionary import (
     panels,
 )
 from koco_stream.kernels.kernel import Kernel
-from koco_stream.learners.kernel.base import DictionaryLearner, dictionary_cost, joined, kernel_of
+from koco_stream.learners.growth import Sampling
+from koco_stream.learners.kernel.base import (
+    NO_LIMIT,
+    DictionaryLearner,
+    dictionary_cost,
+    joined,
+    kernel_of,
+    sampling_of,
+)
 from koco_stream.learners.spec import (
     KERNEL_SHAPE,
     SAMPLING,
@@ -46,8 +54,6 @@ from koco_stream.numerics.random import uniform
 from koco_stream.scikit_learn import estimator_tags
 from koco_stream.streams.rows import as_rows
 from koco_stream.types import Array
-
-NO_LIMIT = 1 << 40
 
 K, V = range(2)  # lines of `a`: k, the kernel values of the row with the points, and v = Tk
 
@@ -285,6 +291,11 @@ class KORS(DictionaryLearner):
             most=int(q.get("max_dictionary") or NO_LIMIT),
             clip=real(q, "clip"),
         )
+
+    @classmethod
+    def sampling(cls, q: Public) -> Sampling:
+        """What decides whether rows join the dictionary."""
+        return sampling_of(q, real(q, "ridge"), real(q, "beta") * estimate_factor(q))
 
     @classmethod
     def cost(cls, q: Public, size: StreamSize) -> Cost:

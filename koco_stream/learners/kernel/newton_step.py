@@ -23,11 +23,21 @@ import numpy as np
 from koco_stream.kernels.dictionary import FIRST_ROOM, enlarged, lengthened, more_room, panels
 from koco_stream.kernels.earlier_rows import History, no_rows
 from koco_stream.kernels.kernel import Kernel
-from koco_stream.learners.kernel.base import PLANNED_POINTS, kernel_of
+from koco_stream.learners.growth import Growth, Sampling
+from koco_stream.learners.kernel.base import (
+    EVERY_ROW,
+    PLANNED_POINTS,
+    SPARE,
+    USUAL_POINTS,
+    capacity,
+    dictionary_nanoseconds,
+    kernel_of,
+    sampling_of,
+)
 from koco_stream.learners.kernel.kors import add_row, estimate_factor
 from koco_stream.learners.shared_kernel_scan import SharedKernelLearner, kernel_values
 from koco_stream.learners.spec import Cost, Public, StreamSize, newton_params, real
-from koco_stream.losses import curvature_at, loss_slope
+from koco_stream.losses import LOSSES, OF_REAL_LABELS, curvature_at, loss_slope
 from koco_stream.numerics.compiler import inlined
 from koco_stream.numerics.llvm.point_panels import BLOCK, add_scaled, apply, panel_dot
 from koco_stream.numerics.random import uniform
@@ -38,6 +48,7 @@ CACHED_SQUARE = 750.0**2
 
 # The lower limit of α·φᵀÃ⁻¹φ as a share of k(x, x), since rounding can make it vanish.
 LEAST = 1e-15
+
 # Lines of `a` (sketch's points): k(x, x_p), v = Tk, s. Lines of `b` (KORS's points): k, v.
 K, V, S = range(3)
 
@@ -299,16 +310,27 @@ class KernelNewtonStep(SharedKernelLearner):
     @classmethod
     def cost(cls, q: Public, size: StreamSize) -> Cost:
         """The approximate cost of a run on a stream of this size, for the planner."""
-        T, matrices = size.rounds, 1 if cls.exact else 2
-        n, mean_square = T, T**2 / 3  # points; the mean of t²
-        if not cls.exact:
-            floor = real(q, "sampling_floor")
-            n = min(T, max(PLANNED_POINTS, int(1.2 * floor * T)))
-            mean_square = min(mean_square, (100 + floor * T / 2) ** 2)
-        # Measured: from the processor's cache, or from memory.
-        each = 0.6 if mean_square < CACHED_SQUARE else 2.5
-        return Cost(
-            2 * T + matrices * 3 * (n + 16) ** 2 + 16 * n,
-            500 + 0.15 * T / 2 + each * mean_square,
-            kernel_values(q, size, T / 2),
-        )
+        T, shared = size.rounds, kernel_values(q, size, size.rounds / 2)
+        if cls.exact:
+            # Measured: from the processor's cache, or from memory. T²/3 is the mean of t².
+            each = 0.6 if T**2 / 3 < CACHED_SQUARE else 2.5
+            floats = 2 * T + 3 * (T + 16) ** 2 + 16 * T
+            return Cost(floats, 500 + 0.15 * T / 2 + each * T**2 / 3, shared)
+        floor = real(q, "sampling_floor")
+        growth = size.growth or Growth.assumed(T, min(T, USUAL_POINTS + floor * T / 2))
+        most = SPARE * growth.last if size.growth else max(PLANNED_POINTS, 1.2 * floor * T)
+        n = capacity(min(T, int(most) + BLOCK))
+        ns = 350 + 0.15 * T / 2 + dictionary_nanoseconds(growth, 0.0, 2)
+        return Cost(2 * T + int(2.5 * n * n) + 16 * n, ns, shared)
+
+    @classmethod
+    def sampling(cls, q: Public) -> Sampling:
+        """What decides whether rows join the sketch; the ridge is that of the prediction 0."""
+        if cls.exact:
+            return sampling_of(q, real(q, "alpha"), 1.0, EVERY_ROW)
+        label = min(real(q, "clip"), 1e100) if q["loss"] in OF_REAL_LABELS else 1.0
+        slope = loss_slope(LOSSES[str(q["loss"])], 0.0, label)
+        weight = max(float(q["curvature"] or 0.0) * slope * slope, 1e-300)
+        factor = real(q, "beta") * estimate_factor(q)
+        floor, ridge = real(q, "sampling_floor"), real(q, "alpha") / weight
+        return sampling_of(q, ridge, factor, floor)._replace(of_gradients=True)

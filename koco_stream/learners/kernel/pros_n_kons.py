@@ -18,6 +18,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from koco_stream.kernels.dictionary import FIRST_ROOM, enlarged, kernel_row, lengthened, panels
+from koco_stream.learners.growth import Sampling
 from koco_stream.learners.kernel import kors
 from koco_stream.learners.kernel.base import DictionaryLearner, dictionary_cost, joined
 from koco_stream.learners.spec import (
@@ -281,6 +282,11 @@ class PROSNKONS(DictionaryLearner):
             forget=cls.restart or q["carry"] == "weights",
             kors=kors.KORS.to_params(q),
         )
+
+    @classmethod
+    def sampling(cls, q: Public) -> Sampling:
+        """What decides whether rows join the dictionary: that of its KORS."""
+        return kors.KORS.sampling(q)
 
     @classmethod
     def cost(cls, q: Public, size: StreamSize) -> Cost:

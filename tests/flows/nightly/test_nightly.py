@@ -335,7 +335,7 @@ def test_command__ends_as_the_result_says(spec, server, tmp_path):
     )
     assert late.stdout == "FAILED Time limit\n", late.stderr
     run(ROOT, "nightly", tmp_path / "none.toml", status=2)
-    run(ROOT, "accept", "smal", status=2)
+    run(ROOT, "nightly", "accept", "smal", status=2)
     told(ROOT, 0, "same numbers")  # it goes on where the limit has stopped it
-    run(ROOT, "accept", "small", status=0)
+    run(ROOT, "nightly", "accept", "small", status=0)
     assert "OGD on ill-conditioned" in told(altered(tmp_path / "slow", SLOWER), 1, "slower")

@@ -144,7 +144,7 @@ def test_helper_beside_the_file__is_part_of_its_identity(tmp_path):
     ("name", "text", "said"),
     [
         ("none.py:A", "", "there is no file .*none.py; .*relative to the sweep file"),
-        ("l.py:Nlsm", "class NLMS: pass", "no class 'Nlsm'; there are: NLMS"),
+        ("l.py:Nlsm", "class NLMS: pass", "no class 'Nlsm'; did you mean 'NLMS'"),
         ("l.py:A", "class A", "l.py:1: .*not Python"),
         ("l.py:A", "import nothing_of_this_name", "cannot be imported: ModuleNotFoundError"),
         ("l.py:A", "class A: pass", "learn_one"),

@@ -121,7 +121,7 @@ def test_results__mark_and_name_the_learners_that_are_not_better(store, koco):
         for row in runs_of(store, "with").to_pylist()
         if row["dataset"] == "noise"
     }
-    named = sentences(done.stderr)
+    named = sentences(done.stderr.replace("\n  ", " "))
     assert {words.split("'")[0] for words in named} == {"OGD", "AdaGrad"}
     for words in named:
         assert "best on noise, shuffled is not better than always predicting a constant" in words
@@ -132,13 +132,16 @@ def test_results__mark_and_name_the_learners_that_are_not_better(store, koco):
         (words,) = (words for words in named if words.startswith(learner))
         error = f"error {100 * mean(errors.values()):.3g} %"
         assert (error in words) == (best["error_rate_mean"] >= mean(errors.values()))
+    columns = ("--columns", "learner,params,beats_constant")
+    done = koco("results", "--store", store, "--sweep", "with", *columns, status=0)
     header, *lines = done.stdout.splitlines()
     assert header.split()[-1] == "beats_constant"
     marks = [line.split()[-1] for line in lines if "Constant" not in line]
     assert sorted(marks) == sorted(["no"] * 3 + ["yes"] * 6)
     for words in (["--best"], ["--best", "--json"], ["--runs"], ["--group", "learner"]):
         done = koco("results", "--store", store, "--sweep", "with", *words, status=0)
-        assert sentences(done.stderr) == (named if words == ["--best"] else set()), words
+        said = sentences(done.stderr.replace("\n  ", " "))
+        assert said == (named if words == ["--best"] else set()), words
         if words[-1] == "--json":
             assert {row["beats_constant"] for row in json.loads(done.stdout)} == {True, False, None}
 

@@ -1,0 +1,37 @@
+"""Reports of cohorts under way: from Dask's workers, by way of its scheduler, to a sweep."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from distributed import Client, Worker
+
+from koco_stream.engine import reporting
+from koco_stream.engine.reporting import Report
+
+TOPIC = "koco-stream-reports"
+
+
+def report_from(worker: Worker) -> None:
+    """Pass the reports of this process on to the scheduler."""
+    reporting.listeners.append(lambda report: worker.log_event(TOPIC, tuple(report)))
+
+
+@contextmanager
+def reports_to(client: Client | None, listener: Callable[[Report], None]) -> Iterator[None]:
+    """Call `listener` with all reports: of the workers of a client, or of this process if None.
+
+    Workers that were started without our preload send none.
+    """
+    if client is None:
+        reporting.listeners.append(listener)
+        try:
+            yield
+        finally:
+            reporting.listeners.remove(listener)
+        return
+    client.subscribe_topic(TOPIC, lambda event: listener(Report(*event[1])))
+    try:
+        yield
+    finally:
+        if client.status == "running":
+            client.unsubscribe_topic(TOPIC)

@@ -1,0 +1,147 @@
+"""The commands `koco list`, `koco compact` and `koco remove`."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from flows.commands.shared import JSON, STORE, example, show
+
+if TYPE_CHECKING:
+    from flows.housekeeping.removal import Removal
+
+DRY_RUN = click.option("--dry-run", is_flag=True, help="Say what would go, and remove nothing.")
+
+
+@click.command("list")
+@STORE
+@JSON
+@example("koco list --store store")
+def list_sweeps(store: str, as_json: bool) -> None:
+    """List the sweeps of a store: runs, bytes, and when the last run ended.
+
+    bytes are about those of its runs' rows in the tables of results, and of its report; a run that
+    several sweeps share counts for each. Nightly runs are listed too.
+    """
+    from flows.housekeeping.listing import COLUMNS, bytes_text, sweep_rows
+    from storage.store import existing_store
+
+    rows = list(sweep_rows(existing_store(store)))
+    if not as_json:
+        for row in rows:
+            ended = row["ended"]
+            row["bytes"] = bytes_text(row["bytes"])
+            row["ended"] = ended and f"{ended:%Y-%m-%d %H:%M} UTC"
+    show(rows, COLUMNS, as_json)
+
+
+@click.command()
+@STORE
+@JSON
+@example("koco compact")
+def compact(store: str, as_json: bool) -> None:
+    """Merge the many files that sweeps have left of each table of results into one.
+
+    Nothing is lost if this is interrupted, and koco results may be used meanwhile.
+    """
+    from storage.collecting import compact as compact_results
+    from storage.store import existing_store
+
+    before, after = compact_results(existing_store(store))
+    click.echo(
+        json.dumps({"before": before, "after": after})
+        if as_json
+        else f"{before} files of runs before, {after} now"
+    )
+
+
+@click.group()
+@example("koco remove sweep ill-conditioned --dry-run")
+def remove() -> None:
+    """Remove a dataset, a sweep, or copies in the cache folder.
+
+    Nothing is removed while a sweep or a nightly run is under way on the store.
+    """
+
+
+@remove.command("dataset")
+@click.argument("name")
+@STORE
+@click.option(
+    "--force", is_flag=True, help="Also a dataset that sweeps use: their results are kept."
+)
+@DRY_RUN
+@JSON
+@example("koco remove dataset cpusmall --dry-run")
+def remove_dataset(name: str, store: str, force: bool, dry_run: bool, as_json: bool) -> None:
+    """Remove the prepared dataset NAME, and its copies in the cache folder.
+
+    A dataset that a sweep uses is refused. With --force the sweep's results are kept, and can be
+    read and reported as before; the dataset must be prepared again before its runs are repeated.
+    From the same source it gets the same identity.
+    """
+    from flows.housekeeping.removal import dataset_removal
+
+    _remove(dataset_removal(store, name, force), dry_run, as_json)
+
+
+@remove.command("sweep")
+@click.argument("name")
+@STORE
+@DRY_RUN
+@JSON
+@example("koco remove sweep ill-conditioned --dry-run")
+def remove_sweep(name: str, store: str, dry_run: bool, as_json: bool) -> None:
+    """Remove the sweep NAME: its entry, its report, and its runs.
+
+    The runs that another sweep has too are kept. If this is interrupted, the same command completes
+    it. Bytes are about those that become free.
+    """
+    from flows.housekeeping.removal import sweep_removal
+
+    _remove(sweep_removal(store, name), dry_run, as_json)
+
+
+@remove.command("cache")
+@click.argument("name")
+@STORE
+@DRY_RUN
+@JSON
+@example("koco remove cache cpusmall")
+def remove_cache(name: str, store: str, dry_run: bool, as_json: bool) -> None:
+    """Remove the copies of the dataset NAME in the cache folder.
+
+    The next sweep on the dataset makes them again.
+    """
+    from flows.housekeeping.removal import cache_removal
+
+    _remove(cache_removal(store, name), dry_run, as_json)
+
+
+def _remove(removal: Removal, dry_run: bool, as_json: bool) -> None:
+    """Remove something, unless it is a dry run, and say what this frees."""
+    from flows.housekeeping.listing import bytes_text
+
+    if not dry_run:
+        removal.do()
+    told = {
+        "kind": removal.kind,
+        "name": removal.name,
+        "files": removal.files,
+        "bytes": removal.n_bytes,
+        "runs": removal.runs,
+        "runs_kept": removal.runs_kept,
+        "removed": not dry_run,
+    }
+    if as_json:
+        click.echo(json.dumps(told))
+        return
+    runs = f", {removal.runs:,} runs" if removal.kind == "sweep" else ""
+    kept = f"; {removal.runs_kept:,} runs of other sweeps stay" if removal.runs_kept else ""
+    click.echo(
+        f"{removal.kind} {removal.name}: {'would free' if dry_run else 'freed'}"
+        f" {bytes_text(removal.n_bytes)} in {removal.files:,} file{'s' * (removal.files != 1)}"
+        f"{runs}{kept}"
+    )

@@ -1,0 +1,1 @@
+"""Keeping house: which sweeps a store has, and removing what is not needed any more."""

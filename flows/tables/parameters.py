@@ -1,0 +1,58 @@
+"""Parameters in words: which of them tell configurations apart, and how they are written."""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from koco_stream.learners import LEARNERS
+from koco_stream.losses import curvature_of
+
+Params = Mapping[str, Any]
+
+
+def shown_params(learner: str, params: dict[str, Any]) -> dict[str, Any]:
+    """The parameters of a run that have an effect, from those in its identity."""
+    return LEARNERS[learner].shown(params) if learner in LEARNERS else params
+
+
+def varied(learner: str, configurations: Iterable[Params]) -> dict[str, list[Any]]:
+    """Values of each parameter that is not the same in all configurations of a learner.
+
+    They come in the learner's order of parameters, each one's values sorted.
+    """
+    values: dict[str, set[Any]] = defaultdict(set)
+    if learner in LEARNERS:
+        values |= {parameter.name: set() for parameter in LEARNERS[learner].parameters}
+    for params in configurations:
+        for name, value in params.items():
+            values[name].add(json.dumps(value) if isinstance(value, list | dict) else value)
+    return {name: sorted(found, key=sort_key) for name, found in values.items() if len(found) > 1}
+
+
+def sort_key(value: Any) -> tuple[bool, Any]:
+    """Sort key that puts numbers first, then text and None."""
+    is_text = value is None or isinstance(value, str)
+    return is_text, str(value) if is_text else value
+
+
+def telling(learner: str, params: Params, among: Iterable[str]) -> list[str]:
+    """Parameters that distinguish a configuration: those in `among`, or not at their default."""
+    if learner not in LEARNERS:
+        return list(params)
+    one = LEARNERS[learner]
+    usual = dict(one.defaults())
+    if usual.get("curvature", 0) is None:
+        usual["curvature"] = one.curvature_share * curvature_of(
+            str(params["loss"]), float(params["clip"])
+        )
+    return [name for name, value in params.items() if name in among or usual.get(name) != value]
+
+
+def params_text(params: Params, only: Sequence[str] | None = None) -> str:
+    """Format parameters as text: `alpha=4 clip=1`."""
+    return " ".join(
+        f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}"
+        for name, value in sorted(params.items())
+        if only is None or name in only
+    )

@@ -1,0 +1,95 @@
+"""How the dictionary of a kernel learner grows, as the planner expects or has measured it."""
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from koco_stream.types import Array
+
+WORK_POINTS = 65  # rounds at which the work is computed
+FEW_POINTS = 30  # the points that take as long as the rest of a round
+
+
+class Sampling(NamedTuple):
+    """What decides whether rows join a dictionary: p = min(factor·q/(ridge + q), 1), at least
+    `floor`, where q is what the points so far do not explain of a row.
+
+    kernel, bandwidth, degree, intercept: the kernel. factor: β(1 ± ε). most: the largest number of
+    points, if there is one. of_gradients: whether q is weighted by the square of the loss's slope,
+    which is smaller for rows that are predicted well.
+    """
+
+    kernel: str
+    bandwidth: float
+    degree: int
+    intercept: bool
+    ridge: float
+    factor: float
+    floor: float = 0.0
+    most: int | None = None
+    of_gradients: bool = False
+
+
+class Growth(NamedTuple):
+    """The number of points after some rounds, increasing; linear between them.
+
+    The first of `rounds` is 0, the last one the end of the stream.
+    """
+
+    rounds: tuple[float, ...]
+    points: tuple[float, ...]
+
+    @staticmethod
+    def measured(joined: Array, rounds: int) -> "Growth":
+        """The growth of a dictionary whose points `joined` (J,) in these rounds, increasing."""
+        at = np.unique(np.round(np.geomspace(1, max(rounds, 1), 16)))
+        points = np.searchsorted(joined, at, side="right")
+        return Growth((0.0, *at.tolist()), (0.0, *points.astype(float).tolist()))
+
+    @staticmethod
+    def assumed(rounds: int, points: float) -> "Growth":
+        """A growth to this many points within the first tenth of the rounds."""
+        return Growth((0.0, rounds / 10, float(rounds)), (0.0, points, points))
+
+    @property
+    def last(self) -> float:
+        """The number of points at the end of the stream."""
+        return self.points[-1]
+
+    def scaled(self, factor: float) -> "Growth":
+        """The same growth with this multiple of the points, at most one a round."""
+        both = zip(self.rounds, self.points, strict=True)
+        return self._replace(points=tuple(min(factor * J, t) for t, J in both))
+
+    def up_to(self, most: int | None) -> "Growth":
+        """The same growth, which ends at `most` points."""
+        if most is None:
+            return self
+        return self._replace(points=tuple(min(J, float(most)) for J in self.points))
+
+    def a_round(self, cost: Callable[[Array], Array]) -> float:
+        """The mean over the rounds of a cost that depends on the number of points (k,)."""
+        return self._mean(cost, np.diff(self.rounds))
+
+    def a_join(self, cost: Callable[[Array], Array]) -> float:
+        """What rounds in which a point joins cost more, as a mean over all rounds."""
+        return self._mean(cost, np.diff(self.points))
+
+    def work_done(self, share: float) -> float:
+        """The share of the work that is done after a share of the rounds.
+
+        A round's work is taken to follow the square of the number of points, and that of a few.
+        """
+        at = np.linspace(0.0, self.rounds[-1], WORK_POINTS)
+        work = (np.interp(at, self.rounds, self.points) + FEW_POINTS) ** 2
+        done = np.concatenate(([0.0], np.cumsum((work[1:] + work[:-1]) / 2.0)))
+        return float(np.interp(share * self.rounds[-1], at, done) / done[-1])
+
+    def _mean(self, cost: Callable[[Array], Array], weights: Array) -> float:
+        """Simpson's rule, which is exact for squares of the number of points."""
+        ends = np.array(list(pairwise(self.points))).T
+        low, high = ends
+        sums = (cost(low) + 4.0 * cost((low + high) / 2.0) + cost(high)) / 6.0
+        return float(sums @ weights) / max(self.rounds[-1], 1.0)

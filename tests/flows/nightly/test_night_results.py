@@ -1,0 +1,82 @@
+"""The results of nightly runs are found from the store that the nights belong to."""
+
+import json
+
+import numpy as np
+import pytest
+
+from flows.nightly.night import opened_night
+from flows.sweeping.file import read_sweep
+from flows.sweeping.planning import limits_of
+from flows.sweeping.steps import prepare_datasets, remember
+from koco_stream.runs.planner import plan
+from storage.collecting import collect
+from storage.results import read_runs
+from tests.helpers.sweeps import checked, run_here
+from tests.helpers.swept import prepared, swept
+
+SPEC = """
+[[dataset]]
+name = "plain"
+[[learner]]
+name = "OGD"
+step_size = {steps}
+"""
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    """A store without sweeps, but with a night of `small`, as `koco nightly` leaves one."""
+    folder, draw = tmp_path_factory.mktemp("nights"), np.random.default_rng(0)
+    X = draw.standard_normal((60, 3))
+    store, spec = prepared(folder, "plain", X, X.sum(1) / 3), folder / "small.toml"
+    spec.write_text(f'name = "small"\n{SPEC.format(steps=[0.1, 0.2])}')
+    night, _ = opened_night(store, read_sweep(spec))
+    sweep = checked(spec, night)
+    prepare_datasets(sweep)
+    run_here(night, plan(sweep.runs, sweep.sizes, limits_of("local", 1)).cohorts, "small")
+    collect(night)
+    remember(str(night), sweep.sweep, sweep.runs)
+    return store
+
+
+def test_night__is_named_where_it_is_not_asked_for__and_shown_where_it_is(store, koco):
+    plain = koco("results", "--store", store, status=0)
+    assert "koco results --night small" in plain.stderr
+    assert plain.stdout == ""
+    asked = koco("results", "--store", store, "--sweep", "small", status=2)
+    assert "but a nightly run of it has: koco results --night small" in asked.stderr
+    rows = json.loads(koco("results", "--store", store, "--night", "small", "--json").stdout)
+    runs = read_runs(f"{store}/nights/small").to_pylist()
+    assert {row["params"]: row["mean_loss_mean"] for row in rows} == {
+        run["params"]: run["mean_loss"] for run in runs
+    }
+    assert len(runs) == 2
+    wrong = koco("results", "--store", store, "--night", "smal", status=2).stderr
+    assert "did you mean 'small'" in wrong
+    assert (
+        "exclude"
+        in koco(
+            "results", "--store", store, "--night", "small", "--sweep", "small", status=2
+        ).stderr
+    )
+
+
+def test_list__has_the_nights_too(store, koco):
+    [row] = json.loads(koco("list", "--store", store, "--json", status=0).stdout)
+    assert (row["sweep"], row["kind"], row["runs"], row["done"]) == ("small", "nightly run", 2, 2)
+
+
+def test_dataset__of_a_night_is_in_use(store, koco):
+    said = koco("remove", "dataset", "plain", "--store", store, status=2).stderr
+    assert "used by the nights of small; keep their results" in said
+
+
+def test_night__stands_beside_a_sweep_of_the_same_name(store, koco):
+    swept(store.parent, SPEC.format(steps=0.3), "small")
+    [row] = json.loads(koco("results", "--store", store, "--sweep", "small", "--json").stdout)
+    assert json.loads(row["params"])["step_size"] == 0.3
+    night = koco("results", "--store", store, "--night", "small", "--json").stdout
+    assert len(json.loads(night)) == 2
+    kinds = [row["kind"] for row in json.loads(koco("list", "--store", store, "--json").stdout)]
+    assert kinds == ["sweep", "nightly run"]

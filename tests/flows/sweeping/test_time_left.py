@@ -1,0 +1,148 @@
+"""The time left: it starts from the plan, follows what cohorts take, counts those under way, falls
+to nothing, and a longer one has a reason.
+"""
+
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flows.runtime.engine import Engine
+from flows.sweeping.progress import SweepProgress, statuses
+from flows.sweeping.steps import dashboard_of
+from flows.sweeping.time_left import PRIOR_SECONDS, TimeLeft
+from koco_stream.engine import reporting
+from koco_stream.engine.cohort import Receipt, run_cohort
+from koco_stream.engine.reporting import Report
+from koco_stream.learners import Growth
+from koco_stream.runs.cost_model import Costs, DataSize
+from koco_stream.runs.run import Cohort, Run
+from koco_stream.streams.manifest import load_manifest
+from koco_stream.streams.stream import Stream
+from storage.store import open_store
+
+STREAM = Stream("a", "h")
+COSTS = Costs({"h": DataSize(10_000, 5, 50_000)})
+
+
+def cohorts_of(seconds, learner="OGD"):
+    """A cohort of one run for each number of seconds."""
+    return [
+        Cohort(STREAM, (Run.of(STREAM, learner, {"step_size": 0.5 + k}, 0),), one)
+        for k, one in enumerate(seconds)
+    ]
+
+
+@given(
+    planned=st.lists(st.floats(1, 50), min_size=2, max_size=8),
+    slower=st.floats(0.2, 5),
+    workers=st.integers(1, 3),
+)
+def test_time_left__is_the_plan_at_the_speed_that_was_measured(planned, slower, workers):
+    """Without anything done it is that of the plan; as cohorts end, each slower by one factor, it
+    comes to the true time of the others, and is 0 at the end.
+    """
+    cohorts = cohorts_of(planned)
+    left = TimeLeft(cohorts, COSTS, workers)
+    assert left.seconds() == pytest.approx(max(sum(planned) / workers, max(planned)))
+    for k, cohort in enumerate(cohorts):
+        left.receive(cohort.cohort_id, slower * cohort.seconds)
+        done, others = sum(planned[: k + 1]), planned[k + 1 :]
+        factor = (slower * done + PRIOR_SECONDS) / (done + PRIOR_SECONDS)
+        expected = max(sum(others) / workers, max(others, default=0.0))
+        assert left.seconds() == pytest.approx(factor * expected, abs=1e-6)
+    assert left.seconds() == pytest.approx(0.0, abs=1e-6)
+
+
+def test_cohort_under_way__counts_for_what_it_has_done_and_how_fast():
+    """Half a cohort that took as long as was planned for all of it doubles what is left."""
+    (cohort,) = cohorts_of([100.0])
+    left = TimeLeft([cohort], COSTS, 2)
+    left.hear(Report(cohort.cohort_id, 0.5, 0.0, 5000, 100.0))
+    assert left.seconds() == pytest.approx(100.0, rel=0.01)
+    assert left.reason().startswith("OGD takes 2.0 times as long")
+    left.hear(Report("of another sweep", 0.5, 0.0, 5000, 100.0))
+    assert left.seconds() == pytest.approx(100.0, rel=0.01)
+
+
+def test_resumed_cohort__is_not_taken_for_a_fast_one():
+    """Rounds that were done before it was resumed took none of its seconds."""
+    (cohort,) = cohorts_of([100.0])
+    left = TimeLeft([cohort], COSTS, 1)
+    left.hear(Report(cohort.cohort_id, 0.75, 0.5, 2500, 25.0))
+    assert left.seconds() == pytest.approx(25.0, rel=0.01)
+    left.receive(cohort.cohort_id, 50.0)
+    assert left.finished["OGD", None].factor == pytest.approx(1.0, rel=0.01)
+
+
+@given(points=st.floats(0, 3000), share=st.floats(0, 1))
+def test_work__of_a_growing_dictionary_comes_late(points, share):
+    """Half the rounds are less than half the work while points join, and half without any."""
+    growth = Growth((0.0, 1e4), (0.0, points))
+    assert growth.work_done(share) <= share + 1e-9
+    assert Growth((0.0, 1e4), (points, points)).work_done(share) == pytest.approx(share)
+    assert growth.work_done(1.0) == pytest.approx(1.0)
+    if points > 1000:
+        assert growth.work_done(0.5) < 0.2
+
+
+def test_workers__report_rounds_within_a_cohort(small_store, monkeypatch):
+    """A cohort tells how many of its rounds are done, in order, and no more often than it may."""
+    monkeypatch.setattr(reporting, "EVERY", 0.0)
+    heard = []
+    monkeypatch.setattr(reporting, "listeners", [heard.append])
+    manifest = load_manifest(small_store, "real")
+    stream = Stream("real", manifest.dataset_hash)
+    cohort = Cohort(stream, tuple(Run.of(stream, name, {}, 0) for name in ("OGD", "AdaGrad")), 1.0)
+    run_cohort(str(small_store), "test", cohort, 100)
+    shares = [report.share for report in heard]
+    assert shares == pytest.approx([(k + 1) / 10 for k in range(10)])
+    assert heard[-1].rounds == 2 * manifest.n_rows
+    assert {report.cohort_id for report in heard} == {cohort.cohort_id}
+
+
+def test_address_of_dasks_pages__is_said_only_if_they_can_be_drawn(tmp_path, monkeypatch, capsys):
+    """Without bokeh they would only say that it is missing."""
+    engine = Engine(client=SimpleNamespace(dashboard_link="http://127.0.0.1:1/status"), timings=[])
+    there = {"bokeh": None}
+    monkeypatch.setattr("flows.sweeping.steps.find_spec", there.get)
+    assert dashboard_of(engine) is None
+    there["bokeh"] = "a spec"
+    assert dashboard_of(engine) == "http://127.0.0.1:1/status"
+    assert dashboard_of(Engine(client=None, timings=[])) is None
+    with SweepProgress(open_store(tmp_path / "store"), "try") as progress:
+        progress.computing(None)
+        assert "http" not in capsys.readouterr().err
+
+
+def test_shown_time__falls_and_rises_only_with_a_reason(tmp_path, capsys):
+    """A clearly longer estimate is shown with the learner that is slower; a little longer one is
+    not shown at all.
+    """
+    store = open_store(tmp_path / "store")
+    cohorts = cohorts_of([100.0, 100.0])
+    with SweepProgress(store, "try") as progress:
+        progress.more(2, 0)
+        progress.time_left = TimeLeft(cohorts, COSTS, 1)
+        progress._update()
+        assert progress._left() == pytest.approx(200.0, abs=1.0)
+        progress.hear(Report(cohorts[0].cohort_id, 0.1, 0.0, 1000, 10.5))
+        progress._update()
+        before = progress._left()
+        assert before <= 200.0
+        assert " left, not " not in capsys.readouterr().err
+        progress.hear(Report(cohorts[0].cohort_id, 0.2, 0.0, 2000, 80.0))
+        progress._update()
+        said = capsys.readouterr().err
+        assert " left, not " in said
+        assert "OGD takes 3." in said
+        assert progress._left() > 1.5 * before
+        progress._tell()
+        (status,) = statuses(store)
+        assert status.seconds_left == pytest.approx(progress._left(), abs=1.0)
+        assert status.rounds_per_second > 0
+        for cohort in cohorts:
+            progress.receive(Receipt(cohort.cohort_id, 1, 0, 0, 10_000, 1.0, 100.0))
+        progress._update()
+        assert progress._left() == pytest.approx(0.0, abs=0.1)

@@ -1,0 +1,47 @@
+"""The help of the koco command: commands by use, each with an example that is a command."""
+
+import re
+import shlex
+
+import click
+
+from flows.cli import COMMANDS
+from flows.cli import koco as command
+
+
+def commands(group, words=("koco",)):
+    """All commands below a group, with the words that a user types."""
+    for name in group.list_commands(None):
+        one = group.commands[name]
+        yield (*words, *name.split()), one
+        if isinstance(one, click.Group):
+            yield from commands(one, (*words, name))
+
+
+def test_help__shows_all_commands_by_use(koco):
+    """What is used each day comes first, and no command or sentence is cut."""
+    text = koco("--help", status=0).stdout
+    shown = re.findall(r"^  ([a-z]+(?: accept)?)  ", text, re.M)
+    assert shown[:5] == ["prepare", "sweep", "status", "results", "report"]
+    assert shown == list(command.commands)
+    assert [f"{title}:" in text for title in COMMANDS] == [True] * len(COMMANDS)
+    assert "..." not in text.partition("Options:")[2]
+    assert "koco nightly accept NAME" in " ".join(koco("nightly", "--help").stdout.split())
+
+
+def test_every_command__has_an_example_of_it_with_options_that_it_has():
+    for words, one in commands(command):
+        _, _, example = (one.help or "").partition("Example:\n")
+        [line] = example.strip().splitlines()
+        given = shlex.split(line)
+        assert tuple(given[: len(words)]) == words, line
+        if not isinstance(one, click.Group):
+            options = {name for parameter in one.params for name in parameter.opts}
+            assert {word for word in given if word.startswith("--")} <= options, line
+
+
+def test_command_of_two_words__is_itself_and_not_an_argument_of_the_first(koco, tmp_path):
+    said = koco("nightly", "accept", "small", "--store", tmp_path / "none", status=2).stderr
+    assert "there is no store" in said
+    assert "SPEC" in koco("nightly", status=2).output
+    assert "No such command 'accept'" in koco("accept", "small", status=2).output

@@ -1,0 +1,64 @@
+"""What a learner's constructor, its first call and its help say to one who makes a mistake or has a
+question.
+"""
+
+import inspect
+import re
+
+import pytest
+
+from koco_stream import CONKONS, OGD, Classifier, OjaSON, WrongInput
+from koco_stream.learners import LEARNERS
+
+EVERY = pytest.mark.parametrize("learner", LEARNERS.values(), ids=LEARNERS)
+
+
+@EVERY
+def test_unknown_argument__is_refused_with_the_class_and_the_nearest(learner):
+    *_, name = [name for name in inspect.signature(learner).parameters if len(name) > 3]
+    wrong = name[:-2] + name[:-3:-1]
+    with pytest.raises(
+        WrongInput, match=f"{learner.__name__} has no parameter '{wrong}'; did you mean '{name}'"
+    ) as refusal:
+        learner(**{wrong: 1})
+    assert isinstance(refusal.value, TypeError)
+
+
+@EVERY
+def test_wrong_value__is_refused_by_the_first_call_with_the_class(learner):
+    wrong = learner(loss="hing")
+    with pytest.raises(WrongInput, match=rf"{learner.__name__}: loss must be .*mean 'hinge'\?"):
+        wrong.progressive([[1.0]], [0.3])
+
+
+@EVERY
+def test_help__has_every_parameter_and_its_default(learner):
+    help_text = inspect.getdoc(learner)
+    arguments = inspect.signature(learner).parameters
+    assert [name for name in arguments if not re.search(rf"^{name} : ", help_text, re.M)] == []
+    annotations = [one.annotation for one in arguments.values() if one.default is None]
+    assert all("None" in str(annotation) for annotation in annotations)
+
+
+@pytest.mark.parametrize(
+    ("mistake", "said"),
+    [
+        (lambda: CONKONS(bandwith=1), "CONKONS has no parameter 'bandwith'; did you mean 'bandwi"),
+        (lambda: CONKONS(kernel="gausian").fit([[1.0]], [1.0]), "did you mean 'gaussian'"),
+        (lambda: CONKONS(bandwidth=-1).fit([[1.0]], [1.0]), "CONKONS: bandwidth must be greater"),
+        (lambda: Classifier(lerner=OGD()), "Classifier has no parameter 'lerner'"),
+    ],
+)
+def test_mistake__is_told_with_its_remedy(mistake, said):
+    with pytest.raises(WrongInput, match=said):
+        mistake()
+
+
+def test_class_of_a_user_with_further_arguments__takes_them():
+    class Mine(OjaSON):
+        def __init__(self, alpha=1.0, **others):
+            super().__init__(alpha=alpha, **others)
+
+    assert Mine(sketch_size=3).sketch_size == 3
+    with pytest.raises(WrongInput, match="Mine has no parameter 'sketch_sise'"):
+        Mine(sketch_sise=3)

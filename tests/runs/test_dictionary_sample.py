@@ -1,0 +1,197 @@
+"""The planner's dictionaries: their sizes, from a few rows, are those that runs have; their memory
+covers what states take; those that take most rows are named with the remedy; and a dictionary that
+outgrows its worker's memory ends its own run and no other.
+"""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_array, random_array
+
+from koco_stream import CONKONS, KORS, SketchedKONS
+from koco_stream.engine.cohort import bytes_of, run_cohort
+from koco_stream.engine.result_file import result_path
+from koco_stream.learners import Growth, StreamSize
+from koco_stream.runs.cost_model import DataSize
+from koco_stream.runs.dictionary_sample import DictionarySample, large_dictionaries, with_growths
+from koco_stream.runs.planner import Limits, plan
+from koco_stream.runs.run import Cohort, Run
+from koco_stream.streams.manifest import load_manifest
+from koco_stream.streams.stream import Stream
+from koco_stream.theory.leverage import ridge_leverage_scores
+
+N = 1500
+
+
+def clusters(seed, n=N, d=8):
+    """Rows in a few clusters, with columns of unlike scale, in random order."""
+    draw = np.random.default_rng(seed)
+    centres = 3.0 * draw.standard_normal((6, d))
+    return (centres[draw.integers(0, 6, n)] + draw.standard_normal((n, d))) * np.linspace(0.3, 2, d)
+
+
+@given(
+    points=st.lists(st.integers(0, 400), min_size=2, max_size=6).map(sorted),
+    squares=st.floats(0, 3),
+    per_point=st.floats(0, 50),
+)
+def test_means__are_those_of_each_round_and_each_point(points, squares, per_point):
+    """The means over a growth are the sums over its rounds, one by one, up to their number."""
+    rounds = np.arange(len(points)) * 5000.0
+    growth = Growth(tuple(rounds), (0.0, *map(float, points[1:])))
+    J = np.interp(np.arange(0.5, rounds[-1]), rounds, growth.points)
+
+    def cost(n):
+        return 7.0 + per_point * n + squares * n**2
+
+    assert growth.a_round(cost) == pytest.approx(cost(J).mean(), rel=1e-4, abs=1e-6)
+    each = sum(cost(j + 0.5) for j in range(points[-1])) / rounds[-1]
+    assert growth.a_join(cost) == pytest.approx(each, rel=1e-3, abs=1e-6)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("kernel", ["gaussian", "polynomial", "linear"])
+def test_probabilities__of_few_rows_are_leverage_scores(kernel, sparse):
+    """While no more rows have come than stand for all, the expected probability of a row is its
+    ridge leverage score given those rows and itself.
+    """
+    X = random_array((60, 9), density=0.5, rng=3, format="csr") if sparse else clusters(3, 60)
+    X = csr_array(X) if sparse else X
+    model = KORS(kernel=kernel, bandwidth=1.5, ridge=0.7, beta=1.0)
+    sampling = KORS.sampling(KORS.complete({"kernel": kernel, "bandwidth": 1.5, "ridge": 0.7}))
+    assert model.get_params()["epsilon"] == 0.5
+    sample = DictionarySample(X, 24)
+    growth = sample.growth(sampling)
+    dense = X.toarray() if sparse else X
+    queries, earlier = dense[: len(sample.query_norms)], dense[len(sample.query_norms) :]
+    rates = []
+    for t in sample.at:
+        scores = []
+        for x in queries:
+            rows = np.vstack([earlier[:t], x])
+            dots = rows @ rows.T
+            norms = np.diag(dots)
+            K = {
+                "gaussian": np.exp(-(norms[:, None] + norms - 2 * dots) / (2 * 1.5**2)),
+                "polynomial": (dots + 1) ** 2,
+                "linear": dots,
+            }[kernel]
+            scores.append(min(1.5 * ridge_leverage_scores(K, 0.7)[-1], 1.0))
+        rates.append(np.mean(scores))
+    widths = np.diff([0, *sample.at])
+    expected = np.cumsum(widths * (np.array([rates[0], *rates[:-1]]) + rates) / 2)
+    assert growth.points[1:] == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("bandwidth", [0.1, 0.6, 1.5, 4.0, 20.0])
+@pytest.mark.parametrize("ridge", [0.2, 1.0])
+def test_expected_points__are_those_that_kors_takes(bandwidth, ridge):
+    """From bandwidths that are far too small to far too large, the expected size is within a
+    quarter of the size of a run, or a few points.
+    """
+    X = clusters(5)
+    given = {"bandwidth": bandwidth, "ridge": ridge}
+    expected = DictionarySample(X, N).growth(KORS.sampling(KORS.complete(given))).last
+    taken = KORS(**given).partial_fit(X).dictionary_.size
+    assert expected == pytest.approx(taken, rel=0.25, abs=10)
+
+
+@pytest.mark.parametrize("learner", [CONKONS, SketchedKONS])
+@pytest.mark.parametrize("bandwidth", [0.3, 3.0])
+def test_planned_memory__covers_the_states(learner, bandwidth):
+    """The memory that is planned from the estimate is at least what a run's state takes."""
+    X = clusters(6)
+    y = np.sign(X[:, 0])
+    q = learner.complete({"bandwidth": bandwidth})
+    growth = DictionarySample(X, N).growth(learner.sampling(q))
+    model = learner(bandwidth=bandwidth).partial_fit(X, y)
+    cost = learner.cost(q, StreamSize(N, X.shape[1], float(X.shape[1]), growth))
+
+    assert bytes_of([SimpleNamespace(states=[model._state])]) <= 8 * (
+        cost.floats + cost.shared.floats
+    )
+
+
+@pytest.fixture
+def store(small_store):
+    """The store, and a stream of its regression set."""
+    manifest = load_manifest(small_store, "real")
+    return small_store, manifest, Stream("real", manifest.dataset_hash)
+
+
+def test_large_dictionary__is_named_with_its_remedy(store, monkeypatch):
+    """A bandwidth at which most rows join is named before the sweep, with the rows' distance."""
+    folder, manifest, stream = store
+    runs = [Run.of(stream, "CONKONS", {"bandwidth": width}, 0) for width in (0.01, 3.0)]
+    monkeypatch.setattr("koco_stream.runs.dictionary_sample.LARGE_POINTS", 100)
+    sizes = with_growths(folder, {manifest.dataset_hash: DataSize.of(manifest)}, runs)
+    (warning,) = large_dictionaries(runs, sizes)
+    distance = sizes[manifest.dataset_hash].median_distance
+    assert warning.startswith("CONKONS on real with bandwidth 0.01: about 3")
+    assert f"two rows are {distance:.3g} apart" in warning
+    assert "BKONS" in warning
+    assert large_dictionaries(runs[1:], sizes) == []
+
+
+def test_unprepared_dataset__is_planned_without_an_estimate(small_store):
+    """A dataset that is generated when the sweep begins has no rows to look at yet."""
+    sizes = {"h": DataSize(5000, 10, 50_000)}
+    runs = [Run.of(Stream("missing", "h"), "CONKONS", {}, 0)]
+    assert with_growths(small_store, sizes, runs) == sizes
+    assert sizes["h"].seen_by(runs[0]).growth is None
+    assert plan(runs, sizes, Limits(1, 8 << 30)).seconds > 0
+
+
+@settings(max_examples=5, deadline=None)
+@given(limit=st.integers(300, 2000))
+def test_outgrown_memory__ends_the_largest_runs_and_no_other(store_for_all, limit):
+    """A dictionary that does not fit fails with its size and the remedy; the numbers of the other
+    runs are those that they have by themselves.
+    """
+    folder, stream = store_for_all
+    given = [("CONKONS", {"bandwidth": 0.01}), ("OGD", {}), ("CONKONS", {"bandwidth": 50.0})]
+    runs = tuple(Run.of(stream, learner, q, 0) for learner, q in given)
+    rows = {}
+    for cohort in (Cohort(stream, runs, 1.0, 0, limit << 10), Cohort(stream, runs[1:], 1.0)):
+        run_cohort(str(folder), "test", cohort, 64)
+        path = result_path(folder, cohort)
+        rows[len(cohort.runs)] = {
+            row["run_id"]: row for row in pq.read_table(path.path).to_pylist()
+        }
+        path.remove()
+    failed, *others = (rows[3][run.run_id] for run in runs)
+    assert failed["status"] == "failed"
+    assert "its dictionary had" in failed["error"]
+    assert "larger bandwidth" in failed["error"]
+    for row in others:
+        assert row["status"] == "ok"
+        assert row["mean_loss"] == rows[2][row["run_id"]]["mean_loss"]
+
+
+@pytest.fixture(scope="module")
+def store_for_all(tmp_path_factory):
+    """A store with a regression set of 700 rows, for all examples."""
+    from storage.preparing.prepare import prepare_file
+
+    folder = tmp_path_factory.mktemp("store")
+    X = clusters(8, 700)
+    lines = [",".join(f"{v:.6f}" for v in (*x, x.sum())) for x in X]
+    (folder / "real.csv").write_text("\n".join([",".join("abcdefghy"), *lines]) + "\n")
+    manifest = prepare_file(folder / "store", "real", folder / "real.csv", target="y")
+    return folder / "store", Stream("real", manifest.dataset_hash)
+
+
+def test_more_points__scale_a_growth_up_to_one_a_round():
+    """The range of a plan's times comes from more and fewer points, of which none is possible
+    before its round.
+    """
+    growth = Growth((0.0, 10.0, 100.0), (0.0, 8.0, 20.0))
+    assert growth.scaled(2.0).points == (0.0, 10.0, 40.0)
+    assert growth.up_to(12).points == (0.0, 8.0, 12.0)
+    size = replace(DataSize(100, 2, 200), growths={("any", 100): growth})
+    assert size.with_points(0.5).growths[("any", 100)].points == (0.0, 4.0, 10.0)
