@@ -57,7 +57,21 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
 
 
 class NLMS(Learner):
-    """Normalised least mean squares, w ← w − step_size·g/‖x‖²."""
+    """Normalised least mean squares, w ← w − step_size·g/‖x‖².
+
+    Parameters
+    ----------
+    step_size : float
+        Share of the error on a row that a step removes, between 0 and 2.
+    loss : str
+        Loss function of the round.
+    clip : float
+        Bound on predictions.
+    fit_intercept : bool
+        Add a feature that is always 1.
+    seed : int
+        Not used.
+    """
 
     parameters = (*SHARED, STEP_SIZE)
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)

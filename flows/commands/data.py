@@ -8,8 +8,9 @@ import click
 from cluster.machine import cores
 from flows.commands.shared import JSON, STORE, example, show
 
-# a copy of those in storage.sources.reading, whose import is slow
+# copies of those in storage.sources, whose import is slow
 FORMATS = ("libsvm", "vw", "csv", "space", "parquet", "documents")
+MISSING = ("mean", "median", "indicator", "drop")
 
 
 @click.command()
@@ -42,6 +43,15 @@ FORMATS = ("libsvm", "vw", "csv", "space", "parquet", "documents")
     "--one-hot", is_flag=True, help="Columns: one feature for each text of a column of texts."
 )
 @click.option(
+    "--missing",
+    type=click.Choice(MISSING),
+    help=(
+        "Columns: fill missing numbers in with the mean or the median of their column, with the"
+        " mean and a feature that marks them (indicator), or leave such rows out (drop)."
+        "  [default: refuse them]"
+    ),
+)
+@click.option(
     "--header/--no-header",
     default=None,
     help="Columns: whether the first line holds names.  [default: seen from it]",
@@ -64,7 +74,17 @@ FORMATS = ("libsvm", "vw", "csv", "space", "parquet", "documents")
 @click.option(
     "--scale",
     help=(
-        "none, minmax, unit-rows, unit-mean-square or tf-idf.  [default: none, or the catalogue's]"
+        "none, minmax, standard, unit-rows, unit-mean-square or tf-idf.  [default: none, or the"
+        " catalogue's]"
+    ),
+)
+@click.option(
+    "--scale-rows",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help=(
+        "Compute the scale, and what is filled in for missing values, from the first N rows only,"
+        " so that nothing looks ahead.  [default: all rows]"
     ),
 )
 @click.option(
@@ -87,6 +107,7 @@ FORMATS = ("libsvm", "vw", "csv", "space", "parquet", "documents")
     type=click.Choice(FORMATS),
     help="The source's.  [default: seen from it; a folder of documents must be named]",
 )
+@click.option("--replace", is_flag=True, help="Prepare a dataset anew that the store has already.")
 @click.option(
     "--workers",
     type=click.IntRange(min=0),
@@ -102,6 +123,7 @@ def prepare(
     form: str | None,
     store: str,
     workers: int,
+    replace: bool,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -124,7 +146,7 @@ def prepare(
         for option, value in {**options, "format": form}.items()
         if value is not None and value != ()
     }
-    manifest = prepare_named(store, name, sources, given, workers)
+    manifest = prepare_named(store, name, sources, given, workers, replace)
     if as_json:
         click.echo(manifest.to_json(), nl=False)
         return

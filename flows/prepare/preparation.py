@@ -25,7 +25,12 @@ DETAILS = (*DATASETS, "source", "editions")
 
 
 def prepare_named(
-    store: str, name: str, sources: Sequence[Path], given: dict[str, Any], workers: int = 0
+    store: str,
+    name: str,
+    sources: Sequence[Path],
+    given: dict[str, Any],
+    workers: int = 0,
+    replace: bool = False,
 ) -> Manifest:
     """Prepare a dataset from files, from a folder, or from the catalogue's addresses.
 
@@ -44,6 +49,8 @@ def prepare_named(
         Options of `prepare_file`, which override those of the catalogue.
     workers : int
         Number of processes for large files; below 2, this process does the work.
+    replace : bool
+        Whether an existing dataset of that name is replaced.
 
     Returns
     -------
@@ -53,10 +60,14 @@ def prepare_named(
     Raises
     ------
     WrongInput
-        If a source or an option is wrong, or files cannot be downloaded; the message says which
-        files are needed and how to pass them.
+        If a source or an option is wrong, the dataset exists, or files cannot be downloaded; the
+        message says which files are needed and how to pass them.
     """
     check_name(name)
+    if not replace and name in prepared_names(store):
+        raise WrongInput(
+            f"{store} has a dataset {name!r} already; to prepare it anew add --replace"
+        )
     if name.split(",")[0] in GENERATORS:
         raise WrongInput(
             f"{name!r} is generated on demand: name it in a sweep file; for data of your own take"

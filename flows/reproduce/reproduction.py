@@ -226,11 +226,11 @@ def prepared(store: str, name: str, data: Path | None, workers: int) -> Manifest
     with suppress(WrongInput):
         return load_manifest(store, name)
     if name not in VARIANTS:
-        return prepare_named(store, name, [data] if data else [], {}, workers)
+        return prepare_named(store, name, [data] if data else [], {}, workers, replace=True)
     base, options = VARIANTS[name]
     entry = CATALOGUE[base]
     edition, paths = find_edition(entry, data) if data else fetch_edition(store, entry)[:2]
-    return prepare_named(store, name, paths, {**edition.options, **options}, workers)
+    return prepare_named(store, name, paths, {**edition.options, **options}, workers, replace=True)
 
 
 def state_of(name: str, n_rows: int) -> str:

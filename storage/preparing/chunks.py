@@ -35,12 +35,17 @@ class Chunk:
     least: float  # smallest value, at most 0
     largest: float  # largest absolute value
     single: bool  # whether float32 represents every value exactly
+    n_dropped: int  # rows that were left out for their missing values
 
 
 def store_piece(source: Source, task: tuple[Any, Path]) -> Chunk:
     """Read a piece, write its rows to a file, and summarize them; `task` is (piece, file)."""
     piece, path = task
-    rows = source.read(piece)
+    return store_rows(source.read(piece), path, source.piece_bytes(piece))
+
+
+def store_rows(rows: Piece, path: Path, n_bytes: int) -> Chunk:
+    """Write rows to a file, and summarize them; they add `n_bytes` to the progress."""
     write_rows(rows, path)
     distinct = np.unique(rows.labels + 0.0)  # adding 0 turns -0 into 0
     return Chunk(
@@ -48,7 +53,7 @@ def store_piece(source: Source, task: tuple[Any, Path]) -> Chunk:
         n_rows=rows.n_rows,
         n_values=int(rows.values.size),
         n_features=int(rows.indices.max(initial=-1)) + 1,
-        n_bytes=source.piece_bytes(piece),
+        n_bytes=n_bytes,
         labels=frozenset(distinct[: MOST_DISTINCT + 1].tolist()),
         label_min=float(distinct.min(initial=np.inf)),
         label_max=float(distinct.max(initial=-np.inf)),
@@ -56,6 +61,7 @@ def store_piece(source: Source, task: tuple[Any, Path]) -> Chunk:
         least=float(rows.values.min(initial=0.0)),
         largest=float(np.abs(rows.values).max(initial=0.0)),
         single=is_single(rows.values),
+        n_dropped=rows.n_dropped,
     )
 
 

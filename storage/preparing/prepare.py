@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import count, tee
+from itertools import count, islice, pairwise, tee
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from koco_stream.io.paths import AnyPath, store_path
 from koco_stream.streams.manifest import Manifest
 from storage.preparing.chunks import MOST_DISTINCT, Chunk, Chunks, Cover, store_piece
 from storage.preparing.facts import with_facts
+from storage.preparing.missing import without_missing
 from storage.preparing.publish import publish
 from storage.preparing.shards import (
     BLOCK,
@@ -37,12 +38,14 @@ from storage.preparing.shards import (
     write_shard,
 )
 from storage.preparing.transform import Shape, Transformation, check_choices
+from storage.sources.problems import MOST_TOLD, Malformed, Problems
 from storage.sources.reading import source_of
 from storage.sources.source import ParallelMap, Reading, Source
 from storage.store import check_store, staging_folder
 
 VALUES_PER_SHARD = 4_000_000
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._,=-]{0,199}\Z")
+SEARCHED = 16  # pieces that are searched for problems, 128 MB of text
 REAL_FROM = 20  # with more distinct values, the target column of a table is taken as real-valued
 
 Progress = Callable[[str, int, int, int], None]
@@ -64,8 +67,11 @@ class Preparing:
         Scaling of the values, one of `transform.SCALES`.
     hash_bits : int, optional
         Features are hashed to 2^hash_bits; None does not hash them.
+    scale_rows : int, optional
+        Number of first rows from which the scale, and what is filled in for missing values, are
+        computed, so that nothing looks ahead; None takes all.
     task : {"classification", "regression"}, optional
-        Learning task; None decides by the labels (`task_of`).
+        Learning task; None decides by the labels (`transformation_for`).
     values_per_shard : int
         Limit on the values and on the rows of a shard.
     parallel_map : ParallelMap
@@ -76,6 +82,7 @@ class Preparing:
 
     layout: str | None = None
     scale: str = "none"
+    scale_rows: int | None = None
     hash_bits: int | None = None
     task: str | None = None
     values_per_shard: int = VALUES_PER_SHARD
@@ -93,6 +100,7 @@ def prepare_file(
     *,
     layout: str | None = None,
     scale: str = "none",
+    scale_rows: int | None = None,
     hash_bits: int | None = None,
     task: str | None = None,
     values_per_shard: int = VALUES_PER_SHARD,
@@ -110,7 +118,7 @@ def prepare_file(
         Name of the dataset; an existing dataset of that name is replaced.
     source : Path or sequence of Path
         The file or files.
-    layout, scale, hash_bits, task, values_per_shard, parallel_map, progress
+    layout, scale, scale_rows, hash_bits, task, values_per_shard, parallel_map, progress
         As in `Preparing`.
     **reading
         Fields of `Reading`.
@@ -122,7 +130,9 @@ def prepare_file(
     """
     check_store(store)
     check_name(name)
-    how = Preparing(layout, scale, hash_bits, task, values_per_shard, parallel_map, progress)
+    how = Preparing(
+        layout, scale, scale_rows, hash_bits, task, values_per_shard, parallel_map, progress
+    )
     paths = [source] if isinstance(source, Path) else list(source)
     return prepare_source(store, name, source_of(paths, Reading(**reading)), how)
 
@@ -143,7 +153,15 @@ def prepare_source(
 
     Raises `WrongInput` if the source or an option is wrong; the store is then unchanged.
     """
-    check_choices(source.layout, how.layout, how.scale, how.hash_bits)
+    check = partial(
+        check_choices,
+        layout=how.layout,
+        scale=how.scale,
+        bits=how.hash_bits,
+        scale_rows=how.scale_rows,
+        missing=source.missing,
+    )
+    check(source.layout)
     root = store_path(store)
     scratch_root = root.path if root.is_local else private_folder("preparing")
     try:
@@ -151,8 +169,16 @@ def prepare_source(
             scratch, shards = staging / "scratch", staging / "shards"
             scratch.mkdir()
             shards.mkdir()
-            source = source.surveyed(how.parallel_map, scratch)
-            chunks = Chunks(read_chunks(source, scratch, how))
+            try:
+                surveyed = source.surveyed(how.parallel_map, scratch)
+                check(surveyed.layout)
+                chunks = Chunks(read_chunks(surveyed, scratch, how))
+            except Malformed as first:
+                refuse_all(source, first, scratch / "searched", how)
+                raise
+            source, chunks = without_missing(
+                surveyed, chunks, known_rows(chunks, how), how.parallel_map, scratch
+            )
             manifest = write_shards(name, source, chunks, how, shards)
             return publish(root, shards, manifest, how.parallel_map)
     except OSError as error:
@@ -163,6 +189,58 @@ def prepare_source(
             f"no room for preparing {name} in {scratch_root} ({os.strerror(error.errno)}): it needs"
             " 12 bytes a value besides the dataset; make room there, or choose another --store",
         ) from None
+
+
+def refuse_all(source: Source, first: Malformed, scratch: Path, how: Preparing) -> None:
+    """Search a malformed source, not surveyed yet, for problems of other kinds than the `first`.
+
+    Raises `Malformed` with all kinds that were found. The search ends after `SEARCHED` pieces, or
+    with more problems than can be told.
+    """
+    scratch.mkdir()
+    problems, done = Problems(), 0
+    pieces = islice(problems.until_fault(source.pieces(scratch)), SEARCHED)
+    for error, n_bytes in how.parallel_map(partial(fault_of, source), pieces):
+        if error:
+            problems.extend(error)
+        done += n_bytes
+        how.progress("looking for other problems", done, source.n_bytes, 0)
+        if len(problems.met) > MOST_TOLD:
+            break
+    share = f"the first {100 * done // source.n_bytes} % of the source was searched for problems"
+    problems.refuse(share if done < source.n_bytes else "")
+    raise first
+
+
+def fault_of(source: Source, piece: Any) -> tuple[WrongInput | None, int]:
+    """Error of a piece, and the bytes that it adds to the progress."""
+    try:
+        source.check(piece)
+    except WrongInput as error:
+        return error, source.piece_bytes(piece)
+    finally:
+        source.release(piece)
+    return None, source.piece_bytes(piece)
+
+
+def known_rows(chunks: Chunks, how: Preparing) -> list[tuple[int, int]]:
+    """Ranges of the rows (first, end) from which statistics are computed, a chunk's or so each.
+
+    Raises `WrongInput` if there are fewer rows than `how.scale_rows`.
+    """
+    if how.scale_rows is not None and how.scale_rows > chunks.n_rows:
+        raise WrongInput(
+            f"--scale-rows {how.scale_rows}: there are {chunks.n_rows:,} rows; give at most as many"
+        )
+    return first_rows(whole_blocks(list(pairwise(chunks.firsts))), how)
+
+
+def first_rows(ranges: Sequence[tuple[int, int]], how: Preparing) -> list[tuple[int, int]]:
+    """Those of the rows of ranges (first, end) from which statistics are computed."""
+    end = how.scale_rows
+    if end is None:
+        return list(ranges)
+    return [(start, min(stop, end)) for start, stop in ranges if start < end]
 
 
 def read_chunks(source: Source, scratch: Path, how: Preparing) -> Iterator[Chunk]:
@@ -191,7 +269,11 @@ def write_shards(
     transformation = transformation_for(source, chunks, how)
     ranges = list(ranges_of(chunks, transformation, how.values_per_shard))
     transformation = with_facts(
-        transformation, chunks, whole_blocks(ranges), how.parallel_map, folder.parent / "facts.npy"
+        transformation,
+        chunks,
+        first_rows(whole_blocks(ranges), how),
+        how.parallel_map,
+        folder.parent / "facts.npy",
     )
     check = partial(is_narrow, transformation=transformation)
     covers = (chunks.cover(*rows) for rows in ranges)
@@ -261,7 +343,7 @@ def transformation_for(source: Source, chunks: Chunks, how: Preparing) -> Transf
         label_min=min(chunk.label_min for chunk in every),
         label_max=max(chunk.label_max for chunk in every),
     )
-    return Transformation(shape, how.layout, how.scale, how.hash_bits, task)
+    return Transformation(shape, how.layout, how.scale, how.hash_bits, task, how.scale_rows)
 
 
 def written_shards(

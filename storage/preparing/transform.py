@@ -1,7 +1,7 @@
 """Transformations of a source's values, which belong to the dataset's identity.
 
 The order is: layout (dense or sparse), scale, feature hashing. Some scales need statistics of the
-whole source, such as the range of each feature (`storage.preparing.facts`).
+source, such as the range of each feature (`storage.preparing.facts`).
 """
 
 from dataclasses import dataclass, replace
@@ -14,7 +14,9 @@ from koco_stream.types import Array
 from storage.sources.source import Piece, dense_piece, refuse_first
 
 LAYOUTS = ("dense", "sparse")
-SCALES = ("none", "minmax", "unit-rows", "unit-mean-square", "tf-idf")
+SCALES = ("none", "minmax", "standard", "unit-rows", "unit-mean-square", "tf-idf")
+BY_FEATURE = ("minmax", "standard", "tf-idf")  # scales with statistics of each feature
+BY_ROW = ("none", "unit-rows")  # scales without statistics of other rows
 MOST_BITS = 30  # feature numbers are int32, and the top bit of the hash is the sign
 MOST_DENSE_VALUES = 500_000_000
 MOST_TIMES_DENSER = 50
@@ -23,14 +25,29 @@ MOST_KNOWN_FEATURES = 1 << 24  # two numbers per feature (256 MB), or a dense ro
 ONLY_COUNTS = "--scale tf-idf takes counts: a sparse file without negative values"
 
 
-def check_choices(source_layout: str, layout: str | None, scale: str, bits: int | None) -> None:
+def check_choices(
+    source_layout: str,
+    layout: str | None,
+    scale: str,
+    bits: int | None,
+    scale_rows: int | None = None,
+    missing: str | None = None,
+) -> None:
     """Raise `WrongInput` for options that apply to no source of this layout, before it is read."""
     kept = layout or source_layout
     refuse_first(
         [
             (scale not in SCALES, f"--scale {scale} is not one of {', '.join(SCALES)}"),
-            (kept not in LAYOUTS, f"--layout {layout} is not one of {', '.join(LAYOUTS)}"),
+            (
+                layout not in (None, *LAYOUTS),
+                f"--layout {layout} is not one of {', '.join(LAYOUTS)}",
+            ),
             (scale == "tf-idf" and kept == "dense", ONLY_COUNTS),
+            (
+                scale == "standard" and kept == "sparse",
+                "--scale standard moves the zeros of sparse rows; add --layout dense, or use"
+                " --scale unit-mean-square",
+            ),
             (
                 bits is not None and not 1 <= bits <= MOST_BITS,
                 f"--hash-bits {bits}: give 1 to {MOST_BITS}; features are hashed to 2^bits",
@@ -38,6 +55,15 @@ def check_choices(source_layout: str, layout: str | None, scale: str, bits: int 
             (
                 bits is not None and kept == "dense",
                 "--hash-bits is for sparse rows; add --layout sparse",
+            ),
+            (
+                scale_rows is not None and scale_rows < 1,
+                f"--scale-rows {scale_rows}: give the number of first rows, at least 1",
+            ),
+            (
+                scale_rows is not None and scale in BY_ROW and missing in (None, "drop"),
+                f"--scale-rows says from which rows a scale is computed, and --scale {scale} is"
+                " computed from no other rows; leave it out",
             ),
         ]
     )
@@ -65,12 +91,12 @@ def _mapped(file: Path) -> Array:
 class Transformation:
     """Transformation of every row of a source with this shape.
 
-    `layout` None keeps that of the source, `bits` None does not hash; for "regression", minmax also
-    scales the labels. What a scale needs to know of the whole source is added by `with_facts`:
-    `root` is the root mean square norm of rows multiplied by 2^-exponent, and `facts` an array file
-    (3, d) with the smallest and the largest value of each feature, and the number of rows that have
-    it. It is memory-mapped because it may be large. Raises `WrongInput` for options that do not fit
-    the source.
+    `layout` None keeps that of the source, `bits` None does not hash; for "regression", minmax and
+    standard also scale the labels. What a scale needs to know of the source is computed from the
+    first `scale_rows` rows, or from all if it is None, and added by `with_facts`: `root` is the
+    root mean square norm of rows multiplied by 2^-exponent, and `facts` an array file (3, d + 1) of
+    the features and the target, with `range_facts` or `standard_facts`. It is memory-mapped because
+    it may be large. Raises `WrongInput` for options that do not fit the source.
     """
 
     shape: Shape
@@ -78,6 +104,7 @@ class Transformation:
     scale: str = "none"
     bits: int | None = None
     task: str = "classification"
+    scale_rows: int | None = None
     exponent: int = 0
     root: float = 1.0
     facts: Path | None = None
@@ -100,7 +127,7 @@ class Transformation:
                     f" {MOST_FEATURES}",
                 ),
                 (
-                    self.scale in ("minmax", "tf-idf") and d > MOST_KNOWN_FEATURES,
+                    self.scale in BY_FEATURE and d > MOST_KNOWN_FEATURES,
                     f"--scale {self.scale} keeps what it has to know of every feature in memory: of"
                     f" at most {MOST_KNOWN_FEATURES:,}, and there are {d:,}; use --scale unit-rows",
                 ),
@@ -134,11 +161,15 @@ class Transformation:
         return self.shape.n_features if self.bits is None else 2**self.bits
 
     @property
+    def scales_labels(self) -> bool:
+        """Whether the labels are scaled as the features are."""
+        return self.scale in ("minmax", "standard") and self.task == "regression"
+
+    @property
     def label_range(self) -> tuple[float, float]:
         """Smallest and largest label of the transformed rows."""
-        low, high = self.shape.label_min, self.shape.label_max
-        if self.scale == "minmax" and self.task == "regression":
-            return 0.0, 1.0 if high > low else 0.0
+        ends = np.array([self.shape.label_min, self.shape.label_max])
+        low, high = self._scaled_labels(ends).tolist()
         return low, high
 
     def laid_out(self, rows: Piece) -> Piece:
@@ -173,27 +204,31 @@ class Transformation:
     @property
     def done(self) -> list[str]:
         """Descriptions of the applied transformations, for the manifest."""
-        low, high = self.shape.label_min, self.shape.label_max
         divisor = self.root * 2.0 ** min(self.exponent, 1023)
+        over = "the file" if self.scale_rows is None else f"the first {self.scale_rows} rows"
+        zero = "0 if constant"
         all_said = [
             (self.kept != self.shape.layout, f"rows kept {self.kept}"),
             (
                 self.scale == "minmax",
-                "each feature to [0, 1] over the file: (value - min)/(max - min), 0 if constant",
+                f"each feature to [0, 1] over {over}: (value - min)/(max - min), {zero}",
             ),
             (
-                self.scale == "minmax" and self.task == "regression",
-                f"the target to [0, 1]: (y - {low!r})/{high - low!r}",
+                self.scale == "standard",
+                f"each feature standardized over {over}: (value - mean)/deviation, {zero}",
             ),
+            (self.scales_labels, self._said_of_target() if self.scales_labels else ""),
             (
                 self.scale == "tf-idf",
-                "tf-idf: value times log((1 + n)/(1 + rows with the feature)) + 1",
+                "tf-idf: value times log((1 + n)/(1 + rows with the feature)) + 1"
+                + ("" if self.scale_rows is None else f", over {over}"),
             ),
             (self.scale == "tf-idf", "unit rows"),
             (self.scale == "unit-rows", "each row divided by its Euclidean norm"),
             (
                 self.scale == "unit-mean-square",
-                f"all rows divided by {divisor!r}: mean square norm 1",
+                f"all rows divided by {divisor!r}: mean square norm 1"
+                + ("" if self.scale_rows is None else f" over {over}"),
             ),
             (
                 self.bits is not None,
@@ -202,22 +237,40 @@ class Transformation:
         ]
         return [words for was_done, words in all_said if was_done]
 
-    def _by_facts(self, rows: Piece, facts: Array) -> Piece:
-        """Apply tf-idf or minmax."""
-        low, high, rows_with = facts
-        if self.scale == "tf-idf":
-            idf = np.log((1 + self.shape.n_rows) / (1 + rows_with)) + 1
-            return _unit_rows(replace(rows, values=rows.values * idf[rows.indices]))
-        labels = rows.labels
-        if self.task == "regression":
-            ends = np.array(self.shape.label_min), np.array(self.shape.label_max)
-            labels = to_unit(labels, *ends)
-        values = (
-            to_unit(rows.values.reshape(-1, self.shape.n_features), low, high).reshape(-1)
-            if self.kept == "dense"
-            else to_unit(rows.values, low[rows.indices], high[rows.indices])
+    def _said_of_target(self) -> str:
+        first, second, third = (
+            _mapped(self.facts)[:, -1].tolist() if self.facts else (0.0, 0.0, 0.0)
         )
-        return without_zeros(replace(rows, labels=labels, values=values))
+        if self.scale == "minmax":
+            return f"the target to [0, 1]: (y - {first!r})/{second - first!r}"
+        mean, deviation = np.ldexp([second, third], int(first)).tolist()
+        return f"the target standardized: (y - {mean!r})/{deviation!r}"
+
+    def _scaled_labels(self, labels: Array) -> Array:
+        if not self.scales_labels or self.facts is None:
+            return labels
+        return self._scaled(labels, _mapped(self.facts)[:, -1])
+
+    def _scaled(self, values: Array, facts: Array) -> Array:
+        """Apply minmax or standard to values, whose features have these `facts`."""
+        if self.scale == "minmax":
+            low, high, _ = facts
+            return to_unit(values, low, high)
+        exponent, mean, deviation = facts
+        quotient = np.ldexp(values, -exponent.astype(np.int32)) - mean
+        return np.where(deviation > 0.0, quotient / np.where(deviation > 0.0, deviation, 1.0), 0.0)
+
+    def _by_facts(self, rows: Piece, facts: Array) -> Piece:
+        """Apply a scale with statistics of each feature."""
+        if self.scale == "tf-idf":
+            idf = np.log((1 + (self.scale_rows or self.shape.n_rows)) / (1 + facts[2, :-1])) + 1
+            return _unit_rows(replace(rows, values=rows.values * idf[rows.indices]))
+        values = (
+            self._scaled(rows.values.reshape(rows.n_rows, -1), facts[:, :-1]).reshape(-1)
+            if self.kept == "dense"
+            else self._scaled(rows.values, facts[:, rows.indices])
+        )
+        return without_zeros(replace(rows, labels=self._scaled_labels(rows.labels), values=values))
 
 
 def row_numbers(rows: Piece) -> Array:
@@ -242,11 +295,11 @@ def without_zeros(rows: Piece) -> Piece:
 
 
 def to_unit(values: Array, low: Array, high: Array) -> Array:
-    """Map [low, high] to [0, 1], and to 0 if low equals high; wide ranges do not overflow."""
+    """Map [low, high] to [0, 1], and all to 0 if low equals high; wide ranges do not overflow."""
     with np.errstate(over="ignore"):
         half = np.where(np.isfinite(high - low), 1.0, 0.5)
     span = np.where(high > low, high * half - low * half, 1.0)
-    return (values * half - low * half) / span
+    return np.where(high > low, (values * half - low * half) / span, 0.0)
 
 
 def _unit_rows(rows: Piece) -> Piece:

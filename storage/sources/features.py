@@ -12,7 +12,15 @@ import numpy as np
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.types import Array
 from storage.sources.numbers import LabelRule
-from storage.sources.source import ParallelMap, Piece, Reading, Source, dense_piece, refuse_first
+from storage.sources.source import (
+    UNDECIDED,
+    ParallelMap,
+    Piece,
+    Reading,
+    Source,
+    dense_piece,
+    refuse_first,
+)
 
 # limit on the distinct texts of one column: each becomes a feature, named in the manifest
 MOST_TEXTS = 1_000_000
@@ -23,7 +31,7 @@ class Choice:
     """Roles of the columns of a table, counted from 0 here and from 1 in messages.
 
     `names` is empty for a table without names. The features `texts` hold texts. With `one_hot`,
-    they are one-hot encoded, and rows are sparse.
+    they are one-hot encoded. `separator` stands between the columns of a CSV file.
     """
 
     width: int
@@ -33,6 +41,7 @@ class Choice:
     dropped: tuple[int, ...]
     texts: tuple[int, ...]
     one_hot: bool
+    separator: str = ","
 
     def called(self, column: int) -> str:
         """Description of a column in messages: its name, or its number counted from 1."""
@@ -45,7 +54,7 @@ class Parsed:
 
     `labels` (n,) and `values` (n, k) are the label column and the k feature columns. A column of
     text has numbers in `values`: each is the position of the row's text in `texts[column]`, the
-    list of that column's distinct texts.
+    list of that column's distinct texts. Missing values are NaN, if the source accepts them.
     """
 
     labels: Array
@@ -58,7 +67,8 @@ class ColumnSource(Source):
     """Base of the sources that read tables.
 
     With one-hot encoding, each distinct text of a text column is one feature. The features of a
-    column are in the sorted order of its texts, which are `known` once the source is surveyed.
+    column are in the sorted order of its texts, which are `known` once the source is surveyed. Rows
+    are then sparse, unless at least half of the features are columns of numbers.
     """
 
     choice: Choice
@@ -90,6 +100,8 @@ class ColumnSource(Source):
                         f" {choice.names[k] if choice.names else k + 1}"
                     )
         known = {k: sorted(texts) for k, texts in met.items()}
+        n_numbers = len(choice.features) - len(known)
+        n_features = n_numbers + sum(map(len, known.values()))
         names = []
         for k in choice.features:
             name = choice.names[k] if choice.names else choice.called(k)
@@ -97,8 +109,17 @@ class ColumnSource(Source):
         said = ", ".join(f"{choice.called(k)} ({len(known[k])})" for k in choice.texts)
         what = f"one-hot, values in sorted order: {said}" if said else "one-hot: no column of texts"
         return replace(
-            source, known=known, feature_names=names, n_features=len(names), done=(*self.done, what)
+            source,
+            known=known,
+            feature_names=names,
+            n_features=n_features,
+            layout="dense" if 2 * n_numbers >= n_features else "sparse",
+            done=(*self.done, what),
         )
+
+    def check(self, piece: Any) -> None:
+        """Read the rows of a piece for their problems alone, before texts are surveyed."""
+        self.rows(piece)
 
     def texts_of(self, piece: Any) -> dict[int, list[str]]:
         """Distinct texts of the text columns in a piece, by column."""
@@ -107,15 +128,26 @@ class ColumnSource(Source):
         return texts
 
     def read(self, piece: Any) -> Piece:
-        """Read the rows of a piece: dense, or sparse with a 1 at the feature of each text.
+        """Read the rows of a piece; each text becomes a 1 at its feature.
 
-        Raises `WrongInput` with the position of an error, and for a text that was absent during the
+        With the choice "drop", rows with a missing number or label are left out. Raises
+        `WrongInput` with the position of an error, and for a text that was absent during the
         survey.
         """
         rows = self.rows(piece)
-        if not self.choice.one_hot:
-            return dense_piece(rows.labels, rows.values)
-        values, offsets = rows.values.copy(), np.zeros(rows.values.shape, np.int32)
+        whole = np.ones(rows.labels.size, bool)
+        if self.missing == "drop":
+            whole = ~(np.isnan(rows.labels) | np.isnan(rows.values).any(axis=1))
+        encoded = self._encoded(rows, whole) if self.choice.one_hot else None
+        kept = encoded or dense_piece(rows.labels[whole], rows.values[whole])
+        return replace(kept, n_dropped=int(whole.size - whole.sum()))
+
+    def _encoded(self, rows: Parsed, whole: Array) -> Piece:
+        """One-hot encode those rows where `whole` (n,) is true, in the layout of the source."""
+        values, offsets = (
+            rows.values[whole],
+            np.zeros((int(whole.sum()), rows.values.shape[1]), int),
+        )
         widths = []
         for j, k in enumerate(self.choice.features):
             widths.append(len(self.known.get(k, [""])))
@@ -128,12 +160,16 @@ class ColumnSource(Source):
                             f"{self.choice.called(k)}: {text[:60]!r} was not there when the files"
                             " were read first; do not change them meanwhile"
                         )
-                offsets[:, j] = np.array(ranks, np.int32)[rows.values[:, j].astype(np.int64)]
+                offsets[:, j] = np.array(ranks, int)[values[:, j].astype(int)]
                 values[:, j] = 1.0
-        indices = (offsets + np.cumsum([0, *widths[:-1]])).astype(np.int32)
+        indices, labels = offsets + np.cumsum([0, *widths[:-1]]), rows.labels[whole]
+        if self.layout == "dense":
+            matrix = np.zeros((labels.size, sum(widths)))
+            np.put_along_axis(matrix, indices, values, axis=1)
+            return dense_piece(labels, matrix)
         kept = values != 0.0
         indptr = np.append(0, np.cumsum(kept.sum(axis=1)))
-        return Piece(rows.labels, indptr, indices[kept], values[kept])
+        return Piece(labels, indptr, indices[kept].astype(np.int32), values[kept])
 
 
 def column_fields(
@@ -145,7 +181,7 @@ def column_fields(
     return {
         "format": form,
         "paths": tuple(paths),
-        "layout": "sparse" if choice.one_hot else "dense",
+        "layout": UNDECIDED if choice.one_hot else "dense",
         "n_features": None if choice.one_hot else len(choice.features),
         "feature_names": [choice.names[k] for k in choice.features]
         if choice.names and not choice.one_hot
@@ -154,6 +190,7 @@ def column_fields(
         "origin": {**reading.given(), "format": form},
         "rule": rule,
         "choice": choice,
+        "missing": reading.missing,
     }
 
 

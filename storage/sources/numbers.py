@@ -10,13 +10,25 @@ from koco_stream.errors import WrongInput
 from koco_stream.types import Array
 
 NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\Z")
+CHOOSE = (
+    "fill the value in, or say what to do with missing values: --missing mean, median, indicator or"
+    " drop"
+)
+DROP_ROWS = "fill the value in or remove the row; --missing drop leaves all such rows out"
 EXAMPLE = "give its number with --labels, for example --labels 'g=1,b=-1'"
-MISSING = ("nan", "inf", "infinity", "", "?", "na")
+MISSING = ("", "?", "na", "n/a", "nan", "null", "none")
+NOT_FINITE = ("inf", "infinity")
+FILL_IN = "remove the row or fill the value in"
 
 
 def at(path: Path, line: int, column: int | None = None) -> str:
     """Position in a file as text for error messages; `line` and `column` are counted from 1."""
     return f"{path}, line {line}" if column is None else f"{path}, line {line}, column {column}"
+
+
+def is_missing(text: str) -> bool:
+    """Whether a field without a number marks a missing value, such as `?`, `NA` or nothing."""
+    return text.strip().lower().lstrip("+-") in MISSING
 
 
 def number_of(
@@ -26,19 +38,22 @@ def number_of(
     what: str,
     remedy: str = "correct it",
     column: int | None = None,
+    if_missing: str = FILL_IN,
 ) -> float:
     """Parse a field as a finite decimal number; unlike `float`, without "nan", "inf" or "1_000".
 
     Raises `WrongInput` otherwise. `what` describes the field in the message, and `remedy` is the
-    advice there, unless the field marks a missing value.
+    advice there, or `if_missing` where the field marks a missing value.
     """
     if NUMBER.match(token):
         value = float(token)
         if math.isfinite(value):
             return value
     shown = token.decode("utf-8", "replace")[:60]
-    if shown.lower().lstrip("+-") in MISSING:
-        remedy = "remove the row or fill the value in"
+    if is_missing(shown):
+        remedy = if_missing
+    elif shown.lower().lstrip("+-") in NOT_FINITE:
+        remedy = FILL_IN
     raise WrongInput(
         f"{at(path, line, column)}: {what} is {shown!r}, not a finite number; {remedy}"
     )
@@ -97,11 +112,20 @@ class LabelRule:
         return np.array(known, dtype=np.float64)[codes]
 
     def __call__(
-        self, token: bytes, path: Path, line: int, what: str, column: int | None = None
+        self,
+        token: bytes,
+        path: Path,
+        line: int,
+        what: str,
+        column: int | None = None,
+        if_missing: str = FILL_IN,
     ) -> float:
-        """Number of a label. Raises `WrongInput` with its position if the rule lacks it."""
+        """Number of a label. Raises `WrongInput` with its position if the rule lacks it.
+
+        `if_missing` is the advice in the message for a missing label.
+        """
         if self.text is None:
-            return number_of(token, path, line, what, EXAMPLE, column)
+            return number_of(token, path, line, what, EXAMPLE, column, if_missing)
         name = token.decode("utf-8", "replace")
         number = self.number(name)
         if number is not None:

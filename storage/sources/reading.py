@@ -9,7 +9,7 @@ from storage.sources.compressed import OPENERS
 from storage.sources.documents.source import documents_source
 from storage.sources.numbers import NUMBER, at
 from storage.sources.parquet.source import parquet_source
-from storage.sources.source import PIECE_BYTES, Reading, Source, refuse_first
+from storage.sources.source import MISSING_CHOICES, PIECE_BYTES, Reading, Source, refuse_first
 from storage.sources.text.columns import column_source
 from storage.sources.text.source import lines_of
 from storage.sources.text.sparse import sparse_source
@@ -17,10 +17,10 @@ from storage.sources.text.sparse import sparse_source
 TEXTS = ("libsvm", "vw", "csv", "space")
 FORMATS = (*TEXTS, "parquet", "documents")
 ARCHIVES = (".tar", *(f".tar{ending}" for ending in OPENERS))
-NAMED = {".csv": "csv", ".vw": "vw", ".svm": "libsvm", ".libsvm": "libsvm"}
+NAMED = {".csv": "csv", ".tsv": "csv", ".vw": "vw", ".svm": "libsvm", ".libsvm": "libsvm"}
 
 AS_SEEN = Reading()
-COLUMNS = ("target", "drop", "one_hot")
+COLUMNS = ("target", "drop", "one_hot", "missing")
 SPARSE = {"documents": ("strip",), "the columns of a CSV file": (*COLUMNS, "header")}
 DENSE = {"documents": ("strip",), "LIBSVM and VW files": ("n_features", "zero_based")}
 # for each format, the fields of `Reading` that do not apply to it, grouped by what they apply to
@@ -63,6 +63,10 @@ def source_of(
                 for path, other in zip(paths, forms, strict=True)
             ),
             (form not in FORMATS, f"--format {form} is not one of {', '.join(FORMATS)}"),
+            (
+                reading.missing not in (None, *MISSING_CHOICES),
+                f"--missing {reading.missing} is not one of {', '.join(MISSING_CHOICES)}",
+            ),
             *(
                 (
                     name in reading.given(),
@@ -104,7 +108,7 @@ def guess_format(path: Path) -> str:
             return named
         if b"|" in text:
             return "vw"
-        if b"," in text:
+        if b"," in text or b";" in text:
             return "csv"
         if re.match(rb"\S+(\s+\d+:\S+)+\s*(#.*)?\Z", text) or NUMBER.match(
             text.partition(b"#")[0].strip()
@@ -112,6 +116,8 @@ def guess_format(path: Path) -> str:
             return "libsvm"
         if all(NUMBER.match(token) for token in text.split()):
             return "space"
+        if b"\t" in text:
+            return "csv"
         shown = text[:60].decode("utf-8", "replace")
         raise WrongInput(
             f"{at(path, number)}: neither LIBSVM, VW nor CSV: {shown!r}; name it with --format"

@@ -17,6 +17,8 @@ from koco_stream.errors import WrongInput
 from koco_stream.io.files import file_hash
 from koco_stream.types import Array
 
+MISSING_CHOICES = ("mean", "median", "indicator", "drop")
+UNDECIDED = "undecided"  # layout of a source that has to be surveyed first
 PIECE_BYTES = 8 << 20  # bytes of text read at once, unless one line is longer
 
 # `map`, or its equivalent on a cluster: results come in the order of the items, a bounded number of
@@ -55,6 +57,8 @@ class Reading:
         Whether feature numbers of LIBSVM and VW files start at 0; None takes the format's default.
     strip : tuple of str
         Text removed from documents: "headers", "footers", "quotes".
+    missing : str, optional
+        What is done with missing values of columns, one of `MISSING_CHOICES`; None refuses them.
     """
 
     format: str | None = None
@@ -66,6 +70,7 @@ class Reading:
     n_features: int | None = None
     zero_based: bool | None = None
     strip: tuple[str, ...] = ()
+    missing: str | None = None
 
     def given(self) -> dict[str, Any]:
         """Reading options that differ from their defaults, for the manifest."""
@@ -81,7 +86,8 @@ class Reading:
 class Piece:
     """Consecutive rows with their labels, in canonical CSR form or dense. All numbers are finite.
 
-    Dense rows have an empty `indices`, and `indptr` advances by the row length d.
+    Only missing values that are still to be filled in are NaN. Dense rows have an empty `indices`,
+    and `indptr` advances by the row length d.
 
     Attributes
     ----------
@@ -93,12 +99,15 @@ class Piece:
         Feature of each value, from 0.
     values : Array (number of values,), float64 or float32
         Values, row by row.
+    n_dropped : int
+        Number of rows that were left out for their missing values.
     """
 
     labels: Array
     indptr: Array
     indices: Array
     values: Array
+    n_dropped: int = 0
 
     @property
     def n_rows(self) -> int:
@@ -139,7 +148,7 @@ class Source(ABC):
     ----------
     format : str
         Name of the file format in the manifest.
-    layout : {"dense", "sparse"}
+    layout : {"dense", "sparse", "undecided"}
         Row layout of the pieces.
     paths : tuple of Path
         Files of rows; empty for documents.
@@ -155,6 +164,10 @@ class Source(ABC):
         Sentences for the manifest on changes made while reading.
     origin : dict
         Manifest entry on where the rows came from.
+    missing : str, optional
+        What is done with missing values, one of `MISSING_CHOICES`. The pieces lack the rows with
+        missing values if it is "drop"; otherwise these values are NaN in the pieces. None if the
+        source refuses them.
     """
 
     format: str
@@ -166,6 +179,7 @@ class Source(ABC):
     changes: Sequence[int] = ()
     done: tuple[str, ...] = ()
     origin: dict[str, Any] = field(default_factory=dict)
+    missing: str | None = None
 
     def surveyed(self, parallel_map: ParallelMap, scratch: Path) -> Self:
         """Copy of this source with what must be known of all rows before the first piece is read.
@@ -193,6 +207,13 @@ class Source(ABC):
 
         Raises `WrongInput` with the file, line, column, offending text and remedy.
         """
+
+    def check(self, piece: Any) -> None:
+        """Read a piece before the survey, for its problems alone.
+
+        Raises `WrongInput` as `read` does; `Malformed` if there are several problems.
+        """
+        self.read(piece)
 
     def piece_bytes(self, piece: Any) -> int:
         """Bytes that a piece adds to the progress; the sum over all pieces is `n_bytes`."""

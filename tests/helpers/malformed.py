@@ -231,10 +231,7 @@ CSV = {
         "line 3: 3 columns where the first line has 2; correct or remove",
     ),
     "too few": (b"1,2,3\n1,2\n", "line 2: 2 columns where the first line has 3; correct or remove"),
-    "csv nan": (
-        b"a,b\n1,2\nNaN,3\n",
-        "line 3: column 'a' is 'NaN'.*; remove the row or fill the value in",
-    ),
+    "csv nan": (b"a,b\n1,2\nNaN,3\n", "line 3: column 'a' is 'NaN'.*; fill the value in"),
     "csv infinity": (
         b"1,2\n-inf,3\n",
         "line 2: column 1 is '-inf'.*; remove the row or fill the value in",
@@ -243,11 +240,8 @@ CSV = {
     "csv underscore": (b"1,2\n1_0,3\n", "line 2: column 1 is '1_0'.*; correct it"),
     "csv hexadecimal": (b"1,2\n0x10,3\n", "line 2: column 1 is '0x10'.*; correct it"),
     "csv space in a number": (b"1,2\n1 0,3\n", "line 2: column 1 is '1 0'.*; correct it"),
-    "csv missing": (b"1,2\n,3\n", "line 2: column 1 is ''.*; remove the row or fill the value in"),
-    "csv missing label": (
-        b"1,2\n3,\n",
-        "line 2: column 2 is ''.*; remove the row or fill the value in",
-    ),
+    "csv missing": (b"1,2\n,3\n", "line 2: column 1 is ''.*; fill the value in"),
+    "csv missing label": (b"1,2\n3,\n", "line 2: column 2 is ''.*; fill the value in"),
     "csv text label": (
         b"a,y\n1,2\n3,spam\n",
         "line 3: column 'y' is 'spam'.*give its number with --labels",
@@ -303,7 +297,7 @@ CSV = {
     ),
     "one-hot numbers": (
         b"?,1\n3,1\n",
-        r"column 1 holds numbers, and '\?' in its first row; fill the value in",
+        r"a\.csv, line 1: column 1 is '\?', not a finite number; fill the value in, or say what",
         {"one_hot": True},
     ),
     "one-hot, too many texts (of at most 3)": (
@@ -313,7 +307,7 @@ CSV = {
     ),
     "one-hot missing": (
         b"3,a,1\n?,b,1\n",
-        r"line 2: column 1 is '\?'.*; remove the row or fill",
+        r"line 2: column 1 is '\?'.*; fill the value in, or say what to do",
         {"one_hot": True},
     ),
 }

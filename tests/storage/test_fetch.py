@@ -120,7 +120,7 @@ def left_unfinished(site, folder, size):
 
 @pytest.fixture
 def prepare(koco, tmp_path):
-    return lambda name="small": koco("prepare", name, "--store", tmp_path / "store")
+    return lambda name="small": koco("prepare", name, "--replace", "--store", tmp_path / "store")
 
 
 def refused(prepare, *told, name="small"):

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from koco_stream import WrongInput
 from koco_stream.io.files import file_hash
 from storage.sources.reading import TEXTS, source_of
-from storage.sources.source import Reading, concatenated
+from storage.sources.source import MISSING_CHOICES, Reading, concatenated
 from storage.sources.text.source import checked_lines, text_of
 from tests.helpers.malformed import MALFORMED, PACKED, ROWS, put
 from tests.helpers.wire import as_on_a_worker
@@ -133,6 +133,18 @@ def test_rule_of_numbers__keeps_the_fast_way(form, labels, tmp_path):
     assert source_of([tmp_path / "a"], Reading(format=form, labels="8=1")).fast(PLAIN[form]) is None
 
 
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+@pytest.mark.parametrize("missing", MISSING_CHOICES)
+def test_usual_marks_of_missing_values__keep_the_fast_way(missing, separator, tmp_path):
+    text = b'1,?,3\n4, NA,6\n"7",nan,"-9"\nNaN,,null\nNone, n/a,1\n'
+    text = text.replace(b",", separator.encode())
+    if missing != "drop":
+        text = text.replace(b"null", b"5")
+    path = put(tmp_path / "a.csv", text)
+    source = source_of([path], Reading(header=False, missing=missing))
+    assert np.isnan(checked_fast(source, text).values).sum() == 7
+
+
 def test_rule_for_two_writings_of_a_number__is_left_to_the_slow_way(tmp_path):
     path = put(tmp_path / "a", PLAIN["libsvm"])
     source = source_of([path], Reading(format="libsvm", labels="1=1,1.0=2"))
@@ -243,7 +255,8 @@ def test_scratch_that_cannot_be_written__is_no_fault_of_the_input(tmp_path):
 def test_several_files__are_one_source(texts, options, expected, block_bytes, tmp_path):
     paths = [put(tmp_path / f"{k}.csv", text) for k, text in enumerate(texts)]
     source, rows = read(paths, tmp_path, block_bytes, **options)
-    found = {**vars(source), **{name: array.tolist() for name, array in vars(rows).items()}}
+    arrays = {name: value.tolist() for name, value in vars(rows).items() if name != "n_dropped"}
+    found = {**vars(source), **arrays}
     assert {name: found[name] for name in expected} == expected
     files = [{"file": path.name, "sha256": file_hash(path)} for path in paths]
     assert source.origin["files"] == files
@@ -377,6 +390,24 @@ wrong = st.sampled_from(
         "?",
     ]
 )
+missing = st.sampled_from(
+    [
+        "?",
+        "",
+        "NA",
+        "n/A",
+        "nan",
+        "-NaN",
+        "+nan",
+        "nan(1)",
+        "NULL",
+        "nOne",
+        " ?",
+        "#N/A",
+        "-",
+        "inf",
+    ]
+)
 gap = st.sampled_from([" "] * 12 + ["\t", "  ", " \t "])
 end = st.sampled_from(
     ["\n"] * 12
@@ -412,7 +443,8 @@ def rows_in(form, number):
 @settings(max_examples=200, deadline=None)
 @given(data=st.data())
 def test_fast__gives_the_rows_of_slow_or_none(form, data, tmp_path_factory):
-    numbers = data.draw(st.sampled_from([number, st.one_of(*[number] * 9, wrong)]))
+    with_missing = st.one_of(*[number] * 6, missing)
+    numbers = data.draw(st.sampled_from([number, with_missing, st.one_of(*[number] * 9, wrong)]))
     ends = data.draw(st.sampled_from([st.just("\n"), end]))
     lines = data.draw(
         st.lists(st.tuples(rows_in(form, numbers), ends).map("".join), min_size=1, max_size=5)
@@ -424,9 +456,16 @@ def test_fast__gives_the_rows_of_slow_or_none(form, data, tmp_path_factory):
     }
     first = FIRST[form]
     if form in ("csv", "space"):
-        options |= {"header": False, "one_hot": data.draw(st.booleans())}
+        options |= {
+            "header": False,
+            "one_hot": data.draw(st.booleans()),
+            "missing": data.draw(st.sampled_from([None, *MISSING_CHOICES])),
+        }
+        separator = data.draw(st.sampled_from([",", ";", "\t"])) if form == "csv" else ","
+        text = text.replace(b",", separator.encode())
         # its first column holds texts then
         first = first.replace(b"1", b"a", 1) if options["one_hot"] else first
+        first = first.replace(b",", separator.encode())
     else:
         options |= {
             "zero_based": data.draw(st.booleans()),

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +10,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from koco_stream.errors import WrongInput
+from koco_stream.types import Array
 from storage.sources.features import ColumnSource, Parsed, chosen_columns, column_fields
-from storage.sources.parquet.numbers import encoded, is_numeric, is_text, labels, numbers
+from storage.sources.numbers import CHOOSE, DROP_ROWS
+from storage.sources.parquet.numbers import (
+    encoded,
+    is_missing,
+    is_numeric,
+    is_text,
+    labels,
+    numbers,
+)
 from storage.sources.parquet.slices import ParquetRows, Slice
+from storage.sources.problems import Problems
 from storage.sources.source import Reading, refuse_first
 
 
@@ -66,19 +77,39 @@ class FlatTable(ParquetRows, ColumnSource):
         return int(numbers_only + (meta.total_byte_size if self.texts else 0))
 
     def rows(self, piece: Slice) -> Parsed:
-        """Read the rows of a slice. Raises `WrongInput` for a bad value."""
-        batch, choice = self.decoded(piece), self.choice
-        *features, target = self.columns
-        known = labels(batch.column(target), self.rule, piece.at, f"column {target!r}")
-        values = np.empty((batch.num_rows, len(features)))
-        texts = {}
-        for j, (k, name) in enumerate(zip(choice.features, features, strict=True)):
-            what = f"column {name!r}"
+        """Read the rows of a slice. Raises `Malformed` with every kind of fault."""
+        batch, choice, problems = self.decoded(piece), self.choice, Problems()
+        values, texts = np.empty((batch.num_rows, len(choice.features))), {}
+        nothing: tuple[Array, list[str]] = np.zeros(batch.num_rows), []
+        for j, k in enumerate(choice.features):
+            read = partial(self._feature, batch.column(choice.names[k]), k, piece)
+            kind = "missing" if is_missing(batch.column(choice.names[k])).any() else "no number"
+            values[:, j], found = problems.noting(read, nothing, kind, choice.called(k))
             if k in choice.texts:
-                values[:, j], texts[k] = encoded(batch.column(name), piece.at, what)
-            else:
-                values[:, j] = numbers(batch.column(name), piece.at, what)
+                texts[k] = found
+        target = choice.target
+        known = problems.noting(
+            partial(
+                labels,
+                batch.column(choice.names[target]),
+                self.rule,
+                piece.at,
+                choice.called(target),
+                may_miss=self.missing == "drop",
+                remedy=DROP_ROWS,
+            ),
+            nothing[0],
+            "label",
+        )
+        problems.refuse()
         return Parsed(known, values, texts)
+
+    def _feature(self, column: pa.Array, k: int, piece: Slice) -> tuple[Array, list[str]]:
+        """Numbers of column k in a slice, and the texts that they stand for, if it has texts."""
+        what, may_miss = self.choice.called(k), self.missing is not None
+        if k in self.choice.texts:
+            return encoded(column, piece.at, what, may_miss, CHOOSE)
+        return numbers(column, piece.at, what, may_miss, CHOOSE), []
 
 
 def _index_columns(schema: pa.Schema) -> list[str]:

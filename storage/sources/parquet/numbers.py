@@ -4,11 +4,12 @@ from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import types
 
 from koco_stream.errors import WrongInput
 from koco_stream.types import Array
-from storage.sources.numbers import EXAMPLE, LabelRule
+from storage.sources.numbers import EXAMPLE, FILL_IN, LabelRule
 
 Locate = Callable[[int], str]  # index of a value in the column → its position, for messages
 
@@ -40,20 +41,40 @@ def refuse(wrong: Array, locate: Locate, message: Callable[[int], str]) -> None:
         raise WrongInput(f"{locate(k)}: {message(k)}")
 
 
-def refuse_nulls(column: pa.Array, locate: Locate, what: str) -> None:
+def refuse_nulls(column: pa.Array, locate: Locate, what: str, remedy: str = FILL_IN) -> None:
     """Raise `WrongInput` for the first null of a column, which `what` describes in the message."""
     if column.null_count:
         nulls = column.is_null().to_numpy(zero_copy_only=False)
-        refuse(nulls, locate, lambda _: f"{what} is null; remove the row or fill the value in")
+        refuse(nulls, locate, lambda _: f"{what} is null; {remedy}")
 
 
-def numbers(column: pa.Array, locate: Locate, what: str) -> Array:
+def is_missing(column: pa.Array) -> Array:
+    """Mask (n,) of the nulls and NaN of a column."""
+    mask: Array = pc.is_null(column, nan_is_null=True).to_numpy(zero_copy_only=False)
+    return mask
+
+
+def with_missing(read: Callable[[pa.Array, Locate], Array], column: pa.Array, at: Locate) -> Array:
+    """Numbers (n,) that `read` gives for the values of a column, with NaN where one is missing."""
+    known = ~is_missing(column)
+    where = np.flatnonzero(known)
+    found = np.full(known.size, np.nan)
+    found[known] = read(column.filter(pa.array(known)), lambda k: at(int(where[k])))
+    return found
+
+
+def numbers(
+    column: pa.Array, locate: Locate, what: str, may_miss: bool = False, remedy: str = FILL_IN
+) -> Array:
     """Convert a numeric column to float64 (n,); decimal fractions are rounded to the nearest value.
 
-    Raises `WrongInput` with the position of the first value that is null, not finite, or an integer
-    that float64 cannot represent exactly.
+    Missing values are NaN if they `may_miss`. Otherwise this raises `WrongInput` for them with
+    `remedy`, as for the first value that is not finite, or an integer that float64 cannot represent
+    exactly.
     """
-    refuse_nulls(column, locate, what)
+    if may_miss:
+        return with_missing(lambda some, at: numbers(some, at, what), column, locate)
+    refuse_nulls(column, locate, what, remedy)
     if types.is_decimal(column.type):
         # conversion via text rounds correctly; a direct cast to float64 does not
         column = column.cast(pa.string()).cast(pa.float64())
@@ -70,12 +91,9 @@ def numbers(column: pa.Array, locate: Locate, what: str) -> Array:
                 " a float"
             ),
         )
+    refuse(np.isnan(values), locate, lambda k: f"{what} is nan, not a finite number; {remedy}")
     refuse(
-        ~np.isfinite(values),
-        locate,
-        lambda k: (
-            f"{what} is {values[k]}, not a finite number; remove the row or fill the value in"
-        ),
+        np.isinf(values), locate, lambda k: f"{what} is {values[k]}, not a finite number; {FILL_IN}"
     )
     return values
 
@@ -87,34 +105,50 @@ def _inexact(raw: Array) -> Array:
     return size // np.maximum(size & -size, 1) > 2**53
 
 
-def encoded(column: pa.Array, locate: Locate, what: str) -> tuple[Array, list[str]]:
+def encoded(
+    column: pa.Array, locate: Locate, what: str, may_miss: bool = False, remedy: str = FILL_IN
+) -> tuple[Array, list[str]]:
     """Encode a text column as (code of each row, (n,); distinct texts).
 
-    Raises `WrongInput` for a null.
+    A null is an empty text if it `may_miss`; otherwise this raises `WrongInput` for it.
     """
-    refuse_nulls(column, locate, what)
     # anew, because a stored dictionary may hold texts that no row has
-    coded = column.cast(pa.large_string()).dictionary_encode()
+    texts = column.cast(pa.large_string())
+    if may_miss:
+        texts = texts.fill_null("")
+    refuse_nulls(texts, locate, what, remedy)
+    coded = texts.dictionary_encode()
     return coded.indices.to_numpy(zero_copy_only=False), coded.dictionary.to_pylist()
 
 
-def labels(column: pa.Array, rule: LabelRule, locate: Locate, what: str) -> Array:
+def labels(
+    column: pa.Array,
+    rule: LabelRule,
+    locate: Locate,
+    what: str,
+    may_miss: bool = False,
+    remedy: str = FILL_IN,
+) -> Array:
     """Labels (n,) of a column of numbers or texts, mapped by `rule`.
 
-    Raises `WrongInput` with the position of a value that the rule does not have.
+    Missing labels are NaN if they `may_miss`. Otherwise this raises `WrongInput` for them with
+    `remedy`, as for a value that the rule does not have.
     """
+    if may_miss:
+        return with_missing(lambda some, at: labels(some, rule, at, what), column, locate)
     if is_text(column.type):
-        codes, texts = encoded(column, locate, what)
+        codes, texts = encoded(column, locate, what, remedy=remedy)
     elif rule.text is None:
-        return numbers(column, locate, what)
+        return numbers(column, locate, what, remedy=remedy)
     else:
-        distinct, codes = np.unique(numbers(column, locate, what), return_inverse=True)
+        found = numbers(column, locate, what, remedy=remedy)
+        distinct, codes = np.unique(found, return_inverse=True)
         texts = [f"{number:.17g}" for number in distinct]
     known = [rule.number(text) for text in texts]
     if None in known:
         code = known.index(None)
-        remedy = EXAMPLE if rule.text is None else f"add it to --labels {rule.text!r}"
+        correct = EXAMPLE if rule.text is None else f"add it to --labels {rule.text!r}"
         raise WrongInput(
-            f"{locate(int(np.argmax(codes == code)))}: {what} is {texts[code][:60]!r}; {remedy}"
+            f"{locate(int(np.argmax(codes == code)))}: {what} is {texts[code][:60]!r}; {correct}"
         )
     return np.array(known, dtype=np.float64)[codes]

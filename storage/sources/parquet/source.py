@@ -28,7 +28,7 @@ def parquet_source(paths: Sequence[Path], reading: Reading) -> ParquetRows:
     what, wrong = "a table, whose columns are its features", ["n_features"]
     if prepared:
         what = "prepared rows, whose columns are label, indices and values"
-        wrong = ["target", "drop", "one_hot"]
+        wrong = ["target", "drop", "one_hot", "missing"]
     refuse_first(
         [
             *(

@@ -5,26 +5,34 @@ Redundant quotes and spaces are removed first. Input that the reader accepts but
 rejects is detected here and left to `columns_lines`.
 """
 
+import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
 
 import numpy as np
 import pyarrow as pa
 
-from koco_stream.errors import WrongInput
 from koco_stream.types import Array
 from storage.sources.features import ColumnSource, Parsed, column_fields
-from storage.sources.numbers import MISSING, NUMBER, LabelRule
-from storage.sources.source import ParallelMap, Reading
+from storage.sources.numbers import MISSING, LabelRule, is_missing
+from storage.sources.source import Reading
 from storage.sources.text.columns_lines import column_lines, inspect
 from storage.sources.text.source import BYTE_ORDER_MARK, TextSource, read_csv, with_unix_ends
 
 LARGEST_TEXT = 2**31 - 2  # the reader counts bytes in 32 bits
 # rare characters that also separate columns; text with them is left to the slow parser
 SPACES = b"\x0b\x0c\x1c\x1d\x1e\x1f"
-NEWLINE, QUOTE, COMMA = b'\n",'
+NEWLINE, QUOTE = b'\n"'
+# as the reader sees missing values; other spellings are left to the slow parser
+NULLS = [
+    space + spelled
+    for mark in MISSING
+    for spelled in sorted({mark, mark.upper(), mark.capitalize(), "NaN"} if mark else {""})
+    for space in ("", " ")
+]
+OTHER_NAN = re.compile(rb"-nan|nan\(", re.IGNORECASE)  # other NaN to the reader
 
 
 @dataclass(kw_only=True)
@@ -40,19 +48,26 @@ class ColumnText(TextSource[Parsed], ColumnSource):
             plain.decode("utf-8")
         except UnicodeDecodeError:
             return None
-        plain = without_quotes(plain) if self.format == "csv" else single_spaced(plain)
+        choice, delimiter = self.choice, self.choice.separator
+        if self.format == "csv":
+            plain = without_quotes(plain, delimiter)
+        else:
+            plain, delimiter = single_spaced(plain), " "
         # the reader would drop a byte order mark at the beginning
         if not plain or plain.startswith(BYTE_ORDER_MARK) or len(plain) >= LARGEST_TEXT:
             return None
-        choice, of_texts = self.choice, self.choice.texts
+        if self.missing and OTHER_NAN.search(plain):
+            return None
+        of_texts = choice.texts
         if self.rule.text is not None:
             of_texts = (*of_texts, choice.target)
         types = {
             str(k): pa.string() if k in of_texts else pa.float64()
             for k in (*choice.features, choice.target)
         }
-        delimiter = "," if self.format == "csv" else " "
-        table = read_csv(plain, delimiter, map(str, range(choice.width)), types, [], len(plain) + 1)
+        nulls = NULLS if self.missing else []
+        names = map(str, range(choice.width))
+        table = read_csv(plain, delimiter, names, types, nulls, len(plain) + 1)
         if table is None:
             return None
         values = np.empty((table.num_rows, len(choice.features)))
@@ -62,30 +77,20 @@ class ColumnText(TextSource[Parsed], ColumnSource):
                 values[:, position], texts[k] = _encode_texts(table.column(str(k)))
             else:
                 values[:, position] = table.column(str(k)).to_numpy()
-        labels = _apply_rule(table.column(str(choice.target)), self.rule)
-        if labels is None or not np.isfinite(values).all() or not np.isfinite(labels).all():
+        labels = _apply_rule(table.column(str(choice.target)), self.rule, self.missing == "drop")
+        if labels is None:
+            return None
+        refused = np.isinf if self.missing else lambda numbers: ~np.isfinite(numbers)
+        refused_label = (
+            np.isinf if self.missing == "drop" else lambda numbers: ~np.isfinite(numbers)
+        )
+        if refused(values).any() or refused_label(labels).any():
             return None
         return Parsed(labels, values, texts)
 
     def slow(self, lines: Iterable[tuple[int, bytes]], path: Path) -> Parsed:
-        """Parse lines of a table one by one. Raises `WrongInput` for the first malformed line."""
-        return column_lines(lines, path, self.format, self.choice, self.rule)
-
-    def surveyed(self, parallel_map: ParallelMap, scratch: Path) -> Self:
-        """Copy of this source that knows the distinct texts of its text columns.
-
-        Raises `WrongInput` as the base class does, and for a column that holds a text in its first
-        row and numbers after it: all others of its texts are numbers or marks of missing values.
-        """
-        source = super().surveyed(parallel_map, scratch)
-        for k, texts in source.known.items():
-            others = [text for text in texts if not NUMBER.match(text.encode())]
-            if len(others) < len(texts) and all(text.lower() in MISSING for text in others):
-                raise WrongInput(
-                    f"{self.paths[0]}: {self.choice.called(k)} holds numbers, and {others[0]!r} in"
-                    " its first row; fill the value in or remove the row"
-                )
-        return source
+        """Parse lines of a table one by one. Raises `Malformed` with every kind of fault."""
+        return column_lines(lines, path, self.format, self.choice, self.rule, self.missing)
 
 
 def column_source(
@@ -102,14 +107,14 @@ def column_source(
     return ColumnText(**fields, files=tuple(files), block_bytes=block_bytes)
 
 
-def without_quotes(text: bytes) -> bytes | None:
-    """CSV text without quotes; None unless each pair encloses a whole field without a comma."""
+def without_quotes(text: bytes, separator: str) -> bytes | None:
+    """CSV text without quotes; None unless each pair encloses a whole field without separators."""
     if b'"' not in text:
         return text
     codes = np.frombuffer(b"\n" + text, np.uint8)
     quotes = np.flatnonzero(codes == QUOTE)
     opening, closing = quotes[0::2], quotes[1::2]
-    breaks = (codes == COMMA) | (codes == NEWLINE)
+    breaks = (codes == ord(separator)) | (codes == NEWLINE)
     if opening.size != closing.size or not (breaks[opening - 1] & breaks[closing + 1]).all():
         return None
     before = np.cumsum(breaks)
@@ -137,9 +142,13 @@ def _encode_texts(column: pa.ChunkedArray) -> tuple[Array, list[str]]:
     return np.array([numbers[text] for text in texts])[coded.indices.to_numpy()], list(numbers)
 
 
-def _apply_rule(column: pa.ChunkedArray, rule: LabelRule) -> Array | None:
+def _apply_rule(column: pa.ChunkedArray, rule: LabelRule, may_miss: bool) -> Array | None:
+    """Numbers of labels; None if the rule lacks one. Missing labels are NaN if they `may_miss`."""
     if rule.text is None:
         return column.to_numpy()
     numbers, texts = _encode_texts(column)
-    known = [rule.number(text) for text in texts]
+    known = [
+        math.nan if number is None and may_miss and is_missing(text) else number
+        for text, number in zip(texts, map(rule.number, texts), strict=True)
+    ]
     return None if None in known else np.array(known, dtype=np.float64)[numbers]

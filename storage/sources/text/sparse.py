@@ -82,7 +82,7 @@ class SparseText(TextSource[Piece]):
         return Piece(labels, indptr, indices, values[kept])
 
     def slow(self, lines: Iterable[tuple[int, bytes]], path: Path) -> Piece:
-        """Parse LIBSVM or VW lines one by one. Raises `WrongInput` for the first malformed line."""
+        """Parse LIBSVM or VW lines one by one. Raises `Malformed` with every kind of fault."""
         return sparse_lines(lines, self.format, path, self.rule, self.first, self.n_features)
 
     def read(self, piece: Block) -> Piece:

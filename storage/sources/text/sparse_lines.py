@@ -13,10 +13,12 @@ import numpy as np
 
 from koco_stream.errors import WrongInput
 from storage.sources.numbers import LabelRule, at, number_of
+from storage.sources.problems import Problems
 from storage.sources.source import Piece
 
 LARGEST_INDEX = 2**31 - 2
 TOKEN = re.compile(rb"\S+")
+VARYING = re.compile(r"'[^']*'|\"[^\"]*\"|\d+")  # what differs between faults of one kind
 Token = tuple[bytes, int]  # a word of a line, and its column from 1
 
 
@@ -30,29 +32,49 @@ def sparse_lines(
 ) -> Piece:
     """Parse the rows of a LIBSVM or VW file from (number, line) pairs.
 
-    `form` is "libsvm" or "vw"; `first` is the number of the first feature. Raises `WrongInput` for
-    a malformed line or a feature beyond `n_features`.
+    `form` is "libsvm" or "vw"; `first` is the number of the first feature. Raises `Malformed` with
+    every kind of fault: malformed lines, and features beyond `n_features`.
     """
     labels, indptr, indices, values = array("d"), array("q", [0]), array("i"), array("d")
-    bound = LARGEST_INDEX + 1 if n_features is None else n_features
-    for number, line in lines:
+    problems = Problems()
+    for number, line in problems.until_fault(lines):
         if not is_row(line, form):
             continue
-        label, row = sparse_row(line, form, path, number, first, rule)
-        if row and row[-1][0] >= bound:
-            name = str(row[-1][0] + first)
-            found = re.search(rb"(?<!\S)0*" + name.encode() + rb"(?![^\s:])", line)
-            raise WrongInput(
-                f"{at(path, number, found.start() + 1 if found else 1)}: feature {name} is beyond"
-                f" --n-features {bound}; give a larger number"
-            )
+        try:
+            label, row = sparse_row(line, form, path, number, first, rule)
+            _check_bound(row, line, path, number, first, n_features)
+        except WrongInput as error:
+            # the message without its position and what is quoted there
+            kind = VARYING.sub("", str(error).removeprefix(str(path)))
+            problems.extend(error, kind)
+            continue
         labels.append(label)
         for index, value in row:
             if value != 0.0:
                 indices.append(index)
                 values.append(value)
         indptr.append(len(indices))
+    problems.refuse()
     return Piece(np.array(labels), np.array(indptr), np.array(indices), np.array(values))
+
+
+def _check_bound(
+    row: list[tuple[int, float]],
+    line: bytes,
+    path: Path,
+    number: int,
+    first: int,
+    n_features: int | None,
+) -> None:
+    """Raise `WrongInput` if the last feature of a row is beyond `n_features`."""
+    bound = LARGEST_INDEX + 1 if n_features is None else n_features
+    if row and row[-1][0] >= bound:
+        name = str(row[-1][0] + first)
+        found = re.search(rb"(?<!\S)0*" + name.encode() + rb"(?![^\s:])", line)
+        raise WrongInput(
+            f"{at(path, number, found.start() + 1 if found else 1)}: feature {name} is beyond"
+            f" --n-features {bound}; give a larger number"
+        )
 
 
 def is_row(line: bytes, form: str) -> bool:

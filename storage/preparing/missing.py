@@ -1,0 +1,158 @@
+"""Missing values, which are NaN in the chunks: filled in with a statistic of the known values."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse
+
+from koco_stream.errors import WrongInput
+from koco_stream.types import Array
+from storage.preparing.chunks import Chunk, Chunks, Cover, read_rows, rows_of, store_rows
+from storage.preparing.columns import bounds, means, medians
+from storage.preparing.transform import without_zeros
+from storage.sources.source import ParallelMap, Piece, Source, dense_piece
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns `features` (k,) of rows with d features, as a matrix (n, k)."""
+
+    features: Array
+    d: int
+    layout: str
+
+    def __call__(self, rows: Piece) -> Array:
+        """The columns of these rows; features that a row lacks are 0 there."""
+        if self.layout == "dense":
+            return rows.values.reshape(rows.n_rows, self.d)[:, self.features]
+        return as_matrix(rows, self.d)[:, self.features].toarray()
+
+
+@dataclass(frozen=True)
+class Filling:
+    """What is filled in: `values` (k,) for the k features of `columns` that have missing values.
+
+    With `indicator`, a feature is added for each, which is 1 where the value was missing.
+    """
+
+    columns: Columns
+    values: Array
+    indicator: bool
+
+    def __call__(self, rows: Piece) -> Piece:
+        """Rows with their missing values filled in."""
+        features, d = self.columns.features, self.columns.d
+        of_feature = np.zeros(d)
+        of_feature[features] = self.values
+        missing = np.isnan(rows.values)
+        if self.columns.layout == "dense":
+            matrix = np.where(missing, np.tile(of_feature, rows.n_rows), rows.values).reshape(-1, d)
+            marks = missing.reshape(-1, d)[:, features]
+            return dense_piece(
+                rows.labels, np.hstack([matrix, marks]) if self.indicator else matrix
+            )
+        marks = np.isnan(self.columns(rows))
+        values = np.where(missing, of_feature[rows.indices], rows.values)
+        rows = replace(rows, values=values)
+        if self.indicator:
+            both = scipy.sparse.hstack([as_matrix(rows, d), marks.astype(np.float64)], format="csr")
+            both.sort_indices()
+            rows = Piece(rows.labels, both.indptr, both.indices.astype(np.int32), both.data)
+        return without_zeros(rows)
+
+
+def without_missing(
+    source: Source,
+    chunks: Chunks,
+    ranges: Sequence[tuple[int, int]],
+    parallel_map: ParallelMap,
+    scratch: Path,
+) -> tuple[Source, Chunks]:
+    """The source and its chunks after what it asks for is done with missing values.
+
+    Statistics are those of the known values in the rows of `ranges` (first, end), each of which
+    begins at a multiple of `BLOCK`. Raises `WrongInput` if every row is left out, or if a column
+    with missing values has no value in these rows.
+    """
+    if source.missing is None:
+        return source, chunks
+    if source.missing == "drop":
+        n_dropped = sum(chunk.n_dropped for chunk in chunks.chunks)
+        if not chunks.n_rows:
+            raise WrongInput(
+                f"{source.paths[0]}: each of the {n_dropped:,} rows has a missing value; leave the"
+                " columns with many of them out with --drop, or fill them in with --missing mean"
+            )
+        said = f"rows with missing values left out: {n_dropped:,}"
+        return replace(source, done=(*source.done, said)), chunks
+    if source.n_features is None:
+        raise TypeError("a source with missing values knows its features")
+    d = source.n_features
+    counts = parallel_map(partial(_missing_in, d), [chunk.path for chunk in chunks.chunks])
+    n_missing = sum(counts, np.zeros(d, np.int64))
+    features = np.flatnonzero(n_missing)
+    if not features.size:
+        return replace(source, done=(*source.done, "no value is missing")), chunks
+    names = [source.feature_names[j] if source.feature_names else f"{j + 1}" for j in features]
+    columns = Columns(features, d, source.layout)
+    covers = [chunks.cover(*rows) for rows in ranges]
+    values = _statistics(source, columns, names, covers, parallel_map)
+    by_feature = ", ".join(
+        f"{name} ({n:,} by {value!r})"
+        for name, n, value in zip(names, n_missing[features], values.tolist(), strict=True)
+    )
+    what = "median" if source.missing == "median" else "mean"
+    done = [*source.done, f"missing values filled in with the {what} of the feature: {by_feature}"]
+    filling = Filling(columns, values, source.missing == "indicator")
+    if filling.indicator:
+        done.append("a feature for each of these, which is 1 where the value was missing")
+        marks = [f"{name} is missing" for name in names] if source.feature_names else []
+        source = replace(
+            source, n_features=d + len(names), feature_names=[*source.feature_names, *marks]
+        )
+    tasks = [(chunk, scratch / f"filled-{k:07d}.arrow") for k, chunk in enumerate(chunks.chunks)]
+    filled = []
+    for old, new in zip(chunks.chunks, parallel_map(partial(_fill, filling), tasks), strict=True):
+        Path(old.path).unlink()
+        filled.append(new)
+    return replace(source, done=tuple(done)), Chunks(filled)
+
+
+def _statistics(
+    source: Source,
+    columns: Columns,
+    names: Sequence[str],
+    covers: Sequence[Cover],
+    parallel_map: ParallelMap,
+) -> Array:
+    over = bounds(parallel_map, covers, columns)
+    for name, n_known in zip(names, over.n_known, strict=True):
+        if not n_known:
+            n_rows = sum(rows_of(cover).n_rows for cover in covers)
+            raise WrongInput(
+                f"{source.paths[0]}: column {name!r} has no value in the {n_rows:,} rows from which"
+                f" it could be filled in; leave it out with --drop {name}"
+            )
+    if source.missing == "median":
+        return medians(parallel_map, covers, columns, over.n_known)
+    return np.ldexp(means(parallel_map, covers, columns, over), over.exponent)
+
+
+def _missing_in(d: int, path: str) -> Array:
+    """Number of missing values of each of the d features in a chunk."""
+    rows = read_rows(path)
+    missing = np.flatnonzero(np.isnan(rows.values))
+    return np.bincount(rows.indices[missing] if rows.indices.size else missing % d, minlength=d)
+
+
+def _fill(filling: Filling, task: tuple[Chunk, Path]) -> Chunk:
+    chunk, path = task
+    return store_rows(filling(read_rows(chunk.path)), path, chunk.n_bytes)
+
+
+def as_matrix(rows: Piece, d: int) -> scipy.sparse.csr_array:
+    """Sparse rows as a matrix (n, d)."""
+    return scipy.sparse.csr_array((rows.values, rows.indices, rows.indptr), (rows.n_rows, d))

@@ -1,0 +1,96 @@
+"""Faults of a source's rows, collected so that all of them are told at once."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from koco_stream.errors import WrongInput
+
+MOST_TOLD = 10  # kinds of fault in one message, and columns named for a kind
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A kind of fault: the message on its first occurrence, how often and in which columns."""
+
+    kind: str
+    message: str
+    times: int = 1
+    columns: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        if self.times == 1:
+            return self.message
+        where = ""
+        if len(self.columns) > 1:
+            beyond = len(self.columns) - MOST_TOLD
+            named = ", ".join(self.columns[:MOST_TOLD])
+            where = f", in {named}" + (f" and {beyond} more" if beyond > 0 else "")
+        return f"{self.message} (and {self.times - 1:,} more of this kind{where})"
+
+
+class Malformed(WrongInput):
+    """Rows of a source are malformed; `problems` has every kind of fault once.
+
+    The message names up to ten of them, a line each, and ends with `note`.
+    """
+
+    def __init__(self, problems: tuple[Problem, ...], note: str = "") -> None:
+        super().__init__(problems, note)
+        self.problems, self.note = problems, note
+
+    def __str__(self) -> str:
+        told = [str(problem) for problem in self.problems[:MOST_TOLD]]
+        beyond = len(self.problems) - MOST_TOLD
+        if len(told) > 1:
+            told = [f"{len(told)} problems:", *(f"  {line}" for line in told)]
+        notes = ["there are more problems, which come after these"] if beyond > 0 else []
+        return "\n".join([*told, *notes, *([self.note] if self.note else [])])
+
+
+class Problems:
+    """Faults that were met so far, by kind."""
+
+    def __init__(self) -> None:
+        self.met: dict[str, Problem] = {}
+
+    def add(self, problem: Problem) -> None:
+        """Count a fault; of each kind, the first message is kept."""
+        known = self.met.get(problem.kind)
+        if known:
+            problem = replace(
+                known,
+                times=known.times + problem.times,
+                columns=tuple(dict.fromkeys((*known.columns, *problem.columns))),
+            )
+        self.met[problem.kind] = problem
+
+    def extend(self, error: WrongInput, kind: str = "", column: str = "") -> None:
+        """Count the faults of an error; `kind` and `column` are those of an error with only one."""
+        if isinstance(error, Malformed):
+            for problem in error.problems:
+                self.add(problem)
+        else:
+            self.add(Problem(kind or str(error), str(error), 1, (column,) if column else ()))
+
+    def noting(self, read: Callable[[], T], instead: T, kind: str, column: str = "") -> T:
+        """Return what `read` does, or `instead` if it raises `WrongInput`, which is counted."""
+        try:
+            return read()
+        except WrongInput as error:
+            self.extend(error, kind, column)
+            return instead
+
+    def until_fault(self, items: Iterable[T]) -> Iterator[T]:
+        """Iterate over items until their iterator raises `WrongInput`, which is counted."""
+        try:
+            yield from items
+        except WrongInput as error:
+            self.extend(error)
+
+    def refuse(self, note: str = "") -> None:
+        """Raise `Malformed` if a fault was met."""
+        if self.met:
+            raise Malformed(tuple(self.met.values()), note)

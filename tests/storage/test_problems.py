@@ -1,0 +1,118 @@
+"""Malformed files: all kinds of fault are told at once, each with its first place; separators and
+columns of texts are seen from the file.
+"""
+
+import pytest
+
+from koco_stream import WrongInput
+from storage.preparing.prepare import prepare_file
+from storage.sources.problems import MOST_TOLD, Malformed
+from storage.sources.reading import source_of
+from storage.sources.source import Reading
+from tests.storage.test_missing import rows_of
+
+
+def refused(tmp_path, name, text, **options):
+    """The message with which a file of this text is refused."""
+    (tmp_path / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(Malformed) as error:
+        prepare_file(tmp_path / "store", "x", tmp_path / name, **options)
+    return str(error.value).replace(f"{tmp_path}/", "")
+
+
+OWN = "the age;kind;income;left?\n40;red;1.5;yes\n?;blue;2,5;no\n31;green;NA;yes;9\n22;;3;maybe\n"
+
+
+def test_all_problems_of_a_table__are_told_at_once(tmp_path):
+    assert refused(tmp_path, "own.csv", OWN).split("\n") == [
+        "4 problems:",
+        "  own.csv, line 2: column 'kind' is 'red', not a finite number; correct it, or declare its"
+        " texts as categories with --one-hot (and 2 more of this kind, in column 'kind', column"
+        " 'income')",
+        "  own.csv, line 2: column 'left?' is 'yes', not a finite number; give its number with"
+        " --labels, for example --labels 'g=1,b=-1' (and 2 more of this kind)",
+        "  own.csv, line 3: column 'the age' is '?', not a finite number; fill the value in, or say"
+        " what to do with missing values: --missing mean, median, indicator or drop (and 1 more of"
+        " this kind, in column 'the age', column 'kind')",
+        "  own.csv, line 4: 5 columns where the first line has 4; correct or remove the line",
+    ]
+
+
+@pytest.mark.parametrize("block_bytes", [1, 100, 1 << 20])
+def test_problems_of_all_pieces__are_told(block_bytes, tmp_path, monkeypatch):
+    monkeypatch.setattr("storage.sources.reading.PIECE_BYTES", block_bytes)
+    message = refused(tmp_path, "a.svm", "1 1:1\n2 1:x\n1 1:1\n1 2:1 1:1\n1 3:y\n\0\n1 z\n")
+    assert message.startswith("3 problems:\n  a.svm, line 2, column 5: the value of feature 1")
+    assert "(and 1 more of this kind)\n  a.svm, line 4, column 7: feature 1 comes" in message
+    assert "a.svm, line 6, column 1: a NUL byte" in message
+
+
+def test_more_problems_than_can_be_told__are_counted(tmp_path):
+    text = "1 1:1\n" + "".join(f"1 {'a' * k}\n" for k in range(1, 9))
+    assert "(and 7 more of this kind)" in refused(tmp_path, "a.svm", text)
+    width = MOST_TOLD + 5
+    rows = [",".join(["1"] * width), ",".join(["a"] * width)]
+    message = refused(tmp_path, "a.csv", "\n".join(rows) + "\n", target="1")
+    assert "and 4 more)" in message
+
+
+def test_what_is_malformed_in_the_survey__is_told_too(tmp_path):
+    text = "kind,x,y\nred,1,0\nblue,?,1\nred,b,x\n"
+    message = refused(tmp_path, "a.csv", text, one_hot=True)
+    assert message.startswith("3 problems:")
+    assert not (tmp_path / "store" / "datasets").exists()
+
+
+def test_refused_table__needs_one_more_attempt(tmp_path):
+    (tmp_path / "own.csv").write_text(
+        "the age;kind;income;left?\n40;red;1.5;yes\n?;blue;2.5;no\n31;;NA;yes\n22;red;3;no\n"
+    )
+    manifest = prepare_file(
+        tmp_path / "store",
+        "x",
+        tmp_path / "own.csv",
+        one_hot=True,
+        missing="median",
+        labels="yes=1,no=-1",
+        scale="standard",
+        layout="dense",
+    )
+    assert manifest.feature_names == ["the age", "kind=", "kind=blue", "kind=red", "income"]
+    rows, labels = rows_of(tmp_path / "store")
+    assert labels.tolist() == [1, -1, 1, -1]
+    assert rows.mean(axis=0) == pytest.approx(0, abs=1e-15)
+    assert rows.std(axis=0) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "form"),
+    [
+        ("a.csv", "1;2;3\n4;5;6\n", "csv"),
+        ("a.txt", "1;2;3\n4;5;6\n", "csv"),
+        ("a.tsv", "1\t2\t3\n4\t5\t6\n", "csv"),
+        ("a.csv", 'x\t"a,b;c,d"\ty\n1\t2\t3\n4\t5\t6\n', "csv"),
+        ("a.txt", "x\tz\ty\n1\t2\t3\n4\t5\t6\n", "csv"),
+        ("a.txt", "1\t2\t3\n4\t5\t6\n", "space"),
+        ("a.csv", '"x, one";"z, two";y\n1;2;3\n4;5;6\n', "csv"),
+    ],
+)
+def test_separator__is_seen_from_the_first_line(name, text, form, tmp_path):
+    (tmp_path / name).write_text(text)
+    source = source_of([tmp_path / name])
+    assert source.format == form
+    prepare_file(tmp_path / "store", "x", tmp_path / name)
+    rows, labels = rows_of(tmp_path / "store")
+    assert (rows.tolist(), labels.tolist()) == ([[1, 2], [4, 5]], [3, 6])
+
+
+def test_column_of_texts__is_one_whose_first_value_that_is_there_is_a_text(tmp_path):
+    (tmp_path / "a.csv").write_text("a,b,c,y\n?,?,?,1\n?,2,?,0\nred,?,?,1\n")
+    reading = Reading(one_hot=True, missing="mean", target="y")
+    assert source_of([tmp_path / "a.csv"], reading).choice.texts == (0,)
+
+
+def test_files_with_other_separators__are_refused_as_one(tmp_path):
+    (tmp_path / "a.csv").write_text("a;b\n1;2\n")
+    (tmp_path / "b.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(WrongInput, match=r"b\.csv"):
+        prepare_file(tmp_path / "store", "x", [tmp_path / "a.csv", tmp_path / "b.csv"])
