@@ -1,12 +1,16 @@
 """A classifier that wraps a learner: of two classes, or of more, each against the rest."""
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
 from koco_stream.errors import WrongInput
+from koco_stream.learners import LEARNERS
 from koco_stream.learners.base import Learner, unlearnt
 from koco_stream.learners.kernel.kors import KORS
+from koco_stream.learners.saved import arrays_of, description, read_model, revived, write_model
 from koco_stream.learners.several import side_by_side
 from koco_stream.scikit_learn import Estimator, estimator_tags, not_fitted
 from koco_stream.streams.rows import as_rows, label_vector
@@ -21,6 +25,10 @@ class Classifier(Estimator):
     The learner sees the first of two classes, in sorted order, as −1 and the second as +1. Of more
     classes, a learner for each sees that class as +1 and the others as −1, and the class with the
     largest prediction wins; of equal ones the first.
+
+    With the loss "logistic" there are probabilities, `predict_proba`. No learner takes weights of
+    rows (`sample_weight`): their sources define none, and a row that is repeated is not one of a
+    larger weight, because its second step begins where the first one ended.
 
     Parameters
     ----------
@@ -151,6 +159,76 @@ class Classifier(Estimator):
         """The predicted class (n,) of each row of X (n, d). The learner does not change."""
         return self._class_of(self.decision_function(X))
 
+    @property
+    def predict_proba(self) -> Callable[[Any], Array]:
+        """The method `predict_proba(X)`: the probability (n, K) of each class for rows X (n, d).
+
+        A learner with the loss "logistic" predicts the log-odds of its class, ŷ = log(p/(1 − p)),
+        so that p = 1/(1 + exp(−ŷ)); its `clip` C bounds p by 1/(1 + exp(−C)). Of more than two
+        classes, the probabilities are divided by their sum. With another loss there are none, and
+        this raises `AttributeError`.
+        """
+        if getattr(self.learner, "loss", None) != "logistic":
+            raise AttributeError  # explained by `__getattr__`
+        return self._probabilities
+
+    def _probabilities(self, X: Any) -> Array:
+        scores = self.decision_function(X)
+        # neither form overflows
+        small = np.exp(-np.abs(scores))
+        likely = np.where(scores >= 0.0, 1.0, small) / (1.0 + small)
+        if scores.ndim == 1:
+            unlikely = np.where(scores >= 0.0, small, 1.0) / (1.0 + small)
+            return np.stack([unlikely, likely], axis=1)
+        return likely / likely.sum(axis=1, keepdims=True)
+
+    def save(self, path: str | Path) -> None:
+        """Write the classifier to a file atomically; a loaded one continues with identical bits.
+
+        Raises `WrongInput` for classes that are neither numbers nor texts.
+        """
+        header: dict[str, Any] = {
+            "learner": "Classifier",
+            "of": description(unlearnt(self.learner)),
+        }
+        arrays: dict[str, Array] = {}
+        if self.__sklearn_is_fitted__():
+            classes = self.classes_.tolist()
+            if not all(isinstance(one, bool | int | float | str) for one in classes):
+                raise WrongInput(
+                    f"classes of type {type(classes[0]).__name__} cannot be saved; use numbers or"
+                    " texts"
+                )
+            header |= {"classes": classes, "type": self.classes_.dtype.str}
+            header["learners"] = [description(one) for one in self.learners_]
+            for k, one in enumerate(self.learners_):
+                arrays |= {f"{k} {name}": array for name, array in arrays_of(one).items()}
+        write_model(Path(path), header, arrays)
+
+    @classmethod
+    def load(cls, path: str | Path, learner: type[Learner] | None = None) -> Self:
+        """Load a classifier; `learner` is the class of a learner that is not the library's own.
+
+        Raises `WrongInput` if the file is damaged, of a newer format, or of another kind.
+        """
+        known = LEARNERS if learner is None else {learner.registered().__name__: learner}
+        header, arrays = read_model(Path(path))
+        if header["learner"] != "Classifier":
+            raise WrongInput(
+                f"{path} holds {header['learner']}, not a classifier; use koco_stream.load"
+            )
+
+        def one(described: dict[str, Any], prefix: str) -> Learner:
+            own = {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
+            otherwise = "which is not the library's; give its class as learner"
+            return revived(Path(path), described, own, known, otherwise)
+
+        model = cls(one(header["of"], "of "))
+        if "learners" in header:
+            model.learners_ = [one(part, f"{k} ") for k, part in enumerate(header["learners"])]
+            model.classes_ = np.array(header["classes"], header["type"])
+        return model
+
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The accuracy of `predict(X)`, as for scikit-learn's classifiers."""
         return float(np.average(self.predict(X) == _labels(y), weights=sample_weight))
@@ -169,6 +247,10 @@ class Classifier(Estimator):
         return self.classes_[(scores >= 0.0).astype(np.intp) if two else scores.argmax(1)]
 
     def __getattr__(self, name: str) -> Any:
+        if name == "predict_proba":
+            raise AttributeError(
+                f"{self!r} has no probabilities; only a learner with loss='logistic' gives them"
+            )
         if name in ("learner_", *INHERITED) and self.__sklearn_is_fitted__():
             first = self.learners_[0]
             return first if name == "learner_" else getattr(first, name)

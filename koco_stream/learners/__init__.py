@@ -35,7 +35,7 @@ from koco_stream.learners.references import (
     run_name,
     shown_name,
 )
-from koco_stream.learners.saved import load_into
+from koco_stream.learners.saved import read_model, revived
 from koco_stream.learners.scan import Algorithm
 from koco_stream.learners.spec import Cost, Public, StreamSize
 
@@ -146,4 +146,8 @@ def load(path: str | Path) -> Learner:
         The file is truncated, altered, of a newer format, or of another kind.
     """
 
-    return load_into(path, LEARNERS, "which this version does not have; upgrade koco-stream")
+    header, arrays = read_model(Path(path))
+    if header["learner"] == "Classifier":
+        raise WrongInput(f"{path} holds a classifier; use koco_stream.Classifier.load")
+    otherwise = "which this version does not have; upgrade koco-stream"
+    return revived(Path(path), header, arrays, LEARNERS, otherwise)

@@ -21,20 +21,33 @@ EARLIER = {"positions": "place"}  # other names of arrays in files of earlier ve
 
 def save_model(model: Any, path: Path) -> None:
     """Write a learner to the file `path` atomically."""
-    state, learnt = vars(model).get("_state"), None
-    if state is not None:
+    write_model(path, description(model), arrays_of(model))
+
+
+def write_model(path: Path, header: dict[str, Any], arrays: dict[str, Array]) -> None:
+    """Write a model's header, which has its name as `learner`, and its arrays atomically."""
+    with written_atomically(path) as temporary:
+        write_arrays(temporary, {"format": FORMAT, **header, "version": __version__}, arrays)
+
+
+def description(model: Any) -> dict[str, Any]:
+    """Name and parameters of a learner, and the shape of what it has learnt, without its arrays."""
+    learnt = None
+    if vars(model).get("_state") is not None:
         learnt = {"n_features": model.n_features_in_, "rounds": model.rounds_}
         if "feature_names_in_" in vars(model):
             learnt["feature_names"] = list(model.feature_names_in_)
-    header = {
-        "format": FORMAT,
+    return {
         "learner": model.registered().__name__,
         "params": vars(model).get("_in_force") or model.get_params(),
         "learnt": learnt,
-        "version": __version__,
     }
-    with written_atomically(path) as temporary:
-        write_arrays(temporary, header, {} if state is None else state_arrays(state))
+
+
+def arrays_of(model: Any) -> dict[str, Array]:
+    """The arrays of a learner's state by name; none before it has learnt."""
+    state = vars(model).get("_state")
+    return {} if state is None else state_arrays(state)
 
 
 def state_arrays(state: Any, prefix: str = "") -> dict[str, Array]:
@@ -58,14 +71,36 @@ def load_into(path: str | Path, classes: Mapping[str, type[L]], otherwise: str) 
     Raises `WrongInput` if the file is truncated, altered, of a newer format or of another kind, or,
     with the message `otherwise`, if its learner is not in `classes`.
     """
-    path = Path(path)
+    header, arrays = read_model(Path(path))
+    return revived(Path(path), header, arrays, classes, otherwise)
+
+
+def read_model(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Header and arrays of a file that `write_model` wrote.
+
+    Raises `WrongInput` if it is truncated, altered, of a newer format or of another kind.
+    """
     try:
         header, arrays = read_arrays(path.read_bytes(), FORMAT)
     except Unreadable as error:
         raise WrongInput(f"{path} is not a koco-stream learner that can be read: {error}") from None
     if "learner" not in header:
         raise WrongInput(f"{path} is not a koco-stream learner; use the file that its save wrote")
-    name, learnt = header["learner"], header["learnt"]
+    return header, arrays
+
+
+def revived(
+    path: Path,
+    header: dict[str, Any],
+    arrays: dict[str, Array],
+    classes: Mapping[str, type[L]],
+    otherwise: str,
+) -> L:
+    """The learner that a `description` and the arrays of its state stand for.
+
+    Raises `WrongInput` as `load_into` does; the messages name the file `path`.
+    """
+    name, learnt = header["learner"], header.get("learnt")
     if name not in classes:
         raise WrongInput(f"{path} holds {name}, {otherwise}")
     model: Any = classes[name](**header["params"])

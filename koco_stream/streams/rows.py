@@ -14,6 +14,8 @@ from koco_stream.numerics.compiler import inlined
 from koco_stream.scikit_learn import warn_of_column_vector
 from koco_stream.types import Array
 
+MOST_FEATURES = 2**31 - 1  # feature numbers are int32
+
 
 class Rows(NamedTuple):
     """A block of n rows in canonical sparse form, or dense without zeros. All arrays are read-only.
@@ -129,7 +131,7 @@ def label_vector(y: Any) -> Array:
     """
     if y is None:
         raise WrongInput("requires y to be passed, but the target y is None")
-    labels = np.asarray(y)
+    labels = _plain(y, "y")
     if labels.ndim == 2 and labels.shape[1] == 1:
         warn_of_column_vector()
         labels = labels[:, 0]
@@ -151,34 +153,102 @@ def as_labels(y: Any, n_rows: int) -> Array:
 
 def _from_table(table: Any) -> Rows:
     """Canonical rows of an Arrow table with columns `indices` and `values`, or `values` only."""
-    import pyarrow as pa
     from scipy.sparse import csr_matrix
 
-    def column(name: str) -> Any:
-        if name not in table.column_names:
+    if not hasattr(table, "column_names"):
+        raise WrongType(f"X is a pyarrow {type(table).__name__}; give a table of prepared rows")
+    sizes, values = _lists(table, "values")
+    n = sizes.size
+    if "indices" not in table.column_names:
+        d = int(sizes[0]) if n else getattr(table.schema.field("values").type, "list_size", 0)
+        if (sizes != d).any():
+            row = int(np.flatnonzero(sizes != d)[0])
             raise WrongInput(
-                f"an Arrow table of prepared rows needs a column {name!r}; it has"
-                f" {', '.join(table.column_names)}"
+                f"row {row} has {sizes[row]} values and row 0 has {d}; sparse rows need a column"
+                " 'indices' too"
             )
-        array = table.column(name).combine_chunks()
-        if array.null_count or array.flatten().null_count:
-            raise WrongInput(f"column {name!r} holds nulls; remove those rows")
-        return array
-
-    values = column("values")
-    flat = values.flatten().to_numpy(zero_copy_only=False)
-    if pa.types.is_fixed_size_list(values.type):
-        return dense_rows(_numeric(flat, "values").reshape(len(values), values.type.list_size))
-    indices = column("indices")
-    sizes, others = (np.diff(a.offsets.to_numpy()) for a in (values, indices))
+        return _from_array(_numeric(values, "column 'values'").reshape(n, d))
+    others, numbers = _lists(table, "indices")
     if (sizes != others).any():
         row = int(np.flatnonzero(sizes != others)[0])
         raise WrongInput(f"row {row} has {sizes[row]} values and {others[row]} indices")
-    numbers = indices.flatten().to_numpy(zero_copy_only=False)
-    metadata = table.schema.metadata or {}
-    n_features = int(metadata.get(b"n_features", int(numbers.max(initial=-1)) + 1))
     indptr = np.concatenate([[0], np.cumsum(sizes)])
-    return _from_sparse(csr_matrix((flat, numbers, indptr), shape=(len(values), n_features)))
+    numbers, largest = _feature_numbers(numbers, indptr)
+    d = largest + 1
+    told = (table.schema.metadata or {}).get(b"n_features")
+    if told is not None:
+        if not told.isdigit() or int(told) <= largest:
+            raise WrongInput(
+                f"the table's metadata has n_features={told.decode(errors='replace')!r}, and its"
+                f" largest feature is {largest}; give the number of features"
+            )
+        d = int(told)
+    return _from_sparse(csr_matrix((_numeric(values, "column 'values'"), numbers, indptr), (n, d)))
+
+
+def _lists(table: Any, name: str) -> tuple[Array, Array]:
+    """Lengths (n,) and items of a list column of an Arrow table.
+
+    Raises `WrongInput` for a column that is missing, not of lists of numbers, or has nulls.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if table.column_names.count(name) != 1:
+        raise WrongInput(
+            f"an Arrow table of prepared rows needs one column {name!r}; it has"
+            f" {', '.join(table.column_names)}"
+        )
+    column = table.column(name)
+    try:
+        # a chunked column keeps sliced, large and fixed-size lists as they are
+        column = pa.chunked_array(
+            column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+        )
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        missing = column.is_null().to_numpy()
+        sizes = pc.list_value_length(column).fill_null(0).to_numpy().astype(np.int64)
+        items = pc.list_flatten(column)
+        if pa.types.is_dictionary(items.type):
+            items = items.cast(items.type.value_type)
+        if pa.types.is_decimal(items.type):
+            # conversion via text rounds correctly; a direct cast to float64 does not
+            items = items.cast(pa.string()).cast(pa.float64())
+        elif pa.types.is_null(items.type):
+            items = items.cast(pa.float64())
+        raw = items.to_numpy()
+    except pa.ArrowException as error:
+        raise WrongType(
+            f"column {name!r} is {column.type}, not a list of numbers: {error}"
+        ) from None
+    if raw.dtype.kind not in "biuf" and not items.null_count:
+        raise WrongType(f"column {name!r} is {column.type}, not a list of numbers")
+    if missing.any() or items.null_count:
+        row = int(np.argmax(missing)) if missing.any() else 0
+        if items.null_count:
+            first = int(np.argmax(items.is_null().to_numpy()))
+            row = int(np.searchsorted(np.cumsum(sizes), first, side="right"))
+        raise WrongInput(f"column {name!r} holds nulls, first in row {row}; remove such rows")
+    return sizes, raw
+
+
+def _feature_numbers(numbers: Array, indptr: Array) -> tuple[Array, int]:
+    """Feature numbers of a table as int64, and the largest; raises `WrongInput` for others."""
+    if numbers.size and numbers.dtype.kind not in "iu":
+        raise WrongType(
+            f"column 'indices' holds {numbers.dtype}; feature numbers are integers: cast them to"
+            " int32"
+        )
+    wrong = (numbers < 0) | (numbers > MOST_FEATURES - 1)
+    if wrong.any():
+        first = int(np.argmax(wrong))
+        row = int(np.searchsorted(indptr, first, side="right")) - 1
+        raise WrongInput(
+            f"row {row} names feature {numbers[first]}; features are numbered from 0 to"
+            f" {MOST_FEATURES - 1}"
+        )
+    return numbers.astype(np.int64), int(numbers.max(initial=0)) if numbers.size else -1
 
 
 def with_intercept(rows: Rows) -> Rows:
@@ -200,6 +270,8 @@ def _numeric(array: Array, name: str) -> Array:
     """The array as float32 if it is float32, else as float64."""
     if array.dtype == np.float32:
         return array
+    if array.dtype.kind in "mM":
+        raise WrongType(f"{name} has type {array.dtype}, a time; turn it into numbers first")
     if array.dtype.kind == "c":
         raise WrongInput(
             f"Complex data not supported: {name} has type {array.dtype}; give real numbers"
@@ -212,8 +284,22 @@ def _numeric(array: Array, name: str) -> Array:
         ) from None
 
 
+def _plain(given: Any, name: str) -> Array:
+    """NumPy array of an array-like; masked values and rows of unequal lengths are refused."""
+    if np.ma.isMaskedArray(given) and np.ma.is_masked(given):
+        where = tuple(int(k) for k in np.argwhere(np.ma.getmaskarray(given))[0])
+        raise WrongInput(
+            f"{name} is masked at {where if len(where) > 1 else where[0]}; remove such rows or fill"
+            " the values in"
+        )
+    try:
+        return np.asarray(given)
+    except ValueError as error:
+        raise WrongInput(f"{name} is not an array of numbers: {error}") from None
+
+
 def _from_array(X: Any) -> Rows:
-    array = np.asarray(X)
+    array = _plain(X, "X")
     if array.ndim != 2:
         raise WrongInput(
             f"X must have two dimensions, (rows, features), not {array.ndim}. Reshape your data"
@@ -227,7 +313,13 @@ def _from_array(X: Any) -> Rows:
 def _from_sparse(X: Any) -> Rows:
     if X.ndim != 2:
         raise WrongInput(f"X must have two dimensions, (rows, features), not {X.ndim}")
+    if getattr(X, "fill_value", 0) != 0:
+        raise WrongInput(
+            f"X has the fill value {X.fill_value}; values that are not stored must be 0"
+        )
     csr = (X.to_scipy_sparse() if hasattr(X, "to_scipy_sparse") else X).tocsr()
+    if csr.indptr[0] != 0 or csr.indptr[-1] > csr.indices.size or (np.diff(csr.indptr) < 0).any():
+        raise WrongInput("the indptr of X does not increase from 0 to the number of its values")
     if csr.indices.size and (csr.indices.min() < 0 or csr.indices.max() >= csr.shape[1]):
         raise WrongInput(
             f"X names features from {csr.indices.min()} to {csr.indices.max()}, but it has features"
@@ -240,8 +332,9 @@ def _from_sparse(X: Any) -> Rows:
         csr.has_sorted_indices = csr.has_canonical_format = False
         csr.sum_duplicates()
         csr.eliminate_zeros()
-    if csr.shape[1] > np.iinfo(np.int32).max:
+    if csr.shape[1] > MOST_FEATURES:
         raise WrongInput(
-            f"X has {csr.shape[1]} features; at most 2147483647 are supported, hash them to fewer"
+            f"X has {csr.shape[1]} features; at most {MOST_FEATURES} are supported, hash them to"
+            " fewer"
         )
     return sparse_rows(csr.indptr, csr.indices, csr.data, int(csr.shape[1]))

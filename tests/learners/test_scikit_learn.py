@@ -226,3 +226,64 @@ def test_classifier_of_more_classes__that_diverged_can_only_be_fitted_anew():
         model.predict(np.ones((1, 2)))
     model.set_params(learner__step_size=0.1, learner__clip=1.0)
     assert model.fit(np.eye(3), [0, 1, 2]).predict(np.eye(3)).shape == (3,)
+
+
+CLASSES = [
+    np.array([0, 1]),
+    np.array(["no", "yes"]),
+    np.array([False, True]),
+    np.array([2.0, 5.0, 7.0]),
+    np.array(["a", "b", "c"], object),
+]
+
+
+@pytest.mark.parametrize("classes", CLASSES, ids=str)
+@pytest.mark.parametrize("learner", [OjaSON(3), koco_stream.PROSNKONS(), koco_stream.OGD(0.1)])
+def test_saved_classifier__goes_on_with_the_same_bits(learner, classes, tmp_path):
+    labels = classes[np.arange(len(X)) % classes.size]
+    model = Classifier(learner).partial_fit(X[:150], labels[:150], classes)
+    model.save(tmp_path / "c.koco")
+    loaded = Classifier.load(tmp_path / "c.koco")
+    assert loaded.classes_.dtype == model.classes_.dtype
+    assert loaded.get_params()["learner"].get_params() == learner.get_params()
+    for one in (model, loaded):
+        one.partial_fit(X[150:], labels[150:])
+    assert model.decision_function(X).tobytes() == loaded.decision_function(X).tobytes()
+    assert (model.predict(X) == loaded.predict(X)).all()
+    Classifier(learner).save(tmp_path / "new.koco")
+    assert not Classifier.load(tmp_path / "new.koco").__sklearn_is_fitted__()
+
+
+def test_classifier_s_file__is_of_its_own_kind(tmp_path):
+    OjaSON(3).save(tmp_path / "learner.koco")
+    with pytest.raises(WrongInput, match=r"holds OjaSON, not a classifier; use koco_stream\.load"):
+        Classifier.load(tmp_path / "learner.koco")
+    Classifier(OjaSON(3)).save(tmp_path / "c.koco")
+    with pytest.raises(WrongInput, match=r"holds a classifier; use koco_stream\.Classifier"):
+        koco_stream.load(tmp_path / "c.koco")
+    dates = np.array(["2020-01-01", "2021-01-01"], "M8[D]")
+    model = Classifier(OjaSON(3)).fit(X, dates[np.arange(len(X)) % 2])
+    with pytest.raises(WrongInput, match="classes of type date cannot be saved"):
+        model.save(tmp_path / "d.koco")
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_probabilities__are_those_of_the_log_odds(k):
+    labels = np.arange(len(X)) % k
+    model = Classifier(koco_stream.OGD(9.0, loss="logistic", clip=800.0)).fit(X, labels)
+    found, scores = model.predict_proba(X), model.decision_function(X)
+    assert found.shape == (len(X), k)
+    np.testing.assert_allclose(found.sum(axis=1), 1.0)
+    with np.errstate(over="ignore"):
+        p = 1.0 / (1.0 + np.exp(-scores))
+    literal = np.stack([1 - p, p], axis=1) if k == 2 else p / p.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(found, literal, atol=1e-15)
+    assert (model.classes_[found.argmax(axis=1)] == model.predict(X)).all() or k == 2
+
+
+def test_probabilities__are_of_the_logistic_loss_only():
+    model = Classifier(OjaSON(3)).fit(X, Y > 0)
+    assert not hasattr(model, "predict_proba")
+    with pytest.raises(AttributeError, match="no probabilities; only a learner with loss='logis"):
+        model.predict_proba(X)
+    assert hasattr(Classifier(OjaSON(3, loss="logistic")), "predict_proba")

@@ -1,0 +1,176 @@
+"""Rows as they come from Python: whatever the container and the types, the canonical rows are those
+of the plain float64 matrix, or the message says what is wrong with which row.
+"""
+
+import decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import scipy.sparse
+import sparse
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from koco_stream import WrongInput
+from koco_stream.streams.rows import as_labels, as_rows
+
+D = 9
+INDEX_TYPES = [pa.int8(), pa.uint8(), pa.int16(), pa.uint16(), pa.int32(), pa.uint32()]
+VALUE_TYPES = [
+    pa.float64(),
+    pa.float32(),
+    pa.float16(),
+    pa.int8(),
+    pa.uint64(),
+    pa.decimal128(5, 0),
+]
+LISTS = [pa.list_, pa.large_list]
+
+
+def same(found, matrix):
+    """Whether canonical rows are those of a float64 matrix."""
+    n, d = matrix.shape
+    indices = found.indices if found.index_stride else np.tile(found.indices, n)
+    assert found.n_features == d
+    made = scipy.sparse.csr_array((found.values, indices, found.indptr), (n, d))
+    np.testing.assert_array_equal(made.toarray().astype(np.float64), matrix)
+    assert (found.values != 0).all()
+
+
+def arranged(column, how):
+    """A column in another arrangement of memory, with the same values."""
+    n = len(column)
+    if how == "sliced":
+        return pa.concat_arrays([column, column]).slice(n, n)
+    if how == "chunked":
+        return pa.chunked_array([column.slice(0, n // 2), column.slice(n // 2)], column.type)
+    return column
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_arrow_tables__of_any_types_are_the_plain_rows(data):
+    n = data.draw(st.integers(1, 6))
+    lists = data.draw(st.sampled_from(LISTS))
+    value_type, index_type = (data.draw(st.sampled_from(t)) for t in (VALUE_TYPES, INDEX_TYPES))
+    draw = np.random.default_rng(data.draw(st.integers(0, 10**6)))
+    rows = []
+    matrix = np.zeros((n, D))
+    for t in range(n):
+        features = draw.integers(0, D, draw.integers(0, 6)).tolist()  # unsorted, some twice
+        values = draw.integers(0, 5, len(features)).tolist()
+        for j, value in zip(features, values, strict=True):
+            matrix[t, j] += value
+        rows.append((features, values))
+    exact = decimal.Decimal if pa.types.is_decimal(value_type) else lambda value: value
+    numbers = [[exact(v) for v in values] for _, values in rows]
+    if value_type == pa.float16():
+        numbers = [np.array(one, np.float16) for one in numbers]
+    values = pa.array(numbers, lists(value_type))
+    indices = pa.array([features for features, _ in rows], lists(index_type))
+    how = data.draw(st.sampled_from(["plain", "sliced", "chunked"]))
+    table = pa.table({"indices": arranged(indices, how), "values": arranged(values, how)})
+    table = table.replace_schema_metadata({"n_features": str(D)})
+    same(as_rows(table), matrix)
+    if how != "chunked":
+        same(as_rows(table.to_batches()[0]), matrix)
+    dense = pa.array(matrix.ravel().astype(np.int16))
+    fixed = pa.FixedSizeListArray.from_arrays(dense, D)
+    same(as_rows(pa.table({"values": arranged(fixed, how)})), matrix)
+
+
+def test_dictionary_encoded_items_and_fixed_lists_with_features__are_read():
+    values = pa.array([[1.0, 2.0], [3.0, 1.0]])
+    flat = values.flatten().dictionary_encode()
+    coded = pa.ListArray.from_arrays(values.offsets, flat)
+    indices = pa.FixedSizeListArray.from_arrays(pa.array([2, 0, 1, 2], pa.uint64()), 2)
+    found = as_rows(pa.table({"values": coded, "indices": indices}))
+    same(found, np.array([[2.0, 0, 1], [0, 3, 1]]))
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"indices": [[0]]}, "needs one column 'values'; it has indices"),
+        ({"values": [1.0]}, "column 'values' is double, not a list of numbers"),
+        ({"values": [["a"]]}, "column 'values' is list<.*string>, not a list of numbers"),
+        ({"values": [[1.0], None], "indices": [[0], [1]]}, "'values' holds nulls, first in row 1"),
+        ({"values": [[1.0], [2, None]], "indices": [[0], [1, 2]]}, "nulls, first in row 1"),
+        ({"values": [[None]], "indices": [[0]]}, "column 'values' holds nulls, first in row 0"),
+        ({"values": [None], "indices": [[0]]}, "'values' is null, not a list|holds nulls"),
+        ({"values": [[1.0]], "indices": [[0.5]]}, "'indices' holds float64; feature numbers"),
+        ({"values": [[1.0]], "indices": [[True]]}, "column 'indices' holds bool; feature numbers"),
+        ({"values": [[1.0]], "indices": [[-1]]}, "row 0 names feature -1; features are numbered"),
+        ({"values": [[1.0]], "indices": [[2**31]]}, "row 0 names feature 2147483648; features"),
+        (
+            {"values": [[], [1.0]], "indices": pa.array([[], [2**64 - 1]], pa.list_(pa.uint64()))},
+            "row 1 names feature 18446744073709551615; features",
+        ),
+        ({"values": [[1.0]], "indices": [[1, 2]]}, "row 0 has 1 values and 2 indices"),
+        ({"values": [[1.0], [1.0, 2.0]]}, "row 1 has 2 values and row 0 has 1; sparse rows need"),
+        ({"values": [[float("nan")]], "indices": [[0]]}, "row 0 of X holds nan"),
+        ({"values": [[]]}, "0 feature"),
+    ],
+)
+def test_other_arrow_tables__are_refused(columns, message):
+    with pytest.raises(WrongInput, match=message):
+        as_rows(pa.table(columns))
+
+
+@pytest.mark.parametrize("told", ["x", "-1", "2", "3.0", ""])
+def test_number_of_features_that_cannot_be__is_refused(told):
+    table = pa.table({"values": [[1.0]], "indices": [[2]]})
+    with pytest.raises(WrongInput, match="largest feature is 2; give the number of features"):
+        as_rows(table.replace_schema_metadata({"n_features": told}))
+    with pytest.raises(WrongInput, match="X is a pyarrow ChunkedArray; give a table"):
+        as_rows(table.column("values"))
+
+
+NUMPY_TYPES = ["?", "i1", "u8", "<f2", ">f2", ">f4", ">f8", "<f8", "longdouble", "O", ">i4"]
+
+
+@settings(max_examples=60, deadline=None)
+@given(kind=st.sampled_from(NUMPY_TYPES), seed=st.integers(0, 10**6), data=st.data())
+def test_arrays__of_any_type_and_order_are_the_plain_rows(kind, seed, data):
+    draw = np.random.default_rng(seed)
+    matrix = draw.integers(0, 2, (6, 8)).astype(np.float64)
+    given_as = matrix.astype(kind)
+    cut = data.draw(st.sampled_from([np.s_[:, :], np.s_[::2, ::-1], np.s_[::-1, 1::3]]))
+    order = data.draw(st.sampled_from(["C", "F"]))
+    same(as_rows(np.asarray(given_as, order=order)[cut]), matrix[cut])
+    same(as_rows(np.ma.masked_array(given_as)[cut]), matrix[cut])
+    if kind not in ("O", "<f2", ">f2", "longdouble"):
+        form = data.draw(st.sampled_from(["csr", "csc", "coo", "lil", "dok", "bsr", "dia"]))
+        stored = scipy.sparse.coo_array(matrix).asformat(form)
+        same(as_rows(stored.astype(np.dtype(kind).newbyteorder("="))), matrix)
+    same(as_rows(sparse.COO.from_numpy(matrix)[cut]), matrix[cut])
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (np.ma.masked_array([[1.0, 2.0]], [[False, True]]), r"X is masked at \(0, 1\); remove"),
+        ([[1.0], [1.0, 2.0]], "X is not an array of numbers"),
+        (np.array([["2020-01-01"]], "M8[D]"), "X has type datetime64.*a time"),
+        (np.array([[1 + 1j]]), "Complex data not supported"),
+        (np.array([[None]]), "row 0 of X holds nan"),
+        (sparse.COO.from_numpy(np.ones((2, 2)), fill_value=1.0), "X has the fill value 1.0"),
+        (np.array([["a"]]), "not numeric"),
+    ],
+)
+def test_other_arrays__are_refused(X, message):
+    with pytest.raises(WrongInput, match=message):
+        as_rows(X)
+
+
+def test_sparse_matrix_with_damaged_pointers__is_refused():
+    matrix = scipy.sparse.csr_array(np.eye(3))
+    matrix.indptr[1] = 3
+    with pytest.raises(WrongInput, match="the indptr of X does not increase"):
+        as_rows(matrix)
+
+
+def test_masked_labels__are_refused():
+    with pytest.raises(WrongInput, match="y is masked at 1; remove"):
+        as_labels(np.ma.masked_array([1.0, 2.0], [False, True]), 2)
