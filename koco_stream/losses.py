@@ -111,3 +111,18 @@ def loss_slope(loss: int, y_hat: float, y: float) -> float:
     if short <= 0.0:
         return 0.0
     return -2.0 * y * short if loss == SQUARED_HINGE else -y
+
+
+# Rounding moves a prediction by about 10⁻¹⁶ of the largest step, times 1 to 500 as measured
+# (docs/numbers.md): within 10⁻⁶ of the clip for steps up to this many clips.
+MOST_CLIPS = 1e7
+
+
+@jit
+def loses_digits(step: float, clip: float) -> bool:
+    """Whether a gradient step is too large for the digits of the predictions after it.
+
+    `step` is how far a gradient step alone moves the prediction for its own row: |ℓ'|‖x‖² times
+    the step size, or divided by α.
+    """
+    return abs(step) > MOST_CLIPS * clip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 FEW_TICKS, MOST_TICKS = 4, 6
 ROUND = (1, 2, 5, 10)
+NEAR = 0.5  # an axis starts at 0 unless the smallest value is above this share of the largest
 # for axes of at least so many decades: multiples of each power of ten that get a tick
 FACTORS = ((0.7, (1.0, 2.0, 3.0, 5.0)), (1.1, (1.0, 2.0, 5.0)), (1.7, (1.0, 3.0)), (3.0, (1.0,)))
 
@@ -40,6 +41,14 @@ class Axis:
         """
         given = np.array(list(values), float)
         return np.where(np.isfinite(given) & ((given > 0) | (not self.log)), given, np.nan)
+
+    def zoomed(self, values: Iterable[float]) -> Axis:
+        """This axis, but for values close together not from 0 on, where their lines would touch."""
+        shown = self.shown(values)
+        if self.log or not np.isfinite(shown).any():
+            return self
+        near = np.nanmin(shown) > NEAR * np.nanmax(shown)
+        return replace(self, low=None) if near else self
 
     def locator(self, low: float, high: float) -> Locator:
         """Matplotlib locator for round ticks between `low` and `high`, few enough for labels."""

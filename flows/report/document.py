@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flows.report.drawing import Figure
+from flows.report.drawing import Figure, Flag, merged_flags
 from flows.report.pages import write_pages
 from flows.report.papers.figures import FIGURES
 from flows.report.sections.costs import cost_against_error
@@ -25,7 +25,7 @@ from flows.report.sections.lines import (
     results_of,
 )
 from flows.report.sections.regret import regret_and_bound
-from flows.report.sections.steps import edge_words, edges_of, error_against_step
+from flows.report.sections.steps import edge_flags, edges_of, error_against_step
 from flows.report.sections.windows import metrics_over_windows
 from flows.tables.decisions import read_decisions
 from flows.tables.parameters import params_text, telling
@@ -159,25 +159,34 @@ def sections_of(
     return [(stream, [one for one in found if one]) for stream, found in figures.items()]
 
 
-def flags_of(streams: list[StreamResults], planned: int, counts: dict[str, int]) -> list[str]:
+def flags_of(streams: list[StreamResults], planned: int, counts: dict[str, int]) -> list[Flag]:
     """Warnings for the reader: missing or failed runs, left-out plots, learners that do not beat
-    `Constant`, optima at a grid's edge.
+    `Constant`, a best by error that is not the best by loss, optima at a grid's edge.
     """
     missing = planned - sum(counts.values())
-    flags = [f"{missing:,} of {planned:,} runs are not there yet"] if missing > 0 else []
-    flags += [f"{count:,} runs {status}" for status, count in counts.items() if status != "ok"]
-    if left := [stream.title for stream in streams[MOST_STREAMS:]]:
-        flags.append(
-            f"{len(left):,} streams have no plots, only their best parameters:"
-            f" {', '.join(left[:10])}" + ", …" * (len(left) > 10)
-        )
-    flags += [words for stream in streams for words in stream.not_better]
-    return flags + [
-        f"{stream.title}: {words}"
-        for stream in streams
-        for line, _ in stream.best_lines
-        for words in edge_words(line)
+    flags = [Flag(f"{missing:,} of {planned:,} runs are not there yet")] if missing > 0 else []
+    flags += [
+        Flag(f"{count:,} runs {status}") for status, count in counts.items() if status != "ok"
     ]
+    left = [stream.title for stream in streams[MOST_STREAMS:]]
+    flags += merged_flags(
+        f"{len(left):,} streams have no plots, only their best parameters",
+        [f"{title} has no plots, only its best parameters" for title in left],
+    )
+    worse = [words for stream in streams for words in stream.not_better]
+    n_learners = sum(len({line.learner for line, _ in one.best_lines}) for one in streams)
+    flags += merged_flags(
+        f"{len(worse)} of {n_learners} times, the best configuration of a learner on a stream does"
+        " not beat Constant",
+        worse,
+    )
+    differing = [words for stream in streams if (words := stream.other_by_loss)]
+    flags += merged_flags(
+        f"on {len(differing)} of {len(streams)} streams, the best by error rate is not the best by"
+        " mean loss",
+        differing,
+    )
+    return flags + edge_flags(streams)
 
 
 def has_foreign(runs: pa.Table) -> bool:

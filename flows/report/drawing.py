@@ -49,6 +49,8 @@ MARKERS = ("o", "^", "s", "v", "D", "x", "P")
 DASHES = ("-", "--", ":", "-.")
 # pixels, as all lengths here
 WIDTH, PLOT_HEIGHT, LEFT_MARGIN, RIGHT_MARGIN, BELOW, ROW = 480.0, 260.0, 76.0, 26.0, 56.0, 21.0
+PAGE_WIDTH, PAGE_HEIGHT = 960.0, 360.0  # of a plot as wide as the page
+LABEL_HEIGHT, MOST_LABEL_WIDTH = 19.0, 300.0  # of names at the ends of lines
 CHARACTER = 7.4  # approximate width of a character
 HANDLE = 60.0  # width of a legend entry without its text
 MOST_MARKERS = 14  # most markers on one line
@@ -65,6 +67,20 @@ class Claim(NamedTuple):
     criterion: str
     came_out: str
     holds: bool | None
+
+
+class Flag(NamedTuple):
+    """A warning for the reader in a sentence, and what it sums up."""
+
+    words: str
+    details: tuple[str, ...] = ()
+
+
+def merged_flags(words: str, sentences: Sequence[str]) -> list[Flag]:
+    """Warnings as one: `words` with the `sentences` as details, or the only sentence itself."""
+    if len(sentences) < 2:
+        return [Flag(sentence) for sentence in sentences]
+    return [Flag(words, tuple(sentences))]
 
 
 @dataclass(frozen=True)
@@ -90,7 +106,7 @@ class Figure:
     rows: list[list[Any]]
     note: str
     opened: bool = False
-    flags: list[str] = field(default_factory=list)  # warnings for the reader
+    flags: list[Flag] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -134,12 +150,14 @@ def plot(
     title: str = "",
     square: bool = False,
     marks: Sequence[float] = (),
+    wide: bool = False,
 ) -> Drawing:
     """Draw series in one plot, with a legend below.
 
-    `styles` maps names of series to styles; without it they come from `style_of`. `alt` describes
-    the plot in words. With `square`, both axes have the same scale and the diagonal is drawn. At
-    each x of `marks` there is a vertical line.
+    A `wide` plot is as wide as the page; there, names stand at the ends of the lines instead of a
+    legend, if they do not collide. `styles` maps names of series to styles; without it they come
+    from `style_of`. `alt` describes the plot in words. With `square`, both axes have the same scale
+    and the diagonal is drawn. At each x of `marks` there is a vertical line.
     """
     import_matplotlib()
     from matplotlib import style
@@ -148,10 +166,13 @@ def plot(
     if styles is None:
         styles = {one.name: style_of(number) for number, one in enumerate(series)}
     names = [one.name for one in series]
-    columns = max(1, min(3, int(WIDTH // (HANDLE + CHARACTER * max(map(len, names), default=0)))))
-    across = WIDTH - LEFT_MARGIN - RIGHT_MARGIN
-    below = BELOW + ROW * math.ceil(len(names) / columns)
-    up = across if square else PLOT_HEIGHT
+    longest = CHARACTER * max(map(len, names), default=0)
+    width, up = (PAGE_WIDTH, PAGE_HEIGHT) if wide else (WIDTH, PLOT_HEIGHT)
+    at_ends = wide and longest < MOST_LABEL_WIDTH and _ends_apart(series, y, up)
+    columns = max(1, min(3 + 3 * wide, int(width // (HANDLE + longest))))
+    across = width - LEFT_MARGIN - RIGHT_MARGIN - longest * at_ends
+    below = BELOW + (0.0 if at_ends else ROW * math.ceil(len(names) / columns))
+    up = across if square else up
     height = (36.0 if title else 12.0) + up + below
     # determines the SVG's ids: equal for the same plot, distinct otherwise
     salt = sha256(repr((series, x, y, alt, title, marks)).encode()).hexdigest()
@@ -161,9 +182,9 @@ def plot(
     ):
         # the font that measures text may lack a glyph that the page's font has
         warnings.filterwarnings("ignore", "Glyph .* missing")
-        picture, file = Picture((WIDTH / 72, height / 72), dpi=72), StringIO()
+        picture, file = Picture((width / 72, height / 72), dpi=72), StringIO()
         axes = picture.add_axes(
-            (LEFT_MARGIN / WIDTH, below / height, across / WIDTH, up / height),
+            (LEFT_MARGIN / width, below / height, across / width, up / height),
             xlabel=x.label,
             ylabel=y.label,
         )
@@ -175,12 +196,15 @@ def plot(
         }
         for mark in marks:
             axes.axvline(mark, color=COLOURS["grey"], linewidth=1, linestyle=":", zorder=0)
-        _scale(axes, x, y, square)
+        _scale(axes, x, y, square, across)
         _name_points(axes, series, x, y)
-        picture.legend([lines[name] for name in names], names, loc="lower left", ncols=columns)
+        if at_ends:
+            _name_ends(axes, series, styles, x, y)
+        else:
+            picture.legend([lines[name] for name in names], names, loc="lower left", ncols=columns)
         picture.savefig(file, format="svg")
     return Drawing(
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH:g} {height:g}" role="img"'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" role="img"'
         f' aria-label="{escape(alt)}" font-family="system-ui, sans-serif" fill="currentColor"'
         f' stroke-linejoin="round">\n{_adapted_to_page(file.getvalue())}',
         alt,
@@ -228,7 +252,7 @@ def _draw(axes: Axes, one: Series, style: Style, number: int, x: Axis, y: Axis) 
     return line
 
 
-def _scale(axes: Axes, x: Axis, y: Axis, square: bool) -> None:
+def _scale(axes: Axes, x: Axis, y: Axis, square: bool, across: float) -> None:
     """Set limits and ticks, and draw the diagonal of a square plot."""
     if y.low is not None and not axes.dataLim.y0 < y.low:
         axes.set_ylim(bottom=y.low)
@@ -242,7 +266,39 @@ def _scale(axes: Axes, x: Axis, y: Axis, square: bool) -> None:
         shown.set_major_formatter(lambda value, _: tick_text(value))
         shown.minorticks_off()
     # a fixed position, whatever the width of the ticks' labels
-    axes.yaxis.set_label_coords((20 - LEFT_MARGIN) / (WIDTH - LEFT_MARGIN - RIGHT_MARGIN), 0.5)
+    axes.yaxis.set_label_coords((20 - LEFT_MARGIN) / across, 0.5)
+
+
+def _ends_apart(series: Sequence[Series], y: Axis, up: float) -> bool:
+    """Whether names at the ends of lines do not collide in a plot that is `up` pixels high."""
+    drawn = [y.shown(values) for one in series for values in (one.y, one.low, one.high) if values]
+    if not drawn or not series:
+        return False
+    every = np.concatenate(drawn)
+    ends = np.array([y.shown(one.y)[-1] for one in series])
+    if np.isnan(ends).any():
+        return False
+    if y.log:
+        every, ends = np.log(every), np.log(ends)
+    low = min(np.nanmin(every), math.inf if y.low is None or y.log else y.low)
+    span = np.nanmax(every) - low
+    return bool(span > 0 and (np.diff(np.sort(ends)) * up / span > LABEL_HEIGHT).all())
+
+
+def _name_ends(
+    axes: Axes, series: Sequence[Series], styles: Mapping[str, Style], x: Axis, y: Axis
+) -> None:
+    """Put the name of each series beside its last point, in its colour."""
+    for one in series:
+        axes.annotate(
+            one.name,
+            (x.shown(one.x)[-1], y.shown(one.y)[-1]),
+            xytext=(12, 0),
+            textcoords="offset pixels",
+            va="center",
+            color=COLOURS[styles[one.name][0]],
+            annotation_clip=False,
+        )
 
 
 def _name_points(axes: Axes, series: Sequence[Series], x: Axis, y: Axis) -> None:
@@ -258,7 +314,10 @@ def _name_points(axes: Axes, series: Sequence[Series], x: Axis, y: Axis) -> None
             if not any(map(math.isnan, at)):
                 groups.setdefault(label, []).append(tuple(axes.transData.transform(at)))
     taken = [Bbox.from_bounds(a - 4, b - 4, 8, 8) for group in groups.values() for a, b in group]
-    size, room = 11.0, Bbox.from_extents(LEFT_MARGIN, axes.bbox.y0, WIDTH, axes.figure.bbox.y1)
+    size, room = (
+        11.0,
+        Bbox.from_extents(LEFT_MARGIN, axes.bbox.y0, axes.figure.bbox.x1, axes.figure.bbox.y1),
+    )
     for name, group in groups.items():
         axes.plot(
             *zip(*group, strict=True), color="#000000", alpha=0.35, linewidth=1, transform=None

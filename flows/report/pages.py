@@ -4,7 +4,7 @@ import base64
 import hashlib
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -53,7 +53,7 @@ def _environment(html: bool) -> Environment:
         trim_blocks=not html,
         keep_trailing_newline=True,
     )
-    environment.globals.update(claim_columns=CLAIM_COLUMNS)
+    environment.globals.update(claim_columns=CLAIM_COLUMNS, without_empty=without_empty)
     environment.filters.update(
         cell=cell, soft=soft, text=text_of, md=markdown_of, fence=fence_for, claim_rows=claim_rows
     )
@@ -61,12 +61,32 @@ def _environment(html: bool) -> Environment:
 
 
 def text_of(value: Any) -> str:
-    """Text of a table cell: floats to five digits, integers with commas, – for None."""
+    """Text of a table cell: floats to three digits, integers with commas, – for None."""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, float | int):
-        return f"{value:.5g}" if isinstance(value, float) else f"{value:,}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:,.0f}" if 1e3 <= abs(value) < 1e6 else f"{value:.3g}"
     return MISSING if value is None else str(value)
+
+
+class Shown(NamedTuple):
+    """A table as it is shown: its columns, each with whether it holds numbers, and its rows."""
+
+    columns: list[tuple[str, bool]]
+    rows: list[list[Any]]
+
+
+def without_empty(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Shown:
+    """A table without the columns that hold nothing in all rows."""
+    values = [[row[k] for row in rows if row[k] is not None] for k in range(len(columns))]
+    kept = [k for k, found in enumerate(values) if found or not rows]
+    numeric = [
+        all(isinstance(one, float | int) and not isinstance(one, bool) for one in found)
+        for found in values
+    ]
+    return Shown([(columns[k], numeric[k]) for k in kept], [[row[k] for k in kept] for row in rows])
 
 
 def cell(value: Any) -> Markup:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from flows.prepare.downloads import fetch_edition
 from flows.prepare.preparation import prepare_named
-from flows.report.drawing import Claim, Figure
+from flows.report.drawing import Claim, Figure, Flag
 from flows.report.pages import claim_rows, write_pages
 from flows.report.papers.figures import FIGURES
 from flows.reproduce.targets import (
@@ -51,7 +51,7 @@ class Reproduction:
 
     target: Target
     quick: bool
-    flags: list[str]
+    flags: list[Flag]
     sets: list[list[Any]]
     figures: list[tuple[str, Figure]]
     searches: list[tuple[str, Figure]]
@@ -241,7 +241,7 @@ def state_of(name: str, n_rows: int) -> str:
     return "whole" if n_rows >= editions[0].n_rows else subset
 
 
-def flags_of(target: Target, sets: list[Dataset], quick: bool, failed: int) -> list[str]:
+def flags_of(target: Target, sets: list[Dataset], quick: bool, failed: int) -> list[Flag]:
     """Warnings that a reader of the page must see first."""
     absent = [one.name for one in sets if one.state.startswith("not at hand")]
     partial = [
@@ -261,7 +261,7 @@ def flags_of(target: Target, sets: list[Dataset], quick: bool, failed: int) -> l
         *(f"A stand-in for {dataset}: {what}" for _, dataset, what in target.stand_ins),
         f"{failed:,} runs failed" if failed else "",
     ]
-    return [flag for flag in flags if flag]
+    return [Flag(words) for words in flags if words]
 
 
 def stand_in_figure(runs: pa.Table, sweep: str, dataset: str, what: str) -> Figure:

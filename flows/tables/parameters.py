@@ -1,6 +1,7 @@
 """Parameters in words: which of them tell configurations apart, and how they are written."""
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -31,9 +32,11 @@ def varied(learner: str, configurations: Iterable[Params]) -> dict[str, list[Any
 
 
 def sort_key(value: Any) -> tuple[bool, Any]:
-    """Sort key that puts numbers first, then text and None."""
-    is_text = value is None or isinstance(value, str)
-    return is_text, str(value) if is_text else value
+    """Sort key that puts numbers first, then text and None; numbers in texts count as numbers."""
+    if value is None or isinstance(value, str):
+        parts = re.split(r"(\d+)", str(value))  # every second one is a number
+        return True, [int(part) if k % 2 else part for k, part in enumerate(parts)]
+    return False, value
 
 
 def telling(learner: str, params: Params, among: Iterable[str]) -> list[str]:

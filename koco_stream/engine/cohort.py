@@ -13,6 +13,7 @@ from koco_stream.engine.reporting import Reporter
 from koco_stream.engine.result_file import commit, committed
 from koco_stream.errors import WrongInput
 from koco_stream.io.fingerprint import check_versions
+from koco_stream.learners.base import why_diverged
 from koco_stream.learners.files import fetch
 from koco_stream.learners.saved import state_arrays
 from koco_stream.learners.scan import tally, tally_classes
@@ -369,9 +370,8 @@ def count(
     if rounds < labels.learnt.shape[1]:
         first = done.index(rounds)
         of = f" for class {labels.classes[first]:g}" if labels.classes else ""
-        run_state.error = (
-            f"the prediction of round {int(totals[0]) + 1}{of} is {predictions[first, rounds]}"
-        )
+        where = f"round {int(totals[0]) + 1}{of}"
+        run_state.error = why_diverged(where, float(predictions[first, rounds]))
     elif not np.isfinite(totals[1]):
         run_state.error = f"the cumulative loss is {totals[1]} by round {int(totals[0])}"
     if run_state.error is not None:

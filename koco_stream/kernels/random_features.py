@@ -29,6 +29,9 @@ def frequencies(d: int, n: int, bandwidth: float, seed: int) -> Array:
     return table
 
 
+FARTHEST = 1e7  # bandwidths: beyond, cosines have fewer than eight digits
+
+
 @jit
 def _draw(table: Array, n: int, scale: float, seed: int) -> None:
     for i in range(n):
@@ -41,6 +44,15 @@ def numbers_to(n: int) -> Array:
     numbers = np.arange(n, dtype=np.int32)
     numbers.flags.writeable = False
     return numbers
+
+
+@inlined
+def too_far(n2: float, bandwidth: float) -> bool:
+    """Whether the cosines of a row of square norm n2 have lost too many digits.
+
+    The error of a cosine is that of its argument, which is of the order of ‖x‖/bandwidth.
+    """
+    return n2 > FARTHEST * FARTHEST * bandwidth * bandwidth
 
 
 @inlined

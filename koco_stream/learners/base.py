@@ -1,5 +1,6 @@
 """The base class of all learners, with their common Python interface."""
 
+import math
 import warnings
 from pathlib import Path
 from typing import Any, Self
@@ -27,6 +28,15 @@ LEARNT = (
     *("_state", "_params", "_in_force", "_diverged", "_warned"),
     *("n_features_in_", "feature_names_in_", "rounds_"),
 )
+
+
+def why_diverged(where: str, prediction: float) -> str:
+    """What is wrong with a prediction that is not finite, and the remedy."""
+    lost = ": numbers grew so large that their digits are lost" if math.isnan(prediction) else ""
+    return (
+        f"the prediction for {where} is {prediction}{lost}; scale the features (koco prepare"
+        " --scale), or take a larger alpha, a larger bandwidth or a smaller step"
+    )
 
 
 class Learner(Algorithm, Estimator):
@@ -231,10 +241,7 @@ class Learner(Algorithm, Estimator):
 
     def divergence(self, row: int, prediction: float) -> FloatingPointError:
         """The exception for a prediction that is not finite."""
-        return FloatingPointError(
-            f"{self!r} diverged: the prediction for row {row} is {prediction}; a larger alpha, a"
-            " smaller step or rows of smaller norm help"
-        )
+        return FloatingPointError(f"{self!r} diverged: {why_diverged(f'row {row}', prediction)}")
 
     def _rows_of(self, X: Any) -> Rows:
         """X (n, d) as rows for a fitted learner, with its intercept."""

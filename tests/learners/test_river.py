@@ -14,7 +14,8 @@ from koco_stream.river import RiverClassifier, RiverRegressor
 from tests.helpers.linear_streams import stream
 from tests.helpers.wire import as_on_a_worker
 
-LEARNERS = [OjaSON(3, alpha=0.5), ONS(alpha=0.5), FOGD(step_size=0.1, n_frequencies=50)]
+# Features of River's own data sets are as large as 7·10⁵, which a small alpha would be told about.
+LEARNERS = [OjaSON(3, alpha=1e8), ONS(alpha=1e8), FOGD(step_size=0.1, n_frequencies=50)]
 
 
 X, Y = stream(0, n=150, d=5, density=0.7)

@@ -91,7 +91,7 @@ def test_pipelines_and_searches():
     labels = np.where(Y > 0, "yes", "no")
     pipeline = make_pipeline(StandardScaler(), Classifier(OjaSON(3)))
     assert cross_val_score(pipeline, X, labels, cv=3).mean() > 0.8
-    search = GridSearchCV(Classifier(OjaSON(3)), {"learner__alpha": [1e-6, 10.0]}, cv=3).fit(
+    search = GridSearchCV(Classifier(OjaSON(3)), {"learner__alpha": [1e-3, 10.0]}, cv=3).fit(
         X, labels
     )
     assert search.best_estimator_.learner_.alpha == search.best_params_["learner__alpha"]

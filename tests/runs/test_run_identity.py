@@ -12,9 +12,10 @@ from koco_stream.runs.run import Run
 from koco_stream.streams.stream import Stream
 
 STREAM = Stream("cadata", "0123456789abcdef", "shuffled", 3)
-# What a run of CON-KONS with alpha = 2 was named by before `carry` was there, word for word.
+# What a run of CON-KONS with alpha = 2 was named by before `carry` was there, word for word but for
+# the version of its numbers.
 BEFORE_CARRY = (
-    '{"learner":"CONKONS","learner_seed":5,"numbers_version":1,"params":{"alpha":2.0,"bandwidth":1.0,"beta":1.0,"clip":1.0,'
+    '{"learner":"CONKONS","learner_seed":5,"numbers_version":2,"params":{"alpha":2.0,"bandwidth":1.0,"beta":1.0,"clip":1.0,'
     '"curvature":0.0625,"curvature_schedule":"constant","epsilon":0.5,"estimate":"icml","fit_intercept":false,"kernel":"gaussian",'
     '"loss":"squared","ridge":1.0},"stream":{"dataset_hash":"0123456789abcdef","max_rows":null,"order":"shuffled","order_seed":3,'
     '"positive_class":null}}'

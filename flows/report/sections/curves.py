@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from flows.report.axes import Axis
-from flows.report.drawing import Figure, Series, Style, mean_and_band, plot
+from flows.report.drawing import Figure, Flag, Series, Style, mean_and_band, merged_flags, plot
 from flows.report.rows import Curve, curves_of
 from flows.report.sections.lines import Configuration, Line, StreamResults
 from flows.tables.parameters import params_text
@@ -63,12 +63,12 @@ def error_over_rounds(
     return _over_rounds(
         series,
         styles,
-        Axis(f"progressive {stream.measure}", steep, None if steep else 0.0),
+        Axis(f"progressive {stream.measure}", steep, None if steep else 0.0).zoomed(values),
         f"{stream.measure.capitalize()} over the rounds",
         f"Progressive {stream.measure} over the rounds on {stream.title}. After the last round",
         f"Best configuration of each line: {'; '.join(notes)}. Means over orders and seeds, bands"
         f" from the least to the largest; from round {FIRST_ROUND} on.{left_out(stream)}",
-        stream.not_better,
+        merged_flags("the best of several learners do not beat Constant", stream.not_better),
     )
 
 
@@ -97,7 +97,7 @@ def _over_rounds(
     title: str,
     alt: str,
     note: str,
-    flags: Sequence[str] = (),
+    flags: Sequence[Flag] = (),
 ) -> Figure | None:
     """Figure of series over the rounds, with a table of their values; None without series.
 
@@ -114,7 +114,7 @@ def _over_rounds(
         [int(t), *(column.get(t) for column in columns.values())] for t in rounds
     ]
     ends = "; ".join(f"{one.name} {one.y[-1]:.4g}" for one in series)
-    drawings = [plot(series, styles, ROUNDS, y, f"{alt}: {ends}.")] if series else []
+    drawings = [plot(series, styles, ROUNDS, y, f"{alt}: {ends}.", wide=True)] if series else []
     if not series:
         return None
     return Figure(title, drawings, [], ["t", *columns], rows, note, flags=list(flags))

@@ -191,6 +191,23 @@ class StreamResults:
         ]
 
     @cached_property
+    def other_by_loss(self) -> str | None:
+        """A sentence if the best line by error rate is not the best one by mean loss."""
+        if not self.has_errors:
+            return None
+        everything = [
+            (one.means["mean_loss"], line.name)
+            for line in self.lines
+            for one in line.configurations
+            if one.means["mean_loss"] is not None
+        ]
+        by_loss = min(everything)[1]
+        by_error = self.best_lines[0][0].name
+        if by_loss == by_error:
+            return None
+        return f"{self.title}: the best by error rate is {by_error}, by mean loss {by_loss}"
+
+    @cached_property
     def rounds(self) -> int:
         """Number of rounds of the longest run."""
         return max((c.rounds for line in self.lines for c in line.configurations), default=0)

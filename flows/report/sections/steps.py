@@ -1,11 +1,11 @@
 """Error against the step parameter, and optima at the edge of their grid."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from flows.report.axes import Axis
-from flows.report.drawing import Drawing, Figure, Series, Style, plot
+from flows.report.drawing import Drawing, Figure, Flag, Series, Style, merged_flags, plot
 from flows.report.sections.curves import drawn_lines, left_out
 from flows.report.sections.lines import Configuration, Line, StreamResults, best_of, is_number
 from flows.tables.tables import grouped
@@ -41,6 +41,28 @@ def edge_words(line: Line) -> list[str]:
         f" ({line.tried[name][0]:g} to {line.tried[name][-1]:g}): the optimum may lie beyond"
         for name, end in edges_of(line).items()
     ]
+
+
+def edge_flags(streams: Sequence[StreamResults]) -> list[Flag]:
+    """One warning on all best values that are at the edge of their grid."""
+    several = len(streams) > 1
+    words = [
+        f"{stream.title}: {words}" if several else words
+        for stream in streams
+        for line in stream.lines
+        for words in edge_words(line)
+    ]
+    n_grids = sum(
+        len(values) >= FEWEST and all(map(is_number, values))
+        for stream in streams
+        for line, _ in stream.best_lines
+        for values in line.tried.values()
+    )
+    return merged_flags(
+        f"{len(words)} of {n_grids} best values are the smallest or largest of their grid: the"
+        " optimum may lie beyond",
+        words,
+    )
 
 
 def best_by_value(line: Line, name: str) -> dict[float, Configuration | None]:
@@ -82,7 +104,7 @@ def error_against_step(stream: StreamResults, styles: Mapping[str, Style]) -> Fi
         rows,
         "For each value the best over the line's other parameters: mean over orders and seeds,"
         f" bands from the least to the largest. A ring marks the best value.{left_out(stream)}",
-        flags=[words for line in stream.lines for words in edge_words(line)],
+        flags=edge_flags([stream]),
     )
 
 
@@ -114,7 +136,7 @@ def _plot(
         series,
         styles,
         x,
-        Axis(stream.measure, log, None if log else 0.0),
+        Axis(stream.measure, log, None if log else 0.0).zoomed(v for one in series for v in one.y),
         f"{stream.measure.capitalize()} against {name} on {stream.title}."
         f" Best: {'; '.join(notes)}.",
     )

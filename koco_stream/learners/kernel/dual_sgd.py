@@ -40,6 +40,7 @@ from koco_stream.kernels.random_features import (
     fourier_row,
     frequencies,
     numbers_to,
+    too_far,
 )
 from koco_stream.learners.kernel.base import DictionaryLearner
 from koco_stream.learners.spec import (
@@ -150,8 +151,14 @@ def forward(params: Params, s: State, idx: Array, val: Array) -> float:
 
 @jit
 def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
-    """One round on the row (idx, val) with label y. Updates `s`; returns the prediction ŷ."""
+    """One round on the row (idx, val) with label y.
+
+    Updates `s`; returns the prediction ŷ, or NaN for a row so far away that its cosines have no
+    digits.
+    """
     y_hat, n2 = inspect(params, s, idx, val)
+    if too_far(n2, params.bandwidth):
+        return math.nan
     if abs(y_hat) > params.clip:
         y_hat = math.copysign(params.clip, y_hat)
     s.t[()] += 1
@@ -223,6 +230,7 @@ class DualSGD(DictionaryLearner):
 
     parameters = (*SHARED, REGULARISATION, BUDGET, N_FREQUENCIES, BANDWIDTH)
     always_stochastic = True
+    numbers_version = 2
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
     grows, full, enlarge = True, staticmethod(full), staticmethod(enlarge)
 

@@ -18,6 +18,7 @@ from koco_stream.kernels.random_features import (
     fourier_row,
     frequencies,
     numbers_to,
+    too_far,
 )
 from koco_stream.learners.base import Learner
 from koco_stream.learners.spec import (
@@ -34,6 +35,7 @@ from koco_stream.learners.spec import (
 )
 from koco_stream.losses import HALF_SQUARED, LOSSES, OF_REAL_LABELS, SQUARED, loss_slope
 from koco_stream.numerics.compiler import inlined, jit
+from koco_stream.numerics.linear_algebra import square_norm
 from koco_stream.numerics.llvm.feature_lines import aligned_zeros
 from koco_stream.numerics.llvm.point_panels import add_scaled, panel_dot, room_for
 from koco_stream.types import Array
@@ -107,8 +109,14 @@ def forward(params: Params, s: State, idx: Array, val: Array) -> float:
 
 @jit
 def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
-    """One round on the row (idx, val) with label y. Updates `s`; returns the prediction ŷ."""
+    """One round on the row (idx, val) with label y.
+
+    Updates `s`; returns the prediction ŷ, or NaN for a row so far away that its cosines have no
+    digits.
+    """
     room = s.a.shape[1]
+    if too_far(square_norm(val), params.bandwidth):
+        return math.nan
     y_hat = forward(params, s, idx, val)
     if outside(params.loss, params.tube, y_hat, y):
         change = -params.step_size * loss_slope(params.loss, y_hat, y) / params.frequencies
@@ -164,6 +172,7 @@ class FOGD(Learner):
     parameters = (*SHARED, STEP_SIZE, N_FREQUENCIES, BANDWIDTH, TUBE)
     always_stochastic = True
     unused = ("clip",)
+    numbers_version = 2
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
     embed = staticmethod(embed)
 

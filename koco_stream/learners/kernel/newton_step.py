@@ -37,7 +37,7 @@ from koco_stream.learners.kernel.base import (
 from koco_stream.learners.kernel.kors import add_row, estimate_factor
 from koco_stream.learners.shared_kernel_scan import SharedKernelLearner, kernel_values
 from koco_stream.learners.spec import Cost, Public, StreamSize, newton_params, real
-from koco_stream.losses import LOSSES, OF_REAL_LABELS, curvature_at, loss_slope
+from koco_stream.losses import LOSSES, OF_REAL_LABELS, curvature_at, loses_digits, loss_slope
 from koco_stream.numerics.compiler import inlined
 from koco_stream.numerics.llvm.point_panels import BLOCK, add_scaled, apply, panel_dot
 from koco_stream.numerics.random import uniform
@@ -207,7 +207,7 @@ def forward(params: Params, s: State, tile: Array, r: int, block: int, k_tt: flo
 @inlined
 def step(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float, y: float) -> float:
     """One round of Algorithm 3 on row r of the tile, with label y. Updates `s`; returns the
-    prediction ỹ.
+    prediction ỹ, or NaN if the step loses the digits of later rounds.
     """
     t = s.t[()] + 1
     s.t[()] = t
@@ -225,6 +225,8 @@ def step(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float,
         held = math.copysign(params.clip, y_hat)
         projected, y_hat = (y_hat - held) * params.alpha / q, held
     slope = loss_slope(params.loss, y_hat, y)
+    if loses_digits(slope * k_tt / params.alpha, params.clip):
+        return math.nan
     eta = curvature_at(params.curvature, params.decreasing, t)
     g = math.sqrt(eta) * slope
 
@@ -292,6 +294,7 @@ class KernelNewtonStep(SharedKernelLearner):
     """The base of KONS, where all points join the sketch, and Sketched-KONS, where some do."""
 
     exact: ClassVar[bool]
+    numbers_version = 2
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
     with_room, joined = staticmethod(with_room), staticmethod(joined)
 

@@ -10,6 +10,7 @@ A round reads its kernel values from a tile (see koco_stream.kernels.earlier_row
 those of the stream.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -31,7 +32,7 @@ from koco_stream.learners.spec import (
     real,
     whole,
 )
-from koco_stream.losses import HINGE, loss_slope
+from koco_stream.losses import HINGE, loses_digits, loss_slope
 from koco_stream.numerics.compiler import inlined
 from koco_stream.numerics.llvm.point_panels import BLOCK, panel_dot, room_for
 from koco_stream.types import Array
@@ -111,7 +112,8 @@ def forward(params: Params, s: State, tile: Array, r: int, block: int, k_tt: flo
 def step(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float, y: float) -> float:
     """One round on row r of the tile, with label y.
 
-    Updates `s`; returns the truncated prediction.
+    Updates `s`; returns the truncated prediction, or NaN if the step loses the digits of later
+    rounds.
     """
     row = int(s.t[()])
     s.t[()] = row + 1
@@ -124,6 +126,8 @@ def step(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float,
         s.margin[()] += params.step_size * (params.tube - wrong)
     else:
         slope = loss_slope(params.loss, y_hat, y)
+    if loses_digits(params.step_size * slope * k_tt, params.clip):
+        return math.nan
     n = int(s.dictionary_size[()])
     for p in range(n):
         s.a[A, p] *= 1.0 - params.step_size * params.regularisation
@@ -188,6 +192,7 @@ class NORMA(SharedKernelLearner):
             matters_if=("loss", ("hinge",)),
         ),
     )
+    numbers_version = 2
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
     first_row = staticmethod(first_row)
 

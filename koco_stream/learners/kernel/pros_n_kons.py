@@ -34,7 +34,7 @@ from koco_stream.learners.spec import (
     StreamSize,
     newton_params,
 )
-from koco_stream.losses import curvature_at, loss_slope
+from koco_stream.losses import curvature_at, loses_digits, loss_slope
 from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.llvm.point_panels import (
     BLOCK,
@@ -136,7 +136,7 @@ def forward(params: Params, s: State, idx: Array, val: Array) -> float:
 def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     """One round of the poster's algorithm on the row (idx, val) with label y.
 
-    Updates `s`; returns the prediction ỹ.
+    Updates `s`; returns the prediction ỹ, or NaN if the step loses the digits of later rounds.
     """
     n, C = int(s.kors.points.n[()]), params.clip
     phi, u, omega = s.a[PHI], s.a[U], s.a[OMEGA]
@@ -153,6 +153,8 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
 
     # Predict; g̃ = ℓ'φ̃; Ã ← Ã + c² φ̃φ̃ᵀ, so Ã⁻¹φ̃ ← Ã⁻¹φ̃/(1 + c²xAx).
     slope = loss_slope(params.loss, z, y)
+    if loses_digits(slope * k_tt / params.alpha, C):
+        return math.nan
     c2 = curvature_at(params.curvature, params.decreasing, s.kors.t[()]) * slope * slope
     shrink = 1.0 / (1.0 + c2 * xAx)
     if not (joins and params.restart):  # a restart would discard the update
@@ -249,6 +251,7 @@ class PROSNKONS(DictionaryLearner):
     curvature_share = 0.5
     restart: ClassVar[bool] = True
     always_stochastic = True
+    numbers_version = 2
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
     grows, full, enlarge = True, staticmethod(full), staticmethod(enlarge)
     joined, embed = staticmethod(joined), staticmethod(embed)

@@ -253,7 +253,7 @@ class FDSON(Learner):
     """
 
     parameters = (*spec.SHARED, spec.SKETCH_SIZE, *spec.NEWTON_STEP, spec.DIAGONAL, spec.PROJECTION)
-    numbers_version = 2
+    numbers_version = 3
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
 
     def __init__(

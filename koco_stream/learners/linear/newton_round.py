@@ -27,7 +27,7 @@ from numba.core import config, types
 from numba.extending import intrinsic
 
 from koco_stream.learners.spec import Cost, Public, StreamSize, newton_params, whole
-from koco_stream.losses import loss_slope
+from koco_stream.losses import loses_digits, loss_slope
 from koco_stream.numerics.compiler import jit, jit_with
 from koco_stream.numerics.llvm.feature_lines import shape_for
 from koco_stream.types import Array
@@ -110,11 +110,16 @@ def forward(params: Any, s: Any, idx: Array, val: Array) -> float:
 
 
 def step(params: Any, s: Any, idx: Array, val: Array, y: float) -> float:
-    """One round on the row (idx, val) with label y. Updates `s`; returns the prediction ŷ."""
+    """One round on the row (idx, val) with label y.
+
+    Updates `s`; returns the prediction ŷ, or NaN if the step loses the digits of later rounds.
+    """
     if params.diagonal == NONE:
         y_hat, w_coef, residual, n2 = bounded(params, s, idx, val)
         if n2 > 0.0:
             slope = loss_slope(params.loss, y_hat, y)
+            if loses_digits(slope * n2 / params.alpha, params.clip):
+                return math.nan
             learn(params, s, idx, val, slope, w_coef, residual, n2)
         return y_hat
     table, weights, D = columns_of(params, s)
@@ -124,6 +129,8 @@ def step(params: Any, s: Any, idx: Array, val: Array, y: float) -> float:
     if n2 == 0.0:
         return y_hat
     slope = loss_slope(params.loss, y_hat, y)
+    if loses_digits(slope * n2 / params.alpha, params.clip):
+        return math.nan
     if params.diagonal == UPDATED:
         # The projection was along x as D was; the sketch and the gradient have x as D is now.
         if w_coef != 0.0:

@@ -10,7 +10,7 @@ import numpy as np
 
 from koco_stream.learners.base import Learner
 from koco_stream.learners.spec import PROJECTION, SHARED, STEP_SIZE, Public, loss_and_clip, real
-from koco_stream.losses import loss_slope
+from koco_stream.losses import loses_digits, loss_slope
 from koco_stream.numerics.compiler import jit
 from koco_stream.numerics.linear_algebra import row_dot, square_norm
 from koco_stream.types import Array
@@ -44,7 +44,10 @@ def forward(params: Params, s: State, idx: Array, val: Array) -> float:
 
 @jit
 def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
-    """One round on the row (idx, val) with label y. Updates `s`; returns the prediction ŷ."""
+    """One round on the row (idx, val) with label y.
+
+    Updates `s`; returns the prediction ŷ, or NaN if the step loses the digits of later rounds.
+    """
     y_hat, n2, change = forward(params, s, idx, val), square_norm(val), 0.0
     if abs(y_hat) > params.clip:
         clipped = math.copysign(params.clip, y_hat)
@@ -52,7 +55,10 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
         y_hat = clipped
     if n2 == 0.0:
         return y_hat
-    change -= params.step_size * loss_slope(params.loss, y_hat, y)
+    step = params.step_size * loss_slope(params.loss, y_hat, y)
+    if loses_digits(step * n2, params.clip):
+        return math.nan
+    change -= step
     for i in range(idx.size):
         s.w[idx[i]] += change * np.float64(val[i])
     return y_hat
@@ -94,6 +100,7 @@ class OGD(Learner):
     """
 
     parameters = (*SHARED, STEP_SIZE, PROJECTION)
+    numbers_version = 2
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
 
     def __init__(

@@ -247,7 +247,7 @@ class OjaSON(Learner):
         spec.DIAGONAL,
         spec.PROJECTION,
     )
-    numbers_version = 5
+    numbers_version = 6
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
 
     def __init__(

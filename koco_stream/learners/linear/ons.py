@@ -8,7 +8,9 @@ With α = 0 it is the pseudo-inverse, and predictions are the same for rows x an
 invertible M. A row that is not in the span of the rows learnt from has a residual r, orthogonal to
 A's range, along which A measures nothing, so any prediction is as near to u. The one that no map of
 the features changes is taken: 0, by w = u − (uᵀx/rᵀx)r (docs/errata.md, S22). Kept beside A⁺ is
-N = I − AA⁺, which gives r = Nx.
+N = I − AA⁺, which gives r = Nx. Since no map of the features matters then, each feature is counted
+in a unit of its own, the power of two at its first value: so features of very unlike scale keep
+their digits.
 """
 
 import math
@@ -17,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from koco_stream.learners.base import Learner
+from koco_stream.learners.linear.newton_round import read_only
 from koco_stream.learners.spec import (
     CURVATURE,
     CURVATURE_SCHEDULE,
@@ -28,11 +31,12 @@ from koco_stream.learners.spec import (
     StreamSize,
     newton_params,
 )
-from koco_stream.losses import curvature_at, loss_slope
+from koco_stream.losses import curvature_at, loses_digits, loss_slope
 from koco_stream.numerics.compiler import jit
 from koco_stream.numerics.linear_algebra import row_dot, square_norm
 from koco_stream.types import Array
 
+LARGEST_UNIT = 1000  # exponent: a larger power of two and a value may overflow
 ROUNDING = 1e-20  # a residual whose square is below this share of the row's is only rounding
 
 
@@ -51,7 +55,8 @@ class Params(NamedTuple):
 
 class State(NamedTuple):
     """t: () rounds. u: (d,) weights. A_inv: (d, d) A⁻¹, or A⁺. Ax: (d,) scratch, A⁻¹x. N: (d, d) I
-    − AA⁺, and Nx: (d,) scratch, if α = 0; (0, 0) and (0,) else.
+    − AA⁺, Nx: (d,) scratch, unit: (d,) each feature's power of two, 0 before its first value, and
+    scaled: (d,) scratch, the row in these units, if α = 0; (0, 0) and (0,) else.
     """
 
     t: Array
@@ -60,6 +65,8 @@ class State(NamedTuple):
     Ax: Array
     N: Array
     Nx: Array
+    unit: Array
+    scaled: Array
 
 
 def init(params: Params, n_features: int, seed: int) -> State:
@@ -67,7 +74,14 @@ def init(params: Params, n_features: int, seed: int) -> State:
     d, free = n_features, n_features if params.alpha == 0.0 else 0
     A_inv = np.eye(d) / params.alpha if params.alpha > 0.0 else np.zeros((d, d))
     return State(
-        np.zeros((), np.int64), np.zeros(d), A_inv, np.zeros(d), np.eye(free), np.zeros(free)
+        t=np.zeros((), np.int64),
+        u=np.zeros(d),
+        A_inv=A_inv,
+        Ax=np.zeros(d),
+        N=np.eye(free),
+        Nx=np.zeros(free),
+        unit=np.zeros(free),
+        scaled=np.zeros(free),
     )
 
 
@@ -84,15 +98,25 @@ def times_row(matrix: Array, idx: Array, val: Array, out: Array) -> float:
 
 
 @jit
-def off_range(params: Params, s: State, idx: Array, val: Array) -> float:
-    """‖r‖² for the row's residual r, orthogonal to A's range, which is left in Nx; 0 if it is only
-    rounding, or if α > 0.
+def to_units(s: State, idx: Array, val: Array, learns: bool) -> None:
+    """scaled ← the row (idx, val) in the features' units. New units are kept if it `learns`."""
+    for i in range(idx.size):
+        value, unit = np.float64(val[i]), s.unit[idx[i]]
+        if unit == 0.0:
+            unit = math.ldexp(1.0, min(-math.frexp(value)[1], LARGEST_UNIT))
+            if learns:
+                s.unit[idx[i]] = unit
+        s.scaled[i] = value * unit
+
+
+@jit
+def off_range(s: State, idx: Array, x: Array) -> float:
+    """‖r‖² for the residual r of the row (idx, x), orthogonal to A's range, which is left in Nx; 0
+    if it is only rounding.
     """
-    if params.alpha > 0.0:
-        return 0.0
-    times_row(s.N, idx, val, s.Nx)
+    times_row(s.N, idx, x, s.Nx)
     left = square_norm(s.Nx)  # xᵀNx would be the same, with more rounding
-    return left if left > ROUNDING * square_norm(val) else 0.0
+    return left if left > ROUNDING * square_norm(x) else 0.0
 
 
 @jit
@@ -100,16 +124,33 @@ def forward(params: Params, s: State, idx: Array, val: Array) -> float:
     """uᵀx for the row (idx, val), before it is held within [−C, C], and 0 for one outside A's
     range. Learns nothing.
     """
-    return 0.0 if off_range(params, s, idx, val) > 0.0 else row_dot(s.u, idx, val)
+    if params.alpha > 0.0:
+        return row_dot(s.u, idx, val)
+    to_units(s, idx, val, False)
+    x = read_only(s.scaled[: idx.size])
+    return 0.0 if off_range(s, idx, x) > 0.0 else row_dot(s.u, idx, x)
 
 
 @jit
 def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
-    """One round on the row (idx, val) with label y. Updates `s`; returns the prediction ŷ."""
-    left = off_range(params, s, idx, val)
-    if left > 0.0:
-        widen(params, s, idx, val, left, y)
-        return 0.0
+    """One round on the row (idx, val) with label y.
+
+    Updates `s`; returns the prediction ŷ, or NaN if the step loses the digits of later rounds.
+    """
+    if params.alpha > 0.0:
+        return newton(params, s, idx, val, y)
+    to_units(s, idx, val, True)
+    x = read_only(s.scaled[: idx.size])
+    left = off_range(s, idx, x)
+    if left == 0.0:
+        return newton(params, s, idx, x, y)
+    widen(params, s, idx, x, left, y)
+    return 0.0
+
+
+@jit
+def newton(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
+    """The round of a row in A's range, in which every row is if α > 0."""
     u, A_inv, Ax = s.u, s.A_inv, s.Ax
     d = u.size
     y_hat = row_dot(u, idx, val)
@@ -123,6 +164,8 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
             change = -(y_hat - clipped) / xAx  # Lemma 1
         y_hat = clipped
     slope = loss_slope(params.loss, y_hat, y)
+    if params.alpha > 0.0 and loses_digits(slope * square_norm(val) / params.alpha, params.clip):
+        return math.nan
     t = s.t[()] + 1
     s.t[()] = t
     c2 = curvature_at(params.curvature, params.decreasing, t) * slope * slope
@@ -204,6 +247,7 @@ class ONS(Learner):
         CURVATURE_SCHEDULE,
         PROJECTION,
     )
+    numbers_version = 2
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
 
     def __init__(
@@ -234,4 +278,5 @@ class ONS(Learner):
     @property
     def coef_(self) -> Array:
         """The weights u (d,), with the intercept's last if there is one."""
-        return self._state.u.copy()
+        u, unit = self._state.u, self._state.unit
+        return u * unit if unit.size else u.copy()

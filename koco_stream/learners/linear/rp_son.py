@@ -267,7 +267,7 @@ class RPSON(Learner):
     """
 
     parameters = (*spec.SHARED, spec.SKETCH_SIZE, *spec.NEWTON_STEP, spec.DIAGONAL, spec.PROJECTION)
-    numbers_version = 3
+    numbers_version = 4
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
 
     def __init__(

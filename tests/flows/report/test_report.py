@@ -199,7 +199,7 @@ def test_report__markdown_has_tables_of_equal_rows_and_nothing_that_looks_like_h
 @pytest.mark.parametrize(
     ("value", "written"),
     [
-        (0.123456789, '<td class="n" data-v="0.123456789">0.12346</td>'),
+        (0.123456789, '<td class="n" data-v="0.123456789">0.123</td>'),
         (1234567, '<td class="n" data-v="1234567">1,234,567</td>'),
         (None, '<td data-v="">–</td>'),
         ("<script>", "<td>&lt;script&gt;</td>"),
@@ -219,8 +219,8 @@ def test_report__of_runs_that_are_not_ok_or_not_there_yet(store, tmp_path):
     other = tmp_path / "store"
     put(other, "small", [row["run_id"] for row in runs], runs[1:])
     report = report_of(other, "small")
-    assert report["flags"][0] == f"1 of {len(runs)} runs are not there yet"
-    assert any(flag.endswith("runs diverged") for flag in report["flags"])
+    assert report["flags"][0].words == f"1 of {len(runs)} runs are not there yet"
+    assert any(flag.words.endswith("runs diverged") for flag in report["flags"])
     assert {row[1] for row in report["best"]} == {
         *("OjaSON", "ONS", "FDSON", "PROSNKONS"),
         "Constant",

@@ -15,11 +15,11 @@ from koco_stream.learners.shared_kernel_scan import SharedKernelScan
 from koco_stream.streams.rows import as_rows
 
 PREDICTING = {
-    PROSNKONS: {"alpha": 1e-9},
-    CONKONS: {"alpha": 1e-9},
-    BKONS: {"alpha": 1e-9, "max_dictionary": 1},
-    KONS: {"alpha": 1e-9},
-    SketchedKONS: {"alpha": 1e-9, "sampling_floor": 0.3},
+    PROSNKONS: {"alpha": 1e-6},
+    CONKONS: {"alpha": 1e-6},
+    BKONS: {"alpha": 1e-6, "max_dictionary": 1},
+    KONS: {"alpha": 1e-6},
+    SketchedKONS: {"alpha": 1e-6, "sampling_floor": 0.3},
     NORMA: {"step_size": 0.1, "budget": 1},
     NOGD: {"step_size": 0.1, "budget": 30, "rank": 50},
 }

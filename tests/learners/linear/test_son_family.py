@@ -68,7 +68,7 @@ def test_rp_son__is_nearly_invariant_to_linear_maps_at_small_alpha(condition, ra
     Z /= np.sqrt((Z**2).sum(1).mean())
     y = np.sign(y)
     losses = [
-        np.mean((RPSON(5 * rank, 1e-6, seed=2).progressive(rows, y) - y) ** 2) for rows in (X, Z)
+        np.mean((RPSON(5 * rank, 1e-5, seed=2).progressive(rows, y) - y) ** 2) for rows in (X, Z)
     ]
     assert abs(losses[0] - losses[1]) <= 0.05 * max(losses)
 
@@ -81,16 +81,16 @@ def test_rp_son__at_small_alpha_equals_the_primal_in_the_span_of_the_rows(rank):
     y = np.clip(y + np.random.default_rng(1).standard_normal(3000), -1, 1)
     basis = np.linalg.svd(X, full_matrices=False)[2][:rank]
     sketch = RandomProjection(projections(5 * rank, 2, 3000))
-    given = {"alpha": 1e-6, "curvature": 0.125, "clip": 1.0, "slope": slopes["squared"]}
+    given = {"alpha": 1e-5, "curvature": 0.125, "clip": 1.0, "slope": slopes["squared"]}
     expected = sketched_newton(X @ basis.T, y, sketch, **given)[0]
-    predictions = RPSON(5 * rank, 1e-6, seed=2).progressive(X, y)
+    predictions = RPSON(5 * rank, 1e-5, seed=2).progressive(X, y)
     losses = [np.mean((found - y) ** 2) for found in (predictions, expected)]
     assert losses[0] == pytest.approx(losses[1], rel=1e-6)
     assert np.mean(np.abs(predictions - expected) < 1e-5) > 0.99
 
 
 @pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("scale", [1e-4, 1e4])
+@pytest.mark.parametrize("scale", [1 / 300, 300.0])
 @pytest.mark.parametrize(
     ("learner", "given"),
     [
