@@ -82,7 +82,7 @@ def report_of(store: AnyPath, sweep: str) -> dict[str, Any]:
     manifests = manifests_of(store, results)
     counts = Counter(sorted(runs.column("status").to_pylist()))
     bad = runs.filter(pc.not_equal(runs.column("status"), "ok"))
-    datasets = dict.fromkeys(stream.how["dataset"] for stream in results.streams)
+    datasets = results.datasets
     planned, seconds = len(note["run_ids"]), pc.sum(runs.column("seconds")).as_py() or 0.0
     summary = f"{runs.num_rows:,} of {planned:,} runs on {len(datasets):,} datasets"
     if counts:
@@ -114,7 +114,7 @@ def report_of(store: AnyPath, sweep: str) -> dict[str, Any]:
             for row in bad.slice(0, MOST_NOT_OK).to_pylist()
         ],
         "data_columns": DATA,
-        "data": [data_row(results, manifests, name) for name in datasets],
+        "data": [data_row(manifests, name, hashes) for name, hashes in datasets.items()],
         "circumstances": circumstances_of(runs),
     }
 
@@ -129,11 +129,11 @@ def whole_streams(results: Results) -> list[StreamResults]:
 
 
 def manifests_of(store: AnyPath, results: Results) -> dict[str, Manifest]:
-    """Manifests, by dataset hash, of the datasets of the streams that the store has."""
+    """Manifests, by dataset hash, of the datasets that the store has."""
     found = {}
-    for stream in results.streams:
+    for name in results.datasets:
         with suppress(WrongInput):
-            manifest = load_manifest(store, stream.how["dataset"])
+            manifest = load_manifest(store, name)
             found[manifest.dataset_hash] = manifest
     return found
 
@@ -278,11 +278,8 @@ def rung_rows(decisions: pa.Table) -> list[list[Any]]:
     return rows
 
 
-def data_row(results: Results, manifests: dict[str, Manifest], name: str) -> list[Any]:
+def data_row(manifests: dict[str, Manifest], name: str, hashes: Sequence[str]) -> list[Any]:
     """Table row with the columns of `DATA`; only the identity if the dataset is gone."""
-    hashes = dict.fromkeys(
-        one.how["dataset_hash"] for one in results.streams if one.how["dataset"] == name
-    )
     m = next((manifests[one] for one in hashes if one in manifests), None)
     if m is None:
         return [

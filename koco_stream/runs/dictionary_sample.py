@@ -175,8 +175,10 @@ def sampled_rows(store: AnyPath, stream: Stream) -> Any:
         ]
     )
     rows = reader.rows_at(draw.permutation(numbers)).rows
+    # dense rows without zeros have one list of features
+    indices = rows.indices if rows.index_stride else np.tile(rows.indices, rows.n_rows)
     X = csr_array(
-        (rows.values.astype(np.float64), rows.indices, rows.indptr),
+        (rows.values.astype(np.float64), indices, rows.indptr),
         shape=(numbers.size, rows.n_features),
     )
     return X.toarray() if rows.values.size > 0.3 * X.shape[0] * X.shape[1] else X

@@ -18,12 +18,18 @@ from koco_stream.engine.cohort import bytes_of, run_cohort
 from koco_stream.engine.result_file import result_path
 from koco_stream.learners import Growth, StreamSize
 from koco_stream.runs.cost_model import DataSize
-from koco_stream.runs.dictionary_sample import DictionarySample, large_dictionaries, with_growths
+from koco_stream.runs.dictionary_sample import (
+    DictionarySample,
+    large_dictionaries,
+    sampled_rows,
+    with_growths,
+)
 from koco_stream.runs.planner import Limits, plan
 from koco_stream.runs.run import Cohort, Run
 from koco_stream.streams.manifest import load_manifest
 from koco_stream.streams.stream import Stream
 from koco_stream.theory.leverage import ridge_leverage_scores
+from tests.helpers.swept import prepared
 
 N = 1500
 
@@ -195,3 +201,12 @@ def test_more_points__scale_a_growth_up_to_one_a_round():
     assert growth.up_to(12).points == (0.0, 8.0, 12.0)
     size = replace(DataSize(100, 2, 200), growths={("any", 100): growth})
     assert size.with_points(0.5).growths[("any", 100)].points == (0.0, 4.0, 10.0)
+
+
+def test_dense_rows_without_zeros__are_sampled(tmp_path):
+    draw = np.random.default_rng(0)
+    X = 1.0 + draw.random((50, 3))
+    store = prepared(tmp_path, "plain", X, X @ [1.0, 2.0, 3.0])
+    stream = Stream("plain", load_manifest(store, "plain").dataset_hash, "as-stored")
+    found = sampled_rows(store, stream)
+    assert sorted(found.tolist()) == sorted(X.tolist())

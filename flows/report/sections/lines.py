@@ -1,11 +1,13 @@
 """A sweep's results as a report needs them: streams, their lines, and the lines' configurations.
 
-A stream here is a dataset read in one way, over all order seeds. A line is a learner, separate for
+A stream here is a dataset read in one way, over all order seeds; generated datasets that differ in
+their data seed only are one stream. A line is a learner, separate for
 each sketch size; a plot shows it as one line. A configuration is a line's parameters, averaged over
 order seeds and learner seeds.
 """
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,6 +39,7 @@ READ = (
     *("loss", "constant_mean_loss", "constant_error_rate", "numbers"),
     *METRICS,
 )
+DATA_SEED = re.compile(r",data_seed=\d+")
 KEYS = (
     *(
         "dataset",
@@ -225,14 +228,23 @@ class StreamResults:
 
 @dataclass(frozen=True)
 class Results:
-    """The streams of a sweep, and the plot style of each line by its name."""
+    """The streams of a sweep, the plot style of each line by its name, and the datasets.
+
+    `datasets` has the hashes of each by its name.
+    """
 
     streams: list[StreamResults]
     styles: dict[str, Style]
+    datasets: dict[str, list[str]]
 
 
 def results_of(runs: pa.Table) -> Results:
     """Group runs (with the columns of `READ`) by stream, line and configuration."""
+    datasets = grouped(
+        rows_of(runs.group_by(["dataset", "dataset_hash"], use_threads=False).aggregate([])),
+        lambda row: str(row["dataset"]),
+    )
+    runs = data_seeds_together(runs, datasets)
     rows = list(_configurations(runs))
     every = {(row["learner"], row["sketch_size"]) for row in rows}
     in_turn = sorted(every, key=lambda which: (which[0], which[1] is not None, which[1] or 0))
@@ -260,7 +272,34 @@ def results_of(runs: pa.Table) -> Results:
         )
         how = dict(zip(KEYS, key, strict=True))
         streams.append(StreamResults(how, lines, f"stream-{number}", trivial.get(key, [])))
-    return Results(streams, {name: style_of(number) for number, name in enumerate(names.values())})
+    styles = {name: style_of(number) for number, name in enumerate(names.values())}
+    hashes = {
+        name: [row["dataset_hash"] for row in found]
+        for name, found in sorted(datasets.items(), key=lambda item: sort_key(item[0]))
+    }
+    return Results(streams, styles, hashes)
+
+
+def data_seeds_together(runs: pa.Table, names: Iterable[str]) -> pa.Table:
+    """Runs in which datasets that differ in their data seed only have one name and no identity.
+
+    The column `data` has the identity of each.
+    """
+    families = grouped(names, lambda name: DATA_SEED.sub("", name))
+    shown = {
+        name: f"{family}, {len(members)} data seeds"
+        for family, members in families.items()
+        for name in members
+        if len(members) > 1
+    }
+    datasets = runs.column("dataset").to_pylist()
+    columns = {name: runs.column(name) for name in runs.column_names}
+    columns["data"] = columns["dataset_hash"]
+    columns["dataset"] = pa.array([shown.get(name, name) for name in datasets], pa.string())
+    alone = pa.array([name not in shown for name in datasets], pa.bool_())
+    for name in ("dataset_hash", "sharding"):
+        columns[name] = pc.if_else(alone, columns[name], None)
+    return pa.table(columns)
 
 
 def trivial_results(runs: pa.Table) -> dict[tuple[Any, ...], list[TrivialResults]]:
@@ -270,9 +309,8 @@ def trivial_results(runs: pa.Table) -> dict[tuple[Any, ...], list[TrivialResults
     of other libraries is not in the table: what only they have is told apart by its size.
     """
     known = runs.filter(pc.is_valid(runs.column("constant_mean_loss")))
-    rows = known.group_by([*KEYS, "order_seed", *CONSTANTS, "loss"], use_threads=False).aggregate(
-        []
-    )
+    by = [*KEYS, "data", "order_seed", *CONSTANTS, "loss"]
+    rows = known.group_by(by, use_threads=False).aggregate([])
     found: dict[tuple[Any, ...], list[TrivialResults]] = {}
     streams = grouped(rows_of(rows), lambda row: tuple(row[key] for key in KEYS))
     for key, of_stream in streams.items():
@@ -281,7 +319,9 @@ def trivial_results(runs: pa.Table) -> dict[tuple[Any, ...], list[TrivialResults
         for loss, with_loss in sorted(
             grouped(of_stream, lambda row: row["loss"]).items(), key=lambda item: item[0] or "~"
         ):
-            by_seed = grouped(sorted(with_loss, key=_numbers), lambda row: row["order_seed"])
+            by_seed = grouped(
+                sorted(with_loss, key=_numbers), lambda row: (row["data"], row["order_seed"])
+            )
             for which in range(max(map(len, by_seed.values()))):
                 same = [rows[which] for rows in by_seed.values() if len(rows) > which]
                 found.setdefault(key, []).append(_averaged(loss, same))

@@ -89,10 +89,10 @@ def test_reproduce__every_target_from_the_real_files_is_a_page_that_everybody_ca
 ):
     folders = ("--data", data_folder, "--store", tmp_path / "store")
     done = koco("reproduce", name, "--quick", *folders, "--workers", 0, status=0)
-    assert done.stdout.count("| criterion: ") >= (1 if name == "sketch-start" else 4)
+    assert done.stdout.count("| criterion: ") >= (1 if name == "sketch-start" else 2)
     reports = tmp_path / "store" / "reports"
     page = reports / f"reproduce-{name}-quick.html"
-    shown = page.read_text()
+    shown = page.read_text().replace("<wbr>", "")
     for dataset in TARGETS[name].datasets:
         assert dataset in shown
         if entry_of(dataset).absent:

@@ -1,0 +1,179 @@
+"""How a report is told: warnings once, streams in the order of numbers, one stream for data that
+differ in their seed only, names where lines end, and no more digits or columns than say something.
+"""
+
+import re
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flows.report.axes import Axis
+from flows.report.document import report_of, write_report
+from flows.report.drawing import Flag, Series, merged_flags, plot
+from flows.report.pages import text_of, without_empty
+from flows.report.sections.lines import READ, data_seeds_together, results_of
+from flows.tables.parameters import sort_key
+from flows.tables.tables import runs_of
+from koco_stream.runs.schemas import RUNS, schema
+from tests.flows.report.test_report import put
+
+LEGEND = "M 4.2 "  # where the first handle of a legend begins
+LABELS = ("seconds", "mean_loss", "error_rate", "constant_mean_loss", "constant_error_rate")
+
+
+def run(number, dataset, learner, loss, error, order_seed=0, **more):
+    """A row of results."""
+    return {
+        "run_id": f"{number:032d}",
+        "sweep": "s",
+        "dataset": dataset,
+        "dataset_hash": f"hash of {dataset}",
+        "order": "shuffled",
+        "order_seed": order_seed,
+        "learner": learner,
+        "params": "{}",
+        "numbers": "own",
+        "status": "ok",
+        "rounds": 10,
+        **dict(zip(LABELS, (1.0, loss, error, 0.9, 0.5), strict=True)),
+        **more,
+    }
+
+
+@pytest.fixture
+def report(tmp_path):
+    """Write results as those of a sweep, and give its report."""
+
+    def made(rows):
+        put(tmp_path, "s", [row["run_id"] for row in rows], rows)
+        write_report(tmp_path, "s")
+        return report_of(tmp_path, "s"), (tmp_path / "reports" / "s.html").read_text()
+
+    return made
+
+
+def test_data_seeds__are_one_stream_over_all_of_which_is_averaged(report):
+    names = [f"sea,n_rows={n},data_seed={k}" for n in (1000, 200, 50) for k in (1, 2, 3)]
+    rows = [
+        run(10 * k + seed, name, "AdaGrad", 0.1 * k, 0.01 * k, seed)
+        for k, name in enumerate(names)
+        for seed in (0, 1)
+    ]
+    found, _ = report(rows)
+    titles = [f"sea,n_rows={n}, 3 data seeds, shuffled" for n in (50, 200, 1000)]
+    assert [stream.title for stream, _ in found["sections"]] == titles
+    ours = [row for row in found["best"] if row[1] == "AdaGrad"]
+    assert [(row[0], row[3], row[4]) for row in ours] == [
+        (titles[0], 6, pytest.approx(0.07)),
+        (titles[1], 6, pytest.approx(0.04)),
+        (titles[2], 6, pytest.approx(0.01)),
+    ]
+    constants = [row for row in found["best"] if row[1] == "Constant"]
+    assert [row[0] for row in constants] == titles  # once a stream, whatever its seeds
+    assert {row[0] for row in found["data"]} == set(names)
+    assert "on 9 datasets" in found["summary"]
+
+
+def test_datasets_with_one_data_seed__keep_their_names_and_identity():
+    rows = [run(k, name, "AdaGrad", 1.0, 0.1) for k, name in enumerate(["sea", "sea,data_seed=2"])]
+    table = pa.Table.from_pylist(rows, schema=schema(RUNS))
+    alone = data_seeds_together(table.slice(1), ["sea,data_seed=2"])
+    assert alone.column("dataset").to_pylist() == ["sea,data_seed=2"]
+    assert alone.column("dataset_hash").to_pylist() == ["hash of sea,data_seed=2"]
+    both = data_seeds_together(table, ["sea", "sea,data_seed=2"])
+    assert both.column("dataset").to_pylist() == ["sea, 2 data seeds"] * 2
+    assert both.column("dataset_hash").to_pylist() == [None, None]
+
+
+def test_best_by_error_that_is_not_the_best_by_loss__is_noted(report):
+    rows = [run(0, "a", "AdaGrad", 0.5, 0.1), run(1, "a", "OGD", 0.4, 0.2)]
+    found, page = report(rows)
+    words = "a, shuffled: the best by error rate is AdaGrad, by mean loss OGD"
+    assert Flag(words) in found["flags"]
+    assert words in page
+
+
+def test_best_by_error_that_is_the_best_by_loss__needs_no_note(report):
+    found, _ = report([run(0, "a", "AdaGrad", 0.3, 0.1), run(1, "a", "OGD", 0.4, 0.2)])
+    assert not any("by mean loss" in flag.words for flag in found["flags"])
+
+
+def test_warnings_of_a_kind__are_one_with_its_details_folded(report):
+    rows = [run(k, f"set{k}", "AdaGrad", 0.95, 0.6) for k in range(12)]
+    found, page = report(rows)
+    [flag] = found["flags"]
+    assert flag.words.startswith("12 of 12 times, the best configuration")
+    assert len(flag.details) == 12
+    assert page.count("<details><summary>12 of 12 times") == 1
+    assert merged_flags("all", ["one"]) == [Flag("one")]
+    assert merged_flags("all", []) == []
+
+
+def test_columns_without_a_value__are_left_out(report):
+    _, page = report([run(0, "a", "AdaGrad", 0.5, 0.1)])
+    best = re.search(r'data-name="s-best">.*?</thead>', page, re.S)[0]
+    headers = re.findall(r"<th[^>]*>([^<]*)", best)
+    assert {"dictionary", "on the edge"}.isdisjoint(headers)
+    assert {"dataset", "learner", "mean loss", "seconds"} <= set(headers)
+    shown = without_empty(["a", "b", "c"], [[1, None, "x"], [2.5, None, None]])
+    assert shown == ([("a", True), ("c", False)], [[1, "x"], [2.5, None]])
+    assert [name for name, _ in without_empty(["a"], []).columns] == ["a"]
+
+
+@given(st.lists(st.integers(0, 10**6), min_size=1))
+def test_texts_with_numbers__are_sorted_by_the_numbers(numbers):
+    texts = [f"n_rows={n},k" for n in numbers]
+    assert sorted(texts, key=sort_key) == [f"n_rows={n},k" for n in sorted(numbers)]
+    mixed = ["b", "a10", "a9", 2, 1.5, "10", "9a"]
+    assert sorted(mixed, key=sort_key) == [1.5, 2, "9a", "10", "a9", "a10", "b"]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.123456, "0.123"),
+        (1234.56, "1,235"),
+        (1e-7, "1e-07"),
+        (12345678.0, "1.23e+07"),
+        (1234567, "1,234,567"),
+        (True, "yes"),
+        (None, "–"),
+    ],
+)
+def test_numbers__have_three_digits(value, text):
+    assert text_of(value) == text
+
+
+def test_names__stand_at_the_ends_of_lines_that_are_apart_and_else_below():
+    x, y = Axis("t", log=True), Axis("error", low=0.0)
+    apart = [Series("one", [1, 10], [0.5, 0.1]), Series("two", [1, 10], [0.5, 0.4])]
+    close = [Series("one", [1, 10], [0.5, 0.4]), Series("two", [1, 10], [0.5, 0.401])]
+    at_ends, below = (plot(each, None, x, y, "alt", wide=True).svg for each in (apart, close))
+    assert LEGEND not in at_ends
+    assert LEGEND in below
+    for drawn in (at_ends, below):
+        assert all(drawn.count(f">{name}</text>") == 1 for name in ("one", "two"))
+    assert 'viewBox="0 0 960' in at_ends
+    assert LEGEND in plot(apart, None, x, y, "alt").svg
+
+
+def test_axis__begins_at_zero_unless_the_lines_lie_close_together():
+    axis = Axis("error", low=0.0)
+    assert axis.zoomed([0.1, 0.5]).low == 0.0
+    assert axis.zoomed([0.4, 0.5]).low is None
+    assert axis.zoomed([]).low == axis.zoomed([float("nan")]).low == 0.0
+    assert Axis("loss", log=True).zoomed([4.0, 5.0]) == Axis("loss", log=True)
+
+
+def test_learner__has_one_colour_in_all_streams(report, tmp_path):
+    rows = [
+        run(10 * k + j, f"set{k}", learner, 0.5, 0.1 * j)
+        for k in range(3)
+        for j, learner in enumerate(("OGD", "AdaGrad", "NORMA"))
+    ]
+    report(rows)
+    styles = results_of(runs_of(tmp_path, "s", READ)).styles
+    assert set(styles) == {"OGD", "AdaGrad", "NORMA"}
+    assert len(set(styles.values())) == 3
