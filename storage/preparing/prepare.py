@@ -228,7 +228,7 @@ def known_rows(chunks: Chunks, how: Preparing) -> list[tuple[int, int]]:
 
     Raises `WrongInput` if there are fewer rows than `how.scale_rows`.
     """
-    if how.scale_rows is not None and how.scale_rows > chunks.n_rows:
+    if how.scale_rows is not None and how.scale_rows > chunks.n_rows > 0:
         raise WrongInput(
             f"--scale-rows {how.scale_rows}: there are {chunks.n_rows:,} rows; give at most as many"
         )

@@ -31,6 +31,11 @@ def is_missing(text: str) -> bool:
     return text.strip().lower().lstrip("+-") in MISSING
 
 
+def is_infinite(text: str) -> bool:
+    """Whether a field says infinity, such as `-inf`, which is neither a number nor a text."""
+    return text.strip().lower().lstrip("+-") in NOT_FINITE
+
+
 def number_of(
     token: bytes,
     path: Path,
@@ -52,7 +57,7 @@ def number_of(
     shown = token.decode("utf-8", "replace")[:60]
     if is_missing(shown):
         remedy = if_missing
-    elif shown.lower().lstrip("+-") in NOT_FINITE:
+    elif is_infinite(shown):
         remedy = FILL_IN
     raise WrongInput(
         f"{at(path, line, column)}: {what} is {shown!r}, not a finite number; {remedy}"

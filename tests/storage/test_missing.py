@@ -126,6 +126,12 @@ def test_dropped_rows_and_filled_values__are_told_in_the_manifest(tmp_path):
     [
         ("1,?,0\n?,3,1\n", {"missing": "drop"}, "each of the 2 rows has a missing value; leave"),
         (
+            "1,?,0\n?,3,1\n",
+            {"missing": "drop", "scale": "minmax", "scale_rows": 1},
+            "each of the 2 rows has a missing value; leave",
+        ),
+        ("1,inf,0\n2,3,1\n", {"one_hot": True}, "line 1: column 2 is 'inf', not a finite number"),
+        (
             "a,b,y\n1,?,0\n2,?,1\n",
             {"missing": "mean"},
             "column 'b' has no value in the 2 rows .*; leave it out with --drop b",

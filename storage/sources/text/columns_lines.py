@@ -19,7 +19,16 @@ import numpy as np
 from koco_stream.errors import WrongInput
 from storage.sources.compressed import opened
 from storage.sources.features import Choice, Parsed, chosen_columns
-from storage.sources.numbers import CHOOSE, DROP_ROWS, NUMBER, LabelRule, at, is_missing, number_of
+from storage.sources.numbers import (
+    CHOOSE,
+    DROP_ROWS,
+    NUMBER,
+    LabelRule,
+    at,
+    is_infinite,
+    is_missing,
+    number_of,
+)
 from storage.sources.problems import Problem, Problems
 from storage.sources.source import Reading, refuse_first
 from storage.sources.text.source import TextFile, lines_of
@@ -209,7 +218,9 @@ def _text_columns(choice: Choice, rows: Iterator[list[str]]) -> tuple[int, ...]:
     texts, unseen = [], list(choice.features) if choice.one_hot else []
     for fields in islice(Problems().until_fault(rows), LOOKED_AT):
         seen = [k for k in unseen if k < len(fields) and not is_missing(fields[k])]
-        texts += [k for k in seen if not NUMBER.match(fields[k].encode())]
+        texts += [
+            k for k in seen if not (NUMBER.match(fields[k].encode()) or is_infinite(fields[k]))
+        ]
         unseen = [k for k in unseen if k not in seen]
         if not unseen:
             break

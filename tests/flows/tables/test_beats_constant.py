@@ -146,6 +146,11 @@ def test_results__mark_and_name_the_learners_that_are_not_better(store, koco):
             assert {row["beats_constant"] for row in json.loads(done.stdout)} == {True, False, None}
 
 
+def told(flags):
+    """Warnings and their details, a line each."""
+    return "\n".join(line for flag in flags for line in (flag.words, *flag.details))
+
+
 def test_report__has_a_row_of_constant_and_names_what_is_not_better(store):
     report = report_of(store, "without")
     at = {name: k for k, name in enumerate(BEST)}
@@ -177,18 +182,18 @@ def test_report__has_a_row_of_constant_and_names_what_is_not_better(store):
         for title in ("noise, shuffled", "plain", "signs")
         for learner in ("OGD", "AdaGrad")
     }
-    flagged = sentences("\n".join(report["flags"]))
+    flagged = sentences(told(report["flags"]))
     assert {words[: words.index(" is")] for words in flagged} == {
         f"{learner}'s best on noise, shuffled" for learner in ("OGD", "AdaGrad")
     }
     page = write_report(store, "without").path
     assert all(words in page.with_suffix(".md").read_text() for words in flagged)
     [noise] = [one for stream, one in report["sections"] if stream.title.startswith("noise")]
-    assert set(noise[0].flags) == flagged  # in its own section too
+    assert sentences(told(noise[0].flags)) == flagged  # in its own section too
 
 
 def test_report__of_a_sweep_with_constant_shows_it_once(store):
     for rows in (report_of(store, "with")["best"], best_table(best_results(store, "with"))[1]):
         shown = [row[0] for row in rows if row[1] == "Constant"]
         assert sorted(shown) == ["noise, shuffled", "plain", "signs"]
-    assert sentences("\n".join(report_of(store, "with")["flags"])) != set()
+    assert sentences(told(report_of(store, "with")["flags"])) != set()
