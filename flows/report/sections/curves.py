@@ -68,7 +68,7 @@ def error_over_rounds(
         f"Progressive {stream.measure} over the rounds on {stream.title}. After the last round",
         f"Best configuration of each line: {'; '.join(notes)}. Means over orders and seeds, bands"
         f" from the least to the largest; from round {FIRST_ROUND} on.{left_out(stream)}",
-        merged_flags("the best of several learners do not beat Constant", stream.not_better),
+        merged_flags("The best of several learners do not beat Constant", stream.not_better),
     )
 
 
