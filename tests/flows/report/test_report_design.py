@@ -13,6 +13,7 @@ from flows.report.axes import Axis
 from flows.report.document import report_of, write_report
 from flows.report.drawing import Flag, Series, merged_flags, plot
 from flows.report.pages import cell, text_of, without_empty
+from flows.report.sections.curves import touching_ends
 from flows.report.sections.lines import READ, data_seeds_together, results_of
 from flows.tables.parameters import sort_key
 from flows.tables.tables import runs_of
@@ -235,3 +236,18 @@ def test_wide_plot__has_a_narrow_twin_of_the_same_words_and_other_ids():
 
 def test_missing_number__stands_in_the_column_of_numbers():
     assert cell(None, is_number=True) == '<td class="n" data-v="">–</td>'
+
+
+def test_lines_that_end_on_each_other__are_enlarged_over_their_last_rounds():
+    t = [10.0, 100.0, 1000.0, 3000.0]
+    best, close, far = (
+        Series(name, t, [0.6, 0.4, 0.3, end], [0.1] * 4, [0.7] * 4)
+        for name, end in (("best", 0.25), ("close", 0.26), ("far", 0.5))
+    )
+    near = touching_ends([best, far, close])
+    assert [one.name for one in near] == ["best", "close"]
+    for one in near:
+        assert (one.x, len(one.y), len(one.low), len(one.high)) == (t[1:], 3, 3, 3)
+    assert touching_ends([best, far]) == touching_ends([best]) == []
+    assert touching_ends([best, Series("same", t, best.y)]) == []  # no scale would part them
+    assert touching_ends([Series("lost", t, [float("nan")] * 4)]) == []
