@@ -179,9 +179,10 @@ def in_words(planned: Any) -> str:
 
 
 def show(rows: Iterable[dict[str, Any]], columns: tuple[str, ...], as_json: bool) -> None:
-    """Print some columns of rows as JSON or as an aligned table."""
+    """Print some columns of rows as JSON, or those that hold anything as an aligned table."""
     rows = list(rows)
     if as_json:
         click.echo(json.dumps([{c: row[c] for c in columns} for row in rows], default=str))
         return
-    click.echo(text_table(columns, [[row[c] for c in columns] for row in rows]))
+    shown = [c for c in columns if not rows or any(row[c] not in (None, "") for row in rows)]
+    click.echo(text_table(shown, [[row[c] for c in shown] for row in rows]))

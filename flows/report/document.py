@@ -293,9 +293,9 @@ def data_row(manifests: dict[str, Manifest], name: str, hashes: Sequence[str]) -
             None,
             None,
             None,
-            "no longer in the store",
+            "not in the store",
             None,
-            ", ".join(one[:12] for one in hashes),
+            ", ".join(one[:12] for one in hashes if one) or None,
         ]
     return [
         name,

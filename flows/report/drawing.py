@@ -360,6 +360,7 @@ def _adapted_to_page(drawn: str) -> str:
         r'<!--.*?-->\s*|(?<=<g) id="[^"]*"', "", drawn[drawn.index('<g id="figure_1">') :]
     )
     text = text.replace("; font-family: 'DejaVu Sans'", "").replace("xlink:href", "href")
+    text = re.sub(r"\n +", "\n", text)  # indentation would be a part of a large page
     return re.sub(
         r"(fill|stroke): (#\w{6})", lambda found: f"{found[1]}: {variables[found[2]]}", text
     )

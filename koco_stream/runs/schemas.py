@@ -89,7 +89,7 @@ RUNS: tuple[Column, ...] = (
         "numbers",
         pa.string(),
         "own: the same to the bit in any cohort, cut or process; foreign: a learner that promises"
-        " less",
+        " less; imported: made elsewhere",
     ),
     Column("params", pa.string(), "the parameters that matter, as canonical JSON"),
     *_parameter_columns(),

@@ -226,8 +226,8 @@ def test_report__of_runs_that_are_not_ok_or_not_there_yet(store, tmp_path):
         "Constant",
     }
     assert report["not_ok"][0][1:] == ["AdaGrad", report["not_ok"][0][2], "diverged", "at round 7"]
-    assert report["data"][0][4] == "no longer in the store"
-    assert "no longer in the store" in write_report(other, "small").path.read_text()
+    assert report["data"][0][4] == "not in the store"
+    assert "not in the store" in write_report(other, "small").path.read_text()
 
 
 def test_report__of_no_runs_at_all_is_a_page(store, tmp_path):
