@@ -138,6 +138,14 @@ def manifests_of(store: AnyPath, results: Results) -> dict[str, Manifest]:
     return found
 
 
+def manifest_of(stream: StreamResults, manifests: dict[str, Manifest]) -> Manifest | None:
+    """Manifest of a stream's dataset, or of the first of its data seeds that the store has.
+
+    Data seeds change neither the shape of the rows nor the rounds at which they change.
+    """
+    return next((manifests[one] for one in stream.identities if one in manifests), None)
+
+
 def sections_of(
     store: AnyPath, streams: list[StreamResults], results: Results, manifests: dict[str, Manifest]
 ) -> list[tuple[StreamResults, list[Figure]]]:
@@ -146,13 +154,11 @@ def sections_of(
     figures = {
         stream: (
             error_over_rounds(stream, curves, styles),
-            metrics_over_windows(store, stream, manifests.get(stream.how["dataset_hash"]), styles),
+            metrics_over_windows(store, stream, manifest_of(stream, manifests), styles),
             error_against_step(stream, styles),
-            cost_against_error(stream, manifests.get(stream.how["dataset_hash"]), styles),
+            cost_against_error(stream, manifest_of(stream, manifests), styles),
             dictionary_over_rounds(stream, curves, styles),
-            regret_and_bound(
-                store, stream, manifests.get(stream.how["dataset_hash"]), curves, styles
-            ),
+            regret_and_bound(store, stream, manifest_of(stream, manifests), curves, styles),
         )
         for stream in streams
     }
@@ -182,7 +188,7 @@ def flags_of(streams: list[StreamResults], planned: int, counts: dict[str, int])
     )
     differing = [words for stream in streams if (words := stream.other_by_loss)]
     flags += merged_flags(
-        f"on {len(differing)} of {len(streams)} streams, the best by error rate is not the best by"
+        f"On {len(differing)} of {len(streams)} streams, the best by error rate is not the best by"
         " mean loss",
         differing,
     )
@@ -245,7 +251,7 @@ def best_row(stream: StreamResults, line: Line, best: Configuration) -> list[Any
     means, deviations = best.means, best.deviations
     return [
         stream.title,
-        line.learner,
+        line.name,
         params_text(best.params, telling(line.learner, best.params, line.tried)) or None,
         best.n_runs if best.n_runs == best.planned else f"{best.n_runs} of {best.planned}",
         *(means["error_rate"], deviations["error_rate"]),

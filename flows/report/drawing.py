@@ -85,10 +85,15 @@ def merged_flags(words: str, sentences: Sequence[str]) -> list[Flag]:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A plot as SVG text, and its description in words."""
+    """A plot as SVG text, and its description in words.
+
+    `narrow` is the same plot for pages that are too narrow for `svg`; it is empty if
+    `svg` fits.
+    """
 
     svg: str
     alt: str
+    narrow: str = ""
 
 
 @dataclass(frozen=True)
@@ -154,10 +159,11 @@ def plot(
 ) -> Drawing:
     """Draw series in one plot, with a legend below.
 
-    A `wide` plot is as wide as the page; there, names stand at the ends of the lines instead of a
-    legend, if they do not collide. `styles` maps names of series to styles; without it they come
-    from `style_of`. `alt` describes the plot in words. With `square`, both axes have the same scale
-    and the diagonal is drawn. At each x of `marks` there is a vertical line.
+    A `wide` plot is as wide as the page, and has a narrow one for narrow pages. In a wide one,
+    names stand at the ends of the lines instead of a legend, if they do not collide. `styles` maps
+    names of series to styles; without it they come from `style_of`. `alt` describes the plot in
+    words. With `square`, both axes have the same scale and the diagonal is drawn. At each x of
+    `marks` there is a vertical line.
     """
     import_matplotlib()
     from matplotlib import style
@@ -175,7 +181,7 @@ def plot(
     up = across if square else up
     height = (36.0 if title else 12.0) + up + below
     # determines the SVG's ids: equal for the same plot, distinct otherwise
-    salt = sha256(repr((series, x, y, alt, title, marks)).encode()).hexdigest()
+    salt = sha256(repr((series, x, y, alt, title, marks, wide)).encode()).hexdigest()
     with (
         style.context([STYLE_FILE, {"svg.hashsalt": salt}], after_reset=True),
         warnings.catch_warnings(),
@@ -208,6 +214,7 @@ def plot(
         f' aria-label="{escape(alt)}" font-family="system-ui, sans-serif" fill="currentColor"'
         f' stroke-linejoin="round">\n{_adapted_to_page(file.getvalue())}',
         alt,
+        plot(series, styles, x, y, alt, title, square, marks).svg if wide else "",
     )
 
 
@@ -353,6 +360,7 @@ def _adapted_to_page(drawn: str) -> str:
         r'<!--.*?-->\s*|(?<=<g) id="[^"]*"', "", drawn[drawn.index('<g id="figure_1">') :]
     )
     text = text.replace("; font-family: 'DejaVu Sans'", "").replace("xlink:href", "href")
+    text = re.sub(r"\n +", "\n", text)  # indentation would be a part of a large page
     return re.sub(
         r"(fill|stroke): (#\w{6})", lambda found: f"{found[1]}: {variables[found[2]]}", text
     )

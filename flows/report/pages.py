@@ -89,13 +89,17 @@ def without_empty(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Show
     return Shown([(columns[k], numeric[k]) for k in kept], [[row[k] for k in kept] for row in rows])
 
 
-def cell(value: Any) -> Markup:
-    """HTML of a table cell. Its attribute `data-v` has the exact value, for sorting and CSV."""
+def cell(value: Any, is_number: bool = False) -> Markup:
+    """HTML of a table cell. Its attribute `data-v` has the exact value, for sorting and CSV.
+
+    `is_number` says whether its column holds numbers, among which what is missing stands.
+    """
     shown = escape(text_of(value))
     if isinstance(value, bool):
         return Markup(f'<td class="{shown}">{shown}</td>')
     if value is None:
-        return Markup(f'<td data-v="">{shown}</td>')
+        kind = ' class="n"' if is_number else ""
+        return Markup(f'<td{kind} data-v="">{shown}</td>')
     if isinstance(value, float | int):
         whole = "" if repr(value) == shown else f' data-v="{value!r}"'
         return Markup(f'<td class="n"{whole}>{shown}</td>')

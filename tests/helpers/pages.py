@@ -66,14 +66,16 @@ def opened(started, path, width=1280, scheme="light", site=False):
 
 
 def unreadable(page, width):
-    """The plots of a page that are not visible, or neither they nor the box in which they scroll
-    are within its width; and whether the page is wider than the window.
+    """The plots of a page that are not visible, or not within its width; and whether the page is
+    wider than the window. Of a plot that has a narrow twin, one of the two is visible.
     """
     return page.evaluate(
         """(width) => {
+            const twin = (svg) => svg.closest(".narrow")?.previousElementSibling
+                ?? svg.parentElement.querySelector("svg + .narrow svg");
             const wrong = [...document.querySelectorAll("main svg")]
-                .map((svg) => [svg.checkVisibility(),
-                    (svg.closest(".wide") ?? svg).getBoundingClientRect()])
+                .filter((svg) => svg.checkVisibility() || !twin(svg)?.checkVisibility())
+                .map((svg) => [svg.checkVisibility(), svg.getBoundingClientRect()])
                 .filter(([seen, b]) => !seen || b.width < 250 || b.height < 150
                     || b.x < 0 || b.right > width)
                 .map(([seen, b]) => `${seen ? "" : "hidden "}${b.width} x ${b.height} at ${b.x}`);

@@ -168,6 +168,6 @@ def _plot(
         series,
         mine,
         Axis(KINDS[kind], log=True),
-        Axis(stream.measure, log, None if log else 0.0),
+        Axis(stream.measure, log, None if log else 0.0).zoomed(merits),
         alt,
     )

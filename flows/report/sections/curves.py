@@ -1,6 +1,7 @@
 """Plots over the rounds, for the best configuration of each learner: error, and dictionary size."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,9 @@ FIRST_ROUND = 10  # earlier errors are averages over too few rounds
 MOST_LINES = 10  # most learners in a plot over the rounds
 MOST_RUNS = 30  # most runs that a mean curve averages
 WIDE = 20.0  # values that differ by this factor are drawn on a logarithmic axis
+NEAR_BEST = 1.25  # lines that end within this factor of the least are drawn again if they touch
+TOUCHING = 0.1  # so far apart at most, as a share of the axis
+LAST = 30  # from this share of the rounds on
 ROUNDS = Axis("round t", log=True)
 
 
@@ -68,7 +72,7 @@ def error_over_rounds(
         f"Progressive {stream.measure} over the rounds on {stream.title}. After the last round",
         f"Best configuration of each line: {'; '.join(notes)}. Means over orders and seeds, bands"
         f" from the least to the largest; from round {FIRST_ROUND} on.{left_out(stream)}",
-        merged_flags("the best of several learners do not beat Constant", stream.not_better),
+        merged_flags("The best of several learners do not beat Constant", stream.not_better),
     )
 
 
@@ -88,6 +92,22 @@ def dictionary_over_rounds(
         f"Points in the dictionary over the rounds on {stream.title}. At the end",
         "Points in the dictionary of the best configuration of each line that has one.",
     )
+
+
+def touching_ends(series: Sequence[Series]) -> list[Series]:
+    """The last rounds of the lines that end near the least, if there they lie on each other."""
+    least, largest = min(one.y[-1] for one in series), max(max(one.y) for one in series)
+    near = [one for one in series if least <= one.y[-1] <= NEAR_BEST * least] or [*series[:1]]
+    if not 0 < max(one.y[-1] for one in near) - least < TOUCHING * largest:
+        return []
+    return [_from_round(one.x[-1] / LAST, one) for one in near]
+
+
+def _from_round(first: float, one: Series) -> Series:
+    """A series from a round on."""
+    skipped = sum(t < first for t in one.x)
+    low, high = (values and values[skipped:] for values in (one.low, one.high))
+    return replace(one, x=one.x[skipped:], y=one.y[skipped:], low=low, high=high)
 
 
 def _over_rounds(
@@ -113,8 +133,13 @@ def _over_rounds(
     rows: list[list[Any]] = [
         [int(t), *(column.get(t) for column in columns.values())] for t in rounds
     ]
-    ends = "; ".join(f"{one.name} {one.y[-1]:.4g}" for one in series)
-    drawings = [plot(series, styles, ROUNDS, y, f"{alt}: {ends}.", wide=True)] if series else []
     if not series:
         return None
+    ends = "; ".join(f"{one.name} {one.y[-1]:.4g}" for one in series)
+    drawings = [plot(series, styles, ROUNDS, y, f"{alt}: {ends}.", wide=True)]
+    if near := touching_ends(series):
+        names = ", ".join(one.name for one in near)
+        enlarged = f"Enlarged, from round {near[0].x[0]:,.0f} on"
+        closer, words = replace(y, log=False, low=None), f"{alt}, enlarged: {names}."
+        drawings.append(plot(near, styles, ROUNDS, closer, words, enlarged, wide=True))
     return Figure(title, drawings, [], ["t", *columns], rows, note, flags=list(flags))

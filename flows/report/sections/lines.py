@@ -153,13 +153,15 @@ def is_number(value: object) -> bool:
 class StreamResults:
     """Results on one stream: how it is read (`how`), and its lines, the best first.
 
-    `anchor` is its id in a page. `trivial` is what `Constant` comes to, for each loss that is
-    measured; it is empty where no run knows it.
+    `anchor` is its id in a page. `identities` are the hashes of its datasets: several where only
+    the data seed differs. `trivial` is what `Constant` comes to, for each loss that is measured; it
+    is empty where no run knows it.
     """
 
     how: dict[str, Any]
     lines: list[Line]
     anchor: str
+    identities: list[str]
     trivial: list[TrivialResults]
 
     @property
@@ -244,7 +246,14 @@ def results_of(runs: pa.Table) -> Results:
         rows_of(runs.group_by(["dataset", "dataset_hash"], use_threads=False).aggregate([])),
         lambda row: str(row["dataset"]),
     )
-    runs = data_seeds_together(runs, datasets)
+    runs = data_seeds_together(of_newest_code(runs), datasets)
+    identities = {
+        key: [row["data"] for row in found]
+        for key, found in grouped(
+            rows_of(runs.group_by([*KEYS, "data"], use_threads=False).aggregate([])),
+            lambda row: tuple(row[key] for key in KEYS),
+        ).items()
+    }
     rows = list(_configurations(runs))
     every = {(row["learner"], row["sketch_size"]) for row in rows}
     in_turn = sorted(every, key=lambda which: (which[0], which[1] is not None, which[1] or 0))
@@ -271,7 +280,9 @@ def results_of(runs: pa.Table) -> Results:
             key=lambda line: (line.best is None, line.best.merit if line.best else 0.0, line.name)
         )
         how = dict(zip(KEYS, key, strict=True))
-        streams.append(StreamResults(how, lines, f"stream-{number}", trivial.get(key, [])))
+        streams.append(
+            StreamResults(how, lines, f"stream-{number}", identities[key], trivial.get(key, []))
+        )
     styles = {name: style_of(number) for number, name in enumerate(names.values())}
     hashes = {
         name: [row["dataset_hash"] for row in found]
@@ -343,9 +354,8 @@ def _averaged(loss: str | None, rows: Sequence[Mapping[str, Any]]) -> TrivialRes
     return TrivialResults(loss, means, deviations)
 
 
-def _configurations(runs: pa.Table) -> Iterator[dict[str, Any]]:
+def _configurations(table: pa.Table) -> Iterator[dict[str, Any]]:
     """Yield a row of averages for each stream and configuration."""
-    table = of_newest_code(runs)
     well = pc.and_(pc.equal(table.column("status"), "ok"), pc.is_valid(table.column("mean_loss")))
     metrics = [name for name in METRICS if table.column(name).null_count < table.num_rows]
     averaged = [*AVERAGED, *metrics]

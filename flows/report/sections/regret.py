@@ -36,6 +36,8 @@ def regret_and_bound(
     for line, best in drawn_lines(stream):
         at_end: tuple[float, float] | None = None
         why = why_not(line.learner, best.params, stream.rounds)
+        if len(stream.identities) > 1:
+            why = "it is of one dataset, and this stream has several data seeds"
         if manifest is None:
             why = "the dataset is no longer in the store"
         if stream.how["max_rows"] and stream.how["order"] != AS_STORED:

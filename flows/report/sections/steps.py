@@ -33,36 +33,40 @@ def edges_of(line: Line) -> dict[str, str]:
     return found
 
 
-def edge_words(line: Line) -> list[str]:
-    """Sentences on a learner's best values at the edge of their grid."""
+def edge_words(line: Line, which: str) -> list[str]:
+    """Sentences on a learner's best values at one edge of their grid, "smallest" or "largest"."""
     best = line.best.params if line.best else {}
     return [
         f"{line.name}: the best {name}, {best[name]:g}, is the {end} of its grid"
         f" ({line.tried[name][0]:g} to {line.tried[name][-1]:g}): the optimum may lie beyond"
         for name, end in edges_of(line).items()
+        if end == which
     ]
 
 
 def edge_flags(streams: Sequence[StreamResults]) -> list[Flag]:
-    """One warning on all best values that are at the edge of their grid."""
+    """Warnings on the best values that are at the edge of their grid, one for each end."""
     several = len(streams) > 1
-    words = [
-        f"{stream.title}: {words}" if several else words
-        for stream in streams
-        for line in stream.lines
-        for words in edge_words(line)
-    ]
     n_grids = sum(
         len(values) >= FEWEST and all(map(is_number, values))
         for stream in streams
         for line, _ in stream.best_lines
         for values in line.tried.values()
     )
-    return merged_flags(
-        f"{len(words)} of {n_grids} best values are the smallest or largest of their grid: the"
-        " optimum may lie beyond",
-        words,
-    )
+    flags = []
+    for end in ("largest", "smallest"):
+        words = [
+            f"{stream.title}: {words}" if several else words
+            for stream in streams
+            for line in stream.lines
+            for words in edge_words(line, end)
+        ]
+        flags += merged_flags(
+            f"{len(words)} of {n_grids} best values are the {end} of their grid: the optimum may"
+            " lie beyond",
+            words,
+        )
+    return flags
 
 
 def best_by_value(line: Line, name: str) -> dict[float, Configuration | None]:

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from flows.report.axes import Axis
 from flows.report.document import report_of, write_report
 from flows.report.drawing import Flag, Series, merged_flags, plot
-from flows.report.pages import text_of, without_empty
+from flows.report.pages import cell, text_of, without_empty
+from flows.report.sections.curves import touching_ends
 from flows.report.sections.lines import READ, data_seeds_together, results_of
 from flows.tables.parameters import sort_key
 from flows.tables.tables import runs_of
@@ -177,3 +178,76 @@ def test_learner__has_one_colour_in_all_streams(report, tmp_path):
     styles = results_of(runs_of(tmp_path, "s", READ)).styles
     assert set(styles) == {"OGD", "AdaGrad", "NORMA"}
     assert len(set(styles.values())) == 3
+
+
+def test_lines__have_the_names_of_the_best_table_in_all_plots(report, tmp_path):
+    params = '{"loss": "squared", "clip": 1.0}'
+    sizes = [run(k, "a", "OjaSON", 0.5, 0.01 * k, sketch_size=k, params=params) for k in (2, 10)]
+    found, _ = report([*sizes, run(20, "a", "AdaGrad", 0.5, 0.4)])
+    names = {row[1] for row in found["best"]} - {"Constant"}
+    assert names == {"OjaSON m = 2", "OjaSON m = 10", "AdaGrad"}
+    assert names == set(results_of(runs_of(tmp_path, "s", READ)).styles)
+
+
+def test_best_values_on_edges__are_told_apart_by_the_end_of_the_grid(report):
+    rows = [
+        run(100 * k + j, f"set{k}", "AdaGrad", loss, loss / 2, params=f'{{"step_size": {step}}}')
+        for k in range(12)
+        for j, step in enumerate((0.1, 0.2, 0.4))
+        for loss in [0.1 + (0.01 * j if k < 2 else -0.01 * j)]
+    ]
+    found, _ = report(rows)
+    words = [flag.words for flag in found["flags"]]
+    assert [one.partition(" best values")[0] for one in words] == ["10 of 12", "2 of 12"]
+    assert ["largest" in one for one in words] == [True, False]
+
+
+def test_markdown__has_a_line_for_each_warning_and_detail(report, tmp_path):
+    found, _ = report([run(k, f"set{k}", "AdaGrad", 0.95, 0.6) for k in range(3)])
+    lines = (tmp_path / "reports" / "s.md").read_text().splitlines()
+    [flag] = found["flags"]
+    at = lines.index(f"- {flag.words}:")
+    assert lines[at + 1 : at + 4] == [f"  - {one}" for one in flag.details]
+
+
+def test_newer_code__replaces_the_older_of_its_data_seed_only():
+    seeds = ["sea,data_seed=1", "sea,data_seed=2", "sea,data_seed=2"]
+    versions, losses = (1, 1, 2), (0.1, 9.0, 0.3)
+    rows = [
+        run(k, name, "AdaGrad", loss, loss, numbers_version=version)
+        for k, (name, version, loss) in enumerate(zip(seeds, versions, losses, strict=True))
+    ]
+    [stream] = results_of(pa.Table.from_pylist(rows, schema=schema(RUNS)).select(READ)).streams
+    [(_, best)] = stream.best_lines
+    assert best.n_runs == 2
+    assert best.means["mean_loss"] == pytest.approx(0.2)
+    assert sorted(stream.identities) == [f"hash of {name}" for name in seeds[:2]]
+
+
+def test_wide_plot__has_a_narrow_twin_of_the_same_words_and_other_ids():
+    series = [Series("one", [1, 10], [0.5, 0.1], [0.4, 0.1], [0.6, 0.2])]
+    drawn = plot(series, None, Axis("t", log=True), Axis("error", low=0.0), "alt", wide=True)
+    assert 'viewBox="0 0 480' in drawn.narrow
+    ids, others = (set(re.findall(r' id="([^"]*)"', svg)) for svg in (drawn.svg, drawn.narrow))
+    assert ids
+    assert not ids & others
+    assert plot(series, None, Axis("t"), Axis("error"), "alt").narrow == ""
+
+
+def test_missing_number__stands_in_the_column_of_numbers():
+    assert cell(None, is_number=True) == '<td class="n" data-v="">–</td>'
+
+
+def test_lines_that_end_on_each_other__are_enlarged_over_their_last_rounds():
+    t = [10.0, 100.0, 1000.0, 3000.0]
+    best, close, far = (
+        Series(name, t, [0.6, 0.4, 0.3, end], [0.1] * 4, [0.7] * 4)
+        for name, end in (("best", 0.25), ("close", 0.26), ("far", 0.5))
+    )
+    near = touching_ends([best, far, close])
+    assert [one.name for one in near] == ["best", "close"]
+    for one in near:
+        assert (one.x, len(one.y), len(one.low), len(one.high)) == (t[1:], 3, 3, 3)
+    assert touching_ends([best, far]) == touching_ends([best]) == []
+    assert touching_ends([best, Series("same", t, best.y)]) == []  # no scale would part them
+    assert touching_ends([Series("lost", t, [float("nan")] * 4)]) == []

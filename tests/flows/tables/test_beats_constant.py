@@ -110,6 +110,10 @@ def test_beats_constant__is_strictly_better_in_all_that_is_measured():
         assert beats_constant(learner, 0.4, 0.1, 0.5, 0.2) is None
 
 
+def told(flags):
+    return "\n".join(words for flag in flags for words in (flag.words, *flag.details))
+
+
 def sentences(text):
     return set(re.findall(r"\w+'s best on .* is not better than .* \(.*\)", text))
 
