@@ -61,8 +61,19 @@ CURVATURES: dict[str, Callable[[float], float]] = {
 
 
 def curvature_of(loss: str, clip: float) -> float:
-    """A loss's curvature σ for values in [−clip, clip]; 0 if it has none or `clip` is infinite."""
-    return CURVATURES[loss](clip) if loss in CURVATURES and math.isfinite(clip) else 0.0
+    """A loss's curvature σ for values in [−clip, clip]; 0 if it has none or `clip` is infinite.
+
+    Raises `WrongInput` for a clip so small that σ is larger than any number.
+    """
+    if loss not in CURVATURES or not math.isfinite(clip):
+        return 0.0
+    try:
+        return CURVATURES[loss](clip)
+    except ZeroDivisionError:
+        raise WrongInput(
+            f"clip {clip:g} is so small that the curvature of the {loss} loss is larger than any"
+            " number; give a larger clip, or a curvature"
+        ) from None
 
 
 def check_labels(loss: str, labels: Array) -> None:

@@ -3,8 +3,11 @@ question.
 """
 
 import inspect
+import math
 import re
+from itertools import product
 
+import numpy as np
 import pytest
 
 from koco_stream import CONKONS, OGD, Classifier, OjaSON, WrongInput
@@ -62,3 +65,19 @@ def test_class_of_a_user_with_further_arguments__takes_them():
     assert Mine(sketch_size=3).sketch_size == 3
     with pytest.raises(WrongInput, match="Mine has no parameter 'sketch_sise'"):
         Mine(sketch_sise=3)
+
+
+EXTREMES = [0, -1, 1e-300, 5e-324, 1e300, math.inf, math.nan, None, "x", True, 2**70, [], b"x", 1j]
+
+
+@EVERY
+@pytest.mark.filterwarnings("ignore:a label", "error::RuntimeWarning")
+def test_extreme_parameters__are_refused_diverge_or_give_numbers(learner):
+    X = np.random.default_rng(0).standard_normal((5, 3))
+    for name, value in product((q.name for q in learner.parameters), EXTREMES):
+        try:
+            model = learner(**{name: value})
+            predictions = model.progressive(X, np.sign(X[:, 0]))
+            assert np.isfinite(predictions).all(), (name, value)
+        except (WrongInput, FloatingPointError):
+            pass

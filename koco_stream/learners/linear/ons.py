@@ -72,7 +72,8 @@ class State(NamedTuple):
 def init(params: Params, n_features: int, seed: int) -> State:
     """The state before the first round: u = 0, A = αI. Nothing is drawn from `seed`."""
     d, free = n_features, n_features if params.alpha == 0.0 else 0
-    A_inv = np.eye(d) / params.alpha if params.alpha > 0.0 else np.zeros((d, d))
+    with np.errstate(over="ignore"):  # of a tiny alpha, which diverges in the first round
+        A_inv = np.eye(d) / params.alpha if params.alpha > 0.0 else np.zeros((d, d))
     return State(
         t=np.zeros((), np.int64),
         u=np.zeros(d),
