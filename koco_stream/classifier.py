@@ -10,7 +10,14 @@ from koco_stream.errors import WrongInput
 from koco_stream.learners import LEARNERS
 from koco_stream.learners.base import Learner, unlearnt
 from koco_stream.learners.kernel.kors import KORS
-from koco_stream.learners.saved import arrays_of, description, read_model, revived, write_model
+from koco_stream.learners.saved import (
+    arrays_of,
+    description,
+    read_model,
+    readable,
+    revived,
+    write_model,
+)
 from koco_stream.learners.several import side_by_side
 from koco_stream.scikit_learn import Estimator, estimator_tags, not_fitted
 from koco_stream.streams.rows import as_rows, label_vector
@@ -223,10 +230,17 @@ class Classifier(Estimator):
             otherwise = "which is not the library's; give its class as learner"
             return revived(Path(path), described, own, known, otherwise)
 
-        model = cls(one(header["of"], "of "))
-        if "learners" in header:
-            model.learners_ = [one(part, f"{k} ") for k, part in enumerate(header["learners"])]
-            model.classes_ = np.array(header["classes"], header["type"])
+        with readable(Path(path)):
+            model = cls(one(header["of"], "of "))
+            if "learners" in header:
+                learners = [one(part, f"{k} ") for k, part in enumerate(header["learners"])]
+                classes = np.array(header["classes"], header["type"])
+                if classes.size < 2 or len(learners) != (1 if classes.size == 2 else classes.size):
+                    raise WrongInput(
+                        f"{path} holds {len(learners)} learners for {classes.size} classes; use"
+                        " the file that its save wrote"
+                    )
+                model.learners_, model.classes_ = learners, classes
         return model
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:

@@ -19,6 +19,16 @@ from koco_stream.io.files import canonical_json
 from koco_stream.types import Array
 
 MAGIC = b"KOCO\n"
+# what a header with values of other types than ours leads to
+MALFORMED = (
+    TypeError,
+    ValueError,
+    KeyError,
+    IndexError,
+    AttributeError,
+    ArithmeticError,
+    MemoryError,
+)
 
 
 class Unreadable(ValueError):
@@ -52,9 +62,12 @@ def read_header(data: bytes | mmap.mmap) -> tuple[dict[str, Any], int]:
         raise Unreadable("it does not begin with a whole header; use another copy")
     end = start + int.from_bytes(data[len(MAGIC) : start], "little")
     try:
-        return json.loads(data[start:end], object_hook=_special), end
-    except ValueError:
-        raise Unreadable("its header cannot be read; use another copy") from None
+        header = json.loads(data[start:end], object_hook=_special)
+    except (ValueError, RecursionError):
+        header = None
+    if not isinstance(header, dict):
+        raise Unreadable("its header cannot be read; use another copy")
+    return header, end
 
 
 def read_arrays(data: bytes | mmap.mmap, newest: int) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -67,16 +80,24 @@ def read_arrays(data: bytes | mmap.mmap, newest: int) -> tuple[dict[str, Any], d
         raise Unreadable(
             "its checksum does not match: it was cut short or altered; use another copy"
         )
+    if not isinstance(header.get("format"), int):
+        raise Unreadable("its header has no format; use another copy")
     if header["format"] > newest:
         raise Unreadable(
             f"it has format {header['format']} of version {header.get('version')}, and this version"
             f" reads up to format {newest}; upgrade koco-stream"
         )
     arrays = {}
-    for entry in header.pop("arrays"):
-        dtype, count = np.dtype(entry["dtype"]), math.prod(entry["shape"])
-        arrays[entry["name"]] = np.frombuffer(data, dtype, count, start).reshape(entry["shape"])
-        start += count * dtype.itemsize
+    try:
+        for entry in header.pop("arrays"):
+            dtype, count = np.dtype(entry["dtype"]), math.prod(entry["shape"])
+            array = np.frombuffer(data, dtype, count, start).reshape(entry["shape"])
+            arrays[str(entry["name"])] = array
+            start += count * dtype.itemsize
+    except MALFORMED as error:
+        raise Unreadable(
+            f"its header does not fit its arrays ({error}); use another copy"
+        ) from None
     return header, arrays
 
 

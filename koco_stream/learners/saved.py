@@ -1,13 +1,14 @@
 """Saving learners to files, and their states as named arrays."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numpy as np
 
 from koco_stream.errors import WrongInput
-from koco_stream.io.array_file import Unreadable, read_arrays, write_arrays
+from koco_stream.io.array_file import MALFORMED, Unreadable, read_arrays, write_arrays
 from koco_stream.io.files import written_atomically
 from koco_stream.numerics.llvm.feature_lines import aligned_zeros
 from koco_stream.types import Array
@@ -100,22 +101,39 @@ def revived(
 
     Raises `WrongInput` as `load_into` does; the messages name the file `path`.
     """
-    name, learnt = header["learner"], header.get("learnt")
-    if name not in classes:
-        raise WrongInput(f"{path} holds {name}, {otherwise}")
-    model: Any = classes[name](**header["params"])
-    if learnt is not None:
-        names = learnt.get("feature_names")
-        model._start(learnt["n_features"], None if names is None else np.array(names, object))
-        try:
-            model._state = restored(model._state, arrays, model.grows)
-        except ValueError as error:
-            raise WrongInput(
-                f"{path}: {error} does not fit this version of {name}; use the version that wrote"
-                " it"
-            ) from None
-        model.rounds_ = int(learnt["rounds"])
+    with readable(path):
+        name, learnt = header["learner"], header.get("learnt")
+        if name not in classes:
+            raise WrongInput(f"{path} holds {name}, {otherwise}")
+        model: Any = classes[name](**header["params"])
+        if learnt is not None:
+            names = learnt.get("feature_names")
+            model._start(learnt["n_features"], None if names is None else np.array(names, object))
+            try:
+                model._state = restored(model._state, arrays, model.grows)
+            except ValueError as error:
+                raise WrongInput(
+                    f"{path}: {error} does not fit this version of {name}; use the version that"
+                    " wrote it"
+                ) from None
+            model.rounds_ = int(learnt["rounds"])
     return cast(L, model)
+
+
+@contextmanager
+def readable(path: Path) -> Iterator[None]:
+    """Turn errors that a file's content leads to into `WrongInput` with the file's path."""
+    try:
+        yield
+    except WrongInput as error:
+        if str(path) in str(error):
+            raise
+        raise WrongInput(f"{path}: {error}; use the file that its save wrote") from None
+    except MALFORMED as error:
+        raise WrongInput(
+            f"{path} is not a koco-stream learner that can be read: {error}; use the file that its"
+            " save wrote"
+        ) from error
 
 
 def restored(state: Any, arrays: dict[str, Array], grows: bool, prefix: str = "") -> Any:

@@ -1,0 +1,51 @@
+"""Saved models whose header was written by someone else, with a checksum that fits: each is loaded,
+or refused in words.
+"""
+
+import hashlib
+import json
+
+import numpy as np
+import pytest
+
+from koco_stream import OGD, PROSNKONS, Classifier, OjaSON, WrongInput
+
+X = np.random.default_rng(0).standard_normal((40, 3))
+Y = np.sign(X[:, 0])
+OTHER = [None, -1, 0, "x", [], {}, 1e300, 2**70, "../../x", True, "<i8", "O", [2**40], [-1]]
+
+
+def places(value, before=()):
+    """The keys that lead to each value of a nested header."""
+    pairs = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, one in pairs:
+        yield (*before, key)
+        if isinstance(one, dict | list):
+            yield from places(one, (*before, key))
+
+
+@pytest.mark.filterwarnings("ignore:a label")
+@pytest.mark.parametrize("model", [OjaSON(2), PROSNKONS(), Classifier(OGD())], ids=repr)
+def test_header_with_other_values__is_loaded_or_refused_in_words(model, tmp_path):
+    path = tmp_path / "a.koco"
+    model.partial_fit(X, Y).save(path)
+    data = path.read_bytes()
+    end = 13 + int.from_bytes(data[5:13], "little")
+    header, arrays = json.loads(data[13:end]), data[end:-32]
+    messages = []
+    for place in list(places(header)):
+        for value in OTHER:
+            changed = json.loads(json.dumps(header))
+            inner = changed
+            for key in place[:-1]:
+                inner = inner[key]
+            inner[place[-1]] = value
+            text = json.dumps(changed).encode()
+            whole = b"KOCO\n" + len(text).to_bytes(8, "little") + text + arrays
+            path.write_bytes(whole + hashlib.sha256(whole).digest())
+            try:
+                type(model).load(path)
+            except WrongInput as error:
+                messages.append(str(error))
+    assert len(messages) > 100
+    assert all(str(path) in message for message in messages)
