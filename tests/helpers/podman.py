@@ -78,6 +78,10 @@ class Podman:
 
     def __call__(self, *words: object, text: str | None = None) -> str:
         """What `podman WORDS` prints, with `text` to read. It must succeed."""
+        return self.both(*words, text=text)[0]
+
+    def both(self, *words: object, text: str | None = None) -> tuple[str, str]:
+        """What `podman WORDS` prints on stdout and on stderr. It must succeed."""
         done = subprocess.run(
             ["podman", *map(str, words)],
             env=self.environment,
@@ -86,7 +90,7 @@ class Podman:
             text=True,
         )
         assert done.returncode == 0, (words, done.stdout[-3000:], done.stderr[-3000:])
-        return done.stdout
+        return done.stdout, done.stderr
 
     def make_base(self) -> None:
         """Make the image BASE: a minimal Debian with its Python."""

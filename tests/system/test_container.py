@@ -109,8 +109,8 @@ def test_manifests__run_a_sweep_in_pods_with_certificates_prefect_and_an_object_
         deployed(engine, "workers", folders)
         deployed(engine, "sweep", folders, **{"s3://BUCKET/PREFIX": "s3://bucket/store"})
         status = engine("wait", "koco-sweep-sweep").strip()
-        said = engine("logs", "koco-sweep-sweep")
-        assert status == "0", said
+        said, complaints = engine.both("logs", "koco-sweep-sweep")
+        assert status == "0", complaints
         assert json.loads(said.splitlines()[-1])["statuses"] == {"ok": 4}
         for name, value in store.items():
             monkeypatch.setenv(name, value)

@@ -99,7 +99,7 @@ def test_no_room__is_said_and_leaves_the_store_as_it_was(tmp_path):
     before = prepare_file(store, "x", source)
     source.write_text(source.read_text() * 200)
     done = subprocess.run(
-        command("prepare", "x", "--from", source, "--store", store, "--workers", 0),
+        command("prepare", "x", "--replace", "--from", source, "--store", store, "--workers", 0),
         env=environment(),
         stderr=subprocess.PIPE,
         text=True,
