@@ -11,7 +11,7 @@ INSTALLED = $(VENV)/.installed
 BENCH_INSTALLED = $(VENV)/.installed-bench
 PYTEST = $(BIN)/python -m pytest -n 2 --dist loadfile --durations=20
 # what the system tests use of Debian's packages
-PACKAGES = catatonit chromium debootstrap iproute2 iptables munge podman postgresql runc slurm-client slurmctld slurmd
+PACKAGES = aardvark-dns catatonit chromium debootstrap iproute2 iptables munge netavark podman postgresql runc slurm-client slurmctld slurmd
 
 .PHONY: install which sweep test test-system test-packages soak check docs bench
 sweep: $(INSTALLED)

@@ -23,6 +23,8 @@ PROGRAMS = {
     "catatonit": "catatonit",  # the process 1 of a pod
     "debootstrap": "debootstrap",
     "iptables": "iptables",  # for the network of pods
+    "netavark": "/usr/lib/podman/netavark",
+    "aardvark-dns": "/usr/lib/podman/aardvark-dns",  # the names of pods
 }
 PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
 MIRROR = "http://deb.debian.org/debian"
@@ -39,6 +41,7 @@ CONTAINERS = """
 [containers]
 default_ulimits = ["nofile=20000:20000", "nproc=4000:4000"]
 [network]
+network_backend = "netavark"
 network_config_dir = "{folder}/networks"
 [engine]
 runtime = "runc"
