@@ -8,7 +8,7 @@ import dask
 from distributed import Client, LocalCluster
 
 from cluster.machine import worker_bytes
-from cluster.settings import ONE_THREAD, QUIET, SETTINGS
+from cluster.settings import ONE_THREAD, QUIET, REPORTING, SETTINGS
 from koco_stream.io.cache import private_folder
 
 STARTS = 3
@@ -73,6 +73,7 @@ def started(workers: int, limit: int, starts: int = STARTS) -> LocalCluster:
             dashboard_address="127.0.0.1:0",
             memory_limit=limit,
             silence_logs=40,
+            preload=[REPORTING],
         )
     except RuntimeError:
         if starts == 1:

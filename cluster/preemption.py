@@ -16,7 +16,7 @@ from typing import Any
 
 from distributed import Nanny, Status, Worker
 
-from cluster.reporting import report_from
+from cluster import reporting
 from koco_stream.engine.preemption import requested
 
 GRACE = 25.0  # seconds; by default Kubernetes and Slurm kill a process 30 s after SIGTERM
@@ -29,7 +29,7 @@ def dask_setup(server: Any) -> None:
     Dask calls this hook when a worker or nanny has started.
     """
     if isinstance(server, Worker):
-        report_from(server)
+        reporting.dask_setup(server)
     if isinstance(server, Worker) and threading.current_thread() is threading.main_thread():
         loop, tasks = asyncio.get_running_loop(), list[asyncio.Task[None]]()
         before = signal.getsignal(signal.SIGTERM)

@@ -1,4 +1,7 @@
-"""Reports of cohorts under way: from Dask's workers, by way of its scheduler, to a sweep."""
+"""Reports of cohorts under way: from Dask's workers, by way of its scheduler, to a sweep.
+
+Loaded into workers by `--preload cluster.reporting`, or with `cluster.preemption`.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,8 +14,11 @@ from koco_stream.engine.reporting import Report
 TOPIC = "koco-stream-reports"
 
 
-def report_from(worker: Worker) -> None:
-    """Pass the reports of this process on to the scheduler."""
+def dask_setup(worker: Worker) -> None:
+    """Pass the reports of this process on to the scheduler.
+
+    Dask calls this hook when a worker has started.
+    """
     reporting.listeners.append(lambda report: worker.log_event(TOPIC, tuple(report)))
 
 
@@ -20,7 +26,7 @@ def report_from(worker: Worker) -> None:
 def reports_to(client: Client | None, listener: Callable[[Report], None]) -> Iterator[None]:
     """Call `listener` with all reports: of the workers of a client, or of this process if None.
 
-    Workers that were started without our preload send none.
+    Workers that were started without this preload send none.
     """
     if client is None:
         reporting.listeners.append(listener)

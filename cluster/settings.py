@@ -38,7 +38,8 @@ OF_ALL = ("distributed.admin.", "distributed.logging.")
 OF_WORKERS = ("distributed.nanny.", "distributed.worker.", *OF_ALL)
 OF_SCHEDULERS = ("distributed.scheduler.", *OF_ALL)
 PASSED_ON = ("PYTHONPATH", "KOCO_CACHE_BYTES")  # variables copied from this process, if set
-PRELOAD = "cluster.preemption"
+REPORTING = "cluster.reporting"  # what workers on this machine preload
+PRELOAD = "cluster.preemption"  # and others
 PRELOADS = ("--preload", PRELOAD, "--preload-nanny", PRELOAD)
 LOOPBACK_PAGE = ("--dashboard-address", "127.0.0.1:0")  # at any port
 

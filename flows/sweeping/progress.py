@@ -180,7 +180,7 @@ class SweepProgress:
         with self.lock:
             self.rounds_under_way.pop(receipt.cohort_id, None)
             if self.time_left is not None:
-                self.time_left.receive(receipt.cohort_id, receipt.seconds)
+                self.time_left.receive(receipt)
         self.status = replace(
             self.status,
             done=self.status.done + receipt.runs,

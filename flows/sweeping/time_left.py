@@ -1,25 +1,35 @@
 """The time left of a sweep: the planned seconds of its work, corrected by what was measured.
 
-Planned seconds are corrected by those that finished cohorts of the same kind took, and those under
-way have taken so far: of the same learner, with the same sampling of a dictionary if it has one. A
-kind without any is corrected as its learner, and a learner without any as all others together.
+Planned seconds are multiplied by a factor, which is that of the finished cohorts of the same kind,
+and of those under way: of the same learner on the same dataset, with the same sampling of a
+dictionary if it has one. A kind of which little is done is corrected as its learner, a learner as
+all others together, and while little is done of all, the plan holds. What a cohort takes besides
+the rounds of its runs is added: more for the first one of its rows and labels, for which they are
+copied and their best weights in hindsight are computed.
 """
 
+import time
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from statistics import median
 from typing import NamedTuple
 
+from koco_stream.engine.cohort import Receipt
 from koco_stream.engine.reporting import Report
 from koco_stream.learners import Sampling
 from koco_stream.runs.cost_model import Costs
 from koco_stream.runs.run import Cohort
+from koco_stream.streams.stream import Stream
 
-PRIOR_SECONDS = 0.5  # the weight of the plan beside what was measured
-MANY_COHORTS = 5000  # with more, the longest one is short beside all others
+# The share of all planned seconds that has to be done until a measured factor counts as much as the
+# one that it corrects: errors of less work than this hardly change the time left.
+LITTLE = 0.03
 NOTABLE = 1.5  # factors beyond this are a reason for a longer time
 
 
-Kind = tuple[str, Sampling | None]  # a learner, and how it samples its dictionary
+# a learner, the hash of its dataset, and how it samples its dictionary
+Kind = tuple[str, str, Sampling | None]
 
 
 class Done(NamedTuple):
@@ -32,10 +42,11 @@ class Done(NamedTuple):
         """Both with more work added."""
         return Done(self.planned + planned, self.measured + measured)
 
-    @property
-    def factor(self) -> float:
-        """Measured over planned seconds, towards 1 while little is done."""
-        return (self.measured + PRIOR_SECONDS) / (self.planned + PRIOR_SECONDS)
+    def factor(self, weight: float, before: float) -> float:
+        """Measured over planned seconds, towards `before` with the weight of so many seconds."""
+        if self.planned + weight <= 0.0:
+            return before
+        return (self.measured + weight * before) / (self.planned + weight)
 
 
 class TimeLeft:
@@ -49,31 +60,55 @@ class TimeLeft:
         What they were planned with.
     workers : int
         The number of cohorts that are computed at the same time.
+    clock : callable
+        Gives the time in seconds.
     """
 
-    def __init__(self, cohorts: Sequence[Cohort], costs: Costs, workers: int) -> None:
-        self.costs, self.workers = costs, max(workers, 1)
+    def __init__(
+        self,
+        cohorts: Sequence[Cohort],
+        costs: Costs,
+        workers: int,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.costs, self.workers, self.clock = costs, max(workers, 1), clock
         self.waiting = {cohort.cohort_id: cohort for cohort in cohorts}
         self.planned: dict[Kind, float] = defaultdict(float)  # of what has not ended
         for cohort in cohorts:
             self.planned[kind_of(cohort)] += cohort.seconds
+        self.little = LITTLE * sum(self.planned.values())
+        self.loading = self.workers  # first cohorts of workers that have not ended
         self.under_way: dict[str, Report] = {}
+        self.heard: dict[str, float] = {}  # when, by the clock
         self.finished: dict[Kind, Done] = defaultdict(Done)
+        self.new_rows = {rows_of(cohort) for cohort in cohorts}
+        self.beside: dict[bool, list[float]] = {True: [], False: []}  # by whether the rows were new
 
     def hear(self, report: Report) -> None:
         """Take note of a cohort that is under way."""
         if report.cohort_id in self.waiting:
             self.under_way[report.cohort_id] = report
+            self.heard[report.cohort_id] = self.clock()
 
-    def receive(self, cohort_id: str, seconds: float) -> None:
-        """Take note of a cohort that has ended, after `seconds` of a worker's time."""
-        cohort = self.waiting.pop(cohort_id, None)
-        report = self.under_way.pop(cohort_id, None)
-        if cohort is not None:
+    def receive(self, receipt: Receipt) -> None:
+        """Take note of a cohort that has ended."""
+        cohort = self.waiting.pop(receipt.cohort_id, None)
+        report = self.under_way.pop(receipt.cohort_id, None)
+        self.heard.pop(receipt.cohort_id, None)
+        if cohort is None:
+            return
+        kind, rows = kind_of(cohort), rows_of(cohort)
+        self.planned[kind] -= cohort.seconds
+        # The first cohort of a worker also loads compiled code: a short one says little.
+        misleads = self.loading > 0 and cohort.seconds < self.little
+        self.loading -= 1
+        if receipt.rounds > 0 and not misleads:  # without rounds it was there, or failed at once
             begun = 0.0 if report is None else self.work(cohort, report.begun)
-            kind = kind_of(cohort)
-            self.planned[kind] -= cohort.seconds
-            self.finished[kind] = self.finished[kind].plus(cohort.seconds * (1 - begun), seconds)
+            done = self.finished[kind].plus(cohort.seconds * (1 - begun), receipt.scan_seconds)
+            self.finished[kind] = done
+            beside = max(receipt.seconds - receipt.scan_seconds, 0.0)
+            self.beside[rows in self.new_rows].append(beside)
+        self.new_rows.discard(rows)
 
     def work(self, cohort: Cohort, share: float) -> float:
         """The share of a cohort's work that is done after a share of its rounds."""
@@ -89,36 +124,40 @@ class TimeLeft:
             done[kind] = done.get(kind, Done()).plus(worked * cohort.seconds, report.seconds)
         return done
 
+    def factors(self) -> dict[Kind, float]:
+        """By what the planned seconds of each kind are multiplied."""
+        done = self.done()
+        every = sum_of(done.values()).factor(self.little, 1.0)
+        learners = {name: one.factor(self.little, every) for name, one in by_learner(done).items()}
+        return {
+            kind: done.get(kind, Done()).factor(self.little, learners.get(kind[0], every))
+            for kind in self.planned
+        }
+
     def seconds(self) -> float:
         """The expected seconds until all cohorts are done."""
-        done = self.done()
-        learners = by_learner(done)
-        every = sum_of(done.values()).factor
-
-        def expected(kind: Kind, planned: float) -> float:
-            known = done.get(kind) or learners.get(kind[0])
-            return planned * (every if known is None else known.factor)
-
-        total = sum(expected(kind, max(planned, 0.0)) for kind, planned in self.planned.items())
-        worked = {}
-        for cohort_id, report in self.under_way.items():
-            cohort = self.waiting[cohort_id]
-            share = self.work(cohort, report.share)
-            worked[cohort_id] = share * expected(kind_of(cohort), cohort.seconds)
+        factors = self.factors()
+        total = sum(max(planned, 0.0) * factors[kind] for kind, planned in self.planned.items())
+        new = len(self.new_rows)
+        for count, beside in (
+            (new, self.beside[True]),
+            (len(self.waiting) - new, self.beside[False]),
+        ):
+            total += count * (median(beside) if beside else 0.0)
         longest = 0.0
-        if len(self.waiting) < MANY_COHORTS:
-            longest = max(
-                (
-                    expected(kind_of(cohort), cohort.seconds) - worked.get(cohort_id, 0.0)
-                    for cohort_id, cohort in self.waiting.items()
-                ),
-                default=0.0,
-            )
-        return max((total - sum(worked.values())) / self.workers, longest, 0.0)
+        for cohort_id, cohort in self.waiting.items():
+            expected = rest = factors[kind_of(cohort)] * cohort.seconds
+            if (report := self.under_way.get(cohort_id)) is not None:
+                since = self.clock() - self.heard[cohort_id]
+                rest = max((1.0 - self.work(cohort, report.share)) * expected - since, 0.0)
+            total -= expected - rest
+            longest = max(longest, rest)
+        return max(total / self.workers, longest, 0.0)
 
     def reason(self) -> str:
         """Why the time left is longer than it was planned."""
-        factors = {name: done.factor for name, done in by_learner(self.done()).items()}
+        done = by_learner(self.done())
+        factors = {name: one.factor(self.little, 1.0) for name, one in done.items()}
         slow = {name: factor for name, factor in factors.items() if factor > NOTABLE}
         if not slow:
             return "the workers compute more slowly than before"
@@ -127,14 +166,22 @@ class TimeLeft:
 
 
 def kind_of(cohort: Cohort) -> Kind:
-    """By what a cohort's planned time is corrected: its first run's learner and sampling."""
+    """By what a cohort's planned time is corrected: that of its first run stands for all."""
     run = cohort.runs[0]
-    return run.learner, run.learner_class.sampling(run.params)
+    sampling = run.learner_class.sampling(run.params)
+    return run.learner, run.stream.dataset_hash, sampling
+
+
+def rows_of(cohort: Cohort) -> Stream:
+    """The stream of a cohort in no order: its rows and labels."""
+    return replace(
+        cohort.stream, order="as-stored", order_seed=None, window_rows=None, sharding=None
+    )
 
 
 def by_learner(done: dict[Kind, Done]) -> dict[str, Done]:
     """What is done of each learner."""
-    names = {name for name, _ in done}
+    names = {kind[0] for kind in done}
     return {name: sum_of(one for kind, one in done.items() if kind[0] == name) for name in names}
 
 

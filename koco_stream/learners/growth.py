@@ -8,9 +8,6 @@ import numpy as np
 
 from koco_stream.types import Array
 
-WORK_POINTS = 65  # rounds at which the work is computed
-FEW_POINTS = 30  # the points that take as long as the rest of a round
-
 
 class Sampling(NamedTuple):
     """What decides whether rows join a dictionary: p = min(factor·q/(ridge + q), 1), at least
@@ -69,6 +66,13 @@ class Growth(NamedTuple):
             return self
         return self._replace(points=tuple(min(J, float(most)) for J in self.points))
 
+    def first(self, rounds: float) -> "Growth":
+        """The same growth as far as a round, which is above 0."""
+        before = [(t, J) for t, J in zip(self.rounds, self.points, strict=True) if t < rounds]
+        at, points = zip(*before, strict=True)
+        there = float(np.interp(rounds, self.rounds, self.points))
+        return Growth((*at, float(rounds)), (*points, there))
+
     def a_round(self, cost: Callable[[Array], Array]) -> float:
         """The mean over the rounds of a cost that depends on the number of points (k,)."""
         return self._mean(cost, np.diff(self.rounds))
@@ -76,16 +80,6 @@ class Growth(NamedTuple):
     def a_join(self, cost: Callable[[Array], Array]) -> float:
         """What rounds in which a point joins cost more, as a mean over all rounds."""
         return self._mean(cost, np.diff(self.points))
-
-    def work_done(self, share: float) -> float:
-        """The share of the work that is done after a share of the rounds.
-
-        A round's work is taken to follow the square of the number of points, and that of a few.
-        """
-        at = np.linspace(0.0, self.rounds[-1], WORK_POINTS)
-        work = (np.interp(at, self.rounds, self.points) + FEW_POINTS) ** 2
-        done = np.concatenate(([0.0], np.cumsum((work[1:] + work[:-1]) / 2.0)))
-        return float(np.interp(share * self.rounds[-1], at, done) / done[-1])
 
     def _mean(self, cost: Callable[[Array], Array], weights: Array) -> float:
         """Simpson's rule, which is exact for squares of the number of points."""

@@ -203,6 +203,11 @@ class StreamSize(NamedTuple):
     s: float
     growth: Growth | None = None
 
+    def first(self, rounds: int) -> "StreamSize":
+        """The size of the stream's first rounds, of which there is at least one."""
+        growth = None if self.growth is None else self.growth.first(rounds)
+        return self._replace(rounds=rounds, growth=growth)
+
 
 class Shared(NamedTuple):
     """Work done once for runs with an equal `key`: nanoseconds a round, and 8-byte numbers held."""
@@ -218,6 +223,10 @@ class Cost(NamedTuple):
     floats: int
     nanoseconds: float
     shared: Shared = Shared((), 0.0, 0)
+
+    def seconds(self, rounds: int) -> float:
+        """The time of all rounds, of what is shared too."""
+        return 1e-9 * rounds * (self.nanoseconds + self.shared.nanoseconds)
 
 
 class Spec:

@@ -138,15 +138,15 @@ class Costs:
     def work_done(self, runs: Sequence[Run], share: float) -> float:
         """The share of the runs' work that is done after a share of their rounds.
 
-        It is less than the share of the rounds where dictionaries grow. A few of the runs stand
-        for all.
+        It differs from the share of the rounds where a round takes longer as a dictionary grows.
+        A few of the runs stand for all.
         """
         done = total = 0.0
         for run in runs[:: -(-len(runs) // WORK_SAMPLE)]:
-            cost, growth = self.of(run), self.sizes[run.stream.dataset_hash].seen_by(run).growth
-            seconds = cost.seconds + cost.shared_seconds
-            done += seconds * (share if growth is None else growth.work_done(share))
-            total += seconds
+            stream = self.sizes[run.stream.dataset_hash].seen_by(run)
+            some = stream.first(min(math.ceil(share * stream.rounds), stream.rounds))
+            done += run.learner_class.cost(run.params, some).seconds(some.rounds)
+            total += run.learner_class.cost(run.params, stream).seconds(stream.rounds)
         return done / total if total else share
 
     def reading(self, stream: Stream) -> float:
