@@ -3,6 +3,7 @@
 import csv
 import json
 import time
+import weakref
 from itertools import pairwise, product
 
 import numpy as np
@@ -233,6 +234,23 @@ def test_report__of_runs_that_are_not_ok_or_not_there_yet(store, tmp_path):
 def test_report__of_no_runs_at_all_is_a_page(store, tmp_path):
     put(tmp_path / "store", "none", ["x"], [], "son-figure-1")
     assert "0 of 1 runs on 0 datasets" in write_report(tmp_path / "store", "none").path.read_text()
+
+
+def test_report__leaves_no_garbage_behind(tmp_path):
+    """Where one process runs sweep after sweep, what the earlier ones held is given back."""
+    put(tmp_path / "store", "none", ["x"], [], "son-figure-1")
+    ring = Ring()
+    gone = weakref.ref(ring)
+    del ring
+    write_report(tmp_path / "store", "none")
+    assert gone() is None
+
+
+class Ring:
+    """An object that holds itself, which only a collection frees."""
+
+    def __init__(self):
+        self.itself = self
 
 
 @pytest.mark.parametrize(
