@@ -8,6 +8,7 @@ the rounds of its runs is added: more for the first one of its rows and labels, 
 copied and their best weights in hindsight are computed.
 """
 
+import math
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -82,7 +83,8 @@ class TimeLeft:
         self.heard: dict[str, float] = {}  # when, by the clock
         self.finished: dict[Kind, Done] = defaultdict(Done)
         self.new_rows = {rows_of(cohort) for cohort in cohorts}
-        self.beside: dict[bool, list[float]] = {True: [], False: []}  # by whether the rows were new
+        self.copied: dict[Stream, float] = {}  # when the first cohort of rows ended, by the clock
+        self.beside: dict[bool, list[float]] = {True: [], False: []}  # by whether rows were new
 
     def hear(self, report: Report) -> None:
         """Take note of a cohort that is under way."""
@@ -107,7 +109,10 @@ class TimeLeft:
             done = self.finished[kind].plus(cohort.seconds * (1 - begun), receipt.scan_seconds)
             self.finished[kind] = done
             beside = max(receipt.seconds - receipt.scan_seconds, 0.0)
-            self.beside[rows in self.new_rows].append(beside)
+            # Cohorts that began before the first one ended have waited for the same copy.
+            waited = self.clock() - receipt.seconds < self.copied.get(rows, math.inf)
+            self.beside[waited].append(beside)
+        self.copied.setdefault(rows, self.clock())
         self.new_rows.discard(rows)
 
     def work(self, cohort: Cohort, share: float) -> float:

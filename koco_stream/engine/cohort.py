@@ -138,8 +138,8 @@ def run_cohort(
     points = curve_points(reader.n_rows)
     run_states = [RunState.start(run, seen_by(reader), points) for run in cohort.runs]
     done = found = resumed(checkpoint, run_states)
-    reporter = Reporter(cohort.cohort_id, reader.n_rows, done)
-    known = sum(int(run_state.totals[0]) for run_state in run_states)
+    known, spent = rounds_of(run_states), scan_seconds(run_states)
+    reporter = Reporter(cohort.cohort_id, reader.n_rows, done, spent)
     every = cohort.checkpoint_rounds or reader.n_rows
     while done < reader.n_rows:
         until = min((done // every + 1) * every, reader.n_rows)
@@ -158,9 +158,19 @@ def run_cohort(
         cohort,
         [run_state.status for run_state in run_states],
         begun,
-        sum(int(run_state.totals[0]) for run_state in run_states) - known,
-        sum(run_state.seconds for run_state in run_states),
+        rounds_of(run_states) - known,
+        scan_seconds(run_states) - spent,
     )
+
+
+def rounds_of(run_states: Sequence[RunState]) -> int:
+    """The rounds that runs have done."""
+    return sum(int(run_state.totals[0]) for run_state in run_states)
+
+
+def scan_seconds(run_states: Sequence[RunState]) -> float:
+    """The seconds of all scans of runs."""
+    return sum(run_state.seconds for run_state in run_states)
 
 
 def seen_by(reader: StreamReader) -> Seen:
@@ -266,7 +276,9 @@ def advance_runs(
                 advance_group(live, rows[intercept], labels, points)
             if reporter is not None:
                 reporter.tell(
-                    done + labels.learnt.shape[1] * (k + 1) / len(groups), len(run_states)
+                    done + labels.learnt.shape[1] * (k + 1) / len(groups),
+                    len(run_states),
+                    scan_seconds(run_states),
                 )
         if states_bytes:
             fail_outgrown(growing, run_states, states_bytes)

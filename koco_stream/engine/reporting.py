@@ -13,7 +13,8 @@ EVERY = 1.0  # seconds between reports
 
 class Report(NamedTuple):
     """A cohort under way: the share of its rounds done (also before it was resumed), and the rounds
-    of its runs and the seconds since this process began with it, at the share `begun`.
+    of its runs and the seconds of their scans since this process began with it, at the share
+    `begun`.
     """
 
     cohort_id: str
@@ -35,16 +36,21 @@ class Reporter:
         The cohort.
     n_rounds, begun : int
         The rounds of its stream, and those that were done before.
+    spent : float
+        The seconds of these.
     """
 
-    def __init__(self, cohort_id: str, n_rounds: int, begun: int) -> None:
-        self.cohort_id, self.n_rounds, self.begun = cohort_id, max(n_rounds, 1), begun
-        self.start = self.last = time.monotonic()
+    def __init__(self, cohort_id: str, n_rounds: int, begun: int, spent: float = 0.0) -> None:
+        self.cohort_id, self.n_rounds = cohort_id, max(n_rounds, 1)
+        self.begun, self.spent = begun, spent
+        self.last = time.monotonic()
 
-    def tell(self, done: float, runs: int) -> None:
+    def tell(self, done: float, runs: int, seconds: float) -> None:
         """Report, unless that was done within the last second.
 
         `done` are the rounds of the stream that `runs` runs have done, a part of a block included.
+        `seconds` are those of all their scans: the first block of a stream may wait for a copy of its
+        shard, which says nothing about the others.
         """
         now = time.monotonic()
         if now - self.last < EVERY or not listeners:
@@ -52,6 +58,6 @@ class Reporter:
         self.last = now
         rounds = int((done - self.begun) * runs)
         share, begun = done / self.n_rounds, self.begun / self.n_rounds
-        report = Report(self.cohort_id, share, begun, rounds, now - self.start)
+        report = Report(self.cohort_id, share, begun, rounds, seconds - self.spent)
         for listener in listeners:
             listener(report)

@@ -80,21 +80,26 @@ def test_time_left__is_not_moved_by_a_little_work():
 
 def test_first_cohort_of_its_rows__takes_longer_and_so_will_others():
     """What is done once for rows and labels is expected again for each that is not yet begun, and
-    for nothing else.
+    for nothing else. A cohort that began before the first of its rows had ended waited as well.
     """
-    cohorts = []
+    cohorts, now = [], [0.0]
     for positive in (1.0, 2.0, 3.0):
-        for seed in (1, 2):
+        for seed in (1, 2, 3):
             stream = Stream("a", "h", "shuffled", seed, positive_class=positive)
             cohorts.append(Cohort(stream, (Run.of(stream, "OGD", {}, 0),), 10.0))
-    left = TimeLeft(cohorts, COSTS, 1)
+    left = TimeLeft(cohorts, COSTS, 1, clock=lambda: now[0])
+    now[0] = 17.0
     received(left, cohorts[0], 10.0, beside=7.0)
-    assert left.seconds() == pytest.approx(50.0 + 2 * 7.0)
-    received(left, cohorts[1], 10.0, beside=1.0)
-    assert left.seconds() == pytest.approx(40.0 + 2 * 7.0 + 2 * 1.0)
-    found = Receipt(cohorts[2].cohort_id, 1, 0, 0, 0, 0.0, 0.1, found=True)
+    assert left.seconds() == pytest.approx(80.0 + 2 * 7.0)
+    now[0] = 18.0
+    received(left, cohorts[1], 10.0, beside=7.0)  # on another worker
+    assert left.seconds() == pytest.approx(70.0 + 2 * 7.0)
+    now[0] = 29.0
+    received(left, cohorts[2], 10.0, beside=1.0)
+    assert left.seconds() == pytest.approx(60.0 + 2 * 7.0 + 4 * 1.0)
+    found = Receipt(cohorts[3].cohort_id, 1, 0, 0, 0, 0.0, 0.1, found=True)
     left.receive(found)
-    assert left.seconds() == pytest.approx(30.0 + 7.0 + 2 * 1.0)
+    assert left.seconds() == pytest.approx(50.0 + 7.0 + 4 * 1.0)
 
 
 def test_cohort_under_way__counts_for_what_it_has_done_and_how_fast():
