@@ -49,8 +49,8 @@ class Reporter:
         """Report, unless that was done within the last second.
 
         `done` are the rounds of the stream that `runs` runs have done, a part of a block included.
-        `seconds` are those of all their scans: the first block of a stream may wait for a copy of its
-        shard, which says nothing about the others.
+        `seconds` are those of all their scans: the first block of a stream may wait for a copy of
+        its shard, which says nothing about the others.
         """
         now = time.monotonic()
         if now - self.last < EVERY or not listeners:
