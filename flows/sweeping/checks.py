@@ -1,18 +1,19 @@
 """Checks of a sweep before anything starts, and the list of its runs."""
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from flows.sweeping.file import DatasetUse, Sweep, read_sweep
-from flows.sweeping.halving import losses_of, stages
+from flows.sweeping.halving import losses_of, rungs_of, stages
 from flows.sweeping.request import SweepRequest
 from koco_stream.errors import WrongInput
 from koco_stream.io.paths import store_path
 from koco_stream.metrics import METRICS, possible
 from koco_stream.runs.cost_model import Costs, DataSize
 from koco_stream.runs.measured import Measured
-from koco_stream.runs.run import Cohort, Run, without_repeats
+from koco_stream.runs.run import Cohort, Kept, Run, without_repeats
+from koco_stream.runs.rungs import Rungs
 from koco_stream.streams.manifest import Manifest, load_manifest
 from koco_stream.streams.orders import SHUFFLED
 from koco_stream.streams.shard_cache import check_room, copy_bytes
@@ -85,6 +86,15 @@ class CheckedSweep:
         }
 
     @property
+    def n_rows(self) -> dict[str, int]:
+        """Number of rows of each dataset, by dataset hash or its placeholder."""
+        return {identity: size.n_rows for identity, size in self.sizes.items()}
+
+    def rungs(self, kept: Mapping[str, Kept]) -> Rungs:
+        """Which of the missing runs go on from a state in `kept`; see `halving.rungs_of`."""
+        return rungs_of(self.runs, self.missing, self.n_rows, self.sweep.halving, kept)
+
+    @property
     def mapped_bytes(self) -> int:
         """Size in bytes of the largest dataset's copies, which the workers of a machine share."""
         return max(
@@ -96,7 +106,7 @@ class CheckedSweep:
         """Yield the runs of each stage of halving; see `flows.sweeping.halving.stages`."""
         return stages(
             self.runs,
-            {identity: size.n_rows for identity, size in self.sizes.items()},
+            self.n_rows,
             self.sweep.halving,
             lambda run_ids: losses_of(self.request.store, run_ids),
             decisions,

@@ -3,12 +3,13 @@
 A rung is a number of rounds: `first`, `first`·factor, … and finally the stream's length. A run to
 a rung is a run on the stream cut there (`max_rows`), so sweeps with and without halving share runs.
 After a rung, the best 1/factor of a learner's configurations on a stream, rounded up, continue, by
-their mean loss over orders and seeds. A repeated sweep takes the same decisions.
+their mean loss over orders and seeds: from the states that the shorter runs have left. A repeated
+sweep takes the same decisions.
 """
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
 
@@ -19,7 +20,9 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt
 from flows.tables.tables import grouped
 from koco_stream.io.files import canonical_json
 from koco_stream.io.paths import AnyPath
-from koco_stream.runs.run import Run
+from koco_stream.runs.run import Kept, Run
+from koco_stream.runs.rungs import NO_RUNGS, Rungs
+from koco_stream.streams.stream import Stream
 from storage.results import read_runs
 
 LARGEST = 2**63 - 1
@@ -56,19 +59,17 @@ def stages(
     if halving is None:
         yield list(runs)
         return
-    rungs = {
-        run.stream: halving.rungs(
-            min(n_rows[run.stream.dataset_hash], run.stream.max_rows or LARGEST)
-        )
-        for run in runs
+    cut = {
+        stream: cut_streams(stream, n_rows[stream.dataset_hash], halving)
+        for stream in dict.fromkeys(run.stream for run in runs)
     }
     alive = list(runs)
     for stage in itertools.count():
-        whole = [run for run in alive if stage >= len(rungs[run.stream]) - 1]
+        whole = [run for run in alive if stage >= len(cut[run.stream]) - 1]
         pairs = [
-            (run, replace(run, stream=replace(run.stream, max_rows=rungs[run.stream][stage])))
+            (run, replace(run, stream=cut[run.stream][stage]))
             for run in alive
-            if stage < len(rungs[run.stream]) - 1
+            if stage < len(cut[run.stream]) - 1
         ]
         now = [*whole, *(cut for _, cut in pairs)]
         yield now
@@ -77,6 +78,42 @@ def stages(
         alive, found = [], losses([run.run_id for run in now])
         for group in grouped(pairs, lambda pair: (pair[0].stream.group, pair[0].learner)).values():
             alive += _continuing(group, stage, halving.factor, found, decisions)
+
+
+def cut_streams(stream: Stream, n_rows: int, halving: Halving) -> list[Stream]:
+    """A stream cut at each of its rungs, the last of which is the stream itself."""
+    *rungs, _ = halving.rungs(min(n_rows, stream.max_rows or LARGEST))
+    return [*(replace(stream, max_rows=rung) for rung in rungs), stream]
+
+
+def rungs_of(
+    runs: Sequence[Run],
+    now: Sequence[Run],
+    n_rows: dict[str, int],
+    halving: Halving | None,
+    kept: Mapping[str, Kept],
+) -> Rungs:
+    """Which of the runs `now` go on from a state in `kept`, and how far each may go.
+
+    `runs` are those to the ends of their streams, and `n_rows` has the rows of each dataset.
+    """
+    if halving is None:
+        return NO_RUNGS
+    later: dict[Stream, tuple[int, ...]] = {}
+    before: dict[Stream, Stream] = {}
+    for stream in dict.fromkeys(run.stream for run in runs):
+        size = n_rows[stream.dataset_hash]
+        cut = cut_streams(stream, size, halving)
+        rounds = [min(one.max_rows or size, size) for one in cut]
+        before.update(zip(cut[1:], cut, strict=False))
+        later.update({one: tuple(rounds[k:]) for k, one in enumerate(cut[:-1], 1)})
+    shorter = {
+        run.run_id: replace(run, stream=before[run.stream]).run_id
+        for run in now
+        if run.stream in before
+    }
+    found = {run_id: kept[old] for run_id, old in shorter.items() if old in kept}
+    return Rungs(later, found)
 
 
 def _continuing(

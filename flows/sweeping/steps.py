@@ -27,7 +27,7 @@ from flows.sweeping.file import Sweep
 from flows.sweeping.progress import SweepProgress
 from flows.tables.decisions import write_decisions
 from flows.tables.tables import rows_of, runs_of, sweep_note
-from koco_stream.engine.checkpoint import remove_finished, unfinished
+from koco_stream.engine.checkpoint import kept_states, remove_finished, remove_kept, unfinished
 from koco_stream.engine.cohort import Receipt
 from koco_stream.engine.warm_up import needed
 from koco_stream.errors import WrongInput
@@ -82,7 +82,8 @@ def plan_runs(checked: CheckedSweep, engine: Engine) -> None:
     factors = cost_factors(request.store, sizes, engine.timings)
     try:
         limits = limits_of(request.cluster, request.workers, engine.client)
-        planned = plan(checked.missing, sizes, limits, unfinished(request.store), factors)
+        rungs = checked.rungs(kept_states(request.store))
+        planned = plan(checked.missing, sizes, limits, unfinished(request.store), factors, rungs)
     except MemoryError as error:
         if engine.client is None:
             raise
@@ -211,6 +212,7 @@ def run_sweep(
     seconds: dict[str, float] = defaultdict(float)
     decisions: list[dict[str, object]] = []
     runs: list[Run] = []
+    earlier: set[str] = set()  # runs of the rungs before, whose states are kept for one more
     computed, engine = 0, None
     open_store(store)
     with timed(seconds, "prepare"):
@@ -235,6 +237,10 @@ def run_sweep(
                 checked.cohorts, checked.missing = (), []  # frees memory
             with timed(seconds, "collect"):
                 steps["collect"](store)
+                remove_kept(store, earlier)
+            if checked.sweep.halving:
+                earlier |= {run.run_id for run in stage}
+    remove_kept(store, earlier)
     write_decisions(store, name, decisions)
     count = len(runs)
     # free the list of runs, which can take as much memory as the report
@@ -245,6 +251,7 @@ def run_sweep(
         "sweep": name,
         "runs": count,
         "computed": computed,
+        "rounds": progress.rounds,
         **outcome(store, name),
         "report": report,
         "seconds": {

@@ -116,8 +116,15 @@ class TimeLeft:
         self.new_rows.discard(rows)
 
     def work(self, cohort: Cohort, share: float) -> float:
-        """The share of a cohort's work that is done after a share of its rounds."""
-        return self.costs.work_done(cohort.runs, share) if 0.0 < share < 1.0 else share
+        """The share of a cohort's planned work that is done after a share of its stream's rows."""
+        before = cohort.begun / self.costs.sizes[cohort.stream.dataset_hash].rounds(cohort.stream)
+        if not 0.0 < share < 1.0:
+            return share
+        done, begun = (self._of_stream(cohort, one) for one in (share, before))
+        return max(done - begun, 0.0) / (1.0 - begun)
+
+    def _of_stream(self, cohort: Cohort, share: float) -> float:
+        return self.costs.work_done(cohort.runs, share) if share else 0.0
 
     def done(self) -> dict[Kind, Done]:
         """What is done of each kind: cohorts that have ended, and those under way."""

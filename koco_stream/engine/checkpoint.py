@@ -2,17 +2,23 @@
 
 Any worker can resume a cohort from its checkpoint with bit-identical results. One written by other
 code, whose numbers may differ, is ignored, and so is a damaged one: the cohort then starts again.
+
+The last checkpoint of runs that may go on for more rounds is kept when their cohort has ended.
+Longer runs continue from there.
 """
 
 import mmap
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence, Set
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from koco_stream.io.array_file import read_arrays, read_header, write_arrays
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 from koco_stream.learners.saved import restored, state_arrays
 from koco_stream.numerics.compiler import code_hash
-from koco_stream.runs.run import Cohort, RunState
+from koco_stream.runs.run import Cohort, Kept, RunState
+from koco_stream.runs.schemas import points_until
 from koco_stream.types import Array
 
 FORMAT = 1
@@ -26,11 +32,24 @@ def checkpoints_folder(store: AnyPath) -> StorePath:
 
 def checkpoint_of(store: AnyPath, cohort: Cohort) -> StorePath:
     """The path of a cohort's checkpoint file."""
-    return checkpoints_folder(store) / f"{cohort.cohort_id}.koco"
+    return _path(store, cohort.cohort_id)
 
 
-def save_cohort(where: StorePath, rounds: int, run_states: Sequence[RunState]) -> None:
-    """Write the runs' states after `rounds` rounds; an array that several share is written once."""
+def _path(store: AnyPath, cohort_id: str) -> StorePath:
+    return checkpoints_folder(store) / f"{cohort_id}.koco"
+
+
+def save_cohort(
+    where: StorePath,
+    rounds: int,
+    run_states: Sequence[RunState],
+    later: Sequence[int] = (),
+    ended: bool = False,
+) -> None:
+    """Write the runs' states after `rounds` rounds; an array that several share is written once.
+
+    `later` are the rounds of longer runs, which go on from there if the cohort has `ended`.
+    """
     written: dict[int, str] = {}
     arrays: dict[str, Array] = {}
     shared: dict[str, str] = {}
@@ -52,6 +71,8 @@ def save_cohort(where: StorePath, rounds: int, run_states: Sequence[RunState]) -
         "format": FORMAT,
         "code": code_hash(),
         "rounds": rounds,
+        "later": list(later),
+        "ended": ended,
         "runs": [run_state.run.run_id for run_state in run_states],
         "progress": [{name: getattr(run_state, name) for name in KEPT} for run_state in run_states],
         "shared": shared,
@@ -60,37 +81,94 @@ def save_cohort(where: StorePath, rounds: int, run_states: Sequence[RunState]) -
         write_arrays(temporary, header, arrays)
 
 
-def resumed(where: StorePath, run_states: Sequence[RunState]) -> int:
-    """Load a checkpoint into a cohort's new runs; returns the rounds done, 0 if it is of no use."""
-    header, arrays = read_checkpoint(where)
+def resumed(where: StorePath, run_states: Sequence[RunState], later: Sequence[int] = ()) -> int:
+    """Load a checkpoint into a cohort's new runs; returns the rounds done, 0 if it is of no use.
+
+    `later` are the rounds of longer runs that may go on from these.
+    """
+    saved = Saved.read(where)
     ids = [run_state.run.run_id for run_state in run_states]
-    if header.get("code") != code_hash() or header["runs"] != ids:
+    if saved is None or (saved.header["runs"], saved.header["later"]) != (ids, list(later)):
         return 0
-    arrays |= {name: arrays[first] for name, first in header["shared"].items()}
-    histories: dict[int, Any] = {}
-    started = {int(name.partition(".")[0]) for name in arrays if ".state." in name}
-    for k, (run_state, kept) in enumerate(zip(run_states, header["progress"], strict=True)):
-        if not run_state.states and k in started:
-            continue  # the run could start when the checkpoint was written, but not now
+    for k, run_state in enumerate(run_states):
+        saved.restore(k, run_state)
+    return int(saved.header["rounds"])
+
+
+def continued(store: AnyPath, cohort: Cohort, n_rounds: int, run_states: Sequence[RunState]) -> int:
+    """Load the states that shorter runs have left into a cohort's new runs of `n_rounds` rounds.
+
+    Returns the rounds done: 0 if there are no such states, or if one of them is of no use.
+    """
+    if not cohort.kept:
+        return 0
+    later = [n_rounds, *cohort.later]
+    points = points_until(cohort.begun, later)
+    mine = np.isin(points, points_until(n_rounds, cohort.later))
+    files = {kept.cohort_id: Saved.read(_path(store, kept.cohort_id)) for kept in cohort.kept}
+    for saved in files.values():
+        if saved is None or (saved.header["rounds"], saved.header["later"]) != (
+            cohort.begun,
+            later,
+        ):
+            return 0
+    for run_state, kept in zip(run_states, cohort.kept, strict=True):
+        saved = files[kept.cohort_id]
+        if saved is not None:
+            saved.restore(saved.header["runs"].index(kept.run_id), run_state, mine)
+    return cohort.begun
+
+
+class Saved(NamedTuple):
+    """A checkpoint that was read, with the histories that its states have shared so far.
+
+    `started` are the numbers of the runs that have a state.
+    """
+
+    header: dict[str, Any]
+    arrays: dict[str, Array]
+    started: set[int]
+    histories: dict[int, Any]
+
+    @staticmethod
+    def read(where: StorePath) -> "Saved | None":
+        """Read a checkpoint; None if it is missing, damaged, or was written by other code."""
+        header, arrays = read_checkpoint(where)
+        if header.get("code") != code_hash():
+            return None
+        arrays |= {name: arrays[first] for name, first in header["shared"].items()}
+        started = {int(name.partition(".")[0]) for name in arrays if ".state." in name}
+        return Saved(header, arrays, started, {})
+
+    def restore(self, k: int, run_state: RunState, points: Array | None = None) -> None:
+        """Load run k into a new run: with the whole curve, or with the marked `points` of it."""
+        arrays, started = self.arrays, k in self.started
+        if not run_state.states and started:
+            return  # the run could start when the checkpoint was written, but not now
         for name in KEPT:
-            setattr(run_state, name, kept[name])
-        run_state.totals[:], run_state.curve[:] = arrays[f"{k}.totals"], arrays[f"{k}.curve"]
+            setattr(run_state, name, self.header["progress"][k][name])
+        run_state.totals[:] = arrays[f"{k}.totals"]
+        curve = arrays[f"{k}.curve"]
+        if points is not None:
+            run_state.at = int(points[: run_state.at].sum())
+            curve = curve[points]
+        run_state.curve[:] = curve
         if run_state.measurement is not None:
             of_run = f"{k}.measured."
             own = {n.removeprefix(of_run): a for n, a in arrays.items() if n.startswith(of_run)}
             run_state.measurement.restore(own)
         if run_state.predictions.size:
             run_state.predictions[:] = arrays[f"{k}.predictions"]
-        if k not in started:
+        if not started:
             run_state.states = []  # the run could not start when the checkpoint was written
-            continue
+            return
         grows = run_state.run.learner_class.grows
         for c, prefix in enumerate(_prefixes(k, run_state)):
             state = run_state.states[c] = restored(run_state.states[c], arrays, grows, prefix)
             if "history" in state._fields:  # states that shared one history share it again
-                history = histories.setdefault(id(arrays[f"{prefix}history.n"]), state.history)
+                shared = id(arrays[f"{prefix}history.n"])
+                history = self.histories.setdefault(shared, state.history)
                 run_state.states[c] = state._replace(history=history)
-    return int(header["rounds"])
 
 
 def _prefixes(k: int, run_state: RunState) -> list[str]:
@@ -113,21 +191,69 @@ def read_checkpoint(
 
 
 def remove_finished(store: AnyPath, finished: Callable[[], set[str]]) -> None:
-    """Remove the checkpoints all of whose runs are in `finished()`, as after a cohort was split."""
-    left = [(path, runs) for path, _, runs in checkpoints(store)]
+    """Remove the checkpoints all of whose runs are in `finished()`, as after a cohort was split.
+
+    Those from which longer runs go on stay, unless other code has written them.
+    """
+    left = [one for one in checkpoints(store) if not one.ended or one.code != code_hash()]
     done = finished() if left else set()
-    for path, runs in left:
-        if done.issuperset(runs):
-            path.remove()
+    for one in left:
+        if done.issuperset(one.runs):
+            one.path.remove()
+
+
+def remove_kept(store: AnyPath, run_ids: Set[str]) -> None:
+    """Remove the checkpoints from which longer runs have gone on: those of only these runs."""
+    for one in checkpoints(store):
+        if one.ended and run_ids >= set(one.runs):
+            one.path.remove()
 
 
 def unfinished(store: AnyPath) -> list[tuple[str, ...]]:
     """The run_ids of each cohort that has a checkpoint written by this version of the code."""
-    return [tuple(runs) for _, code, runs in checkpoints(store) if code == code_hash()]
+    return [tuple(one.runs) for one in checkpoints(store) if one.code == code_hash()]
 
 
-def checkpoints(store: AnyPath) -> list[tuple[StorePath, str | None, list[str]]]:
-    """The readable checkpoints of a store: the file, the code that wrote it, and the run_ids."""
+def kept_states(store: AnyPath) -> dict[str, Kept]:
+    """By run_id, the states that ended runs have left for longer ones.
+
+    A failed run leaves none: the longer run may do better.
+    """
+    return {
+        run_id: Kept(one.rounds, one.path.name.removesuffix(".koco"), run_id)
+        for one in checkpoints(store)
+        if one.ended and one.code == code_hash()
+        for run_id, status in zip(one.runs, one.statuses, strict=True)
+        if status != "failed"
+    }
+
+
+class Checkpoint(NamedTuple):
+    """What the header of a checkpoint says: the code that wrote it, the runs and their statuses,
+    the rounds, and whether the cohort has ended and longer runs go on from there.
+    """
+
+    path: StorePath
+    code: str | None
+    runs: list[str]
+    statuses: list[str]
+    rounds: int
+    ended: bool
+
+
+def checkpoints(store: AnyPath) -> list[Checkpoint]:
+    """The readable checkpoints of a store."""
     files = checkpoints_folder(store).files(".koco")
     headers = [(path, read_checkpoint(path, verified=False)[0]) for path in files]
-    return [(path, header.get("code"), header["runs"]) for path, header in headers if header]
+    return [
+        Checkpoint(
+            path,
+            header.get("code"),
+            header["runs"],
+            [progress["status"] for progress in header["progress"]],
+            header["rounds"],
+            header.get("ended", False),
+        )
+        for path, header in headers
+        if header
+    ]

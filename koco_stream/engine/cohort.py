@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from koco_stream.engine.checkpoint import checkpoint_of, resumed, save_cohort
+from koco_stream.engine.checkpoint import checkpoint_of, continued, resumed, save_cohort
 from koco_stream.engine.preemption import Preempted, requested
 from koco_stream.engine.reporting import Reporter
 from koco_stream.engine.result_file import commit, committed
@@ -22,7 +22,7 @@ from koco_stream.learners.shared_kernel_scan import SharedKernelLearner
 from koco_stream.losses import LOSSES
 from koco_stream.runs.cost_model import GATHERED_BYTES
 from koco_stream.runs.run import Cohort, RunState, Seen
-from koco_stream.runs.schemas import curve_points
+from koco_stream.runs.schemas import points_until
 from koco_stream.streams.block_labels import BlockLabels
 from koco_stream.streams.reader import BLOCK_ROWS, StreamReader
 from koco_stream.streams.rows import Rows, with_intercept
@@ -89,7 +89,8 @@ def run_cohort(
     """Run a cohort over its stream and write its result file.
 
     Nothing is computed if the result file exists. An interrupted cohort resumes from its last
-    checkpoint, which is removed once the result file is written.
+    checkpoint, which is removed once the result file is written. Runs that may go on for more
+    rounds leave their states in it.
 
     Parameters
     ----------
@@ -132,12 +133,15 @@ def run_cohort(
     checkpoint = checkpoint_of(store, cohort)
     statuses = committed(store, cohort)
     if statuses is not None:  # an earlier worker wrote the file and stopped before it reported
-        checkpoint.remove()
+        if not cohort.later:
+            checkpoint.remove()
         return Receipt.of(cohort, statuses, begun, found=True)
     reader = StreamReader(store, cohort.stream)
-    points = curve_points(reader.n_rows)
-    run_states = [RunState.start(run, seen_by(reader), points) for run in cohort.runs]
-    done = found = resumed(checkpoint, run_states)
+    points = points_until(reader.n_rows, cohort.later)
+    seen = seen_by(reader, cohort.later)
+    run_states = [RunState.start(run, seen, points) for run in cohort.runs]
+    done = found = resumed(checkpoint, run_states, cohort.later)
+    done = done or continued(store, cohort, reader.n_rows, run_states)
     known, spent = rounds_of(run_states), scan_seconds(run_states)
     reporter = Reporter(cohort.cohort_id, reader.n_rows, done, spent)
     every = cohort.checkpoint_rounds or reader.n_rows
@@ -148,11 +152,13 @@ def run_cohort(
         done = advance_runs(*advance, cohort.states_bytes, reporter)
         if done < reader.n_rows:
             if cohort.resumable:
-                save_cohort(checkpoint, done, run_states)
+                save_cohort(checkpoint, done, run_states, cohort.later)
             if requested.is_set():
                 raise Preempted
+    if cohort.later and cohort.resumable:
+        save_cohort(checkpoint, done, run_states, cohort.later, ended=True)
     commit(store, sweep, cohort, reader, run_states)
-    if cohort.checkpoint_rounds or found:
+    if (cohort.checkpoint_rounds or found) and not cohort.later:
         checkpoint.remove()
     return Receipt.of(
         cohort,
@@ -173,13 +179,13 @@ def scan_seconds(run_states: Sequence[RunState]) -> float:
     return sum(run_state.seconds for run_state in run_states)
 
 
-def seen_by(reader: StreamReader) -> Seen:
-    """What runs see of the stream that is read."""
+def seen_by(reader: StreamReader, later: Sequence[int] = ()) -> Seen:
+    """What runs see of the stream that is read, or if they may go on, of the longest of `later`."""
     manifest = reader.manifest
     classifies = manifest.task == "classification" or reader.stream.positive_class is not None
     return Seen(
         manifest.n_features,
-        reader.n_rows,
+        max(reader.n_rows, *later, 0),
         manifest.layout == "dense",
         "classification" if classifies else "regression",
         tuple(manifest.classes),

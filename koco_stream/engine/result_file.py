@@ -29,6 +29,7 @@ from koco_stream.runs.schemas import (
     WINDOWS,
     Column,
     curve_points,
+    points_until,
     result_schema,
     schema,
 )
@@ -255,7 +256,9 @@ def result_table(
         for name, found in columns.items()
     }
     arrays = [pa.array(columns[column.name], column.type) for column in RUNS]
-    curves = nested_curves(run_states, points, sizes, classification)
+    # runs that go on for more rounds have the points of longer curves as well
+    own = np.isin(points_until(reader.n_rows, cohort.later), points)
+    curves = nested_curves(run_states, points, own, sizes, classification)
     return pa.Table.from_arrays([*arrays, curves], schema=result_schema())
 
 
@@ -283,12 +286,16 @@ def _typed(column: Column, value: Value) -> Value:
 def nested_curves(
     run_states: list[RunState],
     points: Array,
+    own: Array,
     sizes: list[tuple[int | None, list[int | None]]],
     classification: bool,
 ) -> pa.Array:
-    """The runs' loss curves as one nested Arrow array, each up to the last round of its run."""
-    at = [run_state.at for run_state in run_states]
-    lines = np.concatenate([run_state.curve[: run_state.at] for run_state in run_states])
+    """The runs' loss curves as one nested Arrow array, each up to the last round of its run.
+
+    Of the lines of a run's curve, those marked in `own` have the rounds `points`.
+    """
+    found = [one.curve[: one.at][own[: one.at]] for one in run_states]
+    at, lines = [len(curve) for curve in found], np.concatenate(found)
     rounds = np.concatenate([points[:reached] for reached in at])
     mistakes = lines[:, 2].astype(np.int64)
     dictionary = [k for (_, found), reached in zip(sizes, at, strict=True) for k in found[:reached]]

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from koco_stream.learners import Growth, Public, Sampling, StreamSize, learner_named
 from koco_stream.metrics import measurement_bytes
 from koco_stream.runs.run import Run, Seen
+from koco_stream.runs.rungs import NO_RUNGS, Rungs
 from koco_stream.runs.schemas import curve_points
 from koco_stream.streams.manifest import Manifest
 from koco_stream.streams.orders import AS_STORED, IN_WINDOWS, SHUFFLED
@@ -59,9 +60,9 @@ class DataSize:
         """The number of rounds in a stream of this dataset."""
         return min(self.n_rows, stream.max_rows or self.n_rows)
 
-    def measured_bytes(self, run: Run) -> int:
+    def measured_bytes(self, run: Run, rounds: int) -> int:
         """The bytes that a run takes for its metrics, and for predictions that are kept."""
-        rounds, measured = self.rounds(run.stream), run.measured
+        measured = run.measured
         classes = tuple(map(float, range(self.n_classes)))
         seen = Seen(self.n_features, rounds, task="classification", classes=classes)
         kept = 8 * rounds if measured.keep_predictions else 0
@@ -108,19 +109,32 @@ class Costs:
     worker_bytes : int
         The memory of a worker. A dictionary that is expected to need more is planned with all of
         it: the run is warned of, and fails if its dictionary does outgrow that.
+    rungs : Rungs
+        Which runs go on from shorter ones, and which may go on for more rounds.
     """
 
     sizes: dict[str, DataSize]
     factors: dict[str, float] = field(default_factory=dict)
     worker_bytes: int = 1 << 62
+    rungs: Rungs = NO_RUNGS
 
     def of(self, run: Run) -> RunCost:
-        """The estimated cost of a run on one core."""
+        """The estimated cost of a run on one core, from where it begins."""
+        whole, begun = self._from_the_first_row(run), self.rungs.begun(run)
+        if not begun:
+            return whole
+        rounds = self.sizes[run.stream.dataset_hash].rounds(run.stream)
+        rest = 1.0 - self.work_done([run], begun / rounds)
+        return whole._replace(
+            seconds=rest * whole.seconds, shared_seconds=rest * whole.shared_seconds
+        )
+
+    def _from_the_first_row(self, run: Run) -> RunCost:
         learner, size = run.learner_class, self.sizes[run.stream.dataset_hash]
         stream, factor = size.seen_by(run), self.factors.get(run.learner, 1.0)
         cost, states = learner.cost(run.params, stream), run.stream.n_states(size.n_classes)
         n_bytes = 8 * (states * cost.floats + 4096 + 3 * curve_points(size.n_rows).size) + 4096
-        n_bytes += size.measured_bytes(run)
+        n_bytes += size.measured_bytes(run, self.rungs.last(run.stream, size.rounds(run.stream)))
         if run.stream.multiclass is not None:
             n_bytes += 2 * GATHERED_BYTES  # the block, and its copy with an intercept
         nanoseconds = states * (
@@ -149,10 +163,14 @@ class Costs:
             total += run.learner_class.cost(run.params, stream).seconds(stream.rounds)
         return done / total if total else share
 
-    def reading(self, stream: Stream) -> float:
-        """The estimated seconds of a pass over a stream without learning, and of a result file."""
+    def reading(self, stream: Stream, begun: int = 0) -> float:
+        """The estimated seconds of a pass over a stream without learning, and of a result file.
+
+        The pass begins after the first `begun` rows.
+        """
         size = self.sizes[stream.dataset_hash]
-        reading = READ_NS * 1e-9 * size.n_values * size.rounds(stream) / max(size.n_rows, 1)
+        rounds = size.rounds(stream) - begun
+        reading = READ_NS * 1e-9 * size.n_values * rounds / max(size.n_rows, 1)
         return COMMIT_SECONDS + reading
 
 

@@ -23,6 +23,7 @@ from itertools import chain, repeat
 
 from koco_stream.runs.cost_model import SAVED_BYTES_PER_SECOND, Costs, DataSize, RunCost, pass_bytes
 from koco_stream.runs.run import Cohort, Run
+from koco_stream.runs.rungs import NO_RUNGS, Rungs
 from koco_stream.streams.stream import Stream
 
 # The minimum duration of a cohort in seconds, if there is enough work. It keeps the overhead of
@@ -88,10 +89,14 @@ class Plan:
 
 @dataclass
 class UnfinishedCohort:
-    """A cohort under construction, with its expected time and memory."""
+    """A cohort under construction, with its expected time and memory.
+
+    Its runs go on after `begun` rounds that shorter runs have done.
+    """
 
     stream: Stream
     costs: Costs
+    begun: int = 0
     runs: list[Run] = field(default_factory=list)
     seconds: float = 0.0
     bytes: int = 0
@@ -129,12 +134,21 @@ class UnfinishedCohort:
         It gets checkpoints if it runs longer than the limit on lost work, spaced so that saving
         takes a small share of its time.
         """
-        seconds = self.seconds + self.costs.reading(self.stream)
+        seconds = self.seconds + self.costs.reading(self.stream, self.begun)
         between = max(limits.checkpoint_seconds, self.bytes / SAVED_BYTES_PER_SECOND / SAVING_SHARE)
-        rounds = self.costs.sizes[self.stream.dataset_hash].rounds(self.stream)
+        rounds = self.costs.sizes[self.stream.dataset_hash].rounds(self.stream) - self.begun
         every = max(1, int(rounds * between / seconds)) if seconds > between else 0
         left = max(limits.worker_bytes - sum(self.pass_memory.values()), 1)
-        cohort = Cohort(self.stream, tuple(self.runs), seconds, every, left)
+        rungs = self.costs.rungs
+        cohort = Cohort(
+            self.stream,
+            tuple(self.runs),
+            seconds,
+            every,
+            left,
+            rungs.later.get(self.stream, ()),
+            tuple(rungs.kept[run.run_id] for run in self.runs) if self.begun else (),
+        )
         return cohort if cohort.resumable else replace(cohort, checkpoint_rounds=0)
 
 
@@ -144,6 +158,7 @@ def plan(
     limits: Limits,
     begun: Sequence[Sequence[str]] = (),
     factors: dict[str, float] | None = None,
+    rungs: Rungs = NO_RUNGS,
 ) -> Plan:
     """Group runs into cohorts: few passes, all workers busy to the end, memory within the limit.
 
@@ -160,6 +175,8 @@ def plan(
         its runs are in `runs` and it fits the memory.
     factors : dict of str to float, optional
         Corrections of the stated costs, by learner; see `cost_model.factors_of`.
+    rungs : Rungs, optional
+        Which runs go on from shorter ones.
 
     Returns
     -------
@@ -171,28 +188,31 @@ def plan(
     MemoryError
         A single run does not fit a worker; the message has the number of bytes.
     """
-    costs = Costs(sizes, factors or {}, limits.worker_bytes)
+    costs = Costs(sizes, factors or {}, limits.worker_bytes, rungs)
     left = {run.run_id: run for run in runs}
     planned: list[UnfinishedCohort] = []
     for ids in begun:
         if ids and left.keys() >= set(ids):
-            resumable = UnfinishedCohort(left[ids[0]].stream, costs)
+            (rounds, *others) = {rungs.begun(left[run_id]) for run_id in ids}
+            resumable = UnfinishedCohort(left[ids[0]].stream, costs, 0 if others else rounds)
             for run_id in ids:
                 resumable.add(left[run_id], costs.of(left[run_id]))
             if sum(resumable.memory.values()) <= limits.worker_bytes:
                 planned.append(resumable)
                 for run_id in ids:
                     del left[run_id]
-    streams: dict[Stream, list[tuple[Run, RunCost]]] = {}
+    passes: dict[tuple[Stream, int], list[tuple[Run, RunCost]]] = {}
     for run in left.values():
         if run.learner_class.numbers == "foreign":  # it may fail or hang, and cannot be resumed
             planned.append(UnfinishedCohort(run.stream, costs))
             planned[-1].add(run, costs.of(run))
         else:
-            streams.setdefault(run.stream, []).append((run, costs.of(run)))
-    total = sum(cost.seconds for costed in streams.values() for _, cost in costed)
-    for stream, costed in streams.items():
-        planned += cohorts_of(UnfinishedCohort(stream, costs), costed, limits, total)
+            key = run.stream, rungs.begun(run)
+            passes.setdefault(key, []).append((run, costs.of(run)))
+    total = sum(cost.seconds for costed in passes.values() for _, cost in costed)
+    for key, costed in passes.items():
+        empty = UnfinishedCohort(key[0], costs, key[1])
+        planned += cohorts_of(empty, costed, limits, total)
     memory = max(
         (cohort.memory for cohort in planned), key=lambda terms: sum(terms.values()), default={}
     )
@@ -224,7 +244,7 @@ def cohorts_of(
     """
     workers = max(limits.workers, 1)
     served = max(SHORTEST, SERVING_SECONDS * workers)  # each worker is served once in this time
-    least = max(served, PASSES * empty.costs.reading(empty.stream))
+    least = max(served, PASSES * empty.costs.reading(empty.stream, empty.begun))
     target = min(limits.cohort_seconds, max(served, total / (COHORTS_A_WORKER * workers)))
     by_key: dict[tuple[object, ...], list[tuple[Run, RunCost]]] = {}
     for costed_run in costed:
@@ -250,7 +270,7 @@ def cohorts_of(
                     carried = 0.0 if full else max(longest - cohort.seconds, -intended / 2)
                     intended = next(lengths)
                 longest = intended + carried
-                cohort = UnfinishedCohort(empty.stream, empty.costs)
+                cohort = UnfinishedCohort(empty.stream, empty.costs, empty.begun)
                 cohorts.append(cohort)
             if cohort.bytes_with(cost) > limits.worker_bytes:
                 raise MemoryError(

@@ -236,13 +236,30 @@ class RunState:
         self.error = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
+class Kept(NamedTuple):
+    """Where the state of a run after fewer rounds is, from which a longer run goes on.
+
+    Parameters
+    ----------
+    rounds : int
+        Its rounds.
+    cohort_id, run_id : str
+        The checkpoint that has it, and the shorter run.
+    """
+
+    rounds: int
+    cohort_id: str
+    run_id: str
+
+
 @dataclass(frozen=True)
 class Cohort:
     """A group of runs that share one pass over a stream.
 
     `seconds` is the planner's estimate of its duration. The states of its runs are saved every
     `checkpoint_rounds` rounds (0: never), and a worker has `states_bytes` of memory for them (0: it
-    is not known).
+    is not known). Runs that may go on for more rounds have these in `later`: their states are kept
+    at the end. Runs that go on from such states have `kept`, one for each, after the same rounds.
     """
 
     stream: Stream
@@ -250,6 +267,13 @@ class Cohort:
     seconds: float
     checkpoint_rounds: int = 0
     states_bytes: int = 0
+    later: tuple[int, ...] = ()
+    kept: tuple[Kept, ...] = ()
+
+    @property
+    def begun(self) -> int:
+        """The rounds that its runs have done before, according to the plan."""
+        return self.kept[0].rounds if self.kept else 0
 
     @property
     def resumable(self) -> bool:

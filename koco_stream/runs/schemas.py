@@ -3,6 +3,7 @@
 The Arrow schemas, the checks and the documentation are generated from them.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -232,3 +233,11 @@ def curve_points(n_rounds: int) -> Array:
     exponents = np.arange(0, np.log10(n_rounds) * 8 + 1) / 8
     points = np.unique(np.rint(10.0**exponents))
     return np.unique(np.append(points[points <= n_rounds], float(n_rounds)))
+
+
+def points_until(n_rounds: int, later: Sequence[int]) -> Array:
+    """The points of the curves of a run of `n_rounds` rounds and of those that go on from it.
+
+    `later` are the rounds at which these end. (k,) float64, increasing.
+    """
+    return np.unique(np.concatenate([curve_points(n) for n in (n_rounds, *later)]))

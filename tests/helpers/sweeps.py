@@ -114,8 +114,8 @@ def die_after(monkeypatch, store, cohort, saves):
     """
     done = []
 
-    def saved(where, rounds, run_states):
-        save_cohort(where, rounds, run_states)
+    def saved(where, rounds, *states):
+        save_cohort(where, rounds, *states)
         done.append(rounds)
         if len(done) == saves:
             raise KeyboardInterrupt

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from flows.sweeping.halving import Halving, stages
 from flows.tables.decisions import read_decisions
+from koco_stream.engine.checkpoint import checkpoints_folder
 from koco_stream.io.files import canonical_json
 from koco_stream.runs.run import Run
 from koco_stream.streams.stream import Stream
@@ -152,6 +153,14 @@ def test_sweep_with_halving__ends_with_whole_runs_and_decides_the_same_again(
     }
     summary = json.loads(done.stdout)
     assert summary["runs"] == summary["computed"] == len(halved)
+    # every round is done once: longer runs go on from the states of shorter ones
+    longest = defaultdict(int)
+    for row in halved:
+        stream = row["dataset"], row["positive_class"], row["order_seed"]
+        key = *stream, row["params"], row["learner_seed"]
+        longest[key] = max(longest[key], row["rounds"])
+    assert summary["rounds"] == sum(longest.values())
+    assert checkpoints_folder(small_store).names() == []
 
     file = Path(small_store) / "results" / "halving" / "try.parquet"
     decisions = read_decisions(small_store, "try").to_pylist()

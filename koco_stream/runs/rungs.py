@@ -1,0 +1,34 @@
+"""Runs of a sweep with halving: which go on from the state of a shorter run, and for how long."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from koco_stream.runs.run import Kept, Run
+from koco_stream.streams.stream import Stream
+
+
+class Rungs(NamedTuple):
+    """What a plan knows of the rungs of successive halving.
+
+    Parameters
+    ----------
+    later : mapping of Stream to tuple of int
+        The rounds of the later rungs of each stream that is cut at a rung, increasing.
+    kept : mapping of str to Kept
+        By run_id, the state of the shorter run from which a run goes on.
+    """
+
+    later: Mapping[Stream, tuple[int, ...]]
+    kept: Mapping[str, Kept]
+
+    def begun(self, run: Run) -> int:
+        """The rounds that a run need not do again."""
+        kept = self.kept.get(run.run_id) if self.kept else None
+        return kept.rounds if kept else 0
+
+    def last(self, stream: Stream, rounds: int) -> int:
+        """The rounds of the last rung of a stream that has so many rounds itself."""
+        return self.later.get(stream, (rounds,))[-1]
+
+
+NO_RUNGS = Rungs({}, {})

@@ -1,0 +1,153 @@
+"""Runs go on from the states that shorter runs have left, in whatever cohorts, to the bits of runs
+from the first row; and what was done is not done again.
+"""
+
+from dataclasses import replace
+
+import pyarrow.parquet as pq
+import pytest
+
+from koco_stream.engine.checkpoint import checkpoints_folder, kept_states, remove_kept
+from koco_stream.engine.cohort import run_cohort
+from koco_stream.engine.result_file import result_path
+from koco_stream.learners import LEARNERS
+from koco_stream.runs.measured import Measured
+from koco_stream.runs.run import Cohort, Run, without_repeats
+from storage.store import open_store
+from tests.helpers.examples import EXAMPLES
+from tests.helpers.sweeps import MEASURED, stream_of
+
+RUNGS = 30, 90, 270
+MEASURE = Measured(("auc", "kappa"), 40, True)
+
+
+def runs_on(store, learners, max_rows, measured=MEASURE, **stream):
+    """The runs of these (learner, parameters, seed) on the sparse set cut at a rung."""
+    order = {"order": "shuffled", "order_seed": 3, **stream}
+    cut = stream_of(store, "sparse", max_rows=max_rows, **order)
+    return tuple(
+        without_repeats(
+            [
+                Run.of(cut, name, {**EXAMPLES[name], **more}, seed, measured)
+                for name, more, seed in learners
+            ]
+        )
+    )
+
+
+def at_rung(store, runs, rung, cohorts=1):
+    """Compute the runs at a rung in some cohorts, from the states that are kept: their receipts,
+    and the rows of all tables by run.
+    """
+    kept = kept_states(store) if rung else {}
+    receipts, rows = [], {}
+    for part in (runs[k::cohorts] for k in range(min(cohorts, len(runs)))):
+        before = [
+            replace(run, stream=replace(run.stream, max_rows=RUNGS[rung - 1])) for run in part
+        ]
+        sources = tuple(kept[run.run_id] for run in before if run.run_id in kept)
+        assert len(sources) in (0, len(part))
+        cohort = Cohort(
+            part[0].stream, tuple(part), 1.0, later=RUNGS[rung + 1 :], kept=sources if rung else ()
+        )
+        receipts.append(run_cohort(str(store), "try", cohort, 37))
+        rows |= rows_of(store, cohort)
+    return receipts, rows
+
+
+def rows_of(store, cohort):
+    """What is in the result file of a cohort and in its other tables, by run; files are removed."""
+    path, rows = result_path(store, cohort).path, {}
+    for row in pq.read_table(path).drop_columns(MEASURED).to_pylist():
+        rows[row["run_id"]] = [row]
+    path.unlink()
+    for name in ("windows", "predictions"):
+        table = store / "results" / name / path.name
+        if table.exists():
+            for row in pq.read_table(table).to_pylist():
+                rows[row["run_id"]].append(row)
+            table.unlink()
+    return rows
+
+
+def from_the_first_row(store, runs):
+    """The same rows, computed without rungs."""
+    cohort = Cohort(runs[0].stream, tuple(runs), 1.0)
+    run_cohort(str(store), "try", cohort)
+    return rows_of(store, cohort)
+
+
+@pytest.mark.parametrize("multiclass", [False, True], ids=["two classes", "all classes"])
+@pytest.mark.parametrize("name", sorted(LEARNERS))
+def test_runs_that_go_on__are_those_from_the_first_row(name, multiclass, small_store):
+    of = {"multiclass": "one-vs-rest"} if multiclass else {"positive_class": 2.0}
+    measured = replace(MEASURE, metrics=("kappa",)) if multiclass else MEASURE
+    learners = [(name, {}, 1), (name, {"fit_intercept": True}, 2), (name, {"clip": 0.5}, 1)]
+    for rung, rounds in enumerate(RUNGS):
+        runs = runs_on(small_store, learners, rounds, measured, **of)
+        receipts, rows = at_rung(small_store, runs, rung, cohorts=1 + rung % 2)
+        assert rows == from_the_first_row(small_store, runs)
+        before = RUNGS[rung - 1] if rung else 0
+        assert sum(one.rounds for one in receipts) == len(runs) * (rounds - before)
+    kept = checkpoints_folder(small_store).names()
+    assert len(kept) == 1 + min(2, len(runs))  # one cohort, then two; the last rung keeps none
+    for rounds in RUNGS:
+        remove_kept(
+            small_store,
+            {run.run_id for run in runs_on(small_store, learners, rounds, measured, **of)},
+        )
+    assert checkpoints_folder(small_store).names() == []
+
+
+def test_runs_of_several_kernels_and_one_that_diverged__go_on_together(small_store):
+    learners = [
+        ("KONS", {}, 1),
+        ("SketchedKONS", {"beta": 2.0}, 1),
+        ("NORMA", {}, None),
+        ("OGD", {"clip": 1e300, "step_size": 1e200}, None),
+    ]
+    for rung, rounds in enumerate(RUNGS):
+        runs = runs_on(small_store, learners, rounds, positive_class=1.0)
+        receipts, rows = at_rung(small_store, runs, rung, cohorts=(2, 1, 3)[rung])
+        assert rows == from_the_first_row(small_store, runs)
+        ended = [row[0]["rounds"] for row in rows.values() if row[0]["status"] == "diverged"]
+        assert len(ended) == 1
+        before = RUNGS[rung - 1] if rung else 0
+        done = sum(one.rounds for one in receipts)
+        assert done == 3 * (rounds - before) + (0 if rung else ended[0])
+
+
+@pytest.mark.parametrize("harm", ["cut", "removed", "of another ladder"])
+def test_states_of_no_use__cost_time_and_nothing_else(harm, small_store):
+    learners = [("OjaSON", {}, 1), ("CONKONS", {}, 2)]
+    runs = runs_on(small_store, learners, RUNGS[0], positive_class=1.0)
+    at_rung(small_store, runs, 0)
+    (file,) = checkpoints_folder(small_store).files(".koco")
+    longer = runs_on(small_store, learners, RUNGS[1], positive_class=1.0)
+    sources = tuple(kept_states(small_store)[run.run_id] for run in runs)
+    later = RUNGS[2:]
+    if harm == "cut":
+        file.path.write_bytes(file.path.read_bytes()[:-9])
+    elif harm == "removed":
+        file.path.unlink()
+    else:
+        later = (200, 300)
+    cohort = Cohort(longer[0].stream, longer, 1.0, later=later, kept=sources)
+    receipt = run_cohort(str(small_store), "try", cohort)
+    assert receipt.rounds == 2 * RUNGS[1]
+    assert rows_of(small_store, cohort) == from_the_first_row(small_store, longer)
+
+
+def test_failed_run__leaves_no_state(small_store, monkeypatch):
+    """It begins again: what made it fail may be gone."""
+    open_store(small_store)
+    runs = runs_on(small_store, [("OGD", {}, None), ("AdaGrad", {}, None)], RUNGS[0])
+    runs = tuple(replace(run, stream=replace(run.stream, positive_class=1.0)) for run in runs)
+
+    def broken(*_):
+        raise RuntimeError("no memory")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(LEARNERS["AdaGrad"], "init", staticmethod(broken))
+        at_rung(small_store, runs, 0)
+    assert kept_states(small_store).keys() == {runs[0].run_id}
