@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from flows.sweeping.file import DatasetUse, Sweep, read_sweep
-from flows.sweeping.halving import losses_of, rungs_of, stages
+from flows.sweeping.halving import Stage, all_equal, losses_of, rungs_of, stages
 from flows.sweeping.request import SweepRequest
 from koco_stream.errors import WrongInput
 from koco_stream.io.paths import store_path
@@ -13,7 +13,7 @@ from koco_stream.metrics import METRICS, possible
 from koco_stream.runs.cost_model import Costs, DataSize
 from koco_stream.runs.measured import Measured
 from koco_stream.runs.run import Cohort, Kept, Run, without_repeats
-from koco_stream.runs.rungs import Rungs
+from koco_stream.runs.rungs import NO_RUNGS, Rungs
 from koco_stream.streams.manifest import Manifest, load_manifest
 from koco_stream.streams.orders import SHUFFLED
 from koco_stream.streams.shard_cache import check_room, copy_bytes
@@ -111,6 +111,25 @@ class CheckedSweep:
             lambda run_ids: losses_of(self.request.store, run_ids),
             decisions,
         )
+
+    def expected_stages(self) -> list[Stage]:
+        """The runs of each stage that the store lacks, if the first configurations go on, and which
+        of them go on from the states of others.
+        """
+        if self.sweep.halving is None:
+            return [(self.missing, NO_RUNGS)]
+        found: list[Stage] = []
+        kept: dict[str, Kept] = {}
+        for now in stages(self.runs, self.n_rows, self.sweep.halving, all_equal, []):
+            missing = self.not_in_store(now)
+            rungs = rungs_of(self.runs, missing, self.n_rows, self.sweep.halving, kept)
+            found.append((missing, rungs))
+            kept = {
+                run.run_id: Kept(run.stream.max_rows or 0, "", run.run_id)
+                for run in missing
+                if run.learner_class.numbers == "own"
+            }
+        return found
 
 
 def all_runs(sweep: Sweep, manifests: dict[str, Manifest | None]) -> list[Run]:

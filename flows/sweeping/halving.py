@@ -27,6 +27,7 @@ from storage.results import read_runs
 
 LARGEST = 2**63 - 1
 Losses = Callable[[Sequence[str]], dict[str, float]]  # run_ids → mean losses of runs that are ok
+Stage = tuple[list[Run], Rungs]  # runs to compute, and which of them go on from others' states
 
 
 class Halving(BaseModel):
@@ -153,6 +154,11 @@ def _continuing(
         for number, params in enumerate(ranked, 1)
     ]
     return [run for params in going for run, _ in configurations[params]]
+
+
+def all_equal(run_ids: Sequence[str]) -> dict[str, float]:
+    """Losses of a plan: before anything is computed, all configurations are equally good."""
+    return dict.fromkeys(run_ids, 0.0)
 
 
 def losses_of(store: AnyPath, run_ids: Sequence[str]) -> dict[str, float]:

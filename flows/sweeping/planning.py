@@ -13,10 +13,11 @@ from cluster.machine import worker_bytes
 from cluster.simulation import Machines, simulate
 from cluster.workers import LostCluster, wait_for
 from flows.sweeping.checks import CheckedSweep
+from flows.sweeping.halving import Stage
 from flows.sweeping.request import SweepRequest
 from koco_stream.engine.result_file import machine
 from koco_stream.io.paths import AnyPath
-from koco_stream.learners import StreamSize, is_loaded, learner_named, run_name
+from koco_stream.learners import StreamSize, is_loaded, learner_named, run_name, shown_name
 from koco_stream.runs.cost_model import DataSize, Timing, factors_of
 from koco_stream.runs.dictionary_sample import large_dictionaries, with_growths
 from koco_stream.runs.planner import Limits, plan
@@ -127,31 +128,38 @@ def dry_run_of(request: SweepRequest) -> dict[str, Any]:
     Raises `WrongInput` as `CheckedSweep` does.
     """
     checked = CheckedSweep(request)
-    missing = checked.missing
+    stages = checked.expected_stages()
+    missing = [run for runs, _ in stages for run in runs]
     sizes = with_growths(request.store, checked.sizes, missing)
     limits, factors = (
         limits_of(request.cluster, request.workers),
         cost_factors(request.store, sizes),
     )
-    todo = plan(missing, sizes, limits, factors=factors)
-    few, many = (
-        plan(missing, scaled(sizes, factor), limits, factors=factors).seconds
-        for factor in UNCERTAIN
-    )
+
+    def seconds_of(sizes: dict[str, DataSize]) -> float:
+        """The computing seconds of all stages."""
+        return sum(
+            plan(runs, sizes, limits, factors=factors, rungs=rungs).seconds
+            for runs, rungs in stages
+        )
+
+    plans = [plan(runs, sizes, limits, factors=factors, rungs=rungs) for runs, rungs in stages]
+    few, many = (seconds_of(scaled(sizes, factor)) for factor in UNCERTAIN)
     uncertain = {"computing seconds, from": round(few, 1), "computing seconds, to": round(many, 1)}
-    halving = {"halving": "not counted: these are the numbers without it"}
+    largest = max((one.memory for one in plans), key=lambda terms: sum(terms.values()), default={})
+    count = len(checked.runs) if checked.sweep.halving is None else len(missing)
     return {
         "sweep": checked.sweep.name,
-        "runs": len(checked.runs),
-        "in the store": len(checked.runs) - len(missing),
+        "runs": count,
+        "in the store": count - len(missing),
         "to compute": len(missing),
-        **(halving if checked.sweep.halving else {}),
+        **halving_note(checked, stages),
         "orders": sorted({use.order_text for use in checked.sweep.datasets}),
-        "passes": len(todo.cohorts),
-        "computing seconds on one core": round(todo.seconds, 1),
+        "passes": sum(len(one.cohorts) for one in plans),
+        "computing seconds on one core": round(sum(one.seconds for one in plans), 1),
         **(uncertain if many > CERTAIN * few else {}),
-        "memory of a worker": todo.memory,
-        "memory of a worker in bytes": sum(todo.memory.values()),
+        "memory of a worker": largest,
+        "memory of a worker in bytes": sum(largest.values()),
         "disk of the results in bytes": RESULT_BYTES * len(missing),
         **kept_bytes(missing, sizes),
         "disk of the shared copies in bytes": sum(
@@ -160,6 +168,20 @@ def dry_run_of(request: SweepRequest) -> dict[str, Any]:
         "limit of the shared copies in bytes": cache_limit(),
         **({"warnings": warnings} if (warnings := large_dictionaries(missing, sizes)) else {}),
     }
+
+
+def halving_note(checked: CheckedSweep, stages: Sequence[Stage]) -> dict[str, str]:
+    """What a plan says of halving, by name; nothing without it."""
+    if checked.sweep.halving is None:
+        return {}
+    counts = ", ".join(f"{len(runs):,}" for runs, _ in stages)
+    note = f"runs to the {len(stages)} rungs: {counts}, as if the first configurations went on"
+    again = sorted(
+        {shown_name(run.learner) for run in checked.runs if run.learner_class.numbers == "foreign"}
+    )
+    if again:
+        note += f"; {', '.join(again)} of another library: these begin again at each rung"
+    return {"halving": note}
 
 
 def scaled(sizes: dict[str, DataSize], factor: float) -> dict[str, DataSize]:

@@ -21,7 +21,7 @@ from koco_stream.streams.orders import AS_STORED, IN_WINDOWS, SHUFFLED
 from koco_stream.streams.shard_cache import copy_bytes
 from koco_stream.streams.stream import Stream
 
-WORKER_BYTES = 180 << 20  # a worker process with its libraries loaded, without data
+WORKER_BYTES = 300 << 20  # resident: a worker process with its libraries loaded, without data
 RUN_SECONDS = 1e-4  # the fixed cost of a run: creating its state, writing its row and curve
 COMMIT_SECONDS = 0.02  # writing, syncing and renaming a cohort's result file
 READ_NS = 2.5  # reading one stored value: dropping zeros, or gathering rows

@@ -24,7 +24,8 @@ from koco_stream.runs.cost_model import (
     pass_bytes,
 )
 from koco_stream.runs.planner import OUTWEIGHS, PASSES, SAVING_SHARE, SHORTEST, Limits, plan
-from koco_stream.runs.run import Cohort, Run
+from koco_stream.runs.run import Cohort, Kept, Run
+from koco_stream.runs.rungs import Rungs
 from koco_stream.runs.schemas import curve_points
 from koco_stream.streams.manifest import load_manifest
 from koco_stream.streams.stream import Stream
@@ -272,3 +273,30 @@ def test_factors__of_a_finished_sweep_are_positive_and_used(small_store):
     for run in runs:
         scaled = factors[run.learner] * (stated.of(run).seconds - RUN_SECONDS)
         assert costs.of(run).seconds - RUN_SECONDS == pytest.approx(scaled)
+
+
+@given(sweeps(), st.data())
+def test_plan__of_runs_that_go_on_has_the_rest_of_each(sweep, data):
+    """Runs of a cohort go on after the same rounds; a run is planned with what it has left."""
+    runs, sizes = sweep
+    whole, kept = Costs(sizes), {}
+    for run in runs:
+        rounds = sizes[run.stream.dataset_hash].rounds(run.stream)
+        begun = data.draw(st.sampled_from([0, rounds // 3]))
+        if begun:
+            kept[run.run_id] = Kept(begun, "a checkpoint", f"before {run.run_id}")
+    later = {run.stream: (40_000,) for run in runs[:1]}
+    todo = plan(runs, sizes, Limits(2, 1 << 40), rungs=Rungs(later, kept))
+    assert sorted(run.run_id for run in todo.runs) == sorted(run.run_id for run in runs)
+    for cohort in todo.cohorts:
+        assert cohort.kept == tuple(kept[run.run_id] for run in cohort.runs if run.run_id in kept)
+        assert len(cohort.kept) in (0, len(cohort.runs))
+        assert len({one.rounds for one in cohort.kept}) <= 1
+        assert cohort.later == later.get(cohort.stream, ())
+    for run in runs:
+        rounds = sizes[run.stream.dataset_hash].rounds(run.stream)
+        begun = kept[run.run_id].rounds if run.run_id in kept else 0
+        rest = 1.0 - (whole.work_done([run], begun / rounds) if begun else 0.0)
+        found, expected = todo.costs.of(run), whole.of(run)
+        assert found.seconds == pytest.approx(rest * expected.seconds)
+        assert (found.bytes, found.key) == (expected.bytes, expected.key)
