@@ -44,7 +44,7 @@ CERTIFICATES = click.option(
 INSECURE = click.option(
     "--insecure",
     is_flag=True,
-    help="Allow tcp:// to other machines. Anyone who can connect to the cluster can run code on it.",
+    help="Allow tcp:// to other machines. Whoever can connect to the cluster can run code on it.",
 )
 WORKERS = click.option(
     "--workers",
