@@ -76,14 +76,13 @@ class KeptJobs:
             await self._fill()
         except FileNotFoundError as error:
             raise WrongInput(
-                f"{error.filename} is not there: this machine submits no jobs to {self.site.kind}"
+                f"there is no command {error.filename}: this machine cannot submit jobs to"
+                f" {self.site.kind}; run the sweep on one that can"
             ) from None
         except RuntimeError as error:
             # what the queue's command printed, out of dask-jobqueue's message
             printed = " ".join(str(error).partition("stderr:")[2].split())
-            raise RuntimeError(
-                f"{self.site.kind} does not take the job: {printed or error}"
-            ) from None
+            raise RuntimeError(f"{self.site.kind} refused the job: {printed or error}") from None
         self.keeping = asyncio.create_task(self._keep())
 
     async def _end(self) -> None:

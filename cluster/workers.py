@@ -27,8 +27,8 @@ LITTLE_DISK = 1 << 30
 IMPORT_ERRORS = ("ImportError", "ModuleNotFoundError")
 CALLED = {"koco_stream": "koco_stream code"}  # names of versions in messages, where they differ
 REMEDY = (
-    "install the same versions everywhere (pip install -c constraints.txt), with --store where all"
-    " machines see it"
+    "install the same versions everywhere (pip install -c constraints.txt), and give a --store"
+    " that all machines can reach"
 )
 
 
@@ -82,7 +82,7 @@ def wait_for(client: Client, workers: int, seconds: float) -> bool:
             return False
         if waited > SILENT_SECONDS and not announced:
             print(
-                f"waiting for workers: {there} of the {workers} that it takes are there",
+                f"waiting for workers: {there} of {workers} have connected",
                 file=sys.stderr,
                 flush=True,
             )

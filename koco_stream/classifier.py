@@ -250,7 +250,7 @@ class Classifier(Estimator):
     def _new_learners(self, classes: Array) -> list[Learner]:
         if isinstance(self.learner, KORS):
             raise WrongInput(
-                "KORS predicts nothing, so it is no classifier; give a learner that uses its"
+                "KORS predicts nothing, so it cannot classify; give a learner that uses its"
                 " dictionary, such as PROSNKONS"
             )
         return [unlearnt(self.learner) for _ in range(1 if classes.size == 2 else classes.size)]

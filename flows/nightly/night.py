@@ -93,12 +93,12 @@ def ended_night(store: AnyPath, sweep: str) -> tuple[StorePath, str]:
     note = read_json(night / NOTE)
     if not note:
         raise WrongInput(
-            f"{store_path(store)} has no nightly run of a sweep {sweep!r}; make one with"
-            " koco nightly"
+            f"{store_path(store)} has no nightly run of a sweep {sweep!r}; start one with koco"
+            " nightly"
         )
     if not note["ended"]:
         raise WrongInput(
-            f"the nightly run of {sweep!r} that was begun at {note['night']} has not ended; wait"
+            f"the nightly run of {sweep!r} that began at {note['night']} has not ended; wait"
             " for it, or start it again"
         )
     return night, note["night"]

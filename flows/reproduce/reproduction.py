@@ -144,7 +144,7 @@ def reproduce(
     for sweep in (*target.sweeps, *stand_ins, *target.searches):
         path = sweep_for(sweep, at_hand, more_tables(target, sweep, at_hand), quick)
         if path is None:
-            say(f"koco: not run: {sweep}: none of its datasets is at hand")
+            say(f"koco: not run: {sweep}: none of its datasets is available")
             continue
         if sweep in stand_ins:
             say(f"koco: a stand-in for {stand_ins[sweep][0]}: {stand_ins[sweep][1]}")
@@ -190,8 +190,8 @@ def datasets_of(target: Target, store: str, data: Path | None, workers: int) -> 
             manifest = prepared(store, name, data, workers)
             found.append(Dataset(name, state_of(name, manifest.n_rows), manifest))
         except WrongInput as error:
-            say(f"koco: not at hand: {name}: {error}")
-            found.append(Dataset(name, f"not at hand: {str(error).splitlines()[0]}"))
+            say(f"koco: not available: {name}: {error}")
+            found.append(Dataset(name, f"not available: {str(error).splitlines()[0]}"))
     for name in target.datasets:
         if name not in wanted:
             entry = entry_of(name)
@@ -243,7 +243,7 @@ def state_of(name: str, n_rows: int) -> str:
 
 def flags_of(target: Target, sets: list[Dataset], quick: bool, failed: int) -> list[Flag]:
     """Warnings that a reader of the page must see first."""
-    absent = [one.name for one in sets if one.state.startswith("not at hand")]
+    absent = [one.name for one in sets if one.state.startswith("not available")]
     partial = [
         f"{one.name} ({one.state.removeprefix('a part: ')})"
         for one in sets
@@ -251,7 +251,7 @@ def flags_of(target: Target, sets: list[Dataset], quick: bool, failed: int) -> l
     ]
     flags = [
         QUICK if quick else "",
-        f"Not at hand, and so not in the comparison: {', '.join(absent)}" if absent else "",
+        f"Not available, and so not in the comparison: {', '.join(absent)}" if absent else "",
         f"Only in part: {'; '.join(partial)}" if partial else "",
         *(
             f"Not compared: {one.name}; {one.state.removeprefix('not compared: ')}"

@@ -140,7 +140,10 @@ async def make_up(
     every = [state for state in StateType if state != StateType.CRASHED]
     if await runs_of_deployment(client, deployment, *every, planned=due):
         return
-    say(f"{schedule.name}: the run planned for {due.isoformat(timespec='seconds')} is done now")
+    say(
+        f"{schedule.name}: the run scheduled for {due.isoformat(timespec='seconds')} starts late,"
+        " now"
+    )
     await client.create_flow_run_from_deployment(
         deployment,
         parameters={"planned": due.isoformat()},

@@ -95,12 +95,12 @@ def _of_distribution(name: str) -> Reference:
         return Reference(name, _version_of(importlib.metadata.distribution(found[0])))
     if importlib.util.find_spec(package) is None:
         raise WrongInput(
-            f"the learner {name!r} is of the package {package!r}, which is not installed; pip"
+            f"the learner {name!r} is in the package {package!r}, which is not installed; pip"
             f" install {package}, on every machine of the cluster"
         )
     raise WrongInput(
-        f"the learner {name!r} is of the module {package!r}, which no installed distribution has;"
-        " name its file: 'file.py:Class'"
+        f"the learner {name!r} is in the module {package!r}, which belongs to no installed"
+        " distribution; name its file: 'file.py:Class'"
     )
 
 
@@ -186,7 +186,7 @@ def _of_package(reference: Reference, place: str) -> ModuleType:
 def _offered(reference: Reference) -> type:
     offered = entry_points().get(reference.name)
     if offered is None:
-        raise WrongInput(f"no package that is installed offers the learner {reference.name!r}")
+        raise WrongInput(f"no installed package offers the learner {reference.name!r}")
     _check_version(reference, _version_of(offered.dist))
     loaded: type = offered.load()
     return loaded

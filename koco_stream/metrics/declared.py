@@ -80,7 +80,8 @@ def check_name(name: str) -> None:
     """Raise `WrongInput`, with the nearest name, if there is no such metric."""
     if name not in METRICS and not is_of_file(name):
         raise WrongInput(
-            f"no metric is called {name!r}{nearest(name, list(METRICS))}. One of a file is named"
+            f"no metric is called {name!r}{nearest(name, list(METRICS))}. A metric in a file is"
+            " named"
             " 'file.py:function'"
         )
 

@@ -186,7 +186,7 @@ def check_end(blow, status, said, store):
     if blow.kind == "scheduler":
         wanted += ["the scheduler is gone|does not answer", "start"]
     else:
-        wanted += [re.escape(str(store)), "no room", "make room"]
+        wanted += [re.escape(str(store)), "no disk space", "free some space"]
     assert [words for words in wanted if not re.search(words, last)] == [], last
 
 

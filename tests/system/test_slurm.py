@@ -212,7 +212,7 @@ def test_sweep__longer_than_its_jobs_may_be_completes(site, tmp_path):
         (
             f"queue: {PARTITION}",
             "queue: elsewhere",
-            "slurm does not take the job: sbatch: error: invalid partition specified: elsewhere",
+            "slurm refused the job: sbatch: error: invalid partition specified: elsewhere",
         ),
         (
             "kind: slurm",

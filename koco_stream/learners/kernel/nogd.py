@@ -303,7 +303,7 @@ class NOGD(DictionaryLearner):
         """
         if not self._state.mapped:
             raise WrongInput(
-                f"{self!r} has {self._state.points.n} points yet; the features are there once it"
+                f"{self!r} has {self._state.points.n} points so far; its features exist once it"
                 f" has {self._params.budget}"
             )
         return self._embedded(X, self._params.rank)

@@ -218,8 +218,8 @@ def _n_features(path: Path, schema: pa.Schema, given: int | None) -> int | None:
     if not (text.isdigit() and 1 <= int(text[:11]) <= MOST_FEATURES):
         shown = text[:60].decode("utf-8", "replace")
         raise WrongInput(
-            f"{path}: the metadata say n_features = {shown!r}, no number from 1 to {MOST_FEATURES};"
-            " say it with --n-features"
+            f"{path}: the metadata has n_features = {shown!r}, not a number from 1 to"
+            f" {MOST_FEATURES}; give it with --n-features"
         )
     return int(text)
 

@@ -158,5 +158,7 @@ def test_metric_for_no_dataset__is_refused(folder, tmp_path):
     text = SWEEP.replace('[[dataset]]\nname = "slice-like"\nn_rows = 1000\n', "")
     CheckedSweep(written(tmp_path, text.replace('"rmse", ', "")))
     request = written(tmp_path, text)
-    with pytest.raises(WrongInput, match="the metric rmse is for regression, and no dataset"):
+    with pytest.raises(
+        WrongInput, match="the metric rmse is for regression, and the sweep has no such dataset"
+    ):
         CheckedSweep(request)
