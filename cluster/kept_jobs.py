@@ -141,7 +141,7 @@ class KeptJobs:
             self.useless = 0 if self.fruitful else self.useless + len(ended)
             if self.useless >= USELESS * self.site.jobs[1]:
                 self.cluster.lost = (
-                    f"{self.useless} jobs have ended and none of them brought a worker; see the"
+                    f"{self.useless} jobs have ended without starting a worker; see the"
                     f" last files in {self.logs}"
                 )
                 return

@@ -27,7 +27,7 @@ STORE = click.option(
     ),
 )
 LIST_WIDTH = 100  # columns of the lines of a list in a message
-KEPT = "what was finished is kept. To go on:"  # the command that was run follows
+KEPT = "finished work is kept. To continue:"  # the command that was run follows
 CLUSTER = click.option(
     "--cluster",
     default="local",

@@ -243,15 +243,14 @@ def lines_of(night: Night, history: Sequence[dict[str, Any]]) -> list[str]:
     accepted = [row["code"] for row in history if row["accepted"] and row["night"] != night.name]
     if night.result == CHANGED and accepted:
         lines.append(
-            "code, versions and sweep are those of the accepted run: its numbers should have come"
-            " out again"
+            "code, versions and sweep are those of the accepted run: its numbers should be the same"
             if accepted[-1] == code()
             else f"code or versions are not those of the accepted run: {accepted[-1]} then,"
             f" {code()} now"
         )
     if night.result in FAILING:
         lines.append(
-            f"if this is as it should be: koco nightly accept {night.sweep.name}"
+            f"if this change is intended: koco nightly accept {night.sweep.name}"
             f" --store {night.store}"
         )
     return lines

@@ -34,8 +34,8 @@ from storage.catalogue.entries import CATALOGUE, find_edition
 SETS = ("dataset", "rows in the paper", "rows here", "state")
 QUICK = (
     f"A quick run: at most {QUICK_ROWS:,} rows of a dataset ({QUICK_GENERATED:,} of a generated"
-    f" one), {QUICK_SEEDS} seeds, and fewer values of each grid. It shows that all of it works; its"
-    " numbers are not the paper's experiment."
+    f" one), {QUICK_SEEDS} seeds, and fewer values of each grid. It checks that everything works;"
+    " its numbers cannot be compared with those of the paper."
 )
 TAKES_MORE = "son-figure-3"  # target with one point per dataset, to which datasets can be added
 
@@ -273,7 +273,7 @@ def stand_in_figure(runs: pa.Table, sweep: str, dataset: str, what: str) -> Figu
     claims = [
         Claim(
             f"{row['learner']} does not complete on {dataset}",
-            "none: a stand-in cannot tell",
+            "none: a stand-in cannot decide it",
             f"on {sweep} {row['status']} after {row['rounds'] or 0:,} rounds and"
             f" {row['seconds'] or 0:,.0f} s, with {row['dictionary_size'] or 0:,} points",
             None,
@@ -286,7 +286,7 @@ def stand_in_figure(runs: pa.Table, sweep: str, dataset: str, what: str) -> Figu
         claims,
         rows.column_names,
         [list(row.values()) for row in rows.to_pylist()],
-        f"Not {dataset}, but {what}. What ends here may have been too slow for the paper's code; of"
-        f" {dataset} itself it says nothing.",
+        f"Not {dataset}, but {what}. A learner that completes here may have been too slow in the"
+        f" paper's code. This says nothing about {dataset} itself.",
         opened=True,
     )

@@ -100,8 +100,8 @@ TARGETS = {
                     "slice-like",
                     "slice",
                     (
-                        "made rows of the size of slice (53,500 rows of 385 features), not slice"
-                        " itself"
+                        "generated rows of the size of slice (53,500 rows of 385 features), not"
+                        " slice itself"
                     ),
                 ),
             ),

@@ -72,7 +72,7 @@ def _instead(wanted: str, name: str, there: Sequence[Any], ranged: bool = False)
     Of many values that are no texts, or if it is `ranged`, it has the first and the last.
     """
     if not there:
-        return f"; {name} has no value in any run"
+        return f"; {name} has no value in these runs"
     texts = [_text(value) for value in there]
     if ranged or (len(texts) > MOST_VALUES and not isinstance(there[0], str)):
         return f"; there are {len(texts):,} values, from {texts[0]} to {texts[-1]}"

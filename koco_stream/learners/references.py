@@ -21,7 +21,7 @@ from koco_stream.learners.files import imported, kept_copy
 GROUP = "koco_stream.learners"  # of entry points
 VW = "vw"
 FORMS = (
-    ". A learner of a file is named 'file.py:Class', one of an installed package"
+    ". A learner in a file is named 'file.py:Class', one of an installed package"
     " 'package.module:Class', and Vowpal Wabbit 'vw'"
 )
 
@@ -195,6 +195,6 @@ def _offered(reference: Reference) -> type:
 def _check_version(reference: Reference, found: str) -> None:
     if found != reference.code:
         raise LearnerChanged(
-            f"{reference.name}: this machine has {found}, and the sweep was begun with"
+            f"{reference.name}: this machine has {found}, but the sweep started with"
             f" {reference.code}; install the same version on every machine"
         )

@@ -107,7 +107,7 @@ def fetch(
         if expected_sha256 not in (None, found):
             partial.unlink()
             raise WrongChecksum(
-                f"{address} gave a file with the sha256 {found}, and {expected_sha256} is expected"
+                f"{address} gave a file with the sha256 {found}, but {expected_sha256} is expected"
             )
         sync(partial)
         _note(about, address, "sha256", found)

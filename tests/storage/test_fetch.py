@@ -217,7 +217,7 @@ def test_two_files_put_together_unknowingly__are_found_out_and_discarded(site, t
 
 
 def test_wrong_checksum__names_both_and_leaves_nothing(site, tmp_path):
-    told = f"sha256 {sha256(CONTENT)}, and {'0' * 64} is expected"
+    told = f"sha256 {sha256(CONTENT)}, but {'0' * 64} is expected"
     with pytest.raises(WrongChecksum, match=told):
         get(site, tmp_path, "0" * 64)
     assert {path.name for path in tmp_path.iterdir()} == {".data.txt.lock"}
@@ -417,7 +417,7 @@ def test_address_that_gives_another_file_later__is_refused_until_the_record_is_d
     ("content", "published", "told"),
     [
         (b"<p>welcome</p>\n", None, "neither LIBSVM, VW nor CSV: '<p>welcome</p>'"),
-        (ROWS, "0" * 64, f"and {'0' * 64} is expected: the checksum is that of the published"),
+        (ROWS, "0" * 64, f"but {'0' * 64} is expected: the checksum is that of the published"),
     ],
     ids=["no dataset", "another checksum than the published one"],
 )

@@ -106,7 +106,7 @@ def test_report__shows_windows_and_where_the_stream_changes(folder):
     assert page.count("Metrics over windows") >= 2
     for words in ("auc over windows on sea", "kappa over windows", "rmse over windows"):
         assert words in page
-    assert page.count("the stream changes after these rounds") >= 1
+    assert page.count("The stream changes after the rounds") >= 1
     assert ">auc<" in page
 
 

@@ -225,7 +225,7 @@ def test_filter_that_no_run_meets__names_the_nearest_values_and_those_there_are(
         (["--learner", "OjaSON", "--learner", "kors"], "--learner kors: no run matches; there are"),
         (["--dataset", "rael"], "--dataset rael: no run matches; did you mean real?"),
         (["--where", "alpha=0.6"], "did you mean 0.5 or 4 or 8? There are: 0.5; 4; 8\n"),
-        (["--learner", "AdaGrad", "--where", "alpha=4"], "alpha has no value in any of them"),
+        (["--learner", "AdaGrad", "--where", "alpha=4"], "alpha has no value in these runs"),
         (["--where", "seconds<0"], "no run matches; there are 16 values, from "),
     ):
         for form in ([], ["--json"]):
