@@ -285,7 +285,7 @@ CSV = {
     ),
     "csv text feature": (
         b"1,2\nred,3\n",
-        "line 2: column 1 is 'red'.*; correct it, or declare .*--one-hot",
+        "line 2: column 1 is 'red'.*; correct it, or treat .*--one-hot",
     ),
     "csv same names": (
         b"a,b,a\n3,4,5\n",

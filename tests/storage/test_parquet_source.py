@@ -355,7 +355,7 @@ WRONG = {
     "texts": (
         {"a": ["x", "y"], "y": [1, 2]},
         {},
-        "column 'a' holds texts; declare them as categories with --one-hot",
+        "column 'a' holds texts; treat them as categories with --one-hot",
     ),
     "null text": (
         {"a": ["x", None], "y": [1, 2]},

@@ -134,7 +134,7 @@ def _check(path: Path, column: pa.Field, first: pa.DataType, may_be_text: bool) 
         for is_there, message in [
             (
                 is_text(kind) and not may_be_text,
-                f"holds texts; declare them as categories with --one-hot, or {drop}",
+                f"holds texts; treat them as categories with --one-hot, or {drop}",
             ),
             (
                 not (is_numeric(kind) or is_text(kind)),

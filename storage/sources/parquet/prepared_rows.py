@@ -47,7 +47,7 @@ def prepared_rows(
     those of prepared rows, or if files differ in layout or d.
     """
     dense = "indices" not in schemas[0].names
-    remedy = "prepare them as two datasets" if dense else "say with --n-features how many there are"
+    remedy = "prepare them as two datasets" if dense else "give their number with --n-features"
     sizes: list[int | None] = []
     for path, schema in zip(paths, schemas, strict=True):
         _check(path, schema)

@@ -56,7 +56,7 @@ def column_lines(
     remedy = (
         "correct it"
         if choice.one_hot
-        else "correct it, or declare its texts as categories with --one-hot"
+        else "correct it, or treat its texts as categories with --one-hot"
     )
     problems = Problems()
     none: list[str] = []
@@ -240,9 +240,8 @@ def _is_header(path: Path, line: int, fields: list[str], reading: Reading) -> bo
     if 0 < len(texts) < len(fields) and not reading.one_hot and reading.labels is None:
         raise WrongInput(
             f"{at(path, line)}: numbers and the text {texts[0][:60]!r}: if the line holds column"
-            " names, add --header; if it is a row, fill the value in, or declare texts as"
-            " categories"
-            " with --one-hot, as labels with --labels, or as missing with --missing"
+            " names, add --header; if it is a row, fill the value in, or treat texts as"
+            " categories with --one-hot, as labels with --labels, or as missing with --missing"
         )
     return len(texts) == len(fields)
 
