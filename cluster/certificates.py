@@ -40,8 +40,8 @@ def make_certificates(folder: Path, hosts: Sequence[str] = (), days: float = DAY
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise WrongInput(
-            f"{folder} is there already; name a new folder, or remove it first: certificates are"
-            " never replaced one by one"
+            f"{folder} exists already; name a new folder, or remove it first: certificates are"
+            " not replaced one by one"
         )
     everybody = dict.fromkeys([*hosts, "localhost", "127.0.0.1", socket.gethostname()])
     names = x509.SubjectAlternativeName(map(_general_name, everybody))
@@ -113,7 +113,7 @@ def check_folder(folder: Path, role: str = "client") -> None:
     """
     if not folder.is_dir():
         raise WrongInput(
-            f"there is no folder {folder}; make one with {MAKE} {folder}, or name another with"
+            f"there is no folder {folder}; create one with {MAKE} {folder}, or name another with"
             " --certificates"
         )
     certificates = [folder / AUTHORITY, folder / f"{role}.pem"]
@@ -121,28 +121,28 @@ def check_folder(folder: Path, role: str = "client") -> None:
     missing = [path.name for path in needed if not path.is_file()]
     if missing:
         raise WrongInput(
-            f"{folder} has no {', '.join(missing)}; use a folder that {MAKE} made, with all that"
-            f" {role} needs"
+            f"{folder} has no {', '.join(missing)}; use a folder that {MAKE} created, with all"
+            f" files that the {role} needs"
         )
     for path in [folder, *folder.glob("*-key.pem")]:
         found = path.stat()
         if found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
             raise WrongInput(
-                f"others can read {path} (mode {stat.S_IMODE(found.st_mode):04o}): who has a key"
-                f" runs code on the cluster; if nobody has copied it run chmod -R go= {folder},"
-                f" else make new certificates: {MAKE} NEW_FOLDER"
+                f"other users can read {path} (mode {stat.S_IMODE(found.st_mode):04o}), and"
+                " anyone with a key can run code on the cluster; if nobody has copied it, run"
+                f" chmod -R go= {folder}, otherwise create new certificates: {MAKE} NEW_FOLDER"
             )
     for path in certificates:
         try:
             end = x509.load_pem_x509_certificate(path.read_bytes()).not_valid_after_utc
         except ValueError:
             raise WrongInput(
-                f"{path} is not a certificate; make new ones: {MAKE} NEW_FOLDER"
+                f"{path} is not a certificate; create new ones: {MAKE} NEW_FOLDER"
             ) from None
         if end <= datetime.now(UTC):
             raise WrongInput(
-                f"the certificate {path} expired on {end:%Y-%m-%d at %H:%M} UTC; make new ones with"
-                f" {MAKE} NEW_FOLDER, and start the scheduler and the workers again with them"
+                f"the certificate {path} expired on {end:%Y-%m-%d at %H:%M} UTC; create new ones"
+                f" with {MAKE} NEW_FOLDER, and restart the scheduler and the workers with them"
             )
 
 

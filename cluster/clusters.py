@@ -59,15 +59,15 @@ def cluster_named(
     if found[1] == "tls":
         if not folder:
             raise WrongInput(
-                f"{name} asks for certificates: name their folder with --certificates or"
+                f"{name} needs certificates: name their folder with --certificates or"
                 " KOCO_CERTIFICATES"
             )
         return partial(connected, name, security_of(folder))
     if not on_loopback(found[2]) and not insecure:
         raise WrongInput(
-            f"{name} is not on the loopback interface: whatever reaches a scheduler is executed by"
-            " its workers, and tcp:// does not verify who it is; use tls:// (koco cluster"
-            " certificates makes what it takes), or --insecure where nobody else can reach it"
+            f"{name} is not on the loopback interface: workers execute whatever is sent to their"
+            " scheduler, and tcp:// does not check who sends it; use tls:// (koco cluster"
+            " certificates creates the certificates), or --insecure if nobody else can connect"
         )
     return partial(connected, name)
 

@@ -36,8 +36,8 @@ Ended = Receipt | BaseException
 POLL_SECONDS = 1.0  # interval between checks of the scheduler and its workers
 SUSPECT = "suspect-"  # prefix of the keys of single runs that lost their workers before
 LOST = (
-    "its worker died each time it was run, the last times with nothing beside it; it may need more"
-    " memory than a worker has"
+    "its worker died each time, the last times without other runs; it may need more memory than a"
+    " worker has"
 )
 
 
@@ -190,7 +190,7 @@ class DaskExecutor:
             found = inspect(self.client, self.store, sorted(present))
             self.checked |= found.answered
             if found.refused:
-                _say("cannot be used, and are sent away", found.refused)
+                _say("cannot be used, and are rejected", found.refused)
                 retired = [worker.partition(" ")[0] for worker in found.refused]
                 self.client.retire_workers(retired, close_workers=True)
         gone = joined - self.checked - set(self.client.nthreads())

@@ -88,10 +88,10 @@ def job_cluster(
     kind, address = _cluster_class(site), interface_address(site.interface)
     if security is None and not insecure and not ip_address(address).is_loopback:
         raise WrongInput(
-            f"interface {site.interface} ({address}) is not the loopback interface: whatever"
-            " reaches a scheduler is executed by its workers; make certificates (koco cluster"
-            " certificates) and name their folder with --certificates, or type --insecure where"
-            " nobody else can reach it"
+            f"interface {site.interface} ({address}) is not the loopback interface: workers"
+            " execute whatever is sent to their scheduler; create certificates (koco cluster"
+            " certificates) and name their folder with --certificates, or add --insecure if"
+            " nobody else can connect"
         )
     listening = {"host": address, "port": site.scheduler_port, "dashboard_address": "127.0.0.1:0"}
     start = partial(
@@ -126,7 +126,7 @@ def interface_address(interface: str) -> str:
         return str(get_ip_interface(interface))
     except ValueError:
         raise WrongInput(
-            f"this machine has no network interface {interface!r} with an address; there are:"
+            f"this machine has no network interface {interface!r} with an address; it has:"
             f" {', '.join(psutil.net_if_addrs())}"
         ) from None
 

@@ -76,14 +76,13 @@ class KeptJobs:
             await self._fill()
         except FileNotFoundError as error:
             raise WrongInput(
-                f"{error.filename} is not there: this machine submits no jobs to {self.site.kind}"
+                f"there is no command {error.filename}: this machine cannot submit jobs to"
+                f" {self.site.kind}; run the sweep on one that can"
             ) from None
         except RuntimeError as error:
             # what the queue's command printed, out of dask-jobqueue's message
             printed = " ".join(str(error).partition("stderr:")[2].split())
-            raise RuntimeError(
-                f"{self.site.kind} does not take the job: {printed or error}"
-            ) from None
+            raise RuntimeError(f"{self.site.kind} refused the job: {printed or error}") from None
         self.keeping = asyncio.create_task(self._keep())
 
     async def _end(self) -> None:
@@ -142,7 +141,7 @@ class KeptJobs:
             self.useless = 0 if self.fruitful else self.useless + len(ended)
             if self.useless >= USELESS * self.site.jobs[1]:
                 self.cluster.lost = (
-                    f"{self.useless} jobs have ended and none of them brought a worker; see the"
+                    f"{self.useless} jobs have ended without starting a worker; see the"
                     f" last files in {self.logs}"
                 )
                 return

@@ -89,9 +89,9 @@ def pod_cluster(
     """
     if not insecure:
         raise WrongInput(
-            "Dask's operator makes a scheduler that does whatever any pod that reaches it asks for,"
-            " with no certificates; start one with certificates from cluster/deploy/kubernetes and"
-            " give its tls:// address"
+            "Dask's operator starts a scheduler without certificates, on which any pod that can"
+            " connect can run code; start one with certificates from cluster/deploy/kubernetes"
+            " and give its tls:// address"
         )
     return partial(
         running_pods, _operator().KubeCluster, manifest(site, mapped_bytes), site.namespace

@@ -72,7 +72,9 @@ class Workers(Strict):
     @model_validator(mode="after")
     def _ordered(self) -> Self:
         if self.min > self.max:
-            raise ValueError(f"min is {self.min} and max {self.max}: min is the smaller one")
+            raise ValueError(
+                f"min is {self.min} and max is {self.max}; give a min that is not larger than max"
+            )
         return self
 
 
@@ -115,8 +117,8 @@ class JobSite(Site):
     def _whole_jobs(self) -> Self:
         if self.workers.max % self.cores:
             raise ValueError(
-                f"workers.max is {self.workers.max}, which is no multiple of cores ({self.cores}):"
-                " a job has a worker a core"
+                f"workers.max is {self.workers.max}, which is not a multiple of cores"
+                f" ({self.cores}): a job has one worker per core"
             )
         return self
 
@@ -145,8 +147,8 @@ class KubernetesSite(Site):
     def _claim_has_path(self) -> Self:
         if (self.store_claim is None) != (self.store_path is None):
             raise ValueError(
-                "store_claim and store_path are given both, or neither: the volume, and where"
-                " it is in a pod"
+                "store_claim (the volume) and store_path (where it is in a pod) go together; give"
+                " both, or neither"
             )
         return self
 
@@ -196,7 +198,7 @@ def read_site(name: str) -> AnySite:
         )
     kind = str(content.get("kind"))
     if kind not in KINDS:
-        found = f"{kind!r} is no kind of site{nearest(kind, list(KINDS))}"
+        found = f"{kind!r} is not a kind of site{nearest(kind, list(KINDS))}"
         if "kind" not in content:
             found = f"this key is missing; give one of {', '.join(KINDS)}"
         raise WrongInput(f"{_location(path, text, ['kind'])}: {found}")

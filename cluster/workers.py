@@ -27,8 +27,8 @@ LITTLE_DISK = 1 << 30
 IMPORT_ERRORS = ("ImportError", "ModuleNotFoundError")
 CALLED = {"koco_stream": "koco_stream code"}  # names of versions in messages, where they differ
 REMEDY = (
-    "install the same versions everywhere (pip install -c constraints.txt), with --store where all"
-    " machines see it"
+    "install the same versions everywhere (pip install -c constraints.txt), and give a --store"
+    " that all machines can reach"
 )
 
 
@@ -82,7 +82,7 @@ def wait_for(client: Client, workers: int, seconds: float) -> bool:
             return False
         if waited > SILENT_SECONDS and not announced:
             print(
-                f"waiting for workers: {there} of the {workers} that it takes are there",
+                f"waiting for workers: {there} of {workers} have connected",
                 file=sys.stderr,
                 flush=True,
             )
@@ -177,7 +177,7 @@ def reasons_against(answer: Any, store: str, answered: set[str]) -> list[str]:
     if isinstance(answer, Exception) and any(kind in repr(answer) for kind in IMPORT_ERRORS):
         return [f"koco_stream cannot be imported there: {answer}"]
     if not isinstance(answer, dict):
-        return [f"it cannot say what it is: {type(answer).__name__}: {answer}"]
+        return [f"its check failed: {type(answer).__name__}: {answer}"]
     there = answer["versions"]
     reasons = [
         f"{CALLED.get(name, name)} {there.get(name)}; here {here}"
@@ -216,8 +216,8 @@ def worth_saying(
             *(
                 (
                     free is not None and free < least,
-                    f"{(free or 0) >> 20} MiB are free for the {what}, and {least >> 20} MiB are"
-                    " wanted",
+                    f"{(free or 0) >> 20} MiB are free for the {what}, but {least >> 20} MiB are"
+                    " recommended",
                 )
                 for what, free, least in (
                     ("cache folder", worker["cache_free"], disk + LITTLE_DISK),
@@ -230,8 +230,8 @@ def worth_saying(
             ),
             (
                 not worker["memory_limit"],
-                "it has no memory limit; start it with --memory-limit, or a large run may take its"
-                " machine down",
+                "it has no memory limit; start it with --memory-limit, or a large run may crash"
+                " its machine",
             ),
         ]
         lines += [f"{name}: {message}" for is_there, message in noticed if is_there]

@@ -87,17 +87,17 @@ def tables_page():
     sections = [
         "# Tables",
         (
-            "Results are Parquet files in the store. The tables are joined by `run_id`;"
-            " [Read results](read-results.md) has examples. Columns marked † may differ from one"
-            " execution to the next (times, hosts, cohorts). All others are the same to the bit for"
-            " the same code in the same environment. Meanings and units are also in the files'"
-            " schemas."
+            "This page is the reference for the result tables. They are Parquet files in the store,"
+            " and are joined by `run_id`; [Read results](read-results.md) has examples. Columns"
+            " marked † may differ from one execution to the next (times, hosts, cohorts). All other"
+            " columns are the same bit for bit if code and environment are the same. The schemas of"
+            " the files also contain meanings and units."
         ),
         "## runs",
         "`store/results/runs/*.parquet`: one row per run.",
         columns_of(records.RUNS),
         "## curves",
-        "`store/results/curves/*.parquet`: each run at rounds that are evenly spaced in log t.",
+        "`store/results/curves/*.parquet`: each run at rounds evenly spaced in log t.",
         columns_of(records.CURVES),
         "## windows",
         (
@@ -106,16 +106,15 @@ def tables_page():
         ),
         columns_of(records.WINDOWS),
         "## predictions",
-        "`store/results/predictions/*.parquet`: if a sweep keeps them.",
+        "`store/results/predictions/*.parquet`: one row per round, if a sweep keeps predictions.",
         columns_of(records.PREDICTIONS),
         "## metrics",
         metrics_table(),
         "## record",
         (
             "In Python, `record` of a learner returns an Arrow table with `t` (the round, from 1),"
-            f" `prediction` and `loss`. Learners that have them add {words(record.COUNTED)}"
-            f" (how often so far) and {words(record.RECORDED)} (of the dictionary, after the"
-            " round)."
+            f" `prediction` and `loss`. Some learners add {words(record.COUNTED)} (counts up to the"
+            f" round). Learners with a dictionary add {words(record.RECORDED)} (after the round)."
         ),
     ]
     return "\n\n".join(sections) + "\n"
@@ -123,7 +122,7 @@ def tables_page():
 
 def metrics_table():
     """The declared metrics as a table."""
-    lines = ["| metric | of | range | better | meaning |", "| --- | --- | --- | --- | --- |"]
+    lines = ["| metric | labels | range | better | meaning |", "| --- | --- | --- | --- | --- |"]
     lines += [
         f"| `{q.name}` | {q.task}{', two classes' * q.of_two} | {q.low:g} to {q.high:g} |"
         f" {q.better} | {q.meaning} |"
@@ -149,7 +148,8 @@ def learners_page():
     sections = [
         "# Learners",
         (
-            "Sweep files use the names and parameters on this page. In Python, the parameters are"
+            "This page is the reference for all learners and their parameters. Sweep files use the"
+            " same names. In Python, the parameters are"
             f" arguments of the class. All learners also take {shared}. [Python](python.md)"
             " describes the methods that they share."
         ),

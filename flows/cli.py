@@ -59,21 +59,25 @@ def _commit() -> str | None:
 def koco() -> None:
     """Benchmarks of second-order online learners.
 
+    koco COMMAND --help shows the options of a command, with an example.
+
     Data goes to stdout, progress and errors to stderr. Exit status: 0 done, 1 the work failed, 2
-    the input is wrong. Nothing is written outside the store (--store) and the cache folder
-    ($KOCO_CACHE, by default ~/.cache/koco-stream). $KOCO_CACHE_BYTES limits the copies of datasets
-    in the cache folder, the least recently used going first; by default they may take half of what
-    its disk would have free without them.
+    the input is wrong.
+
+    Files are written only to the store (--store) and the cache folder ($KOCO_CACHE, by default
+    ~/.cache/koco-stream). $KOCO_CACHE_BYTES limits the size of the copies of datasets in the cache
+    folder; the least recently used are removed first. By default they may take half of the disk
+    space that would be free without them.
     """
 
 
 COMMANDS = {
-    "A sweep, from data to report": (prepare, sweep, status, results, report),
-    "What there is": (datasets, learners, list_sweeps),
-    "The papers": (reproduce,),
-    "Every night": (nightly, accept, serve),
-    "Clusters": (cluster,),
-    "Keeping house": (verify, compact, remove),
+    "Run a sweep": (prepare, sweep, status, results, report),
+    "List": (datasets, learners, list_sweeps),
+    "Reproduce papers": (reproduce,),
+    "Repeat sweeps": (nightly, accept, serve),
+    "Use clusters": (cluster,),
+    "Maintain a store": (verify, compact, remove),
 }
 for title, commands in COMMANDS.items():
     koco.add_under(title, commands)

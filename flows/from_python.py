@@ -227,6 +227,6 @@ def _check_main() -> None:
             if isinstance(part, ast.If) and "__name__" in ast.unparse(part.test):
                 return
             raise WrongInput(
-                f"{path}, line {line}: workers import this script again, so what it calls stands"
-                ' under `if __name__ == "__main__":`; or give workers=0, to run in this process'
+                f"{path}, line {line}: workers import this script again, so put its calls"
+                ' under `if __name__ == "__main__":`, or give workers=0 to run in this process'
             )

@@ -29,18 +29,19 @@ INHERITED = ("n_features_in_", "feature_names_in_", "rounds_")
 class Classifier(Estimator):
     """A classifier around a learner.
 
-    The learner sees the first of two classes, in sorted order, as −1 and the second as +1. Of more
-    classes, a learner for each sees that class as +1 and the others as −1, and the class with the
-    largest prediction wins; of equal ones the first.
+    With two classes, in sorted order, the learner sees the first as −1 and the second as +1. With
+    more classes, there is one learner for each class, which sees its class as +1 and the others as
+    −1. The class with the largest prediction wins; of equal ones, the first.
 
-    With the loss "logistic" there are probabilities, `predict_proba`. No learner takes weights of
-    rows (`sample_weight`): their sources define none, and a row that is repeated is not one of a
-    larger weight, because its second step begins where the first one ended.
+    With the loss "logistic", `predict_proba` gives probabilities. No learner takes weights of rows
+    (`sample_weight`), because the papers define none. Repeating a row is not the same as a larger
+    weight, because the second step starts from the result of the first.
 
     Parameters
     ----------
     learner : Learner
-        Any learner but KORS, with any loss. It is not changed: new ones with its parameters learn.
+        Any learner except KORS, with any loss. It is not changed: new learners with its parameters
+        learn.
         Its `clip` should be at least 1.
 
     Attributes
@@ -99,7 +100,7 @@ class Classifier(Estimator):
         y : array-like of shape (n,)
             Labels of any kind that can be sorted.
         classes : array-like, optional
-            All classes; needed in the first call if `y` does not have each of them.
+            All classes; required in the first call if `y` does not contain all of them.
 
         Returns
         -------
@@ -109,7 +110,7 @@ class Classifier(Estimator):
         Raises
         ------
         WrongInput
-            A label is none of the classes, or as the learner does.
+            A label is not one of the classes; or for the reasons of the learner.
         FloatingPointError
             A learner diverged. Only `fit` can be called then.
         """
@@ -150,9 +151,9 @@ class Classifier(Estimator):
         return self
 
     def decision_function(self, X: Any) -> Array:
-        """The learner's predictions (n,) for the rows of X (n, d), or (n, K) of more classes.
+        """The learner's predictions (n,) for the rows of X (n, d), or (n, K) with more classes.
 
-        Of two classes, a value of at least 0 means the second one.
+        With two classes, a value of at least 0 means the second class.
         """
         if not self.__sklearn_is_fitted__():
             raise not_fitted(self)
@@ -190,8 +191,9 @@ class Classifier(Estimator):
         return likely / likely.sum(axis=1, keepdims=True)
 
     def save(self, path: str | Path) -> None:
-        """Write the classifier to a file atomically; a loaded one continues with identical bits.
+        """Write the classifier to a file atomically.
 
+        A loaded classifier continues with bit-identical results.
         Raises `WrongInput` for classes that are neither numbers nor texts.
         """
         header: dict[str, Any] = {
@@ -250,7 +252,7 @@ class Classifier(Estimator):
     def _new_learners(self, classes: Array) -> list[Learner]:
         if isinstance(self.learner, KORS):
             raise WrongInput(
-                "KORS predicts nothing, so it is no classifier; give a learner that uses its"
+                "KORS predicts nothing, so it cannot classify; give a learner that uses its"
                 " dictionary, such as PROSNKONS"
             )
         return [unlearnt(self.learner) for _ in range(1 if classes.size == 2 else classes.size)]

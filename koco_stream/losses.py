@@ -80,7 +80,7 @@ def check_labels(loss: str, labels: Array) -> None:
     """Raise `WrongInput` if the loss needs labels −1 and +1 and `labels` (n,) has others."""
     if loss not in OF_REAL_LABELS and not (np.abs(labels) == 1.0).all():
         wrong = labels[np.abs(labels) != 1.0][0]
-        raise WrongInput(f"the {loss} loss needs labels -1 and +1, and one is {wrong:g}")
+        raise WrongInput(f"the {loss} loss needs labels -1 and +1, but one is {wrong:g}")
 
 
 @jit

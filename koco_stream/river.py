@@ -46,8 +46,8 @@ class _Adapter:
         new = [name for name in x if name not in self._numbers] if learning else []
         if len(self._numbers) + len(new) > self.n_features:
             raise WrongInput(
-                f"{new[0]!r} is one feature too many: there is room for {self.n_features}; give"
-                " n_features= as many as there will ever be"
+                f"{new[0]!r} is one feature more than the {self.n_features} that there is room"
+                " for; set n_features= to the largest number that there will be"
             )
         row = {name: _number(name, x[name]) for name in x if name in self._numbers or name in new}
         if not np.isfinite(list(row.values())).all():
@@ -97,7 +97,8 @@ class RiverClassifier(_Adapter, base.Classifier):
         """Learn from the features `x` with the class `y`."""
         if y not in self.classes:
             raise WrongInput(
-                f"the class is {y!r}, and there are {self.classes[0]!r} and {self.classes[1]!r};"
+                f"the class is {y!r}, but the classes are {self.classes[0]!r} and"
+                f" {self.classes[1]!r};"
                 " classes= names them"
             )
         super().learn_one(x, 1.0 if y == self.classes[1] else -1.0)
@@ -112,6 +113,6 @@ def _number(name: Hashable, value: Any) -> float:
         return float(value)
     except (TypeError, ValueError):
         raise WrongInput(
-            f"feature {name!r} is {value!r}, which is no number; turn it into numbers first, as"
+            f"feature {name!r} is {value!r}, which is not a number; turn it into numbers first, as"
             " river.preprocessing.OneHotEncoder does"
         ) from None

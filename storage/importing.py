@@ -61,9 +61,7 @@ def import_results(store: AnyPath, file: Path, name: str) -> tuple[int, int]:
         json.loads(note.read_text()) if note.is_file() else {"run_ids": [], IMPORTED: True}
     )
     if not known.get(IMPORTED):
-        raise WrongInput(
-            f"a sweep {name!r} has run on {root}; name the import with another --sweep"
-        )
+        raise WrongInput(f"{root} already has a sweep {name!r}; choose another name with --sweep")
     hashes = {one: load_manifest(root, one).dataset_hash for one in prepared_names(root)}
     rows = [
         _run(row, f"{file}, row {number}", name, hashes, file.name)
@@ -106,8 +104,8 @@ def _read(file: Path) -> list[dict[str, Any]]:
                 column = table.column(name).cast(COLUMNS[name])
             except (pa.ArrowException, ValueError) as error:
                 raise WrongInput(
-                    f"{file}: column {name!r} is {table.column(name).type}, and results have"
-                    f" {COLUMNS[name]} there: {str(error).splitlines()[0]}"
+                    f"{file}: column {name!r} is {table.column(name).type}, but it must be"
+                    f" {COLUMNS[name]}: {str(error).splitlines()[0]}"
                 ) from None
             table = table.set_column(place, name, column)
     rows: list[dict[str, Any]] = table.to_pylist()

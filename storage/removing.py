@@ -41,7 +41,7 @@ def remove_dataset(store: AnyPath, name: str) -> None:
     """Remove a prepared dataset. Raises `WrongInput` if the store has it from another store."""
     root, folder = store_path(store), dataset_path(store, name)
     if datasets_path(root) != root / "datasets":
-        raise WrongInput(f"{root} has its datasets from {datasets_path(root)}; remove {name} there")
+        raise WrongInput(f"{root} uses the datasets of {datasets_path(root)}; remove {name} there")
     with (root / LOCK).locked():
         if folder.is_local:
             with staging_folder(root.path) as staging:

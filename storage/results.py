@@ -155,8 +155,7 @@ def _read(file: StorePath, names: Sequence[str]) -> pa.Table:
         raise
     except (pa.ArrowException, OSError) as error:
         raise WrongInput(
-            f"{file} cannot be read ({error}); remove it, and its runs will be run again by their"
-            " sweeps"
+            f"{file} cannot be read ({error}); remove it, and the sweeps will repeat its runs"
         ) from error
 
 

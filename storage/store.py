@@ -38,8 +38,8 @@ def existing_store(where: AnyPath) -> StorePath:
     store = store_path(where)
     if not check_store(store):
         raise WrongInput(
-            f"there is no store at {store}; name one with --store, or make one with koco prepare or"
-            " koco sweep"
+            f"there is no store at {store}; choose one with --store, or create one with koco"
+            " prepare or koco sweep"
         )
     return store
 

@@ -10,18 +10,17 @@ from flows.commands.shared import JSON, STORE, example, show
 @click.group()
 @example("koco cluster show slurm")
 def cluster() -> None:
-    """Clusters that sweeps run on; see docs/clusters.md and docs/security.md."""
+    """Prepare and try out clusters for sweeps; see docs/clusters.md and docs/security.md."""
 
 
 @cluster.command("show")
 @click.argument("site")
 @example("koco cluster show slurm")
 def cluster_show(site: str) -> None:
-    """Print the job script or Kubernetes manifest that a sweep on SITE would submit. Nothing is
-    started.
+    """Print the job script or Kubernetes manifest that a sweep on SITE would submit.
 
-    SITE is the name of a site file that comes with koco-stream (slurm, pbs, sge, lsf, kubernetes),
-    or the path of your own.
+    Nothing is submitted or started. SITE is the name of a site file that comes with koco-stream
+    (slurm, pbs, sge, lsf, kubernetes), or the path of your own.
     """
     from cluster.clusters import submission
     from cluster.site import read_site
@@ -37,7 +36,7 @@ def cluster_show(site: str) -> None:
     "counts",
     multiple=True,
     type=click.IntRange(min=1),
-    help="How many; repeat it.  [default: 10 to 10,000]",
+    help="Number of workers; may be repeated.  [default: 10, 100, 1,000 and 10,000]",
 )
 @click.option(
     "--cores",
@@ -49,14 +48,14 @@ def cluster_show(site: str) -> None:
     type=click.FloatRange(min=0.1),
     default=4.0,
     show_default=True,
-    help="GiB of a worker.",
+    help="Memory of a worker, in GiB.",
 )
 @click.option(
     "--deaths-an-hour",
     type=click.FloatRange(min=0),
     default=0.0,
     show_default=True,
-    help="How often a worker dies.",
+    help="How often each worker dies.",
 )
 @JSON
 @example("koco cluster simulate ill-conditioned --workers 100 --workers 1000 --deaths-an-hour 0.1")
@@ -69,11 +68,12 @@ def simulate(
     deaths_an_hour: float,
     as_json: bool,
 ) -> None:
-    """Predict what the sweep in SPEC would take on clusters of other sizes. Nothing is run.
+    """Predict how long the sweep in SPEC would take on clusters of other sizes.
 
-    The plan is the real one for each size. Its costs come from the store's finished runs on this
-    machine, where there are any. wall is in seconds, efficiency is the share of the workers' time
-    spent on cohorts, and scheduler is the share of the time in which the scheduler is busy.
+    Nothing is run. For each size, the real plan is made. Its costs come from finished runs of this
+    machine in the store, if there are any. wall is the total time in seconds, efficiency the share
+    of the workers' time spent on cohorts, and scheduler the share of time in which the scheduler is
+    busy.
     """
     from flows.sweeping.planning import PREDICTED, predictions
     from flows.sweeping.request import SweepRequest
@@ -95,23 +95,24 @@ def simulate(
     "hosts",
     multiple=True,
     required=True,
-    help="A machine's name or address, the scheduler's first; repeat it.",
+    help="Name or address of a machine; may be repeated, the scheduler's machine first.",
 )
 @click.option(
     "--days",
     type=click.FloatRange(min=0, min_open=True, max=366),
     default=7,
     show_default=True,
-    help="How long they are valid.",
+    help="How many days the certificates are valid.",
 )
 @example(
     "koco cluster certificates ~/koco-certificates --host 10.0.0.1 --host 10.0.0.2 --host 10.0.0.3"
 )
 def certificates(folder: Path, hosts: tuple[str, ...], days: float) -> None:
-    """Make certificates for a cluster in the new FOLDER, and print the commands that use them.
+    """Create certificates for a cluster in the new FOLDER, and print the commands that use them.
 
-    They are for a scheduler, its workers and their client. Only a holder of a key in the folder is
-    admitted. The authority's key is not kept: to change anything, make a new folder.
+    There is one for the scheduler, one for its workers and one for the client. Only processes with
+    a key from the folder can connect. The key of the authority is not kept: to change anything,
+    create a new folder.
     """
     from cluster.certificates import make_certificates
     from cluster.commands import start_commands
@@ -120,7 +121,7 @@ def certificates(folder: Path, hosts: tuple[str, ...], days: float) -> None:
     until = make_certificates(folder, hosts, days)
     click.echo(
         f"certificates in {folder}, valid until {until:%Y-%m-%d %H:%M} UTC ({days:g} days),"
-        " readable by you only"
+        " readable only by you"
     )
     click.echo(
         "Copy to a worker's machine only authority.pem, worker.pem and worker-key.pem. Dashboards"

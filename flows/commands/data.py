@@ -21,61 +21,63 @@ MISSING = ("mean", "median", "indicator", "drop")
     multiple=True,
     type=click.Path(path_type=Path),
     help=(
-        "The source file: LIBSVM, CSV, space-separated or VW text, plain, .gz, .bz2, .xz or .zst,"
-        " or Parquet; several are read in order. Or a folder with the files of a dataset that the"
-        " catalogue has; or documents, as a folder or .tar archive of GROUP/DOCUMENT files."
+        "The source file: LIBSVM, CSV, space-separated or VW text (plain, .gz, .bz2, .xz or .zst)"
+        " or Parquet; may be repeated. Or a folder with the files of a dataset of the catalogue. Or"
+        " documents: a folder or .tar archive of GROUP/DOCUMENT files."
     ),
 )
 @click.option(
-    "--target", help="Columns: the target, by name or by number from 1.  [default: the last]"
+    "--target", help="Tables: the target column, by name or number from 1.  [default: the last]"
 )
 @click.option(
     "--labels",
-    help="The labels' texts as numbers, for example g=1,b=-1; or: letters (A to Z as 1 to 26).",
+    help="Numbers for labels that are texts, such as g=1,b=-1; letters maps A to Z to 1 to 26.",
 )
 @click.option(
     "--drop",
     multiple=True,
     metavar="COLUMN",
-    help="Columns: leave this one out; may be given again.",
+    help="Tables: leave this column out; may be repeated.",
 )
 @click.option(
-    "--one-hot", is_flag=True, help="Columns: one feature for each text of a column of texts."
+    "--one-hot",
+    is_flag=True,
+    help="Tables: turn each text column into features, one for each text.",
 )
 @click.option(
     "--missing",
     type=click.Choice(MISSING),
     help=(
-        "Columns: fill missing numbers in with the mean or the median of their column, with the"
-        " mean and a feature that marks them (indicator), or leave such rows out (drop)."
+        "Tables: replace missing numbers by the mean or the median of their column; by the mean,"
+        " with a new feature that marks them (indicator); or leave out their rows (drop)."
         "  [default: refuse them]"
     ),
 )
 @click.option(
     "--header/--no-header",
     default=None,
-    help="Columns: whether the first line holds names.  [default: seen from it]",
+    help="Tables: whether the first line holds column names.  [default: recognised]",
 )
 @click.option(
     "--n-features",
     type=click.IntRange(min=1),
-    help="LIBSVM, VW: d.  [default: the largest feature in the file]",
+    help="LIBSVM, VW: the number of features.  [default: up to the largest in the file]",
 )
 @click.option(
     "--zero-based/--one-based",
     default=None,
-    help="Features are counted from 0 or 1.  [default: LIBSVM from 1, VW from 0]",
+    help="Whether features are counted from 0 or 1.  [default: LIBSVM from 1, VW from 0]",
 )
 @click.option(
     "--layout",
     type=click.Choice(["dense", "sparse"]),
-    help="How rows are kept.  [default: as in the source]",
+    help="How rows are stored.  [default: as in the source]",
 )
 @click.option(
     "--scale",
     help=(
-        "none, minmax, standard, unit-rows, unit-mean-square or tf-idf.  [default: none, or the"
-        " catalogue's]"
+        "Scale features: none, minmax, standard, unit-rows, unit-mean-square or tf-idf.  [default:"
+        " none, or as in the catalogue]"
     ),
 )
 @click.option(
@@ -83,36 +85,38 @@ MISSING = ("mean", "median", "indicator", "drop")
     type=click.IntRange(min=1),
     metavar="N",
     help=(
-        "Compute the scale, and what is filled in for missing values, from the first N rows only,"
-        " so that nothing looks ahead.  [default: all rows]"
+        "Compute the scale, and the replacements of missing values, from the first N rows only, so"
+        " that nothing is taken from later rows.  [default: all rows]"
     ),
 )
 @click.option(
     "--hash-bits",
     type=click.IntRange(1, 30),
     metavar="B",
-    help="Hash the features to 2^B, after scaling.",
+    help="Hash the features into 2^B features, after scaling.",
 )
 @click.option(
-    "--strip", metavar="PARTS", help="Documents: take away headers, footers, quotes (with commas)."
+    "--strip",
+    metavar="PARTS",
+    help="Documents: remove headers, footers, quotes (a list with commas).",
 )
 @click.option(
     "--task",
     type=click.Choice(["classification", "regression"]),
-    help="What the labels are.  [default: seen from them]",
+    help="Whether labels are classes or numbers.  [default: recognised]",
 )
 @click.option(
     "--format",
     "form",
     type=click.Choice(FORMATS),
-    help="The source's.  [default: seen from it; a folder of documents must be named]",
+    help="Format of the source.  [default: recognised; a folder of documents needs it]",
 )
-@click.option("--replace", is_flag=True, help="Prepare a dataset anew that the store has already.")
+@click.option("--replace", is_flag=True, help="Replace a dataset that is already in the store.")
 @click.option(
     "--workers",
     type=click.IntRange(min=0),
     default=cores,
-    help="Processes for large files; 0: only this one.  [default: the cores]",
+    help="Number of processes for large files; 0: only this process.  [default: one per core]",
 )
 @STORE
 @JSON
@@ -129,11 +133,12 @@ def prepare(
 ) -> None:
     """Turn source files into the dataset NAME: Parquet shards and a manifest, all or nothing.
 
-    The catalogue has the options of its datasets (koco datasets), so --from FOLDER is enough for
-    them. Without --from their files are downloaded into the cache folder; if that fails, the
+    For a dataset of the catalogue (koco datasets), the options are known, so --from FOLDER is
+    enough. Without --from, its files are downloaded into the cache folder; if that fails, the
     command says which files it needs and where they come from. Options given here override those of
-    the catalogue. Files named one by one are read with the options given here only, whatever the
-    NAME.
+    the catalogue.
+
+    If --from names files, only the options given here are used, even if the catalogue has NAME.
     """
     from flows.prepare.preparation import prepare_named
 
@@ -165,8 +170,8 @@ def prepare(
 def datasets(store: str, as_json: bool) -> None:
     """List the datasets of the store and of the catalogue, and those that are generated on demand.
 
-    For a dataset that is not prepared, n_rows and n_features are the catalogue's. --json also shows
-    the files, their addresses and checksums, and the options they are prepared with.
+    For a dataset that is not prepared, n_rows and n_features come from the catalogue. --json also
+    shows the files, their addresses and checksums, and the options they are prepared with.
     """
     from flows.prepare.preparation import DATASETS, DETAILS, dataset_rows
 
@@ -182,7 +187,7 @@ def verify(names: tuple[str, ...], store: str, as_json: bool) -> None:
     """Check the hashes of the datasets NAMES, or of all datasets and result tables if none is
     named.
 
-    Exit status 1 if a file is missing, altered or damaged; each is named with what to do.
+    Files that are missing, altered or damaged are named with what to do; the exit status is then 1.
     """
     from flows.prepare.preparation import VERIFIED, verified
 

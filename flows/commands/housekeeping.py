@@ -12,7 +12,9 @@ from flows.commands.shared import JSON, STORE, example, show
 if TYPE_CHECKING:
     from flows.housekeeping.removal import Removal
 
-DRY_RUN = click.option("--dry-run", is_flag=True, help="Say what would go, and remove nothing.")
+DRY_RUN = click.option(
+    "--dry-run", is_flag=True, help="Say what would be removed, and remove nothing."
+)
 
 
 @click.command("list")
@@ -22,8 +24,8 @@ DRY_RUN = click.option("--dry-run", is_flag=True, help="Say what would go, and r
 def list_sweeps(store: str, as_json: bool) -> None:
     """List the sweeps of a store: runs, bytes, and when the last run ended.
 
-    bytes are about those of its runs' rows in the tables of results, and of its report; a run that
-    several sweeps share counts for each. Nightly runs are listed too.
+    The bytes are an estimate for the rows of the runs in the result tables, and for the report. A
+    run that several sweeps share counts for each of them. Nightly runs are listed too.
     """
     from flows.housekeeping.listing import COLUMNS, bytes_text, sweep_rows
     from storage.store import existing_store
@@ -42,9 +44,9 @@ def list_sweeps(store: str, as_json: bool) -> None:
 @JSON
 @example("koco compact")
 def compact(store: str, as_json: bool) -> None:
-    """Merge the many files that sweeps have left of each table of results into one.
+    """Merge the many files of each result table into one.
 
-    Nothing is lost if this is interrupted, and koco results may be used meanwhile.
+    Nothing is lost if this is interrupted. koco results works in the meantime.
     """
     from storage.collecting import compact as compact_results
     from storage.store import existing_store
@@ -53,7 +55,7 @@ def compact(store: str, as_json: bool) -> None:
     click.echo(
         json.dumps({"before": before, "after": after})
         if as_json
-        else f"{before} files of runs before, {after} now"
+        else f"files of the table runs: {before} before, {after} now"
     )
 
 
@@ -70,7 +72,7 @@ def remove() -> None:
 @click.argument("name")
 @STORE
 @click.option(
-    "--force", is_flag=True, help="Also a dataset that sweeps use: their results are kept."
+    "--force", is_flag=True, help="Remove the dataset even if sweeps use it; results are kept."
 )
 @DRY_RUN
 @JSON
@@ -78,9 +80,9 @@ def remove() -> None:
 def remove_dataset(name: str, store: str, force: bool, dry_run: bool, as_json: bool) -> None:
     """Remove the prepared dataset NAME, and its copies in the cache folder.
 
-    A dataset that a sweep uses is refused. With --force the sweep's results are kept, and can be
-    read and reported as before; the dataset must be prepared again before its runs are repeated.
-    From the same source it gets the same identity.
+    A dataset that a sweep uses is removed only with --force. The results of the sweep are kept, and
+    can be read and reported as before. To repeat its runs, prepare the dataset again; from the
+    same source it gets the same identity.
     """
     from flows.housekeeping.removal import dataset_removal
 
@@ -96,8 +98,8 @@ def remove_dataset(name: str, store: str, force: bool, dry_run: bool, as_json: b
 def remove_sweep(name: str, store: str, dry_run: bool, as_json: bool) -> None:
     """Remove the sweep NAME: its entry, its report, and its runs.
 
-    The runs that another sweep has too are kept. If this is interrupted, the same command completes
-    it. Bytes are about those that become free.
+    Runs that another sweep shares are kept. If this is interrupted, the same command completes it.
+    The bytes that become free are an estimate.
     """
     from flows.housekeeping.removal import sweep_removal
 
@@ -113,7 +115,7 @@ def remove_sweep(name: str, store: str, dry_run: bool, as_json: bool) -> None:
 def remove_cache(name: str, store: str, dry_run: bool, as_json: bool) -> None:
     """Remove the copies of the dataset NAME in the cache folder.
 
-    The next sweep on the dataset makes them again.
+    The next sweep on the dataset creates them again.
     """
     from flows.housekeeping.removal import cache_removal
 

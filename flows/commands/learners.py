@@ -15,9 +15,9 @@ from flows.commands.shared import JSON, example, show
 def learners(context: click.Context, as_json: bool) -> None:
     """List the learners that a sweep file can name, with their parameters.
 
-    These are the library's, and those that installed packages offer. A learner of a file is named
-    file.py:Class there, relative to the sweep file; a River or scikit-learn estimator
-    package.module:Class; Vowpal Wabbit vw.
+    These are the learners of the library and those that installed packages offer. A sweep file can
+    also name a class in a file (file.py:Class, relative to the sweep file), a River or scikit-learn
+    estimator (package.module:Class), or Vowpal Wabbit (vw).
     """
     if context.invoked_subcommand is None:
         show(_listed(), ("learner", "from", "parameters"), as_json)
@@ -53,10 +53,10 @@ def _listed() -> list[dict[str, Any]]:
 @JSON
 @example("koco learners check nlms.py:NLMS")
 def check(name: str, as_json: bool) -> None:
-    """Check what a learner promises, and say in words what it does not keep.
+    """Check whether a learner keeps the promises of every learner, and say which ones it breaks.
 
     NAME is file.py:Class, package.module:Class, or the name of a learner in the list. The checks
-    take a minute, most of it to compile. Exit status 1 if a promise is not kept.
+    take a minute, most of it for compiling. Exit status 1 if a promise is broken.
     """
     from koco_stream.errors import WrongInput
     from koco_stream.learners import Learner, learner_called, learner_named
@@ -65,8 +65,8 @@ def check(name: str, as_json: bool) -> None:
     learner = learner_named(learner_called(name, Path()))
     if not issubclass(learner, Learner):
         raise WrongInput(
-            f"{name} is not a koco_stream.Learner; a learner that is called row by row has no"
-            " promises of this kind"
+            f"{name} is not a koco_stream.Learner; other learners do not make the promises that"
+            " this command checks"
         )
     outcomes = check_contract(learner)
     rows = [

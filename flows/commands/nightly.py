@@ -17,19 +17,19 @@ EXAMPLE = Path(__file__).parent.parent / "schedules.toml"
     "--accept",
     "accepting",
     is_flag=True,
-    help="Accept what comes out: later nights are compared with it.",
+    help="Accept the outcome: later nightly runs are compared with it.",
 )
 @JSON
 @example("koco nightly ill-conditioned --store store")
 def nightly(request: SweepRequest, accepting: bool, as_json: bool) -> None:
     """Compute all runs of the sweep in SPEC again and compare them with the accepted nightly run.
 
-    Numbers must be equal to the bit. Speeds are measured relative to a calibration loop. After an
-    interruption, the same command continues. Exit status 1 for changed numbers and for a learner
-    that has become slower; see docs/schedules.md.
+    Numbers must be equal bit for bit. Speeds are measured relative to a calibration loop. After an
+    interruption, the same command continues. Exit status 1 if numbers have changed or a learner
+    has become slower; see docs/schedules.md.
 
-    The first nightly run is accepted. To accept the last one, when its numbers or speeds have
-    changed as they should: koco nightly accept NAME. To see its results: koco results --night NAME.
+    The first nightly run is accepted. To accept a later one whose numbers or speeds have changed
+    for a known reason: koco nightly accept NAME. To see its results: koco results --night NAME.
     """
     from flows.nightly.launch import launch_nightly
     from flows.nightly.regression import FAILING
@@ -69,9 +69,10 @@ def accept(name: str, store: str) -> None:
 def serve(schedules: Path | None, store: str) -> None:
     """Run nightly sweeps at the times in the schedules file, until stopped (Ctrl-C).
 
-    Prefect's server runs on this machine, for this machine only, unless PREFECT_API_URL names one.
-    Interrupted runs continue when this is started again; of the times that passed meanwhile, the
-    last is made up for. --store is for schedules that name none. See docs/schedules.md.
+    This starts a Prefect server that only this machine can reach, unless PREFECT_API_URL names one.
+    Interrupted runs continue when koco serve is started again. If scheduled times have passed in
+    the meantime, only the last is run late. --store is for schedules that name no store. See
+    docs/schedules.md.
     """
     from flows.schedules.service import serve_schedules
 

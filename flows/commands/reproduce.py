@@ -16,12 +16,12 @@ from flows.commands.shared import JSON, STORE, WORKERS, example
     envvar="KOCO_DATA",
     type=click.Path(path_type=Path),
     metavar="FOLDER",
-    help="The folder with the datasets' files; KOCO_DATA sets it too.  [default: they are fetched]",
+    help="Folder with the datasets' files; KOCO_DATA sets it too.  [default: download them]",
 )
 @click.option(
     "--quick",
     is_flag=True,
-    help="Few rows, seeds and values: shows that it works, in a minute or so.",
+    help="Few rows, seeds and values: checks in about a minute that everything works.",
 )
 @click.option(
     "--cluster", default="local", show_default=True, metavar="WHERE", help="As for koco sweep."
@@ -44,8 +44,8 @@ def reproduce(
     section-6-adversary or sampling-floor.
 
     Prepares the data, runs the sweeps, writes a page, and prints a line for each of the paper's
-    claims: whether it is reproduced, by which criterion, and what came out. Datasets that are not
-    available are named. Exit status 1 if runs have failed, not if a claim does not hold.
+    claims: whether it is reproduced, the criterion, and the outcome. Datasets that are not
+    available are named. Exit status 1 if runs have failed, but not if a claim does not hold.
     """
     from flows.reproduce.reproduction import SETS
     from flows.reproduce.reproduction import reproduce as reproduce_target

@@ -14,14 +14,14 @@ from flows.tables.text import line_width
 @STORE
 @click.option("--sweep", "name", help="Only the runs of this sweep.")
 @click.option("--night", metavar="SWEEP", help="Only the last nightly run of this sweep.")
-@click.option("--learner", "learners", multiple=True, help="Only this learner; repeat it.")
-@click.option("--dataset", "datasets", multiple=True, help="Only this dataset; repeat it.")
+@click.option("--learner", "learners", multiple=True, help="Only this learner; may be repeated.")
+@click.option("--dataset", "datasets", multiple=True, help="Only this dataset; may be repeated.")
 @click.option(
     "--where",
     "conditions",
     multiple=True,
     metavar="CONDITION",
-    help="Only runs with COLUMN=VALUE, or != < <= > >=; repeat it.",
+    help="Only runs with COLUMN=VALUE, or != < <= > >= for =; may be repeated.",
 )
 @click.option("--runs", "single", is_flag=True, help="List single runs.")
 @click.option(
@@ -30,15 +30,17 @@ from flows.tables.text import line_width
 @click.option(
     "--group",
     metavar="COLUMNS",
-    help="Average over all runs that have the same in these columns, with commas.",
+    help="Average over runs that are equal in these columns (a list with commas).",
 )
 @click.option(
     "--diff",
     "other",
     metavar="SWEEP",
-    help="Beside another sweep; difference is its mean loss less that of --sweep.",
+    help="Compare with another sweep; difference is its mean loss minus that of --sweep.",
 )
-@click.option("--columns", metavar="COLUMNS", help="Only these columns or parameters, with commas.")
+@click.option(
+    "--columns", metavar="COLUMNS", help="Only these columns or parameters (a list with commas)."
+)
 @click.option("--sort", metavar="COLUMN", help="Sort by this column or parameter.")
 @click.option("--descending", is_flag=True, help="With --sort: the largest first.")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most N rows.")
@@ -47,7 +49,7 @@ from flows.tables.text import line_width
     "imported",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="First add results that were made elsewhere, from a Parquet file, as those of --sweep.",
+    help="First add results made elsewhere, from a Parquet file, as a sweep named by --sweep.",
 )
 @JSON
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
@@ -67,19 +69,19 @@ def results(
 ) -> None:
     """Show results: averages of configurations over orders and seeds, or single runs.
 
-    Configurations are sorted for each stream, the best first, by error rate where there are classes
-    and else by mean loss. beats_constant says whether one is better, in mean loss and error rate,
-    than Constant, which always predicts the best constant so far; the learners whose best is not
-    are named below the table.
+    On each stream, the best configuration comes first, by error rate where there are classes and
+    otherwise by mean loss. beats_constant says whether a configuration is better, in mean loss and
+    error rate, than Constant, which always predicts the best constant so far. Learners whose best
+    configuration is not better are named below the table.
 
-    The table fits the terminal. It shows the parameters that vary, and no column that is empty or
-    the same in all rows: what is the same stands below it. --json, --csv and --arrow have all
-    columns, and all digits.
+    The table fits the terminal. It shows the parameters that vary, and leaves out columns that are
+    empty or the same in all rows; values that are the same everywhere stand below the table.
+    --json, --csv and --arrow have all columns and all digits.
 
-    Conditions take the columns of single runs (--runs --json shows them all); the value none stands
-    for a missing value. --diff joins the two sweeps by what both have; where a dataset or parameter
-    has one value in one and another in the other, changed says so. Runs of a running sweep are
-    shown as they finish. Nightly runs have results of their own (--night).
+    Conditions use the columns of single runs (--runs --json shows them all); the value none stands
+    for a missing value. --diff joins the rows of two sweeps that are equal in both; the column
+    changed shows datasets and parameters that differ. Runs of a running sweep are shown as they
+    finish. Nightly runs have results of their own (--night).
     """
     from flows.tables.querying import Query, answer
     from flows.tables.tables import night_of
@@ -88,10 +90,10 @@ def results(
 
     if as_json + as_csv + (arrow is not None) > 1:
         raise click.UsageError(
-            "--json, --csv and --arrow are three ways to give the same; choose one"
+            "--json, --csv and --arrow write the same result in three formats; choose one"
         )
     if name is not None and night is not None:
-        raise click.UsageError("--sweep and --night exclude each other; take one of them")
+        raise click.UsageError("--sweep and --night cannot be combined; choose one")
     if imported is not None:
         from storage.importing import import_results
 
@@ -116,7 +118,7 @@ def results(
             text, remarks = in_terminal(answered, query, line_width(sys.stdout))
             click.echo(text)
         else:
-            remarks = [f"no run has finished on {root} yet"]
+            remarks = [f"no run has finished in {root} yet"]
         if query.sweep is None and (nights := night_names(root)):
             words = "; ".join(f"koco results --night {name}" for name in nights)
             remarks.append(f"nightly runs have results of their own: {words}")
@@ -136,7 +138,7 @@ def _write_arrow(table: Any, file: Path) -> None:
     from koco_stream.errors import WrongInput
 
     if not file.parent.is_dir():
-        raise WrongInput(f"{file}: there is no folder {file.parent}; make it, or choose another")
+        raise WrongInput(f"{file}: there is no folder {file.parent}; create it, or choose another")
     with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
         writer.write_table(table)
 

@@ -27,7 +27,7 @@ STORE = click.option(
     ),
 )
 LIST_WIDTH = 100  # columns of the lines of a list in a message
-KEPT = "what was finished is kept. To go on:"  # the command that was run follows
+KEPT = "finished work is kept. To continue:"  # the command that was run follows
 CLUSTER = click.option(
     "--cluster",
     default="local",
@@ -39,18 +39,18 @@ CERTIFICATES = click.option(
     "--certificates",
     envvar="KOCO_CERTIFICATES",
     metavar="FOLDER",
-    help="For tls:// and for sites: the folder; KOCO_CERTIFICATES sets it too.",
+    help="Folder of the certificates, for tls:// and sites; KOCO_CERTIFICATES sets it too.",
 )
 INSECURE = click.option(
     "--insecure",
     is_flag=True,
-    help="Allow tcp:// to other machines: whoever reaches such a cluster can run code on it.",
+    help="Allow tcp:// to other machines. Whoever can connect to the cluster can run code on it.",
 )
 WORKERS = click.option(
     "--workers",
     type=click.IntRange(min=0),
     default=cores,
-    help="Local worker processes; 0 to run in this one.  [default: the cores]",
+    help="Number of local worker processes; 0: only this process.  [default: one per core]",
 )
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 

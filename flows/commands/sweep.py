@@ -27,28 +27,28 @@ def _list(context: click.Context, _: click.Parameter, wanted: bool) -> None:
     is_eager=True,
     expose_value=False,
     callback=_list,
-    help="List the packaged sweeps, and do nothing.",
+    help="List the packaged sweeps and do nothing.",
 )
 @click.option(
     "--block-rows",
     type=click.IntRange(min=1),
-    help="Rows read at a time; changes no number.  [default: 4096 or more]",
+    help="Rows read at a time; results do not depend on it.  [default: 4096 or more]",
 )
-@click.option("--retry-failed", is_flag=True, help="Run the runs again that have failed.")
+@click.option("--retry-failed", is_flag=True, help="Repeat the runs that have failed.")
 @click.option("--dry-run", is_flag=True, help="Print the plan and do nothing.")
 @click.option(
     "--prefect/--no-prefect",
     default=True,
-    help="Whether Prefect, if it is installed, records the sweep; KOCO_NO_PREFECT=1 says no too.",
+    help="Whether Prefect, if installed, records the sweep; KOCO_NO_PREFECT=1 turns it off too.",
 )
 @JSON
 @example("koco sweep ill-conditioned --store store")
 def sweep(request: SweepRequest, dry_run: bool, prefect: bool, as_json: bool) -> None:
     """Run the sweep in SPEC: a TOML file, or the name of a packaged sweep.
 
-    Runs that the store has are not run again, so a sweep that was stopped or killed continues. Exit
-    status 1 if runs have failed, after all others are done. A run that diverged has not failed: its
-    row says when.
+    Runs that are in the store are not repeated, so the same command continues a sweep that was
+    stopped or killed. If runs fail, the others are still completed, and the exit status is 1. A
+    run that diverged does not count as failed; its row says in which round it diverged.
     """
     if dry_run:
         from flows.sweeping.planning import dry_run_of
@@ -94,10 +94,10 @@ def sweep(request: SweepRequest, dry_run: bool, prefect: bool, as_json: bool) ->
 @JSON
 @example("koco status")
 def status(store: str, as_json: bool) -> None:
-    """Show the progress of the sweeps in a store, and how those that are over ended.
+    """Show the progress of the sweeps in a store, and how finished ones ended.
 
-    state is running, done, stopped (by Ctrl-C), ended by an error, or killed. Unless it is done,
-    the same koco sweep continues it.
+    The state is running, done, stopped (by Ctrl-C), ended by an error, or killed. A sweep that was
+    stopped, ended by an error or killed continues with the same koco sweep command.
     """
     from flows.sweeping.progress import COLUMNS, statuses
     from storage.store import existing_store

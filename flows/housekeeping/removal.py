@@ -72,8 +72,8 @@ def dataset_removal(store: str, name: str, force: bool = False) -> Removal:
         raise WrongInput(
             f"dataset {name!r} is used by {told};"
             + (f" remove them first ({remedies}), or" if remedies else "")
-            + " keep their results and remove the dataset alone with --force: before their runs are"
-            " repeated, it must be prepared again"
+            + " keep their results and remove only the dataset with --force; to repeat their"
+            " runs, prepare it again"
         )
     sizes = dataset_path(root, name).sizes()
     copies = [path.stat().st_size for path in copies_of(manifest)]

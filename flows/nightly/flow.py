@@ -162,7 +162,7 @@ def planned_night(night: Night, times: Times, planned: datetime) -> State[Any]:
         return Cancelled(name="Left out", message=reason)
     if times.note_begun(planned, now) > TRIES:
         times.note_ended(planned, now, "given up")
-        return Failed(name="Given up", message=f"it was cut {TRIES} times")
+        return Failed(name="Given up", message=f"it was interrupted {TRIES} times")
     try:
         state = limited_night(night, f"planned for {planned.isoformat(timespec='seconds')}")
     except Exception as error:

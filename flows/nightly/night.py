@@ -93,12 +93,12 @@ def ended_night(store: AnyPath, sweep: str) -> tuple[StorePath, str]:
     note = read_json(night / NOTE)
     if not note:
         raise WrongInput(
-            f"{store_path(store)} has no nightly run of a sweep {sweep!r}; make one with"
-            " koco nightly"
+            f"{store_path(store)} has no nightly run of a sweep {sweep!r}; start one with koco"
+            " nightly"
         )
     if not note["ended"]:
         raise WrongInput(
-            f"the nightly run of {sweep!r} that was begun at {note['night']} has not ended; wait"
+            f"the nightly run of {sweep!r} that began at {note['night']} has not ended; wait"
             " for it, or start it again"
         )
     return night, note["night"]
@@ -243,15 +243,14 @@ def lines_of(night: Night, history: Sequence[dict[str, Any]]) -> list[str]:
     accepted = [row["code"] for row in history if row["accepted"] and row["night"] != night.name]
     if night.result == CHANGED and accepted:
         lines.append(
-            "code, versions and sweep are those of the accepted run: its numbers should have come"
-            " out again"
+            "code, versions and sweep are those of the accepted run: its numbers should be the same"
             if accepted[-1] == code()
             else f"code or versions are not those of the accepted run: {accepted[-1]} then,"
             f" {code()} now"
         )
     if night.result in FAILING:
         lines.append(
-            f"if this is as it should be: koco nightly accept {night.sweep.name}"
+            f"if this change is intended: koco nightly accept {night.sweep.name}"
             f" --store {night.store}"
         )
     return lines

@@ -57,7 +57,7 @@ class Change:
             "data": f"the dataset has other rows than in the accepted run ({self.runs:,} runs)",
             "gone": f"{self.runs:,} of {self.of:,} runs of the accepted run are gone",
             "new": f"{self.runs:,} runs that the accepted run did not have",
-            "numbers": f"{self.runs:,} of {self.of:,} runs have other numbers{by}",
+            "numbers": f"{self.runs:,} of {self.of:,} runs have changed numbers{by}",
         }
         return f"{self.learner} on {self.dataset}: {found[self.what]}"
 
@@ -141,7 +141,8 @@ class Speed:
         if self.expected is not None:
             found = f"{self.ratio / self.expected - 1:+.0%} time for the same rounds"
         if self.verdict == UNCLEAR:
-            found += f"; other processes took {self.others:.0%} of the machine, so it is not judged"
+            found += f"; other processes took {self.others:.0%} of the machine, so this does not"
+            " count"
         return f"{self.learner} on {self.dataset}: {found}"
 
 

@@ -81,10 +81,10 @@ class Times:
             result = self.done()[_key(planned)]["result"]
             return f"the run of {_key(planned)} has ended already: {result}"
         if (last := self.due(now)) is not None and last > planned:
-            return f"left out: {_key(last)}, which was planned after it, is due too"
+            return f"skipped: {_key(last)}, which was scheduled later, is due too"
         begun = max(self.done(), default="")
         if begun > _key(planned):
-            return f"left out: the run of {begun}, which was planned after it, has begun already"
+            return f"skipped: the run of {begun}, which was scheduled later, has begun already"
         return None
 
     def note_begun(self, planned: datetime, now: datetime) -> int:

@@ -53,7 +53,7 @@ def fetch_edition(store: str, entry: Entry) -> tuple[Edition, list[Path], dict[s
     """
     edition = entry.fetchable
     if edition is None:
-        raise WrongInput(f"{entry.name} has no address to fetch it from. {how_to_get(entry)}")
+        raise WrongInput(f"{entry.name} has no download address. {how_to_get(entry)}")
     folder = private_folder("sources", entry.name)
     known = recorded(store)
     came: dict[str, Path] = {}
@@ -89,11 +89,11 @@ def _fetch(
     """Download the file at one address; errors are raised with their remedy."""
     expected = recorded_sha256 if address.path_inside else address.sha256 or recorded_sha256
     name = None if address.path_inside else address.name_of(file)
-    say(f"fetching {address.url}")
+    say(f"downloading {address.url}")
     try:
-        with BytesProgress("fetching") as progress:
+        with BytesProgress("downloading") as progress:
             return fetch(
-                address.url, expected, folder, partial(progress.step, "fetching"), name=name
+                address.url, expected, folder, partial(progress.step, "downloading"), name=name
             )
     except Unreachable as error:
         raise WrongInput(f"{error}. {how_to_get(entry)}") from None
@@ -104,14 +104,14 @@ def _fetch(
         ) from None
     except WrongChecksum as error:
         if expected == recorded_sha256:
-            since = f"that is what it gave when {entry.name} was first fetched into {store}"
+            since = f"the checksum was recorded when {entry.name} was first downloaded into {store}"
             remedy = (
                 "if you trust the new file, delete the address in"
-                f" {store_path(store) / CHECKSUMS}; else pass the old one with --from"
+                f" {store_path(store) / CHECKSUMS}; otherwise pass the old one with --from"
             )
         else:
             since, remedy = (
-                "that is the published file's",
+                "the checksum is that of the published file",
                 "get the published file and pass it with --from",
             )
         raise WrongInput(f"{error}: {since}. Nothing was prepared; {remedy}") from None

@@ -22,7 +22,7 @@ def may_pass(task: Any, run: Any, state: State[Any]) -> bool:
     error = state.result(raise_on_failure=False)
     cause = error.__cause__ or error.__context__ if isinstance(error, WrongInput) else error
     if isinstance(cause, StoreUnavailable | Unreachable | ConnectionError):
-        say(f"{cause}; trying again after a while")
+        say(f"{cause}; trying again later")
         return True
     return False
 

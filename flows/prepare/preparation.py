@@ -65,13 +65,11 @@ def prepare_named(
     """
     check_name(name)
     if not replace and name in prepared_names(store):
-        raise WrongInput(
-            f"{store} has a dataset {name!r} already; to prepare it anew add --replace"
-        )
+        raise WrongInput(f"{store} already has a dataset {name!r}; to replace it, add --replace")
     if name.split(",")[0] in GENERATORS:
         raise WrongInput(
-            f"{name!r} is generated on demand: name it in a sweep file; for data of your own take"
-            " another name"
+            f"{name!r} is a generated dataset, which a sweep file names directly; for your own"
+            " data choose another name"
         )
     if not sources:
         entry = entry_named(name)

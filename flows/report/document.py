@@ -44,13 +44,12 @@ BEST = (
     *("dictionary", "seconds", "on the edge", "beats Constant"),
 )
 FOREIGN = (
-    "Learners of other libraries ran in processes of their own. Their seconds are those of the"
-    " rounds by that process's clock: making a dictionary or a matrix of each row is in them, the"
-    " start of the process is not."
+    "Learners of other libraries ran in separate processes. Their seconds include the conversion"
+    " of each row to a dictionary or matrix, but not the start of the process."
 )
-DATA = ("dataset", "rows", "features", "values a row", "source", "done to it", "identity")
+DATA = ("dataset", "rows", "features", "values per row", "source", "transformations", "identity")
 RUNGS = (
-    *("dataset", "learner", "rung", "rounds", "configurations", "went on", "the best then"),
+    *("dataset", "learner", "rung", "rounds", "configurations", "continued", "the best"),
     "its mean loss",
 )
 
@@ -96,7 +95,7 @@ def report_of(store: AnyPath, sweep: str) -> dict[str, Any]:
     every_column = runs_of(store, sweep) if published else runs
     return {
         "sweep": sweep,
-        "summary": f"{summary}. The scans took {seconds:,.1f} s in all.",
+        "summary": f"{summary}. Computing took {seconds:,.1f} s in all.",
         "file": note["file"],
         "flags": flags_of(streams, planned, counts),
         "published": [FIGURES[name](store, every_column) for name in published if runs.num_rows],
@@ -109,7 +108,7 @@ def report_of(store: AnyPath, sweep: str) -> dict[str, Any]:
         "not_ok_note": (
             f"The first {MOST_NOT_OK} of {bad.num_rows:,}."
             if bad.num_rows > MOST_NOT_OK
-            else "A run that diverged has not failed."
+            else "A run that diverged does not count as failed."
         ),
         "not_ok": [
             [row[name] for name in ("dataset", "learner", "params", "status", "error")]
@@ -172,14 +171,14 @@ def flags_of(streams: list[StreamResults], planned: int, counts: dict[str, int])
     `Constant`, a best by error that is not the best by loss, optima at a grid's edge.
     """
     missing = planned - sum(counts.values())
-    flags = [Flag(f"{missing:,} of {planned:,} runs are not there yet")] if missing > 0 else []
+    flags = [Flag(f"{missing:,} of {planned:,} runs are not computed yet")] if missing > 0 else []
     flags += [
         Flag(f"{count:,} runs {status}") for status, count in counts.items() if status != "ok"
     ]
     left = [stream.title for stream in streams[MOST_STREAMS:]]
     flags += merged_flags(
-        f"{len(left):,} streams have no plots, only their best parameters",
-        [f"{title} has no plots, only its best parameters" for title in left],
+        f"{len(left):,} streams have no plots, only a table of best parameters",
+        [f"{title} has no plots, only a table of best parameters" for title in left],
     )
     worse = [words for stream in streams for words in stream.not_better]
     n_learners = sum(len({line.learner for line, _ in one.best_lines}) for one in streams)
@@ -325,7 +324,7 @@ def circumstances_of(runs: pa.Table) -> list[list[Any]]:
         ["versions", "; ".join(software) or None],
         ["numbers_version of the learners", ", ".join(versions) or None],
         ["runs ended", " to ".join(dict.fromkeys(when)) or None],
-        ["computed first by the sweeps", ", ".join(sweeps) or None],
+        ["first computed by the sweeps", ", ".join(sweeps) or None],
     ]
 
 

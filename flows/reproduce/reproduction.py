@@ -34,8 +34,8 @@ from storage.catalogue.entries import CATALOGUE, find_edition
 SETS = ("dataset", "rows in the paper", "rows here", "state")
 QUICK = (
     f"A quick run: at most {QUICK_ROWS:,} rows of a dataset ({QUICK_GENERATED:,} of a generated"
-    f" one), {QUICK_SEEDS} seeds, and fewer values of each grid. It shows that all of it works; its"
-    " numbers are not the paper's experiment."
+    f" one), {QUICK_SEEDS} seeds, and fewer values of each grid. It checks that everything works;"
+    " its numbers cannot be compared with those of the paper."
 )
 TAKES_MORE = "son-figure-3"  # target with one point per dataset, to which datasets can be added
 
@@ -144,7 +144,7 @@ def reproduce(
     for sweep in (*target.sweeps, *stand_ins, *target.searches):
         path = sweep_for(sweep, at_hand, more_tables(target, sweep, at_hand), quick)
         if path is None:
-            say(f"koco: not run: {sweep}: none of its datasets is at hand")
+            say(f"koco: not run: {sweep}: none of its datasets is available")
             continue
         if sweep in stand_ins:
             say(f"koco: a stand-in for {stand_ins[sweep][0]}: {stand_ins[sweep][1]}")
@@ -190,8 +190,8 @@ def datasets_of(target: Target, store: str, data: Path | None, workers: int) -> 
             manifest = prepared(store, name, data, workers)
             found.append(Dataset(name, state_of(name, manifest.n_rows), manifest))
         except WrongInput as error:
-            say(f"koco: not at hand: {name}: {error}")
-            found.append(Dataset(name, f"not at hand: {str(error).splitlines()[0]}"))
+            say(f"koco: not available: {name}: {error}")
+            found.append(Dataset(name, f"not available: {str(error).splitlines()[0]}"))
     for name in target.datasets:
         if name not in wanted:
             entry = entry_of(name)
@@ -243,7 +243,7 @@ def state_of(name: str, n_rows: int) -> str:
 
 def flags_of(target: Target, sets: list[Dataset], quick: bool, failed: int) -> list[Flag]:
     """Warnings that a reader of the page must see first."""
-    absent = [one.name for one in sets if one.state.startswith("not at hand")]
+    absent = [one.name for one in sets if one.state.startswith("not available")]
     partial = [
         f"{one.name} ({one.state.removeprefix('a part: ')})"
         for one in sets
@@ -251,7 +251,7 @@ def flags_of(target: Target, sets: list[Dataset], quick: bool, failed: int) -> l
     ]
     flags = [
         QUICK if quick else "",
-        f"Not at hand, and so not in the comparison: {', '.join(absent)}" if absent else "",
+        f"Not available, and so not in the comparison: {', '.join(absent)}" if absent else "",
         f"Only in part: {'; '.join(partial)}" if partial else "",
         *(
             f"Not compared: {one.name}; {one.state.removeprefix('not compared: ')}"
@@ -273,7 +273,7 @@ def stand_in_figure(runs: pa.Table, sweep: str, dataset: str, what: str) -> Figu
     claims = [
         Claim(
             f"{row['learner']} does not complete on {dataset}",
-            "none: a stand-in cannot tell",
+            "none: a stand-in cannot decide it",
             f"on {sweep} {row['status']} after {row['rounds'] or 0:,} rounds and"
             f" {row['seconds'] or 0:,.0f} s, with {row['dictionary_size'] or 0:,} points",
             None,
@@ -286,7 +286,7 @@ def stand_in_figure(runs: pa.Table, sweep: str, dataset: str, what: str) -> Figu
         claims,
         rows.column_names,
         [list(row.values()) for row in rows.to_pylist()],
-        f"Not {dataset}, but {what}. What ends here may have been too slow for the paper's code; of"
-        f" {dataset} itself it says nothing.",
+        f"Not {dataset}, but {what}. A learner that completes here may have been too slow in the"
+        f" paper's code. This says nothing about {dataset} itself.",
         opened=True,
     )

@@ -82,8 +82,8 @@ TARGETS = {
         ),
         Target(
             "sketch-start",
-            "Not of a paper: which start of Oja's sketch errs less, over all datasets at hand,"
-            " scaled in three ways",
+            "Our own experiment: which start of Oja's sketch makes fewer errors, over all available"
+            " datasets, scaled in three ways",
             ("sketch-start",),
             "sketch-start",
         ),
@@ -100,8 +100,8 @@ TARGETS = {
                     "slice-like",
                     "slice",
                     (
-                        "made rows of the size of slice (53,500 rows of 385 features), not slice"
-                        " itself"
+                        "generated rows of the size of slice (53,500 rows of 385 features), not"
+                        " slice itself"
                     ),
                 ),
             ),
@@ -190,7 +190,7 @@ def sweep_for(
     if quick:
         _shorten(content)
     content["name"] = f"{sweep}-{'quick' if quick else 'at-hand'}"
-    how = "shortened" if quick else "with the datasets that are at hand"
+    how = "shortened" if quick else "with the available datasets"
     text = f"# flows/sweeps/{sweep}.toml, {how}.\n{tomli_w.dumps(content)}"
     path = Path(private_folder("reproduce", text_hash(text)[:12])) / f"{content['name']}.toml"
     write_text(path, text)

@@ -115,7 +115,7 @@ def compilers(kinds: list[Needed]) -> list[subprocess.Popen[bytes]]:
 def _wait(started: list[subprocess.Popen[bytes]]) -> None:
     """Wait for compilers. Raises `RuntimeError` if one fails."""
     if any([compiler.wait() for compiler in started]):
-        raise RuntimeError("compiling the learners failed; what the compiler said stands above")
+        raise RuntimeError("compiling the learners failed; the compiler's messages are above")
 
 
 @contextmanager

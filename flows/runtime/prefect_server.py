@@ -109,7 +109,7 @@ class PrefectServer:
         until = time.monotonic() + patience
         while self.process and not self._answers():
             if self.process.poll() is not None or time.monotonic() > until:
-                raise RuntimeError(f"Prefect's server did not start; what it said is in {self.log}")
+                raise RuntimeError(f"Prefect's server did not start; see its log, {self.log}")
             time.sleep(0.1)
 
     def wait_until_written(self, tasks: "Sequence[State[Any]]") -> None:
@@ -166,7 +166,7 @@ class PrefectServer:
     def check(self) -> None:
         """Raise `RuntimeError` if the server has ended."""
         if self.process and self.process.poll() is not None:
-            raise RuntimeError(f"Prefect's server has ended; what it said is in {self.log}")
+            raise RuntimeError(f"Prefect's server has ended; see its log, {self.log}")
 
 
 def free_port(wished: int) -> int:

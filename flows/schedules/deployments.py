@@ -102,7 +102,7 @@ async def deployment_of(schedule: Schedule) -> RunnerDeployment:
         schedule=Cron(schedule.cron, timezone=schedule.timezone),
         parameters=schedule.parameters(),
         description=(
-            f"{schedule.sweep.name} anew on {schedule.store}, compared with the accepted run"
+            f"{schedule.sweep.name} again on {schedule.store}, compared with the accepted run"
         ),
         tags=["koco"],
         entrypoint_type=EntrypointType.MODULE_PATH,
@@ -117,7 +117,7 @@ async def clear_up(client: PrefectClient, schedule: Schedule) -> None:
         return
     for run in await runs_of_deployment(client, deployment.id, *UNDER_WAY):
         await client.set_flow_run_state(
-            run.id, Crashed(message="koco serve ended while this was under way"), force=True
+            run.id, Crashed(message="koco serve ended while this run was in progress"), force=True
         )
     now = datetime.now(UTC)
     due = await asyncio.to_thread(Times(schedule.store, schedule.name).due, now)
@@ -140,7 +140,10 @@ async def make_up(
     every = [state for state in StateType if state != StateType.CRASHED]
     if await runs_of_deployment(client, deployment, *every, planned=due):
         return
-    say(f"{schedule.name}: the run planned for {due.isoformat(timespec='seconds')} is done now")
+    say(
+        f"{schedule.name}: the run scheduled for {due.isoformat(timespec='seconds')} starts late,"
+        " now"
+    )
     await client.create_flow_run_from_deployment(
         deployment,
         parameters={"planned": due.isoformat()},

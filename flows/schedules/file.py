@@ -95,6 +95,6 @@ def _check(file: TomlFile, number: int, schedule: Schedule, store: str) -> None:
             planned_times(schedule.cron, schedule.timezone, datetime.now(UTC))
         except ValueError:  # raised too for a time that never comes, such as the 30th of February
             raise WrongInput(
-                f"{schedule.cron!r} is no cron expression; five fields (minute, hour, day, month,"
-                ' day of the week), for example "0 2 * * *" for two o\'clock each night'
+                f"{schedule.cron!r} is not a cron expression; give five fields (minute, hour,"
+                ' day, month, day of the week), for example "0 2 * * *" for two o\'clock each night'
             ) from None

@@ -35,12 +35,14 @@ def serve_schedules(file: Path, store: str) -> None:
             try:
                 stack.enter_context(locked(path, "serve", None))
             except BlockingIOError:
-                raise RuntimeError(f"another koco serve serves {path}; stop it first") from None
+                raise RuntimeError(
+                    f"another koco serve is running for {path}; stop it first"
+                ) from None
         server.start()
         server.wait()
         if server.process:
             stack.enter_context(server.announced())
-            say(f"Prefect's pages: {server.pages}")
+            say(f"Prefect's web interface: {server.pages}")
         signal.signal(signal.SIGTERM, interrupt)
         # imported here, because prefect reads its settings when it is imported
         from flows.schedules.deployments import serve

@@ -160,8 +160,8 @@ def all_runs(sweep: Sweep, manifests: dict[str, Manifest | None]) -> list[Run]:
             metric = METRICS[name]
             kind = "two classes" if metric.of_two else metric.task
             raise WrongInput(
-                f"{sweep.path}: the metric {name} is for {kind}, and no dataset of the sweep is;"
-                " leave it out"
+                f"{sweep.path}: the metric {name} is for {kind}, and the sweep has no such"
+                " dataset; leave it out"
             )
     return without_repeats(runs)
 

@@ -174,7 +174,7 @@ def sweep_of(content: Mapping[str, Any]) -> Sweep:
     try:
         text = tomli_w.dumps(_plain(content))
     except (TypeError, ValueError) as error:
-        raise WrongInput(f"{DICTIONARY}: {error}; a sweep has numbers, texts and lists") from None
+        raise WrongInput(f"{DICTIONARY}: {error}; use only numbers, texts and lists") from None
     return _expanded(TomlFile(DICTIONARY, "sweep", EXAMPLES, TABLES, text))
 
 
@@ -242,8 +242,8 @@ def _refuse_many_runs(
     )
     if count > MOST_RUNS:
         raise WrongInput(
-            f"{path}: {count:,} runs, and a sweep has at most {MOST_RUNS:,}; give fewer values or"
-            " seeds, or make several sweeps"
+            f"{path}: {count:,} runs, but a sweep has at most {MOST_RUNS:,}; give fewer values or"
+            " seeds, or split the sweep"
         )
 
 
@@ -262,8 +262,7 @@ def values_of(value: Any) -> list[Any]:
         return value if isinstance(value, list) else [value]
     if len(value) != 1 or next(iter(value)) not in BASES:
         raise WrongInput(
-            "a grid is a list, or { powers_of_two = [first, last] }, or { powers_of_ten = [first,"
-            " last] }"
+            "give a list, { powers_of_two = [first, last] } or { powers_of_ten = [first, last] }"
         )
     ((name, ends),) = value.items()
     if not (
@@ -273,8 +272,8 @@ def values_of(value: Any) -> list[Any]:
         and ends[0] <= ends[1]
     ):
         raise WrongInput(
-            f"{name} takes the first and the last exponent, [first, last], whole numbers in order,"
-            f" not {ends!r}"
+            f"{name} needs two whole numbers in order, [first exponent, last exponent], not"
+            f" {ends!r}"
         )
     return [BASES[name] ** k for k in range(ends[0], ends[1] + 1)]
 

@@ -79,7 +79,7 @@ class FlowRecord:
         if isinstance(error, Exception):
             self.tell(state="Failed", message=_in_words(error))
         elif error is not None:  # Ctrl-C, SIGTERM
-            self.tell(state="Cancelled", message="stopped; the same command goes on")
+            self.tell(state="Cancelled", message="stopped; the same command continues it")
         self._start()
         self.untold.put(None)
         if self.process is None:

@@ -105,7 +105,7 @@ class Recorder:
             if self.server.process is None and time.monotonic() - self.answered > PATIENCE:
                 if self.until < math.inf:
                     self._give_up(self.trouble)
-                self._tell_once(f"Prefect does not answer ({self.trouble}); the sweep goes on")
+                self._tell_once(f"Prefect does not answer ({self.trouble}); the sweep continues")
             time.sleep(AGAIN)
         else:
             self.answered = time.monotonic()

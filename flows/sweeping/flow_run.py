@@ -91,7 +91,7 @@ class FlowRun:
             if step.state is RUNNING:
                 step.state = state("Crashed", "the sweep's process was killed")
         if self.end is None:
-            text = "the sweep's process was killed; the same command goes on"
+            text = "the sweep's process was killed; the same command continues it"
             self.end = state("Crashed", text)
             self._log(ERROR, f"Crashed: {text}", time.time())
 

@@ -69,8 +69,8 @@ def limits_of(cluster: str, workers: int, client: Client | None = None) -> Limit
     if site := site_named(cluster):
         if client is not None and not wait_for(client, site.workers.min, site.patience_seconds):
             raise LostCluster(
-                f"fewer than {site.workers.min} worker(s) came within {site.patience}, the site's"
-                " patience"
+                f"fewer than {site.workers.min} worker(s) connected within {site.patience}, the"
+                " site's patience"
             )
         return Limits(site.workers.max, site.worker_bytes)
     if cluster != LOCAL and client is not None:

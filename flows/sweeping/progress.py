@@ -156,7 +156,7 @@ class SweepProgress:
         )
         self.live.update(self.task, total=self.status.runs, completed=self.status.done)
         say(
-            f"sweep {self.status.sweep}: {runs:,}{again} runs, {there:,} in the store already,"
+            f"sweep {self.status.sweep}: {runs:,}{again} runs, {there:,} already in the store,"
             f" {runs - there:,} to compute"
         )
 
@@ -166,7 +166,7 @@ class SweepProgress:
         `dashboard` is the address of Dask's pages, if there are any.
         """
         self.begun, self.status = time.monotonic(), replace(self.status, dashboard=dashboard)
-        say(f"  the workers compute{f'; what they do: {dashboard}' if dashboard else ''}")
+        say(f"  the workers compute{f'; Dask: {dashboard}' if dashboard else ''}")
 
     def hear(self, report: Report) -> None:
         """Note how far a cohort under way is."""

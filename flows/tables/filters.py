@@ -45,7 +45,7 @@ def found(
         there = _values(runs, name)
         for value in wanted:
             if value not in there:
-                raise WrongInput(f"--{name} {value}: no run has it{_instead(value, name, there)}")
+                raise WrongInput(f"--{name} {value}: no run matches{_instead(value, name, there)}")
         if wanted:
             runs = runs.filter(pc.is_in(runs.column(name), pa.array(wanted, pa.string())))
     for condition in conditions:
@@ -55,7 +55,7 @@ def found(
             there = _values(runs, name)
             ranged = operator in ("<", "<=", ">", ">=")
             raise WrongInput(
-                f"--where {condition!r}: no run meets it{_instead(value, name, there, ranged)}"
+                f"--where {condition!r}: no run matches{_instead(value, name, there, ranged)}"
             )
         runs = meeting
     return runs
@@ -72,14 +72,14 @@ def _instead(wanted: str, name: str, there: Sequence[Any], ranged: bool = False)
     Of many values that are no texts, or if it is `ranged`, it has the first and the last.
     """
     if not there:
-        return f"; {name} has no value in any of them"
+        return f"; {name} has no value in these runs"
     texts = [_text(value) for value in there]
     if ranged or (len(texts) > MOST_VALUES and not isinstance(there[0], str)):
         return f"; there are {len(texts):,} values, from {texts[0]} to {texts[-1]}"
     close = _nearest(wanted, there)
-    said = f"; did you mean {' or '.join(close)}?" if close else ";"
+    said = f"; did you mean {' or '.join(close)}? There" if close else "; there"
     more = f"; and {len(texts) - MOST_VALUES:,} more" if len(texts) > MOST_VALUES else ""
-    return f"{said} There are: {'; '.join(texts[:MOST_VALUES])}{more}"
+    return f"{said} are: {'; '.join(texts[:MOST_VALUES])}{more}"
 
 
 def _nearest(wanted: str, there: Sequence[Any]) -> list[str]:
@@ -124,8 +124,8 @@ def _holds(runs: pa.Table, condition: str) -> pa.ChunkedArray:
         value = pa.scalar(text).cast(column.type)
     except pa.ArrowInvalid:
         raise WrongInput(
-            f"--where {condition!r}: {text!r} cannot be in the column {name}, which has the type"
-            f" {column.type}"
+            f"--where {condition!r}: {text!r} cannot be compared with the column {name}, which"
+            f" has the type {column.type}"
         ) from None
     return pc.fill_null(OPERATORS[operator](column, value), operator == "!=")
 

@@ -148,14 +148,14 @@ def with_columns(table: pa.Table, names: Sequence[str]) -> pa.Table:
 def _check(query: Query) -> None:
     """Raise `WrongInput` for options that exclude each other."""
     if query.single + query.best + bool(query.group) > 1:
-        raise WrongInput("--runs, --best and --group exclude each other; take one of them")
+        raise WrongInput("--runs, --best and --group cannot be combined; choose one")
     if query.other is not None and (query.single or query.sweep is None):
         raise WrongInput(
-            "--diff shows averages of the two sweeps --sweep NAME and --diff OTHER; name both,"
-            " without --runs"
+            "--diff compares averages of two sweeps; give both --sweep NAME and --diff OTHER, and"
+            " leave out --runs"
         )
     if query.descending and query.sort is None:
-        raise WrongInput("--descending is the order of --sort COLUMN; name the column too")
+        raise WrongInput("--descending needs --sort COLUMN; add it")
 
 
 def _runs_of_both(store: StorePath, query: Query) -> pa.Table:

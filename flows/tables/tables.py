@@ -81,7 +81,7 @@ def night_of(store: AnyPath, sweep: str) -> StorePath:
     if sweep not in there:
         raise WrongInput(
             f"{store} has no nightly run of a sweep {sweep!r}"
-            + (nearest(sweep, there) if there else "; make one with koco nightly")
+            + (nearest(sweep, there) if there else "; start one with koco nightly")
         )
     return night_path(store, sweep)
 
@@ -97,12 +97,10 @@ def sweep_note(store: AnyPath, name: str) -> dict[str, Any]:
         there = sweep_names(store)
         if name in night_names(store):
             raise WrongInput(
-                f"no sweep {name!r} has run on {store}, but a nightly run of it has: koco results"
-                f" --night {name}"
+                f"{store} has no sweep {name!r}, only a nightly run of it: koco results --night"
+                f" {name}"
             )
-        raise WrongInput(
-            f"no sweep {name!r} has run on {store}" + (nearest(name, there) if there else "")
-        )
+        raise WrongInput(f"{store} has no sweep {name!r}" + (nearest(name, there) if there else ""))
     return json.loads(note.read_text())  # type: ignore[no-any-return]
 
 
@@ -346,8 +344,8 @@ def groups_of(runs: pa.Table, by: Sequence[str]) -> list[dict[str, Any]]:
             raise WrongInput(f"runs have no column {name!r}{nearest(name, runs.column_names)}")
         if name in MEASURES:
             raise WrongInput(
-                f"{name} is what is averaged; group by columns of the stream or of the"
-                " configuration"
+                f"{name} is averaged, so runs cannot be grouped by it; group by columns of the"
+                " stream or of the configuration"
             )
     found = averages(runs, by).sort_by([(name, "ascending") for name in by])
     return list(rows_of(found.select([*by, *AVERAGES, *metric_means(found)])))

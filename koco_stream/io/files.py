@@ -34,7 +34,8 @@ def written_atomically(path: Path) -> Iterator[Path]:
         if error.errno not in NO_ROOM:
             raise
         raise OSError(
-            error.errno, f"no room for {path} ({os.strerror(error.errno)}); make room on its disk"
+            error.errno,
+            f"no disk space for {path} ({os.strerror(error.errno)}); free some space on its disk",
         ) from None
     finally:
         temporary.unlink(missing_ok=True)

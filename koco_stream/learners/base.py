@@ -268,11 +268,11 @@ class Learner(Algorithm, Estimator):
         changed = [q for q, value in given.items() if value != in_force[q]]
         if changed:
             raise WrongInput(
-                f"{', '.join(changed)} changed since learning began; call fit to begin anew, or set"
-                " the old value again"
+                f"{', '.join(changed)} changed since learning began; call fit to start again, or"
+                " restore the old value"
             )
         if self._diverged:
-            raise WrongInput(f"{self!r} diverged; call fit to begin anew, with other parameters")
+            raise WrongInput(f"{self!r} diverged; call fit to start again, with other parameters")
         if self.__sklearn_is_fitted__():
             check_feature_names(name, vars(self).get("feature_names_in_"), X)
         return as_rows(X, vars(self).get("n_features_in_"), name)

@@ -67,15 +67,15 @@ class Constant(Learner):
 
     It predicts the mean of the labels for the squared, half squared and squared hinge loss,
     log((n₊ + ½)/(n₋ + ½)) for the logistic loss with n₊ labels +1 and n₋ labels −1, and the sign of
-    the majority for the hinge loss (0 in a tie). Its first prediction is 0. The sign of each is the
-    majority's. Predictions are not truncated.
+    the majority for the hinge loss (0 in a tie). Its first prediction is 0. All of these have the
+    sign of the majority. Predictions are not truncated.
 
     Parameters
     ----------
     loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
-        The loss.
+        The loss function.
     clip : float
-        Not used: the learner is the same beside learners with any clip.
+        Not used, so that the result is the same for any clip.
     fit_intercept : bool
         Not used.
     seed : int
@@ -88,7 +88,7 @@ class Constant(Learner):
 
     Notes
     -----
-    The ½ of the logistic loss are those of Krichevsky and Trofimov (1981). Without them the
+    The ½ in the logistic loss is that of Krichevsky and Trofimov (1981). Without it, the
     constant would be infinite until both labels were seen.
 
     Examples

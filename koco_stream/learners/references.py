@@ -21,7 +21,7 @@ from koco_stream.learners.files import imported, kept_copy
 GROUP = "koco_stream.learners"  # of entry points
 VW = "vw"
 FORMS = (
-    ". A learner of a file is named 'file.py:Class', one of an installed package"
+    ". A learner in a file is named 'file.py:Class', one of an installed package"
     " 'package.module:Class', and Vowpal Wabbit 'vw'"
 )
 
@@ -95,12 +95,12 @@ def _of_distribution(name: str) -> Reference:
         return Reference(name, _version_of(importlib.metadata.distribution(found[0])))
     if importlib.util.find_spec(package) is None:
         raise WrongInput(
-            f"the learner {name!r} is of the package {package!r}, which is not installed; pip"
+            f"the learner {name!r} is in the package {package!r}, which is not installed; pip"
             f" install {package}, on every machine of the cluster"
         )
     raise WrongInput(
-        f"the learner {name!r} is of the module {package!r}, which no installed distribution has;"
-        " name its file: 'file.py:Class'"
+        f"the learner {name!r} is in the module {package!r}, which belongs to no installed"
+        " distribution; name its file: 'file.py:Class'"
     )
 
 
@@ -186,7 +186,7 @@ def _of_package(reference: Reference, place: str) -> ModuleType:
 def _offered(reference: Reference) -> type:
     offered = entry_points().get(reference.name)
     if offered is None:
-        raise WrongInput(f"no package that is installed offers the learner {reference.name!r}")
+        raise WrongInput(f"no installed package offers the learner {reference.name!r}")
     _check_version(reference, _version_of(offered.dist))
     loaded: type = offered.load()
     return loaded
@@ -195,6 +195,6 @@ def _offered(reference: Reference) -> type:
 def _check_version(reference: Reference, found: str) -> None:
     if found != reference.code:
         raise LearnerChanged(
-            f"{reference.name}: this machine has {found}, and the sweep was begun with"
+            f"{reference.name}: this machine has {found}, but the sweep started with"
             f" {reference.code}; install the same version on every machine"
         )

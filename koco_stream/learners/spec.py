@@ -79,7 +79,7 @@ class Parameter:
 
 
 SHARED = (
-    Parameter("loss", str, "the loss", choices=tuple(LOSSES)),
+    Parameter("loss", str, "the loss function", choices=tuple(LOSSES)),
     Parameter("clip", float, "C, the bound on predictions", low=0, above=True),
     Parameter("fit_intercept", bool, "add a feature that is always 1"),
 )
@@ -97,7 +97,7 @@ CURVATURE = Parameter(
 CURVATURE_SCHEDULE = Parameter(
     "curvature_schedule",
     str,
-    "how `curvature` changes: not, or as 1/√t",
+    "how `curvature` changes: it stays constant, or decreases as 1/√t",
     choices=("constant", "decreasing"),
 )
 NEWTON_STEP = (ALPHA, CURVATURE, CURVATURE_SCHEDULE)
@@ -111,20 +111,24 @@ PROJECTION = Parameter(
 SKETCH_SIZE = Parameter(
     "sketch_size",
     int,
-    "m, the rows of the sketch (FDSON: those that a shrink leaves)",
+    "m, the number of rows of the sketch (FDSON: after a shrink)",
     low=1,
     high=1023,
 )
 DIAGONAL = Parameter(
     "diagonal",
     bool,
-    "rescale features by the diagonal of past gradients' squares; updated: this round's too, once"
-    " it has predicted",
+    "rescale features by the diagonal of past gradients' squares; updated: with this round's square"
+    " too, after the prediction",
     choices=("updated",),
 )
 
 BANDWIDTH = Parameter(
-    "bandwidth", float, "of the Gaussian kernel exp(−‖x − x'‖²/(2·bandwidth²))", low=0, above=True
+    "bandwidth",
+    float,
+    "width of the Gaussian kernel exp(−‖x − x'‖²/(2·bandwidth²))",
+    low=0,
+    above=True,
 )
 KERNEL_SHAPE = (
     Parameter("kernel", str, "the kernel", choices=tuple(KERNELS)),
@@ -132,7 +136,7 @@ KERNEL_SHAPE = (
     Parameter(
         "degree",
         int,
-        "of the polynomial kernel (xᵀx' + 1)^degree",
+        "degree of the polynomial kernel (xᵀx' + 1)^degree",
         low=1,
         high=16,
         matters_if=("kernel", ("polynomial",)),
@@ -141,7 +145,7 @@ KERNEL_SHAPE = (
 BETA = Parameter(
     "beta",
     float,
-    "β, how many times a point's leverage score its probability is",
+    "β: a point is sampled with probability β times its leverage score",
     low=0,
     above=True,
 )
@@ -159,11 +163,11 @@ SAMPLING = (RIDGE, BETA, EPSILON, ESTIMATE)
 N_FREQUENCIES = Parameter(
     "n_frequencies",
     int,
-    "D, the random frequencies; each is a cosine and a sine",
+    "D, the number of random frequencies; each gives a cosine and a sine",
     low=1,
     high=100_000,
 )
-BUDGET = Parameter("budget", int, "B, the points that are kept", low=1, high=4096)
+BUDGET = Parameter("budget", int, "B, the number of points that are kept", low=1, high=4096)
 
 Public = dict[str, Value]
 

@@ -29,38 +29,38 @@ class Metric:
 ASKED_FOR = (
     Metric(
         "auc",
-        "area under the ROC curve of the scores, ties counted half; over more than 2^20 rounds the"
-        " mean over segments of so many; null if there is one class only",
+        "area under the ROC curve of the scores, where ties count half; over more than 2^20 rounds,"
+        " the mean over segments of this length; null if only one class occurs",
         *(0.0, 1.0, "higher", CLASSES, True),
     ),
     Metric(
         "balanced_accuracy",
-        "mean over the classes that occur of the share of their rows that are predicted right",
+        "share of correctly predicted rows in each class, averaged over the classes that occur",
         *(0.0, 1.0, "higher", CLASSES),
     ),
     Metric(
         "f1",
-        "F1, 2·hits/(2·hits + misses + false alarms), of the label +1; over all classes its mean"
-        " over those that occur or are predicted",
+        "F1, 2·hits/(2·hits + misses + false alarms), of the label +1; with multiclass, the mean"
+        " over the classes that occur or are predicted",
         *(0.0, 1.0, "higher", CLASSES),
     ),
     Metric(
         "kappa",
-        "Cohen's kappa: agreement of labels and predictions beyond chance; null if both have one"
-        " and the same class only",
+        "Cohen's kappa: agreement of labels and predictions beyond chance; null if both have only"
+        " one and the same class",
         *(-1.0, 1.0, "higher", CLASSES),
     ),
     Metric(
         "log_loss",
-        "mean of −log of the label's probability: the logistic function of the score, and over all"
-        " classes the softmax of the scores",
+        "mean of −log p, where p is the label's probability: the logistic function of the score, or"
+        " with multiclass, the softmax of the scores",
         *(0.0, math.inf, "lower", CLASSES),
     ),
     Metric("mae", "mean absolute error", 0.0, math.inf, "lower", NUMBERS),
     Metric("rmse", "square root of the mean squared error", 0.0, math.inf, "lower", NUMBERS),
     Metric(
         "r2",
-        "coefficient of determination, 1 − squared error over the labels' variation; null for less"
+        "coefficient of determination, 1 − squared error over the labels' variation; null for fewer"
         " than two rounds",
         *(-math.inf, 1.0, "higher", NUMBERS),
     ),
@@ -80,8 +80,8 @@ def check_name(name: str) -> None:
     """Raise `WrongInput`, with the nearest name, if there is no such metric."""
     if name not in METRICS and not is_of_file(name):
         raise WrongInput(
-            f"no metric is called {name!r}{nearest(name, list(METRICS))}. One of a file is named"
-            " 'file.py:function'"
+            f"no metric is called {name!r}{nearest(name, list(METRICS))}. A metric in a file is"
+            " named 'file.py:function'"
         )
 
 

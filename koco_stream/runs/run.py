@@ -109,7 +109,7 @@ class Run:
         shown = ", ".join(f"{c:g}" for c in classes[:30])
         if positive is not None and task == "regression":
             raise WrongInput(
-                f"{name} is a regression set, which has no classes; leave out positive_class"
+                f"dataset {name} has real targets, not classes; leave out positive_class"
             )
         if self.stream.multiclass is not None:
             self._check_multiclass(classes, task)
@@ -124,8 +124,8 @@ class Run:
             )
         if task == "regression" and self.learner_class.classifies(self.params):
             raise WrongInput(
-                f"{shown_name(self.learner)} with the {self.loss} loss needs labels -1 and +1, and"
-                f" {name} is a regression set"
+                f"{shown_name(self.learner)} with the {self.loss} loss needs labels -1 and +1,"
+                f" but dataset {name} has real targets"
             )
 
     def _check_multiclass(self, classes: list[float], task: str) -> None:
@@ -133,18 +133,18 @@ class Run:
         name = repr(self.stream.dataset)
         if self.stream.positive_class is not None:
             raise WrongInput(
-                f"{name} has both positive_class and multiclass; leave one of them out: one class"
-                " is learnt, or all are"
+                f"{name} has both positive_class and multiclass; leave one of them out"
             )
         if task == "regression" or len(classes) < 3:
-            kind = "a regression set" if task == "regression" else f"of {len(classes)} classes"
+            kind = "real targets" if task == "regression" else f"{len(classes)} classes"
             raise WrongInput(
-                f"{name} is {kind}, and multiclass is for three classes or more; leave it out"
+                f"dataset {name} has {kind}, but multiclass needs three or more classes; leave"
+                " it out"
             )
         if self.learner_class.numbers == "foreign":
             raise WrongInput(
-                f"{shown_name(self.learner)} learns two classes here, and {name} is read with"
-                " multiclass; give it a sweep of its own with positive_class"
+                f"{shown_name(self.learner)} can only learn two classes, but {name} has"
+                " multiclass; put it into a sweep of its own, with positive_class"
             )
 
 

@@ -76,7 +76,7 @@ RUNS: tuple[Column, ...] = (
     Column(
         "max_rows",
         pa.int64(),
-        "the stream is cut after this many rows; null if it is read whole",
+        "the stream ends after this many rows; null if all rows are read",
         "rows",
     ),
     Column("learner", pa.string(), "the learner's name"),
@@ -89,19 +89,19 @@ RUNS: tuple[Column, ...] = (
     Column(
         "numbers",
         pa.string(),
-        "own: the same to the bit in any cohort, cut or process; foreign: a learner that promises"
-        " less; imported: made elsewhere",
+        "own: the same bit for bit in any cohort or process, and after any interruption; foreign: a"
+        " learner that promises less; imported: made elsewhere",
     ),
     Column("params", pa.string(), "the parameters that matter, as canonical JSON"),
     *_parameter_columns(),
     Column(
         "numbers_version",
         pa.int64(),
-        "of the learner's code: raised when a change to it changes its numbers",
+        "version of the learner's numbers: raised when a change to its code changes them",
     ),
     Column("learner_seed", pa.int64(), "seed of the learner's random numbers; null if it has none"),
     Column("status", pa.string(), "ok, diverged or failed"),
-    Column("error", pa.string(), "why it is not ok; null if it is"),
+    Column("error", pa.string(), "why the run is not ok; null if it is"),
     Column("rounds", pa.int64(), "rounds done", "rounds"),
     Column(
         "mean_loss",
@@ -109,9 +109,7 @@ RUNS: tuple[Column, ...] = (
         "progressive loss: the mean over the rounds done, and over the classes if all are learnt",
     ),
     Column(
-        "error_rate",
-        pa.float64(),
-        "progressive error: mistakes over rounds; null for a regression set",
+        "error_rate", pa.float64(), "progressive error: mistakes over rounds; null for real targets"
     ),
     *(Column(q.name, pa.float64(), f"metric: {q.meaning}; null if not asked for") for q in ASKED),
     Column(
@@ -130,13 +128,13 @@ RUNS: tuple[Column, ...] = (
         "constant_error_rate",
         pa.float64(),
         "error_rate of the trivial learner Constant on the whole stream, with the same loss; null"
-        " for a regression set",
+        " for real targets",
     ),
     Column(
         "regret",
         pa.float64(),
         "cumulative squared loss above that of the best linear predictor in hindsight; null for"
-        " other losses, and where that one takes too many passes to find",
+        " other losses, and if finding that predictor takes too many passes",
     ),
     Column(
         "comparator_largest",
@@ -152,8 +150,8 @@ RUNS: tuple[Column, ...] = (
     Column(
         "seconds",
         pa.float64(),
-        "only the scan: no compilation, reading or waiting; of a foreign learner what its process"
-        " took for the rounds, making its rows included",
+        "time of the run's own computing, without compilation, reading and waiting; for a foreign"
+        " learner, the time of its process for the rounds, with the conversion of rows",
         "s",
         measured=True,
     ),
@@ -166,10 +164,10 @@ RUNS: tuple[Column, ...] = (
 
 WINDOWS: tuple[Column, ...] = (
     Column("run_id", pa.string(), "the run"),
-    Column("first", pa.int64(), "the window's first round, from 1", "rounds"),
-    Column("last", pa.int64(), "its last round", "rounds"),
-    Column("mean_loss", pa.float64(), "mean loss of its rounds"),
-    Column("error_rate", pa.float64(), "mistakes over rounds; null for a regression set"),
+    Column("first", pa.int64(), "the first round of the window, counted from 1", "rounds"),
+    Column("last", pa.int64(), "the last round of the window", "rounds"),
+    Column("mean_loss", pa.float64(), "mean loss of the rounds of the window"),
+    Column("error_rate", pa.float64(), "mistakes over rounds; null for real targets"),
     *(Column(q.name, pa.float64(), f"metric: {q.meaning}; null if not asked for") for q in ASKED),
     Column("own_metrics", pa.string(), "metrics of users' files as JSON; null without any"),
 )
@@ -180,7 +178,7 @@ PREDICTIONS: tuple[Column, ...] = (
     Column(
         "prediction",
         pa.float64(),
-        "the prediction before the label was seen; of a run over all classes, the class",
+        "the prediction made before the label was seen; in a run over all classes, the class",
     ),
 )
 
@@ -188,9 +186,7 @@ CURVES: tuple[Column, ...] = (
     Column("run_id", pa.string(), "the run"),
     Column("t", pa.int64(), "rounds done", "rounds"),
     Column("cumulative_loss", pa.float64(), "sum of the losses of rounds 1 to t"),
-    Column(
-        "mistakes", pa.int64(), "mistakes in rounds 1 to t; null for a regression set", "rounds"
-    ),
+    Column("mistakes", pa.int64(), "mistakes in rounds 1 to t; null for real targets", "rounds"),
     Column(
         "dictionary_size",
         pa.int64(),

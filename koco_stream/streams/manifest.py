@@ -85,8 +85,8 @@ def datasets_path(store: AnyPath) -> StorePath:
         return own / "datasets"
     if not lender or not str(own).startswith(f"{lender}/"):
         raise WrongInput(
-            f"{own / BORROWED} names {lender!r}, and only a store that this one is inside of can"
-            " lend it datasets; remove it"
+            f"{own / BORROWED} names {lender!r}, but a store can only use the datasets of a store"
+            " that contains it; remove the file"
         )
     return store_path(lender) / "datasets"
 
@@ -135,7 +135,7 @@ def load_manifest(store: AnyPath, name: str) -> Manifest:
         raise WrongInput(f"{path} is damaged ({error}); prepare the dataset again") from None
     if manifest.name != name:
         raise WrongInput(
-            f"{path} is the manifest of dataset {manifest.name!r}; a dataset is not renamed:"
+            f"{path} is the manifest of dataset {manifest.name!r}; a dataset cannot be renamed:"
             " prepare it under the new name"
         )
     for shard in manifest.shards:

@@ -20,7 +20,7 @@ class OpenedStream:
     """The rows of a stream, as `koco_stream.stream` gives them.
 
     Iterating gives pairs (X, y) of consecutive rows: X is (n, d), a NumPy array of a dense dataset
-    and a SciPy CSR array of a sparse one, and y is (n,). Each iteration begins anew.
+    and a SciPy CSR array of a sparse one, and y is (n,). Each iteration starts from the first row.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ def stream(
 ) -> OpenedStream:
     """Open a stream of a prepared dataset: the rows that runs of a sweep see, in their order.
 
-    With the columns of a run in the table `runs`, the run can be made again by hand or by another
+    With the columns of a run in the table `runs`, you can repeat the run by hand or with another
     library.
 
     Parameters
@@ -77,7 +77,7 @@ def stream(
     store : str or Path
         The store: a folder, or an `s3://` or `gs://` address.
     dataset : str
-        The dataset's name in the store (`koco list`).
+        The dataset's name in the store (`koco datasets`).
     order : {"as-stored", "shuffled", "shuffled-in-windows"}
         The order of the rows.
     order_seed : int, optional
@@ -85,7 +85,7 @@ def stream(
     positive_class : float, optional
         If given, this label is read as +1 and all others as −1.
     max_rows : int, optional
-        If given, the stream ends after so many rows.
+        If given, the stream ends after this many rows.
     window_rows : int, optional
         Rows of a window of "shuffled-in-windows", by default 65,536.
 

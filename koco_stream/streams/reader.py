@@ -57,7 +57,7 @@ class StreamReader:
             in_windows and sharding_of(self.manifest) != stream.sharding
         ):
             raise WrongInput(
-                f"dataset {stream.dataset!r} was prepared anew since the sweep was planned; start"
+                f"dataset {stream.dataset!r} was prepared again after the sweep was planned; start"
                 " the sweep again"
             )
         sizes = [shard.n_rows for shard in self.manifest.shards]

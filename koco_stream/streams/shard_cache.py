@@ -88,9 +88,9 @@ def check_room(manifest: Manifest) -> None:
     if needed > limit:
         raise WrongInput(
             f"dataset {manifest.name!r}: a full shuffle needs all of its shards at once, {needed:,}"
-            f" bytes in the cache folder {cache_folder()}, whose limit is {limit:,}; take"
-            f' order = "shuffled-in-windows" in the sweep file, or set {LIMIT} to a larger limit or'
-            " KOCO_CACHE to a larger disk"
+            f" bytes in the cache folder {cache_folder()}, whose limit is {limit:,}; use"
+            f' order = "shuffled-in-windows" in the sweep file, or set {LIMIT} to a larger limit,'
+            " or KOCO_CACHE to a folder on a larger disk"
         )
 
 
@@ -161,9 +161,9 @@ def _make(path: Path, table: pa.Table) -> None:
     except OSError as error:
         raise OSError(
             error.errno or errno.EIO,
-            f"the cache folder {cache_folder()} does not take a copy of {needed:,} bytes"
-            f" ({error.strerror or error}); make room on its disk, or set KOCO_CACHE to a folder on"
-            " another one",
+            f"a copy of {needed:,} bytes cannot be written to the cache folder {cache_folder()}"
+            f" ({error.strerror or error}); free some space on its disk, or set KOCO_CACHE to a"
+            " folder on another disk",
         ) from None
     finally:
         unfinished.unlink(missing_ok=True)

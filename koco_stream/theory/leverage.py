@@ -26,8 +26,8 @@ def factor(K: Array, ridge: float) -> Array:
         return cholesky(shifted, lower=True, overwrite_a=True)
     except LinAlgError:
         raise WrongInput(
-            f"K + {ridge:g} I is not positive definite: K is no kernel matrix, or the ridge is"
-            " below its rounding"
+            f"K + {ridge:g} I is not positive definite: K is not a kernel matrix, or the ridge is"
+            " smaller than its rounding error"
         ) from None
 
 

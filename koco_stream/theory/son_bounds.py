@@ -40,7 +40,9 @@ def son_theorem_1(*, rounds: int, n_features: int, clip: float, lipschitz: float
         For T < d, of which the theorem says nothing.
     """
     if rounds < n_features:
-        raise WrongInput(f"Theorem 1 wants T ≥ d: there are {rounds} rounds, {n_features} features")
+        raise WrongInput(
+            f"Theorem 1 needs T ≥ d: there are {rounds} rounds and {n_features} features"
+        )
     return 0.5 * clip * lipschitz * math.sqrt(n_features * rounds)
 
 

@@ -221,7 +221,7 @@ def remarks(entry: Entry, edition: Edition, n_rows: int, n_features: int) -> lis
     said = [
         (
             edition.subset is not None,
-            f"this is only some of {entry.name}: {edition.subset}. The whole:"
+            f"this is only a part of {entry.name}: {edition.subset}. The whole:"
             f" {edition_text(entry.editions[0])}, from {entry.source}",
         ),
         (

@@ -107,7 +107,7 @@ def fetch(
         if expected_sha256 not in (None, found):
             partial.unlink()
             raise WrongChecksum(
-                f"{address} gave a file with the sha256 {found}, and {expected_sha256} is expected"
+                f"{address} gave a file with the sha256 {found}, but {expected_sha256} is expected"
             )
         sync(partial)
         _note(about, address, "sha256", found)
@@ -124,7 +124,7 @@ def check_address(address: str) -> None:
         raise WrongInput(f"{address!r} is not an address: {error}") from None
     here = url.scheme == "http" and url.host in LOOPBACK
     if not url.host or not (url.scheme == "https" or here):
-        raise WrongInput(f"{address!r} is not fetched: only https addresses are")
+        raise WrongInput(f"{address!r} cannot be fetched: only https addresses can")
 
 
 def _noted(path: Path, address: str, what: str) -> str | None:
@@ -175,8 +175,8 @@ def _download(
                 tries = 0 if _size(partial) > before else tries + 1
                 if tries == TRIES:
                     raise ConnectionError(
-                        f"{address}: {why}, {TRIES} times in a row; what came is kept, try again"
-                        " later"
+                        f"{address}: {why}, {TRIES} times in a row; the part that was downloaded"
+                        " is kept; try again later"
                     ) from None
                 pause(min(2.0**tries, LONGEST_PAUSE))
             except httpx.TooManyRedirects as error:
@@ -206,7 +206,7 @@ def _request(
         goes_on = here > 0 and begins and _version(answer) in (None, version)
         if status == 416 or (status == 206 and not goes_on):
             partial.unlink(missing_ok=True)
-            raise _RetryableError("the server's file is another one than before")
+            raise _RetryableError("the file on the server has changed")
         if status == 429 or status >= 500:
             raise _RetryableError(f"{says} {answer.reason_phrase}")
         if status not in (200, 206):
@@ -263,5 +263,5 @@ def _read_checksums(path: StorePath) -> dict[str, dict[str, Any]]:
         return {}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise WrongInput(
-            f"{path} is damaged ({error}); delete it, and the checksums are recorded anew"
+            f"{path} is damaged ({error}); delete it, and the checksums are recorded again"
         ) from None

@@ -63,7 +63,7 @@ def unpack(
                     out.write(chunk)
             if expected_sha256 not in (None, digest.hexdigest()):
                 raise WrongInput(
-                    f"{archive}: {'/'.join(path_inside)} has the sha256 {digest.hexdigest()}, and"
+                    f"{archive}: {'/'.join(path_inside)} has the sha256 {digest.hexdigest()}, but"
                     f" {expected_sha256} is expected"
                 )
     except KeyError:

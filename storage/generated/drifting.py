@@ -73,8 +73,7 @@ def hyperplane(
         [
             (
                 n_features < 2,
-                f"n_features = {n_features}, and one weight alone turns no hyperplane; give 2 or"
-                " more",
+                f"n_features = {n_features}, but a hyperplane needs two to rotate; give 2 or more",
             ),
             (
                 moving > n_features,
@@ -120,7 +119,7 @@ def sea(
     8 again. Values are float32.
     """
     refuse_first(
-        [(n_features < 2, f"n_features = {n_features}, and the concepts need two; give 2 or more")]
+        [(n_features < 2, f"n_features = {n_features}, but the concepts need two; give 2 or more")]
     )
     changes = Changes(n_rows, every, width, len(THRESHOLDS))
     return _dense(partial(_sea, n_features), changes, n_features, (0.0, 10.0), noise, data_seed)

@@ -53,8 +53,8 @@ def with_facts(
     low, high = transformation.shape.label_min, transformation.shape.label_max
     if found.scales_labels and low < high and found.label_range == (0.0, 0.0):
         raise WrongInput(
-            f"--scale-rows {n_rows}: the target has one value only in these rows, so that it cannot"
-            " be scaled; give more rows"
+            f"--scale-rows {n_rows}: the target has only one value in these rows, so it cannot be"
+            " scaled; give more rows"
         )
     return found
 

@@ -83,8 +83,9 @@ def without_missing(
         n_dropped = sum(chunk.n_dropped for chunk in chunks.chunks)
         if not chunks.n_rows:
             raise WrongInput(
-                f"{source.paths[0]}: each of the {n_dropped:,} rows has a missing value; leave the"
-                " columns with many of them out with --drop, or fill them in with --missing mean"
+                f"{source.paths[0]}: each of the {n_dropped:,} rows has a missing value; leave"
+                " out the columns with many missing values (--drop), or fill them in with"
+                " --missing mean"
             )
         said = f"rows with missing values left out: {n_dropped:,}"
         return replace(source, done=(*source.done, said)), chunks
@@ -133,8 +134,8 @@ def _statistics(
         if not n_known:
             n_rows = sum(rows_of(cover).n_rows for cover in covers)
             raise WrongInput(
-                f"{source.paths[0]}: column {name!r} has no value in the {n_rows:,} rows from which"
-                f" it could be filled in; leave it out with --drop {name}"
+                f"{source.paths[0]}: column {name!r} has no value in the {n_rows:,} rows from"
+                f" which missing values are filled in; leave it out with --drop {name}"
             )
     if source.missing == "median":
         return medians(parallel_map, covers, columns, over.n_known)

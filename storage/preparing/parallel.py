@@ -54,6 +54,6 @@ def _result(client: Any, future: Any) -> Any:
         return next(as_completed([future], loop=client.loop)).result()
     except KilledWorker as error:
         raise OSError(
-            "one worker process after the other was killed at the same piece of the work; make more"
-            " memory free, or take --workers 0"
+            "several worker processes in a row were killed at the same chunk; free some memory,"
+            " or use --workers 0"
         ) from error

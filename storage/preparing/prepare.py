@@ -186,8 +186,9 @@ def prepare_source(
             raise
         raise OSError(
             error.errno,
-            f"no room for preparing {name} in {scratch_root} ({os.strerror(error.errno)}): it needs"
-            " 12 bytes a value besides the dataset; make room there, or choose another --store",
+            f"no disk space to prepare {name} in {scratch_root} ({os.strerror(error.errno)}): it"
+            " needs 12 bytes per value in addition to the dataset; free some space there, or"
+            " choose another --store",
         ) from None
 
 
@@ -230,7 +231,8 @@ def known_rows(chunks: Chunks, how: Preparing) -> list[tuple[int, int]]:
     """
     if how.scale_rows is not None and how.scale_rows > chunks.n_rows > 0:
         raise WrongInput(
-            f"--scale-rows {how.scale_rows}: there are {chunks.n_rows:,} rows; give at most as many"
+            f"--scale-rows {how.scale_rows}: there are only {chunks.n_rows:,} rows; give at most"
+            " that many"
         )
     return first_rows(whole_blocks(list(pairwise(chunks.firsts))), how)
 
@@ -328,7 +330,7 @@ def transformation_for(source: Source, chunks: Chunks, how: Preparing) -> Transf
         task = "regression" if real else "classification"
     if task == "classification" and labels is None:
         raise WrongInput(
-            f"the labels take more than {MOST_DISTINCT} values; for real targets add --task"
+            f"there are more than {MOST_DISTINCT} distinct labels; for real targets add --task"
             " regression"
         )
     n_features = source.n_features

@@ -177,15 +177,15 @@ def check_finite(rows: Piece, first: int, scale: str) -> None:
             if what == "value":
                 row = int(np.searchsorted(rows.indptr, row, side="right")) - 1
             raise WrongInput(
-                f"row {first + row + 1} has a {what} that is no finite number{after}; the source's"
-                " numbers are too large: divide them"
+                f"row {first + row + 1} has a {what} that is not a finite number{after}; the"
+                " numbers of the source are too large: divide them"
             )
     with np.errstate(over="ignore"):
         if not np.isfinite(np.sum(rows.values**2)) or not np.isfinite(rows.labels.sum()):
             raise WrongInput(
                 f"the largest value is {np.abs(rows.values).max(initial=0.0):g} and the largest"
-                f" label {np.abs(rows.labels).max():g}{after}: their squares or sums are beyond"
-                " what a number can hold; divide them, for example with --scale unit-rows"
+                f" label {np.abs(rows.labels).max():g}{after}: their squares or sums overflow;"
+                " divide them, for example with --scale unit-rows"
             )
 
 

@@ -118,8 +118,8 @@ class Transformation:
             [
                 (
                     d < 1,
-                    "no row has a value other than zero, so that the number of features is not"
-                    " known; give it with --n-features",
+                    "all values are zero, so the number of features is unknown; give it with"
+                    " --n-features",
                 ),
                 (
                     d > MOST_FEATURES,
@@ -128,8 +128,9 @@ class Transformation:
                 ),
                 (
                     self.scale in BY_FEATURE and d > MOST_KNOWN_FEATURES,
-                    f"--scale {self.scale} keeps what it has to know of every feature in memory: of"
-                    f" at most {MOST_KNOWN_FEATURES:,}, and there are {d:,}; use --scale unit-rows",
+                    f"--scale {self.scale} holds numbers for every feature in memory, so it takes"
+                    f" at most {MOST_KNOWN_FEATURES:,} features, and there are {d:,}; use --scale"
+                    " unit-rows",
                 ),
                 (
                     densified and n * d > most_values,

@@ -158,7 +158,7 @@ class ColumnSource(Source):
                     if known[rank : rank + 1] != [text]:
                         raise WrongInput(
                             f"{self.choice.called(k)}: {text[:60]!r} was not there when the files"
-                            " were read first; do not change them meanwhile"
+                            " were first read; do not change them while they are prepared"
                         )
                 offsets[:, j] = np.array(ranks, int)[values[:, j].astype(int)]
                 values[:, j] = 1.0
@@ -203,9 +203,7 @@ def chosen_columns(path: Path, names: Sequence[str], width: int, reading: Readin
     """
     repeated = next((name for k, name in enumerate(names) if name in names[:k]), None)
     if repeated is not None:
-        raise WrongInput(
-            f"{path}: two columns are called {repeated!r}; give each a name of its own"
-        )
+        raise WrongInput(f"{path}: two columns are called {repeated!r}; rename one of them")
     target = width - 1
     if reading.target is not None:
         target = _column(path, names, width, "--target", reading.target)

@@ -46,7 +46,7 @@ class Malformed(WrongInput):
         beyond = len(self.problems) - MOST_TOLD
         if len(told) > 1:
             told = [f"{len(told)} problems:", *(f"  {line}" for line in told)]
-        notes = ["there are more problems, which come after these"] if beyond > 0 else []
+        notes = ["there are more problems after these"] if beyond > 0 else []
         return "\n".join([*told, *notes, *([self.note] if self.note else [])])
 
 

@@ -49,7 +49,7 @@ def source_of(
         if not (path.is_file() or (path.is_dir() and reading.format == "documents")):
             raise WrongInput(f"{path}: no such file; give the source with --from FILE")
         if path in paths[:number]:
-            raise WrongInput(f"{path}: given twice; its rows would be there twice")
+            raise WrongInput(f"{path}: given twice, so its rows would count twice; give it once")
     forms = [reading.format or guess_format(path) for path in paths]
     form = forms[0]
     refuse_first(

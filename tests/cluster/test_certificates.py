@@ -26,7 +26,7 @@ def test_folder__is_for_its_owner_only_and_never_written_twice(folder):
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     # the authority's certificate and three pairs; not the authority's key
     assert list(modes.values()) == [0o600] * 7
-    with pytest.raises(WrongInput, match="is there already"):
+    with pytest.raises(WrongInput, match="exists already"):
         make_certificates(folder)
 
 
@@ -45,13 +45,13 @@ def test_they_are_valid__for_a_week_and_by_openssl_s_strict_rules(folder):
 @pytest.mark.parametrize("name", ["client-key.pem", "worker-key.pem", "."])
 def test_files_that_others_can_read__are_refused(folder, name):
     (folder / name).chmod(0o750 if name == "." else 0o640)
-    with pytest.raises(WrongInput, match=r"others can read .* \(mode 0.* chmod -R go= "):
+    with pytest.raises(WrongInput, match=r"other users can read .* \(mode 0.* chmod -R go= "):
         cluster_named(TLS, 0, 0, str(folder))
 
 
 def test_expired__is_said_with_the_date(tmp_path):
     make_certificates(tmp_path / "old", days=-1 / 24 / 12)
-    said = r"expired on 20.* UTC; make new ones with koco cluster certificates NEW_FOLDER"
+    said = r"expired on 20.* UTC; create new ones with koco cluster certificates NEW_FOLDER"
     with pytest.raises(WrongInput, match=said):
         cluster_named(TLS, 0, 0, str(tmp_path / "old"))
 
@@ -89,5 +89,5 @@ def test_command__says_how_long_and_finds_the_folder_in_the_environment(
     spec.write_text('name = "try"\n[[dataset]]\nname = "real"\n[[learner]]\nname = "OGD"\n')
     sweep = koco("sweep", spec, "--store", small_store, "--cluster", TLS)
     assert sweep.exit_code == 2
-    assert "others can read" in sweep.stderr
+    assert "other users can read" in sweep.stderr
     assert "Traceback" not in sweep.stderr

@@ -140,7 +140,7 @@ def test_manifest__of_pods_that_are_confined_and_hold_no_secret(site, monkeypatc
         (("cores: 2", "core: 2"), ["line 4, core: unknown key; did you mean 'cores'?"]),
         (
             ("kind: slurm", "kind: slrum"),
-            ["line 2, kind: 'slrum' is no kind of site; did you mean 'slurm'?"],
+            ["line 2, kind: 'slrum' is not a kind of site; did you mean 'slurm'?"],
         ),
         (
             ("kind: slurm", ""),
@@ -148,8 +148,8 @@ def test_manifest__of_pods_that_are_confined_and_hold_no_secret(site, monkeypatc
         ),
         (("max: 4", "maximum: 4"), ["workers.max"]),
         (("min: 1", "mim: 1"), ["workers.mim: unknown key; did you mean 'min'?"]),
-        (("max: 4", "max: 3"), ["workers.max is 3, which is no multiple of cores (2)"]),
-        (("min: 1", "min: 5"), ["min is 5 and max 4"]),
+        (("max: 4", "max: 3"), ["workers.max is 3, which is not a multiple of cores (2)"]),
+        (("min: 1", "min: 5"), ["min is 5 and max is 4"]),
         (('"01:00:00"', "12:00"), ["line 6, walltime"]),
         (('"01:00:00"', '"1h"'), ["line 6, walltime: a time is written"]),
         (('"01:00:00"', '"00:00:30"'), ["at least a minute"]),
@@ -224,7 +224,7 @@ def test_job_site__leaves_the_handlers_of_signals_alone(site):
 
 @needs_jobqueue
 @pytest.mark.parametrize(
-    ("text", "said"), [(JOB, "koco cluster certificates"), (POD, "no certificates")]
+    ("text", "said"), [(JOB, "koco cluster certificates"), (POD, "without certificates")]
 )
 def test_site__off_loopback_asks_for_certificates(text, said, site, monkeypatch):
     monkeypatch.setattr("cluster.jobs.get_ip_interface", lambda name: "192.0.2.1")
@@ -234,7 +234,7 @@ def test_site__off_loopback_asks_for_certificates(text, said, site, monkeypatch)
 
 @needs_jobqueue
 def test_interface__that_is_not_here_is_named(site):
-    said = r"no network interface 'ib7' with an address; there are: .*lo"
+    said = r"no network interface 'ib7' with an address; it has: .*lo"
     with pytest.raises(WrongInput, match=said):
         cluster_named(site(JOB.replace("interface: lo", "interface: ib7")), 0, 0)
 

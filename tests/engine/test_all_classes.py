@@ -141,8 +141,8 @@ def test_cost__is_of_a_state_for_each_class(store):
 @pytest.mark.parametrize(
     ("name", "learner", "given", "said"),
     [
-        ("real", "OjaSON", {}, "a regression set, and multiclass is for three classes or more"),
-        ("two", "OjaSON", {}, "of 2 classes, and multiclass is for three classes or more"),
+        ("real", "OjaSON", {}, "has real targets, but multiclass needs three or more classes"),
+        ("two", "OjaSON", {}, "has 2 classes, but multiclass needs three or more classes"),
         ("four", "OjaSON", {"positive_class": 2.0}, "both positive_class and multiclass"),
     ],
 )

@@ -72,7 +72,7 @@ def test_wrong_dictionary__names_the_key(small_store):
     for change, message in (
         ({"learner": [{"name": "OGD", "step_sise": 0.5}]}, "learner 1, step_sise.*'step_size'"),
         ({"learners": []}, "learners"),
-        ({"dataset": [{"name": object()}]}, "a sweep has numbers, texts and lists"),
+        ({"dataset": [{"name": object()}]}, "use only numbers, texts and lists"),
     ):
         with pytest.raises(WrongInput, match=f"given as a dictionary.*{message}"):
             flows.sweep({**SPEC, **change}, small_store, workers=0)

@@ -248,11 +248,11 @@ CSV = {
     ),
     "csv quote": (
         b'a,b\n1,"2\n',
-        r"line 2, column 3: a quoted field goes on .*: .1,\"2.; close it",
+        r"line 2, column 3: a quoted field continues .*: .1,\"2.; close it",
     ),
     "line end in quotes": (
         b'a,b\n1,2\n1,"2\n3"\n',
-        "line 3, column 3: a quoted field goes on in the next line.*close",
+        "line 3, column 3: a quoted field continues on the next line.*close",
     ),
     "text after a quote": (
         b'a,b\n1,"2"3\n',
@@ -267,8 +267,8 @@ CSV = {
     "row after a comment's mark": (b"#1,2,3\n4,5,6\n", "line 1: column 1 is '#1'.*; correct it"),
     "names or a row": (
         b"a,b,g\nc,d,b\n",
-        "line 1: neither it nor the next row has a number; add --header if it holds names, else"
-        " --no-header",
+        "line 1: neither this line nor the next row has a number; add --header if this line holds"
+        " column names, otherwise --no-header",
         {"one_hot": True, "labels": "g=1,b=-1"},
     ),
     "csv error after CRLF": (
@@ -281,19 +281,19 @@ CSV = {
     ),
     "csv missing in the first line": (
         b"1,2,NA\n3,4,5\n",
-        "line 1: numbers, and text 'NA': .*add --header.*fill the value in",
+        "line 1: numbers and the text 'NA': .*add --header.*fill the value in",
     ),
     "csv text feature": (
         b"1,2\nred,3\n",
-        "line 2: column 1 is 'red'.*; correct it, or declare .*--one-hot",
+        "line 2: column 1 is 'red'.*; correct it, or treat .*--one-hot",
     ),
     "csv same names": (
         b"a,b,a\n3,4,5\n",
-        r"a\.csv: two columns are called .a.; give each a name of its own",
+        r"a\.csv: two columns are called .a.; rename one of them",
     ),
     "one column": (
         b"a\n1\n",
-        "line 1: one column only; a row needs a target and at least one feature",
+        "line 1: only one column; a row needs a target and at least one feature",
     ),
     "one-hot numbers": (
         b"?,1\n3,1\n",
@@ -348,7 +348,7 @@ VW = {
     ),
     "vw namespace weight": (
         b"-1 |f:10 1:1\n",
-        r"line 1, column 5: 'f:10' right after '\|' is a namespace, a weight.*put a space",
+        r"line 1, column 5: 'f:10' right after '\|' is a namespace, and weights.*put a space",
     ),
     "vw sum": (
         b"1 | 1:1e308 1:1e308\n",

@@ -80,7 +80,7 @@ def test_kept__by_pickle_and_copy_goes_on_to_the_same_bits():
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"a": 1.0, "c": 1.0}, "'c' is one feature too many"),
+        ({"a": 1.0, "c": 1.0}, "'c' is one feature more than"),
         ({"a": "red"}, "OneHotEncoder"),
         ({"a": float("nan")}, "NaN or infinity"),
     ],

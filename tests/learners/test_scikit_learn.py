@@ -129,7 +129,7 @@ def test_classifier__refuses_other_classes_and_learns_nothing_from_them():
     ("learner", "labels", "message"),
     [
         (OjaSON(3), [1, 1], "only one class, 1; give all"),
-        (koco_stream.KORS(), [0, 1], "no classifier"),
+        (koco_stream.KORS(), [0, 1], "cannot classify"),
         ("OjaSON", [0, 1], "must be a learner"),
     ],
     ids=["one class", "a sampler", "a name"],

@@ -123,7 +123,7 @@ def test_folder__with_the_files_below_or_beside_and_options_that_come_first(tmp_
     ]
     (tmp_path / "heart" / "heart_scale").write_text("1 1:1\n-1 13:1\n")
     again = ("prepare", "heart", "--from", tmp_path / "heart", "--store", tmp_path / "store")
-    assert "has a dataset 'heart' already; to prepare it anew add --replace" in koco(*again).stderr
+    assert "already has a dataset 'heart'; to replace it, add --replace" in koco(*again).stderr
     assert load_manifest(tmp_path / "store", "heart").n_rows == 270
     done = koco(*again, "--replace")
     assert "gave 2 rows of 13 features where the catalogue has 270 of 13" in done.stderr

@@ -149,7 +149,7 @@ WRONG_FILES = {
     "too deep": ({"a/b/c/1": b"word"}, "'a/b/c/1': too deep"),
     "of two depths": (
         {"a/1": b"word", "b/c/2": b"word"},
-        "'b/c/2': 3 names deep where others are 2",
+        "'b/c/2': 3 levels deep, but others are 2",
     ),
     "hidden": (
         {"a/.DS_Store": b"x", "a/1": b"word"},
@@ -175,17 +175,17 @@ def test_documents__refuses_other_trees_by_name(case, archived, tmp_path):
 
 
 WRONG_MEMBERS = {
-    "parent": ({"../a/1": b"word"}, tarfile.REGTYPE, "'../a/1': a name that leads out"),
+    "parent": ({"../a/1": b"word"}, tarfile.REGTYPE, "'../a/1': a name that points outside"),
     "parent within": (
         {"a/../../1": b"word"},
         tarfile.REGTYPE,
-        "'a/../../1': a name that leads out",
+        "'a/../../1': a name that points outside",
     ),
-    "absolute": ({"/a/1": b"word"}, tarfile.REGTYPE, "'/a/1': a name that leads out"),
+    "absolute": ({"/a/1": b"word"}, tarfile.REGTYPE, "'/a/1': a name that points outside"),
     "symbolic link": ({"a/1": b""}, tarfile.SYMTYPE, "'a/1': a link or a device"),
     "hard link": ({"a/1": b""}, tarfile.LNKTYPE, "'a/1': a link or a device"),
     "device": ({"a/1": b""}, tarfile.CHRTYPE, "'a/1': a link or a device"),
-    "twice": ({"a/1": b"word", "./a/1": b"other"}, tarfile.REGTYPE, "x.tar: a/1 is there twice"),
+    "twice": ({"a/1": b"word", "./a/1": b"other"}, tarfile.REGTYPE, "x.tar: a/1 occurs twice"),
     "not UTF-8": ({"a\udcff/1": b"word"}, tarfile.REGTYPE, "the name is not UTF-8"),
 }
 
@@ -230,7 +230,7 @@ def test_documents__refuses_what_is_no_archive(name, content, message, tmp_path)
     ("options", "message"),
     [
         ({"strip": ("header",)}, "--strip header: .*did you mean 'headers'"),
-        ({"n_features": 1}, "2 terms, which --n-features 1 does not hold"),
+        ({"n_features": 1}, "2 terms, more than --n-features 1"),
     ],
 )
 def test_documents__refuses_wrong_options(options, message, tmp_path):

@@ -293,7 +293,7 @@ def test_manifest_from_before__has_no_changes(tmp_path):
         ("sea", {"n_rows": 10_001, "every": 1, "width": 1}, "more than 10,000.*give every = 2"),
         ("sea", {"every": 0}, "sea: every must be a positive whole number"),
         ("sea", {"every": 2.5}, "sea: every must be a positive whole number"),
-        ("sea", {"n_features": 1}, "sea: n_features = 1, and the concepts need two; give 2"),
+        ("sea", {"n_features": 1}, "sea: n_features = 1, but the concepts need two; give 2"),
         ("sea", {"noise": 0.6}, r"sea: noise = 0\.6 .* at most 0\.5"),
         ("sea", {"noise": -0.1}, "sea: noise must be 0 or a positive number"),
         ("sea", {"noise": False}, "sea: noise must be 0 or a positive number"),

@@ -113,7 +113,9 @@ def get(site, folder, expected=None, pause=lambda seconds: None):
 def left_unfinished(site, folder, size):
     """So many bytes come, then the server fails until it is given up."""
     site.plan = [("cut", size), *[500] * TRIES]
-    told = f"500 Internal Server Error, {TRIES} times in a row; what came is kept"
+    told = (
+        f"500 Internal Server Error, {TRIES} times in a row; the part that was downloaded is kept"
+    )
     with pytest.raises(ConnectionError, match=told):
         get(site, folder)
 
@@ -215,7 +217,7 @@ def test_two_files_put_together_unknowingly__are_found_out_and_discarded(site, t
 
 
 def test_wrong_checksum__names_both_and_leaves_nothing(site, tmp_path):
-    told = f"sha256 {sha256(CONTENT)}, and {'0' * 64} is expected"
+    told = f"sha256 {sha256(CONTENT)}, but {'0' * 64} is expected"
     with pytest.raises(WrongChecksum, match=told):
         get(site, tmp_path, "0" * 64)
     assert {path.name for path in tmp_path.iterdir()} == {".data.txt.lock"}
@@ -250,11 +252,11 @@ def test_no_network__is_told_at_once(nowhere, tmp_path):
 @pytest.mark.parametrize(
     ("address", "told"),
     [
-        ("http://example.invalid/x", "only https addresses are"),
-        ("ftp://127.0.0.1/x", "only https addresses are"),
-        ("file:///etc/passwd", "only https addresses are"),
-        ("x", "only https addresses are"),
-        ("https:///x", "only https addresses are"),
+        ("http://example.invalid/x", "only https addresses can"),
+        ("ftp://127.0.0.1/x", "only https addresses can"),
+        ("file:///etc/passwd", "only https addresses can"),
+        ("x", "only https addresses can"),
+        ("https:///x", "only https addresses can"),
         ("http://[x/y", "https|not an address"),
         ("http://127.0.0.1:1/", "does not end in a file's name"),
         ("http://127.0.0.1:1/..%2f..", "does not end in a file's name"),
@@ -309,7 +311,7 @@ def test_member__of_a_zip_and_of_a_tar_in_a_zip(tmp_path):
         (["inner.tar.gz", "c.txt"], None, "does not have the file inner.tar.gz/c.txt"),
         (["../a.txt"], None, "not a safe name"),
         (["/a.txt"], None, "not a safe name"),
-        (["a.txt"], "0" * 64, "has the sha256 [0-9a-f]{64}, and 0{64} is expected"),
+        (["a.txt"], "0" * 64, "has the sha256 [0-9a-f]{64}, but 0{64} is expected"),
         (["a.txt", "b"], None, "damaged, or not an archive"),
     ],
 )
@@ -401,7 +403,7 @@ def test_address_that_gives_another_file_later__is_refused_until_the_record_is_d
         prepare,
         sha256(ROWS),
         sha256(site.files["small"]),
-        "was first fetched",
+        "was first downloaded",
         "delete the address in",
         "sources.json",
         "--from",
@@ -415,7 +417,7 @@ def test_address_that_gives_another_file_later__is_refused_until_the_record_is_d
     ("content", "published", "told"),
     [
         (b"<p>welcome</p>\n", None, "neither LIBSVM, VW nor CSV: '<p>welcome</p>'"),
-        (ROWS, "0" * 64, f"and {'0' * 64} is expected: that is the published file's"),
+        (ROWS, "0" * 64, f"but {'0' * 64} is expected: the checksum is that of the published"),
     ],
     ids=["no dataset", "another checksum than the published one"],
 )
@@ -450,5 +452,5 @@ def test_moved_address_and_no_network__are_told_apart(site, small, nowhere, prep
 
 
 def test_entry_without_an_address__says_in_words_where_its_files_are(prepare):
-    told = "mnist has no address to fetch it from. mnist: get mnist_784.csv"
+    told = "mnist has no download address. mnist: get mnist_784.csv"
     refused(prepare, told, "OpenML", name="mnist")

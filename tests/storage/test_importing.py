@@ -65,7 +65,7 @@ def test_imported_rows__are_in_the_tables_and_reports_once(written, tmp_path, ko
         ([{"dataset": "a", "learner": "x", "mean_los": 1.0}], "did you mean 'mean_los'"),
         ([{**ROWS[0], "run_id": "x"}], "column 'run_id' is the store's own; leave it out"),
         ([{**ROWS[0], "params": "x"}], "give each parameter a column"),
-        ([{**ROWS[0], "mean_loss": "x"}], "column 'mean_loss' is string, and results have double"),
+        ([{**ROWS[0], "mean_loss": "x"}], "column 'mean_loss' is string, but it must be double"),
         ([ROWS[0], {**ROWS[0], "learner": None}], "row 2: learner is missing; fill it in"),
         ([{**ROWS[0], "mean_loss": None}, ROWS[0]], "row 1: mean_loss is missing; fill it in"),
         ([{**ROWS[0], "status": "fine"}], "row 1: status is 'fine'; it is one of ok, diverged"),
@@ -83,7 +83,7 @@ def test_name_of_a_sweep_that_has_run__is_refused(written, tmp_path):
     open_store(tmp_path / "store")
     (tmp_path / "store" / "sweeps").mkdir(exist_ok=True)
     (tmp_path / "store" / "sweeps" / "own.json").write_text('{"name": "own", "run_ids": []}')
-    with pytest.raises(WrongInput, match="name the import with another --sweep"):
+    with pytest.raises(WrongInput, match="choose another name with --sweep"):
         import_results(tmp_path / "store", written(ROWS[:1]), "own")
     with pytest.raises(WrongInput, match="cannot be a sweep's name"):
         import_results(tmp_path / "store", written(ROWS[:1]), "../x")

@@ -145,11 +145,11 @@ def test_dropped_rows_and_filled_values__are_told_in_the_manifest(tmp_path):
         ("1,2\n", {"missing": "zero"}, "--missing zero is not one of mean, median"),
         ("1 1:1\n", {"missing": "mean"}, "--missing is for the columns of a CSV file"),
         ("1,2\n3,4\n", {"scale_rows": 1}, "--scale none is computed from no other rows"),
-        ("1,2\n3,4\n", {"scale_rows": 3, "scale": "minmax"}, "there are 2 rows; give at most"),
+        ("1,2\n3,4\n", {"scale_rows": 3, "scale": "minmax"}, "there are only 2 rows; give at most"),
         (
             "1,2.5\n3,2.5\n4,3\n",
             {"scale_rows": 2, "scale": "standard"},
-            "--scale-rows 2: the target has one value only",
+            "--scale-rows 2: the target has only one value",
         ),
     ],
 )

@@ -224,10 +224,7 @@ def test_verify__of_a_dataset_that_is_prepared_anew_meanwhile_is_of_the_new_one(
 
 
 def test_work_that_no_worker_survives__is_an_error_of_the_environment():
-    with (
-        local_cluster(1) as client,
-        pytest.raises(OSError, match="killed at the same piece of the work"),
-    ):
+    with local_cluster(1) as client, pytest.raises(OSError, match="killed at the same chunk"):
         list(map_on_dask(client, os._exit, [1]))
 
 

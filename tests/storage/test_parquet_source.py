@@ -180,7 +180,7 @@ def test_one_hot__texts_that_no_row_of_the_last_group_has_and_two_files(tmp_path
     assert rows == [(1, {2: 1}), (2, {2: 1}), (3, {0: 1}), (4.5, {1: 1})]
     assert source.done == ("one-hot, values in sorted order: column 'c' (3)",)
     write(two, {"c": ["new"], "y": [4.5]})
-    with pytest.raises(WrongInput, match="'new' was not there when the files were read first"):
+    with pytest.raises(WrongInput, match="'new' was not there when the files were first read"):
         listed(source, tmp_path / "s")
 
 
@@ -312,12 +312,12 @@ WRONG = {
     "target of prepared rows": (
         GOOD,
         {"target": "label"},
-        "--target says nothing about prepared rows",
+        "--target does not apply to prepared rows",
     ),
     "d in metadata": (
         pa.table(GOOD, metadata={"n_features": "many"}),
         {},
-        "the metadata say n_features = 'many'",
+        "the metadata has n_features = 'many'",
     ),
     "d of dense rows": (
         dense_of([1.0], [2.0]),
@@ -355,7 +355,7 @@ WRONG = {
     "texts": (
         {"a": ["x", "y"], "y": [1, 2]},
         {},
-        "column 'a' holds texts; declare them as categories with --one-hot",
+        "column 'a' holds texts; treat them as categories with --one-hot",
     ),
     "null text": (
         {"a": ["x", None], "y": [1, 2]},
@@ -408,12 +408,12 @@ WRONG = {
     "d of a table": (
         {"a": [1, 2], "y": [1, 2]},
         {"n_features": 2},
-        "--n-features says nothing about a table",
+        "--n-features does not apply to a table",
     ),
     "a text that is not UTF-8": (
         {"c": pa.array([b"caf\xe9", b"tea"]).view(pa.string()), "y": [1, 2]},
         {"one_hot": True},
-        "no Parquet file, or damaged .*UTF8",
+        "not a Parquet file, or damaged .*UTF8",
     ),
     "no rows": (
         {"a": pa.array([], pa.int64()), "y": pa.array([], pa.int64())},
@@ -458,8 +458,8 @@ KINDS = {
         ("table", "prepared", "lists 'values' in one file and not in another"),
         ("prepared", "dense", "dense rows in one file and sparse rows in another"),
         ("dense", "wider", "n_features is 2, and 1 in"),
-        ("table", "other", "other columns than"),
-        ("table", "text", "column 'y' is string, and int64 in the first file"),
+        ("table", "other", "the columns differ from those of"),
+        ("table", "text", "column 'y' is string, but int64 in the first file"),
     ],
 )
 def test_wrong__files_that_do_not_fit_each_other(first, second, message, tmp_path):

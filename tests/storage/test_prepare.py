@@ -51,7 +51,7 @@ def tree(folder):
 @pytest.mark.parametrize(
     ("sources", "message"),
     [
-        (("c.csv", "e.csv"), "other columns"),
+        (("c.csv", "e.csv"), "the columns differ from those of"),
         (("c.csv", "c.csv"), "given twice"),
         (("c.csv", "a.svm"), "is libsvm and .* is csv"),
         (("",), "is a folder, and the catalogue does not have 'z'.*--format documents"),
@@ -77,7 +77,7 @@ SCALED.remove(("dense", "tf-idf"))
 SCALED.remove(("sparse", "standard"))
 ZEROS = "1 2:0\n-1\n"
 PRIZES = "prize,b\n1,-2\n3,4\n"
-UNKNOWN = "the number of features is not known; give it with --n-features"
+UNKNOWN = "the number of features is unknown; give it with --n-features"
 
 
 @pytest.mark.parametrize(
@@ -86,12 +86,12 @@ UNKNOWN = "the number of features is not known; give it with --n-features"
         (
             "1 2147483647:1\n-1 1:1\n",
             {"scale": "minmax"},
-            "--scale minmax keeps .* at most 16,777,216, and there are 2,147,483,647; use",
+            "--scale minmax holds .* at most 16,777,216 features, and there are 2,147,483,647; use",
         ),
         (
             "1 2147483647:1\n-1 1:1\n",
             {"scale": "tf-idf"},
-            "--scale tf-idf keeps .* at most 16,777,216, and there are 2,147,483,647; use",
+            "--scale tf-idf holds .* at most 16,777,216 features, and there are 2,147,483,647; use",
         ),
         (
             "1 400000000:1\n",
@@ -129,8 +129,8 @@ UNKNOWN = "the number of features is not known; give it with --n-features"
         ),
         ("1 2000000000:1\n1 1:1\n", {"layout": "dense"}, "GiB; keep this source sparse"),
         ("1 1:-1\n1 2:1\n", {"scale": "minmax"}, "add --layout dense"),
-        ("1,red\n2,blue\n", {"target": "1"}, "line 1: numbers, and text 'red': .*--one-hot"),
-        ("1,red\n2,blue\n", {}, "line 1: numbers, and text 'red': .*--labels"),
+        ("1,red\n2,blue\n", {"target": "1"}, "line 1: numbers and the text 'red': .*--one-hot"),
+        ("1,red\n2,blue\n", {}, "line 1: numbers and the text 'red': .*--labels"),
         (
             "?,1\n3,1\n",
             {"one_hot": True},
@@ -291,7 +291,7 @@ def test_scaling__of_zeros_and_of_the_smallest_and_largest_numbers(tmp_path):
     assert (unit_mean_square**2).sum(1).mean() == pytest.approx(1)
     table = table_of(scipy.sparse.csr_array([[1.7e308, 0], [0, np.inf]]), np.ones(2))
     with pytest.raises(
-        WrongInput, match="row 1 has a value that is no finite number after --scale tf-idf"
+        WrongInput, match="row 1 has a value that is not a finite number after --scale tf-idf"
     ):
         prepare_source(tmp_path / "store", "b", table, Preparing(scale="tf-idf"))
 
@@ -351,7 +351,7 @@ def test_staging_folder__is_made_though_another_process_removes_the_empty_one(
 @pytest.mark.parametrize("name", ["ill-conditioned", "ill-conditioned,data_seed=3"])
 def test_generator_s_name__is_not_for_files(name, tmp_path):
     (tmp_path / "a.svm").write_text("1 1:1\n-1 2:1\n")
-    with pytest.raises(WrongInput, match="is generated on demand"):
+    with pytest.raises(WrongInput, match="is a generated dataset"):
         prepare_named(str(tmp_path / "store"), name, [tmp_path / "a.svm"], {})
     prepare_file(tmp_path / "store", "ill-conditioned", tmp_path / "a.svm")
     with pytest.raises(WrongInput, match="was not made by the generator"):

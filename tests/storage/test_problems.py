@@ -26,7 +26,7 @@ OWN = "the age;kind;income;left?\n40;red;1.5;yes\n?;blue;2,5;no\n31;green;NA;yes
 def test_all_problems_of_a_table__are_told_at_once(tmp_path):
     assert refused(tmp_path, "own.csv", OWN).split("\n") == [
         "4 problems:",
-        "  own.csv, line 2: column 'kind' is 'red', not a finite number; correct it, or declare its"
+        "  own.csv, line 2: column 'kind' is 'red', not a finite number; correct it, or treat its"
         " texts as categories with --one-hot (and 2 more of this kind, in column 'kind', column"
         " 'income')",
         "  own.csv, line 2: column 'left?' is 'yes', not a finite number; give its number with"

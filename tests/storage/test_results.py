@@ -204,7 +204,7 @@ def test_command_line__compact_makes_one_file_and_says_so(store, koco):
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout) == {"before": 6, "after": 1}
     check_files(store, {**{run: OK for run in range(5)}, 9: FAILED})
-    assert koco("compact", "--store", store).stdout == "1 files of runs before, 1 now\n"
+    assert koco("compact", "--store", store).stdout == "files of the table runs: 1 before, 1 now\n"
     missing = koco("compact", "--store", f"{store}/none")
     assert missing.exit_code == 2
     assert "there is no store" in missing.stderr

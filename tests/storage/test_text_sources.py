@@ -266,7 +266,7 @@ def test_file_changed_between_survey_and_reading__is_refused(tmp_path):
     path = put(tmp_path / "a.csv", b"a,1\nb,1\n")
     source = source_of([path], Reading(one_hot=True)).surveyed(map, tmp_path)
     path.write_bytes(b"a,1\nc,1\n")
-    with pytest.raises(WrongInput, match="'c' was not there when the files were read first"):
+    with pytest.raises(WrongInput, match="'c' was not there when the files were first read"):
         [source.read(block) for block in source.pieces(tmp_path)]
 
 
@@ -277,7 +277,7 @@ def test_later_file_whose_first_line_may_be_names__is_refused_if_the_first_has_n
     paths = [put(tmp_path / "a.csv", b"a,1,g\n"), put(tmp_path / "b.csv", second)]
     with pytest.raises(
         WrongInput,
-        match=r"b\.csv, line 1: no number, and the first file has no names; add --no-header",
+        match=r"b\.csv, line 1: no number, and the first file has no header; add --no-header",
     ):
         source_of(paths, Reading(one_hot=True, labels="g=1,b=-1"))
     assert source_of(paths, Reading(one_hot=True, labels="g=1,b=-1", header=False)).n_bytes

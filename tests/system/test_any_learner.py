@@ -139,7 +139,7 @@ def test_sweep_of_all_kinds__killed_and_run_again_has_every_row_and_the_right_nu
 
     page = (folder / "store" / "reports" / "any.html").read_text()
     assert [name for name in NAMES if name not in page] == []
-    assert "Learners of other libraries ran in processes of their own." in page
+    assert "Learners of other libraries ran in separate processes." in page
 
     of_vw = [row for row in rows if row["learner"] == "vw"]
     assert len(of_vw) == 6

@@ -145,8 +145,8 @@ def test_nightly_run__with_a_server_of_its_own_keeps_its_tasks(small_store, tmp_
 @pytest.mark.parametrize(
     ("name", "blow", "status", "state", "said"),
     [
-        ("stopped", signal.SIGINT, 1, "CANCELLED", "the same command goes on"),
-        ("ended", signal.SIGTERM, 1, "CANCELLED", "the same command goes on"),
+        ("stopped", signal.SIGINT, 1, "CANCELLED", "the same command continues it"),
+        ("ended", signal.SIGTERM, 1, "CANCELLED", "the same command continues it"),
         ("killed", signal.SIGKILL, -9, "CRASHED", "was killed"),
     ],
 )

@@ -182,11 +182,11 @@ def check_end(blow, status, said, store):
         return
     assert status == 1, said
     last = said.splitlines()[-1]
-    wanted = ["what was finished is kept", "To go on", "koco sweep"]
+    wanted = ["finished work is kept", "To go on", "koco sweep"]
     if blow.kind == "scheduler":
         wanted += ["the scheduler is gone|does not answer", "start"]
     else:
-        wanted += [re.escape(str(store)), "no room", "make room"]
+        wanted += [re.escape(str(store)), "no disk space", "free some space"]
     assert [words for words in wanted if not re.search(words, last)] == [], last
 
 

@@ -481,7 +481,7 @@ def test_collect__by_several_at_once_and_readers_meanwhile_see_each_run_once(sto
         (
             {},
             "s3://no-such-bucket-here/store",
-            "there is no such bucket; make it, or name another --store",
+            "there is no such bucket; create it, or choose another --store",
         ),
         (
             {"AWS_SECRET_ACCESS_KEY": "wrong"},

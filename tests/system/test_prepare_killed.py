@@ -107,7 +107,7 @@ def test_no_room__is_said_and_leaves_the_store_as_it_was(tmp_path):
         preexec_fn=lambda: setrlimit(RLIMIT_FSIZE, (500_000, 500_000)),
     )
     assert done.returncode == 1
-    assert f"no room for preparing x in {store}" in done.stderr.splitlines()[-1]
+    assert f"no disk space to prepare x in {store}" in done.stderr.splitlines()[-1]
     assert load_manifest(store, "x") == before
     assert dataset_problems(store, "x") == []
     assert not (store / ".staging").exists()

@@ -184,7 +184,7 @@ def test_sweep__stopped_while_its_jobs_wait_takes_them_along(sweep, site, tmp_pa
             process.send_signal(signal.SIGINT)
             _, err = process.communicate(timeout=60)
         assert process.returncode == 1
-        assert "koco: stopped; what was finished is kept" in err
+        assert "koco: stopped; finished work is kept" in err
         assert jobs() == {}
     finally:
         slurm_says(f"scancel {other}")
@@ -212,12 +212,12 @@ def test_sweep__longer_than_its_jobs_may_be_completes(site, tmp_path):
         (
             f"queue: {PARTITION}",
             "queue: elsewhere",
-            "slurm does not take the job: sbatch: error: invalid partition specified: elsewhere",
+            "slurm refused the job: sbatch: error: invalid partition specified: elsewhere",
         ),
         (
             "kind: slurm",
             "setup: [exit 3]\nkind: slurm",
-            "6 jobs have ended and none of them brought a worker; see the last files in",
+            "6 jobs have ended without starting a worker; see the last files in",
         ),
     ],
 )

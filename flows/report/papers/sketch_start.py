@@ -69,7 +69,7 @@ def sketch_start(store: AnyPath, runs: pa.Table) -> Figure:
     at_printed = [winners[stream, PRINTED_RATE] for stream in best if PRINTED_RATE in rates]
     better = STARTS[int(at_printed.count("random") > at_printed.count("gradients"))]
     return Figure(
-        "Which start of Oja's sketch errs less",
+        "Which start of Oja's sketch makes fewer errors",
         [_panel(best, rate) for rate in rates],
         [Claim(f"the better default start is {better}", CRITERION, _count(at_printed), None)]
         if at_printed
@@ -78,7 +78,7 @@ def sketch_start(store: AnyPath, runs: pa.Table) -> Figure:
             "dataset",
             "scale",
             *(f"{start}, rate {rate:g}" for rate in rates for start in STARTS),
-            *(f"less at rate {r:g}" for r in rates),
+            *(f"smaller at rate {r:g}" for r in rates),
         ],
         [
             [
@@ -88,8 +88,8 @@ def sketch_start(store: AnyPath, runs: pa.Table) -> Figure:
             ]
             for stream, by_start in best.items()
         ],
-        "The least progressive error over the ridge (for regression sets the least mean loss), m ="
-        f" 10. {counts}.",
+        "The smallest progressive error over the values of alpha (for regression, the smallest"
+        f" mean loss), m = 10. {counts}.",
         opened=True,
     )
 

@@ -75,8 +75,8 @@ def cost_against_error(
     if not drawings:
         return None
     note = (
-        f" Of {len(points):,} configurations {len(drawn):,} are drawn: the fronts, and some of each"
-        " line."
+        f" Of {len(points):,} configurations, {len(drawn):,} are drawn: the fronts, and some of"
+        " each line."
     )
     return Figure(
         f"Time and memory against {stream.measure}",
@@ -94,10 +94,11 @@ def cost_against_error(
             for point in sorted(points, key=lambda point: point.merit)
             if point in drawn
         ],
-        "A point is a configuration, averaged over orders and seeds; on the front (ringed, joined)"
-        " is what nothing beats in both. Time is only the scan's, on the machines named below,"
-        " where other runs may have shared a pass and a machine. Memory is that of the learner's"
-        f" state as it is planned.{note if len(drawn) < len(points) else ''}",
+        "A point is a configuration, averaged over orders and seeds. Points with rings, joined by"
+        " a line, are the Pareto front: no other configuration is better in both. Time is the"
+        " computing time of a run, without reading, on the machines named below; other runs may"
+        " have shared its pass and its machine. Memory is the planned size of the learner's"
+        f" state.{note if len(drawn) < len(points) else ''}",
     )
 
 

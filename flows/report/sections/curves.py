@@ -45,8 +45,8 @@ def left_out(stream: StreamResults) -> str:
     """A sentence for the report that names the learners left out of plots over the rounds."""
     failed = [line.name for line in stream.lines if line.best is None]
     drawn, every = len(drawn_lines(stream)), len(stream.best_lines)
-    sentence = f" Of {every} lines the best {drawn} are drawn." if drawn < every else ""
-    return sentence + (f" No run of {', '.join(failed)} ended well." if failed else "")
+    sentence = f" Of {every} lines, the best {drawn} are drawn." if drawn < every else ""
+    return sentence + (f" All runs of {', '.join(failed)} failed or diverged." if failed else "")
 
 
 def error_over_rounds(
@@ -70,9 +70,12 @@ def error_over_rounds(
         Axis(f"progressive {stream.measure}", steep, None if steep else 0.0).zoomed(values),
         f"{stream.measure.capitalize()} over the rounds",
         f"Progressive {stream.measure} over the rounds on {stream.title}. After the last round",
-        f"Best configuration of each line: {'; '.join(notes)}. Means over orders and seeds, bands"
-        f" from the least to the largest; from round {FIRST_ROUND} on.{left_out(stream)}",
-        merged_flags("The best of several learners do not beat Constant", stream.not_better),
+        f"Best configuration of each line: {'; '.join(notes)}. Means over orders and seeds, with"
+        f" bands from the smallest to the largest value, from round {FIRST_ROUND}"
+        f" on.{left_out(stream)}",
+        merged_flags(
+            "The best configurations of several learners do not beat Constant", stream.not_better
+        ),
     )
 
 

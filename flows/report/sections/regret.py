@@ -37,7 +37,7 @@ def regret_and_bound(
         at_end: tuple[float, float] | None = None
         why = why_not(line.learner, best.params, stream.rounds)
         if len(stream.identities) > 1:
-            why = "it is of one dataset, and this stream has several data seeds"
+            why = "a bound is for one dataset, and this stream has several data seeds"
         if manifest is None:
             why = "the dataset is no longer in the store"
         if stream.how["max_rows"] and stream.how["order"] != AS_STORED:
@@ -64,15 +64,15 @@ def regret_and_bound(
     if not rows:
         return None
     note = (
-        "Regret is the cumulative squared loss above that of the best linear predictor in"
-        " hindsight, of the best configuration of each line, over orders and seeds. It may"
+        "Regret of the best configuration of each line: its cumulative squared loss above that of"
+        " the best linear predictor in hindsight, over orders and seeds. That predictor may"
         " predict beyond the clip; the table has its largest prediction."
     )
     if theorems:
         note += (
-            f"\nBound, computed from the rows: {'; '.join(theorems)}. It is on the regret against"
-            " the best function of the learner's own space, shrunk into the clip, which the plot"
-            " shows and the table's last two columns have."
+            f"\nBound, computed from the rows: {'; '.join(theorems)}. It holds for the regret"
+            " against the best function in the learner's own space, shrunk into the clip. The"
+            " plot and the last two columns of the table show this regret."
         )
     note += f"\nNo bound: {'; '.join(reasons)}." if reasons else ""
     return Figure(

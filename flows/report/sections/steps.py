@@ -38,7 +38,7 @@ def edge_words(line: Line, which: str) -> list[str]:
     best = line.best.params if line.best else {}
     return [
         f"{line.name}: the best {name}, {best[name]:g}, is the {end} of its grid"
-        f" ({line.tried[name][0]:g} to {line.tried[name][-1]:g}): the optimum may lie beyond"
+        f" ({line.tried[name][0]:g} to {line.tried[name][-1]:g}): the optimum may lie outside"
         for name, end in edges_of(line).items()
         if end == which
     ]
@@ -63,7 +63,7 @@ def edge_flags(streams: Sequence[StreamResults]) -> list[Flag]:
         ]
         flags += merged_flags(
             f"{len(words)} of {n_grids} best values are the {end} of their grid: the optimum may"
-            " lie beyond",
+            " lie outside",
             words,
         )
     return flags
@@ -106,8 +106,9 @@ def error_against_step(stream: StreamResults, styles: Mapping[str, Style]) -> Fi
         [],
         ["line", "parameter", "value", stream.measure, "least", "largest", "runs"],
         rows,
-        "For each value the best over the line's other parameters: mean over orders and seeds,"
-        f" bands from the least to the largest. A ring marks the best value.{left_out(stream)}",
+        "For each value, the best over the line's other parameters. Means over orders and seeds,"
+        " with bands from the smallest to the largest value. A ring marks the best"
+        f" value.{left_out(stream)}",
         flags=edge_flags([stream]),
     )
 

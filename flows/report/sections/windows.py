@@ -66,8 +66,8 @@ def metrics_over_windows(
         [],
         ["last", *columns],
         rows[-MOST_ROWS:],
-        "Means over orders and seeds of each line's best configuration, with bands from the least"
-        f" to the largest.{_said_of(marks)}{left_out(stream)}",
+        "Means over orders and seeds of each line's best configuration, with bands from the"
+        f" smallest to the largest value.{_said_of(marks)}{left_out(stream)}",
     )
 
 
@@ -75,7 +75,7 @@ def _said_of(marks: Sequence[int]) -> str:
     """A sentence on the marked rounds."""
     if not marks:
         return ""
-    return " Vertical lines: the stream changes after these rounds, as its generator was told."
+    return " The stream changes after the rounds with vertical lines."
 
 
 def _series(name: str, table: pa.Table, run_ids: Sequence[str], metric: str) -> Series:

@@ -7,7 +7,7 @@ from koco_stream.learners.spec import Parameter
 class BKONS(PROSNKONS):
     """PROS-N-KONS whose dictionary stops growing at `max_dictionary` points.
 
-    It goes on learning in their span. Until then its results are bit-identical to those of
+    It then continues to learn in their span. Until then its results are bit-identical to those of
     `PROSNKONS`.
 
     Parameters
@@ -36,13 +36,13 @@ class BKONS(PROSNKONS):
     degree : int
         The degree of the polynomial kernel (xᵀx' + 1)^degree.
     loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
-        The loss.
+        The loss function.
     clip : float
         C > 0, the bound on predictions.
     fit_intercept : bool
         Add a feature that is always 1.
     seed : int
-        The seed of the coins.
+        The seed of the random choices.
 
     Attributes
     ----------
@@ -56,7 +56,9 @@ class BKONS(PROSNKONS):
 
     parameters = (
         *PROSNKONS.parameters,
-        Parameter("max_dictionary", int, "J_max, the most points", low=1, high=100_000),
+        Parameter(
+            "max_dictionary", int, "J_max, the largest number of points", low=1, high=100_000
+        ),
     )
 
     def __init__(

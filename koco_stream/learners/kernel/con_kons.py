@@ -34,13 +34,13 @@ class CONKONS(PROSNKONS):
     degree : int
         The degree of the polynomial kernel (xᵀx' + 1)^degree.
     loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
-        The loss.
+        The loss function.
     clip : float
         C > 0, the bound on predictions.
     fit_intercept : bool
         Add a feature that is always 1.
     seed : int
-        The seed of the coins.
+        The seed of the random choices.
 
     Attributes
     ----------

@@ -204,13 +204,13 @@ class DualSGD(DictionaryLearner):
         λ > 0 in λ/2·‖f‖² + loss; the step size of round t is 1/(λt).
     budget : int
         B, the number of points kept exactly. Beyond it the point with the smallest coefficient is
-        removed, the oldest of equals.
+        removed; of equal ones, the oldest.
     n_frequencies : int
         D, the number of random frequencies.
     bandwidth : float
         The bandwidth of the Gaussian kernel.
     loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
-        The loss.
+        The loss function.
     clip : float
         C > 0: predictions are truncated to [−C, C].
     fit_intercept : bool

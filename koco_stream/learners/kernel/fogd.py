@@ -151,7 +151,7 @@ class FOGD(Learner):
     tube : float
         With the squared loss, no update while |ŷ − y| is within it (the paper: 0.1).
     loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
-        The loss.
+        The loss function.
     clip : float
         Not used.
     fit_intercept : bool

@@ -230,7 +230,7 @@ class KORS(DictionaryLearner):
     fit_intercept : bool
         Add a feature that is always 1.
     seed : int
-        The seed of the coins.
+        The seed of the random choices.
 
     Attributes
     ----------
@@ -249,7 +249,7 @@ class KORS(DictionaryLearner):
         Parameter(
             "max_dictionary",
             int,
-            "the most points; none if not given",
+            "the largest number of points; no limit if None",
             low=1,
             high=100_000,
             optional=True,

@@ -208,7 +208,7 @@ class NOGD(DictionaryLearner):
     step_size : float
         The step size of both descents.
     budget : int
-        B; a point with k(x, x) > 0 joins whenever the loss has a slope there.
+        B, the number of points. A row with k(x, x) > 0 joins if the loss has a slope there.
     rank : int
         k, the number of eigenvectors of the points' kernel matrix that are kept: at most B, fewer
         if points repeat.
@@ -221,7 +221,7 @@ class NOGD(DictionaryLearner):
     tube : float
         With the squared loss, no update while |ŷ − y| is within it (the paper: 0.1).
     loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
-        The loss.
+        The loss function.
     clip : float
         Not used.
     fit_intercept : bool
@@ -242,7 +242,7 @@ class NOGD(DictionaryLearner):
     parameters = (
         *(*SHARED, STEP_SIZE, BUDGET),
         Parameter(
-            "rank", int, "k, the Nyström features; at most the budget counts", low=1, high=4096
+            "rank", int, "k, the number of Nyström features; at most the budget", low=1, high=4096
         ),
         *(*KERNEL_SHAPE, TUBE),
     )
@@ -303,7 +303,7 @@ class NOGD(DictionaryLearner):
         """
         if not self._state.mapped:
             raise WrongInput(
-                f"{self!r} has {self._state.points.n} points yet; the features are there once it"
+                f"{self!r} has {self._state.points.n} points so far; its features exist once it"
                 f" has {self._params.budget}"
             )
         return self._embedded(X, self._params.rank)

@@ -163,7 +163,7 @@ class NORMA(SharedKernelLearner):
     tube : float
         ν of the soft margin, with the hinge loss; 0 for the hinge loss itself.
     loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
-        The loss.
+        The loss function.
     clip : float
         C > 0: predictions are truncated to [−C, C].
     fit_intercept : bool

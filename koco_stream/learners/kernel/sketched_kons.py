@@ -24,7 +24,7 @@ class SketchedKONS(KernelNewtonStep):
     Parameters
     ----------
     alpha : float
-        α, also the ridge of its KORS.
+        α, which is also the ridge of its KORS.
     beta : float
         β, the ratio of a point's probability to its leverage score. The guarantee needs
         3·log(T/δ)/ε²; published experiments use 1.
@@ -33,7 +33,7 @@ class SketchedKONS(KernelNewtonStep):
     estimate : {"icml", "poster"}
         The estimate's factor: 1 + ε or 1 − ε.
     sampling_floor : float
-        The paper's γ, the smallest probability of a point; 1 keeps all.
+        The paper's γ, the smallest probability of a point; 1 keeps all points.
     curvature : float, optional
         The coefficient of g gᵀ in A. By default the loss's σ for `clip`.
     curvature_schedule : {"constant", "decreasing"}
@@ -45,13 +45,13 @@ class SketchedKONS(KernelNewtonStep):
     degree : int
         The degree of the polynomial kernel (xᵀx' + 1)^degree.
     loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
-        The loss.
+        The loss function.
     clip : float
         C > 0, the bound on predictions.
     fit_intercept : bool
         Add a feature that is always 1.
     seed : int
-        The seed of the coins.
+        The seed of the random choices.
 
     Attributes
     ----------

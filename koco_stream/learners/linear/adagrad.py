@@ -70,7 +70,7 @@ class AdaGrad(Learner):
     step_size : float
         The step, above 0.
     loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
-        The loss.
+        The loss function.
     clip : float
         C > 0: predictions are truncated to [−C, C].
     fit_intercept : bool

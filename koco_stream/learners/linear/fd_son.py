@@ -213,21 +213,22 @@ class FDSON(Learner):
     Parameters
     ----------
     sketch_size : int
-        m, the rows of the sketch that a shrink leaves.
+        m, the number of rows of the sketch after a shrink.
     alpha : float
         α > 0, the ridge; 1/α is the step outside the sketch.
     curvature : float, optional
         The coefficient of g gᵀ in A. By default the loss's σ for `clip`.
     curvature_schedule : {"constant", "decreasing"}
-        Whether `curvature` stays, or is divided by √t.
+        Whether `curvature` is constant, or divided by √t.
     diagonal : bool or "updated"
-        Feed D^(−1/2) x with D_jj = 0.1 + Σ g_j² over the rounds before (section 5.2). "updated":
-        after the prediction with this round's g too, as Vowpal Wabbit does (docs/errata.md, S7).
+        Learn from D^(−1/2) x, where D_jj = 0.1 + Σ g_j² over the previous rounds (section 5.2).
+        With "updated", the update after the prediction also has this round's g in D, as in Vowpal
+        Wabbit (docs/errata.md, S7).
     projection : {"weights", "prediction"}
         Project the weights onto {w : |wᵀx| ≤ C} before each prediction, as in the paper, or
         truncate the prediction to [−C, C].
     loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
-        The loss.
+        The loss function.
     clip : float
         C > 0, the bound on predictions.
     fit_intercept : bool
@@ -238,7 +239,8 @@ class FDSON(Learner):
     Attributes
     ----------
     coef_ : ndarray of shape (d,)
-        The weights, the intercept's last; of the rescaled features if `diagonal`.
+        The weights, with the intercept's last if there is one; of the rescaled features if
+        `diagonal` is set.
     sketch_ : ndarray of shape (m, d)
         S, the kept rows.
     buffer_ : ndarray of shape (k, d)
@@ -246,9 +248,9 @@ class FDSON(Learner):
 
     Notes
     -----
-    Luo et al. (NIPS 2016), Algorithms 1 and 2. Until the next shrink up to m gradients are kept as
-    they are, so that the sketch has from m to 2m − 1 rows, and a shrink comes every m rounds; the
-    paper's m rows have one each round (docs/errata.md, S21). The round that fills the buffer
+    Luo et al. (NIPS 2016), Algorithms 1 and 2. Up to m gradients are kept unchanged until the next
+    shrink. So the sketch has m to 2m − 1 rows and shrinks every m rounds; in the paper, it has m
+    rows and shrinks in every round (docs/errata.md, S21). The round that fills the buffer first
     shrinks first, then updates the weights.
     """
 

@@ -75,7 +75,7 @@ class OGD(Learner):
         Project the weights onto {w : |wᵀx| ≤ C} before each prediction, as in the paper, or
         truncate the prediction to [−C, C].
     loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
-        The loss.
+        The loss function.
     clip : float
         C > 0, the bound on predictions.
     fit_intercept : bool
@@ -86,7 +86,7 @@ class OGD(Learner):
     Attributes
     ----------
     coef_ : ndarray of shape (d,)
-        The weights, the intercept's last.
+        The weights, with the intercept's last if there is one.
 
     Notes
     -----

@@ -30,7 +30,7 @@ SKETCH_RATE = Parameter(
 SKETCH_START = Parameter(
     "sketch_start",
     str,
-    "the sketch's first rows: the first gradients, or random",
+    "how the sketch starts: from the first gradients, or from random rows",
     choices=("random", "gradients"),
 )
 

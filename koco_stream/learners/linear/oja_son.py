@@ -28,7 +28,7 @@ from koco_stream.numerics.llvm.feature_lines import aligned_zeros, line_dot, sca
 from koco_stream.types import Array
 
 SKETCH_SIZE = spec.Parameter(
-    "sketch_size", int, "m, the rows of the sketch; 0: none", low=0, high=1023
+    "sketch_size", int, "m, the number of rows of the sketch; 0: no sketch", low=0, high=1023
 )
 
 FOLD_AT = 1e2  # fold when the bound on F⁻¹'s largest entry passes this (S4)
@@ -191,37 +191,40 @@ class OjaSON(Learner):
     Parameters
     ----------
     sketch_size : int
-        m, the rows of the sketch; 0 for projected gradient descent.
+        m, the number of rows of the sketch; 0 for projected gradient descent.
     alpha : float
         α > 0, the ridge; 1/α is the step outside the sketch.
     curvature : float, optional
         The coefficient of g gᵀ in A. By default the loss's σ for `clip`.
     curvature_schedule : {"constant", "decreasing"}
-        Whether `curvature` stays, or is divided by √t.
+        Whether `curvature` is constant, or divided by √t.
     sketch_rate : float
         c in the sketch's rate min(c/t, 1): 1 in the paper, for rows as they are. Rows that were
         scaled down turn the sketch less, and 16 to 128 work better (docs/errata.md, S8).
     sketch_start : {"gradients", "random"}
-        The sketch's first rows: the first m gradients, orthonormalised, or drawn from `seed`.
+        How the sketch starts: from the first m gradients, orthonormalised, or from random rows
+        drawn with `seed`.
     diagonal : bool or "updated"
-        Feed D^(−1/2) x with D_jj = 0.1 + Σ g_j² over the rounds before (section 5.2). "updated":
-        after the prediction with this round's g too, as Vowpal Wabbit does (docs/errata.md, S7).
+        Learn from D^(−1/2) x, where D_jj = 0.1 + Σ g_j² over the previous rounds (section 5.2).
+        With "updated", the update after the prediction also has this round's g in D, as in Vowpal
+        Wabbit (docs/errata.md, S7).
     projection : {"weights", "prediction"}
         Project the weights onto {w : |wᵀx| ≤ C} before each prediction, as in the paper, or
         truncate the prediction to [−C, C].
     loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
-        The loss.
+        The loss function.
     clip : float
         C > 0, the bound on predictions.
     fit_intercept : bool
         Add a feature that is always 1.
     seed : int
-        Of the random start.
+        The seed of the random start.
 
     Attributes
     ----------
     coef_ : ndarray of shape (d,)
-        The weights, the intercept's last; of the rescaled features if `diagonal`.
+        The weights, with the intercept's last if there is one; of the rescaled features if
+        `diagonal` is set.
     sketch_ : ndarray of shape (m, d)
         V, the sketch's orthonormal rows; zero where a row has not started.
     eigenvalues_ : ndarray of shape (m,)

@@ -213,17 +213,17 @@ class ONS(Learner):
     Parameters
     ----------
     alpha : float
-        α, the ridge. With 0 A's pseudo-inverse is used, and predictions do not change when all rows
-        are mapped by an invertible matrix (docs/errata.md, S22).
+        α, the ridge. With 0, the pseudo-inverse of A is used, and predictions do not change when
+        all rows are mapped by an invertible matrix (docs/errata.md, S22).
     curvature : float, optional
         The coefficient of g gᵀ in A. By default the loss's σ for `clip`.
     curvature_schedule : {"constant", "decreasing"}
-        Whether `curvature` stays, or is divided by √t.
+        Whether `curvature` is constant, or divided by √t.
     projection : {"weights", "prediction"}
         Project the weights onto {w : |wᵀx| ≤ C} before each prediction, as in the paper, or
         truncate the prediction to [−C, C].
     loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
-        The loss.
+        The loss function.
     clip : float
         C > 0, the bound on predictions.
     fit_intercept : bool

@@ -51,8 +51,8 @@ def copy_documents(path: Path, target: Path) -> list[Document]:
             depth = depth or len(names)
             if len(names) != depth:
                 raise WrongInput(
-                    f"{path}, {file_name!r}: {len(names)} names deep where others are {depth};"
-                    " arrange all files alike"
+                    f"{path}, {file_name!r}: {len(names)} levels deep, but others are {depth};"
+                    " put all files at the same depth"
                 )
             # all documents of a group share one string
             split, group, name = map(sys.intern, ["", *names][-3:])
@@ -69,12 +69,12 @@ def copy_documents(path: Path, target: Path) -> list[Document]:
         [
             (
                 not documents,
-                f"{path}: no documents; they are files in folders named for their groups:"
+                f"{path}: no documents; they are files in folders named after their groups:"
                 " <group>/<id> or <split>/<group>/<id>",
             ),
             (
                 twice is not None,
-                f"{path}: {'/'.join(filter(None, (twice or ())[1:4]))} is there twice; remove one",
+                f"{path}: {'/'.join(filter(None, (twice or ())[1:4]))} occurs twice; remove one",
             ),
         ]
     )
@@ -91,11 +91,14 @@ def _path_components(path: Path, name: str) -> list[str]:
     refuse_first(
         (is_there, f"{path}, {name!r}: {message}")
         for is_there, message in [
-            (hidden is not None, f"{hidden!r} is a hidden name, so this is no document; remove it"),
+            (
+                hidden is not None,
+                f"{hidden!r} is a hidden name, so this is not a document; remove it",
+            ),
             (
                 len(names) == 1,
-                "a file at the top, where the folders of the groups are; put it into one, or remove"
-                " it",
+                "a file at the top level, which has only the folders of groups; move it into one,"
+                " or remove it",
             ),
             (len(names) > 3, "too deep; documents are <group>/<id> or <split>/<group>/<id>"),
         ]
@@ -103,9 +106,7 @@ def _path_components(path: Path, name: str) -> list[str]:
     try:
         name.encode()
     except UnicodeEncodeError:
-        raise WrongInput(
-            f"{path}, {name!r}: the name is not UTF-8; give the file another"
-        ) from None
+        raise WrongInput(f"{path}, {name!r}: the name is not UTF-8; rename the file") from None
     return names
 
 
@@ -159,15 +160,15 @@ def _files_in_archive(path: Path) -> Iterator[tuple[str, bytes]]:
                     names = PurePosixPath(name).parts
                     if name.startswith("/") or ".." in names:
                         raise WrongInput(
-                            f"{path}, {name!r}: a name that leads out of the archive; do not trust"
-                            " it, make it again"
+                            f"{path}, {name!r}: a name that points outside the archive; do not"
+                            " trust this archive, create it again"
                         )
                     if entry.isdir():
                         continue
                     extracted = tar.extractfile(entry) if entry.isfile() else None
                     if extracted is None:
                         raise WrongInput(
-                            f"{path}, {name!r}: a link or a device; make the archive again with"
+                            f"{path}, {name!r}: a link or a device; create the archive again with"
                             " plain files only (tar -h)"
                         )
                     _check_size(f"{path}, {name!r}", entry.size)
@@ -183,7 +184,7 @@ def _check_size(file: str, size: int) -> None:
     if size > MOST_DOCUMENT_BYTES:
         raise WrongInput(
             f"{file}: {size:,} bytes, more than the {MOST_DOCUMENT_BYTES:,} that a document may"
-            " have; cut it or leave it out"
+            " have; shorten it or leave it out"
         )
 
 

@@ -102,8 +102,8 @@ class Documents(Source):
                 ),
                 (
                     d < len(terms),
-                    f"{self.path}: {len(terms)} terms, which --n-features {d} does not hold; give a"
-                    " larger number",
+                    f"{self.path}: {len(terms)} terms, more than --n-features {d}; give a larger"
+                    " number",
                 ),
             ]
         )

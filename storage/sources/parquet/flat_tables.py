@@ -48,7 +48,8 @@ def flat_table(paths: Sequence[Path], schemas: list[pa.Schema], reading: Reading
     for path, schema in zip(paths, schemas, strict=True):
         if schema.names != names:
             raise WrongInput(
-                f"{path}: other columns than {paths[0]} has; give files of the same columns"
+                f"{path}: the columns differ from those of {paths[0]}; give files with the same"
+                " columns"
             )
         for k in columns:
             _check(path, schema.field(k), kinds[k], choice.one_hot or k == choice.target)
@@ -133,7 +134,7 @@ def _check(path: Path, column: pa.Field, first: pa.DataType, may_be_text: bool) 
         for is_there, message in [
             (
                 is_text(kind) and not may_be_text,
-                f"holds texts; declare them as categories with --one-hot, or {drop}",
+                f"holds texts; treat them as categories with --one-hot, or {drop}",
             ),
             (
                 not (is_numeric(kind) or is_text(kind)),
@@ -141,7 +142,7 @@ def _check(path: Path, column: pa.Field, first: pa.DataType, may_be_text: bool) 
             ),
             (
                 is_text(kind) != is_text(first),
-                f"is {kind}, and {first} in the first file; store both alike",
+                f"is {kind}, but {first} in the first file; store both as the same type",
             ),
         ]
     )

@@ -47,7 +47,7 @@ def prepared_rows(
     those of prepared rows, or if files differ in layout or d.
     """
     dense = "indices" not in schemas[0].names
-    remedy = "prepare them as two datasets" if dense else "say with --n-features how many there are"
+    remedy = "prepare them as two datasets" if dense else "give their number with --n-features"
     sizes: list[int | None] = []
     for path, schema in zip(paths, schemas, strict=True):
         _check(path, schema)
@@ -218,8 +218,8 @@ def _n_features(path: Path, schema: pa.Schema, given: int | None) -> int | None:
     if not (text.isdigit() and 1 <= int(text[:11]) <= MOST_FEATURES):
         shown = text[:60].decode("utf-8", "replace")
         raise WrongInput(
-            f"{path}: the metadata say n_features = {shown!r}, no number from 1 to {MOST_FEATURES};"
-            " say it with --n-features"
+            f"{path}: the metadata has n_features = {shown!r}, not a number from 1 to"
+            f" {MOST_FEATURES}; give it with --n-features"
         )
     return int(text)
 

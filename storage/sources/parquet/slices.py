@@ -71,7 +71,7 @@ def opened(path: Path, texts: Sequence[str] = ()) -> Iterator[pq.ParquetFile]:
             raise
         said = str(error).split("\n")[0]
         raise WrongInput(
-            f"{path}: no Parquet file, or damaged or cut short ({said}); fetch or write it again"
+            f"{path}: not a Parquet file, or damaged or cut short ({said}); fetch or write it again"
         ) from None
 
 

@@ -42,7 +42,7 @@ def parquet_source(paths: Sequence[Path], reading: Reading) -> ParquetRows:
             *(
                 (
                     name in reading.given(),
-                    f"{paths[0]}: --{name.replace('_', '-')} says nothing about {what}; leave it"
+                    f"{paths[0]}: --{name.replace('_', '-')} does not apply to {what}; leave it"
                     " out",
                 )
                 for name in wrong

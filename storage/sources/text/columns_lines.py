@@ -56,7 +56,7 @@ def column_lines(
     remedy = (
         "correct it"
         if choice.one_hot
-        else "correct it, or declare its texts as categories with --one-hot"
+        else "correct it, or treat its texts as categories with --one-hot"
     )
     problems = Problems()
     none: list[str] = []
@@ -136,8 +136,8 @@ def _csv_fields(text: str, path: Path, line: int, separator: str) -> list[str]:
         where = at(path, line, text.rfind('"') + 1)
         if "unexpected end" in str(error):
             raise WrongInput(
-                f"{where}: a quoted field goes on in the next line, or its quote is not closed:"
-                f" {text[-60:]!r}; close it, and write the text in one line"
+                f"{where}: a quoted field continues on the next line, or its quote is not closed:"
+                f" {text[-60:]!r}; close it, and write the text on one line"
             ) from None
         raise WrongInput(f"{where}: {error}: {text[-60:]!r}; correct the quotes") from None
     return [field.strip() for field in fields]
@@ -171,7 +171,7 @@ def inspect(
     if known is None and len(fields) < 2:
         between = "commas, semicolons or tabs" if form == "csv" else "spaces"
         raise WrongInput(
-            f"{at(path, line)}: one column only; a row needs a target and at least one feature,"
+            f"{at(path, line)}: only one column; a row needs a target and at least one feature,"
             f" separated by {between}, and this is {fields[0][:60]!r}"
         )
     names, first, begin = fields, fields, 0
@@ -182,21 +182,21 @@ def inspect(
             [
                 (
                     other,
-                    f"{at(path, line)}: other columns than the first file's; give files of the same"
-                    " columns",
+                    f"{at(path, line)}: the columns differ from those of the first file; give"
+                    " files with the same columns",
                 ),
                 (
                     unnamed,
-                    f"{at(path, line)}: no number, and the first file has no names; add --no-header"
-                    " if it is a row, or remove it",
+                    f"{at(path, line)}: no number, and the first file has no header; add"
+                    " --no-header if this is a row, or remove it",
                 ),
             ]
         )
         _, first = _next_row(path, rows)
         if reading.header is None and not any(NUMBER.match(field.encode()) for field in first):
             raise WrongInput(
-                f"{at(path, line)}: neither it nor the next row has a number; add --header if it"
-                " holds names, else --no-header"
+                f"{at(path, line)}: neither this line nor the next row has a number; add --header"
+                " if this line holds column names, otherwise --no-header"
             )
         with opened(path) as (_, text):
             begin = sum(len(text.readline()) for _ in range(line))
@@ -239,9 +239,9 @@ def _is_header(path: Path, line: int, fields: list[str], reading: Reading) -> bo
         texts = [text for text in texts if not is_missing(text)]
     if 0 < len(texts) < len(fields) and not reading.one_hot and reading.labels is None:
         raise WrongInput(
-            f"{at(path, line)}: numbers, and text {texts[0][:60]!r}: if the line holds names,"
-            " add --header; if it is a row, fill the value in, or declare texts as categories"
-            " with --one-hot, as labels with --labels, or as missing with --missing"
+            f"{at(path, line)}: numbers and the text {texts[0][:60]!r}: if the line holds column"
+            " names, add --header; if it is a row, fill the value in, or treat texts as"
+            " categories with --one-hot, as labels with --labels, or as missing with --missing"
         )
     return len(texts) == len(fields)
 

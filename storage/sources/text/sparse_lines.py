@@ -149,8 +149,8 @@ def _vw_tokens(text: bytes, path: Path, number: int) -> list[Token]:
         )
     if b"|" in body:
         raise WrongInput(
-            f"{at(path, number, begin + body.index(b'|') + 1)}: more than one namespace; merge them"
-            " into one with feature numbers of its own"
+            f"{at(path, number, begin + body.index(b'|') + 1)}: more than one namespace; merge"
+            " them into one, with different feature numbers"
         )
     tokens = _tokens(body, begin)
     if body[:1].isspace() or not tokens:
@@ -158,8 +158,9 @@ def _vw_tokens(text: bytes, path: Path, number: int) -> list[Token]:
     name, column = tokens[0]
     if b":" in name or name.isdigit():
         raise WrongInput(
-            f"{at(path, number, column)}: {_shown(name)} right after '|' is a namespace, a weight"
-            " after ':', which is not supported; put a space after '|' if it is a feature"
+            f"{at(path, number, column)}: {_shown(name)} right after '|' is a namespace, and"
+            " weights of namespaces (after ':') are not supported; put a space after '|' if it"
+            " is a feature"
         )
     return [fields[0], *tokens[1:]]
 
@@ -174,7 +175,7 @@ def _index(name: bytes, path: Path, number: int, first: int, column: int) -> int
     if len(digits) > 10 or int(digits) - first > LARGEST_INDEX:
         raise WrongInput(
             f"{at(path, number, column)}: feature {digits.decode()[:60]} is beyond"
-            f" {LARGEST_INDEX + first}; hash the features to fewer"
+            f" {LARGEST_INDEX + first}; hash the features to fewer numbers"
         )
     if int(digits) < first:
         raise WrongInput(

@@ -107,7 +107,7 @@ def test_sweep__goes_with_its_runs__but_for_those_of_another_sweep(store, koco):
     assert set(read_runs(store).column("run_id").to_pylist()) == others
     assert "did you mean" not in koco("results", "--store", store, "--sweep", "third").stderr
     gone = koco("remove", "sweep", "first", "--store", store, status=2).stderr
-    assert "no sweep 'first' has run" in gone
+    assert "store has no sweep 'first'" in gone
     assert not [path for path in files_below(store) if "first" in path.name]
     assert koco("remove", "sweep", "../koco-store", "--store", store, status=2).exit_code == 2
 
@@ -246,7 +246,7 @@ def test_dataset__is_not_removed_from_a_store_that_borrows_it(store, koco):
     night = store / "nights" / "n"
     (night / "koco-store.json").write_text('{"format": 1}\n')
     (night / "koco-datasets.txt").write_text(f"{store}\n")
-    with pytest.raises(WrongInput, match=r"has its datasets from .*; remove unused there"):
+    with pytest.raises(WrongInput, match=r"uses the datasets of .*; remove unused there"):
         dataset_removal(str(night), "unused").do()
     assert load_manifest(store, "unused")
 

@@ -45,7 +45,7 @@ def test_night__is_named_where_it_is_not_asked_for__and_shown_where_it_is(store,
     assert "koco results --night small" in plain.stderr
     assert plain.stdout == ""
     asked = koco("results", "--store", store, "--sweep", "small", status=2)
-    assert "but a nightly run of it has: koco results --night small" in asked.stderr
+    assert "only a nightly run of it: koco results --night small" in asked.stderr
     rows = json.loads(koco("results", "--store", store, "--night", "small", "--json").stdout)
     runs = read_runs(f"{store}/nights/small").to_pylist()
     assert {row["params"]: row["mean_loss_mean"] for row in rows} == {
@@ -55,7 +55,7 @@ def test_night__is_named_where_it_is_not_asked_for__and_shown_where_it_is(store,
     wrong = koco("results", "--store", store, "--night", "smal", status=2).stderr
     assert "did you mean 'small'" in wrong
     assert (
-        "exclude"
+        "cannot be combined"
         in koco(
             "results", "--store", store, "--night", "small", "--sweep", "small", status=2
         ).stderr

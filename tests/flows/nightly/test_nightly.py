@@ -84,7 +84,7 @@ def test_nights__of_the_same_code_have_the_same_numbers__and_the_twelfth_digit_i
     results = [one["result"] for one in (first, second, changed)]
     assert results == ["first", "same numbers", "changed numbers"], second
     assert first["computed"] == second["computed"] == 4  # anew each night
-    (named,) = [line for line in changed["details"] if "other numbers" in line]
+    (named,) = [line for line in changed["details"] if "changed numbers" in line]
     assert re.match("AdaGrad on ill-conditioned.*2 of 2 runs", named)
     assert any("code or versions are not those" in line for line in changed["details"])
     history = read_nights(store, "small").to_pylist()

@@ -172,7 +172,7 @@ def test_report__says_what_was_run_and_flags_an_optimum_on_the_edge(page, store)
     both = (load_manifest(store, "plain").dataset_hash[:12], "powers_of_two = [-3, 3]", "numpy")
     in_words = (
         "AdaGrad: the best step_size, 0.004, is the largest of its grid (0.001 to 0.004): the"
-        " optimum may lie beyond",
+        " optimum may lie outside",
         "Theorem 2 of Luo et al. (NIPS 2016)",
         "AdaGrad: it is not an online Newton step",
     )
@@ -220,7 +220,7 @@ def test_report__of_runs_that_are_not_ok_or_not_there_yet(store, tmp_path):
     other = tmp_path / "store"
     put(other, "small", [row["run_id"] for row in runs], runs[1:])
     report = report_of(other, "small")
-    assert report["flags"][0].words == f"1 of {len(runs)} runs are not there yet"
+    assert report["flags"][0].words == f"1 of {len(runs)} runs are not computed yet"
     assert any(flag.words.endswith("runs diverged") for flag in report["flags"])
     assert {row[1] for row in report["best"]} == {
         *("OjaSON m = 0", "OjaSON m = 3", "ONS", "FDSON", "PROSNKONS"),

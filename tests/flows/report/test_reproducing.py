@@ -49,13 +49,13 @@ def test_targets__name_every_dataset_of_their_paper(koco, tmp_path):
     folders = ("--data", tmp_path / "data", "--store", tmp_path / "store")
     done = koco("reproduce", "son-figure-3", "--quick", *folders, "--workers", 0, status=0)
     for name in TARGETS["son-figure-3"].datasets:
-        assert f"not at hand: {name}: " in done.stderr
+        assert f"not available: {name}: " in done.stderr
     assert done.stdout.splitlines()[0] == "quick: son-figure-3: no claim could be tested"
     page = tmp_path / "store" / "reports" / "reproduce-son-figure-3-quick.html"
     shown = {row["dataset"]: row for row in tables_of(page)[f"{page.stem}-datasets"]}
     # german is not of the paper
     assert set(shown) == {*TARGETS["son-figure-3"].datasets, "german,scale=none"}
-    assert all(row["state"].startswith("not at hand") for row in shown.values())
+    assert all(row["state"].startswith("not available") for row in shown.values())
     assert shown["covtype,scale=none"]["rows in the paper"] == "581012"
     koco("reproduce", "son-figure-9", *folders, status=2)
     (tmp_path / "data").rmdir()

@@ -32,7 +32,7 @@ SPEC = (
     ' "OGD"\n'
 )
 TABLE = '[[schedule]]\nname = "minute"\ncron = "* * * * *"\nsweep = "small.toml"\nworkers = 0\n'
-NO_CRON = "line 3, schedule 1, cron: .*is no cron expression"
+NO_CRON = "line 3, schedule 1, cron: .*is not a cron expression"
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 
 

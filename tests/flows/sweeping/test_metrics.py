@@ -106,7 +106,7 @@ def test_report__shows_windows_and_where_the_stream_changes(folder):
     assert page.count("Metrics over windows") >= 2
     for words in ("auc over windows on sea", "kappa over windows", "rmse over windows"):
         assert words in page
-    assert page.count("the stream changes after these rounds") >= 1
+    assert page.count("The stream changes after the rounds") >= 1
     assert ">auc<" in page
 
 
@@ -158,5 +158,7 @@ def test_metric_for_no_dataset__is_refused(folder, tmp_path):
     text = SWEEP.replace('[[dataset]]\nname = "slice-like"\nn_rows = 1000\n', "")
     CheckedSweep(written(tmp_path, text.replace('"rmse", ', "")))
     request = written(tmp_path, text)
-    with pytest.raises(WrongInput, match="the metric rmse is for regression, and no dataset"):
+    with pytest.raises(
+        WrongInput, match="the metric rmse is for regression, and the sweep has no such dataset"
+    ):
         CheckedSweep(request)

@@ -132,7 +132,7 @@ OTHERS = (
     "127.1",
     "1",
 )
-REACHED = r"not on the loopback interface: .* is executed by its workers.*use tls://.*--insecure"
+REACHED = r"not on the loopback interface: .* execute whatever is sent to their scheduler.*use tls://.*--insecure"
 UNKNOWN = (
     "",
     "Local",

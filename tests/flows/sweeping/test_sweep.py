@@ -281,6 +281,6 @@ def test_interrupted_sweep__ends_at_once_and_leaves_no_process(interrupt, tmp_pa
     interrupt(begun.pid)
     said = begun.communicate(timeout=300)[1]  # ends when no process has stderr open: none is left
     assert begun.returncode == 1, said
-    assert "koco: stopped; what was finished is kept" in said
+    assert "koco: stopped; finished work is kept" in said
     assert "Traceback" not in said
     assert [one.state for one in statuses(tmp_path / "store")] == ["stopped"]

@@ -116,7 +116,7 @@ WRONG = [
     (
         "{ powers_of_two = [-1, 1] }",
         "{ powers = [1, -1] }",
-        r"line 14, learner 1, alpha: a grid is",
+        r"line 14, learner 1, alpha: give a list",
     ),
     (
         'name = "sparse"',
@@ -173,9 +173,9 @@ WRONG = [
     (
         "learner_seeds = 2",
         "learner_seeds = 1000000000",
-        r"runs, and a sweep has at most 10,000,000",
+        r"runs, but a sweep has at most 10,000,000",
     ),
-    ("order_seeds = 3", "order_seeds = 1000000000", r"runs, and a sweep has at most 10,000,000"),
+    ("order_seeds = 3", "order_seeds = 1000000000", r"runs, but a sweep has at most 10,000,000"),
     (
         'name = "sparse"\npositive_class',
         'name = "ill-conditioned"\nn_rows = 1e21\npositive_class',
@@ -189,7 +189,7 @@ WRONG = [
     (
         'name = "sparse"\npositive_class = [1, 2]',
         'name = "real"\npositive_class = 1',
-        r"'real' is a regression set, which has no classes",
+        r"dataset 'real' has real targets, not classes",
     ),
     ("learner_seeds = 2", "learner_seeds = 0", r"line 3, learner_seeds"),
     ("learner_seeds = 2", "learner_seeds = ", r"line 3"),
@@ -217,7 +217,7 @@ WRONG = [
     (
         GOOD,
         'name = "a"\n[[dataset]]\nname = "real"\n[[learner]]\nname = "OGD"\nloss = "logistic"',
-        "regression set",
+        "has real targets",
     ),
     (
         '[[learner]]\nname = "AdaGrad"\nstep_size = 0.5',

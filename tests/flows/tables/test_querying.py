@@ -78,10 +78,13 @@ def test_conditions__leave_what_a_loop_over_the_rows_leaves(rows, sign, value):
     [
         ("learner", "write COLUMN=VALUE"),
         ("lerner=OGD", "learner"),
-        ("alpha=large", "'large' cannot be in the column alpha, which has the type double"),
+        (
+            "alpha=large",
+            "'large' cannot be compared with the column alpha, which has the type double",
+        ),
         (
             "learner_seed=0.5",
-            "'0.5' cannot be in the column learner_seed, which has the type int64",
+            "'0.5' cannot be compared with the column learner_seed, which has the type int64",
         ),
     ],
 )
@@ -175,14 +178,14 @@ def test_forms__give_the_same_numbers(swept, tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--runs", "--best"], "exclude each other"),
-        (["--diff", "first"], "name both"),
+        (["--runs", "--best"], "cannot be combined"),
+        (["--diff", "first"], "give both"),
         (["--group", "lerner"], "no column 'lerner'"),
-        (["--group", "mean_loss"], "what is averaged"),
+        (["--group", "mean_loss"], "is averaged, so runs cannot be grouped"),
         (["--sweep", "frist"], "no sweep 'frist'"),
         (["--json", "--csv"], "choose one"),
         (["--arrow", "nowhere/x.arrow"], "there is no folder nowhere"),
-        (["--descending"], "name the column too"),
+        (["--descending"], "needs --sort COLUMN"),
     ],
 )
 def test_wrong_options__are_refused_with_a_reason(koco, small_store, words, said):
@@ -208,7 +211,7 @@ def test_damaged_file_of_results__is_named_with_the_remedy(
     for words in (["results"], ["sweep", tmp_path / "second.toml"]):
         done = koco(*words, "--store", small_store, status=2)
         assert f"{file} cannot be read" in done.stderr
-        assert "remove it, and its runs will be run again" in done.stderr
+        assert "remove it, and the sweeps will repeat its runs" in done.stderr
     file.unlink()
     koco("sweep", tmp_path / "second.toml", "--store", small_store, status=0)
     assert len(swept("--sweep", "second", "--runs", "--json")) == 2 * (2 * 2 + 2)
@@ -219,11 +222,11 @@ def test_filter_that_no_run_meets__names_the_nearest_values_and_those_there_are(
 ):
     for words, said in (
         (["--learner", "ojason"], "did you mean OjaSON? There are: AdaGrad; OjaSON\n"),
-        (["--learner", "OjaSON", "--learner", "kors"], "--learner kors: no run has it; There are"),
-        (["--dataset", "rael"], "--dataset rael: no run has it; did you mean real?"),
+        (["--learner", "OjaSON", "--learner", "kors"], "--learner kors: no run matches; there are"),
+        (["--dataset", "rael"], "--dataset rael: no run matches; did you mean real?"),
         (["--where", "alpha=0.6"], "did you mean 0.5 or 4 or 8? There are: 0.5; 4; 8\n"),
-        (["--learner", "AdaGrad", "--where", "alpha=4"], "alpha has no value in any of them"),
-        (["--where", "seconds<0"], "no run meets it; there are 16 values, from "),
+        (["--learner", "AdaGrad", "--where", "alpha=4"], "alpha has no value in these runs"),
+        (["--where", "seconds<0"], "no run matches; there are 16 values, from "),
     ):
         for form in ([], ["--json"]):
             done = koco("results", "--store", small_store, *words, *form, status=2)
