@@ -1,4 +1,4 @@
-"""Statistics over blocks, written down as they are defined: by enumeration, without any shortcut."""
+"""Statistics over blocks, written down as they are defined: by enumeration, with no shortcut."""
 
 import itertools
 from fractions import Fraction
