@@ -47,6 +47,8 @@ class Block:
         Whether it is better than `Constant` on the same streams; None where that is not known.
     losses : list of str
         The losses by which the chosen configurations are measured.
+    choices : int
+        From how many configurations a learner's was chosen, at most.
     """
 
     title: str
@@ -58,6 +60,7 @@ class Block:
     seconds: list[float | None]
     beats_constant: list[bool | None]
     losses: list[str]
+    choices: int
 
 
 @dataclass(frozen=True)
@@ -124,7 +127,7 @@ def _block(
     metric = metric or _usual_metric(rows)
     repeats = common_repeats(list(by_learner.values()))
     scored = partial(_scored, rounds=_stream_rounds(rows), metric=metric, points=points)
-    chosen = dict[str, tuple[str, list[Scored]]]()
+    chosen, choices = dict[str, tuple[str, list[Scored]]](), 0
     for learner in learners:
         complete = list[tuple[str, list[Scored]]]()
         configurations = grouped(
@@ -136,12 +139,13 @@ def _block(
                 complete.append((params, list(map(scored, of_repeats))))
         if not repeats or not complete:
             return f"no configuration of {learner} has {metric} in each order of all learners"
+        choices = max(choices, len(complete))
         chosen[learner] = min(complete, key=lambda one: _mean(run.chosen_by for run in one[1]))
-    return _made(rows[0], metric, chosen, points is None)
+    return _made(rows[0], metric, chosen, choices, points is None)
 
 
 def _made(
-    row: Row, metric: str, chosen: Mapping[str, tuple[str, list[Scored]]], whole: bool
+    row: Row, metric: str, chosen: Mapping[str, tuple[str, list[Scored]]], choices: int, whole: bool
 ) -> Block:
     """The block of the chosen configurations; with `whole`, they are scored on whole streams."""
     scores = np.array([[one.score for one in runs] for _, runs in chosen.values()]).T
@@ -171,6 +175,7 @@ def _made(
         [_seconds_a_round(one.row for one in runs) for _, runs in chosen.values()],
         beats,
         sorted({str(one.row["loss"]) for _, runs in chosen.values() for one in runs}),
+        choices,
     )
 
 
@@ -247,15 +252,18 @@ def _mean(values: Iterable[float]) -> float:
     return float(np.mean(list(values)))
 
 
-def how_chosen(select: str) -> str:
-    """A sentence on how configurations were chosen."""
+def how_chosen(select: str, choices: int) -> str:
+    """A sentence on how configurations were chosen, from at most so many of a learner."""
     if select == ALL:
+        if choices == 1:
+            return "Each learner has one configuration, so nothing was chosen."
         return (
-            "For each learner and block, the configuration with the best mean over its repeats was"
-            " chosen, by the same numbers that are compared: with many configurations, these are"
-            " too good. --select first-half guards against it."
+            f"For each learner and block, of up to {choices:,} configurations the one with the best"
+            " mean over its repeats was chosen, by the same numbers that are compared: the more"
+            " configurations a learner has, the more that favours it. The selection first-half does"
+            " not choose by what it compares."
         )
     return (
-        "For each learner and block, the configuration with the best mean on the first half of the"
-        " stream was chosen; the second half alone is compared."
+        f"For each learner and block, of up to {choices:,} configurations the one with the best"
+        " mean on the first half of the stream was chosen; the second half alone is compared."
     )

@@ -235,9 +235,9 @@ def comparison_of(found: Blocks, select: str = ALL, alpha: float = LEVEL) -> Com
         summary,
         pairs,
         blocks_table(blocks, order, learners, scores),
-        concluded(learners, ranks, len(blocks), sources, friedman, pairs, alpha),
+        concluded(learners, ranks, len(blocks), sources, friedman, critical, pairs, alpha),
         f"{_counted(len(blocks), sources, repeats)}, by {' or '.join(metrics)}."
-        f" {how_chosen(select)}",
+        f" {how_chosen(select, max(block.choices for block in blocks))}",
         [*_weaknesses(found, learners, summary), *found.left_out],
     )
 

@@ -18,11 +18,12 @@ def concluded(
     n_blocks: int,
     n_datasets: int,
     friedman: Friedman | None,
+    critical: float | None,
     pairs: pa.Table,
     alpha: float,
 ) -> str:
     """Sentences on what the tests allow to say. `learners` and `ranks` begin with the best."""
-    if friedman is None:
+    if friedman is None or critical is None:
         return (
             f"Not enough datasets for a test: {n_blocks} block{'s' * (n_blocks != 1)}, and one"
             f" needs at least {MIN_BLOCKS}. {_leader(learners, ranks)} here, which says nothing of"
@@ -32,7 +33,7 @@ def concluded(
     words = (
         _of_two(against_best[0], n_blocks, alpha)
         if len(learners) == 2
-        else _of_several(learners, ranks, n_blocks, friedman, against_best, alpha)
+        else _of_several(learners, ranks, n_blocks, friedman, critical, against_best, alpha)
     )
     if n_datasets < MIN_BLOCKS:
         words += (
@@ -63,6 +64,7 @@ def _of_several(
     ranks: Array,
     n_blocks: int,
     friedman: Friedman,
+    critical: float,
     against_best: Sequence[dict[str, object]],
     alpha: float,
 ) -> str:
@@ -73,18 +75,25 @@ def _of_several(
             f"No difference among the {len(learners)} learners can be shown over {n_blocks} blocks"
             f" ({test}). {_leader(learners, ranks)}, but that may be chance."
         )
-    worse = [str(pair["other"]) for pair in against_best if is_better(pair, alpha)]
-    others = [name for name in learners[1:] if name not in worse]
+    by_signs = [str(pair["other"]) for pair in against_best if is_better(pair, alpha)]
+    by_ranks = [
+        name for name, rank in zip(learners, ranks, strict=True) if rank - ranks[0] >= critical
+    ]
+    others = [name for name in learners[1:] if name not in {*by_signs, *by_ranks}]
+    signs, nemenyi = "Wilcoxon's test with Holm's correction", "Nemenyi's critical difference"
     begin = f"The learners differ over {n_blocks} blocks ({test})."
-    pairwise = f"Wilcoxon's test with Holm's correction, level {alpha:g}"
-    if not worse:
+    if not by_signs and not by_ranks:
         n_pairs = len(learners) * (len(learners) - 1) // 2
         return (
-            f"{begin} {_leader(learners, ranks)}, but it cannot be told apart from any other one"
-            f" ({pairwise}).{_too_few(n_blocks, n_pairs, alpha)}"
+            f"{begin} {_leader(learners, ranks)}, but neither {signs} nor {nemenyi} tells it apart"
+            f" from another one at level {alpha:g}.{_too_few(n_blocks, n_pairs, alpha)}"
         )
+    found = {signs: by_signs, nemenyi: by_ranks}
+    if by_signs == by_ranks:
+        found = {f"{signs} and by {nemenyi}": by_signs}
+    told = " and ".join(f"than {listed(names)} by {by}" for by, names in found.items() if names)
     apart = f"; it cannot be told apart from {listed(others)}" if others else ""
-    return f"{begin} {learners[0]} is better than {listed(worse)} ({pairwise}){apart}."
+    return f"{begin} {learners[0]} is better {told}, at level {alpha:g}{apart}."
 
 
 def is_better(pair: dict[str, object], alpha: float) -> bool:
@@ -105,7 +114,7 @@ def _too_few(n_blocks: int, n_pairs: int, alpha: float) -> str:
     least = min(1.0, n_pairs * least_p(n_blocks))
     if least <= alpha:
         return ""
-    return f" With so few blocks it could not be otherwise: the smallest p-value is {least:.2g}."
+    return f" With so few blocks Wilcoxon's p-value is {least:.2g} at least."
 
 
 def listed(names: Sequence[str]) -> str:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 WIDE, NARROW = 960.0, 390.0
 MARGIN, TOP, ROW, BAR_ROW = 8.0, 74.0, 25.0, 11.0
 SIZE = 15.0  # of text
-CHARACTER = 8.2  # approximate width of a character
+CHARACTER = 9.6  # width of a character in a wide font
 LEAST_AXIS = 0.3  # share of the width that long names leave for the axis
 LEAST_HEIGHT = 168.0
 GAP, LEAD = 6.0, 8.0  # between a name and its line, and the least length of that

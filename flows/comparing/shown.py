@@ -31,6 +31,8 @@ def summary_rows(summary: pa.Table) -> tuple[list[str], list[list[Any]]]:
     """Columns and rows of the table `summary`, without columns that say nothing."""
     names, columns = [], []
     for name, values in zip(HEADINGS, lists_of(summary, list(HEADINGS)), strict=True):
+        if name == "pareto":
+            values = [value or None for value in values]
         nothing = 0 if name == "failed" else None
         if any(value != nothing for value in values):
             names.append(name)
@@ -40,10 +42,10 @@ def summary_rows(summary: pa.Table) -> tuple[list[str], list[list[Any]]]:
 
 def difference_words(relative: bool, alpha: float) -> str:
     """What the columns of the summary mean."""
-    kind = "over the mean of the two" if relative else "of the metric"
+    kind = "relative to the mean of the two" if relative else "in units of the metric"
     return (
         "Wins, losses, ties and differences are those against the learner with the least mean"
-        f" rank; differences are mean ones over blocks, {kind}, positive for what is worse, with"
+        f" rank. Differences are means over blocks, {kind}, positive where a learner is worse, with"
         f" {100 * (1 - alpha):g} % bootstrap intervals over blocks and repeats. p is that of"
         " Wilcoxon's test against it, with Holm's correction over all pairs."
     )
