@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from flows.comparing.counted import ALL, ERROR, FIRST_HALF, LOSS, STREAM
 from flows.comparing.halves import Points, halves_of, points_of
 from flows.tables.data_seeds import DATA_SEED, data_seeds_together
-from flows.tables.tables import CONSTANT, dataset_text, grouped, rows_of, stream_text
+from flows.tables.tables import CONSTANT, dataset_text, grouped, lists_of, rows_of, stream_text
 from koco_stream.io.paths import AnyPath
 from koco_stream.metrics import METRICS
 from koco_stream.types import Array
@@ -89,25 +90,41 @@ def blocks_of(store: AnyPath, runs: pa.Table, select: str, metric: str | None) -
     """
     together = data_seeds_together(runs, sorted(set(runs.column("dataset").to_pylist())))
     others = [name for name in METRICS if name != metric and name in together.column_names]
-    rows = list(rows_of(together.drop_columns(others)))
-    learners = sorted({row["learner"] for row in rows})
-    by_stream = grouped(rows, lambda row: tuple(row[name] for name in (*STREAM, "max_rows")))
-    streams = sorted(by_stream.values(), key=lambda found: _title(found[0]))
-    whole = [s for s in streams if not {*learners} - {CONSTANT} - {row["learner"] for row in s}]
-    if any(CONSTANT not in {row["learner"] for row in found} for found in whole):
-        learners = [name for name in learners if name != CONSTANT]
-    points: Points = {}
+    streams = _by_stream(together.drop_columns(others))
+    learners = {name for found in streams for name in _learners(found)}
+    whole = [found for found in streams if _learners(found) | {CONSTANT} >= learners]
+    if any(CONSTANT not in _learners(found) for found in whole):
+        learners -= {CONSTANT}
+    points: Points | None = None
     if select == FIRST_HALF:
-        points = points_of(store, {k: n for s in whole for k, n in _stream_rounds(s).items()})
+        rounds = [_stream_rounds(list(rows_of(found))) for found in whole]
+        points = points_of(store, {run_id: n for one in rounds for run_id, n in one.items()})
     blocks, left_out = list[Block](), list[str]()
     for found in streams:
-        of_learners = [row for row in found if row["learner"] in learners]
-        made = _block(of_learners, learners, metric, points if select == FIRST_HALF else None)
+        rows = [row for row in rows_of(found) if row["learner"] in learners]
+        made = _block(rows, sorted(learners), metric, points) if rows else "only Constant has run"
         if isinstance(made, Block):
             blocks.append(made)
         else:
-            left_out.append(f"{_title(found[0])} is left out: {made}")
-    return Blocks(learners, blocks, left_out)
+            left_out.append(f"{_title_of(found)} is left out: {made}")
+    return Blocks(sorted(learners), blocks, left_out)
+
+
+def _by_stream(runs: pa.Table) -> list[pa.Table]:
+    """The runs of each stream, sorted by title. Only one stream's are made rows at a time."""
+    keys = list(zip(*lists_of(runs, [*STREAM, "max_rows"]), strict=True))
+    places = grouped(range(runs.num_rows), lambda place: keys[place])
+    return sorted((runs.take(found) for found in places.values()), key=_title_of)
+
+
+def _learners(runs: pa.Table) -> set[str]:
+    """The learners of some runs."""
+    return set(pc.unique(runs.column("learner")).to_pylist())
+
+
+def _title_of(runs: pa.Table) -> str:
+    """The title of a stream's runs."""
+    return _title(next(rows_of(runs.slice(0, 1))))
 
 
 def _title(row: Row) -> str:
@@ -249,7 +266,8 @@ def _seconds_a_round(rows: Iterable[Row]) -> float | None:
 
 def _mean(values: Iterable[float]) -> float:
     """Mean; infinite if one of the values is."""
-    return float(np.mean(list(values)))
+    every = list(values)
+    return math.fsum(every) / len(every)
 
 
 def how_chosen(select: str, choices: int) -> str:
