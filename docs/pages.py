@@ -97,7 +97,10 @@ def tables_page():
         "`store/results/runs/*.parquet`: one row per run.",
         columns_of(records.RUNS),
         "## curves",
-        "`store/results/curves/*.parquet`: each run at rounds evenly spaced in log t.",
+        (
+            "`store/results/curves/*.parquet`: each run at rounds that are evenly spaced in log t,"
+            " and at half its rounds. Runs stored by earlier versions have no point there."
+        ),
         columns_of(records.CURVES),
         "## windows",
         (

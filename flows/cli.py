@@ -10,6 +10,7 @@ import click
 
 import koco_stream
 from flows.commands.cluster import cluster
+from flows.commands.compare import compare
 from flows.commands.data import datasets, prepare, verify
 from flows.commands.housekeeping import compact, list_sweeps, remove
 from flows.commands.learners import learners
@@ -72,7 +73,7 @@ def koco() -> None:
 
 
 COMMANDS = {
-    "Run a sweep": (prepare, sweep, status, results, report),
+    "Run a sweep": (prepare, sweep, status, results, compare, report),
     "List": (datasets, learners, list_sweeps),
     "Reproduce papers": (reproduce,),
     "Repeat sweeps": (nightly, accept, serve),

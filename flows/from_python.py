@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,8 @@ from storage.store import existing_store
 
 if TYPE_CHECKING:
     import pandas
+
+    from flows.comparing.comparison import Comparison
 
 
 def sweep(
@@ -184,6 +186,45 @@ class SweepResult:
         """
         rows = best_of(self.runs)
         return pa.Table.from_pylist(rows) if rows else pa.table({name: [] for name in BEST})
+
+    def compare(
+        self,
+        select: str = "all",
+        metric: str | None = None,
+        alpha: float = 0.05,
+        learners: Sequence[str] = (),
+    ) -> Comparison:
+        """Compare the learners over datasets and orders, as `koco compare` does.
+
+        Parameters
+        ----------
+        select : str
+            How the configuration of a learner on a block is chosen: "all", by what is compared, or
+            "first-half", by the first half of the stream, of which the second half is compared.
+        metric : str, optional
+            `error_rate`, `mean_loss` or a metric; by default the error rate where there are
+            classes, else the mean loss.
+        alpha : float
+            Level of the tests.
+        learners : sequence of str
+            Only these; all, if none are named.
+
+        Returns
+        -------
+        Comparison
+            Mean ranks, differences, tests, the tables behind them, and a conclusion in words. A
+            notebook shows them with the critical-difference diagram.
+
+        Raises
+        ------
+        WrongInput
+            If there are no two learners, or no block that all have, or for an unknown choice.
+        """
+        from flows.comparing.comparison import compare
+
+        return compare(
+            self.store, [self.sweep], select=select, metric=metric, alpha=alpha, learners=learners
+        )
 
     def to_pandas(self) -> pandas.DataFrame:
         """The runs as a data frame of pandas, which must be installed."""

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from flows.report.drawing import Figure, Flag, merged_flags
 from flows.report.pages import write_pages
 from flows.report.papers.figures import FIGURES
+from flows.report.sections.comparison import comparison_of_learners
 from flows.report.sections.costs import cost_against_error
 from flows.report.sections.curves import curves_of_best, dictionary_over_rounds, error_over_rounds
 from flows.report.sections.lines import (
@@ -99,6 +100,7 @@ def report_of(store: AnyPath, sweep: str) -> dict[str, Any]:
         "file": note["file"],
         "flags": flags_of(streams, planned, counts),
         "published": [FIGURES[name](store, every_column) for name in published if runs.num_rows],
+        "comparison": comparison_of_learners(store, runs, bool(rungs)),
         "foreign_note": FOREIGN if has_foreign(runs) else "",
         "best_columns": [*BEST, *metrics_of(streams)],
         "best": [row for stream in streams for row in best_rows(stream, metrics_of(streams))],

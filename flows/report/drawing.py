@@ -329,7 +329,7 @@ def _name_points(axes: Axes, series: Sequence[Series], x: Axis, y: Axis) -> None
         axes.plot(
             *zip(*group, strict=True), color="#000000", alpha=0.35, linewidth=1, transform=None
         )
-        (a, b), width, height = group[-1], 0.56 * size * len(name), 1.1 * size
+        (a, b), width, height = group[-1], 0.68 * size * len(name), 1.1 * size
         gaps = [
             (gap, side)
             for gap in (6, 16, 28, 40, 54, 70)

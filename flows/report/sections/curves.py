@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -35,10 +36,16 @@ def curves_of_best(store: AnyPath, streams: Sequence[StreamResults]) -> dict[str
 
 
 def longest_curves(best: Configuration, curves: Mapping[str, Curve]) -> list[Curve]:
-    """Curves of those runs of a configuration that have the most rounds."""
+    """Curves of those runs of a configuration that have the most rounds, at the same rounds."""
     found = [curves[run_id] for run_id in best.run_ids[:MOST_RUNS] if run_id in curves]
-    longest = max((curve.t.size for curve in found), default=0)
-    return [curve for curve in found if curve.t.size == longest and curve.t.size]
+    found = [curve for curve in found if curve.t.size]
+    longest = max((curve.t[-1] for curve in found), default=0)
+    kept = [curve for curve in found if curve.t[-1] == longest]
+    if len({curve.t.size for curve in kept}) < 2:
+        return kept
+    # older versions had no point at half the rounds
+    common = reduce(np.intersect1d, [curve.t for curve in kept])
+    return [Curve(*(values[np.isin(one.t, common)] for values in one)) for one in kept]
 
 
 def left_out(stream: StreamResults) -> str:

@@ -7,7 +7,6 @@ order seeds and learner seeds.
 """
 
 import json
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flows.report.drawing import Style, style_of
+from flows.tables.data_seeds import data_seeds_together
 from flows.tables.parameters import shown_params, sort_key, varied
 from flows.tables.tables import (
     STREAM_AND_CONFIGURATION,
@@ -39,7 +39,6 @@ READ = (
     *("loss", "constant_mean_loss", "constant_error_rate", "numbers"),
     *METRICS,
 )
-DATA_SEED = re.compile(r",data_seed=\d+")
 KEYS = (
     *(
         "dataset",
@@ -289,28 +288,6 @@ def results_of(runs: pa.Table) -> Results:
         for name, found in sorted(datasets.items(), key=lambda item: sort_key(item[0]))
     }
     return Results(streams, styles, hashes)
-
-
-def data_seeds_together(runs: pa.Table, names: Iterable[str]) -> pa.Table:
-    """Runs in which datasets that differ in their data seed only have one name and no identity.
-
-    The column `data` has the identity of each.
-    """
-    families = grouped(names, lambda name: DATA_SEED.sub("", name))
-    shown = {
-        name: f"{family}, {len(members)} data seeds"
-        for family, members in families.items()
-        for name in members
-        if len(members) > 1
-    }
-    datasets = runs.column("dataset").to_pylist()
-    columns = {name: runs.column(name) for name in runs.column_names}
-    columns["data"] = columns["dataset_hash"]
-    columns["dataset"] = pa.array([shown.get(name, name) for name in datasets], pa.string())
-    alone = pa.array([name not in shown for name in datasets], pa.bool_())
-    for name in ("dataset_hash", "sharding"):
-        columns[name] = pc.if_else(alone, columns[name], None)
-    return pa.table(columns)
 
 
 def trivial_results(runs: pa.Table) -> dict[tuple[Any, ...], list[TrivialResults]]:

@@ -1,0 +1,1 @@
+"""Comparing learners over many datasets and orders: which is better, by how much, how surely."""

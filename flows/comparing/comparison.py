@@ -1,0 +1,271 @@
+"""The comparison of learners over blocks: figures, tables, and what may be concluded."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from flows.comparing import statistics
+from flows.comparing.blocks import Blocks, blocks_of, how_chosen
+from flows.comparing.conclusion import MIN_BLOCKS, concluded
+from flows.comparing.counted import ALL, LOSS, check_choices, runs_to_compare, with_predictions
+from flows.comparing.diagram import Picture, critical_difference_diagram
+from flows.comparing.figures import blocks_table, pairs_table, summary_table
+from flows.comparing.shown import difference_words, html_of
+from flows.comparing.statistics import Friedman
+from koco_stream.errors import WrongInput
+from koco_stream.io.paths import AnyPath
+
+LEVEL = 0.05
+# of these, a difference means another thing on every dataset
+WITH_UNITS = (LOSS, "log_loss", "mae", "rmse")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Learners compared over blocks. A notebook shows its summary, diagram and conclusion.
+
+    Attributes
+    ----------
+    learners : list of str
+        By mean rank, the best first.
+    n_blocks, n_datasets : int
+        Blocks, and the datasets that they are of.
+    repeats : tuple of (int, int)
+        Least and largest number of repeats in a block.
+    metrics : list of str
+        What is compared.
+    select : str
+        How configurations were chosen: "all" or "first-half".
+    alpha : float
+        Level of the tests, and 1 less that of the intervals.
+    relative : bool
+        Whether differences are relative: over the mean of the two.
+    friedman : Friedman or None
+        Friedman's test; None if there are too few blocks.
+    critical_difference : float or None
+        Nemenyi's, of mean ranks.
+    groups : list of list of str
+        The largest groups of learners whose mean ranks differ by less than that.
+    summary : pyarrow.Table
+        A row for each learner: `mean_rank`; `first`, the blocks on which none is better; `wins`,
+        `losses` and `ties` against the best learner; mean `difference` to it with an interval from
+        `low` to `high`; `p` of Wilcoxon's test against it, corrected by Holm over all pairs;
+        `failed`, the blocks on which it failed; `beats_constant`; `microseconds` a round, and
+        whether it is on the `pareto` front of these and the mean rank.
+    pairs : pyarrow.Table
+        A row for each pair, with Wilcoxon's p-value alone and corrected.
+    blocks : pyarrow.Table
+        A row for each block and learner: its chosen configuration, score and rank.
+    conclusion : str
+        What may be concluded.
+    how : str
+        How configurations were chosen, and from how many blocks and repeats.
+    notes : list of str
+        What was left out, or failed, and what weakens the conclusion.
+    """
+
+    learners: list[str]
+    n_blocks: int
+    n_datasets: int
+    repeats: tuple[int, int]
+    metrics: list[str]
+    select: str
+    alpha: float
+    relative: bool
+    friedman: Friedman | None
+    critical_difference: float | None
+    groups: list[list[str]]
+    summary: pa.Table
+    pairs: pa.Table
+    blocks: pa.Table
+    conclusion: str
+    how: str
+    notes: list[str]
+
+    @property
+    def ranks(self) -> dict[str, float]:
+        """Mean ranks by learner, the best first."""
+        return dict(zip(self.learners, self.summary.column("mean_rank").to_pylist(), strict=True))
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as numbers, texts, lists and dicts."""
+        found = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        tables = {name: found[name].to_pylist() for name in ("summary", "pairs", "blocks")}
+        friedman = None if self.friedman is None else self.friedman._asdict()
+        if friedman is not None and math.isinf(friedman["f"]):
+            friedman["f"] = None  # JSON has no infinity
+        return {**found, **tables, "friedman": friedman, "repeats": list(self.repeats)}
+
+    def to_json(self) -> str:
+        """All of it as JSON."""
+        return json.dumps(self.to_dict())
+
+    def __repr__(self) -> str:
+        ranks = ", ".join(f"{name} {rank:.2f}" for name, rank in self.ranks.items())
+        return f"{self.conclusion}\nMean ranks: {ranks}.\n{self.how}"
+
+    @property
+    def meaning(self) -> str:
+        """What the columns of the summary mean, in words."""
+        return difference_words(self.relative, self.alpha)
+
+    @property
+    def diagram(self) -> Picture:
+        """The critical-difference diagram."""
+        number = {name: k for k, name in enumerate(self.learners)}
+        return critical_difference_diagram(
+            self.learners,
+            list(self.ranks.values()),
+            self.critical_difference,
+            [[number[name] for name in group] for group in self.groups],
+        )
+
+    def _repr_html_(self) -> str:
+        words = f"{self.how} {self.meaning}"
+        return html_of(self.summary, self.conclusion, self.diagram.narrow, words, self.notes)
+
+
+def compare(
+    store: AnyPath,
+    sweeps: Sequence[str],
+    *,
+    select: str = ALL,
+    metric: str | None = None,
+    alpha: float = LEVEL,
+    learners: Sequence[str] = (),
+) -> Comparison:
+    """Compare the learners of some sweeps, whose runs count once.
+
+    Parameters
+    ----------
+    store : path or str
+        The store.
+    sweeps : sequence of str
+        Names of the sweeps.
+    select : str
+        How the configuration of a learner on a block is chosen: "all", by what is compared, or
+        "first-half", by the first half of the stream, of which the second half is then compared.
+    metric : str, optional
+        `error_rate`, `mean_loss` or a metric; by default the error rate where there are classes,
+        else the mean loss.
+    alpha : float
+        Level of the tests.
+    learners : sequence of str
+        Only these; all, if none are named.
+
+    Raises
+    ------
+    WrongInput
+        For an unknown sweep, learner or metric, if there is no block with runs of two learners, and
+        for results without a point at half their rounds if `select` needs it.
+    """
+    check_choices(select, metric)
+    check_level(alpha)
+    runs = runs_to_compare(store, sweeps, learners)
+    blocks = blocks_of(store, runs, select, metric)
+    if len(blocks.learners) < 2:
+        there = ", ".join(blocks.learners) or "none"
+        raise WrongInput(
+            f"{', '.join(sweeps)}: a comparison needs runs of two learners, and there are: {there};"
+            " name more sweeps, or wait until more runs have finished"
+        )
+    if not blocks.blocks:
+        reasons = "\n".join(blocks.left_out)
+        raise WrongInput(
+            f"{', '.join(sweeps)}: there is no dataset and order with runs of all learners; compare"
+            f" fewer of them (--learner NAME, several times)\n{reasons}"
+        )
+    return comparison_of(blocks, select, alpha)
+
+
+def check_level(alpha: float) -> None:
+    """Raise `WrongInput` if a level is not between 0 and a half."""
+    if not 0.0 < alpha < 0.5:
+        raise WrongInput(f"alpha is {alpha:g}; it is a level such as {LEVEL}, between 0 and 0.5")
+
+
+def compared_runs(store: AnyPath, runs: pa.Table) -> Comparison | None:
+    """Compare the learners of these runs, by what is usual; None if there is nothing to compare."""
+    found = with_predictions(runs)
+    if len(set(found.column("learner").to_pylist())) < 2:
+        return None
+    blocks = blocks_of(store, found, ALL, None)
+    if len(blocks.learners) < 2 or not blocks.blocks:
+        return None
+    return comparison_of(blocks, ALL, LEVEL)
+
+
+def comparison_of(found: Blocks, select: str = ALL, alpha: float = LEVEL) -> Comparison:
+    """Compute a comparison from blocks: one at least, of two learners at least."""
+    blocks, names = found.blocks, found.learners
+    scores = np.array([block.scores.mean(axis=0) for block in blocks])
+    ranks = statistics.mean_ranks(scores)
+    order = sorted(range(len(names)), key=lambda one: (ranks[one], names[one]))
+    learners, scores, ranks = [names[one] for one in order], scores[:, order], ranks[order]
+    metrics = sorted({block.metric for block in blocks})
+    relative = len(metrics) > 1 or metrics[0] in WITH_UNITS
+    enough = len(blocks) >= MIN_BLOCKS
+    pairs = pairs_table(learners, scores, relative, enough)
+    critical = statistics.critical_difference(len(learners), len(blocks), alpha) if enough else None
+    groups = statistics.groups_of_equals(ranks.tolist(), critical) if critical is not None else []
+    friedman = statistics.friedman(scores) if enough else None
+    summary = summary_table(blocks, order, learners, scores, ranks, pairs, relative, alpha)
+    counts = [len(block.scores) for block in blocks]
+    repeats = min(counts), max(counts)
+    sources = len({block.source for block in blocks})
+    return Comparison(
+        learners,
+        len(blocks),
+        sources,
+        repeats,
+        metrics,
+        select,
+        alpha,
+        relative,
+        friedman,
+        critical,
+        [[learners[one] for one in group] for group in groups],
+        summary,
+        pairs,
+        blocks_table(blocks, order, learners, scores),
+        concluded(learners, ranks, len(blocks), sources, friedman, critical, pairs, alpha),
+        f"{_counted(len(blocks), sources, repeats)}, by {' or '.join(metrics)}."
+        f" {how_chosen(select, max(block.choices for block in blocks))}",
+        [*_weaknesses(found, learners, summary), *found.left_out],
+    )
+
+
+def _counted(n: int, sources: int, repeats: tuple[int, int]) -> str:
+    """How many blocks, datasets and repeats there are."""
+    least, most = repeats
+    often = f"{least}" if least == most else f"{least} to {most}"
+    return (
+        f"{n:,} block{'s' * (n != 1)} (a dataset in one kind of order) of {sources:,}"
+        f" dataset{'s' * (sources != 1)}, with {often} repeat{'s' * (most != 1)} (orders and seeds)"
+        " each"
+    )
+
+
+def _weaknesses(found: Blocks, learners: Sequence[str], summary: pa.Table) -> list[str]:
+    """Sentences on learners that failed, and on losses that cannot be compared."""
+    failures = zip(learners, summary.column("failed").to_pylist(), strict=True)
+    sentences = [
+        f"{name} failed or diverged on {count} of {len(found.blocks)} blocks and has the worst rank"
+        " there"
+        for name, count in failures
+        if count
+    ]
+    mixed = [one.title for one in found.blocks if one.metric == LOSS and len(one.losses) > 1]
+    if mixed:
+        sentences.append(
+            f"the learners have different losses on {', '.join(mixed)}, so that their mean losses"
+            " cannot be compared; give them one loss"
+        )
+    return sentences

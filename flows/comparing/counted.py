@@ -1,0 +1,92 @@
+"""Which runs of which sweeps are compared, and by what."""
+
+import math
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flows.tables.decisions import read_decisions
+from flows.tables.tables import (
+    CONSTANT,
+    NOT_JUDGED,
+    STREAM_AND_CONFIGURATION,
+    grouped,
+    lists_of,
+    of_newest_code,
+    runs_of,
+    sweep_note,
+)
+from koco_stream.errors import WrongInput, nearest
+from koco_stream.io.paths import AnyPath
+from koco_stream.metrics import METRICS
+
+ALL, FIRST_HALF = "all", "first-half"
+SELECTIONS = (ALL, FIRST_HALF)
+LOSS, ERROR = "mean_loss", "error_rate"
+MEASURES = (LOSS, ERROR, *METRICS)
+# columns of the table `runs` that a comparison needs
+COLUMNS = (
+    *STREAM_AND_CONFIGURATION,
+    *("run_id", "order_seed", "learner_seed", "numbers_version", "status", "rounds", "seconds"),
+    *("loss", "constant_mean_loss", "constant_error_rate", *MEASURES),
+)
+WITHOUT_PREDICTIONS = NOT_JUDGED - {CONSTANT}
+STREAM = (
+    *("dataset", "positive_class", "multiclass", "dataset_hash"),
+    *("order", "window_rows", "sharding"),
+)
+
+
+def check_choices(select: str, metric: str | None) -> None:
+    """Raise `WrongInput` for an unknown selection or metric, or two that do not go together."""
+    if select not in SELECTIONS:
+        raise WrongInput(f"select is {select!r}{nearest(select, list(SELECTIONS))}")
+    if metric is not None and metric not in MEASURES:
+        raise WrongInput(f"no metric is called {metric!r}{nearest(metric, list(MEASURES))}")
+    if select == FIRST_HALF and metric not in (None, LOSS, ERROR):
+        raise WrongInput(
+            f"{metric} is only known of whole streams, and select={FIRST_HALF!r} needs it of their"
+            f" halves; take {LOSS} or {ERROR}, or select={ALL!r}"
+        )
+
+
+def runs_to_compare(
+    store: AnyPath, sweeps: Sequence[str], learners: Sequence[str] = ()
+) -> pa.Table:
+    """The runs of some sweeps that a comparison counts, each once, with the columns `COLUMNS`.
+
+    `learners` are those that are compared; all, if none are named. Raises `WrongInput` for an
+    unknown sweep or learner.
+    """
+    runs, counted = runs_of(store, None, COLUMNS), set[str]()
+    for sweep in dict.fromkeys(sweeps):
+        ids = pa.array(sweep_note(store, sweep)["run_ids"], pa.string())
+        of_sweep = runs.filter(pc.is_in(runs.column("run_id"), ids))
+        if read_decisions(store, sweep).num_rows:
+            of_sweep = without_rungs(of_sweep)
+        counted |= set(of_sweep.column("run_id").to_pylist())
+    found = runs.filter(pc.is_in(runs.column("run_id"), pa.array(sorted(counted), pa.string())))
+    there = sorted(set(found.column("learner").to_pylist()) - WITHOUT_PREDICTIONS)
+    for name in learners:
+        if name not in there:
+            raise WrongInput(f"no run of {', '.join(sweeps)} is of {name!r}{nearest(name, there)}")
+    return with_predictions(found, learners or there)
+
+
+def with_predictions(runs: pa.Table, learners: Sequence[str] | None = None) -> pa.Table:
+    """Runs of the newest code, of learners that predict something, or of those `learners`."""
+    names = pc.unique(runs.column("learner")).to_pylist() if learners is None else learners
+    wanted = pa.array([name for name in names if name not in WITHOUT_PREDICTIONS], pa.string())
+    return of_newest_code(runs.filter(pc.is_in(runs.column("learner"), wanted)))
+
+
+def without_rungs(runs: pa.Table) -> pa.Table:
+    """Runs of a sweep with halving, without those on a stream that a longer one goes on from."""
+    streams = list(zip(*lists_of(runs, [*STREAM, "max_rows"]), strict=True))
+    longest = {
+        stream: max(math.inf if rows is None else rows for *_, rows in found)
+        for stream, found in grouped(set(streams), lambda one: one[:-1]).items()
+    }
+    kept = [(math.inf if rows is None else rows) == longest[tuple(s)] for *s, rows in streams]
+    return runs.filter(pa.array(kept, pa.bool_()))

@@ -1,0 +1,279 @@
+"""Which runs make a block, and which configuration stands for a learner in it: beside plain loops
+over made-up results.
+"""
+
+import json
+import math
+from statistics import mean
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flows.comparing.blocks import blocks_of
+from flows.comparing.comparison import comparison_of
+from flows.comparing.counted import COLUMNS, with_predictions, without_rungs
+from koco_stream.runs.schemas import RUNS, schema
+
+NOWHERE = "store"  # whole streams need no curves
+
+
+def row(dataset, learner, error, order_seed=None, learner_seed=None, params=None, **more):
+    """A row of results."""
+    return {
+        "dataset": dataset,
+        "dataset_hash": f"hash of {dataset}",
+        "order": "as-stored" if order_seed is None else "shuffled",
+        "order_seed": order_seed,
+        "learner_seed": learner_seed,
+        "learner": learner,
+        "params": json.dumps(params or {}),
+        "numbers": "own",
+        "status": "ok",
+        "rounds": 10,
+        "seconds": 1.0,
+        "loss": "squared",
+        "mean_loss": error + 1.0,
+        "error_rate": error,
+        **more,
+    }
+
+
+def made(rows, select="all", metric=None, rungs=False):
+    """The blocks of rows of results."""
+    rows = [{"run_id": f"{number:032d}", **one} for number, one in enumerate(rows)]
+    table = pa.Table.from_pylist(rows, schema=schema(RUNS)).select(COLUMNS)
+    table = without_rungs(table) if rungs else table
+    return blocks_of(NOWHERE, with_predictions(table), select, metric)
+
+
+def scores(found):
+    """Mean scores by block and learner."""
+    return {
+        (block.title, learner): score
+        for block in found.blocks
+        for learner, score in zip(found.learners, block.scores.mean(axis=0), strict=True)
+    }
+
+
+values = st.integers(0, 9).map(lambda n: n / 10)
+results = st.dictionaries(
+    st.tuples(
+        st.sampled_from("ab"),  # dataset
+        st.sampled_from(["OGD", "AdaGrad", "ONS"]),
+        st.integers(0, 2),  # configuration
+        st.integers(0, 1),  # order seed
+        st.sampled_from([0, 1, None]),  # learner seed
+    ),
+    st.one_of(values, st.just(math.inf)),  # a run that diverged
+    max_size=60,
+)
+
+
+def literal(table):
+    """Block by block: the orders and seeds that all have, and of the configurations that were run
+    in all of them the one with the least mean.
+    """
+    learners = sorted({key[1] for key in table})
+    found = {}
+    for dataset in sorted({key[0] for key in table}):
+        here = {key[1:]: value for key, value in table.items() if key[0] == dataset}
+        if {key[0] for key in here} != set(learners):
+            continue
+        repeats = []
+        for order in (0, 1):
+            if all(any(k[0] == one and k[2] == order for k in here) for one in learners):
+                for seed in (0, 1):
+                    drawing = [
+                        one
+                        for one in learners
+                        if any(k[0] == one and k[3] is not None for k in here)
+                    ]
+                    if all(
+                        (one in drawing) <= any(k[0] == one and k[3] == seed for k in here)
+                        for one in learners
+                    ):
+                        repeats.append((order, seed))
+                    if not drawing:
+                        repeats = [*{*repeats, (order, None)}]
+        repeats = [
+            r for r in repeats if (r[1] is None) == (not any(k[3] is not None for k in here))
+        ]
+        best = {}
+        for one in learners:
+            means = []
+            for which in range(3):
+                got = [
+                    here.get((one, which, o, s), here.get((one, which, o, None)))
+                    for o, s in repeats
+                ]
+                if got and None not in got:
+                    means.append(mean(got))
+            if means:
+                best[one] = min(means)
+        if len(best) == len(learners):
+            found |= {(f"{dataset}, shuffled", one): score for one, score in best.items()}
+    return found
+
+
+@given(results)
+def test_scores__are_those_of_plain_loops(table):
+    rows = [
+        row(*key[:2], 0.0 if math.isinf(value) else value, key[3], key[4], {"which": key[2]})
+        | ({"status": "diverged"} if math.isinf(value) else {})
+        for key, value in table.items()
+    ]
+    found, expected = scores(made(rows)), literal(table)
+    assert found == {key: pytest.approx(value) for key, value in expected.items()}
+
+
+def grid(datasets, learners, orders=(0, 1)):
+    """One configuration of each learner, in all orders; the first learner is the best."""
+    return [
+        row(dataset, learner, 0.1 * (k + 1) + 0.01 * order, order)
+        for dataset in datasets
+        for k, learner in enumerate(learners)
+        for order in orders
+    ]
+
+
+def test_learner_that_diverged__has_the_worst_rank_there_and_is_named():
+    rows = grid("abcde", ["AdaGrad", "OGD", "ONS"])
+    rows[0] |= {"status": "diverged"}  # AdaGrad, in one of two orders of a
+    found = made(rows)
+    assert [block.failed for block in found.blocks] == [[True, False, False]] + [[False] * 3] * 4
+    compared = comparison_of(found)
+    ranks = {(one["block"], one["learner"]): one["rank"] for one in compared.blocks.to_pylist()}
+    assert ranks["a, shuffled", "AdaGrad"] == 3
+    assert ranks["b, shuffled", "AdaGrad"] == 1
+    assert "AdaGrad failed or diverged on 1 of 5 blocks" in compared.notes[0]
+    # and a configuration that ended well is preferred to one with the smaller error
+    rows += [row("a", "AdaGrad", 0.9, order, params={"step_size": 2}) for order in (0, 1)]
+    [block, *_] = made(rows).blocks
+    assert (block.failed[0], json.loads(block.params[0])) == (False, {"step_size": 2})
+
+
+def test_block_without_a_learner__is_left_out_and_named():
+    rows = [
+        one
+        for one in grid("ab", ["AdaGrad", "OGD"])
+        if (one["dataset"], one["learner"]) != ("b", "OGD")
+    ]
+    found = made(rows)
+    assert [block.title for block in found.blocks] == ["a, shuffled"]
+    assert found.left_out == ["b, shuffled is left out: it has no runs of OGD"]
+
+
+def test_constant__is_a_learner_where_it_ran_everywhere_and_else_what_others_beat():
+    known = {"constant_error_rate": 0.15, "constant_mean_loss": 2.0}
+    rows = [one | known for one in grid("ab", ["AdaGrad", "OGD"])]
+    everywhere = [row(d, "Constant", 0.15, order) | known for d in "ab" for order in (0, 1)]
+    assert made(rows + everywhere).learners == ["AdaGrad", "Constant", "OGD"]
+    for some in (everywhere[:2], []):
+        found = made(rows + some)
+        assert found.learners == ["AdaGrad", "OGD"]
+        assert len(found.blocks) == 2
+        assert [block.beats_constant for block in found.blocks] == [[True, False]] * 2
+        summary = comparison_of(found).summary.to_pylist()
+        assert [one["beats_constant"] for one in summary] == ["2 of 2", "0 of 2"]
+    assert {
+        one["beats_constant"] for one in comparison_of(made(grid("ab", "XY"))).summary.to_pylist()
+    } == {None}
+
+
+def test_learners_without_predictions__are_left_out():
+    rows = [*grid("a", ["AdaGrad", "OGD"]), row("a", "KORS", 0.0) | {"mean_loss": None}]
+    assert made(rows).learners == ["AdaGrad", "OGD"]
+
+
+def test_rungs__are_no_blocks_of_their_own():
+    rows = [
+        one | {"max_rows": rows}
+        for rows in (100, 300, None)
+        for one in grid("a", ["AdaGrad", "OGD"])
+    ]
+    assert [block.title for block in made(rows, rungs=True).blocks] == ["a, shuffled"]
+    assert len(made(rows).blocks) == 3  # lengths that a sweep without halving has asked for
+    cut = [one for one in rows if one["max_rows"] is not None]
+    titles = [block.title for block in made(cut, rungs=True).blocks]
+    assert titles == ["a, shuffled, the first 300 rows"]
+
+
+def test_data_seeds__are_repeats_and_classes_and_orders_are_blocks():
+    names = ["sea,n_rows=9,data_seed=1", "sea,n_rows=9,data_seed=2"]
+    [block] = made(grid(names, ["AdaGrad", "OGD"])).blocks
+    assert block.scores.shape == (4, 2)
+    assert block.source == "sea"
+    rows = grid("a", ["AdaGrad", "OGD"])
+    rows += [one | {"positive_class": k} for one in rows for k in (1.0, 2.0)]
+    rows += [row("a", learner, 0.5) for learner in ("AdaGrad", "OGD")]
+    found = made(rows)
+    assert {block.title for block in found.blocks} == {
+        "a",
+        "a, shuffled",
+        "a:1, shuffled",
+        "a:2, shuffled",
+    }
+    assert comparison_of(found).n_datasets == 1
+
+
+def test_runs_of_older_code__do_not_count():
+    rows = grid("a", ["AdaGrad", "OGD"])
+    old = [one | {"numbers_version": 1, "error_rate": 0.0} for one in rows]
+    found = made([one | {"numbers_version": 2} for one in rows] + old)
+    assert scores(found) == scores(made(rows))
+
+
+def test_metric__is_the_error_rate_where_there_are_classes_and_else_the_loss():
+    rows = grid("ab", ["AdaGrad", "OGD"])
+    rows = [one | ({"error_rate": None} if one["dataset"] == "b" else {}) for one in rows]
+    compared = comparison_of(made(rows))
+    assert [block.metric for block in made(rows).blocks] == ["error_rate", "mean_loss"]
+    assert compared.relative
+    assert compared.metrics == ["error_rate", "mean_loss"]
+    # the loss of an error of 0.2 is 1.2: relative to the mean of the two
+    expected = mean([2 * 0.1 / 0.31, 2 * 0.1 / (1.105 + 1.205)])
+    assert compared.summary.to_pylist()[1]["difference"] == pytest.approx(expected)
+
+
+def test_metrics_of_which_more_is_better__rank_the_largest_first():
+    rows = [one | {"auc": one["error_rate"]} for one in grid("ab", ["AdaGrad", "OGD"])]
+    compared = comparison_of(made(rows, metric="auc"))
+    assert compared.learners == ["OGD", "AdaGrad"]
+    assert not compared.relative
+    assert compared.summary.to_pylist()[1]["difference"] == pytest.approx(0.1)  # worse
+    shown = sorted({one["score"] for one in compared.blocks.to_pylist()})
+    assert shown == pytest.approx([0.105, 0.205])
+
+
+def test_metric_that_was_not_asked_for__leaves_the_block_out():
+    rows = [
+        one | {"auc": 0.5 if one["dataset"] == "a" else None}
+        for one in grid("ab", ["AdaGrad", "OGD"])
+    ]
+    found = made(rows, metric="auc")
+    assert [block.title for block in found.blocks] == ["a, shuffled"]
+    assert "no configuration of AdaGrad has auc" in found.left_out[0]
+
+
+def test_losses_that_differ__are_noted_where_losses_are_compared():
+    rows = grid("a", ["AdaGrad", "OGD"])
+    rows = [one | {"loss": "half_squared"} if one["learner"] == "OGD" else one for one in rows]
+    noted = [comparison_of(made(rows, metric=name)).notes for name in ("mean_loss", "error_rate")]
+    assert "different losses on a, shuffled" in noted[0][0]
+    assert noted[1] == []
+
+
+def test_comparison__does_not_depend_on_the_order_of_rows_or_names():
+    draw = np.random.default_rng(0)
+    rows = [one | {"error_rate": float(draw.random())} for one in grid("abcdef", ["A", "B", "C"])]
+    one = comparison_of(made(rows))
+    other = comparison_of(made(rows[::-1]))
+    assert one.to_dict() == other.to_dict()
+    renamed = [row | {"learner": {"A": "Z"}.get(row["learner"], row["learner"])} for row in rows]
+    again = comparison_of(made(renamed))
+    assert {**again.ranks, "A": again.ranks["Z"]} == {**one.ranks, "Z": one.ranks["A"]}
+    assert again.friedman == pytest.approx(one.friedman)
+    assert again.critical_difference == one.critical_difference
