@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from flows.sweeping import tpe
 from flows.sweeping.file import DatasetUse, Sweep, read_sweep
 from flows.sweeping.halving import losses_of, stages
 from flows.sweeping.request import SweepRequest
@@ -93,12 +94,19 @@ class CheckedSweep:
         )
 
     def stages(self, decisions: list[dict[str, object]]) -> Iterator[list[Run]]:
-        """Yield the runs of each stage of halving; see `flows.sweeping.halving.stages`."""
+        """Yield the runs of each stage: of halving, or of a search that learns from results.
+
+        See `flows.sweeping.halving.stages`, which appends to `decisions`, and
+        `flows.sweeping.tpe.stages`. Without either, all runs are in one stage.
+        """
+        search, spaces, store = self.sweep.search, self.sweep.spaces, self.request.store
+        if search is not None and spaces:
+            return tpe.stages(self.runs, spaces, search, lambda ids: tpe.values_of(store, ids))
         return stages(
             self.runs,
             {identity: size.n_rows for identity, size in self.sizes.items()},
             self.sweep.halving,
-            lambda run_ids: losses_of(self.request.store, run_ids),
+            lambda run_ids: losses_of(store, run_ids),
             decisions,
         )
 
@@ -120,7 +128,8 @@ def all_runs(sweep: Sweep, manifests: dict[str, Manifest | None]) -> list[Run]:
             measured = measured_on(sweep.measured, task, classes, stream)
             computed.update(measured.metrics)
             mine = [Run(stream, *one, measured) for one in sweep.configurations]
-            for run in {run.loss: run for run in mine}.values():
+            possible = [Run(stream, *one) for space in sweep.spaces for one in space.examples()]
+            for run in {run.loss: run for run in [*mine, *possible]}.values():
                 try:
                     replace(run, stream=whole).check_labels(classes, task)
                 except WrongInput as error:

@@ -29,7 +29,7 @@ def launch(
     begun = time.monotonic()
     checked = CheckedSweep(request, sweep)
     missing = checked.missing
-    if checked.sweep.halving:
+    if checked.sweep.staged:
         missing = next(filter(None, map(checked.not_in_store, checked.stages([]))), [])
     # the name of a cluster is always checked; `local` needs no check, which would import Dask
     checks = missing or request.cluster != "local"
